@@ -1,0 +1,1 @@
+"""Sizing policies: one file each, found by scanning this folder."""

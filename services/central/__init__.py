@@ -1,0 +1,1 @@
+"""central: which nodes are lost; streams, configuration, readiness ledger."""

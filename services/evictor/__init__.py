@@ -1,0 +1,1 @@
+"""evictor: threshold met, whom, how many now; ledger, action, event."""

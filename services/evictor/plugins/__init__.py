@@ -1,0 +1,1 @@
+"""Eviction plugins: one file each, found by scanning this folder."""

@@ -1,0 +1,1 @@
+"""metrics: what the kernel says, as one NodeSample a pass."""

@@ -1,0 +1,1 @@
+"""Metric sources: one file each, found by scanning this folder."""

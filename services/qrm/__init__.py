@@ -1,0 +1,1 @@
+"""qrm: which CPUs and memory nodes each pool and pod has, and the ordered writes."""

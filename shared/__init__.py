@@ -1,0 +1,1 @@
+"""What the services share: contracts, pure core, ports, adapters, and the runner."""

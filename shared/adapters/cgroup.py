@@ -1,0 +1,194 @@
+"""The cgroup tree of a host, v1 or v2: the one door through which Sublet reads, writes, makes and removes cgroups.
+
+A cgroup is named by its path relative to the cgroup root, the same for both versions. Every path component is checked,
+and no symbolic link is followed, so that no name can leave the root (DESIGN section 7 rule 8).
+"""
+
+import contextlib
+import errno
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from shared.core.knobs import V1_FILES, V2_FILES, Knob, Version, from_file, to_file
+from shared.errors import Refused, Unavailable
+
+V1_CONTROLLERS = ("cpuset", "cpu", "cpuacct", "memory")
+V2_CONTROLLERS = ("cpuset", "cpu", "memory")
+_COMPONENT = re.compile(r"^[a-zA-Z0-9_][-a-zA-Z0-9_.:@]{0,254}$")
+GONE = (errno.ENOENT, errno.ENODEV)
+
+
+class Cgroups:
+    """Reads and writes below `<host_root>/sys/fs/cgroup`."""
+
+    def __init__(self, host_root: Path) -> None:
+        self.root = host_root / "sys/fs/cgroup"
+        self.version: Version = 2 if (self.root / "cgroup.controllers").exists() else 1
+        if self.version == 1 and not (self.root / "cpuset").is_dir():
+            raise Unavailable(f"{self.root}: neither cgroup v2 nor a v1 cpuset hierarchy is mounted there")
+
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """The hierarchies a cgroup is made in: one name each on v1, a single empty name on v2."""
+        return V1_CONTROLLERS if self.version == 1 else ("",)
+
+    def folder(self, group: str, controller: str = "") -> Path:
+        """The folder of a cgroup; `controller` matters on v1 only.
+
+        Raises:
+            Refused: a component of the name is not allowed, or is a symbolic link.
+        """
+        path = self.root / controller if self.version == 1 and controller else self.root
+        for part in filter(None, group.split("/")):
+            if not _COMPONENT.match(part):
+                raise Refused(f"cgroup {group!r}: component {part!r} is not allowed", reason="bad_path")
+            path = path / part
+            if path.is_symlink():
+                raise Refused(f"cgroup {group!r}: {path} is a symbolic link", reason="bad_path")
+        return path
+
+    def file(self, group: str, knob: Knob) -> Path | None:
+        """The file of a setting; None where this version has none."""
+        if self.version == 2:
+            name = V2_FILES.get(knob)
+            return self.folder(group) / name if name else None
+        entry = V1_FILES.get(knob)
+        return self.folder(group, entry[0]) / entry[1] if entry else None
+
+    def exists(self, group: str) -> bool:
+        """Whether the cgroup is there (v1: in the cpuset hierarchy)."""
+        return self.folder(group, "cpuset").is_dir()
+
+    def text(self, group: str, name: str, controller: str = "") -> str | None:
+        """A file of a cgroup as it is; None where cgroup or file does not exist (any more)."""
+        try:
+            return (self.folder(group, controller) / name).read_text()
+        except OSError as error:
+            if error.errno in GONE:
+                return None
+            raise
+
+    def raw(self, group: str, knob: Knob) -> str | None:
+        """The text of a setting's file; None where it does not exist."""
+        path = self.file(group, knob)
+        if path is None:
+            return None
+        try:
+            return path.read_text()
+        except OSError as error:
+            if error.errno in GONE:
+                return None
+            raise
+
+    def read(self, group: str, knob: Knob) -> str | int | None:
+        """A setting in the knob's unit; None where it does not exist."""
+        text = self.raw(group, knob)
+        return None if text is None else from_file(knob, text, self.version)
+
+    def effective_cpus(self, group: str) -> str | None:
+        """The CPUs that the kernel really grants (v2 falls back to the parent's set without a word)."""
+        return self.text(group, "cpuset.effective_cpus" if self.version == 1 else "cpuset.cpus.effective", "cpuset")
+
+    def write(self, group: str, knob: Knob, value: str | int) -> bool:
+        """Write one setting; False where this version or kernel has no such file, or the cgroup is gone.
+
+        Raises:
+            OSError: the kernel refused the value.
+        """
+        path = self.file(group, knob)
+        if path is None:
+            return False
+        try:
+            path.write_text(to_file(knob, value, self.version))
+        except OSError as error:
+            if error.errno in GONE:
+                return False
+            raise
+        return True
+
+    def make(self, group: str) -> None:
+        """Create a cgroup and its parents in every hierarchy; a fresh v1 cpuset takes its parent's CPUs and nodes.
+
+        On v2 the controllers are enabled for children on the way down, in the root and in Sublet's own groups only.
+
+        Raises:
+            OSError: no right to, or a controller is missing.
+        """
+        parts = [p for p in group.split("/") if p]
+        for depth in range(1, len(parts) + 1):
+            here, parent = "/".join(parts[:depth]), "/".join(parts[: depth - 1])
+            if self.version == 2:
+                self._enable(parent)
+            for controller in self.controllers:
+                folder = self.folder(here, controller)
+                if not folder.is_dir():
+                    folder.mkdir(exist_ok=True)
+                if controller == "cpuset":
+                    self._inherit(here, parent)
+
+    def _enable(self, parent: str) -> None:
+        control = self.folder(parent) / "cgroup.subtree_control"
+        enabled = control.read_text().split() if control.exists() else []
+        missing = [f"+{name}" for name in V2_CONTROLLERS if name not in enabled]
+        if missing:
+            control.write_text(" ".join(missing))
+
+    def _inherit(self, group: str, parent: str) -> None:
+        # v1: a set without memory nodes and CPUs refuses tasks with ENOSPC; nodes first, then CPUs.
+        for knob in (Knob.MEMS, Knob.CPUS):
+            if not str(self.read(group, knob) or ""):
+                self.write(group, knob, str(self.read(parent, knob) or ""))
+
+    def attach(self, group: str, pid: int) -> None:
+        """Move a process into the cgroup, in every hierarchy.
+
+        Raises:
+            OSError: the process or the cgroup is gone, or the set is empty.
+        """
+        for controller in self.controllers:
+            (self.folder(group, controller) / "cgroup.procs").write_text(str(pid))
+
+    def pids(self, group: str) -> list[int]:
+        """Processes in the cgroup and everything below it, ascending; empty where it is gone."""
+        found: set[int] = set()
+        for controller in self.controllers:
+            top = self.folder(group, controller)
+            for folder, _, files in os.walk(top):
+                if "cgroup.procs" in files:
+                    with contextlib.suppress(OSError):
+                        found.update(int(line) for line in (Path(folder) / "cgroup.procs").read_text().split())
+        return sorted(found)
+
+    def children(self, group: str) -> list[str]:
+        """Names of the cgroups directly below, ascending."""
+        folder = self.folder(group, "cpuset")
+        try:
+            return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+        except OSError as error:
+            if error.errno in GONE:
+                return []
+            raise
+
+    def tree(self, group: str) -> Iterator[str]:
+        """The cgroup and everything below it, parents first."""
+        if self.exists(group):
+            yield group
+            for child in self.children(group):
+                yield from self.tree(f"{group}/{child}")
+
+    def remove(self, group: str) -> bool:
+        """Remove a cgroup and everything below it, deepest first; False while a task is still in it."""
+        emptied = True
+        for controller in self.controllers:
+            top = self.folder(group, controller)
+            if not top.is_dir():
+                continue
+            for folder, _, _ in os.walk(top, topdown=False):
+                try:
+                    os.rmdir(folder)  # noqa: PTH106 - a cgroup folder's files vanish with it
+                except OSError as error:
+                    if error.errno not in GONE:
+                        emptied = False
+        return emptied

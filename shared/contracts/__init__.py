@@ -1,0 +1,1 @@
+"""The only vocabulary the services have in common: messages, subjects, ids, quantities."""

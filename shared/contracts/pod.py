@@ -1,0 +1,63 @@
+"""A pod as the node's services see it, whatever the substrate: identity, QoS class, requests and limits."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from shared.contracts.envelope import Bytes, Millis, Part
+from shared.contracts.ids import ObjectName, PodUid
+
+QosClass = Literal["shared_cores", "dedicated_cores", "reclaimed_cores", "system_cores"]
+
+RECLAIMED_CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
+RECLAIMED_MEMORY = "resource.katalyst.kubewharf.io/reclaimed_memory"
+SEED_RECLAIMED_CPU = "katalyst.kubewharf.io/reclaimed_millicpu"
+SEED_RECLAIMED_MEMORY = "katalyst.kubewharf.io/reclaimed_memory"
+ALIASES = {SEED_RECLAIMED_CPU: RECLAIMED_CPU, SEED_RECLAIMED_MEMORY: RECLAIMED_MEMORY}
+"""The seeds' older names and today's are one resource (notes/katalyst-eviction-central.md section 1)."""
+
+
+def canonical_resource(name: str) -> str:
+    """Today's name of a resource: the two spellings of the reclaimed resources are one."""
+    return ALIASES.get(name, name)
+
+
+class Container(Part):
+    """One container. CPU in milli-cores and memory in bytes; 0 means "not said". Reclaimed amounts count as well."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+    cpu_request_millis: Millis = 0
+    cpu_limit_millis: Millis = 0
+    memory_request_bytes: Bytes = 0
+    memory_limit_bytes: Bytes = 0
+
+
+class Pod(Part):
+    """One pod. For reclaimed_cores the container figures are amounts of the reclaimed resources."""
+
+    uid: PodUid
+    namespace: ObjectName = "default"
+    name: ObjectName
+    qos: QosClass = "shared_cores"
+    priority: int = 0
+    containers: tuple[Container, ...] = ()
+    annotations: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    grace_s: Annotated[float, Field(ge=0, le=3600)] = 30.0
+    phase: Literal["Pending", "Running", "Succeeded", "Failed"] = "Running"
+    terminating: bool = False
+
+    @property
+    def key(self) -> str:
+        """namespace/name, the last word of every ordering (DESIGN section 7 rule 6)."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def cpu_request_millis(self) -> int:
+        """Sum over the containers."""
+        return sum(c.cpu_request_millis for c in self.containers)
+
+    @property
+    def memory_request_bytes(self) -> int:
+        """Sum over the containers."""
+        return sum(c.memory_request_bytes for c in self.containers)

@@ -1,0 +1,109 @@
+"""NodeSample: what the kernel says about the node, its pools, pods and containers, at one moment."""
+
+from typing import ClassVar
+
+from shared.contracts.envelope import Amount, Bytes, Count, CpuList, Message, Part
+from shared.contracts.pod import Pod
+
+
+class Pressure(Part):
+    """Stall shares in percent over 10 and 60 s ("some": at least one task waits; "full": all do)."""
+
+    some_avg10_percent: Amount = 0.0
+    some_avg60_percent: Amount = 0.0
+    full_avg10_percent: Amount = 0.0
+
+
+class NodeReading(Part):
+    """The whole node. A figure that could not be read, or needs a second reading, is absent: never 0."""
+
+    online_cpus: CpuList
+    cpu_usage_cores: Amount | None = None
+    load1: Amount | None = None
+    load5: Amount | None = None
+    runnable_tasks: Count | None = None
+    memory_total_bytes: Bytes | None = None
+    memory_free_bytes: Bytes | None = None
+    memory_available_bytes: Bytes | None = None
+    watermark_scale_factor: Count | None = None
+    kswapd_steal_pages: Count | None = None
+    cpu_pressure: Pressure | None = None
+    memory_pressure: Pressure | None = None
+    io_pressure: Pressure | None = None
+    extra: dict[str, float] = {}
+
+
+class NumaReading(Part):
+    """One NUMA node."""
+
+    numa: Count
+    cpus: CpuList = ""
+    memory_total_bytes: Bytes | None = None
+    memory_free_bytes: Bytes | None = None
+    inactive_file_bytes: Bytes | None = None
+    extra: dict[str, float] = {}
+
+
+class GroupReading(Part):
+    """One cgroup: a pool or a container."""
+
+    cpu_usage_cores: Amount | None = None
+    load1: Amount | None = None
+    load5: Amount | None = None
+    runnable_tasks: Count | None = None
+    throttled_ratio: Amount | None = None
+    memory_usage_bytes: Bytes | None = None
+    memory_rss_bytes: Bytes | None = None
+    memory_cache_bytes: Bytes | None = None
+    memory_working_set_bytes: Bytes | None = None
+    cpu_pressure: Pressure | None = None
+    memory_pressure: Pressure | None = None
+    extra: dict[str, float] = {}
+
+
+class PoolReading(GroupReading):
+    """A pool's cgroup: "shared_cores", "reclaimed_cores", …"""
+
+    pool: str
+
+
+class ContainerReading(GroupReading):
+    """One container of a pod."""
+
+    name: str
+
+
+class PodReading(Part):
+    """One pod with what its containers use."""
+
+    pod: Pod
+    containers: tuple[ContainerReading, ...] = ()
+
+    @property
+    def memory_usage_bytes(self) -> int | None:
+        """Working set where known, else usage, summed; None when no container has a figure."""
+        known = [
+            m
+            for c in self.containers
+            if (m := c.memory_working_set_bytes if c.memory_working_set_bytes is not None else c.memory_usage_bytes)
+            is not None
+        ]
+        return sum(known) if known else None
+
+
+class NodeSample(Message):
+    """Everything measured in one pass. `window_s` is the time the rates cover; None on the first pass of a life."""
+
+    kind: ClassVar[str] = "sample"
+
+    window_s: Amount | None = None
+    trigger: str = "period"
+    """What made this pass: "period", "start", "tenant", "psi", "memory", "pods"."""
+    node_reading: NodeReading
+    numas: tuple[NumaReading, ...] = ()
+    pools: tuple[PoolReading, ...] = ()
+    pods: tuple[PodReading, ...] = ()
+
+    def pool(self, name: str) -> PoolReading | None:
+        """The reading of one pool."""
+        return next((p for p in self.pools if p.pool == name), None)

@@ -1,0 +1,78 @@
+"""Every subject, stream and bucket, and which message travels where (DESIGN section 5)."""
+
+from dataclasses import dataclass
+
+from shared.contracts.advice import PoolAdvice
+from shared.contracts.allocation import Allocation
+from shared.contracts.envelope import Message
+from shared.contracts.eviction import EvictionEvent, EvictionIntent
+from shared.contracts.ids import node_token
+from shared.contracts.readiness import Health, Readiness
+from shared.contracts.sample import NodeSample
+
+ROOT = "sublet"
+INTENTS_STREAM = "SUBLET_INTENTS"
+EVENTS_STREAM = "SUBLET_EVENTS"
+CONFIG_BUCKET = "sublet-config"
+GLOBAL_CONFIG_KEY = "global"
+
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSpec:
+    """A JetStream stream as central creates it: limits retention, file storage (notes/nats-practice.md section 2)."""
+
+    name: str
+    subjects: tuple[str, ...]
+    max_age_s: float
+    max_bytes: int
+    duplicate_window_s: float = 600.0
+
+
+STREAMS = (
+    StreamSpec(INTENTS_STREAM, ("sublet.cluster.*.intent.>",), max_age_s=7 * DAY_S, max_bytes=64 << 20),
+    StreamSpec(EVENTS_STREAM, ("sublet.cluster.*.event.>",), max_age_s=14 * DAY_S, max_bytes=256 << 20),
+)
+
+_STATE: dict[type[Message], str] = {
+    NodeSample: "sublet.node.v1.sample",
+    PoolAdvice: "sublet.node.v1.advice",
+    Allocation: "sublet.node.v1.alloc",
+    Health: "sublet.node.v1.health",
+    Readiness: "sublet.cluster.v1.ready",
+}
+STATE_MESSAGES: tuple[type[Message], ...] = tuple(_STATE)
+
+
+def state_subject(message: type[Message], node: str) -> str:
+    """Where the full-state messages of a node are published; `node` "*" is every node (for subscribers)."""
+    return f"{_STATE[message]}.{node if node == '*' else node_token(node)}"
+
+
+def health_subject(node: str, service: str) -> str:
+    """A service's heartbeat has the service as its last token; "*" stands for any."""
+    return f"{state_subject(Health, node)}.{service}"
+
+
+def intent_subject(intent: EvictionIntent) -> str:
+    """One subject for each pod, so that the expected-sequence check makes a second open intent impossible."""
+    return f"sublet.cluster.v1.intent.{node_token(intent.node)}.{intent.pod_uid}"
+
+
+def event_subject(event: EvictionEvent) -> str:
+    """Phase and namespace come first: that is what subscribers filter on."""
+    return (
+        f"sublet.cluster.v1.event.eviction.{event.phase}.{event.namespace.replace('.', '_')}.{node_token(event.node)}"
+    )
+
+
+def event_filter(*, phase: str = "*", namespace: str = "*", node: str = "*") -> str:
+    """A subscriber's filter over eviction events."""
+    token = node if node == "*" else node_token(node)
+    return f"sublet.cluster.v1.event.eviction.{phase}.{namespace}.{token}"
+
+
+def ask_subject(node: str, service: str) -> str:
+    """Where a service answers questions about its state (request and reply)."""
+    return f"sublet.node.v1.ask.{node_token(node)}.{service}"

@@ -1,0 +1,76 @@
+"""The registry of pure decisions: what `sublet whatif` answers, `explain` and `replay` stand on.
+
+A decision is registered where it is defined:
+
+    @decision("regulate", area="cpu_sizing", answers=RegulateOutput)
+    def regulate(question: RegulateInput) -> RegulateOutput:
+        '''From requirement to pool size, over time.'''
+
+The function must be pure and must call (or be) the very function that the service calls.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Question(BaseModel):
+    """Inputs of a decision: frozen, unknown fields refused, no silent conversion of strings to numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Answer(BaseModel):
+    """Outputs of a decision. `explain` may hold the numbers used and the rule that fired."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Q = TypeVar("Q", bound=Question)
+A = TypeVar("A", bound=Answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One registered kind."""
+
+    name: str
+    area: str
+    meaning: str
+    inputs: type[Question]
+    outputs: type[Answer]
+    function: Callable[[Any], Answer]
+
+
+_KINDS: dict[str, Decision] = {}
+
+
+def decision(
+    name: str, *, area: str, asks: type[Q], answers: type[A]
+) -> Callable[[Callable[[Q], A]], Callable[[Q], A]]:
+    """Register a pure function as the what-if kind `name`; the first line of its docstring is its meaning.
+
+    Raises:
+        ValueError: another function holds the name, or the function has no docstring.
+    """
+
+    def register(function: Callable[[Q], A]) -> Callable[[Q], A]:
+        if not function.__doc__:
+            raise ValueError(f"decision {name!r}: the function needs a docstring, its first line is the meaning")
+        known = _KINDS.get(name)
+        if known is not None and known.function.__module__ != function.__module__:
+            raise ValueError(
+                f"decision {name!r} is registered in {known.function.__module__} and {function.__module__}"
+            )
+        meaning = function.__doc__.strip().splitlines()[0]
+        _KINDS[name] = Decision(name, area, meaning, asks, answers, function)
+        return function
+
+    return register
+
+
+def decisions() -> dict[str, Decision]:
+    """All registered kinds by name, ascending; only what has been imported is here."""
+    return dict(sorted(_KINDS.items()))

@@ -1,0 +1,113 @@
+"""The cgroup settings that Sublet uses, in one unit each, and their spelling on cgroup v1 and v2.
+
+All unit conversion is here (facts: notes/reliability.md section 6; weight formula: kubelet's, KEP-2254).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+Version = Literal[1, 2]
+
+UNLIMITED = -1
+PERIOD_US = 100_000
+MIN_QUOTA_US = 1_000  # both versions refuse less
+MIN_SHARES, MAX_SHARES = 2, 262_144
+SHARES_PER_CORE = 1_024
+_V1_UNLIMITED_BYTES = 1 << 60  # v1 prints "no limit" as the largest page-aligned number; nothing real is above this
+
+
+class Knob(StrEnum):
+    """One setting; the comment gives the unit of its value."""
+
+    CPUS = "cpuset.cpus"  # CPU list
+    MEMS = "cpuset.mems"  # list of memory nodes
+    CPU_IDLE = "cpu.idle"  # 1: runs only where nobody else wants to
+    CPU_SHARES = "cpu.shares"  # v1 shares: 1024 for each core asked for
+    CPU_QUOTA = "cpu.quota"  # milli-cores, UNLIMITED for none
+    MEMORY_MAX = "memory.max"  # bytes, UNLIMITED for none
+    MEMORY_HIGH = "memory.high"  # bytes, UNLIMITED for none; v2 only
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One setting of one cgroup: CPU lists are text, everything else a number in the knob's unit."""
+
+    group: str
+    knob: Knob
+    value: str | int
+
+
+V1_FILES: dict[Knob, tuple[str, str]] = {
+    Knob.CPUS: ("cpuset", "cpuset.cpus"),
+    Knob.MEMS: ("cpuset", "cpuset.mems"),
+    Knob.CPU_IDLE: ("cpu", "cpu.idle"),
+    Knob.CPU_SHARES: ("cpu", "cpu.shares"),
+    Knob.CPU_QUOTA: ("cpu", "cpu.cfs_quota_us"),
+    Knob.MEMORY_MAX: ("memory", "memory.limit_in_bytes"),
+}
+V2_FILES: dict[Knob, str] = {
+    Knob.CPUS: "cpuset.cpus",
+    Knob.MEMS: "cpuset.mems",
+    Knob.CPU_IDLE: "cpu.idle",
+    Knob.CPU_SHARES: "cpu.weight",
+    Knob.CPU_QUOTA: "cpu.max",
+    Knob.MEMORY_MAX: "memory.max",
+    Knob.MEMORY_HIGH: "memory.high",
+}
+
+
+def shares_of_millis(cpu_millis: int) -> int:
+    """CPU shares for a request, as kubelet computes them."""
+    return min(MAX_SHARES, max(MIN_SHARES, cpu_millis * SHARES_PER_CORE // 1000))
+
+
+def weight_of_shares(shares: int) -> int:
+    """cgroup v2 weight of v1 shares: 2..262144 onto 1..10000, linear (kubelet's formula)."""
+    return 1 + (min(MAX_SHARES, max(MIN_SHARES, shares)) - 2) * 9999 // 262142
+
+
+def to_file(knob: Knob, value: str | int, version: Version) -> str:
+    """The text to write for a value."""
+    if knob in (Knob.CPUS, Knob.MEMS):
+        return str(value)
+    number = int(value)
+    if knob is Knob.CPU_QUOTA:
+        quota_us = UNLIMITED if number < 0 else max(MIN_QUOTA_US, number * PERIOD_US // 1000)
+        if version == 1:
+            return str(quota_us)
+        return f"{'max' if number < 0 else quota_us} {PERIOD_US}"
+    if knob is Knob.CPU_SHARES and version == 2:
+        return str(weight_of_shares(number))
+    if knob in (Knob.MEMORY_MAX, Knob.MEMORY_HIGH) and version == 2 and number < 0:
+        return "max"
+    return str(number)
+
+
+def from_file(knob: Knob, text: str, version: Version) -> str | int:
+    """The value behind a file's text, in the knob's unit (v2 weights are given back as weights, see `same`)."""
+    text = text.strip()
+    if knob in (Knob.CPUS, Knob.MEMS):
+        return text
+    if knob is Knob.CPU_QUOTA:
+        quota, _, period = text.partition(" ")
+        if quota in ("max", "-1"):
+            return UNLIMITED
+        return int(quota) * 1000 // int(period or PERIOD_US)
+    if text == "max":
+        return UNLIMITED
+    number = int(text)
+    if version == 1 and knob is Knob.MEMORY_MAX and number >= _V1_UNLIMITED_BYTES:
+        return UNLIMITED
+    return number
+
+
+def same(knob: Knob, wanted: str | int, text: str, version: Version, page_bytes: int = 4096) -> bool:
+    """Whether a file's text already says what is wanted; the kernel rounds memory limits down to whole pages."""
+    if knob in (Knob.MEMORY_MAX, Knob.MEMORY_HIGH):
+        there, number = from_file(knob, text, version), int(wanted)
+        return there == (number if number < 0 else number - number % page_bytes)
+    if knob is Knob.CPU_QUOTA:
+        there = from_file(knob, text, version)
+        return there == from_file(knob, to_file(knob, wanted, version), version)
+    return text.strip() == to_file(knob, wanted, version)

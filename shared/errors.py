@@ -1,0 +1,42 @@
+"""Every error that Sublet raises on purpose.
+
+SubletError
+├── Refused          bad input from outside: counted, explained, nothing applied, the last good state stays
+│   └── BadConfig    a setting: names the key, the value, the bound, and the key that was probably meant
+├── Unavailable      something needed is not there now (bus, host file, API server): retry or say so
+│   └── NotStored    a durable publish got no acknowledgement: the outbox keeps the fact
+├── Unfit            this machine or user cannot run what was asked: says what is missing
+└── Conflict         another owner holds it (second `sublet up`, foreign writer of a cgroup)
+"""
+
+
+class SubletError(Exception):
+    """Base of all; `reason` is a short stable code for counters (`stale`, `malformed`, …)."""
+
+    def __init__(self, message: str, *, reason: str = "error") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Refused(SubletError):
+    """Input from outside that cannot be used; nothing was applied."""
+
+
+class BadConfig(Refused):
+    """A setting that cannot be used; the last good one stays."""
+
+
+class Unavailable(SubletError):
+    """Something needed is not there now; the same call may work later."""
+
+
+class NotStored(Unavailable):
+    """A durable publish that got no acknowledgement in its time budget."""
+
+
+class Unfit(SubletError):
+    """This host or user cannot run what was asked for; the message says what is missing."""
+
+
+class Conflict(SubletError):
+    """Somebody else owns the thing."""

@@ -1,0 +1,206 @@
+"""What the services need from outside, as protocols. Adapters implement them; only a service's `main` builds one.
+
+Each port has a real adapter in `shared/adapters`, a fake in `shared/fakes` where unit tests need one, and one contract
+suite in `tests/contract` that runs on both.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol
+
+from shared.contracts.pod import Pod
+from shared.contracts.subjects import StreamSpec
+
+
+class Clock(Protocol):
+    """Time. Decisions get it as an argument; apps ask the clock; wall time is for people only."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; for ages, rates and deadlines."""
+        ...
+
+    def wall(self) -> datetime:
+        """Now in UTC, for people and logs."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message as it came from the bus. `sequence` is its stream sequence, 0 for core NATS."""
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    sequence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Acknowledgement of a durable publish: which stream keeps it, where, and whether it was there before."""
+
+    stream: str
+    sequence: int
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One value of a configuration bucket; `value` None means the key was deleted."""
+
+    key: str
+    value: bytes | None
+    revision: int
+
+
+class Subscription(Protocol):
+    """A live subscription."""
+
+    async def stop(self) -> None:
+        """No further call to the handler after this returns."""
+        ...
+
+
+class Bus(Protocol):
+    """The message bus: core (lossy, newest wins), durable (acknowledged), configuration, request and reply.
+
+    Handlers are plain functions that must return at once (store and wake a task): a slow handler loses messages.
+    """
+
+    @property
+    def connected(self) -> bool:
+        """Whether a publish would leave now."""
+        ...
+
+    async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> bool:
+        """Send and forget. While disconnected nothing is kept back for later: False, and the message is dropped."""
+        ...
+
+    async def publish_durable(
+        self,
+        subject: str,
+        data: bytes,
+        *,
+        msg_id: str,
+        headers: Mapping[str, str] | None = None,
+        expect_last_subject_seq: int | None = None,
+        budget_s: float = 20.0,
+    ) -> Stored:
+        """Store in a stream; retries with the same id until acknowledged or the budget is spent.
+
+        Raises:
+            NotStored: no acknowledgement within the budget; the outcome is unknown, try again with the same id.
+            Conflict: `expect_last_subject_seq` is not the subject's last sequence.
+        """
+        ...
+
+    async def subscribe(self, subject: str, handler: Callable[[Received], None]) -> Subscription:
+        """Every message on a subject (wildcards allowed) from now on."""
+        ...
+
+    async def replay(self, stream: str, subject: str, *, last_per_subject: bool = False) -> Sequence[Received]:
+        """What a stream holds now for a subject filter, in order; empty where the stream does not exist.
+
+        Raises:
+            Unavailable: the stream cannot be read now.
+        """
+        ...
+
+    def follow(self, stream: str, subject: str, *, from_sequence: int = 1) -> AsyncIterator[Received]:
+        """The stream from a sequence on, then live, for as long as the caller iterates; survives reconnects."""
+        ...
+
+    async def ensure_stream(self, spec: StreamSpec) -> None:
+        """Create a stream, or bring its limits to the specification."""
+        ...
+
+    async def ensure_bucket(self, bucket: str) -> None:
+        """Create a configuration bucket where it is missing."""
+        ...
+
+    async def put(self, bucket: str, key: str, value: bytes) -> int:
+        """Write a configuration value; returns its revision."""
+        ...
+
+    async def get(self, bucket: str, key: str) -> Entry | None:
+        """Read a configuration value; None where bucket or key does not exist."""
+        ...
+
+    async def watch(self, bucket: str, handler: Callable[[Entry], None]) -> Subscription:
+        """Current values, then every change; waits for a bucket that does not exist yet."""
+        ...
+
+    async def serve(self, subject: str, answer: Callable[[bytes], bytes]) -> Subscription:
+        """Answer requests on a subject."""
+        ...
+
+    async def request(self, subject: str, data: bytes = b"", *, timeout_s: float = 2.0) -> bytes:
+        """Ask and wait for the answer.
+
+        Raises:
+            Unavailable: nobody answers on that subject within the time.
+        """
+        ...
+
+    async def wait_closed(self) -> str:
+        """Return, with the reason, once the client is closed for good; the process must then end."""
+        ...
+
+    async def drain(self) -> None:
+        """Deliver what was received, send what was published, then close."""
+        ...
+
+
+class PodSource(Protocol):
+    """The pods of this node."""
+
+    def pods(self) -> Sequence[Pod]:
+        """All pods that hold resources here now, ascending by namespace/name.
+
+        Raises:
+            Unavailable: the list cannot be read; never an empty list in that case (absent is not zero).
+        """
+        ...
+
+    def generation(self) -> int:
+        """A number that changes whenever `pods` might answer differently; cheap to ask."""
+        ...
+
+
+Outcome = Literal["accepted", "gone", "wait", "refused", "failed", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class ActionResult:
+    """What became of one eviction call: accepted (under way), gone (no such UID any more), wait (budget), …."""
+
+    outcome: Outcome
+    detail: str = ""
+
+
+class EvictionActuator(Protocol):
+    """The one door through which a pod is evicted. Every call carries the UID; a successor of the name is safe."""
+
+    async def lookup(self, pod: Pod) -> Literal["running", "terminating", "gone", "unknown"]:
+        """Where this very UID stands now, read fresh."""
+        ...
+
+    async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False) -> ActionResult:
+        """Begin the eviction of this very UID; idempotent. With `dry_run` only say what would happen."""
+        ...
+
+
+class NodeWriter(Protocol):
+    """Where the reporter writes the node's objects: a file on one host, the API server in a cluster."""
+
+    async def write(self, document: Mapping[str, object]) -> None:
+        """Replace the node's object (CNR form) as a whole.
+
+        Raises:
+            Unavailable: it could not be written; the last one stays.
+        """
+        ...

@@ -1,0 +1,150 @@
+"""Settings: defaults, then a YAML file, then the environment (`SUBLET_<SERVICE>__<FIELD>`), each checked by its model.
+
+A key that nothing knows is an error that names the key that was probably meant.
+"""
+
+import difflib
+import os
+import re
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from shared.contracts.ids import NodeName
+from shared.errors import BadConfig
+
+PREFIX = "SUBLET_"
+FILE_VARIABLE = "SUBLET_CONFIG"
+SECTIONS = ("metrics", "advisor", "qrm", "evictor", "reporter", "central")
+
+S = TypeVar("S", bound=BaseModel)
+
+
+class Settings(BaseModel):
+    """Base of every section: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _this_host() -> str:
+    return re.sub(r"[^a-z0-9.-]", "-", socket.gethostname().lower()).strip("-.") or "localhost"
+
+
+class CommonSettings(Settings):
+    """What every service needs."""
+
+    node: NodeName = Field(default_factory=_this_host)
+    """Name of this node, as on the bus and in Kubernetes."""
+    substrate: Literal["host", "sim", "kubernetes"] = "host"
+    """Where pods come from and where cpusets go (DESIGN section 2)."""
+    nats_url: str = "nats://127.0.0.1:4222"
+    """Address of the NATS server."""
+    connect_timeout_s: Annotated[float, Field(gt=0, le=600)] = 20.0
+    """How long to wait for NATS at the start before giving up with a non-zero exit."""
+    host_root: Path = Path("/")
+    """Root under which /proc and /sys are read and written; a folder for the simulator and tests."""
+    state_dir: Path = Path("/run/sublet")
+    """Checkpoints, the eviction ledger, the local runtime's pods."""
+    http_host: str = "127.0.0.1"
+    """Address of /livez, /readyz and /metrics."""
+    http_port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """Port of /livez, /readyz and /metrics; 0 switches them off."""
+    heartbeat_s: Annotated[float, Field(gt=0, le=60)] = 2.0
+    """How often each service says that it is well."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_json: bool = True
+    otlp_endpoint: str | None = None
+    """OTLP/HTTP traces endpoint; None keeps tracing off and unimported."""
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The settings file as a mapping.
+
+    Raises:
+        BadConfig: it cannot be read, is not YAML, or is not a mapping.
+    """
+    try:
+        document = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise BadConfig(f"settings file {path}: {error}", reason="unreadable") from error
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise BadConfig(
+            f"settings file {path}: want a mapping of keys, got {type(document).__name__}", reason="malformed"
+        )
+    return document
+
+
+def read_environment(env: Mapping[str, str]) -> dict[str, Any]:
+    """`SUBLET_ADVISOR__POLICY=x` becomes {"advisor": {"policy": "x"}}; values are read as YAML scalars."""
+    tree: dict[str, Any] = {}
+    for name in sorted(env):
+        if not name.startswith(PREFIX) or name == FILE_VARIABLE:
+            continue
+        *folders, leaf = name.removeprefix(PREFIX).lower().split("__")
+        here = tree
+        for folder in folders:
+            here = here.setdefault(folder, {})
+        here[leaf] = yaml.safe_load(env[name])
+    return tree
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`over` on top of `base`, mapping by mapping."""
+    merged = dict(base)
+    for key, value in over.items():
+        here = merged.get(key)
+        merged[key] = merge(here, value) if isinstance(here, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def raw_settings(env: Mapping[str, str] | None = None, file: Path | None = None) -> dict[str, Any]:
+    """File and environment together, not yet checked."""
+    env = os.environ if env is None else env
+    if file is None and env.get(FILE_VARIABLE):
+        file = Path(env[FILE_VARIABLE])
+    return merge(read_file(file) if file else {}, read_environment(env))
+
+
+def common_settings(raw: Mapping[str, Any]) -> CommonSettings:
+    """The top level, without the services' sections.
+
+    Raises:
+        BadConfig: as `check`; an unknown section is an unknown key.
+    """
+    return check(CommonSettings, {k: v for k, v in raw.items() if k not in SECTIONS}, where="", also=SECTIONS)
+
+
+def section(model: type[S], raw: Mapping[str, Any], name: str) -> S:
+    """One service's section.
+
+    Raises:
+        BadConfig: as `check`.
+    """
+    return check(model, raw.get(name) or {}, where=name)
+
+
+def check(model: type[S], values: Any, *, where: str, also: tuple[str, ...] = ()) -> S:
+    """Validate values against a model.
+
+    Raises:
+        BadConfig: names key, value and bound; for an unknown key also the one that was probably meant.
+    """
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        problems = []
+        for item in error.errors(include_url=False):
+            path = ".".join(str(p) for p in (where, *item["loc"]) if p != "")
+            if item["type"] == "extra_forbidden":
+                hint = difflib.get_close_matches(str(item["loc"][-1]), [*model.model_fields, *also], n=1)
+                meant = f"; did you mean {hint[0]!r}?" if hint else f"; known: {', '.join(sorted(model.model_fields))}"
+                problems.append(f"{path}: no such setting{meant}")
+            else:
+                problems.append(f"{path} = {item['input']!r}: {item['msg']}")
+        raise BadConfig("settings: " + "; ".join(problems), reason="invalid") from error

@@ -1,0 +1,109 @@
+"""Counters for Prometheus, structured logs, and spans on the decision path (off unless asked for).
+
+Names follow Prometheus' rules: base units, `_total` for counters, no pod or tenant strings as labels
+(notes/ecosystem.md section 3). Nothing of OpenTelemetry is imported while tracing is off.
+"""
+
+import contextlib
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import structlog
+from prometheus_client import Counter, Gauge, Histogram
+
+REFUSED = Counter(
+    "sublet_messages_refused_total", "Messages refused and not applied.", ["service", "message", "reason"]
+)
+TAKEN = Counter("sublet_messages_taken_total", "Messages taken as the newest.", ["service", "message"])
+DROPPED = Counter("sublet_messages_dropped_total", "Messages lost before a handler saw them.", ["service", "reason"])
+INPUT_AGE = Gauge("sublet_input_age_seconds", "Age of the newest usable input.", ["service", "message"])
+STEP_SECONDS = Histogram(
+    "sublet_step_duration_seconds",
+    "Time from an input to its published outcome.",
+    ["service"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
+)
+LOOP_LAG = Gauge("sublet_event_loop_lag_seconds", "How late the event loop ran its last timer.")
+RECONNECTS = Counter("sublet_bus_reconnects_total", "Reconnections to the bus.")
+CONNECTED = Gauge("sublet_bus_connected", "1 while the bus is connected.")
+CONFIG_REFUSED = Counter("sublet_config_refused_total", "Dynamic configurations refused.", ["service"])
+
+_BUCKETS_OF_LIFE = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+EVICTION_SECONDS = Histogram(
+    "sublet_eviction_latency_seconds", "From the sample that showed the pressure.", ["stage"], buckets=_BUCKETS_OF_LIFE
+)
+EVICTIONS = Counter("sublet_evictions_total", "Evictions by plugin and outcome.", ["plugin", "phase"])
+OUTBOX = Gauge("sublet_outbox_messages", "Eviction events not yet acknowledged by the stream.")
+CGROUP_WRITES = Counter("sublet_qrm_cgroup_writes_total", "Cgroup writes by file and result.", ["file", "result"])
+POOL_CPUS = Gauge("sublet_pool_cpus", "CPUs of a pool as read back from the kernel.", ["pool"])
+RECLAIMED_CPU = Gauge("sublet_node_cpu_reclaimable_cores", "Cores offered to reclaimed pods.")
+RECLAIMED_MEMORY = Gauge("sublet_node_memory_reclaimable_bytes", "Bytes offered to reclaimed pods.")
+NODES_READY = Gauge("sublet_central_nodes", "Nodes in central's readiness ledger.", ["state"])
+
+
+def setup_logging(service: str, node: str, *, as_json: bool, level: str = "info") -> None:
+    """Log to standard error: one event name a line, fixed keys; JSON where nobody reads along."""
+    renderer: Any = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(), pad_event_to=24
+    )  # fmt: skip
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(service=service, node=node)
+
+
+_tracer: Any = None
+
+
+def setup_tracing(service: str, endpoint: str | None) -> None:
+    """Send spans to an OTLP/HTTP endpoint; with None everything stays off and nothing is imported."""
+    global _tracer
+    if not endpoint:
+        _tracer = None
+        return
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    provider = TracerProvider(resource=Resource.create({"service.name": f"sublet-{service}"}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
+    use_tracer(provider.get_tracer("sublet"))
+
+
+def use_tracer(tracer: Any) -> None:
+    """Make this tracer the one that `span` uses; None switches tracing off."""
+    global _tracer
+    _tracer = tracer
+
+
+@contextlib.contextmanager
+def span(name: str, attributes: Mapping[str, str | int | float | bool] | None = None) -> Iterator[None]:
+    """A span around one step of a decision; costs one comparison while tracing is off."""
+    if _tracer is None:
+        yield
+        return
+    with _tracer.start_as_current_span(name, attributes=dict(attributes or {})):
+        yield
+
+
+def trace_headers() -> dict[str, str]:
+    """`traceparent` of the current span, for durable messages; empty while tracing is off."""
+    if _tracer is None:
+        return {}
+    from opentelemetry.propagate import inject
+
+    carrier: dict[str, str] = {}
+    inject(carrier)
+    return carrier

@@ -1,0 +1,1 @@
+"""The command line, the supervisor of one host, the simulator."""
