@@ -24,6 +24,9 @@ from shared.wire import Wire
 log = structlog.get_logger()
 
 LAG_PERIOD_S = 1.0
+CANCEL_AGAIN_S = 1.0
+CLOSE_TIMEOUT_S = 10.0
+"""How long a service may take to release what it holds; less than a pod's usual grace of 30 s."""
 
 
 class App(Protocol):
@@ -90,34 +93,42 @@ class Runner:
     wires: dict[str, Wire] = field(default_factory=dict)
 
     async def run(self, stop: asyncio.Event) -> int:
-        """Run until `stop` is set (exit code 0) or something dies (exit code 1)."""
+        """Run until `stop` is set (exit code 0) or something dies (exit code 1).
+
+        Raises:
+            SubletError: a service could not be built (BadConfig, Unfit, …); those built before are closed.
+        """
+        try:
+            self._build()
+            return await self._work(stop)
+        finally:
+            await self._close()
+
+    async def _work(self, stop: asyncio.Event) -> int:
+        stopping = asyncio.create_task(stop.wait(), name="stop")
+        tasks = [asyncio.create_task(self._never_returns(name, app), name=name) for name, app in self.apps.items()]
+        tasks += [
+            asyncio.create_task(self._beat(), name="heartbeat"),
+            asyncio.create_task(self._watch_loop(), name="loop-lag"),
+            asyncio.create_task(self._serve(), name="ask"),
+            asyncio.create_task(self._end_when_closed(), name="bus-closed"),
+        ]
+        try:
+            done, _ = await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            log.info("process.stopping", services=list(self.apps))
+            await _end([stopping, *tasks])
+        died = [task for task in tasks if task in done]
+        for task in died:
+            failure = task.exception()
+            log.error("process.died", task=task.get_name(), why=str(failure), exc_info=failure)
+        return int(bool(died))
+
+    def _build(self) -> None:
         for plan in self.plans:
             wire = Wire(self.bus, self.clock, node=self.common.node, service=plan.name)
             self.wires[plan.name] = wire
             self.apps[plan.name] = plan.build(Context(wire, self.clock, self.common, self.raw))
-        failed = False
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(self._never_returns(name, app), name=name) for name, app in self.apps.items()
-                ]
-                tasks += [
-                    group.create_task(self._beat(), name="heartbeat"),
-                    group.create_task(self._watch_loop(), name="loop-lag"),
-                    group.create_task(self._serve(), name="ask"),
-                    group.create_task(self._end_when_closed(), name="bus-closed"),
-                ]
-                await stop.wait()
-                log.info("process.stopping", services=list(self.apps))
-                for task in tasks:
-                    task.cancel()
-        except* Exception as failures:
-            for failure in failures.exceptions:
-                log.error("process.died", why=str(failure) or type(failure).__name__, exc_info=failure)
-            failed = True
-        finally:
-            await self._close()
-        return int(failed)
 
     def healths(self) -> list[ServiceHealth]:
         """Health of every service here."""
@@ -126,13 +137,15 @@ class Runner:
     async def _close(self) -> None:
         for name, app in self.apps.items():
             try:
-                await app.close()
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                    await app.close()
             except Exception as error:  # noqa: BLE001 - the others must be closed too
-                log.error("service.close_failed", of=name, why=str(error))
+                log.error("service.close_failed", of=name, why=str(error) or type(error).__name__)
         with contextlib.suppress(SubletError):
             await self.bus.drain()
 
     async def _never_returns(self, name: str, app: App) -> None:
+        structlog.contextvars.bind_contextvars(service=name)  # this task's own context: the log says who speaks
         await app.run()
         raise SubletError(f"service {name} ended by itself", reason="dead_task")
 
@@ -174,11 +187,23 @@ class Runner:
                 if not isinstance(section, dict):
                     raise BadConfig(f"configuration revision {entry.revision}: section {name!r} is not a mapping")
                 app.reconfigure(section)
-            except (BadConfig, json.JSONDecodeError) as error:
+            except (BadConfig, ValueError) as error:  # not JSON, or a model's own refusal
                 telemetry.CONFIG_REFUSED.labels(name).inc()
                 log.error("config.refused", of=name, revision=entry.revision, why=str(error))
             else:
                 self.wires[name].config_rev = entry.revision
+
+
+async def _end(tasks: Sequence["asyncio.Task[Any]"]) -> None:
+    """Cancel tasks until they have ended. Once is not always enough: in Python 3.11 `asyncio.wait_for` forgets a
+    cancellation that comes in the same turn of the loop as the result.
+    """
+    pending = set(tasks)
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN_S)
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _answerer(app: App) -> Callable[[bytes], bytes]:

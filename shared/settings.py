@@ -81,17 +81,30 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def read_environment(env: Mapping[str, str]) -> dict[str, Any]:
-    """`SUBLET_ADVISOR__POLICY=x` becomes {"advisor": {"policy": "x"}}; values are read as YAML scalars."""
+    """`SUBLET_ADVISOR__POLICY=x` becomes {"advisor": {"policy": "x"}}; values are read as YAML scalars.
+
+    Raises:
+        BadConfig: a value is not YAML, or one variable is both a value and a section.
+    """
     tree: dict[str, Any] = {}
     for name in sorted(env):
-        if not name.startswith(PREFIX) or name == FILE_VARIABLE:
-            continue
-        *folders, leaf = name.removeprefix(PREFIX).lower().split("__")
-        here = tree
-        for folder in folders:
-            here = here.setdefault(folder, {})
-        here[leaf] = yaml.safe_load(env[name])
+        if name.startswith(PREFIX) and name != FILE_VARIABLE:
+            _plant(tree, name, env[name])
     return tree
+
+
+def _plant(tree: dict[str, Any], name: str, text: str) -> None:
+    *folders, leaf = name.removeprefix(PREFIX).lower().split("__")
+    here = tree
+    for folder in folders:
+        here = here.setdefault(folder, {})
+        if not isinstance(here, dict):
+            raise BadConfig(f"{name}: {PREFIX}{folder.upper()} is set to a value, it cannot also be a section",
+                            reason="malformed")  # fmt: skip
+    try:
+        here[leaf] = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BadConfig(f"{name}={text!r}: not a YAML value", reason="malformed") from error
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from typing import Any
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
+from shared.errors import Unfit
+
 REFUSED = Counter(
     "sublet_messages_refused_total", "Messages refused and not applied.", ["service", "message", "reason"]
 )
@@ -27,6 +29,9 @@ STEP_SECONDS = Histogram(
 )
 LOOP_LAG = Gauge("sublet_event_loop_lag_seconds", "How late the event loop ran its last timer.")
 RECONNECTS = Counter("sublet_bus_reconnects_total", "Reconnections to the bus.")
+DISCONNECTS = Counter("sublet_bus_disconnects_total", "Connections to the bus that were lost or closed.")
+BUS_ERRORS = Counter("sublet_bus_errors_total", "Errors the bus client reported by itself.", ["kind"])
+STORE_RETRIES = Counter("sublet_durable_publish_retries_total", "Durable publishes tried again with the same id.")
 CONNECTED = Gauge("sublet_bus_connected", "1 while the bus is connected.")
 CONFIG_REFUSED = Counter("sublet_config_refused_total", "Dynamic configurations refused.", ["service"])
 
@@ -67,16 +72,26 @@ _tracer: Any = None
 
 
 def setup_tracing(service: str, endpoint: str | None) -> None:
-    """Send spans to an OTLP/HTTP endpoint; with None everything stays off and nothing is imported."""
+    """Send spans to an OTLP/HTTP endpoint; with None everything stays off and nothing is imported.
+
+    Raises:
+        Unfit: tracing is asked for, its packages are not installed.
+    """
     global _tracer
     if not endpoint:
         _tracer = None
         return
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise Unfit(
+            f"otlp_endpoint is {endpoint!r}, but {error.name} is not installed: "
+            "pip install -r requirements/trace.txt, or unset otlp_endpoint",
+            reason="no_tracing",
+        ) from error
     provider = TracerProvider(resource=Resource.create({"service.name": f"sublet-{service}"}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
     use_tracer(provider.get_tracer("sublet"))

@@ -82,7 +82,7 @@ class Wire:
         self._seq: dict[type[Message], int] = {}
         self._subscriptions: list[Subscription] = []
 
-    def stamp(self, message: type[M], *, based_on: tuple[str, ...] = (), **fields: Any) -> M:
+    def stamp(self, message: type[M], /, *, based_on: tuple[str, ...] = (), **fields: Any) -> M:
         """Make a message with the next number of its kind and this service's envelope."""
         seq = self._seq[message] = self._seq.get(message, 0) + 1
         return message(

@@ -1,1 +1,1 @@
-"""metrics: what the kernel says, as one NodeSample a pass."""
+"""Metrics: measures the node, its NUMA nodes, pools, pods and containers, and publishes NodeSample."""

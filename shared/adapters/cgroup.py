@@ -1,7 +1,8 @@
 """The cgroup tree of a host, v1 or v2: the one door through which Sublet reads, writes, makes and removes cgroups.
 
 A cgroup is named by its path relative to the cgroup root, the same for both versions. Every path component is checked,
-and no symbolic link is followed, so that no name can leave the root (DESIGN section 7 rule 8).
+and whatever changes something follows no symbolic link, so that no name can leave the root (DESIGN section 7 rule 8).
+Reads skip the look for links: they are the bulk of the work, and the figures they yield are only compared.
 """
 
 import contextlib
@@ -9,6 +10,7 @@ import errno
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from shared.core.knobs import V1_FILES, V2_FILES, Knob, Version, from_file, to_file
@@ -18,6 +20,39 @@ V1_CONTROLLERS = ("cpuset", "cpu", "cpuacct", "memory")
 V2_CONTROLLERS = ("cpuset", "cpu", "memory")
 _COMPONENT = re.compile(r"^[a-zA-Z0-9_][-a-zA-Z0-9_.:@]{0,254}$")
 GONE = (errno.ENOENT, errno.ENODEV)
+_CHUNK_BYTES = 1 << 16
+_INHERIT_TRIES = 3  # the parent's set may be changed by qrm between reading it and taking it over
+
+
+@lru_cache(maxsize=4096)
+def _checked(group: str) -> tuple[str, ...]:
+    """The components of a cgroup's name.
+
+    Raises:
+        Refused: one of them is not allowed.
+    """
+    parts = tuple(part for part in group.split("/") if part)
+    for part in parts:
+        if not _COMPONENT.match(part):
+            raise Refused(f"cgroup {group!r}: component {part!r} is not allowed", reason="bad_path")
+    return parts
+
+
+def _text(path: str) -> str | None:
+    """A small file as text; None where it, or the cgroup it belongs to, does not exist (any more)."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            chunks = []
+            while chunk := os.read(descriptor, _CHUNK_BYTES):
+                chunks.append(chunk)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno in GONE:
+            return None
+        raise
+    return b"".join(chunks).decode()
 
 
 class Cgroups:
@@ -41,9 +76,7 @@ class Cgroups:
             Refused: a component of the name is not allowed, or is a symbolic link.
         """
         path = self.root / controller if self.version == 1 and controller else self.root
-        for part in filter(None, group.split("/")):
-            if not _COMPONENT.match(part):
-                raise Refused(f"cgroup {group!r}: component {part!r} is not allowed", reason="bad_path")
+        for part in _checked(group):
             path = path / part
             if path.is_symlink():
                 raise Refused(f"cgroup {group!r}: {path} is a symbolic link", reason="bad_path")
@@ -57,30 +90,26 @@ class Cgroups:
         entry = V1_FILES.get(knob)
         return self.folder(group, entry[0]) / entry[1] if entry else None
 
+    def _place(self, group: str, controller: str) -> str:
+        """Where to read a cgroup: as `folder`, without the look for symbolic links."""
+        top = f"{self.root}/{controller}" if self.version == 1 and controller else str(self.root)
+        return "/".join((top, *_checked(group)))
+
     def exists(self, group: str) -> bool:
         """Whether the cgroup is there (v1: in the cpuset hierarchy)."""
         return self.folder(group, "cpuset").is_dir()
 
     def text(self, group: str, name: str, controller: str = "") -> str | None:
         """A file of a cgroup as it is; None where cgroup or file does not exist (any more)."""
-        try:
-            return (self.folder(group, controller) / name).read_text()
-        except OSError as error:
-            if error.errno in GONE:
-                return None
-            raise
+        return _text(f"{self._place(group, controller)}/{name}")
 
     def raw(self, group: str, knob: Knob) -> str | None:
         """The text of a setting's file; None where it does not exist."""
-        path = self.file(group, knob)
-        if path is None:
-            return None
-        try:
-            return path.read_text()
-        except OSError as error:
-            if error.errno in GONE:
-                return None
-            raise
+        if self.version == 2:
+            name = V2_FILES.get(knob)
+            return self.text(group, name) if name else None
+        entry = V1_FILES.get(knob)
+        return self.text(group, entry[1], entry[0]) if entry else None
 
     def read(self, group: str, knob: Knob) -> str | int | None:
         """A setting in the knob's unit; None where it does not exist."""
@@ -89,19 +118,34 @@ class Cgroups:
 
     def effective_cpus(self, group: str) -> str | None:
         """The CPUs that the kernel really grants (v2 falls back to the parent's set without a word)."""
-        return self.text(group, "cpuset.effective_cpus" if self.version == 1 else "cpuset.cpus.effective", "cpuset")
+        text = self.text(group, "cpuset.effective_cpus" if self.version == 1 else "cpuset.cpus.effective", "cpuset")
+        return None if text is None else text.strip()
+
+    def effective_mems(self, group: str) -> str | None:
+        """The memory nodes that the kernel really grants."""
+        text = self.text(group, "cpuset.effective_mems" if self.version == 1 else "cpuset.mems.effective", "cpuset")
+        return None if text is None else text.strip()
 
     def write(self, group: str, knob: Knob, value: str | int) -> bool:
         """Write one setting; False where this version or kernel has no such file, or the cgroup is gone.
 
         Raises:
             OSError: the kernel refused the value.
+            ValueError: an empty CPU or memory node list; no cgroup is ever given one.
         """
         path = self.file(group, knob)
         if path is None:
             return False
+        text = to_file(knob, value, self.version)
+        if not text:
+            raise ValueError(f"cgroup {group!r}: an empty {knob} is never written; name at least one CPU or node")
         try:
-            path.write_text(to_file(knob, value, self.version))
+            # No O_CREAT: where the kernel offers no such file there is nothing to write to.
+            descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
+            try:
+                os.write(descriptor, text.encode())
+            finally:
+                os.close(descriptor)
         except OSError as error:
             if error.errno in GONE:
                 return False
@@ -138,8 +182,15 @@ class Cgroups:
     def _inherit(self, group: str, parent: str) -> None:
         # v1: a set without memory nodes and CPUs refuses tasks with ENOSPC; nodes first, then CPUs.
         for knob in (Knob.MEMS, Knob.CPUS):
-            if not str(self.read(group, knob) or ""):
-                self.write(group, knob, str(self.read(parent, knob) or ""))
+            for tries_left in reversed(range(_INHERIT_TRIES)):
+                theirs = str(self.read(parent, knob) or "")
+                if str(self.read(group, knob) or "") or not theirs:
+                    break
+                try:
+                    self.write(group, knob, theirs)
+                except PermissionError:  # the parent has become smaller meanwhile
+                    if not tries_left:
+                        raise
 
     def attach(self, group: str, pid: int) -> None:
         """Move a process into the cgroup, in every hierarchy.
@@ -162,21 +213,25 @@ class Cgroups:
         return sorted(found)
 
     def children(self, group: str) -> list[str]:
-        """Names of the cgroups directly below, ascending."""
-        folder = self.folder(group, "cpuset")
+        """Names of the cgroups directly below, ascending; names that Sublet would never use are left out."""
         try:
-            return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+            with os.scandir(self._place(group, "cpuset")) as entries:
+                names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         except OSError as error:
             if error.errno in GONE:
                 return []
             raise
+        return sorted(name for name in names if _COMPONENT.match(name))
 
     def tree(self, group: str) -> Iterator[str]:
         """The cgroup and everything below it, parents first."""
         if self.exists(group):
-            yield group
-            for child in self.children(group):
-                yield from self.tree(f"{group}/{child}")
+            yield from self._below(group)
+
+    def _below(self, group: str) -> Iterator[str]:
+        yield group
+        for child in self.children(group):
+            yield from self._below(f"{group}/{child}")
 
     def remove(self, group: str) -> bool:
         """Remove a cgroup and everything below it, deepest first; False while a task is still in it."""

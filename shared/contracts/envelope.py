@@ -23,13 +23,16 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Part(BaseModel):
-    """A piece of a message: frozen, unknown fields ignored on reading."""
+    """A piece of a message: frozen, unknown fields ignored on reading, no NaN and no infinity anywhere."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 class Reason(Part):
     """Why a figure is what it is: the rule that fired and the numbers it used (DESIGN section 7 rule 9)."""
+
+    # An explanation may hold an infinity ("never yet"); it must not keep the decision from being published.
+    model_config = ConfigDict(allow_inf_nan=True)
 
     rule: str
     numbers: dict[str, float | int | str | bool | None] = {}

@@ -28,7 +28,7 @@ def node_token(node: str) -> str:
     Raises:
         ValueError: the name is not a Kubernetes node name.
     """
-    if not re.match(NAME_PATTERN, node):
+    if not re.fullmatch(NAME_PATTERN, node):
         raise ValueError(f"node name {node!r}: want lower-case letters, digits, '-' and '.', at most 253 characters")
     return node.replace(".", "_")
 

@@ -63,3 +63,8 @@ def format_units(value: int) -> str:
         if value and value % factor == 0:
             return f"{value // factor}{suffix}"
     return str(value)
+
+
+def format_millis(value: int) -> str:
+    """CPU in the API server's form: 2000 is "2", 250 is "250m"."""
+    return str(value // 1000) if value % 1000 == 0 else f"{value}m"

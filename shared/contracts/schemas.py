@@ -61,7 +61,7 @@ def asyncapi() -> dict[str, Any]:
             "name": name,
             "title": (model.__doc__ or name).strip().splitlines()[0],
             "contentType": "application/json",
-            "payload": {"$ref": f"./{name}.json"},
+            "payload": {"schemaFormat": _SCHEMA_FORMAT, "schema": {"$ref": f"./{name}.json"}},
         }
         if model is EvictionEvent:
             components[name]["headers"] = _CLOUDEVENT_HEADERS
@@ -75,6 +75,7 @@ def asyncapi() -> dict[str, Any]:
     }
 
 
+_SCHEMA_FORMAT = "application/schema+json;version=draft-2020-12"
 _PARAMETERS = {
     "node": "Node name with '.' written as '_'.",
     "service": "metrics, advisor, qrm, evictor, reporter or central.",

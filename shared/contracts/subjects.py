@@ -76,3 +76,24 @@ def event_filter(*, phase: str = "*", namespace: str = "*", node: str = "*") -> 
 def ask_subject(node: str, service: str) -> str:
     """Where a service answers questions about its state (request and reply)."""
     return f"sublet.node.v1.ask.{node_token(node)}.{service}"
+
+
+def probe_subject(boot_id: str) -> str:
+    """Where central talks to itself: hearing its own voice is how it knows that it is not the one cut off."""
+    return f"sublet.cluster.v1.probe.{boot_id}"
+
+
+def subject_matches(pattern: str, subject: str) -> bool:
+    """Whether a subject falls under a filter: `*` stands for one token, a final `>` for one or more."""
+    wanted, given = pattern.split("."), subject.split(".")
+    for place, part in enumerate(wanted):
+        if part == ">":
+            return len(given) > place
+        if place >= len(given) or part not in ("*", given[place]):
+            return False
+    return len(wanted) == len(given)
+
+
+def stream_of(subject: str) -> str | None:
+    """The stream that keeps a subject, among the streams of this project."""
+    return next((s.name for s in STREAMS if any(subject_matches(p, subject) for p in s.subjects)), None)

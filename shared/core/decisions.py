@@ -2,11 +2,12 @@
 
 A decision is registered where it is defined:
 
-    @decision("regulate", area="cpu_sizing", answers=RegulateOutput)
-    def regulate(question: RegulateInput) -> RegulateOutput:
+    @decision("regulate", area="cpu_sizing", asks=RegulateQuestion, answers=RegulateAnswer)
+    def regulate(question: RegulateQuestion) -> RegulateAnswer:
         '''From requirement to pool size, over time.'''
 
-The function must be pure and must call (or be) the very function that the service calls.
+The function must be pure and must call (or be) the very function that the service calls. Where its rule refuses it
+raises `Refused`, whose reason is the error code of the kind.
 """
 
 from collections.abc import Callable
@@ -17,9 +18,9 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Question(BaseModel):
-    """Inputs of a decision: frozen, unknown fields refused, no silent conversion of strings to numbers."""
+    """Inputs of a decision: frozen, unknown fields refused, only finite numbers, nothing converted to a number."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Answer(BaseModel):

@@ -22,16 +22,16 @@ POOL_OF_QOS: dict[QosClass, str] = {
 SHARE, RECLAIM, RESERVE = "share", "reclaim", "reserve"
 
 
-def class_group(qos: QosClass) -> str:
-    """The cgroup of one QoS class."""
-    return f"{ROOT}/{qos}"
+def class_group(qos: QosClass, top: str = ROOT) -> str:
+    """The cgroup of one QoS class; tests use another `top`, to leave a running Sublet alone."""
+    return f"{top}/{qos}"
 
 
-def pod_group(pod: Pod) -> str:
+def pod_group(pod: Pod, top: str = ROOT) -> str:
     """The cgroup of one pod; its UID has passed the pattern of `shared.contracts.ids`."""
-    return f"{class_group(pod.qos)}/pod{pod.uid}"
+    return f"{class_group(pod.qos, top)}/pod{pod.uid}"
 
 
-def container_group(pod: Pod, container: str) -> str:
+def container_group(pod: Pod, container: str, top: str = ROOT) -> str:
     """The cgroup of one container of a pod."""
-    return f"{pod_group(pod)}/{container}"
+    return f"{pod_group(pod, top)}/{container}"

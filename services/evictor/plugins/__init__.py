@@ -1,1 +1,1 @@
-"""Eviction plugins: one file each, found by scanning this folder."""
+"""Eviction plugins, one file each; see `services.evictor.core.plugin` for what one is."""

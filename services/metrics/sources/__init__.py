@@ -1,1 +1,1 @@
-"""Metric sources: one file each, found by scanning this folder."""
+"""Where figures come from: one file each, with one public object `SOURCE`, found by scanning this folder."""

@@ -1,0 +1,43 @@
+"""`make bench`: all measurements, one table with machine, N and date; also written to out/bench.json."""
+
+import asyncio
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from bench import breach, footprint, reaction
+from bench.rig import Row, machine, progress
+from shared.settings import CommonSettings
+from sublet.host.preflight import check_host
+
+OUT = Path("out/bench.json")
+
+
+async def _all() -> list[Row]:
+    rows: list[Row] = []
+    for part in (reaction, breach, footprint):
+        rows += await part.measure()
+        progress("")
+    return rows
+
+
+def main() -> int:
+    """Measure and print."""
+    missing = check_host(CommonSettings())
+    if missing:
+        print("bench measures on real cgroups; this machine lacks: " + "; ".join(missing), file=sys.stderr)
+        return 2
+    rows = asyncio.run(_all())
+    width = max(len(row.what) for row in rows)
+    print(f"Sublet on {machine()}")
+    print(f"{'what':<{width}}  {'figure':>16}  {'N':>4}  target")
+    for row in rows:
+        print(f"{row.what:<{width}}  {row.figure:>16}  {row.n:>4}  {row.target}")
+    OUT.parent.mkdir(exist_ok=True)
+    OUT.write_text(json.dumps({"machine": machine(), "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""From free memory below its threshold to the eviction call, seen from outside."""
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+
+from bench.rig import Row, dynamic_config, end, p50_p99, pod, progress, sublet
+from sublet.demo.chain import Chain
+from sublet.demo.watch import memory_free_bytes
+
+BREACHES = 15
+HOG_MIB, AFTER_MIB = 768, 384
+TIMEOUT_S = 20.0
+MIB = 1 << 20
+# Cooling and the caps protect a node from many evictions in a row, which is just what is measured here.
+EVICTOR = {"cooling_s": 0.1, "evictions_per_minute": 600}
+
+
+async def measure(breaches: int = BREACHES) -> list[Row]:
+    """Let a batch pod fill memory again and again."""
+    times: list[float] = []
+    async with sublet({"evictor": EVICTOR}) as session, Chain.recording(session.nats_url or "", node="bench") as chain:
+        for number in range(breaches):
+            progress(f"breach {number + 1} of {breaches}")
+            took = await _one(chain, dynamic_config(session.state_dir), f"hog-{number}")
+            times += [took] if took is not None else []
+    what = "memory breach to eviction call, p50 / p99"
+    missed = breaches - len(times)
+    return [Row(what + (f" ({missed} without a call)" if missed else ""), p50_p99(times), len(times), "- / 500 ms")]
+
+
+async def _one(chain: Chain, config: Path, name: str) -> float | None:
+    threshold = memory_free_bytes() - AFTER_MIB * MIB
+    config.write_text(json.dumps({"evictor": {"plugins": {"memory_pressure": {"minimum_free_bytes": threshold}}}}))
+    await chain.configured(TIMEOUT_S)
+    hog = await pod("reclaimed", name, sys.executable, "-m", "sublet.demo.batch", "memory", str(HOG_MIB), memory="1Gi")
+    try:
+        breach = await _breach(threshold)
+        await chain.succeeded(name, TIMEOUT_S)
+    finally:
+        await end([hog])
+    created = chain.first_s("created", name)
+    return None if breach is None or created is None else max(0.0, created - breach)
+
+
+async def _breach(threshold: int) -> float | None:
+    give_up = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < give_up:
+        if memory_free_bytes() < threshold:
+            return time.monotonic()
+        await asyncio.sleep(0.002)
+    return None

@@ -1,0 +1,48 @@
+"""What `sublet node` costs with 50 pods on this host: CPU share and resident memory over half a minute."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from bench.rig import Row, end, pod, progress, sublet
+
+PODS = 50
+SETTLE_S, SPAN_S = 5.0, 30.0
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_mib(pid: int) -> tuple[float, float]:
+    """Resident and proportional set size in MiB."""
+    rows = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:])
+    rss_kib, pss_kib = int(rows["Rss"].split()[0]), int(rows["Pss"].split()[0])
+    return rss_kib / 1024, pss_kib / 1024
+
+
+async def measure(pods: int = PODS) -> list[Row]:
+    """Start pods that sleep, wait until the node is calm, then look at the process."""
+    async with sublet({}, one_process=True) as session:
+        started = []
+        for number in range(pods):
+            progress(f"pod {number + 1} of {pods}")
+            qos = "shared" if number % 2 else "reclaimed"
+            started.append(await pod(qos, f"pod-{number}", "sleep", "600", cpu="10m"))
+        try:
+            await asyncio.sleep(SETTLE_S)
+            pid = session.children["node"].pid
+            if pid is None:
+                raise RuntimeError("sublet node is not running")
+            before = cpu_seconds(pid)
+            await asyncio.sleep(SPAN_S)
+            percent = (cpu_seconds(pid) - before) / SPAN_S * 100
+            rss, pss = memory_mib(pid)
+        finally:
+            await end(started)
+    return [
+        Row(f"CPU of sublet node with {pods} pods", f"{percent:.2f} % of a core", 1, "1 %"),
+        Row(f"memory of sublet node with {pods} pods, RSS (PSS)", f"{rss:.0f} ({pss:.0f}) MiB", 1, "100 MB"),
+    ]

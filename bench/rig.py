@@ -1,0 +1,110 @@
+"""What the measurements share: a run of Sublet on this host, pods in it, and rows of the table."""
+
+import asyncio
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from shared.settings import CommonSettings
+from sublet.demo.load import percentile
+from sublet.host.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure: what, how large, how often measured, and the target (DESIGN section 8)."""
+
+    what: str
+    figure: str
+    n: int
+    target: str
+
+
+def machine() -> str:
+    """This machine and day in one line."""
+    return (
+        f"{os.cpu_count()} CPUs, Linux {platform.release()}, Python {platform.python_version()}, "
+        f"{datetime.now(UTC):%Y-%m-%d}"
+    )
+
+
+def p50_p99(values_s: Sequence[float]) -> str:
+    """Median and 99th percentile in milliseconds."""
+    if not values_s:
+        return "nothing measured"
+    return " / ".join(f"{(percentile(list(values_s), p) or 0) * 1000:.0f}" for p in (50, 99)) + " ms"
+
+
+def dynamic_config(state_dir: Path) -> Path:
+    """The file that central hands on to the services while they run."""
+    return state_dir.parent / "dynamic.yaml"
+
+
+@asynccontextmanager
+async def sublet(settings: dict[str, object], *, one_process: bool = False) -> AsyncIterator[Session]:
+    """Sublet on this host's own cgroups, with its own state directory; everything is removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="sublet-bench-") as folder:
+        state_dir = Path(folder) / "state"
+        file = Path(folder) / "settings.yaml"
+        file.write_text(json.dumps({"central": {"config_file": str(dynamic_config(state_dir))}} | settings))
+        session = Session(
+            CommonSettings(state_dir=state_dir, node="bench"),
+            nats_port=0,
+            one_process=one_process,
+            forget=True,
+            say=lambda _line: None,
+            extra_env={"SUBLET_CONFIG": str(file)},
+        )
+        os.environ["SUBLET_STATE_DIR"] = str(state_dir)
+        await session.start()
+        try:
+            yield session
+        finally:
+            left = await session.stop()
+            if left:
+                raise RuntimeError(f"left behind: {left}")
+
+
+async def pod(qos: str, name: str, *command: str, cpu: str = "100m", memory: str = "64Mi", pipes: bool = False
+              ) -> asyncio.subprocess.Process:  # fmt: skip
+    """Start a pod with `sublet run` in the foreground of a background process."""
+    pipe = asyncio.subprocess.PIPE if pipes else asyncio.subprocess.DEVNULL
+    words = [
+        sys.executable,
+        "-m",
+        "sublet",
+        "run",
+        "--qos",
+        qos,
+        "--cpu",
+        cpu,
+        "--memory",
+        memory,
+        "--name",
+        name,
+        "--",
+    ]
+    return await asyncio.create_subprocess_exec(
+        *words, *command, stdin=pipe, stdout=pipe, stderr=None,
+    )  # fmt: skip
+
+
+async def end(processes: Sequence[asyncio.subprocess.Process]) -> None:
+    """TERM and wait."""
+    for process in processes:
+        if process.returncode is None:
+            process.terminate()
+    await asyncio.gather(*(p.wait() for p in processes))
+
+
+def progress(text: str) -> None:
+    """One line that is written over, on a terminal; nothing otherwise."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)

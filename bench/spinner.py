@@ -1,0 +1,27 @@
+"""A tenant that wakes when told: for every line on stdin it keeps CPUs busy for a while, and says when it began."""
+
+import os
+import sys
+import time
+
+
+def main() -> None:
+    """`spinner.py THREADS BUSY_S`."""
+    count, busy_s = int(sys.argv[1]), float(sys.argv[2])
+    for _ in sys.stdin:
+        started = time.monotonic()
+        children = []
+        for _n in range(count):
+            pid = os.fork()
+            if pid == 0:
+                while time.monotonic() < started + busy_s:
+                    pass
+                os._exit(0)
+            children.append(pid)
+        print(started, flush=True)
+        for pid in children:
+            os.waitpid(pid, 0)
+
+
+if __name__ == "__main__":
+    main()

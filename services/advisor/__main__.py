@@ -1,0 +1,6 @@
+"""`python -m services.advisor`: the advisor alone in its process."""
+
+from services.advisor.main import PLAN
+from shared.adapters.process import main
+
+main([PLAN])

@@ -1,0 +1,85 @@
+"""What a machine keeps back, whatever the policy: reserves, floors, and whether its pools can be disjoint at all.
+
+The seeds' machine has 48 CPUs and keeps 4 of them back for each purpose; smaller machines keep the same share
+(DESIGN section 2: `min(4, cpus // 4)`).
+"""
+
+from dataclasses import dataclass
+
+SEED_CPUS = 4
+SEED_RESERVED_BYTES = 5 << 30
+SEED_CRITICAL_BYTES = 4 << 30
+SEED_UNKNOWN_BYTES = 8 << 30
+MIN_DISJOINT_CPUS = 4
+"""Below this a reserve of its own for each pool would leave nothing to sublet."""
+
+
+def cpu_share(cpus: int) -> int:
+    """The seeds' 4 CPUs on a large machine, a quarter of a small one; 0 below 4 CPUs."""
+    return min(SEED_CPUS, cpus // 4)
+
+
+def reserved_memory_bytes(total_bytes: int) -> int:
+    """Memory never offered to reclaimed pods: the seeds' 5 GiB (notes/katalyst-node-agent.md section 1.1), or 1/8."""
+    return min(SEED_RESERVED_BYTES, total_bytes // 8)
+
+
+def critical_memory_bytes(total_bytes: int) -> int:
+    """Free memory that reclaimed pods may not eat into: 4 GiB (section 5.2 of the same notes), or 1/8."""
+    return min(SEED_CRITICAL_BYTES, total_bytes // 8)
+
+
+def unknown_memory_bytes(total_bytes: int) -> int:
+    """What a tenant counts of whose memory nothing is known: 8 GiB (section 5.1 of the same notes), or 1/4."""
+    return min(SEED_UNKNOWN_BYTES, total_bytes // 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What no policy may cross on this machine, in whole CPUs unless the name says otherwise."""
+
+    cpus: int
+    smt: bool
+    reserve_cores: float
+    """Added to what the tenants need."""
+    reserve_pool_cpus: int
+    """CPUs of the reserve pool; 0 where the pools overlap."""
+    disjoint: bool
+    """Whether share and reclaimed pool have CPUs of their own."""
+
+    @classmethod
+    def of(cls, cpus: int, *, smt: bool, reserve_cores: float | None = None, reserve_pool_cpus: int = 0) -> "Bounds":
+        """The bounds of a machine; a reserve of None is the machine's own share.
+
+        A reserve pool that leaves no room for both other pools is not cut out: the pools overlap then.
+        """
+        room = cpus - reserve_pool_cpus - max(1, cpu_share(cpus)) - reclaim_floor_cpus(cpus)
+        disjoint = cpus >= MIN_DISJOINT_CPUS and room >= 0
+        return cls(
+            cpus=cpus,
+            smt=smt,
+            reserve_cores=float(cpu_share(cpus)) if reserve_cores is None else reserve_cores,
+            reserve_pool_cpus=reserve_pool_cpus if disjoint else 0,
+            disjoint=disjoint,
+        )
+
+    @property
+    def min_share_cpus(self) -> int:
+        """The share pool is never smaller."""
+        return cpu_share(self.cpus)
+
+    @property
+    def max_share_cpus(self) -> int:
+        """The share pool is never larger: every CPU where the pools overlap."""
+        floor = reclaim_floor_cpus(self.cpus) if self.disjoint else 0
+        return self.cpus - self.reserve_pool_cpus - floor
+
+    @property
+    def fallback_cores(self) -> float:
+        """What a tenant counts of whose CPU need nothing is known."""
+        return float(max(1, cpu_share(self.cpus)))
+
+
+def reclaim_floor_cpus(cpus: int) -> int:
+    """CPUs that the reclaimed pool always keeps (notes/katalyst-node-agent.md section 4.1: 4), at least one."""
+    return max(1, cpu_share(cpus))

@@ -1,0 +1,51 @@
+"""What a sizing policy is: one file in `services/advisor/policies` that ends in `POLICY = Policy(...)`.
+
+A policy says what the tenants need, nothing else. Reserves, floors, the pace of shrinking and the offer that results
+are the same for all of them (`pools`, `memory`), so that no policy can starve a tenant or promise what is not there.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from services.advisor.core.view import View
+from shared.contracts.advice import Mode
+from shared.contracts.envelope import Reason
+
+
+class PolicySettings(BaseModel):
+    """Settings that every policy has; a policy's own model extends this one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mode: Mode = "enforce"
+    """observe: only say what it would advise. dry-run: qrm goes as far as the plan. enforce: cpusets are written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What the tenants need, without any reserve, and why."""
+
+    cores: float
+    memory_bytes: int
+    why: tuple[Reason, ...] = ()
+
+
+C = TypeVar("C", bound=PolicySettings)
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Policy(Generic[C, S]):
+    """A policy: pure functions and a model of its settings.
+
+    `start` gives the state before the first round. `judge` gets the state of the last round, the view, the time in
+    monotonic seconds and the settings, and returns the next state and the demand.
+    """
+
+    name: str
+    settings: type[C]
+    start: Callable[[], S]
+    judge: Callable[[S, View, float, C], tuple[S, Demand]]

@@ -1,0 +1,62 @@
+"""The tenants need what they use and queue for (notes/katalyst-node-agent.md sections 1.1, 4.2, 4.3 and 5.1).
+
+Cores: for every shared container the larger of usage x 1.25 and its load averages, its request while nothing is
+measured; dedicated containers count their request. Memory: what is resident and cached, with a tenth on top.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from services.advisor.core.estimate import DEFAULT_RULE, Rule, estimate_cores, requested_cores, total_cores
+from services.advisor.core.machine import unknown_memory_bytes
+from services.advisor.core.memory import TENANT_PERCENT, estimate_bytes
+from services.advisor.core.policy import Demand, Policy, PolicySettings
+from services.advisor.core.view import CPU_TENANTS, ContainerView, View
+from shared.contracts.envelope import Reason
+
+NAMED_CONTAINERS = 8
+
+
+class Settings(PolicySettings):
+    """How much room a tenant gets above what is measured of it."""
+
+    usage_factor: Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)] = DEFAULT_RULE.usage_factor
+    """Factor on a container's CPU usage."""
+    memory_percent: Annotated[int, Field(ge=100, le=1000)] = TENANT_PERCENT
+    """Percent of a shared or dedicated container's memory that counts."""
+
+
+def judge(_state: None, view: View, _now_s: float, settings: Settings) -> tuple[None, Demand]:
+    """The sum of the containers' estimates."""
+    cores = [(c.key, _cores(c, view, settings)) for c in view.of(*CPU_TENANTS)]
+    unknown = unknown_memory_bytes(view.memory.total_bytes or 0)
+    memory_bytes = sum(
+        estimate_bytes(c.qos, c.memory, c.request_bytes, unknown, settings.memory_percent) for c in view.containers
+    )
+    return None, Demand(total_cores(estimate for _, estimate in cores), memory_bytes, (_reason(cores, settings),))
+
+
+def _cores(container: ContainerView, view: View, settings: Settings) -> float:
+    if container.qos == "dedicated_cores":
+        return requested_cores(container.request_cores, view.bounds.fallback_cores)
+    # The rule alone would take a load average for the whole need while the usage of a new container is still unknown.
+    rule = Rule(settings.usage_factor, request_fills_gaps=container.cpu.usage_cores is None)
+    return estimate_cores(container.cpu, container.request_cores, rule, view.bounds.fallback_cores)
+
+
+def _reason(cores: list[tuple[str, float]], settings: Settings) -> Reason:
+    """The largest estimates by name, the rest as one sum."""
+    largest_first = sorted(cores, key=lambda named: (-named[1], named[0]))
+    rest = total_cores(estimate for _, estimate in largest_first[NAMED_CONTAINERS:])
+    return Reason(
+        rule=f"max({settings.usage_factor:g} x usage, load1, load5), else request",
+        numbers={
+            **{key: round(estimate, 6) for key, estimate in largest_first[:NAMED_CONTAINERS]},
+            "containers": len(cores),
+            "all other containers": round(rest, 6),
+        },
+    )
+
+
+POLICY = Policy(name="canonical", settings=Settings, start=lambda: None, judge=judge)

@@ -1,0 +1,206 @@
+"""Central at work: streams, bucket, the ledger of nodes, configuration. No one else writes KV and streams."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import structlog
+
+from services.central.config import encode_config, read_config
+from services.central.core import NODE_STATES, Assessment, Ears, Ledger, assess, fold, forget
+from services.central.settings import CentralSettings
+from shared import telemetry
+from shared.contracts.ids import node_token
+from shared.contracts.readiness import Readiness, ServiceHealth
+from shared.contracts.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, STREAMS, probe_subject, state_subject
+from shared.errors import BadConfig, Refused, SubletError
+from shared.ports import Clock, Received, Subscription
+from shared.settings import SECTIONS, check, merge, section
+from shared.wire import Wire
+
+log = structlog.get_logger()
+
+NAME = "central"
+LISTED_NODES = 200  # of the nodes that are not ready, in the answer to `ask`: it must fit one message
+
+
+class ConfigText(Protocol):
+    """Where the configuration of all nodes is written by people."""
+
+    def changed(self) -> str | None:
+        """The text when it has changed since the last call.
+
+        Raises:
+            BadConfig: it cannot be read.
+        """
+        ...
+
+
+class CentralApp:
+    """Listens to every node, guards against acting on its own deafness, and hands out configuration."""
+
+    def __init__(self, wire: Wire, clock: Clock, text: ConfigText, text_name: str, raw: Mapping[str, Any]) -> None:
+        self._wire, self._clock, self._text, self._text_name = wire, clock, text, text_name
+        self._static = dict(raw.get(NAME) or {})
+        self._settings = section(CentralSettings, raw, NAME)
+        self._ledger: Ledger = {}
+        self._ears = Ears()
+        self._assessment = Assessment()
+        self._heard_at: float | None = None
+        self._store_failure = "streams and bucket are not made yet"
+        self._wanted: bytes | None = None
+        self._config_compared = False
+        self._revision = 0
+        self._config_refusal = ""
+        self._subscriptions: list[Subscription] = []
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        bus = self._wire.bus
+        self._subscriptions += [
+            await bus.subscribe(state_subject(Readiness, "*"), self._hear_node),
+            await bus.subscribe(probe_subject(self._wire.boot_id), self._hear_itself),
+        ]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._reconcile_forever())
+            group.create_task(self._configure_forever())
+            group.create_task(self._probe_forever())
+            group.create_task(self._assess_forever())
+
+    def _hear_node(self, received: Received) -> None:
+        """One heartbeat; a node may speak only for itself (DESIGN section 7 rule 8)."""
+        try:
+            readiness = Readiness.decode(received.data)
+            if received.subject.rpartition(".")[2] != node_token(readiness.node):
+                raise Refused(f"{received.subject} speaks for node {readiness.node!r}", reason="foreign_node")
+            now_s = self._clock.monotonic()
+            verdict = fold(self._ledger, readiness, now_s)
+            if verdict != "new":
+                raise Refused(f"readiness {readiness.node} {readiness.boot_id}/{readiness.seq}", reason=verdict)
+        except Refused as refusal:
+            telemetry.REFUSED.labels(NAME, Readiness.kind, refusal.reason).inc()
+            log.warning("message.refused", subject=received.subject, reason=refusal.reason, why=str(refusal))
+            return
+        telemetry.TAKEN.labels(NAME, Readiness.kind).inc()
+        self._heard_at = now_s
+
+    def _hear_itself(self, _received: Received) -> None:
+        self._ears = self._ears.hear(self._clock.monotonic(), self._settings.rules)
+
+    async def _probe_forever(self) -> None:
+        while True:
+            await self._wire.bus.publish(probe_subject(self._wire.boot_id), b"")
+            await self._clock.sleep(self._settings.probe_s)
+
+    async def _assess_forever(self) -> None:
+        while True:
+            self._assess()
+            await self._clock.sleep(self._settings.assess_s)
+
+    def _assess(self) -> None:
+        now_s, before = self._clock.monotonic(), self._assessment
+        forget(self._ledger, now_s, self._settings.rules)
+        self._assessment = assess(self._ledger, self._ears, before, now_s, self._settings.rules)
+        counts = self._assessment.counts()
+        for state in NODE_STATES:
+            telemetry.NODES_READY.labels(state).set(counts[state])
+        if counts != before.counts() or bool(before.paused) != bool(self._assessment.paused):
+            log.info("nodes.assessed", **counts, paused=list(self._assessment.paused))
+
+    async def _reconcile_forever(self) -> None:
+        """Make streams and bucket, and make them again should a server have lost them."""
+        while True:
+            made = await self._reconcile()
+            await self._clock.sleep(self._settings.reconcile_s if made else self._settings.retry_s)
+
+    async def _reconcile(self) -> bool:
+        try:
+            for spec in STREAMS:
+                await self._wire.bus.ensure_stream(spec)
+            await self._wire.bus.ensure_bucket(CONFIG_BUCKET)
+        except SubletError as error:
+            if not self._store_failure or str(error) != self._store_failure:
+                log.warning("streams.not_made", why=str(error))
+            self._store_failure = str(error)
+            return False
+        if self._store_failure:
+            log.info("streams.made", streams=[spec.name for spec in STREAMS], bucket=CONFIG_BUCKET)
+        self._store_failure = ""
+        self._config_compared = False  # the bucket may be a new one
+        return True
+
+    async def _configure_forever(self) -> None:
+        while True:
+            self._read_config()
+            if not self._store_failure and not self._config_compared:
+                await self._store_config()
+            await self._clock.sleep(self._settings.config_poll_s)
+
+    def _read_config(self) -> None:
+        """Take the file's text when it has changed; a bad one leaves the last good one in force."""
+        try:
+            text = self._text.changed()
+            if text is None:
+                return
+            self._wanted = encode_config(read_config(text, known=SECTIONS))
+            self._config_compared = False
+        except BadConfig as error:
+            self._config_refusal = str(error)
+            telemetry.CONFIG_REFUSED.labels(NAME).inc()
+            log.error("config.refused", file=self._text_name, why=str(error))
+        else:
+            self._config_refusal = ""
+
+    async def _store_config(self) -> None:
+        """Bring the bucket to what the file says; without a file the bucket stays as it is."""
+        try:
+            entry = await self._wire.bus.get(CONFIG_BUCKET, GLOBAL_CONFIG_KEY)
+            if self._wanted is None or (entry is not None and entry.value == self._wanted):
+                self._revision = entry.revision if entry else 0
+            else:
+                self._revision = await self._wire.bus.put(CONFIG_BUCKET, GLOBAL_CONFIG_KEY, self._wanted)
+                log.info("config.published", revision=self._revision, bytes=len(self._wanted))
+        except SubletError as error:
+            log.warning("config.not_published", why=str(error))
+            return
+        self._config_compared = True
+
+    def health(self) -> ServiceHealth:
+        """Well while the streams are there and central hears itself."""
+        now_s = self._clock.monotonic()
+        why = self._store_failure
+        if not why and not self._ears.well(now_s, self._settings.rules):
+            why = "does not hear its own probe on the bus"
+        age_s = None if self._heard_at is None else now_s - self._heard_at
+        return ServiceHealth(service=NAME, ok=not why, why=why, input_age_s=age_s)
+
+    def state(self) -> Mapping[str, Any]:
+        """Counts of nodes, those that are not ready, the guards, and the configuration in force."""
+        counts = self._assessment.counts()
+        others = [(node, s) for node, s in self._assessment.nodes.items() if s.state != "ready"]
+        return {
+            "nodes": counts,
+            "not_ready": {node: {"state": s.state, "why": s.why} for node, s in others[:LISTED_NODES]},
+            "not_ready_unlisted": max(0, len(others) - LISTED_NODES),
+            "paused": list(self._assessment.paused),
+            "store_failure": self._store_failure,
+            "config": {"file": self._text_name, "revision": self._revision, "refused": self._config_refusal},
+        }
+
+    def reconfigure(self, section: Mapping[str, Any]) -> None:
+        """Take new settings, whole or not at all; new rules begin with a full detection window.
+
+        Raises:
+            BadConfig: a key or a value cannot be used.
+        """
+        settings = check(CentralSettings, merge(self._static, section), where=NAME)
+        if settings.rules != self._settings.rules:
+            self._ears = self._ears.restarted(self._clock.monotonic())
+        self._settings = settings
+
+    async def close(self) -> None:
+        """End the subscriptions; streams and configuration stay."""
+        for subscription in self._subscriptions:
+            await subscription.stop()
+        self._subscriptions.clear()
+        await self._wire.stop()

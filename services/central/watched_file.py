@@ -1,0 +1,32 @@
+"""The configuration file, read again only when it has changed."""
+
+from pathlib import Path
+
+from shared.errors import BadConfig
+
+
+class WatchedFile:
+    """A text file looked at by its modification time, size and inode."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seen: tuple[int, int, int] | None = None
+
+    def changed(self) -> str | None:
+        """The text, when it is another file than at the last call; None when it is the same, or there is none.
+
+        Raises:
+            BadConfig: it is there and cannot be read as text; said once for each change.
+        """
+        try:
+            there = self.path.stat()
+            signature = (there.st_mtime_ns, there.st_size, there.st_ino)
+            if signature == self._seen:
+                return None
+            self._seen = signature
+            return self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            self._seen = None
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadConfig(f"configuration file {self.path}: cannot be read: {error}", reason="unreadable") from error

@@ -1,0 +1,28 @@
+"""Pods that could not be evicted a moment ago are left alone for a while, each time twice as long."""
+
+from dataclasses import dataclass, field
+
+from shared.core.backoff import delay_s
+
+BASE_S, CAP_S = 5.0, 60.0  # notes/reliability.md section 2, M8
+FORGET_S = 600.0
+
+
+@dataclass
+class Backoff:
+    """By pod UID: how often it failed, and until when it is left alone."""
+
+    _pods: dict[str, tuple[int, float]] = field(default_factory=dict)
+
+    def add(self, uid: str, now_s: float) -> None:
+        """One more failure."""
+        failures = self._pods.get(uid, (0, 0.0))[0]
+        self._pods[uid] = (failures + 1, now_s + delay_s(failures, base_s=BASE_S, cap_s=CAP_S, roll=1.0))
+
+    def waiting(self, now_s: float) -> set[str]:
+        """Pods to be left alone now."""
+        return {uid for uid, (_, until_s) in self._pods.items() if now_s < until_s}
+
+    def forget(self, now_s: float) -> None:
+        """Drop what is long over."""
+        self._pods = {uid: entry for uid, entry in self._pods.items() if now_s < entry[1] + FORGET_S}

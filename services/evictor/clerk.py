@@ -1,0 +1,142 @@
+"""Writes every step of an eviction: the change and the event that tells of it, in one transaction of the ledger."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from services.evictor.core.events import message_of
+from services.evictor.core.plugin import Candidate, Pressure
+from services.evictor.ledger import Ledger
+from shared import telemetry
+from shared.contracts.advice import Mode
+from shared.contracts.cloudevents import event_headers
+from shared.contracts.eviction import EvictionEvent, EvictionFacts, EvictionIntent
+from shared.contracts.ids import intent_id
+from shared.contracts.subjects import event_subject, intent_subject
+from shared.core.intents import PHASE_OF_STEP, Bucket, Call, IntentRecord, Outgoing, Record, Step
+from shared.wire import Wire
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Why one pod is to go: what a new intent is made of."""
+
+    plugin: str
+    mode: Mode
+    pressure: Pressure
+    victim: Candidate
+    grace_s: float
+    deadline_s: float
+    based_on: tuple[str, ...]
+    seen_at_s: float
+
+
+class Clerk:
+    """Keeps the ledger, and each plugin's record in step with it."""
+
+    def __init__(self, ledger: Ledger, wire: Wire, *, written: Callable[[], None]) -> None:
+        self._ledger, self._wire, self._written = ledger, wire, written
+        self.records: dict[str, Record] = {}
+
+    def load(self) -> None:
+        """Read the plugins' records."""
+        self.records = dict(self._ledger.records())
+
+    def record_of(self, plugin: str) -> Record:
+        """One plugin's record."""
+        return self.records.get(plugin, Record())
+
+    def keep(self, plugin: str, record: Record) -> None:
+        """Write a plugin's record where it has changed."""
+        if record != self.record_of(plugin):
+            self._ledger.keep_record(plugin, record)
+            self.records[plugin] = record
+
+    def begin(self, case: Case, bucket: Bucket) -> IntentRecord:
+        """Write the intent ahead of everything else, with the event that announces it.
+
+        Raises:
+            Conflict: the pod has a live intent.
+        """
+        pod, episode = case.victim.pod, self._ledger.next_episode()
+        intent = self._wire.stamp(
+            EvictionIntent,
+            based_on=case.based_on,
+            intent_id=intent_id(self._wire.node, pod.uid, case.plugin, episode),
+            namespace=pod.namespace,
+            pod=pod.name,
+            pod_uid=pod.uid,
+            qos=pod.qos,
+            plugin=case.plugin,
+            scope=case.pressure.scope,
+            observed=case.pressure.observed,
+            threshold=case.pressure.threshold,
+            grace_s=case.grace_s,
+            mode=case.mode,
+            episode=episode,
+            deadline_s=case.deadline_s,
+            why=(case.pressure.why, case.victim.why),
+        )
+        record = IntentRecord(intent, pod, case.pressure.hard, case.seen_at_s)
+        announcement = Outgoing(
+            intent.intent_id, intent_subject(intent), intent.encode(), telemetry.trace_headers(), held=True
+        )
+        self._ledger.begin(record, bucket, [announcement, self._event(record)])
+        self._tell(record)
+        return record
+
+    def move(self, record: IntentRecord, step: Step, *, detail: str = "", calls: tuple[Call, ...] = ()) -> IntentRecord:
+        """Write the next step of an intent; gives the record as it is now."""
+        now_s = self._wire.clock.monotonic()
+        record = record.follow(step, detail=detail, now_s=now_s)
+        outgoing = (self._event(record),) if step in PHASE_OF_STEP else ()
+        after = self.record_of(record.intent.plugin).after_eviction(now_s) if _counts(record) else None
+        self._ledger.advance(record, outgoing, calls=calls, now_s=now_s, plugin_record=after)
+        if after is not None:
+            self.records[record.intent.plugin] = after
+        self._tell(record)
+        return record
+
+    def _event(self, record: IntentRecord) -> Outgoing:
+        intent, phase = record.intent, PHASE_OF_STEP[record.step]
+        event = self._wire.stamp(
+            EvictionEvent,
+            based_on=(intent.ref,),
+            phase=phase,
+            attempt=max(1, record.attempts),
+            message=message_of(phase, plugin=intent.plugin, scope=intent.scope, detail=record.detail),
+            detail=record.detail,
+            **{name: getattr(intent, name) for name in _FACTS},
+        )
+        headers = event_headers(event) | telemetry.trace_headers()
+        return Outgoing(event.event_id, event_subject(event), event.encode(), headers)
+
+    def _tell(self, record: IntentRecord) -> None:
+        intent = record.intent
+        if record.step in PHASE_OF_STEP:
+            telemetry.EVICTIONS.labels(intent.plugin, PHASE_OF_STEP[record.step]).inc()
+        elapsed_s = self._wire.clock.monotonic() - record.opened_at_s
+        if elapsed_s >= 0:
+            telemetry.EVICTION_SECONDS.labels(record.step).observe(elapsed_s)
+        log.info(
+            f"eviction.{record.step}",
+            intent=record.id,
+            pod=record.pod.key,
+            uid=record.pod.uid,
+            plugin=intent.plugin,
+            scope=intent.scope,
+            attempt=record.attempts,
+            detail=record.detail,
+        )
+        self._written()
+
+
+def _counts(record: IntentRecord) -> bool:
+    """Whether this end calls for cooling and asks whether it helped; a dry run is paced like the real thing."""
+    return record.step in ("succeeded", "failed") or (record.final and record.intent.mode == "dry-run")
+
+
+_FACTS = tuple(name for name in EvictionFacts.model_fields if name not in EvictionFacts.__base__.model_fields)  # type: ignore[union-attr]

@@ -1,0 +1,124 @@
+"""Who must never be evicted, and who not now: pure guards with a reason for every no.
+
+A guard that cannot be evaluated says no (notes/reliability.md section 5 rule 9).
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from services.evictor.core.plugin import Candidate
+from shared.contracts.pod import Pod, QosClass
+from shared.core.decisions import Answer, Question, decision
+from shared.core.qos import qos_class
+from shared.errors import Refused
+
+CRITICAL_PRIORITY = 2_000_000_000  # system-cluster-critical, as kubelet draws the line
+CONFIG_SOURCE = "kubernetes.io/config.source"
+CONFIG_MIRROR = "kubernetes.io/config.mirror"
+
+Never = Literal["system_cores", "static_pod", "mirror_pod", "critical_priority", "protected_namespace"]
+NotNow = Literal["finished", "terminating", "live_intent", "backing_off", "tenant_before_reclaimed"]
+Why = Literal[Never, NotNow]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A pod that a guard spared."""
+
+    pod: str
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the guards know besides the pod."""
+
+    protected_namespaces: Collection[str] = ()
+    live_uids: Collection[str] = ()
+    """Pods with an eviction under way."""
+    backing_off_uids: Collection[str] = ()
+    """Pods whose disruption budget said no a moment ago."""
+
+
+def spared(annotations: Mapping[str, str], priority: int | None, *, system_cores: bool) -> Never | None:
+    """Why a pod may never be evicted, whatever the pressure; None when it may."""
+    if system_cores:
+        return "system_cores"
+    if annotations.get(CONFIG_SOURCE, "api") != "api":
+        return "static_pod"
+    if CONFIG_MIRROR in annotations:
+        return "mirror_pod"
+    if priority is not None and priority >= CRITICAL_PRIORITY:
+        return "critical_priority"
+    return None
+
+
+class EvictableQuestion(Question):
+    """What a pod says of itself."""
+
+    annotations: dict[str, str]
+    priority: int | None = None
+    expanded_selectors: dict[QosClass, dict[str, str]] | None = None
+
+
+class EvictableAnswer(Answer):
+    """Whether the pod may ever be evicted."""
+
+    evictable: bool
+
+
+@decision("pod_evictable", area="eviction_framework", asks=EvictableQuestion, answers=EvictableAnswer)
+def pod_evictable(question: EvictableQuestion) -> EvictableAnswer:
+    """May this pod ever be evicted? A level that cannot be read protects nobody."""
+    try:
+        system_cores = qos_class(question.annotations, question.expanded_selectors) == "system_cores"
+    except Refused:
+        system_cores = False
+    return EvictableAnswer(evictable=spared(question.annotations, question.priority, system_cores=system_cores) is None)
+
+
+def never(pod: Pod, protected_namespaces: Collection[str]) -> Never | None:
+    """As `spared`, and Sublet's own and the cluster's namespaces."""
+    if pod.namespace in protected_namespaces:
+        return "protected_namespace"
+    return spared(pod.annotations, pod.priority, system_cores=pod.qos == "system_cores")
+
+
+def not_now(pod: Pod, around: Surroundings) -> NotNow | None:
+    """Why this pod is left alone in this round; None when nothing speaks against it."""
+    if pod.phase not in ("Pending", "Running"):
+        return "finished"
+    if pod.uid in around.live_uids:
+        return "live_intent"
+    if pod.terminating:
+        return "terminating"
+    if pod.uid in around.backing_off_uids:
+        return "backing_off"
+    return None
+
+
+def first_allowed(
+    candidates: Collection[Candidate], around: Surroundings
+) -> tuple[Candidate | None, tuple[Refusal, ...]]:
+    """The first candidate that every guard lets pass, and why the others were spared.
+
+    Tenants first: a shared or dedicated pod goes only when no reclaimed candidate can go and none is on its way out,
+    wherever the plugin ranked it (DESIGN section 7 rule 3).
+    """
+    refusals: list[Refusal] = []
+    allowed: list[Candidate] = []
+    leaving = False
+    for candidate in candidates:
+        pod = candidate.pod
+        why = never(pod, around.protected_namespaces) or not_now(pod, around)
+        if why is None:
+            allowed.append(candidate)
+            continue
+        refusals.append(Refusal(pod.key, why))
+        leaving |= pod.qos == "reclaimed_cores" and why in ("live_intent", "terminating")
+    reclaimed = [c for c in allowed if c.pod.qos == "reclaimed_cores"]
+    if reclaimed or leaving:
+        refusals += [Refusal(c.pod.key, "tenant_before_reclaimed") for c in allowed if c.pod.qos != "reclaimed_cores"]
+        allowed = reclaimed
+    return (allowed[0] if allowed else None), tuple(refusals)

@@ -1,0 +1,91 @@
+"""What an eviction plugin is: one file in `services/evictor/plugins` that ends in `PLUGIN = Plugin(...)`.
+
+A plugin says whether there is pressure (`evaluate`) and in which order pods would relieve it (`rank`). It never decides
+to evict: confirmation, guards, cooling and rate are the same for all plugins (see `watch`, `guards` and `choice`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from shared.contracts.advice import Mode
+from shared.contracts.envelope import Reason
+from shared.contracts.pod import Pod
+from shared.contracts.sample import NodeSample, PodReading
+
+
+class PluginSettings(BaseModel):
+    """Settings that every plugin has; a plugin's own model extends this one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    enabled: bool = True
+    """Whether the plugin is evaluated at all."""
+    mode: Mode = "enforce"
+    """observe: only say what it sees. dry-run: go as far as the eviction's dry run. enforce: evict."""
+    grace_period_s: Annotated[float, Field(ge=-1, le=3600)] = -1
+    """Grace for its victims; -1 leaves the pod's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the plugins look at: one sample, and what is offered to reclaimed pods."""
+
+    t_s: float
+    """Monotonic time at which the sample was received."""
+    sample: NodeSample
+    reclaimed: Mapping[str, int] | None = None
+    """Offered reclaimed resources by name, as applied; None when that is missing or stale (never an empty map)."""
+
+    @property
+    def pods(self) -> tuple[PodReading, ...]:
+        """Pods that hold resources, ascending by namespace/name and UID."""
+        here = (p for p in self.sample.pods if p.pod.phase in ("Pending", "Running"))
+        return tuple(sorted(here, key=lambda p: (p.pod.key, p.pod.uid)))
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """A threshold is met. `observed` and `threshold` are in the unit of the scope."""
+
+    hard: bool
+    scope: str
+    observed: float
+    threshold: float
+    condition: str | None = None
+    """"<Name>/<Effect>" for the node's conditions and taints."""
+    why: Reason = field(default_factory=lambda: Reason(rule="threshold"))
+
+
+Silence = Literal["calm", "unknown"]
+"""calm: fresh input, threshold not met. unknown: an input is missing or stale; that is neither pressure nor relief."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A pod whose going would relieve the pressure, and the figures that rank it."""
+
+    pod: Pod
+    why: Reason
+
+
+C = TypeVar("C", bound=PluginSettings)
+S = TypeVar("S")
+P = TypeVar("P", bound=Pressure)
+
+
+@dataclass(frozen=True)
+class Plugin(Generic[C, S, P]):
+    """One detector with its ranking, as functions over its settings C, its memory S and its pressure P."""
+
+    name: str
+    """As it stands in events."""
+    settings: type[C]
+    start: Callable[[], S]
+    """The memory before the first sample."""
+    evaluate: Callable[[S, View, C], tuple[S, P | Silence]]
+    """The memory after this sample, and what it shows."""
+    rank: Callable[[View, P, C], tuple[Candidate, ...]]
+    """Everybody whose going would help, first to go first; a total order that ends in namespace/name."""

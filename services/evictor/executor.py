@@ -1,0 +1,193 @@
+"""Carries out one intent: announce, look, rehearse, evict, watch. Every step is written before the next is taken.
+
+Procedure: notes/reliability.md section 2. Started again from any step it ends the same way: what is unknown is looked
+up before anything is repeated, and every call carries the pod's UID.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from services.evictor.announcer import Announcer
+from services.evictor.clerk import Clerk
+from services.evictor.core.events import call_failed_text, timeout_text
+from shared import telemetry
+from shared.core.backoff import delay_s
+from shared.core.intents import Call, CallKind, IntentRecord, Step, passed_s
+from shared.errors import Unavailable
+from shared.ports import ActionResult, Clock, EvictionActuator
+
+RETRY_BASE_S, RETRY_CAP_S = 0.25, 5.0
+WATCH_BASE_S, WATCH_CAP_S = 0.05, 2.0
+SHORTEST_WATCH_S = 10.0
+GRACE_FACTOR = 1.5
+RELIEVED = "the pressure has gone before the eviction began"
+Evidence = Literal["for", "against", "missing"]
+
+
+def watch_time_s(grace_s: float) -> float:
+    """How long a pod may take to go (notes/katalyst-eviction-central.md section 2.5)."""
+    return max(SHORTEST_WATCH_S, GRACE_FACTOR * grace_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Time limits of one intent's calls, in seconds."""
+
+    announce_s: float
+    call_timeout_s: float
+
+
+class Executor:
+    """Works on any number of intents at once, each in its own task."""
+
+    def __init__(
+        self,
+        clerk: Clerk,
+        announcer: Announcer,
+        actuator: EvictionActuator,
+        clock: Clock,
+        *,
+        evidence: Callable[[str], Evidence],
+    ) -> None:
+        self._clerk, self._announcer, self._actuator, self._clock = clerk, announcer, actuator, clock
+        self._evidence = evidence
+        """What the newest sample says about a plugin's pressure: an old decision alone evicts nobody."""
+
+    async def carry_out(self, record: IntentRecord, patience: Patience) -> IntentRecord:
+        """Take an intent from the step in the ledger to its end."""
+        resumed = record.step != "intended"
+        with telemetry.span("evictor.carry_out", {"intent": record.id, "plugin": record.intent.plugin}):
+            if record.step == "intended":
+                record = await self._announce(record, patience)
+            if record.step == "intended":
+                record = await self._rehearse(record, patience)
+            elif record.step == "requested":  # a call may have been made before a restart
+                record = await self._settle(record, patience)
+            while record.step == "requested":
+                record = await self._request(record, patience)
+            if record.step == "accepted":
+                if resumed and await self._lookup(record, patience) != "gone":
+                    await self._call(record, patience, dry_run=False)  # on a host the ending dies with its process
+                record = await self._watch(record, patience)
+            return record
+
+    async def _announce(self, record: IntentRecord, patience: Patience) -> IntentRecord:
+        if record.expired(self._clock.monotonic()):
+            return self._too_late(record)
+        announced = await self._announcer.announce(record, patience.announce_s)
+        if announced == "taken":
+            return self._clerk.move(record, "cancelled", detail="central has opened an intent for this pod")
+        if announced == "away" and not record.hard:
+            return self._clerk.move(record, "cancelled", detail="the bus is away and the pressure is soft")
+        return record
+
+    async def _rehearse(self, record: IntentRecord, patience: Patience) -> IntentRecord:
+        """Look at pod and pressure again, and try the eviction without doing it; until it ends nothing is done."""
+        tries = 0
+        while not record.expired(self._clock.monotonic()):
+            where, evidence = await self._lookup(record, patience), self._evidence(record.intent.plugin)
+            if where in ("gone", "terminating"):
+                return self._clerk.move(record, "cancelled", detail=f"the pod was {where} before its eviction began")
+            if evidence == "against":
+                return self._clerk.move(record, "cancelled", detail=RELIEVED)
+            if where == "running" and evidence == "for":
+                result = await self._call(record, patience, dry_run=True)
+                ended = self._after_rehearsal(record, result)
+                if ended is not None:
+                    return ended
+            await self._pause(record, tries)
+            tries += 1
+        return self._too_late(record)
+
+    def _after_rehearsal(self, record: IntentRecord, result: ActionResult) -> IntentRecord | None:
+        if result.outcome == "accepted":
+            calls = (Call("dry-run", result.outcome, result.detail),)
+            if record.intent.mode != "enforce":
+                return self._clerk.move(record, "cancelled", detail="dry run: the pod would be evicted", calls=calls)
+            if record.expired(self._clock.monotonic()):
+                return self._too_late(record)
+            return self._clerk.move(record, "requested", calls=calls)
+        return self._ended(record, result, "dry-run")
+
+    async def _request(self, record: IntentRecord, patience: Patience) -> IntentRecord:
+        """Make the call that `requested` has announced."""
+        result = await self._call(record, patience, dry_run=False)
+        if result.outcome == "accepted" or (result.outcome == "gone" and record.attempts > 1):
+            return self._clerk.move(record, "accepted", calls=(Call("evict", result.outcome, result.detail),))
+        ended = self._ended(record, result, "evict")
+        return ended if ended is not None else await self._settle(record, patience)
+
+    def _ended(self, record: IntentRecord, result: ActionResult, what: CallKind) -> IntentRecord | None:
+        """The end that a result without eviction means; None when it is not known what happened."""
+        calls = (Call(what, result.outcome, result.detail),)
+        step: Step
+        match result.outcome:
+            case "gone":
+                step, detail = "cancelled", "the pod was gone before its eviction began"
+            case "wait":
+                step, detail = "cancelled", f"the pod's disruption budget allows no eviction now: {result.detail}"
+            case "refused":
+                step, detail = "refused", result.detail or "refused"
+            case "failed":
+                step, detail = "failed", call_failed_text(record.pod.name, result.detail)
+            case _:
+                return None
+        return self._clerk.move(record, step, detail=detail, calls=calls)
+
+    async def _settle(self, record: IntentRecord, patience: Patience) -> IntentRecord:
+        """Find out what an earlier call has done; only a pod that still runs is asked for again."""
+        tries = 0
+        while True:
+            await self._pause(record, tries)
+            tries += 1
+            where = await self._lookup(record, patience)
+            if where in ("gone", "terminating"):
+                return self._clerk.move(record, "accepted", calls=(Call("lookup", where),))
+            if record.expired(self._clock.monotonic()):
+                return self._clerk.move(
+                    record,
+                    "failed",
+                    detail=f"the outcome of the call is not known and the pod is {where} after the deadline",
+                    calls=(Call("lookup", where),),
+                )
+            evidence = self._evidence(record.intent.plugin)
+            if where == "running" and evidence == "against":
+                return self._clerk.move(record, "cancelled", detail=RELIEVED, calls=(Call("lookup", where),))
+            if where == "running" and evidence == "for":
+                return self._clerk.move(record, "requested", calls=(Call("lookup", where),))
+
+    async def _watch(self, record: IntentRecord, patience: Patience) -> IntentRecord:
+        """Wait until this UID is gone; a success is what was seen, not what was promised."""
+        since_s = self._clock.monotonic() if record.accepted_at_s is None else record.accepted_at_s
+        time_s, looks = watch_time_s(record.intent.grace_s), 0
+        while await self._lookup(record, patience) != "gone":
+            if passed_s(since_s, self._clock.monotonic()) >= time_s:
+                return self._clerk.move(record, "failed", detail=timeout_text(time_s))
+            await self._clock.sleep(delay_s(looks, base_s=WATCH_BASE_S, cap_s=WATCH_CAP_S, roll=1.0))
+            looks += 1
+        return self._clerk.move(record, "succeeded")
+
+    def _too_late(self, record: IntentRecord) -> IntentRecord:
+        detail = f"not begun within {record.intent.deadline_s:g} s"
+        return self._clerk.move(record, "cancelled", detail=detail)
+
+    async def _lookup(self, record: IntentRecord, patience: Patience) -> str:
+        try:
+            async with asyncio.timeout(patience.call_timeout_s):
+                return await self._actuator.lookup(record.pod)
+        except (TimeoutError, Unavailable):
+            return "unknown"
+
+    async def _call(self, record: IntentRecord, patience: Patience, *, dry_run: bool) -> ActionResult:
+        try:
+            async with asyncio.timeout(patience.call_timeout_s):
+                return await self._actuator.evict(record.pod, grace_s=record.intent.grace_s, dry_run=dry_run)
+        except (TimeoutError, Unavailable) as error:
+            return ActionResult("unknown", str(error) or "no answer in time")
+
+    async def _pause(self, record: IntentRecord, tries: int) -> None:
+        """Spread by the intent's id, so that many nodes do not come back to one API server at once."""
+        roll = int(record.id[:8], 16) / 0xFFFFFFFF
+        await self._clock.sleep(delay_s(tries, base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S, roll=roll))

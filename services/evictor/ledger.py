@@ -1,0 +1,94 @@
+"""The ledger as the evictor needs it. `shared.adapters.ledger` keeps it in SQLite."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from shared.core.intents import Bucket, Call, IntentRecord, Outgoing, Record
+
+
+class Ledger(Protocol):
+    """The node's truth about evictions, and the outbox of what is told about them.
+
+    Every method that writes is one transaction and returns once it is on the disk. All raise Unavailable when the
+    ledger cannot be read or written; then nothing may be evicted.
+    """
+
+    def open(self, *, first_episode: int) -> str:
+        """Open, or open anew; returns in words what was wrong with the file that was found ("" when nothing was).
+
+        Raises:
+            Conflict: another evictor has it.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release file and lock."""
+        ...
+
+    def next_episode(self) -> int:
+        """Number for the next intent: never given twice, also not by a ledger that begins anew."""
+        ...
+
+    def bucket(self) -> Bucket | None:
+        """What is left of the rate; None before the first eviction."""
+        ...
+
+    def records(self) -> Mapping[str, Record]:
+        """What each plugin's evictions have led to, by plugin name."""
+        ...
+
+    def keep_record(self, plugin: str, record: Record) -> None:
+        """Write a plugin's record."""
+        ...
+
+    def begin(self, record: IntentRecord, bucket: Bucket, outgoing: Sequence[Outgoing]) -> None:
+        """Write a new intent ahead of everything else.
+
+        Raises:
+            Conflict: this pod UID has a live intent, or the intent is known.
+        """
+        ...
+
+    def advance(
+        self,
+        record: IntentRecord,
+        outgoing: Sequence[Outgoing] = (),
+        *,
+        calls: Sequence[Call] = (),
+        now_s: float,
+        plugin_record: Record | None = None,
+    ) -> None:
+        """Write an intent's next step, the calls that led to it, and what is told about it."""
+        ...
+
+    def live(self) -> Sequence[IntentRecord]:
+        """Intents that are not final, oldest first."""
+        ...
+
+    def recent(self, limit: int) -> Sequence[Mapping[str, Any]]:
+        """The newest intents with their calls and events, newest first, as JSON values."""
+        ...
+
+    def waiting(self, limit: int) -> Sequence[Outgoing]:
+        """Messages to be sent, in order; held ones are left out."""
+        ...
+
+    def waiting_count(self) -> int:
+        """How many messages wait, held ones included."""
+        ...
+
+    def published(self, msg_id: str, *, sequence: int, now_s: float) -> None:
+        """The stream has acknowledged a message."""
+        ...
+
+    def release(self, msg_id: str) -> None:
+        """A held message may be sent now."""
+        ...
+
+    def withdraw(self, msg_id: str) -> None:
+        """A held message must never be sent."""
+        ...
+
+    def prune(self, now_s: float) -> None:
+        """Delete a bounded number of messages acknowledged long ago, and of old intents; also proves that it works."""
+        ...

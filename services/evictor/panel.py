@@ -1,0 +1,142 @@
+"""The plugins at work: each with its settings, its memory, what it last saw, and why it does not act."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from services.evictor.clerk import Clerk
+from services.evictor.core.choice import Choice, Ready
+from services.evictor.core.guards import Refusal
+from services.evictor.core.plugin import Candidate, PluginSettings, Pressure, Silence, View
+from services.evictor.core.watch import Rules, Watch, relieved
+from services.evictor.executor import Evidence
+from services.evictor.settings import Configured
+from shared.contracts.allocation import Condition
+
+log = structlog.get_logger()
+
+
+@dataclass
+class _Seat:
+    configured: Configured
+    memory: Any
+    watch: Watch
+    finding: Pressure | Silence = "unknown"
+    refusals: tuple[Refusal, ...] = ()
+    hold: str | None = None
+
+
+class Panel:
+    """All enabled plugins, by their name in events."""
+
+    def __init__(self, plugins: Mapping[str, Configured]) -> None:
+        self._seats: dict[str, _Seat] = {}
+        self._view: View | None = None
+        self.configure(plugins)
+
+    def configure(self, plugins: Mapping[str, Configured]) -> None:
+        """Swap the settings; a plugin that stays keeps its memory."""
+        seats = {}
+        for name, configured in plugins.items():
+            seat = self._seats.get(name)
+            if seat is None:
+                seat = _Seat(configured, configured.plugin.start(), Watch())
+            seat.configured = configured
+            seats[name] = seat
+        self._seats = seats
+
+    def settings_of(self, name: str) -> PluginSettings:
+        """The settings of one plugin."""
+        return self._seats[name].configured.settings
+
+    def look(self, view: View, rules: Rules) -> Mapping[str, Pressure | Silence]:
+        """Show a sample to every plugin."""
+        self._view = view
+        for seat in self._seats.values():
+            plugin, settings = seat.configured.plugin, seat.configured.settings
+            seat.memory, seat.finding = plugin.evaluate(seat.memory, view, settings)
+            seat.watch = seat.watch.see(seat.finding, view.t_s, rules)
+            seat.refusals = ()
+        return {name: seat.finding for name, seat in self._seats.items()}
+
+    def note_relief(self, findings: Mapping[str, Pressure | Silence], clerk: Clerk) -> None:
+        """A pressure that has gone makes its plugin's evictions count as having helped."""
+        for name, finding in findings.items():
+            clerk.keep(name, relieved(clerk.record_of(name), finding))
+
+    def evidence(self, name: str, now_s: float, rules: Rules) -> Evidence:
+        """Whether the newest sample still speaks for an eviction that this plugin asked for."""
+        seat = self._seats.get(name)
+        if seat is None or seat.configured.settings.mode == "observe":
+            return "against"
+        seen_at_s = seat.watch.seen_at_s
+        if seen_at_s is None or now_s - seen_at_s > rules.max_input_age_s or seat.finding == "unknown":
+            return "missing"
+        return "against" if seat.finding == "calm" else "for"
+
+    def note_choice(self, choice: Choice) -> None:
+        """Remember whom the guards spared, for `state`."""
+        self._seats[choice.plugin].refusals = choice.refusals
+
+    def ready(self, now_s: float, rules: Rules, clerk: Clerk, busy: set[str]) -> dict[str, Ready]:
+        """Plugins whose pressure may act now, with their ranking."""
+        ready = {}
+        for name, seat in self._seats.items():
+            hold = self._hold(name, seat, now_s, rules, clerk, busy)
+            if hold != seat.hold:
+                log.info("pressure.judged", plugin=name, hold=hold, **_figures(seat.watch.pressure))
+                seat.hold = hold
+            if hold is None and seat.watch.pressure is not None and self._view is not None:
+                ready[name] = Ready(seat.watch.pressure, _ranking(seat, self._view, seat.watch.pressure))
+        return ready
+
+    def state(self, now_s: float, rules: Rules, clerk: Clerk, busy: set[str]) -> dict[str, Any]:
+        """Each plugin in JSON values."""
+        return {
+            name: {
+                "mode": seat.configured.settings.mode,
+                "finding": seat.finding if isinstance(seat.finding, str) else _figures(seat.finding),
+                "samples_in_a_row": seat.watch.in_a_row,
+                "evictions_without_relief": clerk.record_of(name).without_relief,
+                "hold": self._hold(name, seat, now_s, rules, clerk, busy),
+                "spared": {refusal.pod: refusal.why for refusal in seat.refusals},
+            }
+            for name, seat in self._seats.items()
+        }
+
+    def conditions(self, rules: Rules, clerk: Clerk, closed: str) -> list[dict[str, str]]:
+        """What an operator should know, ascending by type."""
+        found = [Condition(type="EvictionLedgerUnavailable", message=closed)] if closed else []
+        for name, seat in self._seats.items():
+            without_relief = clerk.record_of(name).without_relief
+            if without_relief >= rules.max_without_relief:
+                message = f"{name}: {without_relief} evictions brought no relief; no more until the pressure has gone"
+                found.append(Condition(type="EvictionIneffective", message=message))
+            pressure = seat.watch.pressure
+            if pressure is not None and pressure.condition and seat.watch.in_a_row >= rules.confirm_samples:
+                kind, _, effect = pressure.condition.partition("/")
+                found.append(Condition(type=kind, message=f"{effect} by {name}, scope {pressure.scope}"))
+        return [c.model_dump() for c in sorted(found, key=lambda c: (c.type, c.message))]
+
+    def _hold(self, name: str, seat: _Seat, now_s: float, rules: Rules, clerk: Clerk, busy: set[str]) -> str | None:
+        hold = seat.watch.holds(now_s, rules, clerk.record_of(name), under_way=name in busy)
+        return hold if hold is not None or seat.configured.settings.mode != "observe" else "observe"
+
+
+def _ranking(seat: _Seat, view: View, pressure: Pressure) -> Callable[[], tuple[Candidate, ...]]:
+    plugin, settings = seat.configured.plugin, seat.configured.settings
+    return lambda: plugin.rank(view, pressure, settings)
+
+
+def _figures(pressure: Pressure | None) -> dict[str, Any]:
+    if pressure is None:
+        return {}
+    return {
+        "scope": pressure.scope,
+        "level": "hard" if pressure.hard else "soft",
+        "observed": pressure.observed,
+        "threshold": pressure.threshold,
+        "why": pressure.why.model_dump(mode="json"),
+    }

@@ -1,0 +1,165 @@
+"""The node runs out of memory: NUMA watermarks, the system's watermark, and a busy kswapd.
+
+The detector is `memory_pressure`, the order of victims that of `memory_victims`; facts:
+notes/katalyst-eviction-central.md section 3.5. A sample may come at any moment: being below a watermark counts at once,
+while the rows of steps that escalate to tenants' pods advance once a period, however many samples come.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
+
+from services.evictor.core.memory import SCOPE, Counters, Limits, Reading, Verdict, judge
+from services.evictor.core.memory_victims import MemoryPod, in_order
+from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
+from shared.contracts.envelope import Reason
+from shared.contracts.pod import Pod
+from shared.contracts.sample import PodReading
+
+LOST_AFTER_PERIODS = 3
+"""After so long without a sample a row of steps is no row any more."""
+
+
+class Settings(PluginSettings):
+    """Thresholds of the detector; the defaults are the tutorial's."""
+
+    period_s: Annotated[float, Field(gt=0, le=600)] = 5.0
+    """How often the rows of steps advance."""
+    numa_free_below_watermark_times: Annotated[int, Field(ge=1)] = 4
+    """Steps in a row below a NUMA node's watermark until tenants' pods may go as well."""
+    kswapd_rate_pages_per_s: Annotated[float, Field(gt=0)] = 2000
+    """Pages a second that kswapd takes back from which on a step counts as busy."""
+    kswapd_exceed_times: Annotated[int, Field(ge=1)] = 4
+    """Busy steps in a row until tenants' pods may go."""
+    numa_level: bool = True
+    """Watch every NUMA node by itself."""
+    system_level: bool = True
+    """Watch the whole node: its watermark and kswapd."""
+    minimum_free_bytes: Annotated[int, Field(ge=0)] = 0
+    """The node is short of memory below this, also where its watermark is lower."""
+
+    @property
+    def limits(self) -> Limits:
+        """As the detector takes them."""
+        return Limits(
+            self.numa_free_below_watermark_times,
+            self.kswapd_rate_pages_per_s,
+            self.kswapd_exceed_times,
+            self.numa_level,
+            self.system_level,
+            self.minimum_free_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Rows of steps, and when the last step was counted."""
+
+    counters: Counters = field(default_factory=Counters)
+    stepped_at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryShortage(Pressure):
+    """The pressure with the actions that the detector asks for."""
+
+    verdict: Verdict = field(default_factory=lambda: Verdict({}, "noop"))
+
+
+def evaluate(memory: Memory, view: View, settings: Settings) -> tuple[Memory, MemoryShortage | Silence]:
+    """Judge this sample; advance the rows of steps when a period is over."""
+    reading, limits = _reading(view), settings.limits
+    if reading.system_free_bytes is None or reading.watermark_bytes(reading.system_total_bytes) is None:
+        return Memory(), "unknown"
+    memory = _advance(memory, reading, view.t_s, settings)
+    verdict = judge(memory.counters, reading, limits)
+    return memory, _shortage(verdict, reading, limits) if verdict.met else "calm"
+
+
+def _advance(memory: Memory, reading: Reading, t_s: float, settings: Settings) -> Memory:
+    since = None if memory.stepped_at_s is None else t_s - memory.stepped_at_s
+    if since is None or since > LOST_AFTER_PERIODS * settings.period_s:
+        return Memory(Counters().counted(reading, settings.limits, settings.period_s), t_s)
+    if since < settings.period_s:
+        return Memory(memory.counters.relieved(reading), memory.stepped_at_s)
+    return Memory(memory.counters.counted(reading, settings.limits, since), t_s)
+
+
+def rank(view: View, pressure: MemoryShortage, _settings: Settings) -> tuple[Candidate, ...]:
+    """Reclaimed pods before tenants, low priority first, large use first.
+
+    A sample does not say on which NUMA node a pod's memory lies; its whole use stands in for it there.
+    """
+    pods, verdict = view.pods, pressure.verdict
+    order = in_order(
+        [_using(reading, tuple(verdict.numa_actions)) for reading in pods],
+        system_action=verdict.system_action,
+        numa_actions=verdict.numa_actions,
+        top_n=len(pods),
+        numa_total_bytes={},
+    )
+    return tuple(
+        Candidate(
+            p.pod,
+            Reason(
+                rule="reclaimed first, low priority first, large use first",
+                numbers={"qos": p.qos, "priority": p.priority, "usage_bytes": p.usage_bytes},
+            ),
+        )
+        for p in order
+    )
+
+
+class _Using(MemoryPod):
+    pod: Pod
+
+
+def _using(reading: PodReading, numas: tuple[str, ...]) -> _Using:
+    pod, usage = reading.pod, reading.memory_usage_bytes
+    return _Using(
+        name=pod.name,
+        namespace=pod.namespace,
+        qos=pod.qos,
+        priority=pod.priority,
+        usage_bytes=usage,
+        numa_usage_bytes=dict.fromkeys(numas, usage),
+        pod=pod,
+    )
+
+
+def _reading(view: View) -> Reading:
+    node, numas = view.sample.node_reading, view.sample.numas
+    return Reading(
+        node.watermark_scale_factor,
+        node.memory_total_bytes,
+        node.memory_free_bytes,
+        {str(n.numa): n.memory_total_bytes for n in numas if n.memory_total_bytes is not None},
+        {str(n.numa): n.memory_free_bytes for n in numas if n.memory_free_bytes is not None},
+        node.kswapd_steal_pages,
+    )
+
+
+def _shortage(verdict: Verdict, reading: Reading, limits: Limits) -> MemoryShortage:
+    """The figures of the level that asks for the most: the whole node's, else those of the fullest NUMA node."""
+    free, threshold = reading.system_free_bytes, reading.system_threshold_bytes(limits)
+    if verdict.system_action == "noop":
+        acting = [n for n, action in verdict.numa_actions.items() if action != "noop"]
+        fullest = min(acting, key=lambda n: (reading.numa_free_bytes[n], n))
+        free, threshold = reading.numa_free_bytes[fullest], reading.watermark_bytes(reading.numa_total_bytes[fullest])
+    return MemoryShortage(
+        hard=True,
+        scope=SCOPE,
+        observed=free or 0,
+        threshold=threshold or 0,
+        condition=verdict.condition,
+        why=Reason(
+            rule="free memory below watermark or kswapd busy",
+            numbers={"free_bytes": free, "threshold_bytes": threshold, "system_action": verdict.system_action}
+            | {f"numa{n}_action": action for n, action in verdict.numa_actions.items()},
+        ),
+        verdict=verdict,
+    )
+
+
+PLUGIN = Plugin(name="memory-pressure-eviction-plugin", settings=Settings, start=Memory, evaluate=evaluate, rank=rank)

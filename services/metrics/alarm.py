@@ -1,0 +1,97 @@
+"""The kernel's pressure triggers: it wakes us when tasks have stalled, without our asking.
+
+A trigger is armed by writing "some <stall us> <window us>" into a pressure file and waiting for POLLPRI on it (kernel
+documentation, accounting/psi). All files sit in one epoll set, and the event loop watches that set's own descriptor:
+no thread is needed. Asking the kernel for a file's event also takes it, and the loop's look at the nested set already
+does so: a wake therefore often names no file, and means just "somebody stalled".
+"""
+
+import asyncio
+import os
+import select
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from shared.adapters.hostfs import ABSENT
+
+log = structlog.get_logger()
+
+TRIGGERS = (b"some 100000 1000000\0", b"some 200000 2000000\0")
+"""A tenth of the time stalled within 1 s; without CAP_SYS_RESOURCE the kernel takes only multiples of 2 s."""
+
+
+class PressureAlarm:
+    """Watches pressure files; a file that does not exist yet is armed later, one that the kernel refuses is let be."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._waiting = list(paths)
+        self._armed: dict[int, str] = {}
+        self._epoll: select.epoll | None = None
+
+    @property
+    def armed(self) -> list[str]:
+        """The files that can wake us now."""
+        return list(self._armed.values())
+
+    def arm(self, wake: Callable[[], None]) -> None:
+        """Arm what is not armed yet; cheap when nothing is left to do. `wake` is called on the running loop."""
+        if not self._waiting:
+            return
+        if self._epoll is None:
+            self._epoll = select.epoll()
+            asyncio.get_running_loop().add_reader(self._epoll.fileno(), self._ready, wake)
+        waiting, self._waiting = self._waiting, []
+        for path in waiting:
+            try:
+                self._armed[_register(self._epoll, path)] = path
+            except OSError as error:
+                if error.errno in ABSENT:
+                    self._waiting.append(path)
+                else:
+                    log.info("pressure.refused", file=path, why=str(error))
+
+    def close(self) -> None:
+        """Disarm everything."""
+        if self._epoll is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._epoll.fileno())
+        for descriptor in self._armed:
+            os.close(descriptor)
+        self._armed.clear()
+        self._epoll.close()
+        self._epoll = None
+
+    def _ready(self, wake: Callable[[], None]) -> None:
+        if self._epoll is None:
+            return
+        for descriptor, events in self._epoll.poll(0):
+            if events & select.EPOLLERR:  # its cgroup was removed; a new one of that name is armed by the next `arm`
+                self._epoll.unregister(descriptor)
+                os.close(descriptor)
+                self._waiting.append(self._armed.pop(descriptor))
+        wake()
+
+
+def _register(epoll: select.epoll, path: str) -> int:
+    """A descriptor with a trigger on it, watched by `epoll`.
+
+    Raises:
+        OSError: no such file, the kernel takes none of the triggers, or it is no pressure file.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        _write_trigger(descriptor)
+        epoll.register(descriptor, select.EPOLLPRI)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _write_trigger(descriptor: int) -> None:
+    first, second = TRIGGERS
+    try:
+        os.write(descriptor, first)
+    except OSError:
+        os.write(descriptor, second)

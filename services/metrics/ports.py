@@ -1,0 +1,54 @@
+"""What the app needs from its adapters; `main` wires them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from services.metrics.core.figures import Target
+from services.metrics.core.summary import Offered, Reading
+from shared.contracts.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What one pass read. `failures` says, source by source, why figures are absent that should be there."""
+
+    readings: Mapping[Target, Reading]
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+
+class Collect(Protocol):
+    """Reads the host."""
+
+    @property
+    def offered(self) -> Offered:
+        """The figures that the sources offer."""
+        ...
+
+    def collect(self, pods: Sequence[Pod]) -> Collected:
+        """One pass over everything.
+
+        Raises:
+            OSError: the host cannot be read at all.
+        """
+        ...
+
+
+class Tripwire(Protocol):
+    """Looks at the few figures that decide whether a pass is worth making now."""
+
+    def look(self) -> tuple[int | None, int | None]:
+        """CPU time of the tenants so far in nanoseconds, and free bytes; None for what cannot be read."""
+        ...
+
+
+class Alarm(Protocol):
+    """Wakes the app when the kernel says that tasks have stalled."""
+
+    def arm(self, wake: Callable[[], None]) -> None:
+        """Arm what is not armed yet; called again after every pass, since cgroups come and go."""
+        ...
+
+    def close(self) -> None:
+        """Disarm everything."""
+        ...

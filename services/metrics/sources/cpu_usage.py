@@ -1,0 +1,28 @@
+"""CPU time of a cgroup: `cpuacct.usage` on v1, `usage_usec` of `cpu.stat` on v2."""
+
+from services.metrics.core.figures import GROUPS, USAGE_COUNTER, Rate, Target, Value
+from services.metrics.host import Host, Source
+from shared.adapters.hostfs import key_values
+from shared.core.knobs import Version
+
+FILES: dict[Version, tuple[str, str]] = {1: ("cpuacct", "cpuacct.usage"), 2: ("cpu", "cpu.stat")}
+"""Controller and file by cgroup version."""
+
+
+def usage_ns(text: str | None, version: Version) -> int | None:
+    """CPU time so far in nanoseconds; None where the file is not there or says nothing."""
+    if text is None:
+        return None
+    if version == 1:
+        return int(text)
+    usage_us = key_values(text, ("usage_usec",)).get("usage_usec")
+    return None if usage_us is None else usage_us * 1000
+
+
+def _read(host: Host, target: Target) -> dict[str, Value]:
+    controller, name = FILES[host.version]
+    usage = usage_ns(host.group_text(target, name, controller), host.version)
+    return {} if usage is None else {USAGE_COUNTER: usage}
+
+
+SOURCE = Source(dict.fromkeys(GROUPS, (Rate("cpu_usage_cores", of=USAGE_COUNTER, scale=1e-9),)), _read)

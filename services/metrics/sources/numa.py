@@ -1,0 +1,24 @@
+"""Memory and CPUs of each NUMA node, from `/sys/devices/system/node`."""
+
+from services.metrics.core.figures import Gauge, Target, Value
+from services.metrics.host import Host, Source
+from shared.adapters.hostfs import meminfo_bytes
+
+_MEMINFO = {
+    "MemTotal": "memory_total_bytes",
+    "MemFree": "memory_free_bytes",
+    "Inactive(file)": "inactive_file_bytes",
+}
+
+
+def _read(host: Host, target: Target) -> dict[str, Value]:
+    folder = f"sys/devices/system/node/node{target.name}"
+    fields = meminfo_bytes(host.text(f"{folder}/meminfo") or "")
+    found: dict[str, Value] = {ours: fields[theirs] for theirs, ours in _MEMINFO.items() if theirs in fields}
+    cpus = host.text(f"{folder}/cpulist")
+    if cpus is not None:
+        found["cpus"] = cpus.strip()
+    return found
+
+
+SOURCE = Source({"numa": tuple(Gauge(name) for name in ("cpus", *_MEMINFO.values()))}, _read)

@@ -1,0 +1,48 @@
+"""Pressure stall information: of the whole node from `/proc/pressure`, and on cgroup v2 of each pool as well."""
+
+from services.metrics.core.figures import Gauge, Target, Value
+from services.metrics.host import Host, Source
+from shared.contracts.sample import Pressure
+
+_POOL_RESOURCES = ("cpu", "memory")
+_NODE_RESOURCES = (*_POOL_RESOURCES, "io")
+
+
+def parse(text: str) -> Pressure | None:
+    """The averages of a pressure file; None where it holds no "some" line (kernels before 5.13 have no "full" for CPU).
+
+    Raises:
+        ValueError: an average is not a number.
+    """
+    averages = {}
+    for line in text.splitlines():
+        level, *pairs = line.split()
+        averages[level] = {name: float(value) for name, _, value in (pair.partition("=") for pair in pairs)}
+    some, full = averages.get("some"), averages.get("full", {})
+    if some is None:
+        return None
+    return Pressure(
+        some_avg10_percent=some.get("avg10", 0.0),
+        some_avg60_percent=some.get("avg60", 0.0),
+        full_avg10_percent=full.get("avg10", 0.0),
+    )
+
+
+def _read(host: Host, target: Target) -> dict[str, Value]:
+    if target.kind == "node":
+        texts = {name: host.text(f"proc/pressure/{name}") for name in _NODE_RESOURCES}
+    elif host.version == 2:
+        texts = {name: host.group_text(target, f"{name}.pressure", name) for name in _POOL_RESOURCES}
+    else:
+        return {}
+    parsed = {name: parse(text) for name, text in texts.items() if text}
+    return {f"{name}_pressure": pressure for name, pressure in parsed.items() if pressure is not None}
+
+
+SOURCE = Source(
+    {
+        "node": tuple(Gauge(f"{name}_pressure") for name in _NODE_RESOURCES),
+        "pool": tuple(Gauge(f"{name}_pressure") for name in _POOL_RESOURCES),
+    },
+    _read,
+)

@@ -1,0 +1,286 @@
+"""qrm at work: newest advice and pods in, ordered cgroup writes, what the kernel then has out."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from services.qrm.checkpoint import CheckpointFile
+from services.qrm.conditions import Conditions
+from services.qrm.core.placement import Placement, floor_cpus, place, place_floor
+from services.qrm.core.standing import Stage, Standing, offered, weaker
+from services.qrm.core.statement import pods_in_force, pools_in_force, status_of, writes_reason
+from services.qrm.groups import Groups
+from services.qrm.keeping import LeaseKeeping
+from services.qrm.machine import Machine
+from services.qrm.settings import QrmSettings
+from services.qrm.writer import Outcome
+from shared import telemetry
+from shared.app import Context
+from shared.contracts.advice import Mode, PoolAdvice
+from shared.contracts.allocation import Allocation
+from shared.contracts.envelope import Reason
+from shared.contracts.pod import Pod
+from shared.contracts.readiness import ServiceHealth
+from shared.core.cpuset import CpuSet
+from shared.core.layout import RECLAIM, RESERVE
+from shared.errors import Refused, SubletError, Unavailable
+from shared.ports import PodSource
+from shared.settings import check, merge, section
+from shared.wire import Newest
+
+log = structlog.get_logger()
+
+NAME = "qrm"
+_SHOWN_PROBLEMS = 3
+_LONG_AGO_S = float("-inf")
+
+
+class QrmApp:
+    """Applies the newest advice, verifies it every period, and lets it go when the lease ends."""
+
+    def __init__(
+        self, context: Context, *, machine: Machine, groups: Groups, pods: PodSource, keeping: LeaseKeeping | None
+    ) -> None:
+        self._wire, self._clock = context.wire, context.clock
+        self._checkpoint = CheckpointFile(context.common.state_dir, context.wire.node)
+        self._static = dict(context.raw.get(NAME) or {})
+        self._settings = section(QrmSettings, context.raw, NAME)
+        self._machine, self._groups, self._source, self._keeping = machine, groups, pods, keeping
+        self._slot: Newest[PoolAdvice] | None = None
+        self._standing: Standing | None = None
+        self._reserve = CpuSet()
+        self._pods: Sequence[Pod] = ()
+        self._conditions = Conditions()
+        self._stage: Stage = "floor"
+        self._allocation: Allocation | None = None
+        self._offered = (0, 0)
+        self._applied_in_s = 0.0
+        self._verify_at_s = 0.0
+        self._seen: object = None
+
+    async def run(self) -> None:
+        """Work until cancelled: at once on new advice, else when a pod appears, the lease ends, or the period ends."""
+        self._slot = await self._wire.newest(PoolAdvice)
+        self._resume()
+        await self._pass()
+        while True:
+            advice = await self._slot.next(self._settings.poll_s)
+            if advice is not None:
+                received_s = self._clock.monotonic() - (self._slot.age_s or 0.0)
+                await self._pass(began_s=received_s if self._take(advice, received_s) else None)
+            elif self._due():
+                await self._pass()
+
+    def _resume(self) -> None:
+        """Take up what the life before had applied, for as long as its lease still runs."""
+        try:
+            found = self._checkpoint.load()
+        except (Refused, OSError) as error:
+            self._conditions.set("CheckpointRefused", str(error))
+            return
+        if found is None:
+            return
+        left_s = self._keeping.left_s() if self._keeping else 0.0
+        self._reserve = CpuSet.parse(found.pools.get(RESERVE, ""))
+        self._standing = Standing(found.advice, _LONG_AGO_S, self._clock.monotonic() + left_s)
+        log.info("checkpoint.resumed", advice=found.advice.ref, lease_left_s=round(left_s, 3), pools=found.pools)
+
+    def _take(self, advice: PoolAdvice, received_s: float) -> bool:
+        """Make the advice the one that stands, or refuse it whole: then the last good one stays for its lease."""
+        self._refresh_machine()
+        try:
+            placement = place(self._machine.topology, advice, self._settings.order)
+        except Refused as refusal:
+            telemetry.REFUSED.labels(NAME, PoolAdvice.kind, refusal.reason).inc()
+            self._conditions.set("AdviceRefused", str(refusal))
+            return False
+        self._conditions.set("AdviceRefused", "")
+        self._reserve = placement.pools.get(RESERVE, CpuSet())
+        lease_until_s = received_s + self._settings.lease_s
+        self._standing = Standing(advice, received_s, lease_until_s)
+        self._renew(lease_until_s)
+        return True
+
+    def _renew(self, lease_until_s: float) -> None:
+        """Before anything is written: should we die in between, the lease already runs."""
+        if self._keeping is None or self._mode() != "enforce":
+            return
+        # One poll more than our own deadline: while qrm lives it falls to the floor itself.
+        left_s = lease_until_s - self._clock.monotonic() + self._settings.poll_s
+        try:
+            self._keeping.renew(left_s, self._groups.wanted(self._floor().pools))
+            self._keeping.watch()
+        except OSError as error:
+            self._conditions.set("LeaseUnkept", f"{error}; reclaimed limits would outlive qrm")
+        else:
+            self._conditions.set("LeaseUnkept", "")
+
+    def _due(self) -> bool:
+        now_s = self._clock.monotonic()
+        return now_s >= self._verify_at_s or self._stage_at(now_s) != self._stage or self._look() != self._seen
+
+    def _stage_at(self, now_s: float) -> Stage:
+        return self._standing.stage(now_s) if self._standing else "floor"
+
+    def _look(self) -> object:
+        """A mark that changes with the pods and their groups."""
+        try:
+            return self._source.generation(), self._groups.members()
+        except (Unavailable, OSError):
+            return None
+
+    async def _pass(self, began_s: float | None = None) -> None:
+        now_s = self._clock.monotonic()
+        self._verify_at_s = now_s + self._settings.period_s
+        self._seen = self._look()
+        self._read_pods()
+        self._refresh_machine()
+        stage, placement = self._decide(now_s)
+        mode = self._mode()
+        with telemetry.span("qrm.apply", {"stage": stage, "mode": mode}):
+            outcome, extra = self._act(stage, placement, mode, now_s)
+        if began_s is not None:
+            self._applied_in_s = max(0.0, self._clock.monotonic() - began_s)
+            telemetry.STEP_SECONDS.labels(NAME).observe(self._applied_in_s)
+        allocation = self._state(stage, placement, mode, outcome, extra)
+        if mode == "enforce":
+            self._save(allocation)
+        await self._wire.publish(allocation)
+
+    def _act(self, stage: Stage, placement: Placement, mode: Mode, now_s: float) -> tuple[Outcome, list[Reason]]:
+        if mode == "enforce":
+            fresh = self._standing.advice if self._standing and stage != "floor" else None
+            limit = fresh.reclaimed_memory_limit_bytes if fresh else None
+            return self._groups.apply(placement.pools, limit, now_s), []
+        would = [writes_reason(self._groups.planned(placement.pools))] if mode == "dry-run" else []
+        return self._groups.seen(), would
+
+    def _decide(self, now_s: float) -> tuple[Stage, Placement]:
+        """The pools for now: the standing advice while it counts, else the floor."""
+        self._stage = self._stage_at(now_s)
+        if self._standing is None or self._stage == "floor":
+            return "floor", self._floor()
+        try:
+            return self._stage, place(self._machine.topology, self._standing.advice, self._settings.order)
+        except Refused as refusal:  # the machine has become smaller since the advice came
+            self._conditions.set("AdviceRefused", str(refusal))
+            return "floor", self._floor()
+
+    def _floor(self) -> Placement:
+        topology = self._machine.topology
+        return place_floor(topology, self._reserve & topology.all, floor_cpus(len(topology.cpus)))
+
+    def _mode(self) -> Mode:
+        return weaker(self._settings.mode, self._standing.advice.mode) if self._standing else self._settings.mode
+
+    def _read_pods(self) -> None:
+        try:
+            self._pods = self._source.pods()
+        except Unavailable as error:  # the last known ones stay: absent is not none
+            self._conditions.set("PodsUnavailable", str(error))
+        else:
+            self._conditions.set("PodsUnavailable", "")
+
+    def _refresh_machine(self) -> None:
+        try:
+            changed = self._machine.refresh()
+        except SubletError as error:
+            self._conditions.set("TopologyUnavailable", str(error))
+            return
+        self._conditions.set("TopologyUnavailable", "")
+        if changed:
+            log.warning("topology.changed", cpus=str(self._machine.topology.all))
+        if changed or (self._keeping is not None and self._keeping.fallen()):
+            self._groups.forget_written()
+
+    def _state(
+        self, stage: Stage, placement: Placement, mode: Mode, outcome: Outcome, extra: Sequence[Reason]
+    ) -> Allocation:
+        now_s = self._clock.monotonic()
+        self._describe(stage, outcome, now_s)
+        limit = self._groups.memory_limit()
+        pools = pools_in_force(placement.pools, outcome.tree, outcome.granted, self._groups.top, limit)
+        for pool in pools:
+            telemetry.POOL_CPUS.labels(pool.pool).set(len(CpuSet.parse(pool.cpus)))
+        advice = self._standing.advice if self._standing else None
+        if mode == "enforce":
+            reclaim = next((len(CpuSet.parse(p.cpus)) for p in pools if p.pool == RECLAIM), 0)
+            self._offered = offered(advice, reclaim, limit)
+        readable = any(p.pool == RECLAIM for p in pools)
+        as_wanted = not outcome.problems and not self._groups.foreign(now_s)
+        allocation = self._wire.stamp(
+            Allocation,
+            based_on=(*advice.based_on, advice.ref) if advice else (),
+            status=status_of(stage, mode, readable=readable, as_wanted=as_wanted),
+            mode=mode,
+            pools=pools,
+            pods=pods_in_force(self._pods, outcome.tree, outcome.granted, self._groups.top),
+            reclaimed_cpu_millis=self._offered[0],
+            reclaimed_memory_bytes=self._offered[1],
+            lease_left_s=max(0.0, self._standing.lease_until_s - now_s) if self._standing else 0.0,
+            applied_in_s=self._applied_in_s,
+            conditions=self._conditions.all(),
+            why=(placement.why, *extra),
+        )
+        self._log(allocation, outcome)
+        self._allocation = allocation
+        return allocation
+
+    def _describe(self, stage: Stage, outcome: Outcome, now_s: float) -> None:
+        words = "; ".join(f"{p.group}: {p.why}" for p in outcome.problems[:_SHOWN_PROBLEMS])
+        more = len(outcome.problems) - _SHOWN_PROBLEMS
+        self._conditions.set("WriteFailed", f"{words}; and {more} more" if more > 0 else words)
+        foreign = self._groups.foreign(now_s)
+        words = f"somebody else keeps writing {', '.join(foreign)}: left alone" if foreign else ""
+        self._conditions.set("ForeignWriter", words)
+        lasting = "the last sets are kept" if stage == "held" else "the reclaimed pool is at its floor"
+        self._conditions.set("NoFreshAdvice", "" if stage == "applied" else f"no fresh advice: {lasting}")
+
+    def _log(self, allocation: Allocation, outcome: Outcome) -> None:
+        last = self._allocation
+        if last is not None and (last.status, last.pools) == (allocation.status, allocation.pools):
+            return
+        pools = {pool.pool: pool.cpus for pool in allocation.pools}
+        log.info("allocation.changed", status=allocation.status, pools=pools, writes=outcome.writes,
+                 based_on=allocation.based_on, applied_in_s=round(allocation.applied_in_s, 4))  # fmt: skip
+
+    def _save(self, allocation: Allocation) -> None:
+        """Keep what is applied, for the next life."""
+        if self._standing is None or allocation.status not in ("applied", "partial"):
+            return
+        try:
+            self._checkpoint.save(self._standing.advice, {pool.pool: pool.cpus for pool in allocation.pools})
+        except OSError as error:
+            self._conditions.set("CheckpointFailed", f"{error}; a restart would begin at the floor")
+        else:
+            self._conditions.set("CheckpointFailed", "")
+
+    def health(self) -> ServiceHealth:
+        """Well while fresh advice is applied as a whole."""
+        age_s = self._slot.age_s if self._slot else None
+        why = str(self._conditions)
+        ok = self._allocation is not None and self._allocation.status in ("applied", "dry-run") and not why
+        return ServiceHealth(service=NAME, ok=ok, why=why or ("" if ok else "nothing applied yet"), input_age_s=age_s)
+
+    def state(self) -> Mapping[str, Any]:
+        """The last allocation and the advice behind it."""
+        return {
+            "allocation": None if self._allocation is None else self._allocation.model_dump(mode="json"),
+            "advice": None if self._standing is None else self._standing.advice.model_dump(mode="json"),
+            "settings": self._settings.model_dump(mode="json"),
+        }
+
+    def reconfigure(self, section: Mapping[str, Any]) -> None:
+        """Take new settings, whole or not at all.
+
+        Raises:
+            BadConfig: a key or a value cannot be used.
+        """
+        self._settings = check(QrmSettings, merge(self._static, section), where=NAME)
+
+    async def close(self) -> None:
+        """End the subscription, and the lease with its keeper. The sets stay until the groups are removed."""
+        await self._wire.stop()
+        if self._keeping is not None:
+            await self._keeping.stop()

@@ -1,0 +1,104 @@
+"""What qrm has applied, kept over a restart: schema version, checksum, replaced atomically."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from services.qrm.files import replace_file
+from shared.contracts.advice import PoolAdvice
+from shared.contracts.envelope import CpuList
+from shared.errors import Refused
+
+FILE = "checkpoint.json"
+_SET_ASIDE = ".refused"
+
+
+class Checkpoint(BaseModel):
+    """The advice in force and the CPUs that its pools were given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    node: str
+    advice: PoolAdvice
+    pools: dict[str, CpuList]
+
+
+class _Envelope(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: Literal[1] = Field(1, alias="schema")
+    checksum: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    body: str
+
+
+def _checksum(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+class CheckpointFile:
+    """The checkpoint of one node, in its state directory."""
+
+    def __init__(self, state_dir: Path, node: str) -> None:
+        self._path, self._node = state_dir / FILE, node
+        self._last: Checkpoint | None = None
+
+    def save(self, advice: PoolAdvice, pools: Mapping[str, str]) -> None:
+        """Replace the checkpoint, if something in it has changed.
+
+        Raises:
+            OSError: it could not be written; the old one stays.
+        """
+        last = self._last
+        if last is not None and last.pools == pools and _substance(last.advice) == _substance(advice):
+            return
+        fresh = Checkpoint(node=self._node, advice=advice, pools=dict(pools))
+        body = fresh.model_dump_json()
+        replace_file(self._path, json.dumps({"schema": 1, "checksum": _checksum(body), "body": body}))
+        self._last = fresh
+
+    def load(self) -> Checkpoint | None:
+        """The checkpoint; None where there is none.
+
+        Raises:
+            Refused: it is damaged, of another version, or another node's; it has been set aside under another name.
+            OSError: it cannot be read, or not be set aside.
+        """
+        try:
+            text = self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            self._last = self._checked(text)
+        except ValueError as error:
+            aside = self._path.with_name(self._path.name + _SET_ASIDE)
+            self._path.replace(aside)
+            raise Refused(
+                f"checkpoint {self._path} set aside as {aside.name}: {_in_words(error)}; rebuilt from the kernel",
+                reason="bad_checkpoint",
+            ) from error
+        return self._last
+
+    def _checked(self, text: bytes) -> Checkpoint:
+        envelope = _Envelope.model_validate_json(text)
+        if envelope.checksum != _checksum(envelope.body):
+            raise ValueError("the checksum is not that of its body")
+        checkpoint = Checkpoint.model_validate_json(envelope.body)
+        if checkpoint.node != self._node:
+            raise ValueError(f"it is node {checkpoint.node!r}'s, this is {self._node!r}")
+        return checkpoint
+
+
+def _substance(advice: PoolAdvice) -> dict[str, Any]:
+    """What counts of an advice, without the envelope of this very message."""
+    return advice.model_dump(exclude={"seq", "boot_id", "sent_at", "based_on", "why", "config_rev", "required_cores"})
+
+
+def _in_words(error: ValueError) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}"
+    return str(error)

@@ -1,0 +1,30 @@
+"""What an operator should know about qrm, by kind; only a change is logged."""
+
+import structlog
+
+from shared.contracts.allocation import Condition
+
+log = structlog.get_logger()
+
+
+class Conditions:
+    """The conditions that hold now."""
+
+    def __init__(self) -> None:
+        self._messages: dict[str, str] = {}
+
+    def set(self, kind: str, message: str) -> None:
+        """Let a condition hold with this message; an empty message takes it away."""
+        if message and self._messages.get(kind) != message:
+            log.warning("condition.raised", condition=kind, why=message)
+        if message:
+            self._messages[kind] = message
+        elif self._messages.pop(kind, None) is not None:
+            log.info("condition.cleared", condition=kind)
+
+    def all(self) -> tuple[Condition, ...]:
+        """The conditions by kind, ascending."""
+        return tuple(Condition(type=kind, message=message) for kind, message in sorted(self._messages.items()))
+
+    def __str__(self) -> str:
+        return "; ".join(f"{condition.type}: {condition.message}" for condition in self.all())

@@ -1,0 +1,32 @@
+"""How the memory limit of the reclaimed class is moved without the kernel killing anything because of us.
+
+Facts (notes/reliability.md sections 4a A6 and 6): v1 refuses a limit below use with EBUSY and changes nothing; v2 kills
+at once for `memory.max`, and only slows down and reclaims for `memory.high`. Both reclaim while the writer waits.
+"""
+
+from dataclasses import dataclass
+
+from shared.core.knobs import Knob, Version
+
+MARGIN_BYTES = 32 << 20  # room above current use: what may be allocated between reading the use and writing the limit
+STEP_BYTES = 256 << 20  # reclaimed by one write at most, so that a pass is not held up by it
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """Use of one cgroup: all of it, and the part that the kernel can drop without loss (inactive page cache)."""
+
+    usage_bytes: int
+    droppable_bytes: int = 0
+
+
+def limit_steps(limit_bytes: int, use: MemoryUse, version: Version) -> list[tuple[Knob, int]]:
+    """The settings for now on the way to a limit; ask again every pass until they are the limit itself.
+
+    v1: never below the use that cannot be dropped. v2: `memory.high` pushes, `memory.max` follows and never goes below
+    current use. Both go down by at most `STEP_BYTES` of current use at a time, and up at once.
+    """
+    bounded = max(limit_bytes, use.usage_bytes - STEP_BYTES)
+    if version == 1:
+        return [(Knob.MEMORY_MAX, max(bounded, use.usage_bytes - use.droppable_bytes + MARGIN_BYTES))]
+    return [(Knob.MEMORY_HIGH, bounded), (Knob.MEMORY_MAX, max(limit_bytes, use.usage_bytes + MARGIN_BYTES))]

@@ -1,0 +1,109 @@
+"""Which CPUs each pool gets: reserve first, then in the order of serving (notes/katalyst-node-agent.md section 1.2)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from shared.contracts.advice import PoolAdvice
+from shared.contracts.envelope import Reason
+from shared.core.cpuset import CpuSet
+from shared.core.layout import RECLAIM, RESERVE, SHARE
+from shared.core.taking import take_by_numa_balance
+from shared.core.topology import Topology
+from shared.errors import Refused
+
+Order = Literal["reclaim-first", "share-first"]
+POOLS = (RECLAIM, RESERVE, SHARE)
+
+SEED_RESERVED_CPUS = 4
+"""What reclaimed work keeps on the seeds' 48 CPUs (bound of share in notes/katalyst-node-agent.md section 1.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """CPUs of every pool, none of them empty, and the rule with its numbers."""
+
+    pools: Mapping[str, CpuSet]
+    why: Reason
+
+
+def floor_cpus(cpus: int) -> int:
+    """CPUs that reclaimed work keeps when nothing fresh is known: a quarter of the machine, at least 1, at most 4."""
+    return min(SEED_RESERVED_CPUS, max(1, cpus // 4))
+
+
+def place(topology: Topology, advice: PoolAdvice, order: Order = "reclaim-first") -> Placement:
+    """Turn advised sizes into CPUs.
+
+    The reserve pool goes first, thread by thread. With "reclaim-first" the reclaimed pool then takes its size and the
+    shared pool gets the rest, which prints the seeds' listings; with "share-first" the shared pool takes its size, the
+    reclaimed pool its own from what is left, and CPUs that nobody asked for go to the shared pool. When the advice says
+    `overlap`, or gives the reclaimed pool nothing, tenants run on every CPU that is not reserved and the reclaimed pool
+    shares its own (at least one) with them: a pool never ends empty.
+
+    Raises:
+        Refused: an unknown pool, a block bound to one NUMA node, or sizes that this machine cannot hold.
+    """
+    _check_parts(topology, advice)
+    reserve_size, share_size, reclaim_size = (advice.size_of(pool) for pool in (RESERVE, SHARE, RECLAIM))
+    needed = reserve_size + (max(1, reclaim_size) if advice.overlap else reclaim_size + max(1, share_size))
+    if needed > len(topology.all):
+        raise Refused(
+            f"advice {advice.seq}: reserve {reserve_size}, share {share_size} and reclaim {reclaim_size} CPUs need "
+            f"{needed}, this machine has {len(topology.all)}",
+            reason="too_many_cpus",
+        )
+    reserve = take_by_numa_balance(topology, topology.all, reserve_size, granularity="thread")
+    free = topology.all - reserve
+    overlap = advice.overlap or reclaim_size == 0
+    if overlap:
+        share, reclaim = free, take_by_numa_balance(topology, free, max(1, reclaim_size))
+    elif order == "reclaim-first":
+        reclaim = take_by_numa_balance(topology, free, reclaim_size)
+        share = free - reclaim
+    else:
+        first = take_by_numa_balance(topology, free, max(1, share_size))
+        reclaim = take_by_numa_balance(topology, free - first, reclaim_size)
+        share = free - reclaim
+    rule = "overlap" if overlap else order
+    return Placement(_pools(share, reclaim, reserve), _reason(rule, topology, share, reclaim, reserve))
+
+
+def place_floor(topology: Topology, reserve: CpuSet, cpus: int) -> Placement:
+    """The safe state without fresh advice: reclaimed work on `cpus` CPUs (at least 1), the tenants on all others.
+
+    Where that would leave the tenants less than half of what is not reserved, they share the reclaimed pool's CPUs.
+    """
+    free = topology.all - reserve or topology.all
+    reserve = topology.all - free
+    reclaim = take_by_numa_balance(topology, free, min(max(1, cpus), len(free)))
+    share = free - reclaim if 2 * len(reclaim) < len(free) else free
+    return Placement(_pools(share, reclaim, reserve), _reason("safe-floor", topology, share, reclaim, reserve))
+
+
+def _check_parts(topology: Topology, advice: PoolAdvice) -> None:
+    for part in advice.pools:
+        if part.pool not in POOLS:
+            raise Refused(
+                f"advice {advice.seq}: no pool {part.pool!r}; known: {', '.join(POOLS)}", reason="unknown_pool"
+            )
+        if part.numa >= 0:
+            raise Refused(
+                f"advice {advice.seq}: pool {part.pool!r} is bound to NUMA node {part.numa}; pools are placed over the "
+                "whole machine, give numa -1",
+                reason="numa_bound",
+            )
+        if part.cpus > len(topology.all):
+            raise Refused(
+                f"advice {advice.seq}: {part.cpus} CPUs for pool {part.pool!r}, this machine has {len(topology.all)}",
+                reason="too_many_cpus",
+            )
+
+
+def _pools(share: CpuSet, reclaim: CpuSet, reserve: CpuSet) -> dict[str, CpuSet]:
+    return {SHARE: share, RECLAIM: reclaim} | ({RESERVE: reserve} if reserve else {})
+
+
+def _reason(rule: str, topology: Topology, share: CpuSet, reclaim: CpuSet, reserve: CpuSet) -> Reason:
+    sizes = {SHARE: len(share), RECLAIM: len(reclaim), RESERVE: len(reserve), "shared": len(share & reclaim)}
+    return Reason(rule=rule, numbers={"cpus": len(topology.all), **sizes})

@@ -1,0 +1,48 @@
+"""Whether the last good advice still counts, and what may be offered to reclaimed pods because of it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from shared.contracts.advice import Mode, PoolAdvice
+
+Stage = Literal["applied", "held", "floor"]
+_MODES: tuple[Mode, ...] = ("observe", "dry-run", "enforce")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The last advice that could be placed. Times are seconds of one monotonic clock."""
+
+    advice: PoolAdvice
+    received_s: float
+    lease_until_s: float
+
+    def stage(self, now_s: float) -> Stage:
+        """applied: fresh; held: no longer fresh, the lease still runs; floor: the lease has ended.
+
+        Advice may say that it stays valid for longer than the lease: the lease counts.
+        """
+        if now_s >= self.lease_until_s:
+            return "floor"
+        return "applied" if now_s <= self.received_s + self.advice.valid_for_s else "held"
+
+
+def weaker(one: Mode, other: Mode) -> Mode:
+    """Of two modes the one that does less."""
+    return min(one, other, key=_MODES.index)
+
+
+def offered(advice: PoolAdvice | None, reclaim_cpus: int, limit_bytes: int | None) -> tuple[int, int]:
+    """Milli-CPU and bytes that reclaimed pods may be promised: the advice, and never more than is in force.
+
+    Args:
+        advice: the last good one; None: nothing was ever advised, so nothing is offered.
+        reclaim_cpus: CPUs that the kernel grants to the reclaimed pool.
+        limit_bytes: its memory limit in force; None: unlimited.
+    """
+    if advice is None:
+        return 0, 0
+    memory = advice.reclaimed_memory_bytes
+    return min(advice.reclaimed_cpu_millis, 1000 * reclaim_cpus), memory if limit_bytes is None else min(
+        memory, limit_bytes
+    )

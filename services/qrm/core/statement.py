@@ -1,0 +1,68 @@
+"""What qrm says about a pass: status, pools and pods as granted by the kernel, the rule and its numbers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from services.qrm.core.classes import RECLAIMED, pool_of
+from services.qrm.core.plan import Sets
+from services.qrm.core.standing import Stage
+from shared.contracts.advice import Mode
+from shared.contracts.allocation import PodAllocation, PoolAllocation
+from shared.contracts.envelope import Reason
+from shared.contracts.pod import Pod, QosClass
+from shared.core.cpuset import CpuSet
+from shared.core.knobs import Write
+from shared.core.layout import RECLAIM, RESERVE, SHARE, class_group, pod_group
+
+_SHOWN_WRITES = 8
+_CLASS_OF: dict[str, QosClass] = {RECLAIM: RECLAIMED, RESERVE: "system_cores", SHARE: "shared_cores"}
+
+
+def status_of(stage: Stage, mode: Mode, *, readable: bool, as_wanted: bool) -> str:
+    """The allocation's status; what went wrong counts before what is missing, and both before "applied"."""
+    if mode != "enforce":
+        return "dry-run"
+    if not readable:
+        return "failed"
+    if stage != "applied":
+        return stage
+    return "applied" if as_wanted else "partial"
+
+
+def pools_in_force(
+    pools: Iterable[str], tree: Mapping[str, Sets], granted: Mapping[str, CpuSet], top: str, limit_bytes: int | None
+) -> tuple[PoolAllocation, ...]:
+    """The pools by name, as their class groups have them; one whose group cannot be read is left out."""
+    return tuple(
+        PoolAllocation(
+            pool=pool,
+            cpus=str(granted[group]),
+            mems=str(tree[group].mems),
+            memory_limit_bytes=limit_bytes if pool == RECLAIM else None,
+        )
+        for pool in sorted(pools)
+        if (group := class_group(_CLASS_OF[pool], top)) in granted
+    )
+
+
+def pods_in_force(
+    pods: Sequence[Pod], tree: Mapping[str, Sets], granted: Mapping[str, CpuSet], top: str
+) -> tuple[PodAllocation, ...]:
+    """The pods whose cgroup exists, in the order given."""
+    return tuple(
+        PodAllocation(
+            uid=pod.uid,
+            namespace=pod.namespace,
+            name=pod.name,
+            pool=pool_of(pod),
+            cpus=str(granted[group]),
+            mems=str(tree[group].mems),
+        )
+        for pod in pods
+        if (group := pod_group(pod, top)) in granted
+    )
+
+
+def writes_reason(writes: Sequence[Write]) -> Reason:
+    """What would be written, for a mode that does not write."""
+    shown = {f"{n}": f"{w.group} {w.knob}={w.value}" for n, w in enumerate(writes[:_SHOWN_WRITES], start=1)}
+    return Reason(rule="would-write", numbers={"writes": len(writes), **shown})

@@ -1,0 +1,27 @@
+"""Small state files: replaced as a whole, so that a reader or a crash sees the old text or the new one."""
+
+import os
+from pathlib import Path
+
+
+def replace_file(path: Path, text: str, *, durable: bool = True) -> None:
+    """Write a file atomically: new file, rename; with `durable` also through to the disk before and after.
+
+    Raises:
+        OSError: it could not be written; the old one stays.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.new")
+    with fresh.open("w") as file:
+        file.write(text)
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
+    fresh.replace(path)
+    if not durable:
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

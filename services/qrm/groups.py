@@ -1,0 +1,95 @@
+"""The kernel's side of qrm: the class groups with their sets, weights and the memory limit of the reclaimed class."""
+
+import contextlib
+from collections.abc import Mapping
+
+from services.qrm.core.classes import RECLAIMED, wanted_groups, weights
+from services.qrm.core.foreign import ForeignWatch
+from services.qrm.core.memory import MemoryUse, limit_steps
+from services.qrm.core.plan import Want, plan_writes
+from services.qrm.machine import Machine
+from services.qrm.writer import Outcome, Problem, Writer
+from shared.core.cpuset import CpuSet
+from shared.core.knobs import UNLIMITED, Knob, Write
+from shared.core.layout import QOS_CLASSES, class_group
+
+
+class Groups:
+    """Applies pools to the class groups of one top group."""
+
+    def __init__(self, writer: Writer, machine: Machine) -> None:
+        self._writer, self._machine, self.top = writer, machine, writer.top
+        self._cgroups = writer.cgroups
+        self._reclaimed = class_group(RECLAIMED, self.top)
+        self._watch = ForeignWatch()
+
+    def wanted(self, pools: Mapping[str, CpuSet]) -> dict[str, Want]:
+        """What every class group shall have for these pools."""
+        return wanted_groups(pools, self._machine.topology.all, self._machine.mems, self.top)
+
+    def planned(self, pools: Mapping[str, CpuSet]) -> list[Write]:
+        """The writes that `apply` would begin with; nothing is written."""
+        wanted = self.wanted(pools)
+        return plan_writes(self._writer.read_tree(wanted.keys()), wanted)
+
+    def seen(self) -> Outcome:
+        """What is in force now; nothing is written."""
+        return self._writer.look(self.wanted({}).keys())
+
+    def apply(self, pools: Mapping[str, CpuSet], limit_bytes: int | None, now_s: float) -> Outcome:
+        """Make the groups where they are missing, write what differs, read everything back.
+
+        `limit_bytes` is the memory limit of the reclaimed class; None leaves it as it is.
+        """
+        wanted = self.wanted(pools)
+        try:
+            self._writer.make(wanted)
+        except OSError as error:
+            problem = Problem(
+                self.top, f"cannot be made: {error.strerror}; qrm must be able to write {self._cgroups.root}"
+            )
+            return Outcome({}, {}, {}, 0, (problem,))
+        tree = self._writer.read_tree(wanted.keys())
+        self._watch.found(tree, now_s)
+        outcome = self._writer.apply(wanted, self._watch.foreign(now_s), tree)
+        self._watch.left(outcome.tree, outcome.goal, now_s)
+        problems = self._writer.settle([*self._weights(), *self._limits(limit_bytes)])
+        return outcome.with_problems(problems)
+
+    def foreign(self, now_s: float) -> list[str]:
+        """Groups that somebody else writes, which are therefore left alone."""
+        return sorted(self._watch.foreign(now_s))
+
+    def forget_written(self) -> None:
+        """The sets have changed for a known reason: that is no foreign writer."""
+        self._watch.forget_written()
+
+    def memory_limit(self) -> int | None:
+        """The memory limit in force for reclaimed work, in bytes; None: there is none."""
+        limits = [self._cgroups.read(self._reclaimed, knob) for knob in (Knob.MEMORY_MAX, Knob.MEMORY_HIGH)]
+        return min((int(limit) for limit in limits if limit is not None and limit != UNLIMITED), default=None)
+
+    def members(self) -> tuple[tuple[str, ...], ...]:
+        """The pods' groups of each class; cheap, to notice new ones."""
+        return tuple(tuple(self._cgroups.children(class_group(qos, self.top))) for qos in QOS_CLASSES)
+
+    def _weights(self) -> list[Write]:
+        has_idle = self._cgroups.raw(self._reclaimed, Knob.CPU_IDLE) is not None
+        return weights(len(self._machine.topology.all), has_idle=has_idle, top=self.top)
+
+    def _limits(self, limit_bytes: int | None) -> list[Write]:
+        use = self._memory_use()
+        if limit_bytes is None or use is None:
+            return []
+        steps = limit_steps(limit_bytes, use, self._cgroups.version)
+        return [Write(self._reclaimed, knob, value) for knob, value in steps]
+
+    def _memory_use(self) -> MemoryUse | None:
+        v1 = self._cgroups.version == 1
+        usage = self._cgroups.text(self._reclaimed, "memory.usage_in_bytes" if v1 else "memory.current", "memory")
+        stat = self._cgroups.text(self._reclaimed, "memory.stat", "memory") or ""
+        name = "total_inactive_file" if v1 else "inactive_file"
+        fields = dict(line.split(" ", 1) for line in stat.splitlines() if " " in line)
+        with contextlib.suppress(ValueError):
+            return None if usage is None else MemoryUse(int(usage), int(fields.get(name, 0)))
+        return None

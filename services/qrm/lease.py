@@ -1,0 +1,81 @@
+"""The lease on the reclaimed limits, as a file: until when they hold, and what to write when it has run out.
+
+qrm renews it on fresh advice; the keeper (`services.qrm.keeper`), a process of its own, applies the floor when nobody
+does. Time is CLOCK_BOOTTIME, which both share and which goes on while the machine sleeps. Standard library only: the
+keeper shall be small.
+"""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.qrm.core.plan import Sets, Want
+from services.qrm.files import replace_file
+from shared.core.cpuset import CpuSet
+
+FILE = "lease.json"
+LOCK = "lease.lock"
+FALLEN = "lease.fallen"
+"""Written by the keeper when it has applied the floor: the sets changed for a known reason."""
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One lease. `deadline_s` counts since boot; `boot` names that boot."""
+
+    deadline_s: float
+    boot: str
+    floor: Mapping[str, Want]
+
+
+def boottime_s() -> float:
+    """Seconds since boot, sleep included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def boot_name(host_root: Path) -> str:
+    """The kernel's name of this boot; empty where it has none."""
+    try:
+        return (host_root / "proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def write_lease(path: Path, lease: Lease) -> None:
+    """Replace the lease.
+
+    Raises:
+        OSError: it could not be written; the old one stays and runs out.
+    """
+    floor = {
+        group: {"cpus": str(want.sets.cpus), "mems": str(want.sets.mems), "rank": want.rank}
+        for group, want in lease.floor.items()
+    }
+    body = {"schema": SCHEMA, "deadline_s": lease.deadline_s, "boot": lease.boot, "floor": floor}
+    replace_file(path, json.dumps(body), durable=False)  # it ends with this boot anyway
+
+
+def read_lease(path: Path) -> Lease | None:
+    """The lease; None where there is none.
+
+    Raises:
+        ValueError: the file is not a lease of this version.
+    """
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return None
+    try:
+        body = json.loads(text)
+        if body["schema"] != SCHEMA:
+            raise ValueError(f"schema {body['schema']!r}, this version reads {SCHEMA}")
+        floor = {
+            str(group): Want(Sets(CpuSet.parse(want["cpus"]), CpuSet.parse(want["mems"])), want["rank"])
+            for group, want in body["floor"].items()
+        }
+        return Lease(float(body["deadline_s"]), str(body["boot"]), floor)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"lease {path}: {error}") from error

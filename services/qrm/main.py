@@ -1,0 +1,38 @@
+"""Wiring of qrm: real cgroups, the local runtime's pods, the topology of this host, the lease keeper."""
+
+from services.qrm.app import NAME, QrmApp
+from services.qrm.groups import Groups
+from services.qrm.keeping import LeaseKeeping
+from services.qrm.machine import Machine
+from services.qrm.settings import QrmSettings
+from services.qrm.writer import Writer
+from shared import telemetry
+from shared.adapters.cgroup import Cgroups
+from shared.adapters.local_pods import LocalPods
+from shared.adapters.sysfs import read_topology
+from shared.app import App, Context, Plan
+from shared.settings import section
+
+
+def _count(file: str, result: str) -> None:
+    telemetry.CGROUP_WRITES.labels(file, result).inc()
+
+
+def build(context: Context) -> App:
+    """qrm over the host root of the settings.
+
+    Raises:
+        BadConfig: a setting cannot be used.
+        Unavailable: no cgroup hierarchy, or no topology.
+    """
+    common, settings = context.common, section(QrmSettings, context.raw, NAME)
+    cgroups = Cgroups(common.host_root)
+    machine = Machine(cgroups, lambda: read_topology(common.host_root))
+    groups = Groups(Writer(cgroups, settings.top_group, _count), machine)
+    keeping = None
+    if settings.keeper and common.substrate != "sim":
+        keeping = LeaseKeeping(common.state_dir, common.host_root, settings.top_group)
+    return QrmApp(context, machine=machine, groups=groups, pods=LocalPods(common.state_dir), keeping=keeping)
+
+
+PLAN = Plan(NAME, build)

@@ -1,0 +1,31 @@
+"""Settings of qrm."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from services.qrm.core.placement import Order
+from shared.contracts.advice import Mode
+from shared.core.layout import ROOT
+from shared.settings import Settings
+
+Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
+
+
+class QrmSettings(Settings):
+    """How qrm places and writes."""
+
+    mode: Mode = "enforce"
+    """observe: look only; dry-run: plan and say so; enforce: write. The weaker of this and the advice's mode counts."""
+    order: Order = "reclaim-first"
+    """Which pool takes its CPUs first (notes/katalyst-node-agent.md section 1.2)."""
+    lease_s: Seconds = 10.0
+    """Without fresh advice for so long the reclaimed pool falls to its floor, also when qrm is dead."""
+    period_s: Seconds = 2.0
+    """How often everything is verified and published again when nothing changes."""
+    poll_s: Seconds = 0.5
+    """How often is looked for new pods, and for the end of the lease."""
+    keeper: bool = True
+    """Whether a process of its own watches the lease; the simulator goes without."""
+    top_group: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,62}$")] = ROOT
+    """Name of the cgroup that holds all of Sublet's."""

@@ -1,0 +1,175 @@
+"""The one place of qrm that writes cgroups: compare, write, read back, and a word for everything that went wrong."""
+
+import errno
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
+
+from services.qrm.core.plan import Sets, Want, goal_sets, plan_writes
+from shared.adapters.cgroup import Cgroups
+from shared.core.cpuset import CpuSet
+from shared.core.knobs import Knob, Write, same
+
+MAX_ROUNDS = 32  # plans in one pass; each round either finishes, or learns about a new or an unwilling group
+MAX_BUSY = 3  # a group that the kernel calls busy this often is left alone until the next pass
+_MOVED = (errno.EBUSY, errno.EACCES)  # v1: a child appeared or grew, or a parent shrank, since the tree was read
+_HOPELESS = (errno.EROFS, errno.EPERM)  # no other group will do better
+
+Count = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One cgroup that is not as it should be, and why."""
+
+    group: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a pass did, as read back from the kernel."""
+
+    tree: Mapping[str, Sets]
+    goal: Mapping[str, Sets]
+    granted: Mapping[str, CpuSet]
+    """CPUs in effect for each group."""
+    writes: int
+    problems: tuple[Problem, ...] = ()
+
+    def with_problems(self, more: Iterable[Problem]) -> "Outcome":
+        """The same with further problems."""
+        return replace(self, problems=(*self.problems, *more))
+
+
+@dataclass(slots=True)
+class _Pass:
+    writes: int = 0
+    busy: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, Problem] = field(default_factory=dict)
+    hopeless: bool = False
+
+    def note(self, write: Write, error: OSError) -> str:
+        """Take note of a refusal; returns its name for the counter."""
+        problem = Problem(write.group, f"{write.knob}={write.value}: {error.strerror}")
+        if error.errno in _MOVED:
+            self.busy[write.group] = self.busy.get(write.group, 0) + 1
+            if self.busy[write.group] < MAX_BUSY:
+                return "busy"
+        self.hopeless = error.errno in _HOPELESS
+        self.refused[write.group] = problem
+        return "refused"
+
+
+class Writer:
+    """Brings the groups below `top` to what is wanted."""
+
+    def __init__(self, cgroups: Cgroups, top: str, count: Count = lambda _file, _result: None) -> None:
+        self.cgroups, self.top, self._count = cgroups, top, count
+
+    def make(self, groups: Iterable[str]) -> None:
+        """Create the groups that are missing.
+
+        Raises:
+            OSError: no right to, or a controller is missing.
+        """
+        for group in groups:
+            if not self.cgroups.exists(group):
+                self.cgroups.make(group)
+
+    def read_tree(self, wanted: Set[str]) -> dict[str, Sets]:
+        """The top group, the wanted ones that exist, and everything below these; groups that vanish are left out.
+
+        Groups below `top` that nobody wants are somebody else's and not looked at. An empty set means on v2 that the
+        group uses its parent's: that is what is returned.
+        """
+        tree: dict[str, Sets] = {}
+        top = self._sets(self.top, self._root())
+        if top is None:
+            return tree
+        tree[self.top] = top
+        roots = sorted(g for g in wanted if g != self.top and g.rpartition("/")[0] not in wanted - {self.top})
+        for group in (found for name in roots for found in self.cgroups.tree(name)):
+            above = tree.get(group.rpartition("/")[0])
+            sets = None if above is None else self._sets(group, above)
+            if sets is not None:
+                tree[group] = sets
+        return tree
+
+    def apply(
+        self, wanted: Mapping[str, Want], pinned: Collection[str] = (), tree_now: Mapping[str, Sets] | None = None
+    ) -> Outcome:
+        """Write until the tree is as wanted, as far as the kernel lets us; plans anew whenever the tree has moved.
+
+        `tree_now` is the tree where the caller has just read it; the one in the outcome is always read after writing.
+        A group that refuses is kept as it is, those above it make room, and it is named in the outcome.
+        """
+        state = _Pass()
+        tree = self.read_tree(wanted.keys()) if tree_now is None else tree_now
+        for _ in range(MAX_ROUNDS):
+            keep = {*pinned, *state.refused}
+            plan = plan_writes(tree, wanted, keep)
+            if not plan or state.hopeless:
+                break
+            self._execute(plan, state)
+            tree = self.read_tree(wanted.keys())
+        else:
+            state.refused.setdefault(self.top, Problem(self.top, f"the tree still moves after {MAX_ROUNDS} plans"))
+        goal = goal_sets(tree, wanted, keep)
+        granted = self._granted(tree)
+        missing = [Problem(g, "the cgroup does not exist") for g in wanted if g not in tree]
+        ungranted = [
+            Problem(g, f"the kernel grants CPUs {granted[g]} instead of {sets.cpus}")
+            for g, sets in tree.items()
+            if g in granted and g not in keep and granted[g] != sets.cpus
+        ]
+        return Outcome(tree, goal, granted, state.writes, (*state.refused.values(), *missing, *ungranted))
+
+    def look(self, wanted: Set[str]) -> Outcome:
+        """What is in force; nothing is written."""
+        tree = self.read_tree(wanted)
+        return Outcome(tree, tree, self._granted(tree), 0)
+
+    def settle(self, writes: Iterable[Write]) -> list[Problem]:
+        """Other settings, one by one, each only where it differs; a busy one is tried again on the next pass."""
+        problems = []
+        for write in writes:
+            text = self.cgroups.raw(write.group, write.knob)
+            if text is None or same(write.knob, write.value, text, self.cgroups.version):
+                continue
+            try:
+                self._write(write)
+            except OSError as error:
+                busy = error.errno == errno.EBUSY
+                self._count(write.knob, "busy" if busy else "refused")
+                if not busy:
+                    problems.append(Problem(write.group, f"{write.knob}={write.value}: {error.strerror}"))
+        return problems
+
+    def _execute(self, plan: list[Write], state: _Pass) -> None:
+        for write in plan:
+            try:
+                written = self._write(write)
+            except OSError as error:
+                self._count(write.knob, state.note(write, error))
+                return
+            state.writes += written
+
+    def _write(self, write: Write) -> bool:
+        written = self.cgroups.write(write.group, write.knob, write.value)
+        self._count(write.knob, "ok" if written else "gone")
+        return written
+
+    def _granted(self, tree: Mapping[str, Sets]) -> dict[str, CpuSet]:
+        texts = {group: self.cgroups.effective_cpus(group) for group in tree}
+        return {group: CpuSet.parse(text) for group, text in texts.items() if text is not None}
+
+    def _root(self) -> Sets:
+        cpus, mems = self.cgroups.effective_cpus(""), self.cgroups.effective_mems("")
+        return Sets(CpuSet.parse(cpus or ""), CpuSet.parse(mems or ""))
+
+    def _sets(self, group: str, above: Sets) -> Sets | None:
+        cpus, mems = self.cgroups.raw(group, Knob.CPUS), self.cgroups.raw(group, Knob.MEMS)
+        if cpus is None or mems is None:
+            return None
+        own = Sets(CpuSet.parse(cpus), CpuSet.parse(mems))
+        return own if self.cgroups.version == 1 else Sets(own.cpus or above.cpus, own.mems or above.mems)

@@ -1,0 +1,67 @@
+"""What an operator should know: `status.conditions`, from the services' health and the newest allocation.
+
+Type, status and reason are stable words; the message may hold numbers, so a change of it alone is not urgent.
+"""
+
+from typing import Any
+
+from services.reporter.view import Field, FieldSettings, Part, View, plain
+from shared.contracts.allocation import Allocation
+
+
+def part(view: View) -> Part | None:
+    """AgentReady, AllocationFresh, AllocationApplied, and whatever conditions qrm put into its allocation."""
+    found = [_agent_ready(view), *_allocation(view)]
+    conditions = [row | {"lastHeartbeatTime": _time(view)} for row in found if row is not None]
+    return {"status": {"conditions": conditions}} if conditions else None
+
+
+def urgent(before: Part | None, now: Part | None, _settings: FieldSettings) -> bool:
+    """A condition came, went, or changed its status or reason."""
+    return _facts(before) != _facts(now)
+
+
+def _agent_ready(view: View) -> dict[str, str] | None:
+    if not view.services:
+        return None
+    failing = [f"{s.service}: {s.why or 'not ok'}" for s in view.services if not s.ok]
+    if failing:
+        return _row("AgentReady", False, "WithAgentsNotReady", "; ".join(failing))
+    return _row("AgentReady", True, "AllAgentsReady", f"{len(view.services)} services are well")
+
+
+def _allocation(view: View) -> list[dict[str, str]]:
+    if view.allocation is None:
+        return [_row("AllocationFresh", False, "NeverReceived", "no allocation was received yet: nothing is offered")]
+    fresh = (
+        _row("AllocationFresh", True, "Fresh", "qrm is heard of")
+        if view.allocation_fresh
+        else _row("AllocationFresh", False, "Stale", f"qrm is silent: the values of {view.allocation.ref} are kept")
+    )
+    return [
+        fresh,
+        _applied(view.allocation),
+        *(_row(c.type, True, c.type, c.message) for c in view.allocation.conditions),
+    ]
+
+
+def _applied(allocation: Allocation) -> dict[str, str]:
+    reason = allocation.status.title().replace("-", "")
+    why = "; ".join(reason.rule for reason in allocation.why) or f"the newest allocation is {allocation.status}"
+    return _row("AllocationApplied", allocation.status == "applied", reason, why)
+
+
+def _row(kind: str, holds: bool, reason: str, message: str) -> dict[str, str]:
+    return {"type": kind, "status": str(holds), "reason": reason, "message": message}
+
+
+def _time(view: View) -> str:
+    return view.now.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _facts(document: Any) -> list[tuple[str, str, str]]:
+    rows = [] if document is None else document["status"]["conditions"]
+    return [(row["type"], row["status"], row["reason"]) for row in rows]
+
+
+FIELD = Field(FieldSettings, plain(part), urgent)

@@ -1,0 +1,26 @@
+"""What the machine is: `spec.nodeResourceProperties` (notes/katalyst-eviction-central.md section 7.2)."""
+
+from services.reporter.view import Field, FieldSettings, Part, View, plain
+from shared.contracts.quantities import format_units
+from shared.core.cpuset import CpuSet
+
+
+def part(view: View) -> Part | None:
+    """Counts of NUMA nodes and CPUs, and total memory; each only where the sample says it."""
+    if view.sample is None:
+        return None
+    reading = view.sample.node_reading
+    amounts = {
+        "numa": len(view.sample.numas) or None,
+        "cpu": len(CpuSet.parse(reading.online_cpus)) or None,
+        "memory": reading.memory_total_bytes,
+    }
+    properties = [
+        {"propertyName": name, "propertyQuantity": format_units(amount)}
+        for name, amount in amounts.items()
+        if amount is not None
+    ]
+    return {"spec": {"nodeResourceProperties": properties}} if properties else None
+
+
+FIELD = Field(FieldSettings, plain(part))

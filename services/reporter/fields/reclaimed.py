@@ -1,0 +1,60 @@
+"""What the node offers to reclaimed pods, as applied: the two figures that the quick start prints.
+
+The older place (`resourceAllocatable`) carries the older names exactly as the tutorial shows them; today's place
+(`resources.allocatable`) carries both spellings (notes/katalyst-eviction-central.md section 1). Capacity equals
+allocatable, as there (notes/katalyst-node-agent.md section 6).
+"""
+
+from typing import Annotated, Any
+
+from pydantic import Field as Bound
+
+from services.reporter.view import Field, FieldSettings, Part, View
+from shared.contracts.pod import ALIASES, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+from shared.contracts.quantities import format_units, parse_units
+
+
+class Settings(FieldSettings):
+    """Which rises are too small to be written at once (notes/katalyst-node-agent.md section 6). A fall never is."""
+
+    min_rise_cpu_millis: Annotated[int, Bound(ge=0, le=1_000_000)] = 300
+    """A rise of the offered CPU below this many milli-cores waits for the refresh."""
+    min_rise_memory_bytes: Annotated[int, Bound(ge=0, le=1 << 50)] = 300 << 20
+    """A rise of the offered memory below this many bytes waits for the refresh."""
+
+
+def part(view: View, _settings: Settings) -> Part | None:
+    """The offer of the newest allocation; left out as long as no allocation was ever received."""
+    if view.allocation is None:
+        return None
+    offered = {
+        SEED_RECLAIMED_CPU: format_units(view.allocation.reclaimed_cpu_millis),
+        SEED_RECLAIMED_MEMORY: format_units(view.allocation.reclaimed_memory_bytes),
+    }
+    aliased = offered | {ALIASES[name]: amount for name, amount in offered.items()}
+    return {
+        "status": {
+            "resourceAllocatable": offered,
+            "resourceCapacity": offered,
+            "resources": {"allocatable": aliased, "capacity": aliased},
+        }
+    }
+
+
+def urgent(before: Part | None, now: Part | None, settings: Settings) -> bool:
+    """A fall, at once and however small; a rise from the minimum step on; coming and going."""
+    if before is None or now is None:
+        return before is not now
+    steps = {SEED_RECLAIMED_CPU: settings.min_rise_cpu_millis, SEED_RECLAIMED_MEMORY: settings.min_rise_memory_bytes}
+    for name, min_rise in steps.items():
+        rise = _offered(now, name) - _offered(before, name)
+        if rise < 0 or (rise > 0 and rise >= min_rise):
+            return True
+    return False
+
+
+def _offered(document: Any, name: str) -> int:
+    return parse_units(document["status"]["resourceAllocatable"][name])
+
+
+FIELD = Field(Settings, part, urgent)

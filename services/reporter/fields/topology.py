@@ -1,0 +1,84 @@
+"""Where CPUs, memory and pods lie: `status.topologyZone`, and the tutorial's older `status.topologyStatus`.
+
+Both shapes: notes/katalyst-eviction-central.md section 7.2. Sockets are known where the sample's NUMA readings carry
+`extra["socket"]`; without it the NUMA zones stand at the top and the older shape, which starts at sockets, is left out.
+"""
+
+from typing import Any
+
+from services.reporter.view import Field, FieldSettings, Part, View, plain
+from shared.contracts.allocation import Allocation
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
+from shared.contracts.quantities import format_millis, format_units
+from shared.contracts.sample import NodeSample, NumaReading
+from shared.core.cpuset import CpuSet
+from shared.core.layout import RESERVE
+
+
+def part(view: View) -> Part | None:
+    """The zones, ascending by number; None where the sample names no NUMA node."""
+    if view.sample is None or not view.sample.numas:
+        return None
+    numas = sorted(view.sample.numas, key=lambda numa: numa.numa)
+    facts = {numa.numa: _facts(numa, view.sample, view.allocation) for numa in numas}
+    sockets: dict[int, list[int]] = {}
+    for numa in numas:
+        if "socket" not in numa.extra:
+            return {"status": {"topologyZone": [_zone(n, facts[n]) for n in facts]}}
+        sockets.setdefault(int(numa.extra["socket"]), []).append(numa.numa)
+    zones = [
+        {"type": "Socket", "name": str(socket), "children": [_zone(n, facts[n]) for n in members]}
+        for socket, members in sorted(sockets.items())
+    ]
+    older = [
+        {"socketID": socket, "numas": [{"numaID": n, **facts[n]} for n in members]}
+        for socket, members in sorted(sockets.items())
+    ]
+    return {"status": {"topologyZone": zones, "topologyStatus": {"sockets": older}}}
+
+
+def _zone(number: int, facts: dict[str, Any]) -> dict[str, Any]:
+    resources = {key: facts[key] for key in ("allocatable", "capacity") if key in facts}
+    zone = {"type": "Numa", "name": str(number), "resources": resources}
+    return zone | ({"allocations": facts["allocations"]} if "allocations" in facts else {})
+
+
+def _facts(numa: NumaReading, sample: NodeSample, allocation: Allocation | None) -> dict[str, Any]:
+    """Capacity of one NUMA node; allocatable and allocations only where an allocation says what is in force."""
+    cpus = CpuSet.parse(numa.cpus)
+    capacity = {"cpu": format_units(len(cpus))} if cpus else {}
+    if numa.memory_total_bytes is not None:
+        capacity["memory"] = format_units(numa.memory_total_bytes)
+    facts: dict[str, Any] = {"capacity": capacity}
+    if allocation is None:
+        return facts
+    if cpus:
+        reserve = allocation.pool(RESERVE)
+        free = cpus - CpuSet.parse(reserve.cpus) if reserve else cpus
+        facts["allocatable"] = {"cpu": format_units(len(free))}
+    pods = {reading.pod.uid: reading.pod for reading in sample.pods}
+    # A pod whose CPUs span NUMA nodes is bound to none of them: counting its request here would count it twice.
+    bound = [p for p in allocation.pods if p.uid in pods and p.cpus and CpuSet.parse(p.cpus) <= cpus]
+    if bound:
+        facts["allocations"] = [
+            {"consumer": f"{p.namespace}/{p.name}/{p.uid}", "requests": _requests(pods[p.uid])}
+            for p in sorted(bound, key=lambda p: (p.namespace, p.name, p.uid))
+        ]
+    return facts
+
+
+def _requests(pod: Pod) -> dict[str, str]:
+    """What the pod asked for; a resource it did not name is left out."""
+    if pod.qos == "reclaimed_cores":
+        asked = {RECLAIMED_CPU: format_units(pod.cpu_request_millis)}
+        memory = RECLAIMED_MEMORY
+    else:
+        asked, memory = {"cpu": format_millis(pod.cpu_request_millis)}, "memory"
+    return {
+        name: amount
+        for name, amount in (asked | {memory: format_units(pod.memory_request_bytes)}).items()
+        if amount != "0"
+    }
+
+
+FIELD = Field(FieldSettings, plain(part))

@@ -1,0 +1,32 @@
+"""Settings of the reporter."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from shared.settings import Settings
+
+NODE_SERVICES = ("metrics", "advisor", "qrm", "evictor", "reporter")
+
+Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
+
+
+class ReporterSettings(Settings):
+    """How often the node speaks for itself, and how old its inputs may be."""
+
+    ready_s: Seconds = 10.0
+    """Seconds between two readiness heartbeats to central; a change is sent at once."""
+    tick_s: Seconds = 1.0
+    """Seconds between two looks at the inputs while no new allocation arrives."""
+    refresh_s: Seconds = 60.0
+    """Seconds after which changes that are not urgent (usage, tiny rises) are written."""
+    max_health_age_s: Seconds = 10.0
+    """A service silent for longer counts as not ok."""
+    max_allocation_age_s: Seconds = 30.0
+    """An older allocation keeps its values in the object, and a condition says that they are old."""
+    max_sample_age_s: Seconds = 15.0
+    """Usage from an older sample is left out."""
+    services: tuple[str, ...] = NODE_SERVICES
+    """The services whose health makes the node ready."""
+    fields: dict[str, dict[str, Any]] = {}
+    """Settings of single report fields, by the field's name: `fields: {reclaimed: {min_rise_cpu_millis: 100}}`."""

@@ -1,0 +1,216 @@
+"""The evictor's ledger in SQLite; `services.evictor.ledger` is the protocol.
+
+Calls are made from one thread and not handed to another: on the default state folder, which lies in memory, a commit
+takes some tens of microseconds, on a disk a few milliseconds, and an eviction needs about ten.
+"""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shared.adapters.ledger_file import FINAL, LedgerFile
+from shared.contracts.eviction import EvictionIntent
+from shared.contracts.pod import Pod
+from shared.core.intents import Bucket, Call, IntentRecord, Outgoing, Record, passed_s
+from shared.errors import Conflict
+
+KEEP_PUBLISHED_S = 600.0
+"""How long acknowledged messages stay (notes/reliability.md section 4c, C2)."""
+KEEP_INTENTS = 1_000
+"""How many finished intents stay, for `explain`."""
+PRUNE_AT_ONCE = 500
+_COLUMNS = "intent, pod, hard, opened_at_s, step, attempts, accepted_at_s, detail"
+_LIVE = f"SELECT {_COLUMNS} FROM intents WHERE step NOT IN ({FINAL}) ORDER BY row"  # noqa: S608 - constants
+
+
+class SqliteLedger(LedgerFile):
+    """`ledger.db` in a state folder."""
+
+    def next_episode(self) -> int:
+        """The number that `begin` will use up."""
+        return int(self._meta()["next_episode"])
+
+    def bucket(self) -> Bucket | None:
+        """The rate bucket as last written."""
+        meta = self._meta()
+        return Bucket(meta["bucket_tokens"], meta["bucket_at_s"]) if "bucket_at_s" in meta else None
+
+    def records(self) -> Mapping[str, Record]:
+        """Each plugin's record."""
+        with self.reading():
+            rows = self.db.execute("SELECT name, without_relief, last_at_s FROM plugins ORDER BY name").fetchall()
+        return {name: Record(without_relief, last_at_s) for name, without_relief, last_at_s in rows}
+
+    def keep_record(self, plugin: str, record: Record) -> None:
+        """Write one plugin's record."""
+        with self.transaction() as db:
+            _write_record(db, plugin, record)
+
+    def begin(self, record: IntentRecord, bucket: Bucket, outgoing: Sequence[Outgoing]) -> None:
+        """Intent, spent token, used episode and first messages in one transaction."""
+        meta = {
+            "bucket_tokens": bucket.tokens,
+            "bucket_at_s": bucket.at_s,
+            "next_episode": record.intent.episode + 1,
+        }
+        try:
+            with self.transaction() as db:
+                db.execute(
+                    "INSERT INTO intents"
+                    " (id, pod_uid, step, hard, attempts, opened_at_s, accepted_at_s, detail, intent, pod)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        record.id,
+                        record.pod.uid,
+                        record.step,
+                        record.hard,
+                        record.attempts,
+                        record.opened_at_s,
+                        record.accepted_at_s,
+                        record.detail,
+                        record.intent.encode(),
+                        record.pod.model_dump_json().encode(),
+                    ),
+                )
+                db.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", meta.items())
+                _queue(db, record.id, outgoing)
+        except sqlite3.IntegrityError as error:
+            raise Conflict(
+                f"pod {record.pod.key} ({record.pod.uid}): an eviction is already under way", reason="live_intent"
+            ) from error
+
+    def advance(
+        self,
+        record: IntentRecord,
+        outgoing: Sequence[Outgoing] = (),
+        *,
+        calls: Sequence[Call] = (),
+        now_s: float,
+        plugin_record: Record | None = None,
+    ) -> None:
+        """Step, calls, messages and the plugin's record in one transaction."""
+        with self.transaction() as db:
+            db.execute(
+                "UPDATE intents SET step = ?, attempts = ?, accepted_at_s = ?, detail = ? WHERE id = ?",
+                (record.step, record.attempts, record.accepted_at_s, record.detail, record.id),
+            )
+            db.executemany(
+                "INSERT INTO calls (intent, attempt, what, outcome, detail, at_s) VALUES (?, ?, ?, ?, ?, ?)",
+                [(record.id, record.attempts, c.what, c.outcome, c.detail, now_s) for c in calls],
+            )
+            _queue(db, record.id, outgoing)
+            if plugin_record is not None:
+                _write_record(db, record.intent.plugin, plugin_record)
+
+    def live(self) -> Sequence[IntentRecord]:
+        """Unfinished intents, oldest first."""
+        with self.reading():
+            rows = self.db.execute(_LIVE).fetchall()
+            return [
+                IntentRecord(EvictionIntent.decode(intent), Pod.model_validate_json(pod), bool(hard), *rest)
+                for intent, pod, hard, *rest in rows
+            ]
+
+    def recent(self, limit: int) -> Sequence[Mapping[str, Any]]:
+        """The newest intents with calls and messages."""
+        with self.reading():
+            rows = self.db.execute(
+                "SELECT id, step, detail, attempts, opened_at_s, intent FROM intents ORDER BY row DESC LIMIT ?",
+                (limit,),
+            ).fetchall()
+            return [
+                {
+                    "step": step,
+                    "detail": detail,
+                    "attempts": attempts,
+                    "opened_at_s": opened_at_s,
+                    "intent": json.loads(intent),
+                    "calls": self._calls_of(identity),
+                    "events": self._events_of(identity),
+                }
+                for identity, step, detail, attempts, opened_at_s, intent in rows
+            ]
+
+    def waiting(self, limit: int) -> Sequence[Outgoing]:
+        """Unacknowledged messages that may be sent, in order."""
+        with self.reading():
+            rows = self.db.execute(
+                "SELECT msg_id, subject, body, headers FROM outbox"
+                " WHERE published_at_s IS NULL AND NOT held ORDER BY row LIMIT ?",
+                (limit,),
+            ).fetchall()
+        return [Outgoing(msg_id, subject, body, json.loads(headers)) for msg_id, subject, body, headers in rows]
+
+    def waiting_count(self) -> int:
+        """Unacknowledged messages."""
+        with self.reading():
+            row = self.db.execute("SELECT count(*) FROM outbox WHERE published_at_s IS NULL").fetchone()
+        return int(row[0])
+
+    def published(self, msg_id: str, *, sequence: int, now_s: float) -> None:
+        """Mark as acknowledged."""
+        with self.transaction() as db:
+            db.execute(
+                "UPDATE outbox SET published_at_s = ?, sequence = ?, held = 0 WHERE msg_id = ?",
+                (now_s, sequence, msg_id),
+            )
+
+    def release(self, msg_id: str) -> None:
+        """Let a held message go."""
+        with self.transaction() as db:
+            db.execute("UPDATE outbox SET held = 0 WHERE msg_id = ?", (msg_id,))
+
+    def withdraw(self, msg_id: str) -> None:
+        """Forget a held message."""
+        with self.transaction() as db:
+            db.execute("DELETE FROM outbox WHERE msg_id = ? AND held", (msg_id,))
+
+    def prune(self, now_s: float) -> None:
+        """Delete at most `PRUNE_AT_ONCE` old rows of each kind."""
+        with self.transaction() as db:
+            acknowledged = db.execute(
+                "SELECT row, published_at_s FROM outbox WHERE published_at_s IS NOT NULL ORDER BY row LIMIT ?",
+                (PRUNE_AT_ONCE,),
+            ).fetchall()
+            old = [(row,) for row, at_s in acknowledged if passed_s(at_s, now_s) > KEEP_PUBLISHED_S]
+            db.executemany("DELETE FROM outbox WHERE row = ?", old)
+            finished = db.execute(
+                f"SELECT id FROM intents WHERE step IN ({FINAL}) ORDER BY row DESC LIMIT ? OFFSET ?",  # noqa: S608
+                (PRUNE_AT_ONCE, KEEP_INTENTS),
+            ).fetchall()
+            db.executemany("DELETE FROM calls WHERE intent = ?", finished)
+            db.executemany("DELETE FROM intents WHERE id = ?", finished)
+            # Also with nothing to delete this is a write: it proves that the ledger can be written.
+            db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('pruned_at_s', ?)", (now_s,))
+
+    def _meta(self) -> dict[str, float]:
+        with self.reading():
+            return dict(self.db.execute("SELECT key, value FROM meta").fetchall())
+
+    def _calls_of(self, identity: str) -> list[dict[str, Any]]:
+        rows = self.db.execute(
+            "SELECT attempt, what, outcome, detail FROM calls WHERE intent = ? ORDER BY rowid", (identity,)
+        )
+        return [dict(zip(("attempt", "what", "outcome", "detail"), row, strict=True)) for row in rows]
+
+    def _events_of(self, identity: str) -> list[dict[str, Any]]:
+        rows = self.db.execute(
+            "SELECT msg_id, subject, published_at_s IS NOT NULL, sequence FROM outbox WHERE intent = ? ORDER BY row",
+            (identity,),
+        )
+        return [
+            {"id": msg_id, "subject": subject, "published": bool(published), "sequence": sequence}
+            for msg_id, subject, published, sequence in rows
+        ]
+
+
+def _queue(db: sqlite3.Connection, intent: str, outgoing: Sequence[Outgoing]) -> None:
+    db.executemany(
+        "INSERT INTO outbox (msg_id, intent, subject, headers, body, held) VALUES (?, ?, ?, ?, ?, ?)",
+        [(o.msg_id, intent, o.subject, json.dumps(dict(o.headers)), o.body, o.held) for o in outgoing],
+    )
+
+
+def _write_record(db: sqlite3.Connection, plugin: str, record: Record) -> None:
+    db.execute("INSERT OR REPLACE INTO plugins VALUES (?, ?, ?)", (plugin, record.without_relief, record.last_at_s))

@@ -1,0 +1,162 @@
+"""The file under the eviction ledger: its lock, its tables, its transactions, and what happens when it is broken.
+
+Write-ahead log with full synchronisation: a transaction that has returned is on the disk.
+"""
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from shared.core.intents import FINAL_STEPS
+from shared.errors import Conflict, Refused, Unavailable
+
+BUSY_TIMEOUT_S = 1.0
+SCHEMA_VERSION = 1
+_BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+FINAL = ", ".join(f"'{step}'" for step in sorted(FINAL_STEPS))
+"""The final steps as SQL."""
+
+_SCHEMA = f"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE intents (
+    row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, pod_uid TEXT NOT NULL, step TEXT NOT NULL, hard INTEGER NOT NULL,
+    attempts INTEGER NOT NULL, opened_at_s REAL NOT NULL, accepted_at_s REAL, detail TEXT NOT NULL,
+    intent BLOB NOT NULL, pod BLOB NOT NULL);
+CREATE UNIQUE INDEX one_live_intent_per_pod ON intents (pod_uid) WHERE step NOT IN ({FINAL});
+CREATE TABLE calls (
+    intent TEXT NOT NULL, attempt INTEGER NOT NULL, what TEXT NOT NULL, outcome TEXT NOT NULL, detail TEXT NOT NULL,
+    at_s REAL NOT NULL);
+CREATE INDEX calls_of_intent ON calls (intent);
+CREATE TABLE outbox (
+    row INTEGER PRIMARY KEY AUTOINCREMENT, msg_id TEXT NOT NULL UNIQUE, intent TEXT NOT NULL, subject TEXT NOT NULL,
+    headers TEXT NOT NULL, body BLOB NOT NULL, held INTEGER NOT NULL, sequence INTEGER, published_at_s REAL);
+CREATE INDEX unpublished ON outbox (row) WHERE published_at_s IS NULL;
+CREATE INDEX outbox_of_intent ON outbox (intent);
+CREATE TABLE plugins (name TEXT PRIMARY KEY, without_relief INTEGER NOT NULL, last_at_s REAL) WITHOUT ROWID;
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+
+
+class LedgerFile:
+    """`ledger.db` and `ledger.lock` in a state folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._path = folder, folder / "ledger.db"
+        self._lock_fd: int | None = None
+        self._connection: sqlite3.Connection | None = None
+
+    def open(self, *, first_episode: int) -> str:
+        """Take the lock, open the file, move one that is broken aside, create the tables.
+
+        Raises:
+            Conflict: another process has this ledger.
+            Unavailable: the folder or file cannot be used, or a newer version has written it.
+        """
+        self._disconnect()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._take_lock()
+        except OSError as error:
+            raise Unavailable(f"eviction ledger {self._path}: {error}", reason="ledger") from error
+        word = ""
+        try:
+            self._connect(first_episode)
+        except sqlite3.DatabaseError as error:
+            self._disconnect()
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _BROKEN:
+                raise Unavailable(f"eviction ledger {self._path}: {error}", reason="ledger") from error
+            word = self._move_aside(str(error))
+            with self.reading():
+                self._connect(first_episode)
+        return word
+
+    def close(self) -> None:
+        """Close the file and give up the lock."""
+        self._disconnect()
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+            self._lock_fd = None
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """The open connection."""
+        if self._connection is None:
+            raise Unavailable(f"eviction ledger {self._path} is not open", reason="ledger")
+        return self._connection
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of it on the disk, or nothing of it. A broken uniqueness is the caller's to explain."""
+        with self.reading():
+            db = self.db
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):  # the first error says what is wrong
+                    db.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Everything that can go wrong with the file is Unavailable."""
+        try:
+            yield
+        except sqlite3.IntegrityError:
+            raise
+        except (sqlite3.Error, Refused, ValueError) as error:
+            raise Unavailable(f"eviction ledger {self._path}: {error}", reason="ledger") from error
+
+    def _take_lock(self) -> None:
+        if self._lock_fd is not None:
+            return
+        fd = os.open(self._folder / "ledger.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            raise Conflict(
+                f"eviction ledger {self._path}: another evictor has it; stop that one first", reason="locked"
+            ) from None
+        self._lock_fd = fd
+
+    def _connect(self, first_episode: int) -> None:
+        db = self._connection = sqlite3.connect(self._path, isolation_level=None, timeout=BUSY_TIMEOUT_S)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            broken = sqlite3.DatabaseError(found)
+            broken.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise broken
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}")
+            db.execute("INSERT INTO meta VALUES ('next_episode', ?)", (first_episode,))
+            db.execute("COMMIT")
+        elif version != SCHEMA_VERSION:
+            raise Unavailable(
+                f"eviction ledger {self._path}: written in format {version}, this is {SCHEMA_VERSION}", reason="ledger"
+            )
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _move_aside(self, why: str) -> str:
+        number = 1
+        while (aside := self._path.with_name(f"ledger.db.broken-{number}")).exists():
+            number += 1
+        try:
+            for suffix in ("-wal", "-shm", ""):
+                part = self._path.with_name(f"ledger.db{suffix}")
+                if part.exists():
+                    part.rename(aside.with_name(aside.name + suffix))
+        except OSError as error:
+            raise Unavailable(f"eviction ledger {self._path} is broken and stays: {error}", reason="ledger") from error
+        return f"eviction ledger {self._path} was broken ({why}); it was moved to {aside.name}"

@@ -1,0 +1,235 @@
+"""One connection to NATS that looks after itself: reconnects with jitter, counts what goes wrong, says when it is over.
+
+Settings and the defects they guard against: notes/nats-practice.md section 7.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import nats.errors
+import structlog
+from nats.aio.client import Client, Server
+from nats.js import JetStreamContext
+
+from shared import telemetry
+from shared.core.backoff import delay_s
+from shared.errors import BadConfig, Unavailable
+from shared.ports import Clock
+
+log = structlog.get_logger()
+
+API_TIMEOUT_S = 5.0
+PING_INTERVAL_S = 10
+MAX_OUTSTANDING_PINGS = 2
+FIRST_CONNECT_PAUSE_S = 0.25
+RECONNECT_BASE_S, RECONNECT_CAP_S = 0.1, 5.0
+FLUSH_TIMEOUT_S = 2.0
+DRAIN_TIMEOUT_S = 5
+QUIET_S = 1.0
+"""The same error is logged at most once in this time; the counters count them all."""
+
+FAILURES = (nats.errors.Error, OSError, TimeoutError)
+"""What the client raises when the server, or the way to it, is not there."""
+
+
+def words(error: BaseException) -> str:
+    """What an error says; several of the client's say nothing but their name."""
+    return str(error) or type(error).__name__
+
+
+@contextlib.contextmanager
+def unavailable(what: str) -> Iterator[None]:
+    """Turn the client's errors into Unavailable, which says what was tried, and let no cancellation get lost.
+
+    The client waits with `asyncio.wait_for`, which in Python 3.11 forgets a cancellation that comes in the same turn of
+    the loop as the answer; a task that stops at the wrong moment would then never stop.
+    """
+    before = _cancellations()
+    try:
+        yield
+    except FAILURES as error:
+        if _cancellations() > before:
+            raise asyncio.CancelledError from error
+        raise Unavailable(f"{what}: {words(error)}", reason="bus") from error
+    if _cancellations() > before:
+        raise asyncio.CancelledError
+
+
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0
+
+
+def without_secrets(url: str) -> str:
+    """The addresses of a URL list without user and password, for logs."""
+    return ",".join(part.rpartition("@")[2] for part in url.removeprefix("nats://").split(","))
+
+
+class Link:
+    """The client, its callbacks and counters. `connected` is what decides whether a lossy message is sent at all."""
+
+    def __init__(self, url: str, *, name: str, clock: Clock) -> None:
+        self.client = Client()
+        self.clock = clock
+        self.service = name.partition("/")[0]
+        self._url, self._name = url, name
+        self._closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._watchers: set[Callable[[], None]] = set()
+        self._attempt = 0
+        self._opened = False
+        self._logged_at: dict[str, float] = {}
+
+    @property
+    def js(self) -> JetStreamContext:
+        """JetStream over this connection."""
+        return self.client.jetstream(timeout=API_TIMEOUT_S)
+
+    @property
+    def connected(self) -> bool:
+        """Whether a publish would leave now."""
+        return self.client.is_connected and not self.client.is_draining_pubs
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is over for good."""
+        return self._closed.done()
+
+    async def open(self, timeout_s: float) -> None:
+        """Wait for the server.
+
+        Raises:
+            BadConfig: the address is not one.
+            Unavailable: nobody answered there within the time.
+        """
+        where = without_secrets(self._url)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._connect()
+        except TimeoutError as error:
+            why = self.client.last_error
+            await self._give_up()
+            raise Unavailable(
+                f"no NATS server at {where} within {timeout_s:g} s ({why or 'no answer'}); "
+                "start one, or set nats_url (SUBLET_NATS_URL)",
+                reason="no_bus",
+            ) from error
+        except (nats.errors.Error, ValueError) as error:
+            raise BadConfig(f"nats_url {where!r}: {error}; want nats://host:port", reason="invalid") from error
+        self._opened = True
+        telemetry.CONNECTED.set(1)
+        log.info("bus.connected", server=where, version=self.client.connected_server_version._server_version)
+
+    async def _connect(self) -> None:
+        servers = [part if "://" in part else f"nats://{part}" for part in self._url.split(",")]
+        for server in servers:
+            if not urlsplit(server).hostname:
+                raise ValueError("no host in it")
+        await self.client.connect(
+            servers=servers,
+            name=self._name,
+            inbox_prefix=f"_INBOX_{self.service}",
+            max_reconnect_attempts=-1,
+            # Only the first connection waits this long between tries; later the handler below owns all the waiting.
+            reconnect_time_wait=FIRST_CONNECT_PAUSE_S,  # type: ignore[arg-type]  # any number of seconds will do
+            reconnect_to_server_handler=self._next_server,
+            ping_interval=PING_INTERVAL_S,
+            max_outstanding_pings=MAX_OUTSTANDING_PINGS,
+            flush_timeout=FLUSH_TIMEOUT_S,
+            drain_timeout=DRAIN_TIMEOUT_S,
+            error_cb=self._on_error,
+            disconnected_cb=self._on_disconnected,
+            reconnected_cb=self._on_reconnected,
+            closed_cb=self._on_closed,
+            lame_duck_mode_cb=self._on_lame_duck,
+        )
+
+    def on_reconnect(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Have a function called after every reconnection and at the end; the result takes that back."""
+        self._watchers.add(call)
+        return lambda: self._watchers.discard(call)
+
+    async def wait_closed(self) -> str:
+        """Return, with the reason, once the client is closed for good."""
+        return await asyncio.shield(self._closed)
+
+    async def drain(self) -> None:
+        """Deliver what was received, send what was published, close; where there is no server, only close."""
+        if self.closed:
+            return
+        try:
+            async with asyncio.timeout(DRAIN_TIMEOUT_S + FLUSH_TIMEOUT_S):
+                await self.client.drain()  # raises while reconnecting
+        except FAILURES as error:
+            log.warning("bus.drain_failed", why=words(error))
+        await self._give_up()
+
+    def report(self, kind: str, **details: Any) -> None:
+        """Log trouble of one kind, at most once in a while."""
+        now = self.clock.monotonic()
+        if now - self._logged_at.get(kind, -QUIET_S) >= QUIET_S:
+            self._logged_at[kind] = now
+            log.warning("bus.troubled", kind=kind, **details)
+
+    async def _give_up(self) -> None:
+        with contextlib.suppress(*FAILURES):
+            await self.client.close()
+        if not self.closed:
+            self._closed.set_result("closed by this process")
+        self._tell()
+
+    def _next_server(self, servers: list[Server], _info: dict[str, Any]) -> tuple[Server, float]:
+        """The server that failed least, after a growing random pause: the client's own choice would never change."""
+        delay = delay_s(self._attempt, base_s=RECONNECT_BASE_S, cap_s=RECONNECT_CAP_S, roll=random.random())  # noqa: S311 - jitter
+        self._attempt += 1
+        return min(servers, key=lambda server: server.reconnects), delay
+
+    async def _on_error(self, error: Exception) -> None:
+        if isinstance(error, nats.errors.SlowConsumerError):
+            telemetry.DROPPED.labels(self.service, "slow_consumer").inc()
+            self.report("slow_consumer", subject=error.subject)
+            return
+        telemetry.BUS_ERRORS.labels(type(error).__name__).inc()
+        if self._opened:
+            self.report(type(error).__name__, why=str(error))
+        else:
+            self._log_waiting(error)
+
+    def _log_waiting(self, error: Exception) -> None:
+        if "waiting" not in self._logged_at:
+            self._logged_at["waiting"] = self.clock.monotonic()
+            log.warning("bus.awaited", server=without_secrets(self._url), why=words(error))
+
+    async def _on_disconnected(self) -> None:
+        if self._opened:
+            telemetry.DISCONNECTS.inc()
+            telemetry.CONNECTED.set(0)
+            log.warning("bus.disconnected", why=str(self.client.last_error or ""))
+
+    async def _on_reconnected(self) -> None:
+        self._attempt = 0
+        telemetry.RECONNECTS.inc()
+        telemetry.CONNECTED.set(1)
+        log.info("bus.reconnected")
+        self._tell()
+
+    async def _on_closed(self) -> None:
+        if self.closed:
+            return
+        why = self.client.last_error
+        self._closed.set_result(str(why) if why else "closed by this process")
+        log.info("bus.closed", why=self._closed.result())
+        self._tell()
+
+    async def _on_lame_duck(self) -> None:
+        """The server is about to go: move on, where there is another one, before everybody does at once."""
+        log.warning("bus.server_leaving")
+        if len(self.client.servers) > 1:
+            await self.client.force_reconnect()
+
+    def _tell(self) -> None:
+        for call in tuple(self._watchers):
+            call()

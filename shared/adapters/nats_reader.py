@@ -1,0 +1,214 @@
+"""Read a stream in order, without acknowledgements: pull requests to a short-lived consumer, every gap noticed.
+
+The client library's own ordered consumer and `fetch` are not used: the one fails with newer acknowledgement subjects
+and with domains, the other holds back a live message until its batch is full or its time over, and both can fall silent
+after a restart of the server (notes/nats-practice.md section 7).
+"""
+
+import asyncio
+import contextlib
+import json
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from typing import Self
+
+import structlog
+from nats.aio.msg import Msg
+from nats.js.api import DEFAULT_PREFIX, AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.errors import NotFoundError
+
+from shared.adapters.nats_link import FAILURES, Link, unavailable, words
+from shared.core.backoff import delay_s
+from shared.errors import SubletError, Unavailable
+from shared.ports import Received
+
+log = structlog.get_logger()
+
+BATCH = 256
+EXPIRES_S = 30.0
+HEARTBEAT_S = 5.0
+SILENCE_S = 2 * HEARTBEAT_S + 1.0
+"""A pull request under way that is silent for longer is lost."""
+INACTIVE_S = 60.0
+"""The server removes the consumer when nobody has asked for this long."""
+REOPEN_BASE_S, REOPEN_CAP_S = 0.05, 1.0
+NANOS = 1_000_000_000
+DATA_REPLY = "$JS.ACK."
+STATUS, HEARTBEAT, REQUEST_OVER = "Status", "100", ("404", "408")
+
+
+@contextlib.contextmanager
+def _not_found_or_unavailable(what: str) -> Iterator[None]:
+    """As `unavailable`, but a stream that does not exist is told apart from one that cannot be asked."""
+    try:
+        with unavailable(what):
+            yield
+    except Unavailable as error:
+        if isinstance(error.__cause__, NotFoundError):
+            raise error.__cause__ from error
+        raise
+
+
+class Broken(SubletError):
+    """This reader cannot go on; a new one, from the next sequence on, can."""
+
+
+class OrderedReader:
+    """One pass over a stream, in order. `pending` is what it held for this filter at the opening."""
+
+    def __init__(self, link: Link, stream: str, config: ConsumerConfig) -> None:
+        self._link, self._stream, self._config = link, stream, config
+        self._inbox: asyncio.Queue[Msg | None] = asyncio.Queue()
+        self._asked = 0
+        self._consumer_sequence = 0
+        self.pending = 0
+
+    @classmethod
+    async def open(cls, link: Link, stream: str, subject: str, *, start: int = 1, last_per_subject: bool) -> Self:
+        """Start at a stream sequence, or with the last message of every subject.
+
+        Raises:
+            NotFoundError: the stream does not exist.
+            Unavailable: the stream cannot be read now.
+        """
+        config = ConsumerConfig(
+            name=uuid.uuid4().hex,
+            deliver_policy=DeliverPolicy.LAST_PER_SUBJECT if last_per_subject else DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=None if last_per_subject else max(1, start),
+            ack_policy=AckPolicy.NONE,
+            filter_subject=subject,
+            inactive_threshold=INACTIVE_S,
+            mem_storage=True,
+            num_replicas=1,
+        )
+        reader = cls(link, stream, config)
+        await reader._start()
+        return reader
+
+    async def _start(self) -> None:
+        client = self._link.client
+        with _not_found_or_unavailable(f"stream {self._stream}"):
+            info = await self._link.js.add_consumer(self._stream, self._config)
+            self._subscription = await client.subscribe(client.new_inbox(), cb=self._take)
+        self.pending = info.num_pending or 0
+        self._forget = self._link.on_reconnect(lambda: self._inbox.put_nowait(None))
+
+    async def _take(self, message: Msg) -> None:
+        self._inbox.put_nowait(message)
+
+    async def next(self) -> tuple[Received, int]:
+        """The next message, and how many more wait behind it.
+
+        Raises:
+            Broken: the connection, the consumer, or a message on the way was lost.
+        """
+        while True:
+            if self._asked == 0:
+                await self._ask()
+            message = await self._receive()
+            if message.reply.startswith(DATA_REPLY):
+                return self._in_order(message)
+            self._note(message.headers or {})
+
+    async def _receive(self) -> Msg:
+        try:
+            async with asyncio.timeout(SILENCE_S):
+                message = await self._inbox.get()
+        except TimeoutError as error:
+            raise Broken(f"stream {self._stream}: nothing for {SILENCE_S:g} s, not even a heartbeat") from error
+        if message is None:
+            raise Broken(f"stream {self._stream}: the connection was replaced")
+        return message
+
+    async def _ask(self) -> None:
+        want = {"batch": BATCH, "expires": int(EXPIRES_S * NANOS), "idle_heartbeat": int(HEARTBEAT_S * NANOS)}
+        subject = f"{DEFAULT_PREFIX}.CONSUMER.MSG.NEXT.{self._stream}.{self._config.name}"
+        try:
+            await self._link.client.publish(subject, json.dumps(want).encode(), reply=self._subscription.subject)
+        except FAILURES as error:
+            raise Broken(f"stream {self._stream}: {words(error)}") from error
+        self._asked = BATCH
+
+    def _note(self, headers: dict[str, str]) -> None:
+        status = headers.get(STATUS, "")
+        if status in REQUEST_OVER:
+            self._asked = 0
+        elif status != HEARTBEAT:
+            raise Broken(f"stream {self._stream}: {status} {headers.get('Description', '')}")
+
+    def _in_order(self, message: Msg) -> tuple[Received, int]:
+        meta = message.metadata
+        if meta.sequence.consumer != self._consumer_sequence + 1:
+            raise Broken(f"stream {self._stream}: delivery {meta.sequence.consumer} after {self._consumer_sequence}")
+        self._consumer_sequence += 1
+        self._asked -= 1
+        received = Received(message.subject, message.data, message.headers or {}, meta.sequence.stream)
+        return received, meta.num_pending
+
+    async def close(self) -> None:
+        """End the subscription and remove the consumer, where the server can be reached."""
+        self._forget()
+        if self._link.closed:
+            return
+        with contextlib.suppress(*FAILURES):
+            await self._subscription.unsubscribe()
+            if self._link.connected:
+                await self._link.js.delete_consumer(self._stream, self._config.name or "")
+
+
+async def tail(
+    link: Link, stream: str, subject: str, *, start: int = 1, last_per_subject: bool = False
+) -> AsyncIterator[Received]:
+    """Everything from a sequence on (or the last of each subject), then live; each message once, in order.
+
+    A lost connection, a restarted server or a stream that does not exist yet only delay it.
+
+    Raises:
+        Unavailable: the client is closed for good.
+    """
+    position, attempt = _Position(start), 0
+    while not link.closed:
+        try:
+            await position.check(link, stream)
+            reader = await OrderedReader.open(
+                link, stream, subject, start=position.next, last_per_subject=last_per_subject
+            )
+            try:
+                while True:
+                    received, _ = await reader.next()
+                    attempt = 0
+                    if position.advance(received.sequence):
+                        yield received
+            finally:
+                await reader.close()
+        except NotFoundError:
+            log.debug("stream.awaited", stream=stream)
+        except (Broken, Unavailable) as error:
+            log.debug("stream.reopened", stream=stream, at=position.next, why=str(error))
+        await link.clock.sleep(delay_s(attempt, base_s=REOPEN_BASE_S, cap_s=REOPEN_CAP_S, roll=0.5))
+        attempt += 1
+    raise Unavailable(f"stream {stream}: the bus client is closed", reason="closed")
+
+
+class _Position:
+    """The next sequence to hand out."""
+
+    def __init__(self, start: int) -> None:
+        self.next = max(1, start)
+        self._seen = False
+
+    def advance(self, sequence: int) -> bool:
+        if sequence < self.next:
+            return False
+        self.next, self._seen = sequence + 1, True
+        return True
+
+    async def check(self, link: Link, stream: str) -> None:
+        """A stream that ends before what was already seen was made anew: begin again at its start."""
+        if not self._seen:
+            return
+        with _not_found_or_unavailable(f"stream {stream}"):
+            state = (await link.js.stream_info(stream)).state
+        if state.last_seq + 1 < self.next:
+            log.warning("stream.made_anew", stream=stream, seen=self.next - 1, last=state.last_seq)
+            self.next, self._seen = 1, False

@@ -1,0 +1,159 @@
+"""JetStream: streams as specified, facts stored with an acknowledgement, streams read."""
+
+import random
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import nats.errors
+import structlog
+from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StoreCompression, StreamConfig
+from nats.js.errors import APIError, NotFoundError
+
+from shared import telemetry
+from shared.adapters.nats_link import Link, unavailable
+from shared.adapters.nats_reader import Broken, OrderedReader, tail
+from shared.contracts.cloudevents import MSG_ID
+from shared.contracts.subjects import StreamSpec, stream_of
+from shared.errors import Conflict, NotStored, Unavailable
+from shared.ports import Received, Stored
+from shared.retry import until_stored
+
+log = structlog.get_logger()
+
+EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
+WRONG_LAST_SEQUENCE = (10071, 10164)
+READ_ATTEMPTS = 3
+
+
+class Streams:
+    """What the bus offers over streams, on one connection."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def publish(
+        self,
+        subject: str,
+        data: bytes,
+        *,
+        msg_id: str,
+        headers: Mapping[str, str],
+        expect_last_subject_seq: int | None,
+        budget_s: float,
+    ) -> Stored:
+        """Store one fact; see the port."""
+        sent = {**headers, **telemetry.trace_headers(), MSG_ID: msg_id}
+        if expect_last_subject_seq is not None:
+            sent[EXPECTED_LAST] = str(expect_last_subject_seq)
+        what = f"durable message {msg_id} on {subject}"
+
+        async def once(timeout_s: float) -> Stored:
+            return await self._store(subject, data, sent, timeout_s, what)
+
+        return await until_stored(once, clock=self._link.clock, budget_s=budget_s, what=what, roll=random.random)
+
+    async def _store(
+        self, subject: str, data: bytes, headers: Mapping[str, str], timeout_s: float, what: str
+    ) -> Stored:
+        if self._link.closed:
+            raise NotStored(f"{what}: the bus client is closed", reason="closed")
+        if not self._link.connected:
+            raise Unavailable(f"{what}: not connected", reason="offline")
+        try:
+            with unavailable(what):
+                ack = await self._link.js.publish(
+                    subject, data, timeout=timeout_s, stream=stream_of(subject), headers=dict(headers)
+                )
+        except Unavailable as error:
+            if isinstance(error.__cause__, nats.errors.MaxPayloadError):
+                raise NotStored(
+                    f"{what}: {len(data)} bytes are more than the server takes", reason="too_large"
+                ) from error
+            if isinstance(error.__cause__, APIError) and error.__cause__.err_code in WRONG_LAST_SEQUENCE:
+                return await self._stored_before(subject, headers, what, str(error.__cause__.description))
+            raise
+        return Stored(ack.stream, ack.seq, bool(ack.duplicate))
+
+    async def _stored_before(self, subject: str, headers: Mapping[str, str], what: str, why: str) -> Stored:
+        """The server compares sequences before ids, so a repetition of a stored message looks like a conflict.
+
+        If it was stored, it is the first one on its subject after the expected sequence.
+
+        Raises:
+            Conflict: somebody else's message is there.
+        """
+        after = int(headers[EXPECTED_LAST]) + 1
+        with unavailable(f"{what}: looking for it"):
+            stream = stream_of(subject) or await self._link.js.find_stream_name_by_subject(subject)
+            try:
+                first = await self._link.js.get_msg(stream, seq=after, subject=subject, next=True)
+            except NotFoundError as error:
+                raise Conflict(f"{what}: {why}", reason="wrong_sequence") from error
+        if (first.headers or {}).get(MSG_ID) != headers[MSG_ID]:
+            raise Conflict(f"{what}: {why}", reason="wrong_sequence")
+        return Stored(stream, first.seq or 0, duplicate=True)
+
+    async def replay(self, stream: str, subject: str, *, last_per_subject: bool) -> Sequence[Received]:
+        """What the stream holds now; see the port."""
+        why: Exception | None = None
+        for _ in range(READ_ATTEMPTS):
+            if not self._link.connected:
+                raise Unavailable(f"stream {stream}: not connected", reason="offline")
+            try:
+                return await self._read_all(stream, subject, last_per_subject=last_per_subject)
+            except NotFoundError:
+                return ()
+            except Broken as error:
+                why = error
+        raise Unavailable(f"stream {stream}: could not be read in {READ_ATTEMPTS} tries, last: {why}", reason="bus")
+
+    async def _read_all(self, stream: str, subject: str, *, last_per_subject: bool) -> Sequence[Received]:
+        reader = await OrderedReader.open(self._link, stream, subject, last_per_subject=last_per_subject)
+        found: list[Received] = []
+        try:
+            while len(found) < reader.pending:
+                received, waiting = await reader.next()
+                found.append(received)
+                if waiting == 0:
+                    break
+        finally:
+            await reader.close()
+        return found
+
+    def follow(self, stream: str, subject: str, *, from_sequence: int) -> AsyncIterator[Received]:
+        """The stream from a sequence on, then live; see the port."""
+        return tail(self._link, stream, subject, start=from_sequence)
+
+    async def ensure(self, spec: StreamSpec) -> None:
+        """Create the stream, or bring what the specification names to it; replicas stay as an operator set them."""
+        wanted: dict[str, Any] = {
+            "subjects": list(spec.subjects),
+            "max_age": spec.max_age_s,
+            "max_bytes": spec.max_bytes,
+            "duplicate_window": spec.duplicate_window_s,
+        }
+        with unavailable(f"stream {spec.name}"):
+            try:
+                config = (await self._link.js.stream_info(spec.name)).config
+            except NotFoundError:
+                await self._link.js.add_stream(_new_stream(spec.name), **wanted)
+                log.info("stream.created", stream=spec.name, subjects=spec.subjects)
+                return
+            drift = [name for name, value in wanted.items() if getattr(config, name) != value]
+            if drift:
+                await self._link.js.update_stream(config, **wanted)
+                log.info("stream.reconciled", stream=spec.name, changed=drift)
+
+
+def _new_stream(name: str) -> StreamConfig:
+    """Limits retention and no deletion of single messages: a log (notes/nats-practice.md section 2)."""
+    return StreamConfig(
+        name=name,
+        retention=RetentionPolicy.LIMITS,
+        storage=StorageType.FILE,
+        discard=DiscardPolicy.OLD,
+        compression=StoreCompression.S2,
+        allow_direct=True,
+        deny_delete=True,
+        num_replicas=1,
+    )

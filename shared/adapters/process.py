@@ -1,0 +1,138 @@
+"""From the command line to running services: settings, logs, the bus, signals, the exit code.
+
+Exit codes: 0 stopped as asked; 1 something died; 2 a setting cannot be used; 3 something needed is not there (NATS, the
+HTTP port); 4 this host cannot run it.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import structlog
+
+from shared import telemetry
+from shared.adapters.clock import SystemClock
+from shared.adapters.nats_bus import connect
+from shared.app import Plan, Runner
+from shared.errors import BadConfig, SubletError, Unavailable, Unfit
+from shared.ports import Bus, Clock
+from shared.settings import CommonSettings, common_settings, raw_settings
+
+log = structlog.get_logger()
+
+DIED, BAD_SETTING, NOT_THERE, UNFIT = 1, 2, 3, 4
+CODES: dict[type[SubletError], int] = {BadConfig: BAD_SETTING, Unavailable: NOT_THERE, Unfit: UNFIT}
+
+Connect = Callable[[], Awaitable[Bus]]
+
+
+def main(plans: Sequence[Plan]) -> NoReturn:
+    """Run services in this process until a signal or a death, and exit."""
+    sys.exit(start(plans, os.environ))
+
+
+def start(plans: Sequence[Plan], env: Mapping[str, str], file: Path | None = None) -> int:
+    """Read the settings, run the services; returns the exit code."""
+    name = process_name(plans)
+    try:
+        raw = raw_settings(env, file)
+        common = common_settings(raw)
+        telemetry.setup_logging(name, common.node, as_json=common.log_json, level=common.log_level)
+        telemetry.setup_tracing(name, common.otlp_endpoint)
+        return asyncio.run(run_process(plans, common, raw))
+    except SubletError as error:
+        print(f"sublet {name}: {error}", file=sys.stderr)
+        return exit_code(error)
+
+
+def process_name(plans: Sequence[Plan]) -> str:
+    """One service is named after itself, several together are the node."""
+    return plans[0].name if len(plans) == 1 else "node"
+
+
+def exit_code(error: SubletError) -> int:
+    """The exit code that an error at the start leads to."""
+    return next((code for kind, code in CODES.items() if isinstance(error, kind)), DIED)
+
+
+async def run_process(
+    plans: Sequence[Plan],
+    common: CommonSettings,
+    raw: Mapping[str, Any],
+    *,
+    clock: Clock | None = None,
+    stop: asyncio.Event | None = None,
+    connect_bus: Connect | None = None,
+) -> int:
+    """Connect, run, and answer over HTTP if asked for, until `stop` (set by SIGTERM and SIGINT) or a death.
+
+    Raises:
+        BadConfig: a service cannot use its settings.
+        Unavailable: no NATS server within `connect_timeout_s`, or the HTTP port is taken.
+    """
+    clock, stop = clock or SystemClock(), stop or asyncio.Event()
+
+    async def to_nats() -> Bus:
+        return await connect(
+            common.nats_url,
+            name=f"{process_name(plans)}/{common.node}",
+            connect_timeout_s=common.connect_timeout_s,
+            clock=clock,
+        )
+
+    with _signals_set(stop):
+        bus = await _unless_stopped(connect_bus or to_nats, stop)
+        if bus is None:
+            return 0
+        runner = Runner(plans, bus, clock, common, raw)
+        async with _http(common, runner):
+            return await runner.run(stop)
+
+
+async def _unless_stopped(connect_bus: Connect, stop: asyncio.Event) -> Bus | None:
+    """The bus, or None where a signal came before it was there."""
+    connecting = asyncio.ensure_future(connect_bus())
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({connecting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return await connecting if connecting.done() else None
+    finally:
+        for task in (connecting, stopping):
+            task.cancel()
+        await asyncio.gather(connecting, stopping, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def _http(common: CommonSettings, runner: Runner) -> AsyncIterator[None]:
+    if common.http_port == 0:
+        yield
+        return
+    from shared.adapters.health_http import HealthServer  # a process without a port does not need it
+
+    server = HealthServer(healths=runner.healths, connected=lambda: runner.bus.connected)
+    try:
+        await server.start(common.http_host, common.http_port)
+    except Unavailable:
+        await runner.bus.drain()
+        raise
+    try:
+        yield
+    finally:
+        await server.close()
+
+
+@contextlib.contextmanager
+def _signals_set(stop: asyncio.Event) -> Iterator[None]:
+    loop, signals = asyncio.get_running_loop(), (signal.SIGTERM, signal.SIGINT)
+    for number in signals:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)

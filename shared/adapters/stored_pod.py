@@ -1,0 +1,54 @@
+"""A pod of the local runtime as it stands in the store: what was asked for, and what became of it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from shared.adapters.pod_folder import FINISHED, PodFolder
+from shared.contracts.envelope import Part
+from shared.contracts.pod import Pod
+from shared.core.manifest import PodRecord
+
+
+class ContainerStatus(Part):
+    """What became of one container; `exit_code` 128 + n means ended by signal n."""
+
+    pid: int | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    exit_code: int | None = None
+    reason: str = ""
+
+
+class PodStatus(Part):
+    """What became of a pod. `reason` is one word ("Evicted", "Deleted"), `message` a sentence for people."""
+
+    phase: Literal["Pending", "Running", "Succeeded", "Failed"] = "Pending"
+    terminating: bool = False
+    reason: str = ""
+    message: str = ""
+    grace_s: float | None = None
+    created_at: datetime | None = None
+    started_at: datetime | None = None
+    terminating_at: datetime | None = None
+    ended_at: datetime | None = None
+    containers: dict[str, ContainerStatus] = {}
+
+    @property
+    def finished(self) -> bool:
+        """Whether it holds nothing any more."""
+        return self.phase in FINISHED
+
+
+@dataclass(frozen=True)
+class StoredPod:
+    """A pod as it stands in the store."""
+
+    folder: PodFolder
+    record: PodRecord
+    status: PodStatus
+
+    @property
+    def pod(self) -> Pod:
+        """The pod with its phase as it is now."""
+        return self.record.pod.model_copy(update={"phase": self.status.phase, "terminating": self.status.terminating})

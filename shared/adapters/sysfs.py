@@ -1,0 +1,108 @@
+"""The machine's topology from `/sys/devices/system`, with a sane reading where files are missing."""
+
+import re
+from pathlib import Path
+
+from shared.adapters.hostfs import read_text
+from shared.core.cpuset import CpuSet
+from shared.core.topology import Cpu, Topology
+from shared.errors import Unavailable, Unfit
+
+_CPUS = "sys/devices/system/cpu"
+_NODES = "sys/devices/system/node"
+
+
+def read_topology(host_root: Path) -> Topology:
+    """The online CPUs with NUMA node, socket, core and L3 group.
+
+    A core is named by its siblings, not by `core_id`, which repeats from socket to socket and from die to die. Without
+    the siblings' list it is (socket, die, core_id); without any of it every CPU is a core. A CPU in no NUMA node
+    counts to the lowest one, and where emulated NUMA lists it twice the lowest one wins.
+
+    Raises:
+        Unavailable: no online CPU can be found.
+        Unfit: the files contradict each other (a core in two NUMA nodes).
+    """
+    online = online_cpus(host_root)
+    numa_of = _numa_by_cpu(host_root)
+    lowest_numa = min(numa_of.values(), default=0)
+    groups: dict[tuple[int, ...], int] = {}
+    rows = []
+    for cpu in online:
+        folder = f"{host_root}/{_CPUS}/cpu{cpu}"
+        socket = max(0, _number(f"{folder}/topology/physical_package_id", 0))
+        core = groups.setdefault(_core_group(folder, cpu, socket, online), cpu)
+        rows.append(Cpu(cpu, numa_of.get(cpu, lowest_numa), socket, core, _l3(folder)))
+    try:
+        return Topology.of(rows)
+    except ValueError as error:
+        raise Unfit(f"{host_root}/{_CPUS}: {error}; nothing can be placed on such a machine") from error
+
+
+def online_cpus(host_root: Path) -> CpuSet:
+    """The CPUs that run now: `online`, else `present`, else the `cpuN` folders.
+
+    Raises:
+        Unavailable: none of them names a CPU.
+    """
+    for name in ("online", "present"):
+        if cpus := _cpu_list(f"{host_root}/{_CPUS}/{name}"):
+            return cpus
+    if cpus := CpuSet.of(_numbered(host_root / _CPUS, "cpu")):
+        return cpus
+    raise Unavailable(f"{host_root}/{_CPUS}: neither 'online' nor 'present' nor a folder names a CPU")
+
+
+def numa_ids(host_root: Path) -> tuple[int, ...]:
+    """The NUMA nodes, ascending: `online`, else the `nodeN` folders; empty where the kernel shows none."""
+    nodes = _cpu_list(f"{host_root}/{_NODES}/online")
+    return tuple(nodes) if nodes else tuple(sorted(_numbered(host_root / _NODES, "node")))
+
+
+def _numa_by_cpu(host_root: Path) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for numa in numa_ids(host_root):
+        for cpu in _cpu_list(f"{host_root}/{_NODES}/node{numa}/cpulist"):
+            found.setdefault(cpu, numa)
+    return found
+
+
+def _core_group(folder: str, cpu: int, socket: int, online: CpuSet) -> tuple[int, ...]:
+    """What exactly the siblings of a core share."""
+    for name in ("core_cpus_list", "thread_siblings_list"):
+        if siblings := _cpu_list(f"{folder}/topology/{name}") & online:
+            return (min(siblings),)
+    core = _number(f"{folder}/topology/core_id", -1)
+    if core < 0:
+        return (cpu,)
+    return (socket, _number(f"{folder}/topology/die_id", 0), core)
+
+
+def _l3(folder: str) -> int:
+    """The cache's own id, else the lowest CPU that shares it; -1 where there is no third level or no word about it."""
+    if _number(f"{folder}/cache/index3/level", 3) != 3:
+        return -1
+    number = _number(f"{folder}/cache/index3/id", -1)
+    return number if number >= 0 else min(_cpu_list(f"{folder}/cache/index3/shared_cpu_list"), default=-1)
+
+
+def _cpu_list(path: str) -> CpuSet:
+    try:
+        return CpuSet.parse(read_text(path) or "")
+    except ValueError as error:
+        raise Unfit(f"{path}: {error}") from error
+
+
+def _number(path: str, default: int) -> int:
+    try:
+        return int(read_text(path) or default)
+    except ValueError:
+        return default
+
+
+def _numbered(folder: Path, prefix: str) -> list[int]:
+    try:
+        names = [entry.name for entry in folder.iterdir()]
+    except FileNotFoundError:
+        return []
+    return [int(match[1]) for name in names if (match := re.fullmatch(rf"{prefix}(\d+)", name))]

@@ -1,0 +1,64 @@
+"""Pods that can be evicted in memory: what was called, what was killed, and what goes wrong on demand."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Literal
+
+from shared.contracts.pod import Pod
+from shared.ports import ActionResult, Clock
+
+Where = Literal["running", "terminating", "gone", "unknown"]
+
+
+@dataclass
+class FakeEvictor:
+    """The EvictionActuator over a set of pods. A pod that is evicted ends `lives_on_s` later."""
+
+    clock: Clock
+    pods: dict[str, Pod] = field(default_factory=dict)
+    """What runs, by UID."""
+    lives_on_s: float = 0.0
+    answers: deque[ActionResult] = field(default_factory=deque)
+    """Results for the next real calls, given instead of evicting; `unknown` evicts all the same."""
+    rehearsals: deque[ActionResult] = field(default_factory=deque)
+    """Results for the next dry runs."""
+    blind: bool = False
+    """Lookups find nothing out."""
+    calls: list[tuple[str, str, float]] = field(default_factory=list)
+    """("dry-run" or "evict", UID, grace in seconds), in order."""
+    kills: list[str] = field(default_factory=list)
+    """UIDs that were sent on their way, in order."""
+    _ends_at_s: dict[str, float] = field(default_factory=dict)
+
+    def run(self, *pods: Pod) -> None:
+        """Let pods run."""
+        self.pods |= {pod.uid: pod for pod in pods}
+
+    def running(self, uid: str) -> bool:
+        """Whether this UID runs and is not on its way out."""
+        return self._where(uid) == "running"
+
+    async def lookup(self, pod: Pod) -> Where:
+        """Where this UID stands."""
+        return "unknown" if self.blind else self._where(pod.uid)
+
+    async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False) -> ActionResult:
+        """Send this UID on its way, or give the answer that was prepared."""
+        self.calls.append(("dry-run" if dry_run else "evict", pod.uid, grace_s))
+        where = self._where(pod.uid)
+        scripted = self.rehearsals if dry_run else self.answers
+        answer = scripted.popleft() if scripted else None
+        if not dry_run and where == "running" and (answer is None or answer.outcome in ("accepted", "unknown")):
+            self.kills.append(pod.uid)
+            self._ends_at_s[pod.uid] = self.clock.monotonic() + self.lives_on_s
+        if answer is not None:
+            return answer
+        return ActionResult("gone" if where == "gone" else "accepted")
+
+    def _where(self, uid: str) -> Literal["running", "terminating", "gone"]:
+        if uid not in self.pods:
+            return "gone"
+        ends_at_s = self._ends_at_s.get(uid)
+        if ends_at_s is None:
+            return "running"
+        return "terminating" if self.clock.monotonic() < ends_at_s else "gone"

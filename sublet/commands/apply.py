@@ -1,0 +1,28 @@
+"""`sublet apply`: pods from a YAML file."""
+
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(apply)
+
+
+def apply(
+    filename: Annotated[str, typer.Option("--filename", "-f", help="YAML file of Pod documents; - is standard input.")],
+) -> None:
+    """Run the pods of a Kubernetes YAML file, detached.
+
+    Images are not run: `command` names a program of this host. Everything is checked before anything is started, and
+    if one pod cannot be started, those started before it are ended again. A pod that runs as the file says is left
+    alone; one that has finished is run anew.
+    """
+    from sublet.runtime.applying import apply_pods, read_documents
+    from sublet.runtime.runtime import open_runtime
+
+    for line in apply_pods(
+        open_runtime(), read_documents(filename), lambda note: typer.echo(f"note: {note}", err=True)
+    ):
+        typer.echo(line)

@@ -1,0 +1,52 @@
+"""`sublet events`: the evictions on this bus, past and to come."""
+
+from typing import Annotated, Literal
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(events)
+
+
+def events(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new events until Ctrl-C.")] = False,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only pods of this namespace.")] = "",
+    phase: Annotated[
+        Literal["intended", "created", "succeeded", "failed", "refused", "cancelled", ""],
+        typer.Option(help="Only this phase."),
+    ] = "",
+    since_seq: Annotated[int, typer.Option(min=1, help="Begin at this sequence of the stream.")] = 1,
+    output: Annotated[
+        Literal["table", "json", "cloudevents"], typer.Option("--output", "-o", help="One line an event.")
+    ] = "table",
+) -> None:
+    """Print eviction events from the stream: phase, pod, message and the numbers behind them."""
+    from collections.abc import AsyncIterator
+
+    from shared.contracts.subjects import EVENTS_STREAM, event_filter
+    from shared.errors import Refused
+    from shared.ports import Bus, Received
+    from sublet.ask import Target, run
+    from sublet.views import events as view
+
+    wanted = event_filter(phase=phase or "*", namespace=namespace.replace(".", "_") or "*")
+
+    async def stored(bus: Bus) -> AsyncIterator[Received]:
+        for received in await bus.replay(EVENTS_STREAM, wanted):
+            if received.sequence >= since_seq:
+                yield received
+
+    async def show(bus: Bus, _where: Target) -> int:
+        if output == "table":
+            typer.echo(view.HEAD)
+        source = bus.follow(EVENTS_STREAM, wanted, from_sequence=since_seq) if follow else stored(bus)
+        async for received in source:
+            try:
+                typer.echo(view.line(received, output))
+            except Refused as error:
+                typer.echo(f"sublet events: sequence {received.sequence} cannot be read: {error}", err=True)
+        return 0
+
+    run(show)

@@ -1,0 +1,130 @@
+"""`sublet run`: one command as a pod."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(context_settings={"allow_interspersed_args": False})(run)
+
+
+def run(
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND [ARG]...", help="What to run.")],
+    qos: Annotated[
+        Literal["reclaimed", "shared", "reclaimed_cores", "shared_cores"],
+        typer.Option(help="reclaimed: batch work on what is idle. shared: an online service."),
+    ] = "reclaimed",
+    cpu: Annotated[str, typer.Option(help="CPU asked for: 1, 500m.")] = "1",
+    memory: Annotated[str, typer.Option(help="Memory asked for; for reclaimed pods also the most they get.")] = "",
+    cpu_limit: Annotated[str, typer.Option(help="The most CPU a shared pod gets; none if left out.")] = "",
+    memory_limit: Annotated[str, typer.Option(help="The most memory; none if left out (reclaimed: --memory).")] = "",
+    name: Annotated[str, typer.Option(help="Name of the pod; made from the command if left out.")] = "",
+    namespace: Annotated[str, typer.Option("--namespace", "-n")] = "default",
+    env: Annotated[list[str] | None, typer.Option("--env", "-e", metavar="K=V", help="Add to the environment.")] = None,
+    grace_period: Annotated[int, typer.Option(help="Seconds between TERM and KILL when it is evicted.")] = 30,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Leave it running; see sublet logs.")] = False,
+) -> None:
+    """Run a command as a pod: a real process in its own cgroup.
+
+    In the foreground it has this terminal, gets this process's signals, and passes its exit code on; the pod is gone
+    when it ends. Exit codes: the command's own; 128+n when signal n ended it (also when it was evicted: then a line
+    on standard error says so); 125 when the pod could not be started, 126 when the command cannot be executed, 127
+    when it was not found.
+    """
+    from shared.core.manifest import read_pod
+    from shared.errors import SubletError
+    from sublet.exit_codes import CANNOT_START
+    from sublet.runtime.offer import warn_over_offer
+    from sublet.runtime.runtime import new_uid, open_runtime
+
+    try:
+        runtime = open_runtime()
+        uid = new_uid()
+        document = pod_document(
+            name=name or made_name(command[0], uid), namespace=namespace, qos=qos, cpu=cpu, memory=memory,
+            cpu_limit=cpu_limit, memory_limit=memory_limit, command=command, env=env or [], grace_s=grace_period,
+        )  # fmt: skip
+        record = read_pod(document, uid).record
+        for line in warn_over_offer(runtime, [record]):
+            typer.echo(f"sublet run: {line}", err=True)
+        if not detach:
+            runtime.become(record)
+        runtime.start(record, env=os.environ)
+    except SubletError as error:
+        typer.echo(f"sublet run: {error}", err=True)
+        raise typer.Exit(CANNOT_START) from error
+    typer.echo(f"pod/{record.pod.name} started")
+
+
+def made_name(command: str, uid: str) -> str:
+    """A name for a pod that got none: the program's, made to fit, and a part of its UID."""
+    letters = "".join(c if c.isascii() and c.isalnum() else "-" for c in Path(command).name.lower())
+    return f"{letters.strip('-')[:40].strip('-') or 'pod'}-{uid[:5]}"
+
+
+def pod_document(
+    *,
+    name: str,
+    namespace: str,
+    qos: str,
+    cpu: str,
+    memory: str,
+    cpu_limit: str,
+    memory_limit: str,
+    command: list[str],
+    env: list[str],
+    grace_s: int,
+) -> dict[str, Any]:
+    """The options as the Pod document that `sublet apply` would take, so that both are checked alike.
+
+    Raises:
+        Refused: an amount or a variable is malformed.
+    """
+    from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
+    from shared.core.qos import QOS_LEVEL
+
+    level = qos if qos.endswith("_cores") else f"{qos}_cores"
+    reclaimed = level == "reclaimed_cores"
+    names = (RECLAIMED_CPU, RECLAIMED_MEMORY) if reclaimed else ("cpu", "memory")
+
+    def amounts(cpu_text: str, memory_text: str) -> dict[str, Any]:
+        given = zip(names, (_millis(cpu_text) if reclaimed and cpu_text else cpu_text, memory_text), strict=True)
+        return {resource: amount for resource, amount in given if amount != ""}
+
+    container = {
+        "name": "main",
+        "command": command,
+        "env": [_variable(pair) for pair in env],
+        "workingDir": str(Path.cwd()),
+        "resources": {"requests": amounts(cpu, memory), "limits": amounts(cpu_limit, memory_limit)},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "annotations": {QOS_LEVEL: level}},
+        "spec": {"terminationGracePeriodSeconds": grace_s, "containers": [container]},
+    }
+
+
+def _millis(cpu: str) -> int:
+    """Reclaimed CPU is counted in milli-cores, whole (`44k`); people say how many cores."""
+    from shared.contracts.quantities import parse_millis
+    from shared.errors import Refused
+
+    try:
+        return parse_millis(cpu)
+    except ValueError as error:
+        raise Refused(f"--cpu: {error}", reason="quantity") from error
+
+
+def _variable(pair: str) -> dict[str, str]:
+    from shared.errors import Refused
+
+    key, equals, value = pair.partition("=")
+    if not key or not equals:
+        raise Refused(f"--env {pair!r}: want NAME=VALUE", reason="malformed")
+    return {"name": key, "value": value}

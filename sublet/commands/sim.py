@@ -1,0 +1,31 @@
+"""`sublet sim`: run a scenario on a simulated machine in virtual time; nothing real is touched."""
+
+from typing import Annotated, Literal
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(sim)
+
+
+def sim(
+    scenario: Annotated[str, typer.Argument(help="A scenario file, or the name of a built-in one.")] = "quickstart",
+    output: Annotated[
+        Literal["table", "json"], typer.Option("-o", "--output", help="How to print the report.")
+    ] = "table",
+) -> None:
+    """Run a scenario with the real services on a simulated machine. Exit code 1: it did not happen as written."""
+    from shared.errors import SubletError
+    from sublet.sim.report import as_json, as_table
+    from sublet.sim.run import run_scenario
+    from sublet.sim.scenario import load_scenario
+
+    try:
+        report = run_scenario(load_scenario(scenario))
+    except SubletError as error:
+        typer.echo(f"sublet sim: {error}", err=True)
+        raise SystemExit(2) from None
+    typer.echo(as_json(report) if output == "json" else as_table(report), nl=False)
+    raise SystemExit(0 if report.ok else 1)

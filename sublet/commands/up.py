@@ -1,0 +1,115 @@
+"""`sublet up`, `sublet down`, `sublet node`: run Sublet on this machine."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(up)
+    app.command()(down)
+    app.command()(node)
+
+
+def up(
+    substrate: Annotated[
+        str, typer.Option(help="host: real cgroups, needs root. sim: a simulated 48-CPU machine.")
+    ] = "",
+    nats_url: Annotated[str, typer.Option(help="Use this NATS server instead of starting one.")] = "",
+    nats_port: Annotated[int, typer.Option(help="Port of the NATS server started here; 0: any free port.")] = 4222,
+    one_process: Annotated[bool, typer.Option(help="Run the five node services in one process.")] = False,
+    scenario: Annotated[Path | None, typer.Option(help="Scenario of the simulated machine.")] = None,
+    http_port: Annotated[int, typer.Option(help="First port of /livez, /readyz, /metrics; 0: none.")] = 0,
+    forget: Annotated[bool, typer.Option(help="At the end remove the history of evictions too.")] = False,
+) -> None:
+    """Start NATS and the six services on this machine. Ctrl-C stops them and leaves the machine as it was."""
+    over: dict[str, Any] = {"substrate": substrate} if substrate else {}
+    raise SystemExit(asyncio.run(_up(over, nats_url, nats_port, one_process, scenario, http_port, forget)))
+
+
+async def _up(
+    over: dict[str, Any],
+    nats_url: str,
+    nats_port: int,
+    one_process: bool,
+    scenario: Path | None,
+    http_port: int,
+    forget: bool,
+) -> int:
+    from shared.errors import SubletError
+    from shared.settings import common_settings, merge, raw_settings
+    from sublet.host.session import Session
+
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    try:
+        common = common_settings(merge(raw_settings(), over))
+        if common.substrate == "sim" and str(common.host_root) == "/":
+            common = common.model_copy(update={"host_root": common.state_dir / "simhost"})
+        session = Session(
+            common,
+            nats_url=nats_url or None,
+            nats_port=nats_port,
+            one_process=one_process,
+            scenario=scenario,
+            http_port=http_port,
+            forget=forget,
+        )
+        starting = asyncio.ensure_future(session.start())
+        await asyncio.wait({starting, asyncio.ensure_future(stop.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await starting
+            return 0
+        starting.result()
+    except SubletError as error:
+        typer.echo(f"sublet up: {error}", err=True)
+        return 2
+    typer.echo("Sublet is up. In another terminal: sublet status · sublet run --qos reclaimed --name work -- COMMAND")
+    typer.echo("Ctrl-C stops it and leaves this machine as it was.")
+    await stop.wait()
+    left = await session.stop()
+    if left:
+        typer.echo(
+            f"sublet up: could not remove {', '.join(left)}; look for processes there, then: sublet down", err=True
+        )
+        return 1
+    typer.echo("stopped; nothing is left" + ("" if forget else f" but the history in {common.state_dir}"))
+    return 0
+
+
+def down(
+    forget: Annotated[bool, typer.Option(help="Remove the history of evictions too.")] = False,
+) -> None:
+    """Clean up after a `sublet up` that was killed: end its pods, remove its cgroups and state."""
+    from shared.errors import SubletError
+    from shared.settings import common_settings, raw_settings
+    from sublet.host.preflight import require_fit, take_lock
+    from sublet.host.session import POD_GRACE_S
+    from sublet.host.teardown import remove_groups, remove_state
+
+    try:
+        common = common_settings(raw_settings())
+        require_fit(common)
+        with take_lock(common.state_dir):
+            left = remove_groups(common.host_root, grace_s=POD_GRACE_S)
+            remove_state(common.state_dir, forget=forget)
+    except SubletError as error:
+        typer.echo(f"sublet down: {error}", err=True)
+        raise SystemExit(2) from error
+    typer.echo(f"could not remove {', '.join(left)}" if left else "clean", err=bool(left))
+    raise SystemExit(1 if left else 0)
+
+
+def node() -> None:
+    """Run the five node services in one process, in the foreground (settings: SUBLET_* and SUBLET_CONFIG)."""
+    os.execv(sys.executable, [sys.executable, "-m", "sublet.node"])  # noqa: S606

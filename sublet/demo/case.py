@@ -1,0 +1,85 @@
+"""One case of the story: the service under steady, spiking and again steady load, beside whatever else runs."""
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sublet.demo.load import Answer, Load, percentile
+from sublet.demo.watch import Change, Moment, Watch, busy_seconds
+
+STEADY_PER_S, SPIKE_PER_S = 40.0, 260.0
+STEADY_S, SPIKE_S, AFTER_S = 7.0, 6.0, 3.0
+
+
+@dataclass
+class Case:
+    """What was measured in one case; times in seconds of this machine's monotonic clock."""
+
+    name: str
+    title: str
+    started_s: float = 0.0
+    spike_s: float = 0.0
+    spike_end_s: float = 0.0
+    ended_s: float = 0.0
+    cpu_utilization: float = 0.0
+    batch_units: int = 0
+    answers: list[Answer] = field(default_factory=list)
+    moments: list[Moment] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+    def latencies_ms(self, first_s: float, last_s: float) -> list[float]:
+        """Latencies of the requests due in a span; an unanswered one counts as the time it was waited for."""
+        return [
+            (5.0 if a.latency_s is None else a.latency_s) * 1000 for a in self.answers if first_s <= a.due_s < last_s
+        ]
+
+    @property
+    def shrink_s(self) -> float | None:
+        """From the spike's first request to the first smaller CPU list read back; None if none came in the spike."""
+        for change in self.changes:
+            if change.smaller and self.spike_s <= change.at_s <= self.spike_end_s:
+                return change.at_s - self.spike_s
+        return None
+
+    def summary(self) -> dict[str, Any]:
+        """The figures of this case for the report."""
+        spans = {"steady": (self.started_s, self.spike_s), "spike": (self.spike_s, self.spike_end_s)}
+        rows: dict[str, Any] = {"title": self.title, "cpu_utilization_percent": round(self.cpu_utilization * 100, 1)}
+        for name, (first, last) in spans.items():
+            values = self.latencies_ms(first, last)
+            rows[f"{name}_requests"] = len(values)
+            rows[f"{name}_p50_ms"] = _rounded(percentile(values, 50))
+            rows[f"{name}_p99_ms"] = _rounded(percentile(values, 99))
+        rows["unanswered"] = sum(a.latency_s is None for a in self.answers)
+        rows["batch_units_per_s"] = round(self.batch_units / max(self.ended_s - self.started_s, 1e-9), 1)
+        return rows
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)
+
+
+async def measure(case: Case, port: int, counters: Sequence[Path]) -> None:
+    """Run the load of one case against a service that listens, and fill the case in."""
+    load, watch = Load(port), Watch(list(counters))
+    watch.start()
+    from sublet.demo.batch import units
+
+    units_before, busy_before = sum(map(units, counters)), busy_seconds()
+    case.started_s = time.monotonic()
+    await load.run(STEADY_PER_S, STEADY_S)
+    case.spike_s = time.monotonic()
+    await load.run(SPIKE_PER_S, SPIKE_S)
+    case.spike_end_s = time.monotonic()
+    await load.run(STEADY_PER_S, AFTER_S)
+    await load.finish()
+    case.ended_s = time.monotonic()
+    await asyncio.to_thread(watch.stop)
+    cpus = len(os.sched_getaffinity(0))
+    case.cpu_utilization = (busy_seconds() - busy_before) / (case.ended_s - case.started_s) / cpus
+    case.batch_units = sum(map(units, counters)) - units_before
+    case.answers, case.moments, case.changes = load.answers, watch.moments, watch.changes

@@ -1,0 +1,159 @@
+"""The story on this machine's own cgroups: service alone, beside unmanaged batch, beside batch under Sublet."""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shared.adapters.cgroup import Cgroups
+from shared.core.layout import ROOT
+from shared.settings import CommonSettings
+from sublet.demo.case import Case, measure
+from sublet.demo.chain import Chain
+from sublet.demo.load import wait_listening
+from sublet.demo.watch import memory_free_bytes
+from sublet.host.session import Session
+
+BATCH_WORKERS = 4
+WARM_UP_S = 2.0
+HOG_MIB, PRESSURE_AFTER_MIB = 1536, 768
+EVICTION_TIMEOUT_S = 25.0
+MIB = 1 << 20
+
+
+@dataclass
+class Story:
+    """What happened; `faults` says what of the story did not."""
+
+    cases: list[Case] = field(default_factory=list)
+    chain: list[dict[str, Any]] = field(default_factory=list)
+    breach_to_call_s: float | None = None
+    services: dict[str, Any] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that nobody listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+@asynccontextmanager
+async def processes(
+    commands: Sequence[Sequence[str]], env: dict[str, str]
+) -> AsyncIterator[list[asyncio.subprocess.Process]]:
+    """Run commands in the background; on leaving, TERM them and wait."""
+    started = [
+        await asyncio.create_subprocess_exec(*command, env=env, stdin=asyncio.subprocess.DEVNULL)
+        for command in commands
+    ]
+    try:
+        yield started
+    finally:
+        for process in started:
+            if process.returncode is None:
+                process.terminate()
+        await asyncio.gather(*(process.wait() for process in started))
+
+
+def _python(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", *arguments]
+
+
+def _pod(qos: str, name: str, cpu: str, memory: str, command: Sequence[str]) -> list[str]:
+    return _python("sublet", "run", "--qos", qos, "--cpu", cpu, "--memory", memory, "--name", name, "--", *command)
+
+
+async def tell(state_dir: Path, say: Callable[[str], None]) -> Story:
+    """Run the three cases, then the eviction; about 75 s."""
+    story, env = Story(), dict(os.environ)
+    port = free_port()
+    counters = [state_dir.parent / f"batch-{n}.units" for n in range(BATCH_WORKERS)]
+    service = _python("sublet.demo.service", str(port))
+    batch = [_python("sublet.demo.batch", "cpu", str(counter)) for counter in counters]
+
+    async def one(case: Case, commands: Sequence[Sequence[str]], units: Sequence[Path]) -> None:
+        say(case.title)
+        story.cases.append(case)
+        async with processes(commands, env):
+            await wait_listening(port, 20.0)
+            await asyncio.sleep(WARM_UP_S)
+            await measure(case, port, units)
+
+    await one(Case("alone", "1/3  the service alone"), [service], [])
+    await one(Case("unmanaged", "2/3  with unmanaged batch work"), [service, *batch], counters)
+    for counter in counters:
+        counter.unlink(missing_ok=True)
+
+    common = CommonSettings(state_dir=state_dir, node="demo")
+    config = state_dir / "config.yaml"
+    session = Session(common, nats_port=0, forget=True, say=lambda line: say(f"     {line}"),
+                      extra_env={"SUBLET_CENTRAL__CONFIG_FILE": str(config)})  # fmt: skip
+    await session.start()
+    env["SUBLET_STATE_DIR"] = str(state_dir)
+    try:
+        async with Chain.recording(session.nats_url or "", node="demo") as chain:
+            pods = [_pod("reclaimed", f"batch-{n}", "250m", "256Mi", command) for n, command in enumerate(batch)]
+            web = _pod("shared", "web", "1", "256Mi", service)
+            case = Case("sublet", "3/3  with batch work under Sublet")
+            await one(case, [web, *pods], counters)
+            if case.shrink_s is None:
+                story.faults.append("the reclaimed pool did not shrink while the load spiked")
+            await _eviction(story, chain, config, env, say)
+            story.services = {n: {"pid": c.pid, "restarts": c.restarts} for n, c in session.children.items()}
+    finally:
+        pids = [child.pid for child in session.children.values() if child.pid]
+        left = await session.stop()
+    story.faults += _leftovers(left, pids)
+    return story
+
+
+async def _eviction(story: Story, chain: Chain, config: Path, env: dict[str, str], say: Callable[[str], None]) -> None:
+    """Fill memory with a reclaimed pod until free memory falls below a threshold, and follow what happens."""
+    say("     memory: a batch pod takes more than is free")
+    threshold = memory_free_bytes() - PRESSURE_AFTER_MIB * MIB
+    document = {"evictor": {"plugins": {"memory_pressure": {"minimum_free_bytes": threshold}}}}
+    config.write_text(json.dumps(document))
+    await chain.configured(EVICTION_TIMEOUT_S)
+    hog = _pod("reclaimed", "hog", "100m", "2Gi", _python("sublet.demo.batch", "memory", str(HOG_MIB)))
+    async with processes([hog], env) as started:
+        breach = await _until(lambda: memory_free_bytes() < threshold, EVICTION_TIMEOUT_S)
+        done = await chain.succeeded("hog", EVICTION_TIMEOUT_S)
+        if not done:
+            story.faults.append(f"the batch pod was not evicted within {EVICTION_TIMEOUT_S:.0f} s of memory pressure")
+        else:
+            await asyncio.wait_for(started[0].wait(), EVICTION_TIMEOUT_S)
+    created = chain.first_s("created", "hog")
+    if breach is not None and created is not None:
+        story.breach_to_call_s = max(0.0, created - breach)
+    story.chain = chain.rows("hog")
+    story.faults += await chain.lost()
+    config.write_text("{}")
+
+
+async def _until(condition: Callable[[], bool], timeout_s: float) -> float | None:
+    end = time.monotonic() + timeout_s
+    while time.monotonic() < end:
+        if condition():
+            return time.monotonic()
+        await asyncio.sleep(0.005)
+    return None
+
+
+def _leftovers(left: Sequence[str], pids: Sequence[int]) -> list[str]:
+    faults = [f"cgroup {group} was left behind" for group in left]
+    cgroups = Cgroups(Path("/"))
+    faults += [
+        f"cgroup {cgroups.folder(ROOT, controller)} was left behind"
+        for controller in cgroups.controllers
+        if cgroups.folder(ROOT, controller).exists()
+    ]
+    faults += [f"process {pid} was left behind" for pid in pids if Path(f"/proc/{pid}").exists()]
+    return faults

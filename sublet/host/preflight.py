@@ -1,0 +1,73 @@
+"""What a machine must offer before `sublet up` starts anything. Says everything that is missing at once."""
+
+import fcntl
+import os
+from pathlib import Path
+from typing import IO
+
+from shared.errors import Conflict, Unavailable, Unfit
+from shared.settings import CommonSettings
+
+SIM_OFFER = "try it without touching this machine: sublet up --substrate sim"
+
+
+def check_host(common: CommonSettings) -> list[str]:
+    """What this host lacks for the `host` substrate; empty when it is fit."""
+    from shared.adapters.cgroup import Cgroups
+
+    missing = []
+    if os.geteuid() != 0:
+        missing.append("root (cgroup files can be written by root only): run it with sudo")
+    try:
+        cgroups = Cgroups(common.host_root)
+    except Unavailable as error:
+        return [*missing, str(error)]
+    if not missing:
+        for controller in cgroups.controllers:
+            folder = cgroups.folder("", controller)
+            if not os.access(folder, os.W_OK):
+                missing.append(f"{folder} is read-only: in a container, give it a writable cgroup mount")
+    if cgroups.version == 2:
+        offered = (cgroups.root / "cgroup.controllers").read_text().split()
+        missing += [f"cgroup controller {name} (see {cgroups.root}/cgroup.controllers)"
+                    for name in ("cpuset", "cpu", "memory") if name not in offered]  # fmt: skip
+    return missing
+
+
+def require_fit(common: CommonSettings) -> None:
+    """Refuse to start on a machine that lacks something.
+
+    Raises:
+        Unfit: lists all that is missing and offers the simulator.
+    """
+    missing = check_host(common) if common.substrate == "host" else []
+    if missing:
+        raise Unfit("this machine lacks:\n" + "".join(f"  - {line}\n" for line in missing) + SIM_OFFER)
+
+
+def take_lock(state_dir: Path) -> IO[str]:
+    """Hold the right to run Sublet on this state directory, until the file is closed or the process ends.
+
+    Raises:
+        Conflict: another `sublet up` holds it.
+        Unfit: the directory cannot be made.
+    """
+    path = state_dir / "up.lock"
+    try:
+        state_dir.mkdir(parents=True, exist_ok=True)
+        held = path.open("a+")
+    except OSError as error:
+        raise Unfit(f"state directory {state_dir}: {error.strerror}; choose another with SUBLET_STATE_DIR") from error
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        held.seek(0)
+        owner = held.read().strip() or "?"
+        held.close()
+        raise Conflict(
+            f"Sublet is already up here (process {owner}, {path}); stop it before starting another"
+        ) from error
+    held.truncate(0)
+    held.write(str(os.getpid()))
+    held.flush()
+    return held

@@ -1,0 +1,168 @@
+"""One run of Sublet on this machine: embedded NATS, the services, and the way back."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import structlog
+
+from shared.adapters.nats_server import NatsServer
+from shared.errors import Unavailable
+from shared.settings import CommonSettings
+from sublet.host.preflight import require_fit, take_lock
+from sublet.host.supervise import Child
+from sublet.host.teardown import end_pods, remove_groups, remove_state
+
+log = structlog.get_logger()
+
+NODE_SERVICES = ("metrics", "advisor", "qrm", "evictor", "reporter")
+SERVICES = ("central", *NODE_SERVICES)
+READY_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 5.0
+POD_GRACE_S = 10.0
+
+
+@dataclass
+class Session:
+    """Starts everything, keeps it running, takes it away. `say` gets one line for each step that a person waits for."""
+
+    common: CommonSettings
+    nats_url: str | None = None
+    """A NATS server that runs already; None: one is started here."""
+    nats_port: int = 4222
+    """Port of the server started here; 0: any free one."""
+    one_process: bool = False
+    """The five node services share one process, as in a DaemonSet."""
+    scenario: Path | None = None
+    """What the simulated machine does (substrate `sim`)."""
+    http_port: int = 0
+    """First port of /livez, /readyz and /metrics, one a process; 0: none."""
+    extra_env: Mapping[str, str] = field(default_factory=dict)
+    forget: bool = False
+    say: Callable[[str], None] = print
+    children: dict[str, Child] = field(default_factory=dict)
+    server: NatsServer | None = None
+    _lock: IO[str] | None = None
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    @property
+    def state_dir(self) -> Path:
+        """Where everything about this run is kept."""
+        return self.common.state_dir
+
+    async def start(self) -> None:
+        """Bring everything up and wait until the node's object is reported.
+
+        Raises:
+            Unfit: the machine lacks something.
+            Conflict: Sublet is up already.
+            Unavailable: NATS or a service did not come up in time.
+        """
+        require_fit(self.common)
+        self._lock = take_lock(self.state_dir)
+        try:
+            await self._start_all()
+            await self._wait_ready()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start_all(self) -> None:
+        (self.state_dir / "logs").mkdir(exist_ok=True)
+        (self.state_dir / "cnr.json").unlink(missing_ok=True)  # its appearance is the sign of readiness
+        if self.nats_url is None:
+            self.server = NatsServer(store_dir=self.state_dir / "nats", port=self.nats_port,
+                                     log_file=self.state_dir / "logs/nats.log")  # fmt: skip
+            self.server.start()  # in this thread: the server lives as long as the thread that started it
+            self.nats_url = self.server.url
+        self.say(f"NATS        {self.nats_url}" + (f"  (process {self.server.pid})" if self.server else ""))
+        if self.common.substrate == "sim":
+            self._supervise("sim", "sublet.sim.host", *self._sim_arguments())
+            await self._wait_for(self.common.host_root / "proc/meminfo", "the simulated machine")
+        names = ("central",) if self.one_process else SERVICES
+        for name in names:
+            self._supervise(name, f"services.{name}")
+        if self.one_process:
+            self._supervise("node", "sublet.node")
+        self._record()
+
+    def _sim_arguments(self) -> list[str]:
+        arguments = [str(self.common.host_root), str(self.state_dir)]
+        return [*arguments, str(self.scenario)] if self.scenario else arguments
+
+    def _supervise(self, name: str, module: str, *arguments: str) -> None:
+        child = Child(
+            name=name,
+            command=[sys.executable, "-m", module, *arguments],
+            env=self._environment(len(self.children)),
+            log_file=self.state_dir / f"logs/{name}.log",
+        )
+        self.children[name] = child
+        self._tasks.append(asyncio.create_task(child.keep_running(self._record), name=f"supervise-{name}"))
+
+    def _environment(self, position: int) -> dict[str, str]:
+        own = {
+            "SUBLET_NODE": self.common.node,
+            "SUBLET_SUBSTRATE": self.common.substrate,
+            "SUBLET_NATS_URL": self.nats_url or "",
+            "SUBLET_HOST_ROOT": str(self.common.host_root),
+            "SUBLET_STATE_DIR": str(self.state_dir),
+            "SUBLET_HTTP_PORT": str(self.http_port and self.http_port + position),
+        }
+        return {**os.environ, **own, **self.extra_env}
+
+    def _record(self) -> None:
+        """Tell the other commands where to find this run."""
+        facts: dict[str, Any] = {
+            "pid": os.getpid(),
+            "node": self.common.node,
+            "substrate": self.common.substrate,
+            "nats_url": self.nats_url,
+            "host_root": str(self.common.host_root),
+            "services": {
+                n: {"pid": c.pid, "restarts": c.restarts, "log": str(c.log_file)} for n, c in self.children.items()
+            },
+        }
+        temporary = self.state_dir / ".up.json"
+        temporary.write_text(json.dumps(facts, indent=1))
+        temporary.replace(self.state_dir / "up.json")
+
+    async def _wait_ready(self) -> None:
+        await self._wait_for(self.state_dir / "cnr.json", "the first report of the node")
+        for name, child in self.children.items():
+            self.say(f"{name:<11} process {child.pid}")
+
+    async def _wait_for(self, path: Path, what: str) -> None:
+        try:
+            async with asyncio.timeout(READY_TIMEOUT_S):
+                while not path.exists():
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise Unavailable(
+                f"{what} did not come within {READY_TIMEOUT_S:.0f} s; see the logs in {self.state_dir / 'logs'}"
+            ) from None
+
+    async def stop(self) -> list[str]:
+        """Take everything away, in the order that is safe at every moment; returns what could not be removed."""
+        real = self.common.substrate == "host"
+        self.say("stopping: pods first, then the services, then what they made")
+        children = list(self.children.values())
+        if real:
+            await asyncio.to_thread(end_pods, self.common.host_root, grace_s=POD_GRACE_S)
+        await asyncio.gather(*(child.stop(STOP_TIMEOUT_S) for child in children))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.server is not None:
+            await asyncio.to_thread(self.server.stop)
+        left = await asyncio.to_thread(remove_groups, self.common.host_root, grace_s=POD_GRACE_S) if real else []
+        remove_state(self.state_dir, forget=self.forget)
+        if self._lock is not None:
+            self._lock.close()
+            (self.state_dir / "up.lock").unlink(missing_ok=True)
+        return left

@@ -1,0 +1,68 @@
+"""Leave the host as it was: end every process in Sublet's cgroups, then remove the cgroups."""
+
+import contextlib
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from shared.adapters.cgroup import Cgroups
+from shared.core.layout import ROOT
+
+POLL_S = 0.02
+KILL_PATIENCE_S = 5.0
+HISTORY = ("ledger.db", "ledger.db-wal", "ledger.db-shm", "nats", "logs")
+"""What stays in the state directory: the record of evictions and the services' logs."""
+
+
+def _wait(condition: Callable[[], bool], timeout_s: float) -> bool:
+    end = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def signal_all(cgroups: Cgroups, group: str, number: int) -> int:
+    """Send a signal to every process in a cgroup and below; returns how many there were."""
+    pids = cgroups.pids(group)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+    return len(pids)
+
+
+def end_processes(cgroups: Cgroups, group: str, grace_s: float) -> bool:
+    """TERM, wait, KILL until the cgroup is empty; False if something would not go."""
+    if signal_all(cgroups, group, signal.SIGTERM) and not _wait(lambda: not cgroups.pids(group), grace_s):
+        # A process may fork while it is being killed: look again until nothing is left.
+        return _wait(lambda: not signal_all(cgroups, group, signal.SIGKILL), KILL_PATIENCE_S)
+    return True
+
+
+def end_pods(host_root: Path, *, grace_s: float) -> bool:
+    """End every process in Sublet's cgroups; False if something would not go."""
+    return end_processes(Cgroups(host_root), ROOT, grace_s)
+
+
+def remove_groups(host_root: Path, *, grace_s: float) -> list[str]:
+    """End every pod and remove `sublet/`; returns what could not be removed."""
+    cgroups = Cgroups(host_root)
+    end_processes(cgroups, ROOT, grace_s)
+    if _wait(lambda: cgroups.remove(ROOT), KILL_PATIENCE_S):
+        return []
+    return list(cgroups.tree(ROOT)) or [ROOT]
+
+
+def remove_state(state_dir: Path, *, forget: bool) -> None:
+    """Remove what the services keep on disk; the history stays unless it is to be forgotten too."""
+    for path in state_dir.iterdir() if state_dir.is_dir() else ():
+        if path.name == "up.lock" or (not forget and path.name in HISTORY):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

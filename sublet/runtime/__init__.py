@@ -1,0 +1,1 @@
+"""The local runtime: real processes in their own cgroups, described by Kubernetes Pod documents."""

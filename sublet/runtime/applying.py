@@ -1,0 +1,89 @@
+"""Pods from YAML documents: all or none."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import yaml
+
+from shared.adapters.stored_pod import StoredPod
+from shared.core.manifest import PodRecord, read_pods
+from shared.errors import Conflict, Refused, SubletError, Unavailable
+from sublet.runtime.offer import warn_over_offer
+from sublet.runtime.runtime import Runtime, new_uid
+
+# As in a container, only what a program needs anywhere; everything else is the document's to say.
+INHERITED = ("PATH", "HOME", "LANG", "TZ")
+
+
+def read_documents(filename: str) -> list[object]:
+    """The YAML documents of a file, or of standard input for "-".
+
+    Raises:
+        Unavailable: the file cannot be read.
+        Refused: it is not YAML.
+    """
+    try:
+        text = sys.stdin.read() if filename == "-" else Path(filename).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unavailable(f"{filename}: {error}") from error
+    try:
+        return list(yaml.safe_load_all(text))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise Refused(f"{filename}: not YAML: {' '.join(str(error).split())}", reason="malformed") from error
+
+
+def apply_pods(runtime: Runtime, documents: list[object], note: Callable[[str], None]) -> list[str]:
+    """Start what does not run yet; returns a line a pod.
+
+    Raises:
+        Refused, Conflict, Unfit, Unavailable: nothing new runs.
+    """
+    manifests = read_pods(documents, new_uid)
+    runtime.reconcile()
+    present = {stored.record.pod.key: stored for stored in runtime.pods.stored() if not stored.status.finished}
+    lines: list[str] = []
+    wanted: list[PodRecord] = []
+    for manifest in manifests:
+        key = manifest.record.pod.key
+        if key in present:
+            _require_same(present[key], manifest.record)
+            lines.append(f"pod/{manifest.record.pod.name} unchanged")
+        else:
+            wanted.append(manifest.record)
+            lines.append(f"pod/{manifest.record.pod.name} created")
+        for text in manifest.notes:
+            note(text)
+    for text in warn_over_offer(runtime, wanted):
+        note(text)
+    _start_all(runtime, wanted)
+    return lines
+
+
+def _start_all(runtime: Runtime, records: list[PodRecord]) -> None:
+    env = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    started: list[PodRecord] = []
+    try:
+        for record in records:
+            runtime.start(record, env=env)
+            started.append(record)
+    except SubletError:
+        for record in started:
+            if stored := runtime.pods.get(record.pod.uid):
+                asyncio.run(runtime.end(stored, 0.0))
+        raise
+
+
+def _require_same(stored: StoredPod, record: PodRecord) -> None:
+    pod = stored.record.pod
+    if stored.status.terminating:
+        raise Conflict(f"pod {pod.key}: it is being ended; try again when it is gone", reason="exists")
+    same_uid = record.model_copy(update={"pod": record.pod.model_copy(update={"uid": pod.uid})})
+    if same_uid != stored.record:
+        raise Conflict(
+            f"pod {pod.key} runs with another specification, which cannot be changed; "
+            f"end it first: sublet delete pod/{pod.name}",
+            reason="exists",
+        )

@@ -1,0 +1,43 @@
+"""Reading a container's log, also while it grows."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from shared.adapters.local_pods import LocalPods
+from shared.adapters.stored_pod import StoredPod
+from shared.errors import Refused
+
+_POLL_S = 0.1
+_PIECE_BYTES = 1 << 16
+
+
+def log_of(stored: StoredPod, container: str) -> Path:
+    """The log file of a container; of the only one where none is named.
+
+    Raises:
+        Refused: no such container, none named among several, or the pod writes to its terminal.
+    """
+    pod, names = stored.record.pod, [run.name for run in stored.record.runs]
+    if not container and len(names) != 1:
+        raise Refused(f"pod {pod.key} has containers {', '.join(names)}: choose one with -c", reason="ambiguous")
+    chosen = container or names[0]
+    if chosen not in names:
+        raise Refused(f"pod {pod.key}: no container {chosen!r}; it has {', '.join(names)}", reason="not_found")
+    path = stored.folder.log(chosen)
+    if not path.exists():
+        raise Refused(f"pod {pod.key}: no log, it runs in the foreground of a terminal", reason="not_found")
+    return path
+
+
+def read_on(pods: LocalPods, uid: str, path: Path, *, follow: bool) -> Iterator[bytes]:
+    """The log piece by piece; with `follow` until the pod has finished or is gone."""
+    with path.open("rb") as file:
+        while True:
+            stored = pods.get(uid)
+            over = not follow or stored is None or stored.status.finished
+            while piece := file.read(_PIECE_BYTES):
+                yield piece
+            if over:  # looked at before the last read: nothing was written in between
+                return
+            time.sleep(_POLL_S)

@@ -1,0 +1,203 @@
+"""Start, end and tidy up pods on this host. Every command about pods goes through here."""
+
+import asyncio
+import fcntl
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Mapping
+from typing import IO, NoReturn
+
+import structlog
+
+from shared.adapters.cgroup import Cgroups
+from shared.adapters.clock import SystemClock
+from shared.adapters.local_evictor import LocalEvictor, finish_if_over
+from shared.adapters.local_pods import LocalPods
+from shared.adapters.pod_folder import LAUNCH, PodFolder, write_json
+from shared.adapters.stored_pod import StoredPod
+from shared.core.layout import ROOT, class_group, container_group, pod_group
+from shared.core.manifest import PodRecord
+from shared.errors import Refused, SubletError, Unavailable, Unfit
+from shared.settings import CommonSettings, common_settings, raw_settings
+from sublet.runtime.launch import OOM_SCORE, launch_document, start_writes
+from sublet.shim import FORWARDED, READY
+
+DELETED = "Deleted"
+START_IT = "start it with: sudo sublet up"
+_SHIM = (sys.executable, "-P", "-m", "sublet.shim")  # -P: the current folder may belong to anybody
+
+
+def new_uid() -> str:
+    """A UID that no pod had before."""
+    return str(uuid.uuid4())
+
+
+def open_runtime() -> "Runtime":
+    """The runtime as the settings of the environment and the file describe it.
+
+    Raises:
+        BadConfig: a setting cannot be used.
+    """
+    # A command says itself what it has to say: of the adapters' logs only trouble is of interest, never on stdout.
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+    )
+    return Runtime(common_settings(raw_settings()))
+
+
+class Runtime:
+    """The pods of this host. `top` is the cgroup that holds the QoS classes."""
+
+    def __init__(self, common: CommonSettings, *, top: str = ROOT) -> None:
+        self.common, self.top = common, top
+        self.pods = LocalPods(common.state_dir)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the pods in the store are the simulator's."""
+        try:
+            facts = json.loads((self.common.state_dir / "up.json").read_text())
+        except (OSError, ValueError):
+            facts = {}
+        return bool(facts.get("substrate", self.common.substrate) == "sim")
+
+    @property
+    def cgroups(self) -> Cgroups:
+        """This host's cgroups.
+
+        Raises:
+            Unavailable: there are none.
+        """
+        return Cgroups(self.common.host_root)
+
+    def start(self, record: PodRecord, *, env: Mapping[str, str]) -> None:
+        """Run a pod detached; returns once every container runs. `env` is what all of them inherit.
+
+        Raises:
+            Refused, Conflict, Unfit, Unavailable: nothing runs and nothing is left.
+        """
+        folder, alive = self._prepare(record)
+        ours, theirs = os.pipe()
+        try:
+            with alive, (folder.path / "shim.log").open("ab") as log:
+                subprocess.run(
+                    [*_SHIM, str(folder.path), str(alive.fileno()), str(theirs)],
+                    pass_fds=(alive.fileno(), theirs), start_new_session=True, env=dict(env), cwd="/",
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False,
+                )  # fmt: skip
+        finally:
+            os.close(theirs)
+        with os.fdopen(ours) as pipe:
+            said = pipe.read()
+        if said != READY:
+            self._await_watcher(folder)
+            self._clear(record)
+            raise Refused(f"pod {record.pod.key}: {said or 'its watcher could not be started'}", reason="not_started")
+
+    def become(self, record: PodRecord) -> NoReturn:
+        """Run a pod in the foreground: this process becomes its watcher and ends with its exit code.
+
+        Raises:
+            Refused, Conflict, Unfit, Unavailable: nothing runs and nothing is left.
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # the watcher takes over what comes meanwhile
+        try:
+            folder, alive = self._prepare(record)
+        except BaseException:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+            raise
+        os.set_inheritable(alive.fileno(), True)
+        os.execv(_SHIM[0], [*_SHIM, str(folder.path), str(alive.fileno())])  # noqa: S606
+
+    async def end(self, stored: StoredPod, grace_s: float, *, reason: str = DELETED, why: str = "") -> None:
+        """TERM, grace, KILL, then take the pod out of the store.
+
+        Raises:
+            Unavailable: its cgroups cannot be read; nothing is removed.
+        """
+        pod = stored.record.pod
+        if self.simulated:
+            self.pods.mark_terminating(pod.uid, grace_s, reason, why)
+            return
+        evictor = LocalEvictor(self.common.state_dir, self.cgroups, SystemClock(), top=self.top)
+        result = await evictor.evict(pod, grace_s=grace_s, reason=reason, why=why)
+        if result.outcome == "failed":
+            raise Unavailable(result.detail)
+        await evictor.ended(pod.uid)
+        await asyncio.to_thread(self._await_watcher, stored.folder)
+        self._clear(stored.record)
+
+    def reconcile(self) -> None:
+        """Close pods whose watcher was killed and whose processes have ended since.
+
+        Raises:
+            Unavailable: the store cannot be read.
+        """
+        if self.simulated:
+            return
+        for stored in self.pods.stored():
+            if not stored.status.finished:
+                finish_if_over(self.pods, self.cgroups, stored.record.pod.uid, top=self.top)
+
+    def _prepare(self, record: PodRecord) -> tuple[PodFolder, IO[bytes]]:
+        """Make the pod's cgroups and its folder, with the watcher's lock taken before anybody can see it."""
+        pod = record.pod
+        self._require_up(record)
+        self.reconcile()  # a name is not held by what has died
+        with self.pods.adding(record) as folder:
+            document = launch_document(record, host_root=str(self.common.host_root), top=self.top)
+            write_json(folder.path / LAUNCH, document)
+            alive = folder.hold()
+        try:
+            self._make_groups(record)
+        except (OSError, SubletError) as error:
+            alive.close()
+            self._clear(record)
+            if isinstance(error, SubletError):
+                raise
+            raise Unfit(f"pod {pod.key}: its cgroup cannot be set up ({error.strerror}: {error.filename})") from error
+        return self.pods.folder(pod.uid), alive
+
+    def _require_up(self, record: PodRecord) -> None:
+        pod = record.pod
+        if self.simulated:
+            raise Refused(
+                f"pod {pod.key}: Sublet runs on the simulator here, which takes its pods from a scenario; "
+                "for real processes: sudo sublet up",
+                reason="simulated",
+            )
+        if pod.qos not in OOM_SCORE:
+            raise Refused(
+                f"pod {pod.key}: QoS class {pod.qos} cannot be run here; want {' or '.join(OOM_SCORE)}",
+                reason="wrong_class",
+            )
+        group = class_group(pod.qos, self.top)
+        if not self.cgroups.exists(group):
+            raise Unfit(f"pod {pod.key}: Sublet is not up on this host (no cgroup {group}); {START_IT}")
+        if os.geteuid() != 0:
+            raise Unfit(f"pod {pod.key}: only root can put processes into cgroups; run it with sudo")
+
+    def _make_groups(self, record: PodRecord) -> None:
+        cgroups = self.cgroups
+        for run in record.runs:
+            cgroups.make(container_group(record.pod, run.name, self.top))
+        for write in start_writes(record.pod, top=self.top):
+            cgroups.write(write.group, write.knob, write.value)
+
+    def _await_watcher(self, folder: PodFolder) -> None:
+        """Wait until the watching process has let go of the pod; it always does, right after the last status."""
+        try:
+            with (folder.path / "alive.lock").open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH)
+        except FileNotFoundError:
+            return
+
+    def _clear(self, record: PodRecord) -> None:
+        self.cgroups.remove(pod_group(record.pod, self.top))
+        self.pods.remove(record.pod.uid)

@@ -1,0 +1,194 @@
+"""The process that watches one pod: `python -m sublet.shim FOLDER ALIVE_FD [READY_FD]`.
+
+It starts the pod's containers inside their cgroups, passes signals on, collects exit codes and, at the end, removes the
+cgroups and writes the last status. It belongs to the pod, not to Sublet: it outlives a restart of Sublet, and the pod
+outlives its death. Standard library only, because there is one for each pod.
+
+ALIVE_FD holds the pod's `alive.lock`. With READY_FD it is detached: output goes to the pod's logs, and one line on that
+descriptor says whether the pod started. Without, it stands in the foreground: standard streams are the container's, its
+exit code is the container's, and the pod's record vanishes at the end.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from shared.adapters.cgroup import Cgroups
+from shared.adapters.cgroup_kill import kill_group
+from shared.adapters.pod_folder import LAUNCH, PodFolder, read_json, timestamp
+from sublet.exit_codes import SIGNALLED
+from sublet.runtime.spawn import NotStarted, set_oom_score, spawn
+
+READY = "started"
+FORWARDED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
+_PR_SET_CHILD_SUBREAPER = 36
+_OWN_OOM_SCORE = -998  # as little a victim as a kubelet: who watches a pod must not die for it
+_POLL_S = 0.005
+_REMOVE_PATIENCE_S = 2.0
+
+
+class Shim:
+    """The containers of one pod, from start to end."""
+
+    def __init__(self, folder: PodFolder, launch: Mapping[str, Any], *, foreground: bool) -> None:
+        self.folder, self.launch, self.foreground = folder, launch, foreground
+        self.cgroups = Cgroups(Path(launch["host_root"]))
+        self._running: dict[int, str] = {}
+        self._codes: dict[str, int] = {}
+        self._closed: set[str] = set()
+
+    def start(self) -> None:
+        """Run every container, all or none. A pod that is being ended already starts nothing.
+
+        Raises:
+            NotStarted: one of them cannot be run.
+        """
+        # Whoever marks the pod as terminating needs this lock: after that, what there is to kill is in the cgroups.
+        with self.folder.locked():
+            if self.folder.status().get("terminating"):
+                return
+            try:
+                for container in self.launch["containers"]:
+                    log = None if self.foreground else self.folder.log(container["name"])
+                    self._running[spawn(self.cgroups, container, log)] = container["name"]
+            except NotStarted as problem:
+                self._empty(self.launch["group"])
+                self.folder.merge_status(reason="NotStarted", message=str(problem))
+                raise
+            now = timestamp()
+            started = {name: {"pid": pid, "started_at": now} for pid, name in self._running.items()}
+            self.folder.merge_status(phase="Running", started_at=now, containers=started)
+
+    def watch(self) -> None:
+        """Pass signals on and collect exit codes until every container has ended."""
+        while self._running:
+            info = signal.sigwaitinfo({*FORWARDED, signal.SIGCHLD})
+            if info.si_signo == signal.SIGCHLD:
+                self._reap()
+            elif info.si_code <= 0:  # by a process; what the terminal sends, it sends to the whole foreground job
+                for pid in self._running:
+                    os.kill(pid, info.si_signo)
+
+    def close(self) -> dict[str, Any]:
+        """Remove the cgroups and write the last status, which is returned; empty if the pod's folder is gone."""
+        end = time.monotonic() + _REMOVE_PATIENCE_S
+        while not self.cgroups.remove(self.launch["group"]) and time.monotonic() < end:
+            self._empty(self.launch["group"])
+            time.sleep(_POLL_S)
+        try:
+            return self.folder.finish()
+        except FileNotFoundError:  # Sublet was taken down meanwhile, with its state
+            return {}
+
+    @property
+    def code(self) -> int:
+        """Exit code of the first container; that of a TERM where the pod was ended before it started."""
+        return self._codes.get(self.launch["containers"][0]["name"], SIGNALLED + signal.SIGTERM)
+
+    def _reap(self) -> None:
+        self._collect()
+        while ended := sorted(self._codes.keys() - self._closed):
+            for name in ended:
+                self._end_container(name)
+
+    def _collect(self) -> None:
+        """Take the exit codes of all children that have ended, adopted ones too."""
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, status = ended
+                if name := self._running.pop(pid, None):
+                    code = os.waitstatus_to_exitcode(status)
+                    self._codes[name] = code if code >= 0 else SIGNALLED - code
+
+    def _end_container(self, name: str) -> None:
+        """What the main process left behind ends with it, as in every container runtime."""
+        self._closed.add(name)
+        group = next(c["group"] for c in self.launch["containers"] if c["name"] == name)
+        self._empty(group)
+        facts = {"exit_code": self._codes[name], "ended_at": timestamp()}
+        if self._oom_kills(group):
+            facts["reason"] = "OOMKilled"
+        with contextlib.suppress(FileNotFoundError):
+            self.folder.update_status(containers={name: facts})
+
+    def _empty(self, group: str) -> None:
+        while kill_group(self.cgroups, group):
+            self._collect()
+            time.sleep(_POLL_S)
+
+    def _oom_kills(self, group: str) -> int:
+        name = "memory.oom_control" if self.cgroups.version == 1 else "memory.events"
+        lines = (line.split() for line in (self.cgroups.text(group, name, "memory") or "").splitlines())
+        return sum(int(fields[1]) for fields in lines if fields[0] == "oom_kill")
+
+
+@contextlib.contextmanager
+def _saying_ready(handle: int | None) -> Iterator[None]:
+    message = "its watcher failed; see shim.log in the pod's folder"
+    try:
+        yield
+        message = READY
+    except NotStarted as problem:
+        message = str(problem)
+        raise
+    finally:
+        if handle is not None:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(handle, message.encode())
+            os.close(handle)
+
+
+def _farewell(pod: str, status: Mapping[str, Any]) -> None:
+    """Tell whoever waits in the foreground that the pod did not end by itself."""
+    why = f" ({status['message']})" if status.get("message") else ""
+    name = pod.removeprefix("default/")
+    print(f"sublet run: pod {pod} was {status['reason'].lower()}{why}; see: sublet explain pod/{name}", file=sys.stderr)
+
+
+def run(folder: PodFolder, ready: int | None) -> int:
+    """Start, watch and close one pod; returns the exit code."""
+    foreground = ready is None
+    shim = Shim(folder, read_json(folder.path / LAUNCH), foreground=foreground)
+    pod = shim.launch["pod"]
+    try:
+        with _saying_ready(ready):
+            shim.start()
+    except NotStarted as problem:
+        shim.close()
+        if foreground:
+            print(f"sublet run: pod {pod}: {problem}", file=sys.stderr)
+            folder.remove()
+        return problem.code
+    shim.watch()
+    status = shim.close()
+    if foreground:
+        if status.get("terminating"):
+            _farewell(pod, status)
+        folder.remove()
+    return shim.code
+
+
+def main(arguments: list[str]) -> int:
+    """The command line, as in the module's first line."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*FORWARDED, signal.SIGCHLD})
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    folder = PodFolder(Path(arguments[0]))
+    descriptors = [int(argument) for argument in arguments[1:]]
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    ready = descriptors[1] if len(descriptors) > 1 else None
+    if ready is not None and os.fork():
+        os._exit(0)  # the starter waits for this process only
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    set_oom_score(_OWN_OOM_SCORE)
+    return run(folder, ready)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

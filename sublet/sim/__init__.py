@@ -1,0 +1,1 @@
+"""The simulator: a generated host tree in the kernel's formats, driven by a scenario in virtual time."""

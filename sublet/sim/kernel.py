@@ -1,0 +1,160 @@
+"""Plays the kernel of the generated host: runs tasks under what the services wrote, and shows the result in files."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shared.core.layout import QOS_CLASSES, ROOT, class_group
+from sublet.sim.demand import Demand
+from sublet.sim.groups import Groups
+from sublet.sim.machine import Machine
+from sublet.sim.model import Counters, Shares, Want, ancestors, out_of_memory, share_cpus
+from sublet.sim.proc import NodeFigures, end_task, start_task, write_node
+from sublet.sim.tree import HostFiles, plant
+
+FIRST_PID = 5_000_000  # above the kernel's PID_MAX_LIMIT of 4194304: a signal to a simulated process can reach nobody
+TASK_NAME = "stress"
+
+
+@dataclass(slots=True)
+class _Running:
+    demand: Demand
+    pids: list[int] = field(default_factory=list)
+
+
+def class_of(container: str) -> str:
+    """The QoS class's cgroup of a container: the classes are siblings, so their weights decide who goes first."""
+    return "/".join(container.split("/")[:2])
+
+
+class Kernel:
+    """The tasks, counters and files of one generated host. Containers are named by their cgroup."""
+
+    def __init__(self, root: Path, machine: Machine) -> None:
+        self.root, self.machine = root, machine
+        self._files = HostFiles(root)
+        plant(self._files, machine)
+        self.groups = Groups(self._files, machine)
+        self.figures = NodeFigures(used_bytes=machine.system_memory_bytes)
+        self._running: dict[str, _Running] = {}
+        self._counters: dict[str, Counters] = {"": Counters(), ROOT: Counters()}
+        self._counters |= {class_group(qos): Counters() for qos in QOS_CLASSES}
+        self._next_pid = FIRST_PID
+        self._now_s: float | None = None
+        self._clear()
+        self._show()
+
+    def start(self, container: str, demand: Demand) -> None:
+        """Run a container in its cgroup, which is made where it is missing."""
+        self.groups.make(container)
+        for group in ancestors(container):
+            self._counters.setdefault(group, Counters())
+        self._running[container] = _Running(demand)
+        self._spawn(container)
+
+    def add(self, container: str, demand: Demand) -> None:
+        """Let a running container ask for more, as a further command in it would."""
+        self._running[container].demand += demand
+        self._spawn(container)
+
+    def runs(self, container: str) -> bool:
+        """Whether the container has been started and neither stopped nor killed."""
+        return container in self._running
+
+    def stop(self, pod: str) -> None:
+        """End everything in a pod's cgroup and remove it; its parents keep what they have counted."""
+        for container in [name for name in self._running if name.startswith(f"{pod}/")]:
+            self._kill(container)
+        for group in [name for name in self._counters if name == pod or name.startswith(f"{pod}/")]:
+            del self._counters[group]
+        self.groups.remove(pod)
+
+    def step(self, now_s: float) -> list[str]:
+        """Let the time since the last step pass; returns the containers that were killed for memory.
+
+        `now_s` is any clock that never goes back; the first call only sets it.
+        """
+        step_s = 0.0 if self._now_s is None else max(0.0, now_s - self._now_s)
+        self._now_s = now_s
+        self.groups.adopt_new()
+        killed = self._kill_for_memory()
+        wants = {name: self._want(name, running) for name, running in self._running.items()}
+        if step_s:
+            self._advance(wants, share_cpus(list(wants.values()), self.machine.topology.all), step_s)
+        self._count_memory()
+        self._show()
+        return killed
+
+    def _want(self, container: str, running: _Running) -> Want:
+        line = list(ancestors(container))
+        limits = [limit for group in line if (limit := self.groups.limit_cores(group)) is not None]
+        return Want(
+            container,
+            running.demand.threads,
+            self.groups.cpus(container),
+            min(limits, default=None),
+            idle=self.groups.idle(class_of(container)),
+        )
+
+    def _advance(self, wants: Mapping[str, Want], shares: Shares, step_s: float) -> None:
+        cores, waiting = dict.fromkeys(self._counters, 0.0), dict.fromkeys(self._counters, 0.0)
+        for container, want in wants.items():
+            granted = shares.cores[container]
+            for group in ancestors(container):
+                cores[group] += granted
+                waiting[group] += max(0.0, want.threads - granted)
+        for group, counters in self._counters.items():
+            counters.advance(
+                cores=cores[group],
+                waiting=waiting[group],
+                limited=group in wants and wants[group].limited,
+                has_limit=self.groups.limit_cores(group) is not None,
+                step_s=step_s,
+            )
+        self.figures.runnable = sum(want.threads for want in wants.values())
+        self.figures.advance(dict(shares.busy), waiting[""], step_s)
+
+    def _kill_for_memory(self) -> list[str]:
+        used = {name: running.demand.memory_bytes for name, running in self._running.items()}
+        known = {group: self.groups.memory_limit_bytes(group) for group in self._counters if group}
+        killed = out_of_memory(used, {group: limit for group, limit in known.items() if limit is not None})
+        for container in killed:
+            self._kill(container)
+        return killed
+
+    def _count_memory(self) -> None:
+        for counters in self._counters.values():
+            counters.memory_bytes = 0
+        for container, running in self._running.items():
+            for group in ancestors(container):
+                self._counters[group].memory_bytes += running.demand.memory_bytes
+        self.figures.used_bytes = self.machine.system_memory_bytes + self._counters[""].memory_bytes
+
+    def _spawn(self, container: str) -> None:
+        """One sleeping process that started the others, and one runnable process for each thread of the demand."""
+        running = self._running[container]
+        while len(running.pids) < 1 + running.demand.threads:
+            start_task(self._files, self._next_pid, TASK_NAME, running=bool(running.pids))
+            running.pids.append(self._next_pid)
+            self._next_pid += 1
+        self.groups.set_pids(container, running.pids)
+
+    def _kill(self, container: str) -> None:
+        for pid in self._running.pop(container).pids:
+            end_task(self._files, pid)
+        self.groups.set_pids(container, [])
+
+    def _clear(self) -> None:
+        """A host that starts anew has no tasks; what an earlier life of the simulator left is taken away."""
+        for entry in (self.root / "proc").iterdir():
+            if entry.name.isdecimal():
+                end_task(self._files, int(entry.name))
+        for qos in QOS_CLASSES:
+            for pod in self.groups.cgroups.children(class_group(qos)):
+                self.groups.remove(f"{class_group(qos)}/{pod}")
+
+    def _show(self) -> None:
+        self.figures.tasks = sum(len(running.pids) for running in self._running.values())
+        for group, counters in self._counters.items():
+            self.groups.write(group, counters)
+        write_node(self._files, self.machine, self.figures)

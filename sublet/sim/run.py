@@ -1,0 +1,197 @@
+"""Runs a scenario: the six services in one process, an in-memory bus, virtual time, and the simulated host."""
+
+import asyncio
+import json
+import os
+import tempfile
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import looptime
+
+from shared import telemetry
+from shared.adapters.cgroup import Cgroups
+from shared.adapters.clock import LoopClock
+from shared.app import Plan, Runner
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY, QosClass
+from shared.contracts.quantities import parse_units
+from shared.contracts.subjects import event_filter
+from shared.core.cpuset import CpuSet
+from shared.core.knobs import Knob
+from shared.core.layout import class_group
+from shared.errors import SubletError
+from shared.fakes.memory_bus import MemoryBus
+from shared.ports import Received
+from shared.settings import CommonSettings, merge
+from sublet.sim.host import SimHost
+from sublet.sim.report import Report, Row, View, differences
+from sublet.sim.scenario import Scenario, Step
+
+NODE = "sim"
+TICK_S = 1.0
+"""How often the simulated kernel shows new figures, and how often the story is looked at."""
+IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it; a disk would take most of the time
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "metrics": {"period_s": TICK_S, "probe_s": TICK_S},
+}
+"""Nothing changes between two ticks: the services need not look more often."""
+
+
+def run_scenario(scenario: Scenario) -> Report:
+    """Run a scenario from its first step to its last, in a folder of its own that is removed at the end.
+
+    Raises:
+        SubletError: the services cannot be built (a setting of the scenario cannot be used, …).
+    """
+    telemetry.setup_logging("sim", NODE, as_json=False, level="error")
+    in_memory = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="sublet-sim-", dir=in_memory) as folder:
+        return in_virtual_time(Story(scenario, Path(folder)).play())
+
+
+def in_virtual_time(work: Coroutine[Any, Any, Report]) -> Report:
+    """Run a coroutine on an event loop on which waiting costs nothing."""
+    with asyncio.Runner(loop_factory=looptime.new_event_loop) as runner:
+        return runner.run(work)
+
+
+def plans() -> Sequence[Plan]:
+    """Every service, as on a real node, central first: it makes the streams."""
+    from services.central.main import PLAN as CENTRAL
+    from sublet.node import PLANS
+
+    return (CENTRAL, *PLANS)
+
+
+@dataclass
+class Story:
+    """One run of a scenario, and what was seen of it."""
+
+    scenario: Scenario
+    folder: Path
+    rows: list[Row] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    events: dict[str, EvictionEvent] = field(default_factory=dict)
+
+    async def play(self) -> Report:
+        """Build everything, live through the steps, stop everything.
+
+        Raises:
+            SubletError: the services cannot be built.
+        """
+        self.clock = LoopClock()
+        common = CommonSettings(
+            node=NODE, substrate="sim", host_root=self.folder / "host", state_dir=self.folder / "state"
+        )
+        common.state_dir.mkdir()
+        self.host = SimHost.create(common.host_root, self.scenario.machine, common.state_dir)
+        self._cgroups, self._cnr = Cgroups(common.host_root), common.state_dir / "cnr.json"
+        bus = MemoryBus(clock=self.clock, name="sim")
+        await bus.subscribe(event_filter(), self._take_event)
+        raw = merge(SETTINGS, self.scenario.settings)
+        stop = asyncio.Event()
+        services = asyncio.create_task(Runner(plans(), bus, self.clock, common, raw).run(stop))
+        try:
+            await self._live(services)
+        finally:
+            stop.set()
+            if await services:
+                self.problems.append("a service died; its reason is in the log")
+        return Report(scenario=self.scenario.name, about=self.scenario.about, rows=self.rows, problems=self.problems)
+
+    async def _live(self, services: asyncio.Task[int]) -> None:
+        """Let time pass tick by tick; at each one do what is due, then look half a tick later."""
+        self._start_s = self.clock.monotonic()
+        to_do = list(self.scenario.steps)
+        while to_do and not services.done():
+            to_do = self._do_due(to_do)
+            self.host.step(self.clock.monotonic())
+            await self.clock.sleep(TICK_S / 2)
+            self._look()
+            to_do = self._check_due(to_do)
+            await self.clock.sleep(TICK_S / 2)
+
+    @property
+    def _t_s(self) -> float:
+        return float(int(self.clock.monotonic() - self._start_s))
+
+    def _do_due(self, to_do: list[Step]) -> list[Step]:
+        """Perform the steps whose time has come, up to the first expectation."""
+        while to_do and to_do[0].expect is None and to_do[0].at_s <= self._t_s:
+            step, *to_do = to_do
+            try:
+                self.host.perform(step)
+            except SubletError as error:
+                self.problems.append(f"at {step.at_s:g} s: {error}")
+            self._tell(_words(step))
+        return to_do
+
+    def _check_due(self, to_do: list[Step]) -> list[Step]:
+        """Judge the expectations whose time has come; one that may still come true stays."""
+        while to_do and (expect := to_do[0].expect) is not None and to_do[0].at_s <= self._t_s:
+            step = to_do[0]
+            wrong = list(differences(expect, self._view(), list(self.events.values())))
+            if wrong and self._t_s < step.at_s + step.within_s:
+                break
+            self.problems += [f"at {self._t_s:g} s: {difference}" for difference in wrong]
+            to_do = to_do[1:]
+        return to_do
+
+    def _look(self) -> None:
+        """Put down what has changed since the last look."""
+        for violation in self.host.kernel.groups.violations():
+            self.problems.append(f"at {self._t_s:g} s: {violation}")
+        view = self._view()
+        before = self.rows[-1].view if self.rows else View()
+        if (view.share, view.reclaim) != (before.share, before.reclaim):
+            self._tell(f"pools: share {_count(view.share)}, reclaim {_count(view.reclaim)} CPUs")
+        elif view.reclaimed_millicpu != before.reclaimed_millicpu:
+            self._tell("the node reports another amount")
+        for key in sorted(set(before.pods) - set(view.pods)):
+            self._tell(f"{key} has ended")
+
+    def _tell(self, what: str, *, event: bool = False) -> None:
+        self.rows.append(Row(t_s=self._t_s, what=what, view=self._view(), event=event))
+
+    def _view(self) -> View:
+        offered: Mapping[str, str] = {}
+        if self._cnr.exists():
+            offered = json.loads(self._cnr.read_text()).get("status", {}).get("resourceAllocatable", {})
+        millis, memory = offered.get(SEED_RECLAIMED_CPU), offered.get(SEED_RECLAIMED_MEMORY)
+        return View(
+            share=self._cpus("shared_cores"),
+            reclaim=self._cpus("reclaimed_cores"),
+            reclaimed_millicpu=None if millis is None else parse_units(millis),
+            reclaimed_memory=None if memory is None else parse_units(memory),
+            pods=tuple(self.host.running()),
+        )
+
+    def _cpus(self, qos: QosClass) -> str:
+        return str(self._cgroups.read(class_group(qos), Knob.CPUS) or "").strip()
+
+    def _take_event(self, received: Received) -> None:
+        event = EvictionEvent.decode(received.data)
+        if event.event_id not in self.events:
+            self.events[event.event_id] = event
+            self._tell(f"{event.phase} pod/{event.pod}  {event.message or event.detail}".rstrip(), event=True)
+
+
+def _words(step: Step) -> str:
+    names = [manifest.get("metadata", {}).get("name", "?") for manifest in step.apply or ()]
+    parts = [step.say] if step.say else []
+    if names:
+        parts.append(f"apply {', '.join(names)}")
+    if step.exec is not None:
+        parts.append(f"exec {step.exec.pod}: {' '.join(step.exec.command)}")
+    if step.delete is not None:
+        parts.append(f"delete {step.delete}")
+    if step.configure is not None and not step.say:
+        parts.append(f"configure {', '.join(step.configure)}")
+    return "; ".join(parts)
+
+
+def _count(cpus: str) -> int:
+    return len(CpuSet.parse(cpus))

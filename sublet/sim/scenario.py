@@ -1,0 +1,176 @@
+"""A scenario: a machine, settings, and what happens when. With expectations it is a test as well.
+
+name: quickstart
+steps:
+  - {at_s: 0, say: the node is idle}
+  - {at_s: 30, apply: [<pod manifest>, …]}
+  - {at_s: 90, exec: {pod: shared-normal-pod, command: [stress, -c, "2"]}}
+  - {at_s: 200, delete: shared-normal-pod}
+  - {at_s: 205, configure: {evictor: {cooling_s: 30}}}
+  - {at_s: 210, within_s: 60, expect: {reclaimed_millicpu: 44k, share: "11,23,35,47"}}
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from shared.contracts.envelope import CpuList
+from shared.contracts.eviction import Phase
+from shared.contracts.quantities import parse_units
+from shared.errors import Refused
+from shared.settings import SECTIONS
+from sublet.sim.demand import demand_of
+from sublet.sim.machine import Machine
+
+BUILT_IN = Path(__file__).parent / "scenarios"
+DEFAULT = "quickstart"
+DAY_S = 86_400
+
+_THINGS = ("apply", "exec", "delete", "configure", "expect")
+
+Seconds = Annotated[float, Field(ge=0, le=DAY_S, allow_inf_nan=False)]
+Quantity = Annotated[int, BeforeValidator(parse_units)]
+
+
+def _pod_key(text: str) -> str:
+    return text if "/" in text else f"default/{text}"
+
+
+PodKey = Annotated[str, AfterValidator(_pod_key)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Exec(_Part):
+    """Run one more command in a container of a running pod, as `kubectl exec` would."""
+
+    pod: PodKey
+    container: str = ""
+    """Empty: the first one."""
+    command: Annotated[tuple[str, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _readable(self) -> "Exec":
+        demand_of(self.command)
+        return self
+
+
+class ExpectedEvent(_Part):
+    """An eviction event that must have been published; what is left out is not compared."""
+
+    phase: Phase
+    pod: PodKey
+    message: str = ""
+
+
+class Expect(_Part):
+    """What must hold; what is left out is not looked at."""
+
+    reclaimed_millicpu: Quantity | None = None
+    """Allocatable of the node object."""
+    reclaimed_memory: Quantity | None = None
+    share: CpuList | None = None
+    """CPUs of the shared_cores class, as its cgroup says."""
+    reclaim: CpuList | None = None
+    """CPUs of the reclaimed_cores class, as its cgroup says."""
+    pods: tuple[PodKey, ...] | None = None
+    """The pods that run, no more and no less."""
+    evictions: Annotated[int, Field(ge=0)] | None = None
+    """How many evictions have been begun so far."""
+    events: tuple[ExpectedEvent, ...] = ()
+
+
+def _known_sections(sections: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    unknown = sorted(set(sections) - set(SECTIONS))
+    if unknown:
+        raise ValueError(f"no service {unknown[0]!r}; known: {', '.join(SECTIONS)}")
+    return sections
+
+
+Sections = Annotated[dict[str, dict[str, Any]], AfterValidator(_known_sections)]
+
+
+class Step(_Part):
+    """One thing that happens at a time; exactly one of the fields below `say`, or only words."""
+
+    at_s: Seconds
+    say: str = ""
+    apply: tuple[dict[str, Any], ...] | None = None
+    """Pod manifests, as for `kubectl apply`."""
+    exec: Exec | None = None
+    delete: PodKey | None = None
+    configure: Sections | None = None
+    """New dynamic configuration of the services, whole: what central reads from its file."""
+    expect: Expect | None = None
+    within_s: Seconds = 0.0
+    """How long an expectation may take to come true."""
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> "Step":
+        given = [name for name in _THINGS if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"a step does one thing, this one has {' and '.join(given)}; write two steps")
+        if not given and not self.say:
+            raise ValueError(f"a step needs one of {', '.join((*_THINGS, 'say'))}")
+        if self.within_s and self.expect is None:
+            raise ValueError("within_s is for a step with expect")
+        return self
+
+
+class Scenario(_Part):
+    """The whole story. Times count from the start; steps ascend."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+    about: str = ""
+    machine: Machine = Machine()
+    settings: Sections = {}
+    """Settings by service, over the simulator's own."""
+    steps: Annotated[tuple[Step, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Scenario":
+        for before, after in zip(self.steps, self.steps[1:], strict=False):
+            end_s = before.at_s + before.within_s
+            if after.at_s < end_s:
+                raise ValueError(f"steps: at_s {after.at_s:g} comes before the end of the one above ({end_s:g})")
+        return self
+
+
+def read_scenario(document: Mapping[str, Any] | Any, *, source: str) -> Scenario:
+    """Check a parsed document.
+
+    Raises:
+        Refused: it is no scenario; the message names the source, the place and the reason, for each mistake.
+    """
+    try:
+        return Scenario.model_validate(document)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(str(part) for part in item['loc']) or 'document'}: {item['msg']}"
+            for item in error.errors(include_url=False, include_input=False)
+        ]
+        raise Refused(f"scenario {source}: " + "; ".join(problems), reason="malformed") from error
+
+
+def load_scenario(name: str | Path) -> Scenario:
+    """A scenario file, or a built-in one by its name.
+
+    Raises:
+        Refused: there is no such file, it is not YAML, or not a scenario.
+    """
+    path = Path(name)
+    if path.suffix not in (".yaml", ".yml"):
+        path = BUILT_IN / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in BUILT_IN.glob("*.yaml")))
+        raise Refused(f"scenario {str(name)!r}: no such file; built in: {known}", reason="missing")
+    try:
+        document = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise Refused(f"scenario {path}: {error}", reason="unreadable") from error
+    return read_scenario(document, source=str(path))

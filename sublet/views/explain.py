@@ -1,0 +1,148 @@
+"""Why a pod runs where it runs, or why it was evicted: the chain of messages with the numbers they used."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shared.contracts.allocation import Allocation
+from shared.contracts.envelope import Reason
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.pod import Pod
+from shared.contracts.sample import PodReading
+from sublet.views.facts import NodeFacts
+from sublet.views.usage import Usage, pod_usage, pool_rows
+
+Document = dict[str, Any]
+
+
+def chain(facts: NodeFacts, events: Sequence[EvictionEvent], namespace: str, name: str) -> Document | None:
+    """Everything known about a pod, from its place back to the sample, and every eviction of that name.
+
+    None where nobody has ever heard of it.
+    """
+    reading = _reading(facts, namespace, name)
+    evictions = _evictions(facts, events, namespace, name)
+    if reading is None and not evictions:
+        return None
+    document: Document = {"namespace": namespace, "name": name, "silent": list(facts.silent)}
+    if reading is not None:
+        document["pod"] = _pod(reading.pod)
+        document["placement"] = _placement(facts.allocation, reading.pod)
+        document["advice"] = _advice(facts)
+        document["sample"] = _sample(facts, reading)
+    document["evictions"] = evictions
+    return document
+
+
+def _reading(facts: NodeFacts, namespace: str, name: str) -> PodReading | None:
+    pods = facts.sample.pods if facts.sample else ()
+    return next((r for r in pods if (r.pod.namespace, r.pod.name) == (namespace, name)), None)
+
+
+def _pod(pod: Pod) -> Document:
+    return {
+        "uid": pod.uid,
+        "qos": pod.qos,
+        "phase": "Terminating" if pod.terminating else pod.phase,
+        "cpu_request_millis": pod.cpu_request_millis,
+        "memory_request_bytes": pod.memory_request_bytes,
+    }
+
+
+def _placement(allocation: Allocation | None, pod: Pod) -> Document | None:
+    if allocation is None:
+        return None
+    entry = next((p for p in allocation.pods if p.uid == pod.uid), None)
+    pool = allocation.pool(entry.pool) if entry else None
+    return {
+        "ref": allocation.ref,
+        "status": allocation.status,
+        "mode": allocation.mode,
+        "lease_left_s": allocation.lease_left_s,
+        "pool": entry.pool if entry else None,
+        "cpus": entry.cpus if entry else None,
+        "mems": entry.mems if entry else None,
+        "pool_cpus": pool.cpus if pool else None,
+        "pool_memory_limit_bytes": pool.memory_limit_bytes if pool else None,
+        "why": _reasons(allocation.why),
+        "based_on": list(allocation.based_on),
+    }
+
+
+def _advice(facts: NodeFacts) -> Document | None:
+    advice = facts.advice
+    if advice is None:
+        return None
+    return {
+        "ref": advice.ref,
+        "policy": advice.policy,
+        "mode": advice.mode,
+        "required_cores": advice.required_cores,
+        "pools": {size.pool: advice.size_of(size.pool) for size in advice.pools},
+        "reclaimed_cpu_millis": advice.reclaimed_cpu_millis,
+        "reclaimed_memory_bytes": advice.reclaimed_memory_bytes,
+        "why": _reasons(advice.why),
+        "based_on": list(advice.based_on),
+    }
+
+
+def _sample(facts: NodeFacts, reading: PodReading) -> Document | None:
+    if facts.sample is None:
+        return None
+    return {
+        "ref": facts.sample.ref,
+        "trigger": facts.sample.trigger,
+        "pod": _usage(pod_usage(reading, None)),
+        "pools": {row.name: _usage(row) for row in pool_rows(facts)},
+    }
+
+
+def _usage(row: Usage) -> Document:
+    return {"cpu_usage_cores": row.cpu_usage_cores, "load1": row.load1, "memory_bytes": row.memory_bytes}
+
+
+def _evictions(facts: NodeFacts, events: Sequence[EvictionEvent], namespace: str, name: str) -> list[Document]:
+    """Every intent about this name, newest first: from the evictor's ledger, else from the stream alone."""
+    found: dict[str, Document] = {}
+    for row in facts.told("evictor", "recent", []):
+        intent = row.get("intent") or {}
+        if (intent.get("namespace"), intent.get("pod")) == (namespace, name):
+            found[intent["intent_id"]] = _facts_of(intent) | {
+                "step": row.get("step"),
+                "detail": row.get("detail"),
+                "calls": row.get("calls", []),
+                "unpublished": [e["id"] for e in row.get("events", []) if not e.get("published")],
+                "phases": [],
+            }
+    for event in events:
+        if (event.namespace, event.pod) == (namespace, name):
+            known = found.setdefault(event.intent_id, _facts_of(event.model_dump(mode="json")) | {"phases": []})
+            known["phases"].append(
+                {
+                    "phase": event.phase,
+                    "at": event.sent_at.isoformat(),
+                    "message": event.message,
+                    "detail": event.detail,
+                }
+            )
+    return list(found.values())
+
+
+def _facts_of(intent: Mapping[str, Any]) -> Document:
+    kept = (
+        "intent_id",
+        "pod_uid",
+        "qos",
+        "plugin",
+        "scope",
+        "observed",
+        "threshold",
+        "grace_s",
+        "mode",
+        "based_on",
+        "why",
+    )
+    return {key: intent[key] for key in kept if key in intent}
+
+
+def _reasons(reasons: Sequence[Reason]) -> list[Document]:
+    return [{"rule": reason.rule, "numbers": reason.numbers} for reason in reasons]

@@ -1,0 +1,95 @@
+"""The chain of `sublet.views.explain` as text, the newest decision first."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sublet.views.explain import Document
+from sublet.views.figures import UNKNOWN, clock_of, cores, memory, number
+
+
+def lines(document: Document) -> Iterator[str]:
+    """One line after the other."""
+    name = f"{document['namespace']}/{document['name']}"
+    if pod := document.get("pod"):
+        yield f"pod {name}  {pod['qos']}  {pod['phase']}  uid {pod['uid']}"
+        yield from _place_lines(document["placement"])
+        yield from _advice_lines(document["advice"])
+        yield from _sample_lines(document["sample"])
+    else:
+        yield f"pod {name} is not on this node any more"
+    for eviction in document["evictions"]:
+        yield from _eviction_lines(eviction)
+    for service in document["silent"]:
+        yield f"{service} does not answer: its part is not known"
+
+
+def _place_lines(place: Document | None) -> Iterator[str]:
+    if place is None:
+        yield "  where: not known"
+        return
+    head = f"{place['ref']} {place['status']}, mode {place['mode']}, lease {place['lease_left_s']:.0f} s"
+    if place["pool"] is None:
+        yield f"  in no pool yet ({head})"
+    else:
+        limit = place["pool_memory_limit_bytes"]
+        pool = f"pool {place['pool']} ({place['pool_cpus'] or UNKNOWN})"
+        yield f"  runs on CPUs {place['cpus'] or UNKNOWN} of {pool}" + (
+            f", memory limit {memory(limit)}" if limit else ""
+        )
+        yield f"  by {head}"
+    yield from _reason_lines(place["why"])
+
+
+def _advice_lines(advice: Document | None) -> Iterator[str]:
+    if advice is None:
+        yield "  advice: not known"
+        return
+    sizes = ", ".join(f"{pool} {cpus}" for pool, cpus in sorted(advice["pools"].items()))
+    required = cores(advice["required_cores"])
+    source = f" (from {', '.join(advice['based_on'])})" if advice["based_on"] else ""
+    yield f"  because {advice['ref']} of policy {advice['policy']}{source}: {sizes} CPUs; tenants require {required}"
+    yield (
+        f"    offers {cores(advice['reclaimed_cpu_millis'] / 1000)} cores and "
+        f"{memory(advice['reclaimed_memory_bytes'])} to reclaimed pods"
+    )
+    yield from _reason_lines(advice["why"])
+
+
+def _sample_lines(sample: Document | None) -> Iterator[str]:
+    if sample is None:
+        yield "  sample: not known"
+        return
+    yield f"  newest {sample['ref']} ({sample['trigger']}): the pod uses {_words(sample['pod'])}"
+    for name, usage in sample["pools"].items():
+        yield f"    {name}: {_words(usage)}"
+
+
+def _eviction_lines(eviction: Document) -> Iterator[str]:
+    step = f"  {eviction['step']}" if eviction.get("step") else ""
+    yield f"eviction {eviction['intent_id']}{step}"
+    yield (
+        f"  {eviction['plugin']}, scope {eviction['scope']}: observed {number(eviction.get('observed'))}, "
+        f"threshold {number(eviction.get('threshold'))}, grace {number(eviction.get('grace_s'))} s"
+    )
+    yield from _reason_lines(eviction.get("why", []))
+    for phase in eviction["phases"]:
+        detail = f" ({phase['detail']})" if phase["detail"] else ""
+        yield f"  {clock_of(phase['at'])}  {phase['phase']:<9}  {phase['message']}{detail}"
+    for event_id in eviction.get("unpublished", []):
+        yield f"  waits in the outbox: {event_id}"
+
+
+def _reason_lines(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for reason in reasons:
+        numbers = ", ".join(f"{key} {_value(value)}" for key, value in reason.get("numbers", {}).items())
+        yield f"    {reason['rule']}" + (f": {numbers}" if numbers else "")
+
+
+def _words(usage: Mapping[str, Any]) -> str:
+    return (
+        f"CPU {cores(usage['cpu_usage_cores'])}, load1 {cores(usage['load1'])}, memory {memory(usage['memory_bytes'])}"
+    )
+
+
+def _value(value: object) -> str:
+    return number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,38 @@
+"""Numbers as people read them; a figure that is not known is a dash, never a zero."""
+
+from datetime import datetime
+
+UNKNOWN = "-"
+
+
+def cores(value: float | None) -> str:
+    """Cores with two decimals."""
+    return UNKNOWN if value is None else f"{value:.2f}"
+
+
+def memory(value: int | None) -> str:
+    """Bytes in binary units with one decimal."""
+    if value is None:
+        return UNKNOWN
+    amount, units = float(value), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while amount >= 1024 and len(units) > 1:
+        amount /= 1024
+        units.pop(0)
+    return f"{amount:.0f} B" if units[0] == "B" else f"{amount:.1f} {units[0]}"
+
+
+def number(value: float | None) -> str:
+    """A threshold or an observation of any unit, without needless digits."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.3g}"
+
+
+def clock(value: datetime) -> str:
+    """Time of day with milliseconds, UTC."""
+    return f"{value:%H:%M:%S}.{value.microsecond // 1000:03d}"
+
+
+def clock_of(text: str) -> str:
+    """Time of day of a time in ISO form."""
+    return clock(datetime.fromisoformat(text))

@@ -1,0 +1,189 @@
+"""One screen of the node: CPU map, pools, the reclaimed offer, pods, services, conditions, last evictions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from shared.contracts.pod import QosClass
+from shared.contracts.sample import NodeSample
+from shared.core.cpuset import CpuSet
+from shared.core.layout import QOS_CLASSES, RECLAIM
+from sublet.views.cpu_map import cpu_map
+from sublet.views.facts import NodeFacts
+from sublet.views.figures import cores, memory, number
+from sublet.views.usage import Usage, pool_rows, table
+
+LAST_EVICTIONS = 5
+Line = tuple[str, Text]
+
+
+@dataclass(frozen=True, slots=True)
+class Reclaimed:
+    """The reclaimed resources: offered by qrm, asked for by pods, used by their cgroup."""
+
+    offered_cpu_millis: int | None
+    offered_memory_bytes: int | None
+    requested_cpu_millis: int | None
+    requested_memory_bytes: int | None
+    used: Usage | None
+
+
+def render(facts: NodeFacts) -> RenderableType:
+    """The screen."""
+    parts: list[RenderableType] = [_headline(facts)]
+    if facts.allocation and (numas := _numas(facts)):
+        pools = {p.pool: CpuSet.parse(p.cpus) for p in facts.allocation.pools}
+        parts += ["", cpu_map(numas, pools)]
+    if rows := pool_rows(facts):
+        parts += ["", table("pool", [("", row) for row in rows])]
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for title, words in _lines(facts):
+        grid.add_row(title, words)
+    return Group(*parts, "", grid)
+
+
+def as_json(facts: NodeFacts) -> dict[str, Any]:
+    """The same facts for programs: the services' own words, and who did not answer."""
+    offer = reclaimed(facts)
+    return {
+        "node": facts.node,
+        "silent": list(facts.silent),
+        "mode": facts.allocation.mode if facts.allocation else None,
+        "allocation": facts.allocation.model_dump(mode="json") if facts.allocation else None,
+        "reclaimed": {name: getattr(offer, name) for name in offer.__slots__ if name != "used"},
+        "pods": pods_by_qos(facts.sample),
+        "services": services(facts),
+        "conditions": [{"type": kind, "message": message} for kind, message in conditions(facts)],
+        "evictions": facts.told("evictor", "recent", [])[:LAST_EVICTIONS],
+        "central": facts.answers.get("central"),
+    }
+
+
+def reclaimed(facts: NodeFacts) -> Reclaimed:
+    """Offer, requests and use."""
+    pods = [r.pod for r in facts.sample.pods if r.pod.qos == "reclaimed_cores"] if facts.sample else None
+    return Reclaimed(
+        offered_cpu_millis=facts.allocation.reclaimed_cpu_millis if facts.allocation else None,
+        offered_memory_bytes=facts.allocation.reclaimed_memory_bytes if facts.allocation else None,
+        requested_cpu_millis=None if pods is None else sum(p.cpu_request_millis for p in pods),
+        requested_memory_bytes=None if pods is None else sum(p.memory_request_bytes for p in pods),
+        used=next((row for row in pool_rows(facts) if row.name == RECLAIM), None),
+    )
+
+
+def pods_by_qos(sample: NodeSample | None) -> dict[QosClass, list[str]] | None:
+    """Pods by QoS class, ascending; None where no sample was told."""
+    if sample is None:
+        return None
+    return {qos: sorted(r.pod.key for r in sample.pods if r.pod.qos == qos) for qos in QOS_CLASSES}
+
+
+def services(facts: NodeFacts) -> list[dict[str, Any]]:
+    """Each service: whether it answers now, and its health as the reporter folded it."""
+    healths = {health.service: health for health in facts.healths}
+    return [
+        {
+            "service": name,
+            "answers": answer is not None,
+            "ok": healths[name].ok if name in healths else None,
+            "why": healths[name].why if name in healths else "",
+            "input_age_s": healths[name].input_age_s if name in healths else None,
+        }
+        for name, answer in facts.answers.items()
+    ]
+
+
+def conditions(facts: NodeFacts) -> list[tuple[str, str]]:
+    """What an operator should know, from qrm, evictor, reporter and central, each said once."""
+    found = [(c.type, c.message) for c in (facts.allocation.conditions if facts.allocation else ())]
+    found += [(str(c.get("type")), str(c.get("message"))) for c in facts.told("evictor", "conditions", [])]
+    if failure := facts.told("reporter", "write_failure", ""):
+        found.append(("NodeObjectNotWritten", failure))
+    if refused := facts.told("central", "config", {}).get("refused"):
+        found.append(("ConfigRefused", refused))
+    return list(dict.fromkeys(found))
+
+
+def _headline(facts: NodeFacts) -> Text:
+    ready = facts.told("reporter", "ready", None)
+    word = {True: ("ready", "bold green"), False: ("not ready", "bold red"), None: ("unknown", "bold yellow")}[ready]
+    text = Text.assemble((facts.node, "bold"), "  ", word)
+    if facts.allocation:
+        text.append(f"  mode {facts.allocation.mode}  {facts.allocation.ref} {facts.allocation.status}")
+        text.append(f"  lease {facts.allocation.lease_left_s:.0f} s")
+    if facts.advice:
+        text.append(f"  policy {facts.advice.policy}")
+    return text
+
+
+def _numas(facts: NodeFacts) -> dict[int, CpuSet]:
+    """The machine's CPUs by NUMA node; all in one where the sample does not tell."""
+    if facts.sample is None:
+        return {}
+    numas = {numa.numa: CpuSet.parse(numa.cpus) for numa in facts.sample.numas if numa.cpus}
+    return numas or {0: CpuSet.parse(facts.sample.node_reading.online_cpus)}
+
+
+def _lines(facts: NodeFacts) -> Iterator[Line]:
+    offer = reclaimed(facts)
+    used = offer.used or Usage(RECLAIM, None, None, None, None)
+    yield _line(
+        "Reclaimed",
+        f"CPU {_millis(offer.offered_cpu_millis)} offered, {_millis(offer.requested_cpu_millis)} requested, "
+        f"{cores(used.cpu_usage_cores)} used",
+    )
+    yield _line(
+        "",
+        f"memory {memory(offer.offered_memory_bytes)} offered, {memory(offer.requested_memory_bytes)} requested, "
+        f"{memory(used.memory_bytes)} used",
+    )
+    pods = pods_by_qos(facts.sample)
+    if pods is None:
+        yield _line("Pods", "not known: metrics does not answer")
+    for title, (qos, names) in _titled("Pods", [(q, n) for q, n in (pods or {}).items() if n]):
+        yield _line(title, f"{qos} {len(names)}: {', '.join(names)}")
+    yield from _service_lines(facts)
+    for title, (kind, message) in _titled("Conditions", conditions(facts)):
+        yield _line(title, f"{kind}: {message}", "yellow")
+    for title, eviction in _titled("Evictions", facts.told("evictor", "recent", [])[:LAST_EVICTIONS]):
+        yield _line(title, _eviction(eviction))
+
+
+def _service_lines(facts: NodeFacts) -> Iterator[Line]:
+    for title, row in _titled("Services", services(facts)):
+        age = "" if row["input_age_s"] is None else f", input {row['input_age_s']:.1f} s old"
+        if not row["answers"]:
+            yield _line(title, f"{row['service']:<9} does not answer", "bold red")
+        elif row["ok"] is False:
+            yield _line(title, f"{row['service']:<9} not ok: {row['why']}{age}", "yellow")
+        else:
+            yield _line(title, f"{row['service']:<9} {'ok' if row['ok'] else 'answers'}{age}")
+
+
+def _eviction(row: Any) -> str:
+    if "intent" not in row:
+        return str(row.get("error", row))
+    intent = row["intent"]
+    figures = f"observed {number(intent.get('observed'))}, threshold {number(intent.get('threshold'))}"
+    name = f"{intent['namespace']}/{intent['pod']}"
+    return f"{name} {row['step']}: {intent['plugin']}, {intent['scope']}, {figures}"
+
+
+def _titled(title: str, rows: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """The title on the first row only."""
+    for position, row in enumerate(rows):
+        yield (title if position == 0 else ""), row
+
+
+def _line(title: str, words: str, style: str = "") -> Line:
+    return title, Text(words, style)
+
+
+def _millis(value: int | None) -> str:
+    return cores(None if value is None else value / 1000)

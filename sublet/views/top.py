@@ -1,0 +1,25 @@
+"""The live table: each pool, and under it its pods."""
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from sublet.views.facts import NodeFacts
+from sublet.views.figures import cores, memory
+from sublet.views.usage import Usage, pod_rows, pool_rows, table
+
+
+def render(facts: NodeFacts) -> RenderableType:
+    """One frame."""
+    if facts.sample is None:
+        return Text("metrics does not answer: nothing to show; see `sublet status`", "bold red")
+    rows: list[tuple[str, Usage]] = []
+    for pool in pool_rows(facts):
+        rows.append(("", pool))
+        rows += [("  ", pod) for pod in pod_rows(facts, pool.name)]
+    reading = facts.sample.node_reading
+    head = (
+        f"{facts.node}  CPU {cores(reading.cpu_usage_cores)}  load1 {cores(reading.load1)}  "
+        f"memory {memory(reading.memory_available_bytes)} of {memory(reading.memory_total_bytes)} available"
+    )
+    missing = [Text(f"{name} does not answer", "bold red") for name in facts.silent]
+    return Group(Text(head, "bold"), "", table("pool / pod", rows), *missing)

@@ -1,0 +1,100 @@
+"""What pools and pods use now: the table that `status` and `top` share, as rows."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from shared.contracts.allocation import PodAllocation
+from shared.contracts.sample import GroupReading, PodReading
+from shared.core.cpuset import CpuSet
+from shared.core.layout import POOL_OF_QOS
+from sublet.views.facts import NodeFacts
+from sublet.views.figures import UNKNOWN, cores, memory
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One line: a pool, or a pod in it. None: not known."""
+
+    name: str
+    cpus: str | None
+    cpu_usage_cores: float | None
+    load1: float | None
+    memory_bytes: int | None
+
+
+def pool_rows(facts: NodeFacts) -> list[Usage]:
+    """The pools in force, with what their cgroups use, in the order of the allocation."""
+    readings = {
+        pool: reading for reading in (facts.sample.pools if facts.sample else ()) if (pool := _pool(reading.pool))
+    }
+    allocated = facts.allocation.pools if facts.allocation else ()
+    names = [p.pool for p in allocated] + [name for name in readings if name not in {p.pool for p in allocated}]
+    cpus = {p.pool: p.cpus for p in allocated}
+    return [_row(name, cpus.get(name), [readings[name]] if name in readings else []) for name in names]
+
+
+def pod_rows(facts: NodeFacts, pool: str) -> list[Usage]:
+    """The pods of a pool, ascending by namespace/name."""
+    if facts.sample is None:
+        return []
+    allocated = {p.uid: p for p in (facts.allocation.pods if facts.allocation else ())}
+    pods = [p for p in facts.sample.pods if _pool_of(p, allocated) == pool]
+    return [
+        _row(p.pod.key, allocated[p.pod.uid].cpus if p.pod.uid in allocated else None, p.containers)
+        for p in sorted(pods, key=lambda p: p.pod.key)
+    ]
+
+
+def pod_usage(reading: PodReading, cpus: str | None) -> Usage:
+    """One pod's line."""
+    return _row(reading.pod.key, cpus, reading.containers)
+
+
+def table(title: str, rows: Sequence[tuple[str, Usage]]) -> Table:
+    """Lines with the name indented by their first part."""
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    grid.add_column(title, no_wrap=True)
+    grid.add_column("CPUs", overflow="fold")
+    for name in ("count", "CPU used", "load1", "memory"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    for indent, row in rows:
+        count = UNKNOWN if row.cpus is None else str(len(CpuSet.parse(row.cpus)))
+        figures = (cores(row.cpu_usage_cores), cores(row.load1), memory(row.memory_bytes))
+        grid.add_row(indent + row.name, row.cpus or UNKNOWN, count, *figures)
+    return grid
+
+
+def _pool(qos_class: str) -> str:
+    """The pool behind a pool reading: the sample names cgroups by QoS class."""
+    return next((pool for qos, pool in POOL_OF_QOS.items() if qos == qos_class), qos_class)
+
+
+def _pool_of(reading: PodReading, allocated: Mapping[str, PodAllocation]) -> str:
+    entry = allocated.get(reading.pod.uid)
+    return entry.pool if entry else POOL_OF_QOS[reading.pod.qos]
+
+
+def _row(name: str, cpus: str | None, readings: Iterable[GroupReading]) -> Usage:
+    known = list(readings)
+    memories = [
+        r.memory_working_set_bytes if r.memory_working_set_bytes is not None else r.memory_usage_bytes for r in known
+    ]
+    return Usage(
+        name=name,
+        cpus=cpus,
+        cpu_usage_cores=_total([r.cpu_usage_cores for r in known]),
+        load1=_total([r.load1 for r in known]),
+        memory_bytes=_whole(_total(memories)),
+    )
+
+
+def _total(values: Sequence[float | None]) -> float | None:
+    """The sum, unless a part of it is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)

@@ -1,0 +1,136 @@
+"""kill -9 of every service while pods are being evicted: no event is lost or doubled, no cpuset is left wrong."""
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from shared.adapters.cgroup import Cgroups
+from shared.adapters.clock import SystemClock
+from shared.adapters.nats_bus import NatsBus, connect
+from shared.contracts.cloudevents import read_event
+from shared.contracts.subjects import EVENTS_STREAM, ask_subject, event_filter
+from shared.core.cpuset import CpuSet
+from shared.core.knobs import Knob
+from shared.core.layout import class_group
+from shared.errors import SubletError
+from shared.settings import CommonSettings
+from sublet.host.preflight import check_host
+from sublet.host.session import SERVICES, Session
+
+KILLS = int(os.environ.get("SUBLET_CHAOS_KILLS", "20"))
+PATIENCE_S = 40.0
+POLL_S = 0.02
+# A request of 100 CPUs breaks the over-commit rule on any small machine: the pod is evicted as soon as it is seen.
+GREEDY = ["--qos", "reclaimed", "--cpu", "100", "--memory", "16Mi"]
+SETTINGS = {"evictor": {"cooling_s": 0.05, "evictions_per_minute": 6000}}
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.root,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(bool(check_host(CommonSettings())), reason="needs root and writable cgroups"),
+]
+
+
+def run_pod(name: str, env: dict[str, str]) -> "asyncio.Future[asyncio.subprocess.Process]":
+    words = [sys.executable, "-m", "sublet", "run", *GREEDY, "--name", name, "--grace", "1", "--", "sleep", "600"]
+    return asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *words, env=env, stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+        )
+    )
+
+
+async def until(condition, what: str) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not await condition():
+        assert time.monotonic() < end, f"{what}: not within {PATIENCE_S:.0f} s"
+        await asyncio.sleep(POLL_S)
+
+
+async def ask(bus: NatsBus, service: str) -> dict:
+    try:
+        return json.loads(await bus.request(ask_subject("chaos", service)))
+    except SubletError:
+        return {}
+
+
+async def kernel_agrees(bus: NatsBus) -> bool:
+    """The newest allocation is applied, and every set in it is what the kernel has."""
+    allocation = (await ask(bus, "qrm")).get("allocation") or {}
+    cgroups = Cgroups(Path("/"))
+    groups = {"share": "shared_cores", "reclaim": "reclaimed_cores"}
+    for pool in allocation.get("pools", []):
+        if pool["pool"] in groups:
+            kernel = str(cgroups.read(class_group(groups[pool["pool"]]), Knob.CPUS))
+            if not kernel or CpuSet.parse(kernel) != CpuSet.parse(pool["cpus"]):
+                return False
+    return allocation.get("status") == "applied"
+
+
+@pytest.mark.parametrize("service", SERVICES)
+async def test_killing_a_service_at_any_moment_loses_no_event_and_leaves_no_wrong_cpuset(service, tmp_path):
+    chance = random.Random(f"kill-{service}")
+    state_dir = tmp_path / "state"
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(json.dumps(SETTINGS))
+    session = Session(
+        CommonSettings(state_dir=state_dir, node="chaos"),
+        nats_port=0,
+        say=lambda _line: None,
+        extra_env={"SUBLET_CONFIG": str(settings)},
+    )
+    env = {**os.environ, "SUBLET_STATE_DIR": str(state_dir)}
+    await session.start()
+    bus = await connect(session.nats_url or "", name="chaos", connect_timeout_s=10.0, clock=SystemClock())
+    try:
+        child = session.children[service]
+        for number in range(KILLS):
+            pod = await run_pod(f"greedy-{number}", env)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(pod.wait(), chance.uniform(0.2, 1.6))
+            victim = child.pid
+            if victim is not None:
+                os.kill(victim, signal.SIGKILL)
+            await asyncio.wait_for(pod.communicate(), PATIENCE_S)
+            assert pod.returncode == 128 + signal.SIGTERM, f"pod {number} ended with {pod.returncode}"
+
+            async def back(before=victim) -> bool:
+                return child.pid not in (None, before)
+
+            await until(back, f"{service} runs again")
+        assert child.restarts >= KILLS
+
+        async def complete() -> bool:
+            stored = [read_event(r.headers, r.data) for r in await bus.replay(EVENTS_STREAM, event_filter())]
+            phases = Counter(e.phase for e in stored if e.pod.startswith("greedy-"))
+            return phases["succeeded"] >= KILLS
+
+        await until(complete, "every eviction has its last event in the stream")
+        stored = [read_event(r.headers, r.data) for r in await bus.replay(EVENTS_STREAM, event_filter())]
+        ids = Counter(event.event_id for event in stored)
+        assert [i for i, n in ids.items() if n > 1] == []
+        by_pod = {}
+        for event in stored:
+            by_pod.setdefault(event.pod_uid, Counter())[event.phase] += 1
+        assert len(by_pod) == KILLS
+        for uid, phases in by_pod.items():
+            assert phases == {"intended": 1, "created": 1, "succeeded": 1}, f"{uid}: {phases}"
+
+        async def settled() -> bool:
+            return await kernel_agrees(bus)
+
+        await until(settled, "the kernel's sets are the allocation's")
+    finally:
+        await bus.drain()
+        left = await session.stop()
+    assert left == []

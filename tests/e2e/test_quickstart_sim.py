@@ -1,0 +1,110 @@
+"""The quick start on the simulated 48-CPU machine, with the real services: its figures are golden."""
+
+import json
+from typing import Literal
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from sublet.commands.sim import register
+from sublet.sim.report import Report, Row, View, as_json
+from sublet.sim.run import run_scenario
+from sublet.sim.scenario import Scenario, load_scenario, read_scenario
+
+MEMORY = 195_257_901_056
+SHARE_4, RECLAIM_44 = "11,23,35,47", "0-10,12-22,24-34,36-46"
+SHARE_6, RECLAIM_42 = "11,22-23,35,46-47", "0-10,12-21,24-34,36-45"
+SHARE_8, RECLAIM_40 = "10-11,22-23,34-35,46-47", "0-9,12-21,24-33,36-45"
+BY_RECLAIMED = (
+    "reason: met threshold in scope: katalyst.kubewharf.io/reclaimed_millicpu "
+    "from plugin: reclaimed-resource-pressure-eviction-plugin"
+)
+BY_MEMORY = "reason: met threshold in scope: memory from plugin: memory-pressure-eviction-plugin"
+
+Version = Literal[1, 2]
+
+
+def on(version: Version, name: str) -> Scenario:
+    scenario = load_scenario(name)
+    machine = scenario.machine.model_copy(update={"cgroup_version": version})
+    return scenario.model_copy(update={"machine": machine})
+
+
+def last_before(report: Report, t_s: float) -> View:
+    return [row for row in report.rows if row.t_s < t_s][-1].view
+
+
+def events(report: Report) -> list[Row]:
+    return [row for row in report.rows if row.event]
+
+
+@pytest.mark.parametrize("version", [1, 2], ids=["cgroup-v1", "cgroup-v2"])
+def test_the_quick_start_gives_the_figures_of_the_tutorial(version: Version) -> None:
+    report = run_scenario(on(version, "quickstart"))
+    assert report.problems == []
+    idle, pod, peak = (last_before(report, t_s) for t_s in (60, 120, 330))
+    assert (idle.reclaimed_millicpu, idle.reclaimed_memory) == (44_000, MEMORY)
+    assert (idle.share, idle.reclaim) == (SHARE_4, RECLAIM_44)
+    assert (pod.share, pod.reclaim, pod.reclaimed_millicpu) == (SHARE_6, RECLAIM_42, 42_000)
+    assert (peak.share, peak.reclaim, peak.reclaimed_millicpu) == (SHARE_8, RECLAIM_40, 40_000)
+    assert events(report) == []
+
+
+@pytest.mark.parametrize("version", [1, 2], ids=["cgroup-v1", "cgroup-v2"])
+def test_over_commit_evicts_the_larger_reclaimed_pod_above_five_times_the_offer_not_below_ten(version: Version) -> None:
+    report = run_scenario(on(version, "overcommit"))
+    assert report.problems == []
+    assert last_before(report, 330).reclaimed_millicpu == 4_000
+    told = [row.what for row in events(report)]
+    assert f"created pod/reclaimed-large-pod-2  Successfully create eviction; {BY_RECLAIMED}" in told
+    assert f"succeeded pod/reclaimed-large-pod-2  Evicted pod has been deleted physically; {BY_RECLAIMED}" in told
+    assert all("reclaimed-large-pod-2" in what for what in told)
+    assert min(row.t_s for row in events(report)) >= 330
+
+
+@pytest.mark.parametrize("version", [1, 2], ids=["cgroup-v1", "cgroup-v2"])
+def test_short_memory_evicts_the_reclaimed_pod_that_uses_the_most(version: Version) -> None:
+    report = run_scenario(on(version, "memory"))
+    assert report.problems == []
+    told = [row.what for row in events(report)]
+    assert f"created pod/reclaimed-large-pod-2  Successfully create eviction; {BY_MEMORY}" in told
+    assert f"succeeded pod/reclaimed-large-pod-2  Evicted pod has been deleted physically; {BY_MEMORY}" in told
+
+
+@pytest.mark.parametrize("name", ["quickstart", "overcommit", "memory"])
+def test_two_runs_of_a_scenario_give_the_same_bytes(name: str) -> None:
+    assert as_json(run_scenario(load_scenario(name))) == as_json(run_scenario(load_scenario(name)))
+
+
+def test_a_story_that_does_not_come_true_is_said_and_fails(tmp_path: object) -> None:
+    steps = [{"at_s": 0, "within_s": 20, "expect": {"reclaimed_millicpu": "43k"}}]
+    report = run_scenario(read_scenario({"name": "wrong", "steps": steps}, source="test"))
+    assert report.problems == ["at 20 s: reclaimed_millicpu is 44000, expected 43000"]
+    assert not report.ok
+
+
+def command() -> typer.Typer:
+    app = typer.Typer()
+    register(app)
+    app.callback()(lambda: None)
+    return app
+
+
+def test_the_command_prints_json_on_request() -> None:
+    done = CliRunner().invoke(command(), ["sim", "quickstart", "-o", "json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["ok"] is True
+
+
+def test_the_command_prints_the_golden_figures_as_a_table() -> None:
+    done = CliRunner().invoke(command(), ["sim"])
+    assert done.exit_code == 0, done.output
+    for figure in ("44k", "42k", "40k", SHARE_6, SHARE_8, RECLAIM_42, RECLAIM_40):
+        assert figure in done.stdout
+
+
+def test_the_command_refuses_what_is_no_scenario() -> None:
+    done = CliRunner().invoke(command(), ["sim", "nothing"])
+    assert done.exit_code == 2
+    assert "no such file" in done.stderr

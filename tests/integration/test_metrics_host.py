@@ -1,0 +1,206 @@
+"""Metrics on the kernel of this host: real counters, real tasks, real pressure files."""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from services.metrics.alarm import PressureAlarm
+from services.metrics.collector import Collector, find_sources
+from services.metrics.core.figures import NODE, Target
+from services.metrics.core.summary import Memory, summarise
+from services.metrics.host import Host
+from services.metrics.main import PLAN
+from services.metrics.targets import LocalTargets
+from shared.adapters.cgroup import Cgroups
+from shared.adapters.clock import SystemClock
+from shared.adapters.sysfs import read_topology
+from shared.app import Context
+from shared.contracts.sample import NodeSample
+from shared.contracts.subjects import state_subject
+from shared.errors import Unavailable, Unfit
+from shared.fakes.memory_bus import MemoryBus
+from shared.settings import CommonSettings
+from shared.wire import Wire
+
+ROOT = Path("/")
+BURN = [sys.executable, "-c", "while True: pass"]
+
+needs_cgroups = pytest.mark.skipif(not Path("/sys/fs/cgroup").is_dir(), reason="no cgroups on this host")
+needs_pressure = pytest.mark.skipif(not Path("/proc/pressure/cpu").exists(), reason="no pressure files on this host")
+
+
+@pytest.fixture
+def group() -> Iterator[str]:
+    """A top cgroup of a name that nobody else has, with one below it; both are removed with what runs in them."""
+    try:
+        cgroups = Cgroups(ROOT)
+        top = f"sublettest{uuid.uuid4().hex[:12]}"
+        cgroups.make(f"{top}/leaf")
+    except (OSError, Unavailable) as error:
+        pytest.skip(f"cannot make cgroups here: {error}")
+    try:
+        yield top
+    finally:
+        cgroups.remove(top)
+
+
+@contextlib.contextmanager
+def burning(group: str) -> Iterator[subprocess.Popen]:
+    """A process that burns one CPU in a cgroup."""
+    process = subprocess.Popen(BURN)
+    try:
+        Cgroups(ROOT).attach(group, process.pid)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+async def test_a_process_that_burns_a_cpu_is_seen_in_its_cgroup_and_the_one_above(group, until):
+    leaf, pool = Target("container", "aa/leaf", f"{group}/leaf"), Target("pool", "share", group)
+    collector = Collector(Host(ROOT, Cgroups(ROOT)), find_sources(), lambda pods: [NODE, pool, leaf], time.monotonic)
+    memory, found = Memory(), {}
+
+    def measure() -> dict:
+        nonlocal memory
+        collected = collector.collect([])
+        assert not collected.failures
+        fields, memory = summarise(memory, collected.readings, collector.offered, [], time.monotonic())
+        return {"fields": fields, "leaf": collected.readings[leaf].raw}
+
+    with burning(f"{group}/leaf"):
+
+        def busy() -> bool:
+            found.update(measure())
+            share = found["fields"]["pools"][0]
+            return (share.cpu_usage_cores or 0) > 0.2 and (share.load1 or 0) > 0 and share.runnable_tasks == 1
+
+        await until(busy)
+    share = found["fields"]["pools"][0]
+    assert share.cpu_usage_cores < 1.5
+    assert share.memory_working_set_bytes <= share.memory_usage_bytes
+    assert None not in (share.memory_rss_bytes, share.memory_cache_bytes)
+    assert found["leaf"]["runnable_tasks"] == 1
+    assert found["leaf"]["cpu_usage_ns"] > 0
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_cgroup_that_is_removed_has_no_reading_and_a_new_one_another_identity(group):
+    cgroups, leaf = Cgroups(ROOT), Target("container", "aa/leaf", f"{group}/leaf")
+    collector = Collector(Host(ROOT, cgroups), find_sources(), lambda pods: [leaf], time.monotonic)
+    before = collector.collect([]).readings[leaf].identity
+    cgroups.remove(leaf.group)
+    assert collector.collect([]).readings == {}
+    cgroups.make(leaf.group)
+    assert collector.collect([]).readings[leaf].identity != before
+
+
+@needs_cgroups
+def test_this_node_is_read_without_a_failure():
+    collector = Collector(Host(ROOT, Cgroups(ROOT)), find_sources(), LocalTargets(ROOT), time.monotonic)
+    collected = collector.collect([])
+    assert not collected.failures
+    node = summarise(Memory(), collected.readings, collector.offered, [], 0.0)[0]["node_reading"]
+    assert node.memory_total_bytes > node.memory_free_bytes > 0
+    assert None not in (node.load1, node.load5, node.runnable_tasks, node.watermark_scale_factor)
+    assert node.kswapd_steal_pages is not None
+    assert node.extra == {}
+
+
+@needs_pressure
+def test_this_nodes_pressure_is_read():
+    collector = Collector(Host(ROOT, Cgroups(ROOT)), find_sources(), LocalTargets(ROOT), time.monotonic)
+    raw = collector.collect([]).readings[NODE].raw
+    assert 0 <= raw["cpu_pressure"].some_avg10_percent <= 100
+    assert {"memory_pressure", "io_pressure"} <= raw.keys()
+
+
+def test_this_machines_topology_is_read():
+    topology = read_topology(ROOT)
+    assert len(topology.all) == os.cpu_count()
+    assert sum(len(cpus) for cpus in topology.numas.values()) == len(topology.all)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@needs_pressure
+async def test_the_kernel_wakes_us_when_tasks_stall(until):
+    woken = asyncio.Event()
+    alarm = PressureAlarm(["/proc/pressure/cpu"])
+    processes = []
+    try:
+        alarm.arm(woken.set)
+        if not alarm.armed:
+            pytest.skip("this kernel takes no pressure trigger from us")
+        processes += [subprocess.Popen(BURN) for _ in range(2 * (os.cpu_count() or 1))]
+        await until(woken.is_set)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+        alarm.close()
+    assert alarm.armed == []
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@needs_pressure
+async def test_a_pressure_file_is_armed_once_it_exists_and_another_file_is_let_be(tmp_path):
+    later, plain = tmp_path / "cpu.pressure", tmp_path / "plain"
+    plain.write_text("")
+    alarm = PressureAlarm([str(later), str(plain)])
+    try:
+        alarm.arm(lambda: None)
+        assert alarm.armed == []
+        later.symlink_to("/proc/pressure/cpu")
+        alarm.arm(lambda: None)
+        if not alarm.armed:
+            pytest.skip("this kernel takes no pressure trigger from us")
+        assert alarm.armed == [str(later)]
+    finally:
+        alarm.close()
+
+
+async def test_an_alarm_without_files_holds_nothing_open():
+    alarm = PressureAlarm([])
+    alarm.arm(lambda: None)
+    assert alarm.armed == []
+    alarm.close()
+
+
+@needs_cgroups
+async def test_the_service_as_wired_publishes_samples_of_this_host(tmp_path, until):
+    clock, bus, samples = SystemClock(), MemoryBus(clock=SystemClock()), []
+    wire = Wire(bus, clock, node="node1", service="metrics")
+    common = CommonSettings(node="node1", state_dir=tmp_path)
+    await bus.subscribe(state_subject(NodeSample, "node1"), lambda m: samples.append(NodeSample.decode(m.data)))
+    app = PLAN.build(Context(wire, clock, common, {"metrics": {"period_s": 0.2}}))
+    task = asyncio.create_task(app.run())
+    try:
+        await until(lambda: len(samples) >= 3)
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        await app.close()
+    assert samples[0].trigger == samples[1].trigger == "start"
+    assert samples[1].window_s > 0
+    assert samples[1].node_reading.cpu_usage_cores is not None
+    assert app.health().ok
+
+
+def test_a_substrate_without_a_source_of_pods_is_refused(tmp_path):
+    common = CommonSettings(node="node1", substrate="kubernetes", state_dir=tmp_path)
+    with pytest.raises(Unfit, match="kubernetes"):
+        PLAN.build(Context(None, None, common))

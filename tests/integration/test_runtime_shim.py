@@ -1,0 +1,257 @@
+"""The watching process on the real kernel: inside the cgroup from the first instruction, exit codes, nothing left."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pods_rig import HOST, ROOT_ONLY, gone, own_top, record, runtime, start_foreground, wait_for, watcher_pid
+
+from shared.adapters.cgroup import Cgroups
+from shared.core.knobs import Knob
+from shared.core.layout import class_group, container_group, pod_group
+from shared.core.manifest import ContainerRun
+from shared.errors import Conflict, Refused, Unfit
+
+pytestmark = ROOT_ONLY
+CGROUPS = Cgroups(HOST) if Path("/sys/fs/cgroup/cpuset").is_dir() else None
+
+
+@pytest.fixture
+def top():
+    with own_top() as name:
+        yield name
+
+
+@pytest.fixture
+def pods(tmp_path, top):
+    return runtime(tmp_path, top)
+
+
+def _start(pods, pod):
+    pods.start(pod, env=os.environ)
+    return pods.pods.get(pod.pod.uid)
+
+
+def _finished(pods, pod):
+    wait_for(lambda: pods.pods.get(pod.pod.uid).status.finished)
+    return pods.pods.get(pod.pod.uid)
+
+
+def _nothing_left(pods, top):
+    children = {q: CGROUPS.children(class_group(q, top)) for q in ("shared_cores", "reclaimed_cores")}
+    return children == {"shared_cores": [], "reclaimed_cores": []} and pods.pods.stored() == []
+
+
+def _memberships(text):
+    """Controller to cgroup, of the controllers that Sublet uses."""
+    rows = (line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2)
+    return {name: path for _, names, path in rows for name in names.split(",") if name in CGROUPS.controllers}
+
+
+@pytest.mark.parametrize("foreground", [False, True], ids=["detached", "foreground"])
+def test_the_first_act_of_a_command_finds_itself_in_its_cgroup_of_every_hierarchy(pods, top, tmp_path, foreground):
+    pod = record("first", "cat", "/proc/self/cgroup")
+    if foreground:
+        said = start_foreground(tmp_path, top, pod).communicate()[0]
+    else:
+        _start(pods, pod)
+        said = _finished(pods, pod).folder.log("main").read_text()
+    expected = f"/{container_group(pod.pod, 'main', top)}"
+    assert _memberships(said) == dict.fromkeys(CGROUPS.controllers, expected)
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [("exit 0", 0), ("exit 3", 3), ("kill -KILL $$", 137), ("kill -TERM $$", 143)],
+    ids=["success", "failure", "killed", "terminated"],
+)
+def test_the_foreground_passes_the_exit_code_on_and_leaves_nothing(pods, top, tmp_path, script, code):
+    process = start_foreground(tmp_path, top, record("job", "sh", "-c", script))
+    process.communicate()
+    assert process.returncode == code
+    assert _nothing_left(pods, top)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "word"),
+    [(("no-such-command",), 127, "No such file"), (("/dev/null",), 126, "Permission denied")],
+    ids=["not found", "not executable"],
+)
+def test_a_command_that_cannot_run_is_named_with_the_shells_exit_code(pods, top, tmp_path, command, code, word):
+    process = start_foreground(tmp_path, top, record("job", *command))
+    said = process.communicate()[1]
+    assert (process.returncode, word in said, "default/job" in said) == (code, True, True)
+    assert _nothing_left(pods, top)
+    with pytest.raises(Refused, match=word):
+        _start(pods, record("job", *command))
+    assert _nothing_left(pods, top)
+
+
+def test_standard_input_and_output_are_the_commands(top, tmp_path):
+    assert start_foreground(tmp_path, top, record("cat", "cat")).communicate("through\n")[0] == "through\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_a_signal_to_the_foreground_reaches_the_command(top, tmp_path, number):
+    name = number.name.removeprefix("SIG")
+    script = f"trap 'echo got; exit 42' {name}; echo ready; while :; do sleep 0.01; done"
+    process = start_foreground(tmp_path, top, record("trap", "sh", "-c", script), start_new_session=True)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert process.communicate()[0] == "got\n"
+    assert process.returncode == 42
+
+
+def test_a_signal_to_the_foreground_before_the_command_runs_is_not_lost(pods, top, tmp_path):
+    process = start_foreground(tmp_path, top, record("early", "sleep", "300"))
+    wait_for(lambda: pods.pods.stored())
+    process.terminate()
+    process.communicate()
+    assert process.returncode == 143
+    assert _nothing_left(pods, top)
+
+
+def test_a_detached_pod_outlives_its_starter_and_its_output_is_kept(pods, top, tmp_path):
+    pod = record("long", "sh", "-c", "echo out; echo err >&2; sleep 300")
+    program = (
+        "import sys; from pods_rig import *;"
+        "runtime(Path(sys.argv[1]), sys.argv[2]).start(PodRecord.model_validate_json(sys.argv[3]), env=os.environ)"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    arguments = [sys.executable, "-c", program, str(tmp_path), top, pod.model_dump_json()]
+    subprocess.run(arguments, env=env, check=True, start_new_session=True)
+    stored = pods.pods.find("long")
+    assert (stored.status.phase, stored.folder.watched()) == ("Running", True)
+    assert stored.status.containers["main"].pid in CGROUPS.pids(pod_group(pod.pod, top))
+    wait_for(lambda: stored.folder.log("main").read_text() == "out\nerr\n")
+
+
+def test_what_the_main_process_leaves_behind_ends_with_it(pods, top):
+    pod = record("daemon", "sh", "-c", "setsid sleep 300 & sleep 300 & exit 5")
+    _start(pods, pod)
+    stored = _finished(pods, pod)
+    assert (stored.status.phase, stored.status.containers["main"].exit_code) == ("Failed", 5)
+    assert CGROUPS.pids(top) == []
+    assert not CGROUPS.exists(pod_group(pod.pod, top))
+
+
+def test_a_pod_of_several_containers_succeeds_when_all_do(pods, top):
+    pod = record("pair", "sh", "-c", "echo one")
+    second = pod.pod.containers[0].model_copy(update={"name": "side"})
+    pod = pod.model_copy(
+        update={
+            "pod": pod.pod.model_copy(update={"containers": (*pod.pod.containers, second)}),
+            "runs": (*pod.runs, ContainerRun(name="side", command=("sh", "-c", "echo two"))),
+        }
+    )
+    _start(pods, pod)
+    stored = _finished(pods, pod)
+    assert stored.status.phase == "Succeeded"
+    assert [stored.folder.log(name).read_text() for name in ("main", "side")] == ["one\n", "two\n"]
+
+
+def test_if_one_container_cannot_run_the_other_is_ended_and_nothing_is_left(pods, top, tmp_path):
+    pod = record("half", "sleep", "300")
+    second = pod.pod.containers[0].model_copy(update={"name": "side"})
+    pod = pod.model_copy(
+        update={
+            "pod": pod.pod.model_copy(update={"containers": (*pod.pod.containers, second)}),
+            "runs": (*pod.runs, ContainerRun(name="side", command=("no-such-command",))),
+        }
+    )
+    with pytest.raises(Refused, match="side"):
+        _start(pods, pod)
+    assert CGROUPS.pids(top) == []
+    assert _nothing_left(pods, top)
+
+
+def test_a_pod_that_is_being_ended_already_starts_nothing(pods, top, tmp_path):
+    trace = tmp_path / "trace"
+    pod = record("late", "touch", str(trace))
+    folder, alive = pods._prepare(pod)
+    assert pods.pods.mark_terminating(pod.pod.uid, 5.0, "Evicted")
+    with alive:
+        command = [sys.executable, "-m", "sublet.shim", str(folder.path), str(alive.fileno())]
+        process = subprocess.run(command, pass_fds=[alive.fileno()], check=False, capture_output=True, text=True)
+    assert (process.returncode, trace.exists()) == (143, False)
+    assert "evicted" in process.stderr
+    assert _nothing_left(pods, top)
+
+
+def test_settings_are_in_force_before_the_command_runs(pods, top):
+    amounts = {"cpu_request_millis": 500, "cpu_limit_millis": 1500, "memory_request_bytes": 64 << 20}
+    tenant = record("web", qos="shared_cores", **amounts, memory_limit_bytes=128 << 20)
+    batch = record("encode", **amounts)
+    for pod in (tenant, batch):
+        _start(pods, pod)
+    web, encode = (container_group(pod.pod, "main", top) for pod in (tenant, batch))
+    assert CGROUPS.read(web, Knob.CPU_SHARES) == CGROUPS.read(encode, Knob.CPU_SHARES) == 512
+    assert CGROUPS.read(pod_group(tenant.pod, top), Knob.CPU_SHARES) == 512
+    assert (CGROUPS.read(web, Knob.CPU_QUOTA), CGROUPS.read(encode, Knob.CPU_QUOTA)) == (1500, -1)
+    assert (CGROUPS.read(web, Knob.MEMORY_MAX), CGROUPS.read(encode, Knob.MEMORY_MAX)) == (128 << 20, 64 << 20)
+
+
+@pytest.mark.parametrize(("qos", "score"), [("reclaimed_cores", "900"), ("shared_cores", "0")])
+def test_the_kernel_is_told_whom_to_end_first(pods, qos, score):
+    pod = record("score", "cat", "/proc/self/oom_score_adj", qos=qos)
+    _start(pods, pod)
+    assert _finished(pods, pod).folder.log("main").read_text().strip() == score
+
+
+def test_a_pod_that_takes_more_memory_than_its_limit_is_said_to_have_been_killed_for_it(pods):
+    pod = record("greedy", sys.executable, "-c", "b'x' * (256 << 20)", memory_request_bytes=48 << 20)
+    _start(pods, pod)
+    container = _finished(pods, pod).status.containers["main"]
+    assert (container.exit_code, container.reason) == (137, "OOMKilled")
+
+
+def test_a_setting_that_the_kernel_refuses_leaves_nothing(pods, top):
+    CGROUPS.write(class_group("shared_cores", top), Knob.CPU_QUOTA, 500)
+    with pytest.raises(Unfit, match="default/web"):
+        _start(pods, record("web", qos="shared_cores", cpu_limit_millis=2000))
+    assert _nothing_left(pods, top)
+
+
+def test_before_sublet_is_up_the_next_step_is_named(tmp_path):
+    with pytest.raises(Unfit, match="sudo sublet up"):
+        runtime(tmp_path, "sublet-test-nowhere").start(record("early"), env={})
+    assert not (tmp_path / "pods").exists()
+
+
+def test_a_running_pod_keeps_its_name(pods, top):
+    first = record("one")
+    _start(pods, first)
+    with pytest.raises(Conflict, match="sublet delete pod/one"):
+        _start(pods, record("one"))
+    assert CGROUPS.children(class_group("reclaimed_cores", top)) == [f"pod{first.pod.uid}"]
+
+
+def test_after_the_watchers_death_a_pod_runs_on_and_is_closed_when_its_processes_have_ended(pods, top):
+    pod = record("orphan", "sleep", "300")
+    stored = _start(pods, pod)
+    watcher = watcher_pid(stored.folder.path)
+    os.kill(watcher, signal.SIGKILL)
+    wait_for(lambda: not stored.folder.watched())
+    pods.reconcile()
+    assert [p.key for p in pods.pods.pods()] == ["default/orphan"]
+    main = stored.status.containers["main"].pid
+    os.kill(main, signal.SIGKILL)
+    wait_for(lambda: gone(main))
+    pods.reconcile()
+    closed = pods.pods.get(pod.pod.uid)
+    assert (closed.status.phase, closed.status.reason) == ("Failed", "Lost")
+    assert not CGROUPS.exists(pod_group(pod.pod, top))
+
+
+def test_the_watcher_copes_with_a_state_directory_that_is_taken_away(pods, top, tmp_path):
+    pod = record("bare", "sleep", "300")
+    stored = _start(pods, pod)
+    watcher = watcher_pid(stored.folder.path)
+    pods.pods.path.rename(tmp_path / "elsewhere")
+    os.kill(stored.status.containers["main"].pid, signal.SIGTERM)
+    wait_for(lambda: gone(watcher))
+    assert not CGROUPS.exists(pod_group(pod.pod, top))
+    assert (tmp_path / "elsewhere" / pod.pod.uid / "shim.log").read_text() == ""

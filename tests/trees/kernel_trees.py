@@ -1,0 +1,222 @@
+"""Small host trees in the kernel's own formats, cgroup v1 and v2, for tests and the bench.
+
+The fragments keep the kernel's spelling, order and padding (v1 and /proc from 6.18, v2 from 6.1), shortened to the
+neighbours of what is read, so that a reader that matches too much or too little fails.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+MEMINFO = """\
+MemTotal:       {total_kib:8d} kB
+MemFree:        {free_kib:8d} kB
+MemAvailable:   {available_kib:8d} kB
+Buffers:           10240 kB
+Cached:           121248 kB
+SwapCached:            0 kB
+Active(file):      85876 kB
+Inactive(file):    26400 kB
+HugePages_Total:       0
+Hugepagesize:       2048 kB
+"""
+
+NODE_MEMINFO = """\
+Node {numa} MemTotal:       {total_kib:8d} kB
+Node {numa} MemFree:        {free_kib:8d} kB
+Node {numa} MemUsed:          333828 kB
+Node {numa} Inactive:          36724 kB
+Node {numa} Inactive(anon):    10324 kB
+Node {numa} Inactive(file):    {inactive_file_kib:5d} kB
+Node {numa} HugePages_Total:     0
+"""
+
+STAT = """\
+cpu  {user} 10 {system} 900000 700 5 15 40 30 2
+{per_cpu}intr 5117420 0 9 0 0 0 0
+ctxt 9234813
+btime 1763723062
+processes 12345
+procs_running {running}
+procs_blocked 1
+softirq 1890452 0 340811 9 44
+"""
+
+VMSTAT = """\
+nr_free_pages 1020978
+pgscan_kswapd 900
+pgsteal_kswapd {steal}
+pgsteal_direct 77
+pgsteal_khugepaged 0
+"""
+
+PRESSURE = """\
+some avg10={some10} avg60={some60} avg300=0.20 total=4988794
+full avg10={full10} avg60=0.00 avg300=0.00 total=0
+"""
+
+V1_MEMORY_STAT = """\
+cache {cache}
+rss 14061568
+rss_huge 0
+shmem 9084928
+inactive_file 111
+active_file 151552
+hierarchical_memory_limit 9223372036854771712
+total_cache {cache}
+total_rss {rss}
+total_rss_huge 0
+total_shmem 9084928
+total_inactive_anon 10616832
+total_inactive_file {inactive_file}
+total_active_file 95555
+"""
+
+V2_MEMORY_STAT = """\
+anon {rss}
+file {cache}
+kernel 2883584
+file_mapped 7659520
+inactive_anon 10616832
+active_anon 1609728
+inactive_file {inactive_file}
+active_file 95555
+unevictable 0
+"""
+
+V1_CPU_STAT = """\
+nr_periods {periods}
+nr_throttled {throttled}
+throttled_time 100353
+nr_bursts 0
+burst_time 0
+"""
+
+V2_CPU_STAT = """\
+usage_usec {usage_us}
+user_usec 12
+system_usec 7
+nice_usec 0
+nr_periods {periods}
+nr_throttled {throttled}
+throttled_usec 100
+nr_bursts 0
+burst_usec 0
+"""
+
+TASK_STAT = "{tid} (a) R (b) {state} 1 {tid} {tid} 0 -1 4194304 98 0 0 0 3 1 0 0 20 0 1 0 4021 0 0\n"
+"""A command may hold blanks, brackets and what looks like a state."""
+
+GIB = 1 << 30
+
+
+class KernelTree:
+    """A host root below a folder; every call writes files as a kernel would show them at that moment."""
+
+    def __init__(self, root: Path, version: int) -> None:
+        self.root, self.version = root, version
+        self._next_tid = 100
+        cgroups = root / "sys/fs/cgroup"
+        if version == 2:
+            put(cgroups / "cgroup.controllers", "cpuset cpu io memory pids\n")
+        else:
+            for controller in ("cpuset", "cpu", "cpuacct", "memory"):
+                (cgroups / controller).mkdir(parents=True)
+
+    def machine(self, *, cpus: int = 4, numas: int = 2) -> None:
+        """CPUs and NUMA nodes: two threads a core, a socket a NUMA node, core ids that repeat from socket to socket."""
+        cpu_folder, node_folder = self.root / "sys/devices/system/cpu", self.root / "sys/devices/system/node"
+        put(cpu_folder / "online", f"0-{cpus - 1}\n")
+        put(node_folder / "online", f"0-{numas - 1}\n")
+        each, half = cpus // numas, cpus // 2
+        for cpu in range(cpus):
+            numa, first = (cpu % half) * numas // half, cpu % half
+            topology = cpu_folder / f"cpu{cpu}/topology"
+            put(topology / "physical_package_id", f"{numa}\n")
+            put(topology / "die_id", "0\n")
+            put(topology / "core_id", f"{first % (each // 2)}\n")
+            put(topology / "core_cpus_list", f"{first},{first + half}\n")
+            put(cpu_folder / f"cpu{cpu}/cache/index3/level", "3\n")
+            put(cpu_folder / f"cpu{cpu}/cache/index3/shared_cpu_list", f"{first},{first + half}\n")
+        for numa in range(numas):
+            own = [c for c in range(cpus) if (c % half) * numas // half == numa]
+            put(node_folder / f"node{numa}/cpulist", ",".join(map(str, own)) + "\n")
+            self.numa_memory(numa, free=GIB)
+
+    def numa_memory(self, numa: int, *, free: int, total: int = 2 * GIB, inactive_file: int = 64 << 20) -> None:
+        """Memory of one NUMA node."""
+        text = NODE_MEMINFO.format(
+            numa=numa, total_kib=total >> 10, free_kib=free >> 10, inactive_file_kib=inactive_file >> 10
+        )
+        put(self.root / f"sys/devices/system/node/node{numa}/meminfo", text)
+
+    def node(
+        self, *, busy_ticks: int = 1000, free: int = 2 * GIB, total: int = 4 * GIB, cpus: int = 4, steal: int = 5
+    ) -> None:
+        """Everything below /proc but the tasks. `busy_ticks` is user time; 10 + 30 + 5 + 15 ticks are busy besides."""
+        proc = self.root / "proc"
+        rows = "".join(f"cpu{cpu} 1 2 3 4 5 6 7 8 9 0\n" for cpu in range(cpus))
+        put(proc / "stat", STAT.format(user=busy_ticks, system=30, per_cpu=rows, running=3))
+        put(proc / "loadavg", "1.25 0.75 0.50 3/94 7450\n")
+        put(proc / "vmstat", VMSTAT.format(steal=steal))
+        put(proc / "sys/vm/watermark_scale_factor", "10\n")
+        put(proc / "meminfo", MEMINFO.format(total_kib=total >> 10, free_kib=free >> 10, available_kib=free >> 10))
+        for resource in ("cpu", "memory", "io"):
+            put(proc / f"pressure/{resource}", PRESSURE.format(some10="1.50", some60="2.25", full10="0.50"))
+
+    def group(
+        self,
+        name: str,
+        *,
+        usage_ns: int = 0,
+        periods: int = 0,
+        throttled: int = 0,
+        memory: int = 100 << 20,
+        rss: int = 60 << 20,
+        cache: int = 30 << 20,
+        inactive_file: int = 20 << 20,
+        tids: Sequence[int] = (),
+    ) -> None:
+        """One cgroup with its counters; parents get a list of tasks as well."""
+        for parent in list(Path(name).parents)[:-1]:
+            if not (self.folder(str(parent), "cpu") / self.task_file).exists():
+                self.group(str(parent))
+        listed = "".join(f"{tid}\n" for tid in tids)
+        memory_values = {"rss": rss, "cache": cache, "inactive_file": inactive_file}
+        if self.version == 1:
+            put(self.folder(name, "cpuacct") / "cpuacct.usage", f"{usage_ns}\n")
+            put(self.folder(name, "cpu") / "cpu.stat", V1_CPU_STAT.format(periods=periods, throttled=throttled))
+            put(self.folder(name, "memory") / "memory.usage_in_bytes", f"{memory}\n")
+            put(self.folder(name, "memory") / "memory.stat", V1_MEMORY_STAT.format(**memory_values))
+        else:
+            stat = V2_CPU_STAT.format(usage_us=usage_ns // 1000, periods=periods, throttled=throttled)
+            put(self.folder(name, "cpu") / "cpu.stat", stat)
+            put(self.folder(name, "memory") / "memory.current", f"{memory}\n")
+            put(self.folder(name, "memory") / "memory.stat", V2_MEMORY_STAT.format(**memory_values))
+            for resource in ("cpu", "memory"):
+                text = PRESSURE.format(some10="3.00", some60="4.00", full10="1.00")
+                put(self.folder(name, "") / f"{resource}.pressure", text)
+        put(self.folder(name, "cpu") / self.task_file, listed)
+
+    def tasks(self, states: str) -> list[int]:
+        """New tasks, one for each letter; gives their ids."""
+        tids = [self._next_tid + offset for offset in range(len(states))]
+        self._next_tid += len(states)
+        for tid, state in zip(tids, states, strict=True):
+            put(self.root / f"proc/{tid}/task/{tid}/stat", TASK_STAT.format(tid=tid, state=state))
+        return tids
+
+    @property
+    def task_file(self) -> str:
+        """Where a cgroup lists its tasks."""
+        return "tasks" if self.version == 1 else "cgroup.threads"
+
+    def folder(self, group: str, controller: str) -> Path:
+        """A cgroup's folder."""
+        cgroups = self.root / "sys/fs/cgroup"
+        return (cgroups / controller if self.version == 1 else cgroups) / group
+
+
+def put(path: Path, text: str) -> None:
+    """Write a file and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)

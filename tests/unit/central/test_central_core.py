@@ -1,0 +1,210 @@
+"""Central's ledger: who is heard, who is late, and when nothing may be done at all."""
+
+from datetime import UTC, datetime
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.central.core import Assessment, Beat, Ears, Ledger, NodeState, Rules, assess, fold, forget
+from shared.contracts.readiness import Readiness, ServiceHealth
+
+RULES = Rules()
+BOOT, NEXT_BOOT = "0" * 16, "1" * 16
+
+
+def beat(node="n1", seq=1, boot=BOOT, ready=True, services=()):
+    return Readiness(
+        node=node, boot_id=boot, seq=seq, sent_at=datetime(2026, 1, 1, tzinfo=UTC), ready=ready, services=services
+    )
+
+
+def heard(**ages_s: float) -> Ledger:
+    """A ledger of ready nodes by the age of their newest heartbeat at 10 000 s."""
+    return {node: Beat(NOW_S - age, True, ()) for node, age in ages_s.items()}
+
+
+NOW_S = 10_000.0
+LISTENING = Ears(heard_at_s=NOW_S, since_s=0.0)
+
+
+def look(ledger: Ledger, ears: Ears = LISTENING, before: Assessment | None = None, now_s: float = NOW_S) -> Assessment:
+    return assess(ledger, ears, before or Assessment(), now_s, RULES)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict", "heard_at_s"),
+    [
+        pytest.param(beat(seq=1), beat(seq=2), "new", 5.0, id="the next one"),
+        pytest.param(beat(seq=2), beat(seq=2), "replayed", 0.0, id="the same again"),
+        pytest.param(beat(seq=2), beat(seq=1), "stale", 0.0, id="an older one"),
+        pytest.param(beat(seq=9), beat(seq=1, boot=NEXT_BOOT), "new", 5.0, id="a new life of the sender"),
+    ],
+)
+def test_the_newest_heartbeat_counts(first, second, verdict, heard_at_s):
+    ledger: Ledger = {}
+    fold(ledger, first, 0.0)
+    assert fold(ledger, second, 5.0) == verdict
+    assert ledger["n1"].heard_at_s == heard_at_s
+
+
+def test_a_late_message_of_a_former_life_does_not_keep_a_node_alive():
+    ledger: Ledger = {}
+    for message in (beat(seq=5), beat(seq=1, boot=NEXT_BOOT)):
+        fold(ledger, message, 0.0)
+    assert fold(ledger, beat(seq=6), 9.0) == "retired"
+    assert ledger["n1"].heard_at_s == 0.0
+
+
+@pytest.mark.parametrize(
+    ("age_s", "ready", "state"),
+    [
+        pytest.param(0.0, True, "ready", id="just heard"),
+        pytest.param(30.0, True, "ready", id="at the bound"),
+        pytest.param(30.1, True, "late", id="three heartbeats missed"),
+        pytest.param(5000.0, True, "late", id="silent for very long: still only late"),
+        pytest.param(0.0, False, "unready", id="says itself that it is not ready"),
+        pytest.param(31.0, False, "late", id="was not ready and fell silent"),
+    ],
+)
+def test_a_nodes_state_by_its_heartbeat(age_s, ready, state):
+    assessment = look({"n1": Beat(NOW_S - age_s, ready, ("qrm: no pods",))})
+    assert assessment.nodes["n1"].state == state
+
+
+def test_an_unready_node_is_explained_by_its_services():
+    ledger: Ledger = {}
+    ill = (ServiceHealth(service="metrics", ok=True), ServiceHealth(service="qrm", ok=False, why="no pods"))
+    fold(ledger, beat(ready=False, services=ill), NOW_S)
+    assert look(ledger).nodes["n1"].why == "qrm: no pods"
+
+
+def test_silence_has_no_word_that_could_be_acted_on():
+    assert set(get_args(NodeState)) == {"ready", "unready", "late", "unknown"}
+
+
+@given(
+    st.dictionaries(st.sampled_from([f"n{i}" for i in range(30)]), st.floats(0, 9000)),
+    st.one_of(st.none(), st.floats(0, NOW_S)),
+    st.floats(0, NOW_S),
+)
+def test_no_verdict_from_silence_goes_beyond_late_and_none_at_all_while_central_is_deaf(ages_s, heard_at_s, since_s):
+    ears = Ears(heard_at_s, None if heard_at_s is None else min(since_s, heard_at_s))
+    assessment = look(heard(**ages_s), ears)
+    assert {standing.state for standing in assessment.nodes.values()} <= {"ready", "late", "unknown"}
+    listened = ears.well(NOW_S, RULES) and NOW_S - (ears.since_s or 0.0) >= RULES.late_s
+    if not listened:
+        assert assessment.paused
+        assert "late" not in {standing.state for standing in assessment.nodes.values()}
+
+
+def test_time_in_which_central_was_deaf_is_nobodys_silence():
+    ledger = heard(n1=1000.0, n2=1.0)
+    back = Ears(heard_at_s=NOW_S, since_s=NOW_S - 20)
+    assert look(ledger, back).nodes["n1"].state == "unknown"
+    # 30 s after its ears came back central may count again, from then on only.
+    later = NOW_S + 15
+    assert look(ledger, Ears(later, NOW_S - 20), now_s=later).nodes["n1"].state == "late"
+    assert look(ledger, Ears(later, NOW_S - 20), now_s=later).nodes["n1"].why.startswith("silent for 35 s")
+
+
+def test_hearing_after_a_gap_starts_anew_and_without_a_gap_goes_on():
+    ears = Ears().hear(100.0, RULES)
+    assert ears == Ears(100.0, 100.0)
+    assert ears.hear(105.0, RULES) == Ears(105.0, 100.0)
+    assert ears.hear(121.0, RULES) == Ears(121.0, 121.0)
+    assert ears.restarted(103.0) == Ears(100.0, 103.0)
+    assert Ears().restarted(103.0) == Ears()
+
+
+@pytest.mark.parametrize(
+    ("ears", "word"),
+    [
+        pytest.param(Ears(), "probe", id="its own probe never came back"),
+        pytest.param(Ears(NOW_S - 16, 0.0), "probe", id="its own probe is overdue"),
+        pytest.param(Ears(NOW_S, NOW_S - 29), "listened", id="warm-up after its start"),
+    ],
+)
+def test_a_deaf_central_pauses_whatever_the_nodes_look_like(ears, word):
+    (why,) = look(heard(n1=0.0, n2=0.0), ears).paused
+    assert word in why
+
+
+def long_silent(bad: int, total: int) -> Ledger:
+    """`bad` of `total` nodes silent for so long that they did not fall silent together."""
+    return heard(**{f"n{i:03}": 1000.0 * (i + 1) % 9000 + 500 if i < bad else 0.0 for i in range(total)})
+
+
+@pytest.mark.parametrize(
+    ("bad", "total", "paused"),
+    [
+        pytest.param(0, 1, False, id="one node, well"),
+        pytest.param(1, 1, True, id="a single node is never judged alone"),
+        pytest.param(1, 2, False, id="one of two, with a healthy peer"),
+        pytest.param(2, 2, True, id="both of two"),
+        pytest.param(1, 5, False, id="20 % of five"),
+        pytest.param(2, 5, True, id="40 % of five"),
+        pytest.param(2, 10, False, id="20 % of ten"),
+        pytest.param(3, 10, True, id="30 % of ten"),
+        pytest.param(20, 100, False, id="20 % of a hundred"),
+        pytest.param(21, 100, True, id="21 % of a hundred"),
+        pytest.param(100, 100, True, id="everybody"),
+    ],
+)
+def test_too_many_bad_nodes_pause_everything(bad, total, paused):
+    assert bool(look(long_silent(bad, total)).paused) is paused
+
+
+def test_nodes_that_say_they_are_unready_count_as_bad():
+    ledger = heard(n1=0.0, n2=0.0) | {f"x{i}": Beat(NOW_S, False, ()) for i in range(2)}
+    assert look(ledger).paused
+
+
+@pytest.mark.parametrize(
+    ("together", "paused"),
+    [pytest.param(3, False, id="three"), pytest.param(4, True, id="four have one cause")],
+)
+def test_nodes_that_fall_silent_together_pause_everything(together, paused):
+    ledger = heard(**{f"n{i:02}": 40.0 + i if i < together else 0.0 for i in range(50)})
+    assessment = look(ledger)
+    assert bool(assessment.paused) is paused
+    if paused:
+        assert assessment.paused_until_s == NOW_S + RULES.sudden_pause_s
+
+
+def test_a_pause_holds_until_its_cause_is_gone_for_long_enough():
+    paused = look(long_silent(3, 10))
+    calm = heard(n1=0.0, n2=0.0)
+    soon = NOW_S + RULES.clean_s - 1
+    for node in calm.values():
+        node.heard_at_s = soon
+    held = look(calm, Ears(soon, 0.0), paused, soon)
+    assert held.paused == ("a pause holds for another 1 s",)
+    assert look(calm, Ears(soon + 2, 0.0), held, soon + 2).paused == ()
+
+
+def test_a_deaf_moment_does_not_end_a_pause():
+    paused = look(long_silent(3, 10))
+    deaf = look(heard(n1=0.0), Ears(), paused)
+    assert look(heard(n1=0.0, n2=0.0), LISTENING, deaf).paused
+
+
+def test_nodes_long_gone_leave_the_ledger():
+    ledger = heard(n1=0.0, n2=5.0)
+    forget(ledger, NOW_S + RULES.forget_s + 1, RULES)
+    assert not ledger
+    ledger = heard(n1=0.0)
+    forget(ledger, NOW_S + RULES.forget_s, RULES)
+    assert ledger
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.floats(0, 200)), unique_by=lambda row: row[0]))
+def test_the_order_in_which_nodes_were_heard_changes_nothing(rows):
+    one, two = heard(**dict(rows)), heard(**dict(reversed(rows)))
+    assert look(one) == look(two)
+    assert list(look(two).nodes) == sorted(look(two).nodes)
+
+
+def test_counts_name_every_state():
+    assert look(heard(n1=0.0, n2=99.0)).counts() == {"ready": 1, "unready": 0, "late": 1, "unknown": 0}

@@ -1,0 +1,174 @@
+"""The evictor is killed at every step it takes, and started again on the same ledger.
+
+Whatever the moment: no event is lost, no pod is evicted twice, no other UID is touched.
+"""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from evictor_world import Node, pod
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.adapters.ledger import SqliteLedger
+from shared.core.intents import FINAL_STEPS
+from shared.fakes.memory_bus import MemoryBus
+from shared.ports import ActionResult
+
+LARGE, SMALL, WEB = pod("large", cpu=24_000), pod("small", cpu=12_000), pod("web", "shared_cores")
+LEDGER_WRITES = ("begin", "advance", "published", "release", "withdraw", "keep_record", "prune")
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+class Fate:
+    """Counts the moments at which a process can die, and lets it die at one of them."""
+
+    def __init__(self, dies_at: int | None = None) -> None:
+        self.moment, self.dies_at, self.dead = 0, dies_at, False
+
+    def pass_by(self) -> None:
+        self.moment += 1
+        if self.dead or self.moment == self.dies_at:
+            self.dead = True
+            raise Killed
+
+
+class MortalLedger(SqliteLedger):
+    def __init__(self, folder: Path, fate: Fate) -> None:
+        super().__init__(folder)
+        self.fate = fate
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in LEDGER_WRITES:
+            return found
+
+        def write(*args: Any, **kwargs: Any) -> Any:
+            self.fate.pass_by()
+            result = found(*args, **kwargs)
+            self.fate.pass_by()
+            return result
+
+        return write
+
+
+class MortalCaller:
+    """Another object's coroutine methods, with a moment to die before and after each call."""
+
+    def __init__(self, real: Any, fate: Fate, methods: tuple[str, ...]) -> None:
+        self._real, self._fate, self._methods = real, fate, methods
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._real, name)
+        if name not in self._methods:
+            return found
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            self._fate.pass_by()
+            result = await found(*args, **kwargs)
+            self._fate.pass_by()
+            return result
+
+        return call
+
+
+async def live(world: Node, fate: Fate, ticks: int = 4) -> None:
+    """One life, until its fate or for so many ticks."""
+    bus = MemoryBus(world.broker, world.clock)
+    app = world.build(
+        ledger=MortalLedger(world.folder, fate),
+        actuator=MortalCaller(world.evictor, fate, ("lookup", "evict")),
+        bus=MortalCaller(bus, fate, ("publish_durable",)),
+    )
+    task = asyncio.create_task(app.run())
+    for _ in range(ticks):
+        await world.tick()
+        if task.done():
+            break
+    task.cancel()
+    (outcome,) = await asyncio.gather(task, return_exceptions=True)
+    assert fate.dead or isinstance(outcome, asyncio.CancelledError), outcome
+    await app.close()
+
+
+async def story(folder: Path, fates: list[Fate], scenario: str) -> Node:
+    """So many lives that end badly, then one that does not."""
+    world = Node(folder)
+    await world.create_streams()
+    world.run(LARGE, SMALL, WEB)
+    world.offered_millis = 4_000
+    world.evictor.lives_on_s = 1.5
+    if scenario == "unknown outcome":
+        world.evictor.answers.append(ActionResult("unknown", "timeout"))
+    if scenario == "call got lost":
+        world.evictor.answers.append(ActionResult("wait", "budget"))
+    if scenario == "lost acknowledgements":
+        world.broker.lose_acks(times=2)
+    for fate in fates:
+        await live(world, fate)
+    await live(world, Fate(), ticks=25)
+    return world
+
+
+def check(world: Node, folder: Path) -> None:
+    assert max(world.kills.values()) == 1, "a pod was evicted twice"
+    assert world.evictor.kills[0] == LARGE.uid
+    assert WEB.uid not in world.kills
+    ids = [event.event_id for event in world.events]
+    assert len(ids) == len(set(ids)), "an event is on the stream twice"
+    by_intent: dict[str, list[str]] = {}
+    for event in world.events:
+        by_intent.setdefault(event.intent_id, []).append(event.phase)
+    for phases in by_intent.values():
+        assert phases[0] == "intended"
+        assert phases[-1] in FINAL_STEPS
+        assert sum(phase in FINAL_STEPS for phase in phases) == 1
+    succeeded = Counter(event.pod_uid for event in world.events if event.phase == "succeeded")
+    assert succeeded == world.kills, "a pod went unreported"
+    stored = [intent.intent_id for intent in world.intents]
+    assert len(stored) == len(set(stored))
+    assert set(stored) >= {event.intent_id for event in world.events if event.phase == "created"}
+    ledger = SqliteLedger(folder)
+    assert ledger.open(first_episode=0) == ""
+    assert ledger.live() == []
+    assert ledger.waiting_count() == 0
+    ledger.close()
+
+
+SCENARIOS = ("plain", "unknown outcome", "call got lost", "lost acknowledgements")
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_kill_at_any_step_loses_no_event_and_evicts_nobody_twice(scenario, virtual, tmp_path):
+    whole = Fate()
+    virtual(story(tmp_path / "whole", [whole], scenario))
+    assert whole.moment > 20
+    for moment in range(1, whole.moment + 1):
+        folder = tmp_path / str(moment)
+        check(virtual(story(folder, [Fate(moment)], scenario)), folder)
+
+
+@settings(max_examples=60, deadline=None)
+@given(moments=st.lists(st.integers(1, 40), min_size=2, max_size=6), scenario=st.sampled_from(SCENARIOS))
+def test_kills_one_after_the_other_lose_no_event_and_evict_nobody_twice(virtual_work, moments, scenario):
+    with TemporaryDirectory() as folder:
+        fates = [Fate(moment) for moment in moments]
+        check(virtual_work(story(Path(folder), fates, scenario)), Path(folder))
+
+
+@pytest.fixture(scope="module")
+def virtual_work():
+    import looptime
+
+    def run(work: Any) -> Any:
+        with asyncio.Runner(loop_factory=looptime.new_event_loop) as runner:
+            return runner.run(work)
+
+    return run

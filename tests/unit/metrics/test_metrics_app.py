@@ -1,0 +1,374 @@
+"""The metrics service over a host of functions of time, in virtual time."""
+
+import asyncio
+import contextlib
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from services.metrics.app import MetricsApp
+from services.metrics.core.figures import NODE, TENANTS, Gauge, Rate, Target
+from services.metrics.core.summary import Reading
+from services.metrics.ports import Collected
+from shared.adapters.clock import LoopClock
+from shared.contracts.pod import Container, Pod
+from shared.contracts.sample import NodeSample
+from shared.contracts.subjects import state_subject
+from shared.errors import BadConfig, Unavailable
+from shared.fakes.memory_bus import MemoryBus
+from shared.wire import Wire
+
+GIB = 1 << 30
+TOTAL = 10 * GIB
+USAGE = Rate("cpu_usage_cores", of="cpu_usage_ns", scale=1e-9)
+POD = Pod(uid="aa", name="web", containers=(Container(name="main"),))
+CONTAINER = Target("container", "aa/main", "g")
+
+
+class Host:
+    """Collector, tripwire, pod source and alarm in one: cores and free memory are what a test says from now on."""
+
+    offered = {
+        "node": tuple(Gauge(n) for n in ("online_cpus", "memory_total_bytes", "memory_free_bytes",
+                                         "watermark_scale_factor")),
+        "pool": (USAGE,),
+        "container": (USAGE,),
+    }  # fmt: skip
+
+    def __init__(self, clock: LoopClock):
+        self.clock = clock
+        self.cores, self.free, self.listed, self.number = 0.5, 5 * GIB, [POD], 1
+        self.used_ns, self.since_s = 0.0, 0.0
+        self.failing = self.failures = None
+        self.listings = self.looks = 0
+        self.wake: Callable[[], None] = lambda: None
+        self.closed = False
+
+    def load(self, cores: float) -> None:
+        self.used_ns, self.since_s, self.cores = self.usage_ns, self.clock.monotonic(), cores
+
+    @property
+    def usage_ns(self) -> int:
+        return int(self.used_ns + self.cores * 1e9 * (self.clock.monotonic() - self.since_s))
+
+    def collect(self, pods):
+        if self.failing:
+            raise OSError(self.failing)
+        now_s = self.clock.monotonic()
+        node = {"online_cpus": "0-3", "memory_total_bytes": TOTAL, "memory_free_bytes": self.free,
+                "watermark_scale_factor": 10}  # fmt: skip
+        usage = {"cpu_usage_ns": self.usage_ns}
+        readings = {target: Reading(now_s, usage, 1) for target in (TENANTS, CONTAINER)}
+        return Collected({NODE: Reading(now_s, node), **readings}, self.failures or {})
+
+    def look(self):
+        self.looks += 1
+        return self.usage_ns, self.free
+
+    def pods(self):
+        self.listings += 1
+        if self.listed is None:
+            raise Unavailable("the list of pods is torn")
+        return self.listed
+
+    def generation(self):
+        return self.number
+
+    def arm(self, wake):
+        self.wake = wake
+
+    def close(self):
+        self.closed = True
+
+
+class Service:
+    """The app, its host, and the samples it sends with the time they came at."""
+
+    def __init__(self, settings: dict | None = None):
+        self.clock, self.bus = LoopClock(), MemoryBus()
+        self.host = Host(self.clock)
+        wire = Wire(self.bus, self.clock, node="node1", service="metrics")
+        self.app = MetricsApp(
+            wire, self.clock, {"metrics": settings or {}},
+            pods=self.host, collector=self.host, tripwire=self.host, alarm=self.host,
+        )  # fmt: skip
+        self.samples: list[tuple[float, NodeSample]] = []
+
+    @property
+    def said(self) -> list[tuple[float, str]]:
+        """Moment and trigger of every sample."""
+        return [(round(at_s, 2), sample.trigger) for at_s, sample in self.samples]
+
+    @property
+    def last(self) -> NodeSample:
+        return self.samples[-1][1]
+
+    def since(self, start_s: float) -> list[tuple[float, str]]:
+        return [(round(at_s - start_s, 2), trigger) for at_s, trigger in self.said if at_s >= start_s]
+
+
+@contextlib.asynccontextmanager
+async def running(settings: dict | None = None) -> AsyncIterator[Service]:
+    service = Service(settings)
+
+    def keep(received):
+        service.samples.append((service.clock.monotonic(), NodeSample.decode(received.data)))
+
+    await service.bus.subscribe(state_subject(NodeSample, "node1"), keep)
+    task = asyncio.create_task(service.app.run())
+    try:
+        yield service
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        await service.app.close()
+
+
+@pytest.fixture
+def scene(virtual):
+    """Run a test's story over a running service in virtual time."""
+
+    def play(story, settings: dict | None = None):
+        async def whole():
+            async with running(settings) as service:
+                await story(service)
+
+        virtual(whole())
+
+    return play
+
+
+def test_a_quiet_node_is_sampled_once_a_period_and_has_rates_at_once(scene):
+    async def story(service):
+        await asyncio.sleep(7)
+        assert service.said == [(0.0, "start"), (0.1, "start"), (2.1, "period"), (4.1, "period"), (6.1, "period")]
+        first, second = service.samples[0][1], service.samples[1][1]
+        assert first.window_s is first.pods[0].containers[0].cpu_usage_cores is None
+        assert second.pool("share").cpu_usage_cores == pytest.approx(0.5)
+        assert service.last.window_s == pytest.approx(2.0)
+        assert service.host.looks == pytest.approx(70, abs=2)
+
+    scene(story)
+
+
+def test_a_spike_of_the_tenants_shows_within_two_probes_at_its_height(scene):
+    async def story(service):
+        await asyncio.sleep(7.55)
+        service.host.load(3.0)
+        start_s = service.clock.monotonic()
+        await asyncio.sleep(0.26)
+        assert service.since(start_s) == [(0.05, "tenant"), (0.15, "tenant")]
+        pools = [sample.pool("share").cpu_usage_cores for _, sample in service.samples[-2:]]
+        assert pools == [pytest.approx(1.75, abs=0.01), pytest.approx(3.0, abs=0.01)]
+        container = service.last.pods[0].containers[0]
+        assert container.cpu_usage_cores == pytest.approx(3.0, abs=0.01)
+        assert service.last.window_s == pytest.approx(0.1)
+
+    scene(story)
+
+
+def test_steady_tenants_wake_nobody_again_and_the_period_goes_on(scene):
+    async def story(service):
+        await asyncio.sleep(7.55)
+        service.host.load(3.0)
+        start_s = service.clock.monotonic()
+        await asyncio.sleep(5)
+        assert service.since(start_s)[2:] == [(2.15, "period"), (4.15, "period")]
+
+    scene(story)
+
+
+def test_bursts_of_the_same_height_are_news_once_a_period(scene):
+    async def story(service):
+        await asyncio.sleep(6.5)
+        start_s = service.clock.monotonic()
+        for _ in range(10):  # 0.2 s at four cores, 0.2 s idle
+            service.host.load(4.0)
+            await asyncio.sleep(0.2)
+            service.host.load(0.0)
+            await asyncio.sleep(0.2)
+        early = [trigger for _, trigger in service.since(start_s) if trigger == "tenant"]
+        assert 2 <= len(early) <= 8
+
+    scene(story)
+
+
+def test_falling_memory_is_told_at_once_and_twice_for_confirmation(scene):
+    async def story(service):
+        await asyncio.sleep(6.55)
+        start_s = service.clock.monotonic()
+        service.host.free = GIB // 2
+        await asyncio.sleep(1)
+        assert service.since(start_s) == [(0.05, "memory"), (0.15, "memory")]
+        assert service.last.node_reading.memory_free_bytes == GIB // 2
+
+    scene(story)
+
+
+def test_below_the_watermark_every_probe_is_a_sample(scene):
+    async def story(service):
+        await asyncio.sleep(6.55)
+        start_s = service.clock.monotonic()
+        service.host.free = TOTAL // 10_000
+        await asyncio.sleep(1)
+        assert service.since(start_s) == [(round(0.05 + n / 10, 2), "memory") for n in range(10)]
+
+    scene(story)
+
+
+def test_a_new_pod_is_told_at_once(scene):
+    async def story(service):
+        await asyncio.sleep(6.55)
+        start_s = service.clock.monotonic()
+        service.host.listed = [POD, Pod(uid="bb", name="batch", qos="reclaimed_cores")]
+        service.host.number = 2
+        await asyncio.sleep(0.3)
+        assert service.since(start_s) == [(0.05, "pods"), (0.15, "pods")]
+        assert [reading.pod.name for reading in service.last.pods] == ["batch", "web"]
+
+    scene(story)
+
+
+def test_pods_are_listed_again_only_when_they_may_have_changed(scene):
+    async def story(service):
+        await asyncio.sleep(20)
+        assert service.host.listings == 1
+
+    scene(story)
+
+
+def test_without_the_list_of_pods_nothing_is_said_and_health_says_why(scene):
+    async def story(service):
+        await asyncio.sleep(6.55)
+        assert service.app.health().ok
+        start_s = service.clock.monotonic()
+        service.host.listed, service.host.number = None, 2
+        await asyncio.sleep(5)
+        assert service.since(start_s) == []
+        health = service.app.health()
+        assert (health.ok, health.why) == (False, "the list of pods is torn")
+        assert health.input_age_s == pytest.approx(5.45)
+        assert service.host.listings <= 6, "a torn list must not be read with every probe"
+        service.host.listed = [POD]
+        await asyncio.sleep(2.1)
+        assert service.app.health().ok
+        assert len(service.since(start_s)) == 1
+
+    scene(story)
+
+
+def test_a_host_that_cannot_be_read_is_no_sample_either(scene):
+    async def story(service):
+        await asyncio.sleep(6.55)
+        service.host.failing = "too many open files"
+        before = len(service.samples)
+        await asyncio.sleep(4)
+        assert len(service.samples) == before
+        assert "too many open files" in service.app.health().why
+
+    scene(story)
+
+
+def test_a_failing_source_is_in_health_while_the_rest_goes_on(scene):
+    async def story(service):
+        service.host.failures = {"memory": "sublet/shared_cores: invalid literal"}
+        await asyncio.sleep(2.5)
+        health = service.app.health()
+        assert (health.ok, health.why) == (False, "source memory: sublet/shared_cores: invalid literal")
+        assert service.said[-1] == (2.1, "period")
+        service.host.failures = {}
+        await asyncio.sleep(2)
+        assert service.app.health().ok
+
+    scene(story)
+
+
+def test_health_before_the_first_sample_and_when_passes_stop(virtual):
+    async def story():
+        service = Service()
+        assert service.app.health().why == "no sample yet"
+        async with running() as live:
+            await asyncio.sleep(1)
+            assert live.app.health().ok
+        await asyncio.sleep(10)  # nobody runs it any more
+        health = live.app.health()
+        assert not health.ok
+        assert "s old" in health.why
+
+    virtual(story())
+
+
+def test_pressure_wakes_a_pass_between_two_probes_and_backs_off_when_it_brings_nothing_new(scene):
+    async def story(service):
+        await asyncio.sleep(6.52)
+        start_s = service.clock.monotonic()
+        for _ in range(400):
+            service.host.wake()
+            await asyncio.sleep(0.01)
+        moments = [at_s for at_s, trigger in service.since(start_s) if trigger == "psi"]
+        gaps = [round(after - before, 1) for before, after in itertools.pairwise(moments)]
+        assert moments[0] == 0.0, "the first one is answered at once"
+        assert gaps == [0.2, 0.4, 0.8, 1.6]
+
+    scene(story)
+
+
+def test_pressure_with_news_keeps_the_gate_open(scene):
+    async def story(service):
+        await asyncio.sleep(6.52)
+        start_s = service.clock.monotonic()
+        for step in range(40):
+            service.host.number = step + 2  # something new each time, seen by pressure before the next probe
+            service.host.wake()
+            await asyncio.sleep(0.05)
+        assert len(service.since(start_s)) >= 15
+
+    scene(story)
+
+
+def test_state_is_the_last_sample_as_json(scene):
+    async def story(service):
+        assert service.app.state() == {"sample": None}
+        await asyncio.sleep(1)
+        state = json.loads(json.dumps(service.app.state()))
+        assert state["sample"]["seq"] == 2
+        assert state["sample"]["node_reading"]["online_cpus"] == "0-3"
+
+    scene(story)
+
+
+def test_a_new_period_holds_from_the_next_probe_on_and_a_bad_one_is_refused_whole(scene):
+    async def story(service):
+        await asyncio.sleep(2.5)
+        service.app.reconfigure({"period_s": 0.5})
+        with pytest.raises(BadConfig, match="period_s"):
+            service.app.reconfigure({"period_s": -1, "tenant_step_cores": 3})
+        start_s = service.clock.monotonic()
+        await asyncio.sleep(2)
+        assert len(service.since(start_s)) == 4
+        service.app.reconfigure({})  # the overlay is gone: the file's value is back
+        start_s = service.clock.monotonic()
+        await asyncio.sleep(4)
+        assert len(service.since(start_s)) == 2
+
+    scene(story)
+
+
+def test_an_unknown_setting_is_refused_with_the_one_that_was_meant(virtual):
+    async def story():
+        with pytest.raises(BadConfig, match="period_s"):
+            Service({"periods_s": 1})
+
+    virtual(story())
+
+
+def test_closing_disarms_the_kernels_triggers(virtual):
+    async def story():
+        async with running() as service:
+            await asyncio.sleep(0.5)
+        assert service.host.closed
+
+    virtual(story())

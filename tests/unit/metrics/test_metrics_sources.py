@@ -1,0 +1,265 @@
+"""What the sources read from small golden trees of both cgroup versions."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kernel_trees import GIB, KernelTree, put
+
+from services.metrics.collector import Collector, find_sources
+from services.metrics.core.figures import GROUPS, NODE, TENANTS, Gauge, Target
+from services.metrics.host import Source
+from services.metrics.sources.pressure import parse
+from services.metrics.targets import LocalTargets
+from services.metrics.tripwire import HostTripwire
+from shared.adapters.cgroup import Cgroups
+from shared.adapters.hostfs import key_values, meminfo_bytes, read_text, task_state
+from shared.contracts.sample import ContainerReading, NodeReading, NumaReading, PoolReading, Pressure
+
+SHARED = "sublet/shared_cores"
+TYPED = {"node": NodeReading, "numa": NumaReading, "pool": PoolReading, "container": ContainerReading}
+RESERVED = {"name", "pool", "numa", "extra"}
+
+
+def test_the_node_is_read_in_full(tree, collector):
+    raw = collector.collect([]).readings[NODE].raw
+    assert raw == {
+        "online_cpus": "0-3",
+        "cpu_busy_ticks": 1000 + 10 + 30 + 5 + 15,
+        "runnable_tasks": 3,
+        "load1": 1.25,
+        "load5": 0.75,
+        "memory_total_bytes": 4 * GIB,
+        "memory_free_bytes": 2 * GIB,
+        "memory_available_bytes": 2 * GIB,
+        "watermark_scale_factor": 10,
+        "kswapd_steal_pages": 5,
+        **{
+            f"{name}_pressure": Pressure(some_avg10_percent=1.5, some_avg60_percent=2.25, full_avg10_percent=0.5)
+            for name in ("cpu", "memory", "io")
+        },
+    }
+
+
+def test_every_numa_node_is_read(tree, collector):
+    tree.numa_memory(1, free=3 << 20, total=GIB, inactive_file=5 << 20)
+    readings = collector.collect([]).readings
+    assert readings[Target("numa", "1")].raw == {
+        "cpus": "1,3",
+        "memory_total_bytes": GIB,
+        "memory_free_bytes": 3 << 20,
+        "inactive_file_bytes": 5 << 20,
+    }
+    assert Target("numa", "0") in readings
+
+
+def test_a_container_is_read_in_full(tree, collector, make_pod):
+    pod = make_pod("web")
+    group = f"{SHARED}/pod{pod.uid}/main"
+    tids = tree.tasks("RDSRZ")
+    tree.group(group, usage_ns=7_000_000_000, periods=40, throttled=10, memory=100, rss=60, cache=30, inactive_file=20,
+               tids=[*tids, 99_999])  # fmt: skip
+    assert collector.collect([pod]).readings[Target("container", f"{pod.uid}/main", group)].raw == {
+        "cpu_usage_ns": 7_000_000_000,
+        "nr_periods": 40,
+        "nr_throttled": 10,
+        "memory_usage_bytes": 100,
+        "memory_rss_bytes": 60,
+        "memory_cache_bytes": 30,
+        "memory_working_set_bytes": 80,
+        "runnable_tasks": 2,
+        "loaded_tasks": 3,
+    }
+
+
+def test_a_pool_counts_the_tasks_of_everything_below_it(tree, collector):
+    tree.group(f"{SHARED}/podaa/one", tids=tree.tasks("RS"))
+    tree.group(f"{SHARED}/podaa/two", tids=tree.tasks("RD"))
+    tree.group(f"{SHARED}/podbb/one/nested", tids=tree.tasks("R"))
+    raw = collector.collect([]).readings[TENANTS].raw
+    assert (raw["runnable_tasks"], raw["loaded_tasks"]) == (3, 4)
+
+
+def test_a_pool_has_pressure_of_its_own_on_v2_only(tree, collector):
+    tree.group(SHARED)
+    raw = collector.collect([]).readings[TENANTS].raw
+    wanted = {"cpu_pressure", "memory_pressure"} if tree.version == 2 else set()
+    assert {name for name in raw if name.endswith("_pressure")} == wanted
+    if wanted:
+        assert raw["cpu_pressure"] == Pressure(some_avg10_percent=3, some_avg60_percent=4, full_avg10_percent=1)
+
+
+def test_a_cgroup_that_does_not_exist_has_no_reading(tree, collector, make_pod):
+    collected = collector.collect([make_pod("web")])
+    assert {target.kind for target in collected.readings} == {"node", "numa"}
+    assert not collected.failures
+
+
+def test_a_cgroup_made_anew_has_another_identity(tree, collector, tmp_path):
+    tree.group(SHARED)
+    first = collector.collect([]).readings[TENANTS].identity
+    usage_folder = tree.folder(SHARED, "cpuacct")
+    usage_folder.rename(tmp_path / "kept")  # so that its inode cannot be given out again
+    tree.group(SHARED)
+    assert collector.collect([]).readings[TENANTS].identity != first
+
+
+def test_missing_files_leave_figures_absent_and_nothing_fails(tree, collector):
+    tree.group(SHARED)
+    for folder in {tree.folder(SHARED, c) for c in ("cpu", "cpuacct", "memory")}:
+        for file in folder.iterdir():
+            file.unlink() if file.is_file() else None
+    for name in ("proc/loadavg", "proc/vmstat", "proc/meminfo", "proc/sys/vm/watermark_scale_factor"):
+        (tree.root / name).unlink()
+    collected = collector.collect([])
+    assert collected.readings[TENANTS].raw == {}
+    assert collected.readings[NODE].raw.keys().isdisjoint({"load1", "memory_free_bytes", "kswapd_steal_pages"})
+    assert not collected.failures
+
+
+def test_a_garbled_file_spoils_its_own_source_only_and_is_named(tree, collector):
+    put(tree.root / "proc/loadavg", "soon\n")
+    collected = collector.collect([])
+    assert list(collected.failures) == ["node_cpu"]
+    assert "memory_free_bytes" in collected.readings[NODE].raw
+    assert "load1" not in collected.readings[NODE].raw
+
+
+def test_online_cpus_come_from_proc_stat_where_sysfs_is_silent(tree, collector):
+    (tree.root / "sys/devices/system/cpu/online").unlink()
+    assert collector.collect([]).readings[NODE].raw["online_cpus"] == "0-3"
+
+
+def test_kswapd_is_summed_over_the_zones_of_old_kernels(tree, collector):
+    put(tree.root / "proc/vmstat", "pgsteal_kswapd_dma 1\npgsteal_kswapd_normal 41\npgsteal_direct_normal 9\n")
+    assert collector.collect([]).readings[NODE].raw["kswapd_steal_pages"] == 42
+
+
+def test_every_file_is_read_once_a_pass(tree, collector, make_pod, monkeypatch):
+    pod = make_pod("web")
+    tree.group(f"{SHARED}/pod{pod.uid}/main", tids=tree.tasks("RR"))
+    opened = []
+    monkeypatch.setattr("services.metrics.host.read_text", lambda path: opened.append(path) or read_text(path))
+    collector.collect([pod])
+    assert len(opened) == len(set(opened))
+    collector.collect([pod])
+    assert len(opened) == 2 * len(set(opened))
+
+
+def test_a_link_in_the_cgroup_tree_is_not_followed(tree, collector, make_pod, tmp_path):
+    pod = make_pod("web")
+    tree.group(SHARED)
+    outside = tmp_path / "outside"
+    put(outside / "main/cpuacct.usage", "1\n")
+    tree.folder(SHARED, "cpuacct").joinpath(f"pod{pod.uid}").symlink_to(outside)
+    collected = collector.collect([pod])
+    assert not [target for target in collected.readings if target.kind == "container"]
+    assert "symbolic link" in collected.failures["cgroup"]
+
+
+def test_the_tripwire_sees_what_a_pass_sees(tree, collector):
+    tree.group(SHARED, usage_ns=123_456_000)
+    tree.node(free=77 << 20)
+    assert HostTripwire(tree.root, Cgroups(tree.root)).look() == (123_456_000, 77 << 20)
+    assert collector.collect([]).readings[TENANTS].raw["cpu_usage_ns"] == 123_456_000
+
+
+def test_the_tripwire_sees_nothing_where_nothing_is(tmp_path):
+    empty = KernelTree(tmp_path, 1)
+    assert HostTripwire(tmp_path, Cgroups(tmp_path)).look() == (None, None)
+    empty.group(SHARED)
+    (empty.folder(SHARED, "cpuacct") / "cpuacct.usage").write_text("many\n")
+    assert HostTripwire(tmp_path, Cgroups(tmp_path)).look() == (None, None)
+
+
+@pytest.mark.parametrize("name", find_sources())
+def test_every_source_offers_what_it_names(name, tree, collector, make_pod):
+    """A law over the folder: a new source is tested before its author writes a test."""
+    source = find_sources()[name]
+    pod = make_pod("web")
+    tree.group(f"{SHARED}/pod{pod.uid}/main", tids=tree.tasks("R"))
+    assert source.figures, f"source {name} offers nothing"
+    for kind, figures in source.figures.items():
+        assert not RESERVED & {figure.name for figure in figures}
+        gauges = {figure.name for figure in figures if isinstance(figure, Gauge)}
+        for target in (t for t in collector.collect([pod]).readings if t.kind == kind):
+            raw = collector.collect([pod]).readings[target].raw
+            known = {n: raw[n] for n in gauges & TYPED[kind].model_fields.keys() if n in raw}
+            TYPED[kind].model_validate(
+                {"online_cpus": "0", "numa": 0, "pool": "p", "name": "n", **known}
+            )  # figures fit their typed fields
+
+
+def test_a_new_source_adds_its_figures_with_no_other_edit(tree):
+    from services.metrics.core.summary import Memory, summarise
+    from services.metrics.host import Host
+
+    temperature = Source({"node": (Gauge("temperature_celsius"),)}, lambda host, target: {"temperature_celsius": 41.5})
+    host = Host(tree.root, Cgroups(tree.root))
+    found = find_sources() | {"temperature": temperature}
+    collector = Collector(host, found, LocalTargets(tree.root), lambda: 0.0)
+    fields, _ = summarise(Memory(), collector.collect([]).readings, collector.offered, [], 0.0)
+    assert fields["node_reading"].extra == {"temperature_celsius": 41.5}
+
+
+def test_two_sources_may_not_offer_the_same_figure(tree):
+    twin = Source(dict.fromkeys(GROUPS, (Gauge("memory_rss_bytes"),)), lambda host, target: {})
+    with pytest.raises(ValueError, match=r"twin.*memory_rss_bytes"):
+        Collector(None, find_sources() | {"twin": twin}, lambda pods: [], lambda: 0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        pytest.param("some avg10=1.00 avg60=2.00 avg300=3.00 total=4\n", (1.0, 2.0, 0.0), id="no full line"),
+        pytest.param("", None, id="empty"),
+        pytest.param("full avg10=1.00 avg60=2.00 avg300=3.00 total=4\n", None, id="no some line"),
+    ],
+)
+def test_pressure_files_of_older_kernels_are_read(text, wanted):
+    found = parse(text)
+    assert wanted == (found and (found.some_avg10_percent, found.some_avg60_percent, found.full_avg10_percent))
+
+
+@given(st.text(), st.sampled_from("RSDZTtXIP"))
+def test_the_state_of_a_task_is_found_whatever_its_command_is_called(command, state):
+    assert task_state(f"12 ({command}) {state} 1 12 12 0 -1") == state
+
+
+def test_a_task_line_without_a_command_has_no_state():
+    assert task_state("") == task_state("12 R") == ""
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z_]{1,12}", fullmatch=True), st.integers(0, 2**63)))
+def test_key_values_come_back_as_written(values):
+    text = "".join(f"{key} {value}\n" for key, value in values.items())
+    assert key_values(text, [*values, "NOT THERE"]) == values
+    assert key_values(text.rstrip(), values) == values
+
+
+def test_a_line_that_is_no_number_is_left_out():
+    assert key_values("a b\nab 3\nb -1\nc \n", ("a", "b", "c")) == {}
+
+
+def test_meminfo_leaves_out_lines_without_a_unit():
+    assert meminfo_bytes("MemFree:  2 kB\nHugePages_Total:   4\nNode 0 Dirty:   1 kB\n") == {
+        "MemFree": 2048, "Dirty": 1024
+    }  # fmt: skip
+
+
+def test_a_long_file_is_read_to_its_end(tmp_path):
+    text = "".join(f"line {number}\n" for number in itertools.islice(itertools.count(), 40_000))
+    put(tmp_path / "long", text)
+    assert read_text(str(tmp_path / "long")) == text
+
+
+def test_a_file_that_is_there_but_may_not_be_read_is_an_error(tmp_path):
+    with pytest.raises(IsADirectoryError):
+        read_text(str(tmp_path))
+
+
+def test_a_vanished_file_is_absent():
+    assert read_text("/proc/0/stat") is None
+    assert read_text(str(Path("/proc/self/stat/below"))) is None

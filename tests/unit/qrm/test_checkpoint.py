@@ -1,0 +1,65 @@
+"""The checkpoint: kept on change, read back, and set aside when it cannot be trusted."""
+
+import json
+from pathlib import Path
+
+import pytest
+from test_placement import advise
+
+from services.qrm.checkpoint import FILE, CheckpointFile
+from shared.errors import Refused
+
+POOLS = {"share": "11,35", "reclaim": "0-10"}
+
+
+def saved(tmp_path: Path) -> Path:
+    CheckpointFile(tmp_path, "n1").save(advise(share=2, reclaim=46), POOLS)
+    return tmp_path / FILE
+
+
+def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
+    saved(tmp_path)
+    found = CheckpointFile(tmp_path, "n1").load()
+    assert found is not None
+    assert (found.advice, found.pools) == (advise(share=2, reclaim=46), POOLS)
+
+
+def test_no_checkpoint_is_none(tmp_path: Path) -> None:
+    assert CheckpointFile(tmp_path, "n1").load() is None
+
+
+def test_it_is_written_only_when_something_has_changed(tmp_path: Path) -> None:
+    file = CheckpointFile(tmp_path, "n1")
+    advice = advise(share=2, reclaim=46)
+    file.save(advice, POOLS)
+    (tmp_path / FILE).unlink()
+    file.save(advice.model_copy(update={"seq": 8, "why": ()}), POOLS)
+    assert not (tmp_path / FILE).exists()
+    file.save(advice, POOLS | {"share": "11"})
+    assert (tmp_path / FILE).exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        pytest.param(lambda text: text[: len(text) // 2], "file: Invalid JSON", id="half written"),
+        pytest.param(lambda text: "", "file: Invalid JSON", id="empty"),
+        pytest.param(lambda text: text.replace("0-10", "0-11"), "the checksum is not", id="a changed body"),
+        pytest.param(lambda text: text.replace('"schema": 1', '"schema": 2'), "schema: Input should be 1", id="another version"),
+        pytest.param(lambda text: json.dumps({"machineState": {}}), "checksum: Field required", id="another program's"),
+    ],
+)  # fmt: skip
+def test_a_damaged_or_foreign_one_is_set_aside_and_the_word_says_why(tmp_path: Path, spoil, says: str) -> None:
+    path = saved(tmp_path)
+    path.write_text(spoil(path.read_text()))
+    with pytest.raises(Refused, match=says):
+        CheckpointFile(tmp_path, "n1").load()
+    assert not path.exists()
+    assert (tmp_path / f"{FILE}.refused").exists()
+    assert CheckpointFile(tmp_path, "n1").load() is None
+
+
+def test_another_node_s_checkpoint_is_not_used(tmp_path: Path) -> None:
+    saved(tmp_path)
+    with pytest.raises(Refused, match="it is node 'n1's, this is 'n2'"):
+        CheckpointFile(tmp_path, "n2").load()

@@ -1,0 +1,195 @@
+"""The smaller rules of qrm: memory steps, weights, standing advice, offers, foreign writers, status."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_placement import advise
+
+from services.qrm.core.classes import wanted_groups, weights
+from services.qrm.core.foreign import WINDOW_S, ForeignWatch
+from services.qrm.core.memory import MARGIN_BYTES, STEP_BYTES, MemoryUse, limit_steps
+from services.qrm.core.plan import Sets
+from services.qrm.core.standing import Stage, Standing, offered, weaker
+from services.qrm.core.statement import status_of
+from shared.contracts.advice import Mode
+from shared.core.cpuset import CpuSet
+from shared.core.knobs import Knob, Version
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("version", "limit", "use", "steps"),
+    [
+        pytest.param(1, GIB, MemoryUse(0), {Knob.MEMORY_MAX: GIB}, id="v1, nothing in use"),
+        pytest.param(
+            1, 100 * MIB, MemoryUse(200 * MIB), {Knob.MEMORY_MAX: 200 * MIB + MARGIN_BYTES}, id="v1, above the use"
+        ),
+        pytest.param(
+            1, 100 * MIB, MemoryUse(200 * MIB, 150 * MIB), {Knob.MEMORY_MAX: 100 * MIB}, id="v1, page cache may go"
+        ),
+        pytest.param(
+            1, 100 * MIB, MemoryUse(GIB, GIB), {Knob.MEMORY_MAX: GIB - STEP_BYTES}, id="v1, one step of cache at a time"
+        ),
+        pytest.param(
+            2,
+            100 * MIB,
+            MemoryUse(200 * MIB, 200 * MIB),
+            {Knob.MEMORY_HIGH: 100 * MIB, Knob.MEMORY_MAX: 200 * MIB + MARGIN_BYTES},
+            id="v2, high pushes and max waits",
+        ),
+        pytest.param(
+            2,
+            100 * MIB,
+            MemoryUse(GIB),
+            {Knob.MEMORY_HIGH: GIB - STEP_BYTES, Knob.MEMORY_MAX: GIB + MARGIN_BYTES},
+            id="v2, one step at a time",
+        ),
+        pytest.param(2, GIB, MemoryUse(MIB), {Knob.MEMORY_HIGH: GIB, Knob.MEMORY_MAX: GIB}, id="v2, room enough"),
+    ],
+)
+def test_memory_limits_move_like_this(version: Version, limit: int, use: MemoryUse, steps: dict[Knob, int]) -> None:
+    assert dict(limit_steps(limit, use, version)) == steps
+
+
+@given(st.integers(0, 1 << 40), st.integers(0, 1 << 40), st.data(), st.sampled_from((1, 2)))
+def test_the_hard_limit_is_never_below_what_cannot_be_dropped(
+    limit: int, usage: int, data: st.DataObject, version: Version
+) -> None:
+    use = MemoryUse(usage, data.draw(st.integers(0, usage)))
+    hard = dict(limit_steps(limit, use, version))[Knob.MEMORY_MAX]
+    assert hard >= use.usage_bytes - use.droppable_bytes + MARGIN_BYTES or hard == limit > use.usage_bytes
+    assert version == 1 or hard >= usage
+
+
+@pytest.mark.parametrize(
+    ("has_idle", "knob", "value"), [(True, Knob.CPU_IDLE, 1), (False, Knob.CPU_SHARES, 2)], ids=["idle", "shares"]
+)
+def test_reclaimed_work_has_the_lowest_weight_and_tenants_that_of_the_machine(
+    has_idle: bool, knob: Knob, value: int
+) -> None:
+    written = weights(2, has_idle=has_idle, top="t")
+    reclaimed = [write for write in written if write.group == "t/reclaimed_cores"]
+    assert [(write.knob, write.value) for write in reclaimed] == [(knob, value)]
+    others = {(write.group, write.knob, write.value) for write in written if write not in reclaimed}
+    groups = ("t", "t/shared_cores", "t/dedicated_cores", "t/system_cores")
+    assert others == {(group, Knob.CPU_SHARES, 2048) for group in groups}
+
+
+def test_reclaimed_groups_yield_first_and_system_pods_run_anywhere_without_a_reserve() -> None:
+    pools = {"share": CpuSet.parse("1-3"), "reclaim": CpuSet.parse("0")}
+    wanted = wanted_groups(pools, CpuSet.parse("0-3"), CpuSet.parse("0"), "t")
+    shown = {group: (str(want.sets.cpus), want.rank) for group, want in wanted.items()}
+    assert shown == {
+        "t": ("0-3", None),
+        "t/reclaimed_cores": ("0", 0),
+        "t/shared_cores": ("1-3", 1),
+        "t/dedicated_cores": ("1-3", 1),
+        "t/system_cores": ("0-3", 1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("now_s", "stage"), [(100.0, "applied"), (110.0, "applied"), (110.1, "held"), (119.9, "held"), (120.0, "floor")]
+)
+def test_advice_is_fresh_then_held_then_let_go(now_s: float, stage: Stage) -> None:
+    assert Standing(advise(share=1), received_s=100.0, lease_until_s=120.0).stage(now_s) == stage
+
+
+def test_the_lease_counts_before_the_advice_s_own_validity() -> None:
+    assert Standing(advise(share=1), received_s=100.0, lease_until_s=103.0).stage(104.0) == "floor"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "weak"),
+    [("enforce", "enforce", "enforce"), ("enforce", "dry-run", "dry-run"), ("observe", "enforce", "observe")],
+)
+def test_the_weaker_mode_counts(one: Mode, other: Mode, weak: Mode) -> None:
+    assert weaker(one, other) == weak
+
+
+@pytest.mark.parametrize(
+    ("cpu_millis", "memory_bytes", "cpus", "limit", "offer"),
+    [
+        pytest.param(42000, GIB, 42, None, (42000, GIB), id="as advised"),
+        pytest.param(42000, GIB, 4, None, (4000, GIB), id="not more than the CPUs in force"),
+        pytest.param(500, GIB, 4, None, (500, GIB), id="not more than advised"),
+        pytest.param(42000, GIB, 42, 100, (42000, 100), id="not more than the limit in force"),
+        pytest.param(42000, GIB, 0, None, (0, GIB), id="nothing while the pool cannot be read"),
+    ],
+)
+def test_the_offer_is_what_is_in_force_and_never_above_the_advice(
+    cpu_millis: int, memory_bytes: int, cpus: int, limit: int | None, offer: tuple[int, int]
+) -> None:
+    advice = advise(share=1).model_copy(
+        update={"reclaimed_cpu_millis": cpu_millis, "reclaimed_memory_bytes": memory_bytes}
+    )
+    assert offered(advice, cpus, limit) == offer
+
+
+def test_nothing_is_offered_before_the_first_advice() -> None:
+    assert offered(None, 44, None) == (0, 0)
+
+
+OURS = Sets(CpuSet.parse("0"), CpuSet.parse("0"))
+THEIRS = Sets(CpuSet.parse("0-1"), CpuSet.parse("0"))
+
+
+def passes(watch: ForeignWatch, *times_s: float) -> None:
+    """Passes that each find the group changed and put it right again."""
+    for now_s in times_s:
+        watch.found({"g": THEIRS, "h": OURS}, now_s)
+        watch.left({"g": OURS, "h": OURS}, {"g": OURS, "h": OURS}, now_s)
+
+
+def test_a_group_changed_three_times_in_five_minutes_is_left_alone_until_they_have_passed() -> None:
+    watch = ForeignWatch()
+    watch.left({"g": OURS, "h": OURS}, {"g": OURS, "h": OURS}, 0.0)
+    passes(watch, 10.0, 20.0)
+    assert watch.foreign(20.0) == frozenset()
+    passes(watch, 30.0)
+    assert watch.foreign(30.0) == {"g"}
+    assert watch.foreign(10.0 + WINDOW_S) == {"g"}
+    assert watch.foreign(10.1 + WINDOW_S) == frozenset()
+
+
+def test_three_changes_over_a_longer_time_are_no_foreign_writer() -> None:
+    watch = ForeignWatch()
+    watch.left({"g": OURS}, {"g": OURS}, 0.0)
+    passes(watch, 10.0, 20.0, 20.0 + WINDOW_S)
+    assert watch.foreign(20.0 + WINDOW_S) == frozenset()
+
+
+def test_a_change_for_a_known_reason_is_not_counted() -> None:
+    watch = ForeignWatch()
+    for now_s in (1.0, 2.0, 3.0, 4.0):
+        watch.left({"g": OURS}, {"g": OURS}, now_s)
+        watch.forget_written()
+        watch.found({"g": THEIRS}, now_s)
+    assert watch.foreign(4.0) == frozenset()
+
+
+def test_a_group_that_is_gone_is_forgotten() -> None:
+    watch = ForeignWatch()
+    watch.left({"g": OURS, "h": OURS}, {"g": OURS, "h": OURS}, 0.0)
+    passes(watch, 1.0, 2.0, 3.0)
+    watch.left({"h": OURS}, {"h": OURS}, 4.0)
+    assert watch.foreign(4.0) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("stage", "mode", "readable", "as_wanted", "status"),
+    [
+        ("applied", "enforce", True, True, "applied"),
+        ("applied", "enforce", True, False, "partial"),
+        ("applied", "enforce", False, False, "failed"),
+        ("held", "enforce", True, True, "held"),
+        ("floor", "enforce", True, False, "floor"),
+        ("floor", "enforce", False, False, "failed"),
+        ("applied", "dry-run", False, False, "dry-run"),
+        ("floor", "observe", True, True, "dry-run"),
+    ],
+)
+def test_the_status_of_a_pass(stage: Stage, mode: Mode, readable: bool, as_wanted: bool, status: str) -> None:
+    assert status_of(stage, mode, readable=readable, as_wanted=as_wanted) == status

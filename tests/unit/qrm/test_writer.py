@@ -1,0 +1,130 @@
+"""The writer on plain files: refusals, groups that vanish, counters, both versions."""
+
+import errno
+from pathlib import Path
+
+import pytest
+from plain_cgroups import PlainCgroups
+
+from services.qrm.core.classes import wanted_groups
+from services.qrm.writer import Writer
+from shared.core.cpuset import CpuSet
+from shared.core.knobs import Knob, Write
+
+POOLS = {"reclaim": CpuSet.parse("0-9"), "share": CpuSet.parse("10-47")}
+WANTED = wanted_groups(POOLS, CpuSet.parse("0-47"), CpuSet.parse("0-1"), "sublet")
+POD = "sublet/reclaimed_cores/poda1"
+
+
+class Stubborn(PlainCgroups):
+    """A tree whose kernel answers some groups with an error."""
+
+    def __init__(self, host_root: Path, version: int = 1, **errors: int) -> None:
+        super().__init__(host_root, version=version)
+        self.errors = {name.replace("__", "/"): number for name, number in errors.items()}
+        self.tries: list[str] = []
+        self._real_write = self.cgroups.write
+        self.cgroups.write = self._write  # type: ignore[method-assign]
+
+    def _write(self, group: str, knob: Knob, value: str | int) -> bool:
+        self.tries.append(group)
+        if group in self.errors:
+            raise OSError(self.errors[group], errno.errorcode[self.errors[group]])
+        return self._real_write(group, knob, value)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_pass_brings_every_level_to_its_pool(tmp_path: Path, version: int) -> None:
+    plain = PlainCgroups(tmp_path, version=version)
+    plain.add_classes()
+    plain.add(POD)
+    plain.add(f"{POD}/main")
+    outcome = Writer(plain.cgroups, "sublet").apply(WANTED)
+    assert outcome.problems == ()
+    assert [plain.get(group) for group in ("sublet/reclaimed_cores", POD, f"{POD}/main")] == ["0-9"] * 3
+    assert plain.get("sublet/shared_cores") == plain.get("sublet/dedicated_cores") == "10-47"
+
+
+def test_on_version_two_an_empty_set_is_its_parent_s(tmp_path: Path) -> None:
+    plain = PlainCgroups(tmp_path, version=2)
+    plain.add_classes()
+    plain.add(POD)
+    plain.set(POD, "cpuset.cpus", "")
+    tree = Writer(plain.cgroups, "sublet").read_tree(WANTED.keys())
+    assert str(tree[POD].cpus) == "0-47"
+
+
+def test_one_refusing_group_is_named_and_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    plain = Stubborn(tmp_path, sublet__reclaimed_cores__poda1=errno.EINVAL)
+    plain.add_classes()
+    plain.add(POD)
+    plain.add("sublet/reclaimed_cores/podb2")
+    counted: list[tuple[str, str]] = []
+    outcome = Writer(plain.cgroups, "sublet", lambda *what: counted.append(what)).apply(WANTED)
+    assert [(p.group, p.why) for p in outcome.problems] == [(POD, "cpuset.cpus=0-9: EINVAL")]
+    assert plain.get("sublet/reclaimed_cores/podb2") == "0-9"
+    assert plain.get("sublet/shared_cores") == "10-47"
+    assert plain.get("sublet/reclaimed_cores") == "0-47", "a parent never leaves its child behind"
+    assert counted.count(("cpuset.cpus", "refused")) == 1
+
+
+def test_a_group_that_stays_busy_is_tried_three_times_and_then_left_for_the_next_pass(tmp_path: Path) -> None:
+    plain = Stubborn(tmp_path, sublet__reclaimed_cores=errno.EBUSY)
+    plain.add_classes()
+    outcome = Writer(plain.cgroups, "sublet").apply(WANTED)
+    assert plain.tries.count("sublet/reclaimed_cores") == 3
+    assert [p.group for p in outcome.problems] == ["sublet/reclaimed_cores"]
+
+
+def test_a_read_only_tree_is_given_up_after_one_try(tmp_path: Path) -> None:
+    plain = Stubborn(tmp_path, sublet__reclaimed_cores=errno.EROFS, sublet__shared_cores=errno.EROFS)
+    plain.add_classes()
+    outcome = Writer(plain.cgroups, "sublet").apply(WANTED)
+    assert len(plain.tries) == 1
+    assert [p.why for p in outcome.problems] == ["cpuset.cpus=0-9: EROFS"]
+
+
+def test_a_pinned_group_is_not_written(tmp_path: Path) -> None:
+    plain = Stubborn(tmp_path)
+    plain.add_classes()
+    plain.add(POD)
+    outcome = Writer(plain.cgroups, "sublet").apply(WANTED, {POD})
+    assert POD not in plain.tries
+    assert outcome.problems == ()
+
+
+def test_a_set_that_the_kernel_does_not_grant_is_a_problem(tmp_path: Path) -> None:
+    plain = PlainCgroups(tmp_path, version=2)
+    plain.add_classes()
+    granted = plain.folder("sublet/reclaimed_cores", "") / "cpuset.cpus.effective"
+    granted.unlink()
+    granted.write_text("0-3\n")
+    outcome = Writer(plain.cgroups, "sublet").apply(WANTED)
+    assert [p.why for p in outcome.problems] == ["the kernel grants CPUs 0-3 instead of 0-9"]
+
+
+def test_a_missing_class_is_a_problem_and_the_others_are_written(tmp_path: Path) -> None:
+    plain = PlainCgroups(tmp_path)
+    plain.add("sublet")
+    plain.add("sublet/shared_cores")
+    outcome = Writer(plain.cgroups, "sublet").apply(WANTED)
+    assert "sublet/reclaimed_cores" in [p.group for p in outcome.problems]
+    assert plain.get("sublet/shared_cores") == "10-47"
+
+
+def test_a_setting_is_written_only_where_it_differs(tmp_path: Path) -> None:
+    plain = Stubborn(tmp_path)
+    plain.add_classes()
+    writer = Writer(plain.cgroups, "sublet")
+    wish = Write("sublet", Knob.CPU_SHARES, 2048)
+    assert writer.settle([wish, wish]) == []
+    assert plain.tries == ["sublet"]
+
+
+def test_a_busy_memory_limit_is_no_problem_but_tried_again_later(tmp_path: Path) -> None:
+    plain = Stubborn(tmp_path, sublet__reclaimed_cores=errno.EBUSY)
+    plain.add_classes()
+    counted: list[tuple[str, str]] = []
+    writer = Writer(plain.cgroups, "sublet", lambda *what: counted.append(what))
+    assert writer.settle([Write("sublet/reclaimed_cores", Knob.MEMORY_MAX, 1 << 30)]) == []
+    assert counted == [("memory.max", "busy")]

@@ -1,0 +1,254 @@
+"""The reporter on a bus in memory and in virtual time."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from services.reporter.app import ReporterApp
+from services.reporter.settings import NODE_SERVICES
+from shared.adapters.clock import LoopClock
+from shared.adapters.node_file import NodeFile
+from shared.contracts.allocation import Allocation
+from shared.contracts.readiness import Health, Readiness, ServiceHealth
+from shared.contracts.subjects import state_subject
+from shared.errors import BadConfig, Unavailable
+from shared.fakes.memory_bus import MemoryBus
+from shared.wire import Wire
+
+
+class Writer:
+    """A node writer that remembers, and fails on demand."""
+
+    def __init__(self):
+        self.documents, self.failing = [], False
+
+    async def write(self, document):
+        if self.failing:
+            raise Unavailable("disk is full")
+        self.documents.append(document)
+
+    @property
+    def offers(self):
+        return [d["status"]["resourceAllocatable"]["katalyst.kubewharf.io/reclaimed_millicpu"] for d in self.documents]
+
+
+class Node:
+    """A reporter and the voices it listens to."""
+
+    def __init__(self):
+        self.clock, self.writer = LoopClock(), Writer()
+        self.bus = MemoryBus()
+        self.wires = {s: Wire(self.bus, self.clock, node="node1", service=s) for s in NODE_SERVICES}
+        self.app = ReporterApp(self.wires["reporter"], self.clock, self.writer, {"reporter": {"refresh_s": 60}})
+        self.beats: list[Readiness] = []
+
+    async def offer(self, cpu_millis: int, **fields) -> None:
+        wire = self.wires["qrm"]
+        fields = {"status": "applied", "reclaimed_memory_bytes": 195_257_901_056} | fields
+        await wire.publish(wire.stamp(Allocation, reclaimed_cpu_millis=cpu_millis, **fields))
+        await asyncio.sleep(0.01)
+
+    async def beat(self, *services: str, ok: bool = True) -> None:
+        for service in services or NODE_SERVICES:
+            wire = self.wires[service]
+            health = ServiceHealth(service=service, ok=ok, why="" if ok else "no pods")
+            await wire.publish(wire.stamp(Health, health=health), suffix=f".{service}")
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator["Node"]:
+        await self.bus.subscribe(state_subject(Readiness, "*"), lambda m: self.beats.append(Readiness.decode(m.data)))
+        task = asyncio.create_task(self.app.run())
+        await asyncio.sleep(0.01)
+        try:
+            yield self
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            await self.app.close()
+
+
+@pytest.fixture
+def play(virtual):
+    """Run a story in virtual time."""
+
+    async def run(story: Callable[[Node], Awaitable[None]]) -> Node:
+        async with Node().running() as node:
+            await story(node)
+            return node
+
+    return lambda story: virtual(run(story))
+
+
+def test_a_new_allocation_is_written_at_once(play):
+    async def story(node):
+        for millis in (44_000, 42_000, 40_000):
+            await node.offer(millis)
+
+    assert play(story).writer.offers == ["44k", "42k", "40k"]
+
+
+def test_the_same_allocation_again_writes_nothing(play):
+    async def story(node):
+        for _ in range(100):
+            await node.offer(44_000)
+            await asyncio.sleep(10)
+
+    written = play(story).writer.offers
+    # The first one, and one refresh because the services were found silent meanwhile.
+    assert set(written) == {"44k"}
+    assert len(written) <= 2
+
+
+def test_a_small_rise_is_written_with_the_refresh_and_a_small_fall_at_once(play):
+    async def story(node):
+        await node.offer(40_000)
+        await node.offer(40_200)
+        await asyncio.sleep(30)
+        assert node.writer.offers == ["40k"]
+        await asyncio.sleep(31)
+        assert node.writer.offers == ["40k", "40200"]
+        await node.offer(40_199)
+
+    assert play(story).writer.offers == ["40k", "40200", "40199"]
+
+
+def test_a_stale_allocation_keeps_the_offer_and_marks_the_condition(play):
+    async def story(node):
+        await node.offer(44_000)
+        await asyncio.sleep(32)
+        assert not node.app.health().ok
+
+    node = play(story)
+    assert node.writer.offers == ["44k", "44k"]
+    rows = {row["type"]: row for row in node.writer.documents[-1]["status"]["conditions"]}
+    assert (rows["AllocationFresh"]["status"], rows["AllocationFresh"]["reason"]) == ("False", "Stale")
+
+
+def test_a_fresh_start_leaves_the_former_object_alone_until_qrm_must_be_believed_dead(play):
+    async def story(node):
+        await asyncio.sleep(29)
+        assert node.writer.documents == []
+        await asyncio.sleep(3)
+
+    (document,) = play(story).writer.documents
+    assert "resourceAllocatable" not in document["status"]
+
+
+def test_readiness_is_said_every_ten_seconds_and_at_once_on_change(play):
+    async def story(node):
+        await node.beat()
+        await asyncio.sleep(1.1)
+        node.beats.clear()
+        for _ in range(15):
+            await node.beat()
+            await asyncio.sleep(2)
+        assert [b.ready for b in node.beats] == [True, True, True]
+        node.beats.clear()
+        await node.beat("qrm", ok=False)
+        await asyncio.sleep(1.1)
+
+    (told,) = play(story).beats
+    assert not told.ready
+    assert [h.service for h in told.services if not h.ok] == ["qrm"]
+
+
+def test_a_silent_service_makes_the_node_not_ready_and_is_named(play):
+    async def story(node):
+        await node.beat()
+        await asyncio.sleep(8)
+        assert node.beats[-1].ready
+        await node.beat("metrics", "advisor", "evictor", "reporter")
+        await asyncio.sleep(3)
+
+    told = play(story).beats[-1]
+    assert [(h.service, h.why) for h in told.services if not h.ok] == [("qrm", "silent for more than 10 s")]
+    assert [h.service for h in told.services] == list(NODE_SERVICES)
+
+
+def test_readiness_that_could_not_be_sent_is_sent_when_the_bus_is_back(play):
+    async def story(node):
+        await asyncio.sleep(1)
+        node.beats.clear()
+        node.bus.go_offline()
+        await asyncio.sleep(20)
+        assert node.beats == []
+        node.bus.go_online()
+        await asyncio.sleep(1.1)
+
+    assert len(play(story).beats) == 1
+
+
+def test_a_write_that_fails_is_tried_again_and_told(play):
+    async def story(node):
+        node.writer.failing = True
+        await node.offer(44_000)
+        await asyncio.sleep(2)
+        assert node.app.health().why == "disk is full"
+        node.writer.failing = False
+        await asyncio.sleep(1.1)
+        assert node.app.health().ok
+
+    assert play(story).writer.offers == ["44k"]
+
+
+def test_a_foreign_allocation_changes_nothing(play):
+    async def story(node):
+        await node.offer(44_000)
+        stranger = Wire(node.bus, node.clock, node="node2", service="qrm")
+        message = stranger.stamp(Allocation, status="applied", reclaimed_cpu_millis=99_000)
+        await node.bus.publish(state_subject(Allocation, "node1"), message.encode())
+        await asyncio.sleep(2)
+
+    assert play(story).writer.offers == ["44k"]
+
+
+def test_state_holds_the_object_as_written_and_is_json(play):
+    async def story(node):
+        assert json.dumps(node.app.state())
+        await node.offer(44_000)
+        state = json.loads(json.dumps(node.app.state()))
+        assert state["cnr"] == node.writer.documents[-1]
+        assert state["allocation"] == "alloc/1"
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        pytest.param({"ready": 3}, "did you mean 'ready_s'", id="unknown key"),
+        pytest.param({"ready_s": -1}, "greater than 0", id="out of bounds"),
+        pytest.param({"fields": {"reclaimd": {}}}, "did you mean 'reclaimed'", id="unknown field"),
+        pytest.param({"fields": {"reclaimed": {"min_rise": 1}}}, "min_rise_cpu_millis", id="unknown key of a field"),
+    ],
+)
+def test_bad_settings_are_refused_and_the_last_good_ones_stay(play, section, words):
+    async def story(node):
+        node.app.reconfigure({"fields": {"reclaimed": {"min_rise_cpu_millis": 0}}})
+        with pytest.raises(BadConfig, match=words):
+            node.app.reconfigure(section)
+        await node.offer(40_000)
+        await node.offer(40_001)
+
+    assert play(story).writer.offers == ["40k", "40001"]
+
+
+async def test_the_file_is_replaced_whole_and_everybody_may_read_it(tmp_path: Path):
+    path = tmp_path / "state/cnr.json"
+    file = NodeFile(path)
+    await file.write({"a": 1})
+    await file.write({"b": 2})
+    assert json.loads(path.read_text()) == {"b": 2}
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert [entry.name for entry in path.parent.iterdir()] == ["cnr.json"]
+
+
+async def test_a_file_that_cannot_be_written_says_where_and_keeps_the_last_object(tmp_path: Path):
+    (tmp_path / "state").write_text("not a folder")
+    with pytest.raises(Unavailable, match=r"state/cnr\.json"):
+        await NodeFile(tmp_path / "state/cnr.json").write({})

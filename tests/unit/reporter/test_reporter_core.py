@@ -1,0 +1,123 @@
+"""The node's object as a whole, when it is written, and the node's readiness."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.reporter import fields as package
+from services.reporter.core import cnr, facts, fold_health, must_write, parts
+from services.reporter.view import View
+from shared.contracts.readiness import ServiceHealth
+from shared.core.scan import modules_in
+
+FIELDS = {name: (module.FIELD, module.FIELD.settings()) for name, module in modules_in(package).items()}
+
+
+@pytest.fixture
+def full(now, allocation, sample, services) -> View:
+    return View(now, allocation(), True, sample(), True, services)
+
+
+def test_the_object_is_a_custom_node_resource_of_all_fields(full):
+    document = cnr("node1", parts(full, FIELDS))
+    assert document["apiVersion"] == "node.katalyst.kubewharf.io/v1alpha1"
+    assert document["kind"] == "CustomNodeResource"
+    assert document["metadata"] == {"name": "node1"}
+    assert set(document["status"]) == {
+        "conditions",
+        "nodeMetricStatus",
+        "resourceAllocatable",
+        "resourceCapacity",
+        "resources",
+        "topologyStatus",
+        "topologyZone",
+    }
+    assert set(document["spec"]) == {"nodeResourceProperties"}
+
+
+def test_a_missing_allocation_leaves_the_offer_out_and_never_zero(now, sample):
+    document = cnr("node1", parts(View(now, sample=sample(), sample_fresh=True), FIELDS))
+    assert "resourceAllocatable" not in document["status"]
+    assert "resources" not in document["status"]
+
+
+def test_two_fields_that_write_the_same_thing_are_refused():
+    with pytest.raises(ValueError, match=r"status\.taints"):
+        cnr("node1", {"one": {"status": {"taints": []}}, "two": {"status": {"taints": []}}})
+
+
+def _write(before: View | None, now: View, since_s: float = 1.0) -> bool:
+    written = None if before is None else parts(before, FIELDS)
+    return must_write(FIELDS, written, parts(now, FIELDS), since_written_s=since_s, refresh_s=60.0)
+
+
+def test_the_first_object_is_written(full):
+    assert _write(None, full)
+
+
+def test_the_same_object_at_another_time_is_never_written_again(full, now):
+    later = View(now.replace(hour=13), full.allocation, True, full.sample, True, full.services)
+    assert not _write(full, later)
+    assert not _write(full, later, since_s=3600)
+
+
+def test_usage_that_moves_waits_for_the_refresh(full, sample):
+    reading = full.sample.node_reading.model_copy(update={"cpu_usage_cores": 3.0})
+    moved = View(full.now, full.allocation, True, sample(node_reading=reading), True, full.services)
+    assert not _write(full, moved)
+    assert _write(full, moved, since_s=60)
+
+
+def test_a_fall_of_the_offer_is_written_at_once(full, allocation):
+    assert _write(full, View(full.now, allocation(reclaimed_cpu_millis=41_999), True, full.sample, True, full.services))
+
+
+def test_an_allocation_gone_stale_is_written_at_once_with_the_same_offer(full):
+    stale = View(full.now, full.allocation, False, full.sample, True, full.services)
+    assert _write(full, stale)
+    assert parts(stale, FIELDS)["reclaimed"] == parts(full, FIELDS)["reclaimed"]
+
+
+WELL = ServiceHealth(service="qrm", ok=True, input_age_s=0.5)
+
+
+@pytest.mark.parametrize(
+    ("heard", "ok", "why", "input_age_s"),
+    [
+        pytest.param(None, False, "not heard of yet", None, id="never heard"),
+        pytest.param((WELL, 2.0), True, "", 2.5, id="heard just now: ages add up"),
+        pytest.param((WELL, 10.0), True, "", 10.5, id="at the bound"),
+        pytest.param((WELL, 10.01), False, "silent for more than 10 s", 10.51, id="silent"),
+        pytest.param((WELL.model_copy(update={"ok": False, "why": "no pods"}), 1.0), False, "no pods", 1.5, id="ill"),
+    ],
+)
+def test_health_folds_with_its_age(heard, ok, why, input_age_s):
+    (folded,) = fold_health(["qrm"], {} if heard is None else {"qrm": heard}, max_age_s=10.0)
+    assert (folded.service, folded.ok, folded.why) == ("qrm", ok, why)
+    assert folded.input_age_s == (None if input_age_s is None else pytest.approx(input_age_s))
+
+
+NAMES = st.lists(st.sampled_from(["metrics", "advisor", "qrm", "evictor", "reporter"]), unique=True)
+HEARD = st.dictionaries(
+    st.sampled_from(["metrics", "advisor", "qrm"]),
+    st.tuples(st.builds(ServiceHealth, service=st.just("x"), ok=st.booleans()), st.floats(0, 100)),
+)
+
+
+@given(NAMES, HEARD, st.floats(1, 50))
+def test_every_expected_service_is_listed_and_silence_is_never_health(expected, heard, max_age_s):
+    folded = fold_health(expected, heard, max_age_s=max_age_s)
+    assert [health.service for health in folded] == expected
+    for health in folded:
+        entry = heard.get(health.service)
+        if entry is None or entry[1] > max_age_s:
+            assert not health.ok
+        assert health.ok or health.why or (entry and not entry[0].ok)
+
+
+@given(HEARD, st.floats(0, 100))
+def test_the_passing_of_time_alone_makes_no_new_readiness_while_nobody_falls_silent(heard, waited_s):
+    later = {name: (health, age + waited_s) for name, (health, age) in heard.items()}
+    expected = sorted(heard)
+    one, two = (facts(fold_health(expected, seen, max_age_s=1000)) for seen in (heard, later))
+    assert one == two

@@ -1,0 +1,262 @@
+"""Every report field: what it prints, and what it leaves out."""
+
+import json
+
+import pytest
+import yaml
+
+from services.reporter import fields as package
+from services.reporter.fields import conditions, node_metrics, properties, reclaimed, topology
+from services.reporter.view import Field, FieldSettings, View, without_times
+from shared.contracts.sample import NodeReading
+from shared.core.scan import modules_in
+
+FIELDS: dict[str, Field] = {name: module.FIELD for name, module in modules_in(package).items()}
+
+# The tutorial's listing before any pod runs, as printed there.
+TUTORIAL = """
+status:
+    resourceAllocatable:
+        katalyst.kubewharf.io/reclaimed_memory: "195257901056"
+        katalyst.kubewharf.io/reclaimed_millicpu: 44k
+    resourceCapacity:
+        katalyst.kubewharf.io/reclaimed_memory: "195257901056"
+        katalyst.kubewharf.io/reclaimed_millicpu: 44k
+"""
+
+
+@pytest.fixture
+def full(now, allocation, sample, services) -> View:
+    return View(now, allocation(), True, sample(), True, services)
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_field_with_no_input_at_all_is_absent_or_says_that_nothing_was_received(name, now):
+    part = FIELDS[name].part(View(now), FIELDS[name].settings())
+    assert part is None or list(part["status"]) == ["conditions"]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_field_never_says_zero_where_its_figures_are_missing(name, now, sample, services):
+    bare = sample(node_reading=NodeReading(online_cpus="0-47"), numas=(), pools=(), pods=())
+    part = FIELDS[name].part(View(now, None, False, bare, True, services), FIELDS[name].settings())
+    assert '"0"' not in json.dumps(part)
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_field_is_json_and_says_the_same_twice(name, full):
+    field = FIELDS[name]
+    one, two = field.part(full, field.settings()), field.part(full, field.settings())
+    assert one is not None
+    assert json.loads(json.dumps(one)) == two
+    assert not field.urgent(one, two, field.settings())
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_fields_settings_refuse_unknown_keys(name):
+    with pytest.raises(ValueError, match="Extra inputs"):
+        FIELDS[name].settings(no_such_setting=1)
+
+
+@pytest.mark.parametrize("name", [name for name in FIELDS if name != "node_metrics"])
+def test_a_field_that_appears_is_written_at_once(name, full, now):
+    field = FIELDS[name]
+    assert field.urgent(None, field.part(full, field.settings()), field.settings())
+
+
+def test_reclaimed_resources_are_the_tutorials_listing(now, allocation):
+    part = reclaimed.part(View(now, allocation(reclaimed_cpu_millis=44_000), True), reclaimed.Settings())
+    status = part["status"]
+    assert {"status": {k: status[k] for k in ("resourceAllocatable", "resourceCapacity")}} == yaml.safe_load(TUTORIAL)
+
+
+def test_todays_place_carries_both_spellings(now, allocation):
+    resources = reclaimed.part(View(now, allocation(), True), reclaimed.Settings())["status"]["resources"]
+    amounts = {
+        "katalyst.kubewharf.io/reclaimed_memory": "195257901056",
+        "katalyst.kubewharf.io/reclaimed_millicpu": "42k",
+        "resource.katalyst.kubewharf.io/reclaimed_memory": "195257901056",
+        "resource.katalyst.kubewharf.io/reclaimed_millicpu": "42k",
+    }
+    assert resources == {"allocatable": amounts, "capacity": amounts}
+
+
+def test_a_stale_allocation_keeps_its_values(now, allocation):
+    fresh, stale = (reclaimed.part(View(now, allocation(), flag), reclaimed.Settings()) for flag in (True, False))
+    assert stale == fresh
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "urgent"),
+    [
+        pytest.param((42_000, 10**9), (41_999, 10**9), True, id="the smallest fall of CPU"),
+        pytest.param((42_000, 10**9), (42_000, 10**9 - 1), True, id="the smallest fall of memory"),
+        pytest.param((42_000, 10**9), (44_000, 10**9 - 1), True, id="memory falls while CPU rises"),
+        pytest.param((42_000, 10**9), (42_299, 10**9), False, id="a rise below the step"),
+        pytest.param((42_000, 10**9), (42_300, 10**9), True, id="a rise of one step"),
+        pytest.param((42_000, 10**9), (42_000, 10**9 + (300 << 20)), True, id="a rise of memory of one step"),
+        pytest.param((42_000, 10**9), (42_000, 10**9), False, id="nothing"),
+        pytest.param((0, 0), (0, 0), False, id="nothing, at zero"),
+        pytest.param((42_000, 10**9), (0, 0), True, id="to zero"),
+    ],
+)
+def test_a_fall_is_urgent_and_a_small_rise_is_not(now, allocation, before, after, urgent):
+    settings = reclaimed.Settings()
+    one, two = (
+        reclaimed.part(View(now, allocation(reclaimed_cpu_millis=cpu, reclaimed_memory_bytes=memory)), settings)
+        for cpu, memory in (before, after)
+    )
+    assert reclaimed.urgent(one, two, settings) is urgent
+
+
+def test_a_minimum_step_of_zero_makes_every_rise_urgent_but_not_standing_still(now, allocation):
+    settings = reclaimed.Settings(min_rise_cpu_millis=0, min_rise_memory_bytes=0)
+    part = reclaimed.part(View(now, allocation()), settings)
+    more = reclaimed.part(View(now, allocation(reclaimed_cpu_millis=42_001)), settings)
+    assert not reclaimed.urgent(part, part, settings)
+    assert reclaimed.urgent(part, more, settings)
+
+
+def test_properties_count_numa_nodes_and_cpus(full):
+    assert properties.part(full) == {
+        "spec": {
+            "nodeResourceProperties": [
+                {"propertyName": "numa", "propertyQuantity": "2"},
+                {"propertyName": "cpu", "propertyQuantity": "48"},
+                {"propertyName": "memory", "propertyQuantity": "200626610176"},
+            ]
+        }
+    }
+
+
+def test_topology_has_both_shapes_ascending_with_the_reserve_taken_off(full):
+    status = topology.part(full)["status"]
+    numa0 = {
+        "allocatable": {"cpu": "22"},
+        "capacity": {"cpu": "24", "memory": "100313305088"},
+        "allocations": [
+            {
+                "consumer": "default/shared-normal-pod/aa",
+                "requests": {"cpu": "2", "memory": "1073741824"},
+            }
+        ],
+    }
+    numa1 = {"allocatable": {"cpu": "24"}, "capacity": {"cpu": "24", "memory": "100313305088"}}
+    assert status["topologyStatus"]["sockets"] == [
+        {"socketID": 0, "numas": [{"numaID": 0, **numa0}]},
+        {"socketID": 1, "numas": [{"numaID": 1, **numa1}]},
+    ]
+    zone0, zone1 = status["topologyZone"]
+    assert (zone0["type"], zone0["name"], zone1["name"]) == ("Socket", "0", "1")
+    assert zone0["children"] == [
+        {
+            "type": "Numa",
+            "name": "0",
+            "resources": {"allocatable": numa0["allocatable"], "capacity": numa0["capacity"]},
+            "allocations": numa0["allocations"],
+        }
+    ]
+
+
+def test_a_pod_whose_cpus_span_numa_nodes_is_claimed_by_none(full):
+    assert "reclaimed-normal-pod" not in json.dumps(topology.part(full))
+
+
+def test_a_reclaimed_pod_on_one_numa_node_asks_for_reclaimed_resources(now, allocation, sample):
+    bound = allocation(pods=[p.model_copy(update={"cpus": "1-2"}) for p in allocation().pods if p.pool == "reclaim"])
+    status = topology.part(View(now, bound, True, sample(), True))["status"]
+    assert status["topologyStatus"]["sockets"][0]["numas"][0]["allocations"] == [
+        {
+            "consumer": "default/reclaimed-normal-pod/bb",
+            "requests": {
+                "resource.katalyst.kubewharf.io/reclaimed_millicpu": "2k",
+                "resource.katalyst.kubewharf.io/reclaimed_memory": "1073741824",
+            },
+        }
+    ]
+
+
+def test_unknown_sockets_leave_the_older_shape_out(now, allocation, sample):
+    numas = [numa.model_copy(update={"extra": {}}) for numa in sample().numas]
+    status = topology.part(View(now, allocation(), True, sample(numas=numas), True))["status"]
+    assert [(zone["type"], zone["name"]) for zone in status["topologyZone"]] == [("Numa", "0"), ("Numa", "1")]
+    assert "topologyStatus" not in status
+
+
+def test_without_an_allocation_topology_says_capacity_only(now, sample):
+    numa = topology.part(View(now, sample=sample(), sample_fresh=True))["status"]["topologyStatus"]["sockets"][0][
+        "numas"
+    ][0]
+    assert set(numa) == {"numaID", "capacity"}
+
+
+def test_node_metrics_tell_usage_of_node_numas_and_classes(full):
+    metrics = node_metrics.part(full)["status"]["nodeMetricStatus"]
+    assert metrics == {
+        "updateTime": "2026-01-01T12:00:00Z",
+        "nodeMetric": {
+            "genericUsage": {"cpu": "2250m", "memory": "626610176"},
+            "numaUsage": [
+                {"numaId": 0, "usage": {"memory": "1313305088"}},
+                {"numaId": 1, "usage": {"memory": "313305088"}},
+            ],
+        },
+        "groupMetric": [
+            {
+                "QoSLevel": "reclaimed_cores",
+                "genericUsage": {"cpu": "1250m", "memory": "2097152"},
+                "podList": ["default/reclaimed-normal-pod"],
+            },
+            {
+                "QoSLevel": "shared_cores",
+                "genericUsage": {"cpu": "1", "memory": "1048576"},
+                "podList": ["default/shared-normal-pod"],
+            },
+        ],
+    }
+
+
+def test_usage_from_a_stale_sample_is_left_out_and_the_machine_is_not(now, allocation, sample):
+    stale = View(now, allocation(), True, sample(), False)
+    assert node_metrics.part(stale) is None
+    assert properties.part(stale) is not None
+
+
+def _conditions(view: View) -> dict[str, tuple[str, str]]:
+    rows = conditions.part(view)["status"]["conditions"]
+    return {row["type"]: (row["status"], row["reason"]) for row in rows}
+
+
+def test_conditions_when_all_is_well_include_those_of_the_allocation(full):
+    assert _conditions(full) == {
+        "AgentReady": ("True", "AllAgentsReady"),
+        "AllocationFresh": ("True", "Fresh"),
+        "AllocationApplied": ("True", "Applied"),
+        "SmallMachine": ("True", "SmallMachine"),
+    }
+
+
+def test_conditions_say_stale_held_and_which_service_fails(now, allocation, services):
+    failing = (services[0], services[1].model_copy(update={"ok": False, "why": "no pods"}))
+    view = View(now, allocation(status="dry-run"), False, services=failing)
+    assert _conditions(view) == {
+        "AgentReady": ("False", "WithAgentsNotReady"),
+        "AllocationFresh": ("False", "Stale"),
+        "AllocationApplied": ("False", "DryRun"),
+        "SmallMachine": ("True", "SmallMachine"),
+    }
+    assert conditions.part(view)["status"]["conditions"][0]["message"] == "qrm: no pods"
+
+
+def test_a_condition_whose_words_alone_change_waits(now, allocation, services):
+    one, two = (
+        conditions.part(View(now, allocation(status="held", why=[{"rule": rule}]), True, services=services))
+        for rule in ("waited 3 s", "waited 4 s")
+    )
+    assert one != two
+    assert not conditions.urgent(one, two, FieldSettings())
+
+
+def test_times_do_not_make_a_document_another_one():
+    one = {"a": [{"lastHeartbeatTime": "1", "type": "X"}], "updateTime": 3}
+    assert without_times(one) == {"a": [{"type": "X"}]}

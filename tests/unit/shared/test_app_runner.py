@@ -1,0 +1,238 @@
+"""The runner: it ends when asked, dies when something died, closes in order, and hands on configuration."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from shared import app, telemetry
+from shared.adapters.clock import LoopClock
+from shared.app import Context, Plan, Runner
+from shared.contracts.readiness import Health, ServiceHealth
+from shared.contracts.subjects import CONFIG_BUCKET, ask_subject
+from shared.errors import BadConfig
+from shared.fakes.memory_broker import MemoryBroker
+from shared.fakes.memory_bus import MemoryBus
+from shared.settings import CommonSettings
+
+COMMON = CommonSettings(node="node-a")
+
+
+class FakeApp:
+    """A service whose life the test writes."""
+
+    def __init__(self, name: str, log: list[str], life: Callable[[], Any] | None = None) -> None:
+        self.name, self.log, self.settings = name, log, {}
+        self._life = life
+
+    async def run(self) -> None:
+        self.log.append(f"{self.name} runs")
+        await (self._life() if self._life else asyncio.Event().wait())
+
+    def health(self) -> ServiceHealth:
+        return ServiceHealth(service=self.name, ok=True, input_age_s=1.5)
+
+    def state(self) -> Mapping[str, Any]:
+        return {"name": self.name}
+
+    def reconfigure(self, section: Mapping[str, Any]) -> None:
+        if section.get("bad"):
+            raise BadConfig("bad = true: want false", reason="invalid")
+        self.settings = dict(section)
+
+    async def close(self) -> None:
+        self.log.append(f"{self.name} closed")
+
+
+class World:
+    def __init__(self, **lives: Callable[[], Any] | None) -> None:
+        self.log: list[str] = []
+        self.broker, self.clock = MemoryBroker(), LoopClock()
+        self.bus = MemoryBus(self.broker, self.clock)
+        self.contexts: dict[str, Context] = {}
+        self.stop = asyncio.Event()
+        plans = [Plan(name, self._builder(name, life)) for name, life in lives.items()]
+        self.runner = Runner(plans, self.bus, self.clock, COMMON, {"qrm": {"x": 1}})
+
+    def _builder(self, name: str, life: Callable[[], Any] | None) -> Callable[[Context], FakeApp]:
+        def build(context: Context) -> FakeApp:
+            self.contexts[name] = context
+            return FakeApp(name, self.log, life)
+
+        return build
+
+    def start(self) -> "asyncio.Task[int]":
+        return asyncio.create_task(self.runner.run(self.stop))
+
+
+async def fails() -> None:
+    await asyncio.sleep(5)
+    raise RuntimeError("disk full")
+
+
+async def returns() -> None:
+    await asyncio.sleep(5)
+
+
+def test_stop_ends_with_0_after_close_and_drain(virtual):
+    async def story() -> None:
+        world = World(metrics=None, qrm=None)
+        running = world.start()
+        await asyncio.sleep(10)
+        assert not running.done()
+        world.stop.set()
+        assert await running == 0
+        assert world.log == ["metrics runs", "qrm runs", "metrics closed", "qrm closed"]
+        assert not world.bus.connected
+
+    virtual(story())
+
+
+@pytest.mark.parametrize("life", [fails, returns], ids=["fails", "returns"])
+def test_a_service_that_ends_takes_the_process_down_with_1(virtual, life):
+    async def story() -> None:
+        world = World(metrics=None, qrm=life)
+        assert await world.start() == 1
+        assert asyncio.get_running_loop().time() == pytest.approx(5, abs=0.1)
+        assert world.log[-2:] == ["metrics closed", "qrm closed"]
+        assert not world.bus.connected
+
+    virtual(story())
+
+
+def test_a_bus_that_closed_for_good_takes_the_process_down_with_1(virtual):
+    async def story() -> None:
+        world = World(metrics=None)
+        running = world.start()
+        await asyncio.sleep(3)
+        world.bus.close("authorization violation")
+        assert await running == 1
+        assert world.log[-1] == "metrics closed"
+
+    virtual(story())
+
+
+def test_a_bus_that_is_only_away_takes_nothing_down(virtual):
+    async def story() -> None:
+        world = World(metrics=None)
+        running = world.start()
+        world.bus.go_offline()
+        await asyncio.sleep(3600)
+        assert not running.done()
+        assert telemetry.CONNECTED._value.get() == 0
+        world.bus.go_online()
+        await asyncio.sleep(3)
+        assert telemetry.CONNECTED._value.get() == 1
+        world.stop.set()
+        assert await running == 0
+
+    virtual(story())
+
+
+def test_a_service_that_cannot_close_keeps_nobody_else_from_closing(virtual, monkeypatch):
+    async def story() -> None:
+        world = World(metrics=None, qrm=None)
+        running = world.start()
+        await asyncio.sleep(1)
+        monkeypatch.setattr(world.runner.apps["metrics"], "close", lambda: asyncio.sleep(3600))
+        world.stop.set()
+        assert await running == 0
+        assert asyncio.get_running_loop().time() <= 1.1 + app.CLOSE_TIMEOUT_S
+        assert world.log[-1] == "qrm closed"
+        assert not world.bus.connected
+
+    virtual(story())
+
+
+def test_a_service_that_cannot_be_built_is_told_and_the_others_are_closed(virtual):
+    async def story() -> None:
+        world = World(metrics=None)
+
+        def refuse(context: Context) -> FakeApp:
+            raise BadConfig("qrm.period_s = -1: want more than 0")
+
+        world.runner.plans = [*world.runner.plans, Plan("qrm", refuse)]
+        with pytest.raises(BadConfig, match="period_s"):
+            await world.start()
+        assert world.log == ["metrics closed"]
+        assert not world.bus.connected
+
+    virtual(story())
+
+
+def test_every_service_beats_asks_are_answered_and_input_age_is_shown(virtual):
+    async def story() -> None:
+        world = World(metrics=None, qrm=None)
+        beats: list[Health] = []
+        other = MemoryBus(world.broker, world.clock)
+        await other.subscribe("sublet.node.v1.health.node-a.*", lambda m: beats.append(Health.decode(m.data)))
+        running = world.start()
+        await asyncio.sleep(2 * COMMON.heartbeat_s + 0.1)
+        assert [(b.health.service, b.seq) for b in beats[:6]] == [(n, s) for s in (1, 2, 3) for n in ("metrics", "qrm")]
+        assert json.loads(await other.request(ask_subject("node-a", "qrm"))) == {"name": "qrm"}
+        assert telemetry.INPUT_AGE.labels("qrm", "newest")._value.get() == 1.5
+        assert world.contexts["qrm"].raw == {"qrm": {"x": 1}}
+        world.stop.set()
+        assert await running == 0
+
+    virtual(story())
+
+
+def test_configuration_reaches_its_service_and_its_revision_the_messages(virtual):
+    async def story() -> None:
+        world = World(metrics=None, qrm=None)
+        running = world.start()
+        await asyncio.sleep(1)
+        await world.bus.ensure_bucket(CONFIG_BUCKET)
+        await world.bus.put(CONFIG_BUCKET, "pool.x", b"not for all")
+        await world.bus.put(CONFIG_BUCKET, "global", b'{"qrm": {"a": 1}, "unknown": 5}')
+        await asyncio.sleep(1)
+        assert world.runner.apps["qrm"].settings == {"a": 1}
+        assert world.runner.apps["metrics"].settings == {}
+        assert {w.config_rev for w in world.runner.wires.values()} == {2}
+        world.stop.set()
+        await running
+
+    virtual(story())
+
+
+@pytest.mark.parametrize(
+    "document",
+    [b'{"qrm": {"bad": true}}', b'{"qrm": [1]}', b"[]", b"{", b"\xff", b'{"qrm": 5}'],
+    ids=["refused by the service", "section is a list", "list", "cut off", "no text", "section is a number"],
+)
+def test_configuration_that_cannot_be_used_is_counted_and_the_last_good_one_stays(virtual, document):
+    async def story() -> None:
+        world = World(qrm=None)
+        running = world.start()
+        await world.bus.ensure_bucket(CONFIG_BUCKET)
+        await world.bus.put(CONFIG_BUCKET, "global", b'{"qrm": {"a": 1}}')
+        await asyncio.sleep(1)
+        before = telemetry.CONFIG_REFUSED.labels("qrm")._value.get()
+        await world.bus.put(CONFIG_BUCKET, "global", document)
+        await asyncio.sleep(1)
+        assert telemetry.CONFIG_REFUSED.labels("qrm")._value.get() == before + 1
+        assert world.runner.apps["qrm"].settings == {"a": 1}
+        assert world.runner.wires["qrm"].config_rev == 1
+        assert not running.done()
+        world.stop.set()
+        assert await running == 0
+
+    virtual(story())
+
+
+def test_one_service_that_refuses_its_section_keeps_no_other_from_taking_its_own(virtual):
+    async def story() -> None:
+        world = World(metrics=None, qrm=None)
+        running = world.start()
+        await world.bus.ensure_bucket(CONFIG_BUCKET)
+        await world.bus.put(CONFIG_BUCKET, "global", b'{"metrics": {"bad": true}, "qrm": {"a": 2}}')
+        await asyncio.sleep(1)
+        assert world.runner.apps["qrm"].settings == {"a": 2}
+        assert (world.runner.wires["metrics"].config_rev, world.runner.wires["qrm"].config_rev) == (0, 1)
+        world.stop.set()
+        await running
+
+    virtual(story())

@@ -1,0 +1,122 @@
+"""Logs, counters and spans."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import structlog
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from shared import telemetry
+from shared.errors import Unfit
+from shared.fakes.memory_bus import MemoryBus
+
+
+@pytest.fixture
+def spans():
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    telemetry.use_tracer(provider.get_tracer("test"))
+    yield exporter
+    telemetry.use_tracer(None)
+
+
+def python(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_nothing_of_opentelemetry_is_imported_while_tracing_is_off():
+    program = """
+import sys
+import shared.adapters.process
+from shared import telemetry
+telemetry.setup_tracing("qrm", None)
+with telemetry.span("step", {"a": 1}):
+    assert telemetry.trace_headers() == {}
+print([name for name in sys.modules if name.startswith("opentelemetry")])
+"""
+    done = python(program)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_the_http_server_is_not_imported_for_a_process_without_a_port():
+    done = python("import sys, shared.adapters.process; print('aiohttp.web' in sys.modules)")
+    assert done.stdout.strip() == "False"
+
+
+def test_tracing_without_its_packages_is_said_before_anything_runs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    with pytest.raises(Unfit, match=r"requirements/trace\.txt"):
+        telemetry.setup_tracing("qrm", "http://127.0.0.1:4318/v1/traces")
+
+
+def test_spans_nest_and_carry_their_attributes(spans):
+    with telemetry.span("decide", {"pool": "share", "cpus": 8}), telemetry.span("write"):
+        pass
+    write, decide = spans.get_finished_spans()
+    assert (write.name, decide.name) == ("write", "decide")
+    assert dict(decide.attributes) == {"pool": "share", "cpus": 8}
+    assert write.parent.span_id == decide.context.span_id
+
+
+def test_trace_headers_name_the_current_span(spans):
+    with telemetry.span("decide"):
+        header = telemetry.trace_headers()["traceparent"]
+    (decide,) = spans.get_finished_spans()
+    assert header.split("-")[1:3] == [f"{decide.context.trace_id:032x}", f"{decide.context.span_id:016x}"]
+
+
+def test_a_failure_inside_a_span_passes_through_and_is_recorded(spans):
+    with pytest.raises(RuntimeError), telemetry.span("decide"):
+        raise RuntimeError("no")
+    (decide,) = spans.get_finished_spans()
+    assert decide.status.status_code.name == "ERROR"
+
+
+def test_a_log_line_is_one_json_object_with_service_and_node():
+    program = """
+import structlog, sys
+from shared import telemetry
+telemetry.setup_logging("qrm", "node-a", as_json=True, level="info")
+log = structlog.get_logger()
+log.debug("too.quiet")
+log.info("allocation.applied", cpus=8)
+try:
+    1 / 0
+except ZeroDivisionError:
+    log.exception("step.failed")
+"""
+    lines = [json.loads(line) for line in python(program).stderr.splitlines()]
+    assert [line["event"] for line in lines] == ["allocation.applied", "step.failed"]
+    assert {k: lines[0][k] for k in ("service", "node", "cpus", "level")} == {
+        "service": "qrm", "node": "node-a", "cpus": 8, "level": "info",
+    }  # fmt: skip
+    assert "ZeroDivisionError" in lines[1]["exception"]
+
+
+def test_a_log_line_for_a_person_is_plain_text():
+    program = (
+        "import structlog; from shared import telemetry; telemetry.setup_logging('qrm', 'a', as_json=False);"
+        "structlog.get_logger().info('allocation.applied', cpus=8)"
+    )
+    line = python(program).stderr
+    assert "allocation.applied" in line
+    assert "cpus=8" in line
+    assert "\x1b" not in line  # no colours where nobody sees them
+
+
+async def test_a_handler_that_fails_is_logged_and_counted(until):
+    bus = MemoryBus(name="telemetry-test")
+    before = telemetry.DROPPED.labels("telemetry-test", "handler_failed")._value.get()
+    with structlog.testing.capture_logs() as logs:
+        await bus.subscribe("x", lambda message: 1 / 0)
+        await bus.publish("x", b"")
+        await until(lambda: logs)
+    assert logs[0]["event"] == "bus.handler_failed"
+    assert telemetry.DROPPED.labels("telemetry-test", "handler_failed")._value.get() == before + 1

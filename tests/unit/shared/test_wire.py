@@ -1,0 +1,180 @@
+"""The typed side of the bus: what a service stamps, publishes and accepts."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from shared import telemetry
+from shared.adapters.clock import LoopClock
+from shared.contracts.advice import PoolAdvice
+from shared.contracts.readiness import Health, ServiceHealth
+from shared.fakes.memory_broker import MemoryBroker
+from shared.fakes.memory_bus import MemoryBus
+from shared.wire import Wire
+
+SUBJECT = "sublet.node.v1.advice.node-a"
+ADVICE = {"policy": "canonical", "pools": (), "reclaimed_cpu_millis": 0, "reclaimed_memory_bytes": 0}
+
+
+def wires(broker: MemoryBroker, node: str = "node-a") -> Wire:
+    clock = LoopClock()
+    return Wire(MemoryBus(broker, clock), clock, node=node, service="test")
+
+
+def refused(reason: str) -> float:
+    return telemetry.REFUSED.labels("test", "advice", reason)._value.get()
+
+
+def test_stamped_messages_count_up_within_one_life_and_carry_the_envelope(virtual):
+    async def story() -> None:
+        wire = wires(MemoryBroker())
+        wire.config_rev = 7
+        one, two = (wire.stamp(PoolAdvice, based_on=("sample/1",), **ADVICE) for _ in range(2))
+        assert (one.seq, two.seq, one.ref) == (1, 2, "advice/1")
+        assert (one.node, one.boot_id, one.config_rev, one.based_on) == ("node-a", wire.boot_id, 7, ("sample/1",))
+        assert wire.stamp(Health, health=ServiceHealth(service="x", ok=True)).seq == 1  # each kind counts for itself
+        assert wires(MemoryBroker()).boot_id != wire.boot_id
+
+    virtual(story())
+
+
+def test_the_newest_message_wins_and_is_handed_out_once(virtual):
+    async def story() -> None:
+        broker = MemoryBroker()
+        reader, writer = wires(broker), wires(broker)
+        slot = await reader.newest(PoolAdvice)
+        assert (slot.value, slot.age_s, slot.within(10)) == (None, None, None)
+        for _ in range(3):
+            await writer.publish(writer.stamp(PoolAdvice, **ADVICE))
+        assert (await slot.next()).seq == 3
+        assert await slot.next(timeout_s=5) is None
+        assert slot.value.seq == 3
+
+    virtual(story())
+
+
+def test_the_age_is_counted_from_the_receipt_whatever_the_sender_says(virtual):
+    async def story() -> None:
+        broker = MemoryBroker()
+        reader, writer = wires(broker), wires(broker)
+        slot = await reader.newest(PoolAdvice)
+        sent_at = datetime(2001, 1, 1, tzinfo=UTC)
+        await writer.publish(writer.stamp(PoolAdvice, **ADVICE).model_copy(update={"sent_at": sent_at}))
+        await slot.next()
+        await asyncio.sleep(10)
+        assert slot.age_s == pytest.approx(10)
+        assert slot.within(10.1) is slot.value
+        assert slot.within(9.9) is None
+
+    virtual(story())
+
+
+def test_a_stale_message_is_never_handed_out_as_fresh(virtual):
+    """An offline bus delivers nothing; what is in the slot only grows older."""
+
+    async def story() -> None:
+        broker = MemoryBroker()
+        reader, writer = wires(broker), wires(broker)
+        slot = await reader.newest(PoolAdvice)
+        await writer.publish(writer.stamp(PoolAdvice, **ADVICE))
+        await slot.next()
+        reader.bus.go_offline()
+        assert await writer.publish(writer.stamp(PoolAdvice, **ADVICE)) is True
+        await asyncio.sleep(60)
+        assert slot.value.seq == 1
+        assert slot.within(59) is None
+        reader.bus.go_online()
+        await writer.publish(writer.stamp(PoolAdvice, **ADVICE))
+        assert (await slot.next()).seq == 3
+
+    virtual(story())
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"seq": 1}, "replayed"),
+        ({"seq": 0}, "stale"),
+        ({"boot_id": "0123456789abcdef", "seq": 99}, "retired"),
+        ({"node": "node-b", "seq": 9}, "foreign_node"),
+        ({"v": 2, "seq": 9}, "unknown_version"),
+        ({"reclaimed_cpu_millis": -1, "seq": 9}, "malformed"),
+        ({"valid_for_s": "NaN", "seq": 9}, "malformed"),
+        ({"pools": "x" * 1_000_001, "seq": 9}, "too_large"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_bad_messages_are_refused_counted_and_leave_the_last_good_one(virtual, change, reason):
+    async def story() -> None:
+        broker = MemoryBroker()
+        reader, writer = wires(broker), wires(broker)
+        slot = await reader.newest(PoolAdvice)
+        before_life = {**json.loads(writer.stamp(PoolAdvice, **ADVICE).encode()), "boot_id": "0123456789abcdef"}
+        await writer.bus.publish(SUBJECT, json.dumps(before_life).encode())
+        good = writer.stamp(PoolAdvice, **ADVICE).model_copy(update={"seq": 1})
+        await writer.publish(good)
+        await slot.next()
+        before = refused(reason)
+        await writer.bus.publish(SUBJECT, json.dumps({**json.loads(good.encode()), **change}).encode())
+        assert await slot.next(timeout_s=1) is None
+        assert refused(reason) == before + 1
+        assert slot.value == good
+
+    virtual(story())
+
+
+def test_duplicated_and_reordered_messages_change_nothing(virtual):
+    async def story() -> None:
+        broker = MemoryBroker()
+        reader, writer = wires(broker), wires(broker)
+        slot = await reader.newest(PoolAdvice)
+        broker.duplicate(SUBJECT)
+        broker.reorder(SUBJECT)
+        before = refused("replayed"), refused("stale")
+        for _ in range(3):  # 1 twice, then 3, then 2
+            await writer.publish(writer.stamp(PoolAdvice, **ADVICE))
+        await asyncio.sleep(0.1)
+        assert slot.value.seq == 3
+        assert (refused("replayed"), refused("stale")) == (before[0] + 1, before[1] + 1)
+
+    virtual(story())
+
+
+def test_a_dropped_message_costs_only_itself(virtual):
+    async def story() -> None:
+        broker = MemoryBroker()
+        reader, writer = wires(broker), wires(broker)
+        slot = await reader.newest(PoolAdvice)
+        broker.drop(SUBJECT)
+        for _ in range(2):
+            assert await writer.publish(writer.stamp(PoolAdvice, **ADVICE))
+        assert (await slot.next()).seq == 2
+
+    virtual(story())
+
+
+def test_publishing_without_a_bus_says_so_and_keeps_nothing_back(virtual):
+    async def story() -> None:
+        broker = MemoryBroker()
+        writer = wires(broker)
+        writer.bus.go_offline()
+        assert await writer.publish(writer.stamp(PoolAdvice, **ADVICE)) is False
+        writer.bus.go_online()
+        await asyncio.sleep(10)
+        assert broker.published[SUBJECT] == 0
+
+    virtual(story())
+
+
+def test_after_stop_nothing_is_taken(virtual):
+    async def story() -> None:
+        broker = MemoryBroker()
+        reader, writer = wires(broker), wires(broker)
+        slot = await reader.newest(PoolAdvice)
+        await reader.stop()
+        await writer.publish(writer.stamp(PoolAdvice, **ADVICE))
+        assert await slot.next(timeout_s=1) is None
+
+    virtual(story())

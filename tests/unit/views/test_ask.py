@@ -1,0 +1,77 @@
+"""How the commands find the bus and what they say when nobody is there."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from shared.contracts.subjects import ask_subject
+from shared.fakes.memory_bus import MemoryBus
+from sublet import ask
+from sublet.commands import config, events, explain, status, top
+
+COMMANDS = [
+    pytest.param(["status"], id="status"),
+    pytest.param(["top", "--once"], id="top"),
+    pytest.param(["events"], id="events"),
+    pytest.param(["explain", "pod/encode"], id="explain"),
+    pytest.param(["config", "show"], id="config show"),
+]
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    app = typer.Typer()
+    for module in (status, top, events, explain, config):
+        module.register(app)
+    return app
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch, tmp_path):
+    """Settings that lead to a port where nobody listens."""
+    monkeypatch.setattr(ask, "CONNECT_TIMEOUT_S", 0.05)
+    monkeypatch.setenv("SUBLET_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv("SUBLET_NODE", "node1")
+    monkeypatch.setenv("SUBLET_NATS_URL", "nats://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_without_a_server_every_command_says_one_line_and_ends_with_3(app, arguments):
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 3
+    assert result.stderr == (
+        "sublet: no NATS server at nats://127.0.0.1:1: start Sublet with `sudo sublet up`, or set SUBLET_NATS_URL\n"
+    )
+
+
+def test_only_pods_can_be_explained(app):
+    result = CliRunner().invoke(app, ["explain", "node/x"])
+    assert result.exit_code == 2
+    assert "only pods" in result.stderr
+
+
+def test_an_unknown_phase_is_refused(app):
+    assert CliRunner().invoke(app, ["events", "--phase", "done"]).exit_code == 2
+
+
+def test_what_the_settings_leave_open_comes_from_the_run_on_this_machine(monkeypatch, tmp_path):
+    (tmp_path / "up.json").write_text(json.dumps({"node": "other", "nats_url": "nats://127.0.0.1:9"}))
+    assert ask.target() == ask.Target("node1", "nats://127.0.0.1:1")
+    monkeypatch.delenv("SUBLET_NODE")
+    monkeypatch.delenv("SUBLET_NATS_URL")
+    assert ask.target() == ask.Target("other", "nats://127.0.0.1:9")
+    (tmp_path / "up.json").write_text("{")
+    assert ask.target().nats_url == "nats://127.0.0.1:4222"
+
+
+def test_a_service_that_is_silent_or_answers_nonsense_counts_as_silent(virtual):
+    async def story():
+        bus = MemoryBus()
+        await bus.serve(ask_subject("node1", "qrm"), lambda _question: b'{"a": 1}')
+        await bus.serve(ask_subject("node1", "evictor"), lambda _question: b"[]")
+        await bus.serve(ask_subject("node1", "metrics"), lambda _question: b"{")
+        return await ask.ask_all(bus, "node1", ("qrm", "evictor", "metrics", "central"))
+
+    assert virtual(story()) == {"qrm": {"a": 1}, "evictor": None, "metrics": None, "central": None}

@@ -1,0 +1,101 @@
+"""The explanation of one pod, and eviction events as lines."""
+
+import json
+
+import pytest
+
+from shared.contracts.cloudevents import event_headers
+from shared.errors import Refused
+from shared.ports import Received
+from sublet.views import events as view
+from sublet.views.explain import chain
+from sublet.views.explain_text import lines
+from sublet.views.facts import read
+
+RUNNING = """\
+pod default/encode  reclaimed_cores  Running  uid bb
+  runs on CPUs 0-10,12-21 of pool reclaim (0-10,12-21,24-34,36-45), memory limit 190.0 GiB
+  by alloc/12 applied, mode enforce, lease 10 s
+  because advice/7 of policy canonical (from sample/88): reclaim 42, share 6 CPUs; tenants require 1.05
+    offers 42.00 cores and 180.0 GiB to reclaimed pods
+    regulate: reserve_cores 4, required_cores 1.05
+  newest sample/88 (period): the pod uses CPU 1.25, load1 -, memory -
+    share: CPU 1.00, load1 1.05, memory 1.0 GiB
+    reclaim: CPU 1.25, load1 -, memory -
+advisor does not answer: its part is not known"""
+
+EVICTED = """\
+pod default/gone is not on this node any more
+eviction 00000000-0000-0000-0000-000000000000  succeeded
+  reclaimed-resource-pressure-eviction-plugin, scope katalyst.kubewharf.io/reclaimed_millicpu: \
+observed 36000, threshold 20000, grace 30 s
+    over-commit: offered 4000, threshold 5
+  12:00:00.250  intended   Intend to evict
+  12:00:01.250  created    Successfully create eviction
+  waits in the outbox: 00000000-0000-0000-0000-000000000000/succeeded/1
+advisor does not answer: its part is not known"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("encode", RUNNING), ("gone", EVICTED)])
+def test_the_chain_of_a_running_and_of_an_evicted_pod(answers, events, name, text):
+    document = chain(read("node1", answers), events, "default", name)
+    assert "\n".join(lines(document)) == text
+    assert json.loads(json.dumps(document)) == document
+
+
+def test_a_pod_nobody_knows_has_no_chain(answers, events):
+    assert chain(read("node1", answers), events, "default", "stranger") is None
+    assert chain(read("node1", answers), events, "other", "encode") is None
+
+
+def test_an_eviction_is_explained_from_the_stream_when_the_evictor_is_silent(answers, events):
+    document = chain(read("node1", answers | {"evictor": None}), events, "default", "gone")
+    (eviction,) = document["evictions"]
+    assert (eviction["observed"], eviction["threshold"]) == (36_000, 20_000)
+    assert [phase["phase"] for phase in eviction["phases"]] == ["intended", "created"]
+
+
+@pytest.mark.parametrize("service", ["qrm", "evictor", "reporter"])
+def test_the_chain_is_told_as_far_as_it_is_known(answers, service):
+    document = chain(read("node1", answers | {service: None}), [], "default", "encode")
+    text = "\n".join(lines(document))
+    assert f"{service} does not answer: its part is not known" in text
+    assert ("where: not known" in text) is (service == "qrm")
+
+
+def test_a_pod_that_qrm_has_not_placed_yet_is_in_no_pool(answers):
+    answers["qrm"]["allocation"]["pods"] = []
+    assert "in no pool yet (alloc/12 applied" in "\n".join(
+        lines(chain(read("node1", answers), [], "default", "encode"))
+    )
+
+
+def message(event, sequence=7) -> Received:
+    return Received("sublet.x", event.encode(), event_headers(event), sequence)
+
+
+def test_an_event_in_the_table_shows_phase_pod_and_numbers(events):
+    assert view.line(message(events[1]), "table") == (
+        "     7  12:00:01.250  created    default/gone                           36000       20000  "
+        "Successfully create eviction"
+    )
+
+
+def test_an_event_as_json_carries_its_place_in_the_stream(events):
+    document = json.loads(view.line(message(events[0]), "json"))
+    assert (document["stream_sequence"], document["phase"], document["pod"]) == (7, "intended", "gone")
+
+
+def test_an_event_as_a_cloudevent_has_the_attributes_and_the_data(events):
+    document = json.loads(view.line(message(events[0]), "cloudevents"))
+    assert document["specversion"] == "1.0"
+    assert document["id"] == events[0].event_id
+    assert document["type"] == "io.sublet.eviction.intended.v1"
+    assert document["subject"] == "default/gone"
+    assert document["data"]["pod_uid"] == "cc"
+
+
+@pytest.mark.parametrize("output", ["table", "json", "cloudevents"])
+def test_a_message_that_is_no_event_is_refused(output):
+    with pytest.raises(Refused, match="CloudEvent"):
+        view.line(Received("sublet.x", b"{}", {}, 1), output)

@@ -1,0 +1,149 @@
+"""What the viewing commands print, at a fixed width."""
+
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from shared.core.cpuset import CpuSet
+from sublet.views import cpu_map, figures, status, top
+from sublet.views.facts import read
+
+STATUS = """\
+node1  not ready  mode enforce  alloc/12 applied  lease 10 s  policy canonical
+
+NUMA 0   0-11  RRRRRRRR RRRS
+        24-35  RRRRRRRR RRRS
+NUMA 1  12-23  RRRRRRRR RRSS
+        36-47  RRRRRRRR RRSS
+S share   R reclaim   B both   . reserve   - no pool
+
+pool     CPUs                    count  CPU used  load1   memory
+share    11,22-23,35,46-47           6      1.00   1.05  1.0 GiB
+reclaim  0-10,12-21,24-34,36-45     42      1.25      -        -
+
+Reclaimed   CPU 42.00 offered, 2.00 requested, 1.25 used
+            memory 180.0 GiB offered, 1.0 GiB requested, - used
+Pods        shared_cores 1: default/web
+            reclaimed_cores 1: default/encode
+Services    metrics   ok, input 0.2 s old
+            advisor   does not answer
+            qrm       ok, input 1.5 s old
+            evictor   not ok: no allocation received yet
+            reporter  ok
+            central   answers
+Conditions  CpuIdleMissing: this kernel has no cpu.idle
+            MemoryPressure: NoSchedule by memory
+            ConfigRefused: no section 'evicter'
+Evictions   default/gone succeeded: reclaimed-resource-pressure-eviction-plugin,
+            katalyst.kubewharf.io/reclaimed_millicpu, observed 36000, threshold 20000
+"""
+
+TOP = """\
+node1  CPU 2.50  load1 2.75  memory 190.0 GiB of 200.0 GiB available
+
+pool / pod        CPUs                    count  CPU used  load1   memory
+share             11,22-23,35,46-47           6      1.00   1.05  1.0 GiB
+  default/web     11,22-23,35,46-47           6      1.00   1.05  1.0 GiB
+reclaim           0-10,12-21,24-34,36-45     42      1.25      -        -
+  default/encode  0-10,12-21                 21      1.25      -        -
+advisor does not answer
+"""
+
+
+def shown(renderable, width=100) -> str:
+    """The screen without the spaces at the ends of its lines."""
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None).print(renderable)
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+def test_the_status_screen(answers):
+    assert shown(status.render(read("node1", answers))) == STATUS
+
+
+def test_one_frame_of_top(answers):
+    assert shown(top.render(read("node1", answers))) == TOP
+
+
+def test_a_node_where_nobody_answers_says_so_for_each_service_and_shows_no_zero(answers):
+    facts = read("node1", dict.fromkeys(answers))
+    text = shown(status.render(facts))
+    assert text.count("does not answer") == len(answers) + 1
+    assert "0" not in text
+    assert "metrics does not answer" in shown(top.render(facts))
+
+
+@pytest.mark.parametrize("service", ["metrics", "qrm", "evictor", "reporter", "central"])
+def test_any_single_silent_service_leaves_a_screen_that_names_it(answers, service):
+    facts = read("node1", answers | {service: None})
+    assert f"{service:<9} does not answer" in shown(status.render(facts))
+    assert service in status.as_json(facts)["silent"]
+    shown(top.render(facts))
+
+
+def test_an_answer_that_cannot_be_read_counts_as_not_told(answers):
+    answers["qrm"] = {"allocation": {"pools": 3}, "advice": "?"}
+    answers["reporter"]["services"] = [{"service": 3}]
+    facts = read("node1", answers)
+    assert (facts.allocation, facts.advice, facts.healths) == (None, None, ())
+    assert "CPU - offered" in shown(status.render(facts))
+
+
+def test_status_as_json_holds_the_offer_in_base_units(answers):
+    document = json.loads(json.dumps(status.as_json(read("node1", answers))))
+    assert document["reclaimed"] == {
+        "offered_cpu_millis": 42_000,
+        "offered_memory_bytes": 180 << 30,
+        "requested_cpu_millis": 2000,
+        "requested_memory_bytes": 1 << 30,
+    }
+    assert document["silent"] == ["advisor"]
+    assert document["pods"]["reclaimed_cores"] == ["default/encode"]
+    assert document["allocation"]["pools"][0]["cpus"] == "11,22-23,35,46-47"
+
+
+@pytest.mark.parametrize(
+    ("pools", "drawn"),
+    [
+        pytest.param({"share": "0-1", "reclaim": "1"}, "SB--", id="pools that overlap"),
+        pytest.param({"reserve": "0", "share": "0-1", "reclaim": "2"}, "SSR-", id="a reserve inside the tenants' pool"),
+        pytest.param({"reserve": "0"}, ".---", id="reserve alone"),
+        pytest.param({"dedicated": "3"}, "---D", id="a pool without a letter of its own"),
+    ],
+)
+def test_each_cpu_has_the_letter_of_its_pool(pools, drawn):
+    text = cpu_map.cpu_map({0: CpuSet.parse("0-3")}, {name: CpuSet.parse(cpus) for name, cpus in pools.items()})
+    assert text.plain.splitlines()[0] == f"NUMA 0  0-3  {drawn}"
+
+
+@given(st.sets(st.integers(0, 300), min_size=1), st.sets(st.integers(0, 300)), st.sets(st.integers(0, 300)))
+def test_the_map_draws_every_cpu_once(cpus, share, reclaim):
+    pools = {"share": CpuSet.of(share), "reclaim": CpuSet.of(reclaim)}
+    rows = cpu_map.cpu_map({0: CpuSet.of(cpus)}, pools).plain.splitlines()[:-1]
+    signs = "".join(row.split("  ")[-1].replace(" ", "") for row in rows)
+    wanted = "".join(cpu_map.letter(cpu, pools) for cpu in sorted(cpus))
+    assert signs == wanted
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"),
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1 << 20, "1.0 MiB"),
+        (195_257_901_056, "181.8 GiB"),
+        (1 << 52, "4096.0 TiB"),
+    ],
+)
+def test_memory_in_binary_units(value, text):
+    assert figures.memory(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(None, "-"), (5.0, "5"), (0.25, "0.25"), (36_000.0, "36000")])
+def test_numbers_without_needless_digits(value, text):
+    assert figures.number(value) == text
