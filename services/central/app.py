@@ -179,6 +179,7 @@ class CentralApp:
         counts = self._assessment.counts()
         others = [(node, s) for node, s in self._assessment.nodes.items() if s.state != "ready"]
         return {
+            "health": self.health().model_dump(mode="json"),
             "nodes": counts,
             "not_ready": {node: {"state": s.state, "why": s.why} for node, s in others[:LISTED_NODES]},
             "not_ready_unlisted": max(0, len(others) - LISTED_NODES),

@@ -65,7 +65,7 @@ class MetricsApp:
         self._probe = self._probe_before = Probe(clock.monotonic(), None, None, None)
         self._follow_up: Trigger | None = "start"
         self._gate = PressureGate(self._settings.min_gap_s)
-        self._pressure = asyncio.Event()
+        self._wake = asyncio.Event()
         self._pressure_waits = False
 
     async def run(self) -> None:
@@ -107,15 +107,17 @@ class MetricsApp:
         return Bounds(settings.tenant_step_cores, settings.memory_watch_bytes, peak_hold_s=settings.period_s)
 
     async def _rest(self) -> None:
-        """Until the next probe, or until the kernel's alarm."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.probe_s):
-                await self._pressure.wait()
-        self._pressure.clear()
+        """Until the next probe or the kernel's alarm. A bare timer: a timeout would cost as much as the probe."""
+        timer = asyncio.get_running_loop().call_later(self._settings.probe_s, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            timer.cancel()
+        self._wake.clear()
 
     def _on_pressure(self) -> None:
         self._pressure_waits = True
-        self._pressure.set()
+        self._wake.set()
 
     def _due(self) -> Trigger | None:
         """Why a pass is due now, if it is."""

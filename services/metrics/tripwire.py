@@ -21,7 +21,7 @@ class HostTripwire:
         """CPU time of the tenants so far in nanoseconds, and free bytes; None for what cannot be read."""
         try:
             usage = usage_ns(read_text(self._usage_path), self._version)
-            return usage, meminfo_bytes(read_text(self._meminfo_path) or "").get("MemFree")
+            return usage, meminfo_bytes(read_text(self._meminfo_path) or "", ("MemFree",)).get("MemFree")
         except (OSError, ValueError):
             # The next full pass meets the same file and says what is wrong with it.
             return None, None

@@ -88,7 +88,7 @@ class CheckpointFile:
             raise ValueError("the checksum is not that of its body")
         checkpoint = Checkpoint.model_validate_json(envelope.body)
         if checkpoint.node != self._node:
-            raise ValueError(f"it is node {checkpoint.node!r}'s, this is {self._node!r}")
+            raise ValueError(f"it belongs to node {checkpoint.node!r}, this is {self._node!r}")
         return checkpoint
 
 

@@ -50,7 +50,7 @@ class LeaseKeeping:
         """
         if self._child is not None and self._child.poll() is None:
             return
-        if self._locked():
+        if self.kept():
             return
         with (self._state_dir / "keeper.log").open("ab") as log:
             self._child = subprocess.Popen(
@@ -60,6 +60,21 @@ class LeaseKeeping:
                 stderr=log,
                 start_new_session=True,
             )
+
+    def kept(self) -> bool:
+        """Whether a keeper, of this life or an earlier one, watches the lease."""
+        try:
+            descriptor = os.open(self._state_dir / leases.LOCK, os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        else:
+            return False
+        finally:
+            os.close(descriptor)
 
     def fallen(self) -> bool:
         """Whether the keeper has applied the floor since the last time this was asked."""
@@ -73,22 +88,8 @@ class LeaseKeeping:
         """Take the lease away and wait until the keeper, which an earlier qrm may have started, has seen that."""
         (self._state_dir / leases.FILE).unlink(missing_ok=True)
         for _ in range(round(STOP_WAIT_S / _POLL_S)):
-            if not self._locked():
+            if not self.kept():
                 break
             await asyncio.sleep(_POLL_S)
         if self._child is not None:
             self._child.poll()
-
-    def _locked(self) -> bool:
-        try:
-            descriptor = os.open(self._state_dir / leases.LOCK, os.O_RDWR)
-        except FileNotFoundError:
-            return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        else:
-            return False
-        finally:
-            os.close(descriptor)

@@ -114,7 +114,7 @@ class ReporterApp:
         allocation, sample, settings = self._allocation, self._sample, self._settings
         return View(
             now=self._clock.wall(),
-            allocation=allocation.within(settings.max_allocation_age_s) if allocation else None,
+            allocation=allocation.value if allocation else None,
             allocation_fresh=bool(allocation and allocation.within(settings.max_allocation_age_s)),
             sample=sample.value if sample else None,
             sample_fresh=bool(sample and sample.within(settings.max_sample_age_s)),

@@ -1,6 +1,7 @@
 """Small readers for files of /proc, /sys and cgroups: one open, read and close each, and tolerant of vanished files."""
 
 import errno
+import functools
 import os
 import re
 from collections.abc import Iterable
@@ -8,7 +9,6 @@ from collections.abc import Iterable
 _CHUNK_BYTES = 65_536
 ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ESRCH, errno.ENOTDIR, errno.EOPNOTSUPP})
 """No such file, a removed cgroup, an ended task, a controller that is off: the figure is absent, nothing is wrong."""
-_MEMINFO_LINE = re.compile(r"^(?:Node +\d+ +)?([^\s:]+): +(\d+) kB$", re.MULTILINE)
 
 
 def read_text(path: str) -> str | None:
@@ -53,9 +53,15 @@ def key_values(text: str, names: Iterable[str]) -> dict[str, int]:
     return values
 
 
-def meminfo_bytes(text: str) -> dict[str, int]:
-    """The fields of `/proc/meminfo` or of a NUMA node's `meminfo` ("Node 0 MemFree:  12 kB"), in bytes."""
-    return {name: int(kib) * 1024 for name, kib in _MEMINFO_LINE.findall(text)}
+def meminfo_bytes(text: str, names: Iterable[str]) -> dict[str, int]:
+    """Chosen fields of `/proc/meminfo` or of a NUMA node's `meminfo` ("Node 0 MemFree:  12 kB"), in bytes."""
+    found = ((name, _meminfo_line(name).search(text)) for name in names)
+    return {name: int(match[1]) * 1024 for name, match in found if match}
+
+
+@functools.cache
+def _meminfo_line(name: str) -> re.Pattern[str]:
+    return re.compile(rf"^(?:Node +\d+ +)?{re.escape(name)}: +(\d+) kB$", re.MULTILINE)
 
 
 def task_state(stat: str) -> str:

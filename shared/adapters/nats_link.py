@@ -117,6 +117,9 @@ class Link:
                 "start one, or set nats_url (SUBLET_NATS_URL)",
                 reason="no_bus",
             ) from error
+        except asyncio.CancelledError:
+            await self._give_up()
+            raise
         except (nats.errors.Error, ValueError) as error:
             raise BadConfig(f"nats_url {where!r}: {error}; want nats://host:port", reason="invalid") from error
         self._opened = True
@@ -221,7 +224,8 @@ class Link:
             return
         why = self.client.last_error
         self._closed.set_result(str(why) if why else "closed by this process")
-        log.info("bus.closed", why=self._closed.result())
+        if self._opened:
+            log.info("bus.closed", why=self._closed.result())
         self._tell()
 
     async def _on_lame_duck(self) -> None:

@@ -91,9 +91,11 @@ class Story:
         self._cgroups, self._cnr = Cgroups(common.host_root), common.state_dir / "cnr.json"
         bus = MemoryBus(clock=self.clock, name="sim")
         await bus.subscribe(event_filter(), self._take_event)
-        raw = merge(SETTINGS, self.scenario.settings)
+        runner = Runner(plans(), bus, self.clock, common, merge(SETTINGS, self.scenario.settings))
+        self._start_s = self.clock.monotonic()
+        await self._tick()
         stop = asyncio.Event()
-        services = asyncio.create_task(Runner(plans(), bus, self.clock, common, raw).run(stop))
+        services = asyncio.create_task(runner.run(stop))
         try:
             await self._live(services)
         finally:
@@ -103,20 +105,29 @@ class Story:
         return Report(scenario=self.scenario.name, about=self.scenario.about, rows=self.rows, problems=self.problems)
 
     async def _live(self, services: asyncio.Task[int]) -> None:
-        """Let time pass tick by tick; at each one do what is due, then look half a tick later."""
-        self._start_s = self.clock.monotonic()
-        to_do = list(self.scenario.steps)
-        while to_do and not services.done():
-            to_do = self._do_due(to_do)
-            self.host.step(self.clock.monotonic())
-            await self.clock.sleep(TICK_S / 2)
+        """Let time pass until the last step is done. In each tick: the host, then the services, then a look.
+
+        The services begin half a tick after the host and look once a tick: every sample covers whole ticks.
+        """
+        to_do = self._do_due(list(self.scenario.steps))
+        while not services.done():
+            await self.clock.sleep(TICK_S / 4)
             self._look()
             to_do = self._check_due(to_do)
-            await self.clock.sleep(TICK_S / 2)
+            if not to_do:
+                break
+            await self.clock.sleep(TICK_S / 4)
+            to_do = self._do_due(to_do)
+            await self._tick()
+
+    async def _tick(self) -> None:
+        self.host.step(self.clock.monotonic())
+        await self.clock.sleep(TICK_S / 2)
 
     @property
     def _t_s(self) -> float:
-        return float(int(self.clock.monotonic() - self._start_s))
+        """The tick that this moment belongs to, in seconds since the start."""
+        return float(int(self.clock.monotonic() - self._start_s + TICK_S / 8))
 
     def _do_due(self, to_do: list[Step]) -> list[Step]:
         """Perform the steps whose time has come, up to the first expectation."""

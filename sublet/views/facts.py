@@ -28,6 +28,7 @@ class NodeFacts:
     advice: PoolAdvice | None
     """The advice that the allocation rests on, as qrm holds it; else the advisor's newest."""
     healths: tuple[ServiceHealth, ...]
+    """Of the node's services as the reporter folded them, and of central as it sees itself."""
 
     @property
     def silent(self) -> tuple[str, ...]:
@@ -46,7 +47,7 @@ def read(node: str, answers: Answers) -> NodeFacts:
     def one(service: str, key: str, model: type[P]) -> P | None:
         return _read(model, (answers.get(service) or {}).get(key))
 
-    rows = (answers.get("reporter") or {}).get("services") or ()
+    rows = [*((answers.get("reporter") or {}).get("services") or ()), (answers.get("central") or {}).get("health")]
     return NodeFacts(
         node=node,
         answers=answers,

@@ -25,14 +25,12 @@ class Usage:
 
 
 def pool_rows(facts: NodeFacts) -> list[Usage]:
-    """The pools in force, with what their cgroups use, in the order of the allocation."""
-    readings = {
-        pool: reading for reading in (facts.sample.pools if facts.sample else ()) if (pool := _pool(reading.pool))
-    }
+    """The pools with what their cgroups use, in the order of the allocation; without those that hold nothing."""
+    readings = {reading.pool: reading for reading in (facts.sample.pools if facts.sample else ())}
     allocated = facts.allocation.pools if facts.allocation else ()
-    names = [p.pool for p in allocated] + [name for name in readings if name not in {p.pool for p in allocated}]
     cpus = {p.pool: p.cpus for p in allocated}
-    return [_row(name, cpus.get(name), [readings[name]] if name in readings else []) for name in names]
+    rows = [_row(name, cpus.get(name), [readings[name]] if name in readings else []) for name in {**cpus, **readings}]
+    return [row for row in rows if row.cpus or row.cpu_usage_cores or row.memory_bytes]
 
 
 def pod_rows(facts: NodeFacts, pool: str) -> list[Usage]:
@@ -64,11 +62,6 @@ def table(title: str, rows: Sequence[tuple[str, Usage]]) -> Table:
         figures = (cores(row.cpu_usage_cores), cores(row.load1), memory(row.memory_bytes))
         grid.add_row(indent + row.name, row.cpus or UNKNOWN, count, *figures)
     return grid
-
-
-def _pool(qos_class: str) -> str:
-    """The pool behind a pool reading: the sample names cgroups by QoS class."""
-    return next((pool for qos, pool in POOL_OF_QOS.items() if qos == qos_class), qos_class)
 
 
 def _pool_of(reading: PodReading, allocated: Mapping[str, PodAllocation]) -> str:

@@ -1,7 +1,6 @@
 """One suite for every EvictionActuator: by UID, idempotent, honest about what it cannot see."""
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -90,8 +89,8 @@ async def world(request: pytest.FixtureRequest, tmp_path: Any) -> Any:
 
 
 @pytest.fixture
-def evictor(world: Any) -> Iterator[EvictionActuator]:
-    yield world.evictor
+def evictor(world: Any) -> EvictionActuator:
+    return world.evictor
 
 
 async def test_a_pod_that_runs_is_running(world, evictor):

@@ -31,9 +31,13 @@ from shared.settings import CommonSettings
 from shared.wire import Wire
 
 ROOT = Path("/")
+V2_TOPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 BURN = [sys.executable, "-c", "while True: pass"]
 
-needs_cgroups = pytest.mark.skipif(not Path("/sys/fs/cgroup").is_dir(), reason="no cgroups on this host")
+needs_cgroups = pytest.mark.skipif(
+    not any(Path("/sys/fs/cgroup", name).exists() for name in ("cpuset", "cgroup.controllers")),
+    reason="no cgroups on this host",
+)
 needs_pressure = pytest.mark.skipif(not Path("/proc/pressure/cpu").exists(), reason="no pressure files on this host")
 
 
@@ -118,6 +122,7 @@ def test_this_node_is_read_without_a_failure():
     assert node.extra == {}
 
 
+@needs_cgroups
 @needs_pressure
 def test_this_nodes_pressure_is_read():
     collector = Collector(Host(ROOT, Cgroups(ROOT)), find_sources(), LocalTargets(ROOT), time.monotonic)
@@ -170,6 +175,32 @@ async def test_a_pressure_file_is_armed_once_it_exists_and_another_file_is_let_b
         assert alarm.armed == [str(later)]
     finally:
         alarm.close()
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.skipif(not any((top / "cgroup.pressure").exists() for top in V2_TOPS), reason="no pressure by cgroup")
+async def test_a_removed_cgroup_is_let_go_and_a_new_one_of_its_name_is_armed_again(until):
+    top = next(top for top in V2_TOPS if (top / "cgroup.pressure").exists())
+    folder, wakes = top / f"sublettest{uuid.uuid4().hex[:12]}", []
+    alarm = PressureAlarm([str(folder / "cpu.pressure")])
+    try:
+        folder.mkdir()
+        alarm.arm(lambda: wakes.append(1))
+        if not alarm.armed:
+            pytest.skip("this kernel takes no pressure trigger from us")
+        folder.rmdir()
+        await until(lambda: not alarm.armed)
+        alarm.arm(lambda: wakes.append(1))
+        assert alarm.armed == []
+        folder.mkdir()
+        alarm.arm(lambda: wakes.append(1))
+        assert alarm.armed == [str(folder / "cpu.pressure")]
+        assert len(wakes) == 1
+    finally:
+        alarm.close()
+        if folder.exists():
+            folder.rmdir()
 
 
 async def test_an_alarm_without_files_holds_nothing_open():

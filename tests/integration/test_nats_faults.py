@@ -14,6 +14,7 @@ from shared import telemetry
 from shared.adapters import nats_reader, nats_server
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats_link import unavailable
 from shared.adapters.nats_server import NatsServer
 from shared.contracts.readiness import Health, ServiceHealth
 from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS, StreamSpec
@@ -151,6 +152,60 @@ async def test_a_stream_that_was_made_anew_is_followed_from_its_start(bus, serve
     assert (message.data, message.sequence) == (b"new", 1)
     await client.close()
     await followed.aclose()
+
+
+async def test_a_message_lost_on_the_way_is_noticed_and_read_again(bus, monkeypatch):
+    take, arrived = nats_reader.OrderedReader._take, 0
+
+    async def lossy(reader, message) -> None:
+        nonlocal arrived
+        arrived += 1
+        if arrived % 7:
+            await take(reader, message)
+
+    monkeypatch.setattr(nats_reader.OrderedReader, "_take", lossy)
+    for number in range(30):
+        await bus.publish_durable(INTENT.format(number), b"%d" % number, msg_id=f"i{number}")
+    followed = bus.follow(INTENTS_STREAM, ">")
+    assert [int((await anext(followed)).data) for _ in range(30)] == list(range(30))
+    await followed.aclose()
+
+
+async def test_a_silent_reader_is_replaced(bus, monkeypatch):
+    monkeypatch.setattr(nats_reader, "SILENCE_S", 0.1)
+    ask, asked = nats_reader.OrderedReader._ask, 0
+
+    async def lost_at_first(reader) -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            await ask(reader)
+        else:
+            reader._asked = 1  # the request never reached the server
+
+    monkeypatch.setattr(nats_reader.OrderedReader, "_ask", lost_at_first)
+    await bus.publish_durable(INTENT.format(1), b"1", msg_id="1")
+    followed = bus.follow(INTENTS_STREAM, ">")
+    assert (await anext(followed)).data == b"1"
+    await followed.aclose()
+
+
+async def test_a_cancellation_that_meets_its_answer_is_not_lost():
+    """In Python 3.11 `asyncio.wait_for` returns the answer and forgets that it was cancelled."""
+    answer, reached = asyncio.get_running_loop().create_future(), []
+
+    async def ask() -> None:
+        with unavailable("a request"):
+            await asyncio.wait_for(answer, 10)
+        reached.append("after")
+
+    asking = asyncio.create_task(ask())
+    await asyncio.sleep(0)
+    answer.set_result(None)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert reached == []
 
 
 async def test_a_reader_asks_anew_when_its_pull_request_ends(bus, monkeypatch):

@@ -48,6 +48,12 @@ class Host:
     def cnr(self) -> Path:
         return self.state_dir / "cnr.json"
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Settings of the commands."""
+        own = {"SUBLET_NATS_URL": self.url, "SUBLET_NODE": NODE, "SUBLET_STATE_DIR": str(self.state_dir)}
+        return os.environ | own
+
     async def speak(self) -> None:
         """One round of the other services' messages, and their answers to questions."""
         qrm, metrics = self.wires["qrm"], self.wires["metrics"]
@@ -71,15 +77,10 @@ class Host:
 
     async def sublet(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command as its user does."""
-        environment = os.environ | {
-            "SUBLET_NATS_URL": self.url,
-            "SUBLET_NODE": NODE,
-            "SUBLET_STATE_DIR": str(self.state_dir),
-        }
         return await asyncio.to_thread(
             subprocess.run,
             [sys.executable, "-m", "sublet", *arguments],
-            env=environment,
+            env=self.environment,
             text=True,
             capture_output=True,
         )
@@ -126,7 +127,7 @@ async def test_an_allocation_becomes_the_nodes_object_and_a_ready_node(host, unt
     screen = json.loads((await host.sublet("status", "-o", "json")).stdout)
     assert screen["silent"] == ["advisor", "evictor"]
     assert screen["reclaimed"]["offered_cpu_millis"] == 44_000
-    assert all(row["ok"] for row in screen["services"] if row["service"] != "central")
+    assert all(row["ok"] for row in screen["services"])
     shown = await host.sublet("status")
     assert "CPU 44.00 offered" in shown.stdout
     assert "RRRRRRRR" in shown.stdout
@@ -165,6 +166,21 @@ async def test_events_are_replayed_from_a_sequence_in_each_form(host, until):
     assert len(table) == 2
     assert "team-a/encode" in table[1]
     assert "it is created" in table[1]
+    follower = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "sublet",
+        "events",
+        "--follow",
+        "-o",
+        "json",
+        env=host.environment,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    followed = [json.loads(await follower.stdout.readline())["phase"] for _ in range(3)]
+    follower.terminate()
+    await follower.communicate()
+    assert followed == ["intended", "created", "succeeded"]
     chain = json.loads((await host.sublet("explain", "pod/encode", "-n", "team-a", "-o", "json")).stdout)
     assert [phase["phase"] for phase in chain["evictions"][0]["phases"]] == ["intended", "created", "succeeded"]
 

@@ -107,7 +107,7 @@ def test_a_signal_to_the_foreground_reaches_the_command(top, tmp_path, number):
 
 def test_a_signal_to_the_foreground_before_the_command_runs_is_not_lost(pods, top, tmp_path):
     process = start_foreground(tmp_path, top, record("early", "sleep", "300"))
-    wait_for(lambda: pods.pods.stored())
+    wait_for(pods.pods.stored)
     process.terminate()
     process.communicate()
     assert process.returncode == 143

@@ -16,8 +16,8 @@ _KSWAPD_STEAL = re.compile(r"^pgsteal_kswapd\w* (\d+)$", re.MULTILINE)
 
 
 def _read(host: Host, target: Target) -> dict[str, Value]:  # noqa: ARG001 - there is one node
-    fields = meminfo_bytes(host.text("proc/meminfo") or "")
-    found: dict[str, Value] = {ours: fields[theirs] for theirs, ours in _MEMINFO.items() if theirs in fields}
+    fields = meminfo_bytes(host.text("proc/meminfo") or "", _MEMINFO)
+    found: dict[str, Value] = {_MEMINFO[name]: value for name, value in fields.items()}
     scale = host.text("proc/sys/vm/watermark_scale_factor")
     if scale is not None:
         found["watermark_scale_factor"] = int(scale)

@@ -13,8 +13,8 @@ _MEMINFO = {
 
 def _read(host: Host, target: Target) -> dict[str, Value]:
     folder = f"sys/devices/system/node/node{target.name}"
-    fields = meminfo_bytes(host.text(f"{folder}/meminfo") or "")
-    found: dict[str, Value] = {ours: fields[theirs] for theirs, ours in _MEMINFO.items() if theirs in fields}
+    fields = meminfo_bytes(host.text(f"{folder}/meminfo") or "", _MEMINFO)
+    found: dict[str, Value] = {_MEMINFO[name]: value for name, value in fields.items()}
     cpus = host.text(f"{folder}/cpulist")
     if cpus is not None:
         found["cpus"] = cpus.strip()

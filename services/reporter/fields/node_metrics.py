@@ -8,6 +8,9 @@ from typing import Any
 from services.reporter.view import Field, FieldSettings, Part, View, plain
 from shared.contracts.quantities import format_millis, format_units
 from shared.contracts.sample import NodeSample, NumaReading, PoolReading
+from shared.core.layout import POOL_OF_QOS
+
+QOS_OF_POOL = {pool: qos for qos, pool in POOL_OF_QOS.items()}
 
 
 def part(view: View) -> Part | None:
@@ -49,10 +52,11 @@ def _numa(numa: NumaReading) -> dict[str, Any] | None:
 
 def _group(pool: PoolReading, sample: NodeSample) -> dict[str, Any]:
     memory = pool.memory_working_set_bytes if pool.memory_working_set_bytes is not None else pool.memory_usage_bytes
-    group: dict[str, Any] = {"QoSLevel": pool.pool}
+    level = QOS_OF_POOL.get(pool.pool, pool.pool)
+    group: dict[str, Any] = {"QoSLevel": level}
     if usage := _usage(pool.cpu_usage_cores, memory):
         group["genericUsage"] = usage
-    pods = sorted(reading.pod.key for reading in sample.pods if reading.pod.qos == pool.pool)
+    pods = sorted(reading.pod.key for reading in sample.pods if reading.pod.qos == level)
     return group | ({"podList": pods} if pods else {})
 
 

@@ -28,7 +28,7 @@ TOTAL_BYTES = 100 * GIB
 PERIOD_S = 1.0
 RECLAIMED = "reclaimed-resource-pressure-eviction-plugin"
 MEMORY = "memory-pressure-eviction-plugin"
-CPU_SCOPE = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
+CPU_SCOPE = "katalyst.kubewharf.io/reclaimed_millicpu"
 
 
 def pod(name: str, qos: str = "reclaimed_cores", **fields: Any) -> Pod:

@@ -457,7 +457,7 @@ def test_new_settings_apply_whole_or_not_at_all(node, virtual):
                 app.reconfigure({"confirm_samples": 1})
             with pytest.raises(BadConfig, match=r"evictor\.plugins\.memory_pressure\.period_s"):
                 app.reconfigure({"cooling_s": 1, "plugins": {"memory_pressure": {"period_s": -1}}})
-            thresholds = {CPU_SCOPE: 10, CPU_SCOPE.removeprefix("resource."): 10}
+            thresholds = {CPU_SCOPE: 10}
             app.reconfigure({"plugins": {"reclaimed_overcommit": {"eviction_threshold": thresholds}}})
             await world.tick(5)
             assert world.evictor.kills == []  # the tutorial's threshold of 10

@@ -107,7 +107,7 @@ async def story(folder: Path, fates: list[Fate], scenario: str) -> Node:
     world.evictor.lives_on_s = 1.5
     if scenario == "unknown outcome":
         world.evictor.answers.append(ActionResult("unknown", "timeout"))
-    if scenario == "call got lost":
+    if scenario == "budget spent":
         world.evictor.answers.append(ActionResult("wait", "budget"))
     if scenario == "lost acknowledgements":
         world.broker.lose_acks(times=2)
@@ -118,9 +118,9 @@ async def story(folder: Path, fates: list[Fate], scenario: str) -> Node:
 
 
 def check(world: Node, folder: Path) -> None:
+    """What holds whatever happened. With a spent budget the next candidate may have gone instead."""
     assert max(world.kills.values()) == 1, "a pod was evicted twice"
-    assert world.evictor.kills[0] == LARGE.uid
-    assert WEB.uid not in world.kills
+    assert world.kills.keys() <= {LARGE.uid, SMALL.uid}
     ids = [event.event_id for event in world.events]
     assert len(ids) == len(set(ids)), "an event is on the stream twice"
     by_intent: dict[str, list[str]] = {}
@@ -142,7 +142,7 @@ def check(world: Node, folder: Path) -> None:
     ledger.close()
 
 
-SCENARIOS = ("plain", "unknown outcome", "call got lost", "lost acknowledgements")
+SCENARIOS = ("plain", "unknown outcome", "budget spent", "lost acknowledgements")
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -152,7 +152,9 @@ def test_a_kill_at_any_step_loses_no_event_and_evicts_nobody_twice(scenario, vir
     assert whole.moment > 20
     for moment in range(1, whole.moment + 1):
         folder = tmp_path / str(moment)
-        check(virtual(story(folder, [Fate(moment)], scenario)), folder)
+        world = virtual(story(folder, [Fate(moment)], scenario))
+        check(world, folder)
+        assert scenario == "budget spent" or world.kills == {LARGE.uid: 1}, "somebody went for nothing"
 
 
 @settings(max_examples=60, deadline=None)

@@ -243,10 +243,12 @@ def test_a_line_that_is_no_number_is_left_out():
     assert key_values("a b\nab 3\nb -1\nc \n", ("a", "b", "c")) == {}
 
 
-def test_meminfo_leaves_out_lines_without_a_unit():
-    assert meminfo_bytes("MemFree:  2 kB\nHugePages_Total:   4\nNode 0 Dirty:   1 kB\n") == {
-        "MemFree": 2048, "Dirty": 1024
-    }  # fmt: skip
+@pytest.mark.parametrize("before", ["", "Node 0 "])
+def test_meminfo_fields_are_taken_by_their_whole_name_and_need_a_unit(before):
+    text = "".join(
+        f"{before}{line}\n" for line in ("Inactive:   9 kB", "Inactive(file):  2 kB", "HugePages_Total:   4")
+    )
+    assert meminfo_bytes(text, ("Inactive(file)", "HugePages_Total", "file)", "MemFree")) == {"Inactive(file)": 2048}
 
 
 def test_a_long_file_is_read_to_its_end(tmp_path):

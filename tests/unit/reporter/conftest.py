@@ -84,8 +84,8 @@ def sample():
                 ),
             ),
             "pools": (
-                PoolReading(pool="shared_cores", cpu_usage_cores=1.0, memory_usage_bytes=1 << 20),
-                PoolReading(pool="reclaimed_cores", cpu_usage_cores=1.25, memory_working_set_bytes=1 << 21),
+                PoolReading(pool="share", cpu_usage_cores=1.0, memory_usage_bytes=1 << 20),
+                PoolReading(pool="reclaim", cpu_usage_cores=1.25, memory_working_set_bytes=1 << 21),
             ),
             "pods": (PodReading(pod=WEB), PodReading(pod=BATCH)),
         }

@@ -1,6 +1,7 @@
 """The runner: it ends when asked, dies when something died, closes in order, and hands on configuration."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -127,6 +128,25 @@ def test_a_bus_that_is_only_away_takes_nothing_down(virtual):
         assert telemetry.CONNECTED._value.get() == 1
         world.stop.set()
         assert await running == 0
+
+    virtual(story())
+
+
+@pytest.mark.parametrize("end", ["stop", "death"])
+def test_a_service_that_misses_its_cancellation_is_cancelled_again(virtual, end):
+    async def deaf() -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    async def story() -> None:
+        world = World(metrics=deaf, qrm=fails if end == "death" else None)
+        running = world.start()
+        await asyncio.sleep(1)
+        if end == "stop":
+            world.stop.set()
+        assert await running == int(end == "death")
+        assert not world.bus.connected
 
     virtual(story())
 

@@ -44,8 +44,8 @@ def answers() -> dict:
         ),
         numas=(NumaReading(numa=0, cpus="0-11,24-35"), NumaReading(numa=1, cpus="12-23,36-47")),
         pools=(
-            PoolReading(pool="shared_cores", cpu_usage_cores=1.0, load1=1.05, memory_usage_bytes=1 << 30),
-            PoolReading(pool="reclaimed_cores", cpu_usage_cores=1.25),
+            PoolReading(pool="share", cpu_usage_cores=1.0, load1=1.05, memory_usage_bytes=1 << 30),
+            PoolReading(pool="reclaim", cpu_usage_cores=1.25),
         ),
         pods=(
             PodReading(
@@ -126,7 +126,11 @@ def answers() -> dict:
                 {"service": "reporter", "ok": True, "why": ""},
             ],
         },
-        "central": {"nodes": {"ready": 1}, "config": {"refused": "no section 'evicter'"}},
+        "central": {
+            "health": {"service": "central", "ok": True},
+            "nodes": {"ready": 1},
+            "config": {"refused": "no section 'evicter'"},
+        },
     }
 
 

@@ -34,7 +34,7 @@ Services    metrics   ok, input 0.2 s old
             qrm       ok, input 1.5 s old
             evictor   not ok: no allocation received yet
             reporter  ok
-            central   answers
+            central   ok
 Conditions  CpuIdleMissing: this kernel has no cpu.idle
             MemoryPressure: NoSchedule by memory
             ConfigRefused: no section 'evicter'
@@ -89,7 +89,8 @@ def test_an_answer_that_cannot_be_read_counts_as_not_told(answers):
     answers["qrm"] = {"allocation": {"pools": 3}, "advice": "?"}
     answers["reporter"]["services"] = [{"service": 3}]
     facts = read("node1", answers)
-    assert (facts.allocation, facts.advice, facts.healths) == (None, None, ())
+    assert (facts.allocation, facts.advice) == (None, None)
+    assert [health.service for health in facts.healths] == ["central"]
     assert "CPU - offered" in shown(status.render(facts))
 
 

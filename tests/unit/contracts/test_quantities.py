@@ -1,0 +1,79 @@
+"""Kubernetes quantities."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.contracts.quantities import format_millis, format_units, parse_millis, parse_units
+
+
+@pytest.mark.parametrize(
+    ("text", "units"),
+    [
+        ("0", 0), ("44k", 44_000), ("256Mi", 256 << 20), ("1Gi", 1 << 30), ("1G", 10**9),
+        ("195257901056", 195257901056), ("1.5Ki", 1536), ("0.1", 1), ("100m", 1), ("1e3", 1000),
+        ("1E", 10**18), ("1E3", 1000), (" 5 ", 5), (7, 7),
+        (1.5, 2), ("-1", -1), ("+2", 2), (".5", 1), ("5.", 5), ("1n", 1),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_units_are_whole_and_rounded_up(text, units):
+    assert parse_units(text) == units
+
+
+@pytest.mark.parametrize(
+    ("text", "millis"), [("1", 1000), ("250m", 250), ("0.5", 500), ("0.0001", 1), ("2", 2000), (2, 2000), ("1k", 10**6)]
+)
+def test_cpu_is_read_in_thousandths(text, millis):
+    assert parse_millis(text) == millis
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "m",
+        "1 Gi",
+        "1gi",
+        "1KI",
+        "0x10",
+        "1,5",
+        "1_000",
+        "--1",
+        "1e",
+        "NaN",
+        "inf",
+        "Infinity",
+        "1Mim",
+        "1e999",
+        None,
+    ],
+)
+def test_what_is_no_quantity_is_refused_and_named(text):
+    for parse in (parse_units, parse_millis):
+        with pytest.raises(ValueError, match="quantity"):
+            parse(text)
+
+
+@given(st.integers(0, 2**63))
+def test_what_is_written_is_read_back(value):
+    assert parse_units(format_units(value)) == value
+    assert parse_millis(format_millis(value)) == value
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["", "k", "Ki", "M", "Mi"]))
+def test_a_larger_number_is_never_a_smaller_quantity(number, suffix):
+    assert parse_units(f"{number}{suffix}") < parse_units(f"{number + 1}{suffix}")
+
+
+@given(st.decimals(0, 10**6, places=6))
+def test_rounding_never_takes_away(number):
+    assert Decimal(parse_units(str(number))) - number < 1
+    assert parse_units(str(number)) >= number
+
+
+@pytest.mark.parametrize(("value", "text"), [(0, "0"), (44_000, "44k"), (10**9, "1G"), (1024, "1024"), (1500, "1500")])
+def test_units_are_written_as_the_api_server_does(value, text):
+    assert format_units(value) == text

@@ -1,0 +1,203 @@
+"""Guards, confirmation and choice: who is spared, when nothing happens, and laws over random pods."""
+
+import pytest
+from evictor_world import pod
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.evictor.core.choice import Ready, choose
+from services.evictor.core.guards import CRITICAL_PRIORITY, Surroundings, first_allowed, never
+from services.evictor.core.plugin import Candidate, Pressure
+from services.evictor.core.watch import Rules, Watch, relieved
+from shared.contracts.envelope import Reason
+from shared.contracts.pod import Pod
+from shared.core.intents import Bucket, Record, passed_s
+
+AROUND = Surroundings(protected_namespaces=("kube-system", "sublet-system"))
+
+
+def candidates(*pods: Pod) -> tuple[Candidate, ...]:
+    return tuple(Candidate(p, Reason(rule="test")) for p in pods)
+
+
+def verdict(*pods: Pod, around: Surroundings = AROUND) -> tuple[str | None, dict[str, str]]:
+    victim, refusals = first_allowed(candidates(*pods), around)
+    return (victim.pod.name if victim else None), {r.pod.removeprefix("default/"): r.why for r in refusals}
+
+
+BATCH, WEB = pod("batch"), pod("web", "shared_cores")
+
+
+@pytest.mark.parametrize(
+    ("pods", "around", "victim", "spared"),
+    [
+        pytest.param((BATCH,), AROUND, "batch", {}, id="a reclaimed pod"),
+        pytest.param((WEB,), AROUND, "web", {}, id="a tenant where there is no reclaimed pod"),
+        pytest.param((WEB, BATCH), AROUND, "batch", {"web": "tenant_before_reclaimed"}, id="a tenant ranked too early"),
+        pytest.param((pod("s", "system_cores"),), AROUND, None, {"s": "system_cores"}, id="system cores"),
+        pytest.param(
+            (pod("c", priority=CRITICAL_PRIORITY),), AROUND, None, {"c": "critical_priority"}, id="critical priority"
+        ),
+        pytest.param(
+            (pod("s", annotations={"kubernetes.io/config.source": "file"}),),
+            AROUND,
+            None,
+            {"s": "static_pod"},
+            id="static",
+        ),
+        pytest.param(
+            (pod("m", annotations={"kubernetes.io/config.mirror": "x"}),),
+            AROUND,
+            None,
+            {"m": "mirror_pod"},
+            id="mirror",
+        ),
+        pytest.param(
+            (pod("n", namespace="sublet-system"),),
+            AROUND,
+            None,
+            {"sublet-system/n": "protected_namespace"},
+            id="our own",
+        ),
+        pytest.param((pod("f", phase="Succeeded"),), AROUND, None, {"f": "finished"}, id="finished"),
+        pytest.param(
+            (pod("t", terminating=True), WEB),
+            AROUND,
+            None,
+            {"t": "terminating", "web": "tenant_before_reclaimed"},
+            id="a tenant waits for a reclaimed pod on its way out",
+        ),
+        pytest.param(
+            (BATCH, WEB),
+            Surroundings(live_uids={BATCH.uid}),
+            None,
+            {"batch": "live_intent", "web": "tenant_before_reclaimed"},
+            id="one live intent a pod",
+        ),
+        pytest.param(
+            (BATCH, WEB), Surroundings(backing_off_uids={BATCH.uid}), "web", {"batch": "backing_off"}, id="budget spent"
+        ),
+        pytest.param((), AROUND, None, {}, id="nobody"),
+    ],
+)
+def test_guards_spare_whom_they_should_and_say_why(pods, around, victim, spared):
+    assert verdict(*pods, around=around) == (victim, spared)
+
+
+some_pods = st.lists(
+    st.builds(
+        pod,
+        name=st.sampled_from([f"p{i}" for i in range(9)]),
+        qos=st.sampled_from(["reclaimed_cores", "shared_cores", "dedicated_cores", "system_cores"]),
+        namespace=st.sampled_from(["default", "kube-system"]),
+        priority=st.sampled_from([0, CRITICAL_PRIORITY - 1, CRITICAL_PRIORITY, CRITICAL_PRIORITY + 1]),
+        annotations=st.sampled_from([{}, {"kubernetes.io/config.source": "file"}, {"kubernetes.io/config.mirror": ""}]),
+        phase=st.sampled_from(["Running", "Pending", "Succeeded"]),
+        terminating=st.booleans(),
+    ),
+    max_size=9,
+    unique_by=lambda p: p.uid,
+)
+
+
+@given(pods=some_pods, live=st.sets(st.integers(0, 8)), late=st.sets(st.integers(0, 8)))
+def test_no_protected_pod_and_no_tenant_before_a_reclaimed_one_is_ever_chosen(pods, live, late):
+    uids = [p.uid for p in pods]
+    around = Surroundings(
+        AROUND.protected_namespaces,
+        {uids[i] for i in live if i < len(uids)},
+        {uids[i] for i in late if i < len(uids)},
+    )
+    victim, refusals = first_allowed(candidates(*pods), around)
+    assert len(refusals) + (victim is not None) <= len(pods)
+    if victim is None:
+        return
+    assert never(victim.pod, around.protected_namespaces) is None
+    assert victim.pod.phase != "Succeeded"
+    assert not victim.pod.terminating
+    assert victim.pod.uid not in {*around.live_uids, *around.backing_off_uids}
+    if victim.pod.qos != "reclaimed_cores":
+        reclaimed = [p for p in pods if p.qos == "reclaimed_cores" and p.phase != "Succeeded"]
+        would_do = [p for p in reclaimed if never(p, around.protected_namespaces) is None]
+        assert all(p.uid in around.backing_off_uids and p.uid not in around.live_uids for p in would_do)
+
+
+HARD = Pressure(hard=True, scope="memory", observed=1, threshold=2)
+SOFT = Pressure(hard=False, scope="cpu", observed=1, threshold=2)
+RULES = Rules()
+
+
+def ready(pressure: Pressure, *pods: Pod) -> Ready:
+    return Ready(pressure, lambda: candidates(*pods))
+
+
+def test_each_plugin_takes_one_victim_and_nobody_is_taken_twice():
+    other = pod("other")
+    chosen = choose({"b": ready(HARD, BATCH, other), "a": ready(HARD, BATCH, other)}, AROUND)
+    assert [(c.plugin, c.victim.pod.name) for c in chosen] == [("a", "batch"), ("b", "other")]
+
+
+def test_soft_pressure_waits_while_there_is_hard_pressure():
+    assert [c.plugin for c in choose({"a": ready(SOFT, BATCH), "b": ready(HARD, BATCH)}, AROUND)] == ["b"]
+    assert [c.plugin for c in choose({"a": ready(SOFT, BATCH)}, AROUND)] == ["a"]
+
+
+def holds(
+    *findings: tuple[float, object], now_s: float | None = None, record: Record | None = None, busy: bool = False
+):
+    watch = Watch()
+    for t_s, finding in findings:
+        watch = watch.see(finding, t_s, RULES)
+    return watch.holds(findings[-1][0] if now_s is None else now_s, RULES, record or Record(), under_way=busy)
+
+
+CPU_HARD = Pressure(hard=True, scope="cpu", observed=1, threshold=2)
+
+
+@pytest.mark.parametrize(
+    ("findings", "extra", "want"),
+    [
+        pytest.param([(0, HARD)], {}, "unconfirmed", id="one sample"),
+        pytest.param([(0, HARD), (1, HARD)], {}, None, id="two in a row"),
+        pytest.param([(0, HARD), (1, "calm"), (2, HARD)], {}, "unconfirmed", id="calm between"),
+        pytest.param([(0, HARD), (1, "unknown"), (2, HARD)], {}, "unconfirmed", id="unknown between"),
+        pytest.param([(0, HARD), (1, HARD), (2, "unknown")], {}, "not_met", id="unknown now"),
+        pytest.param([(0, HARD), (6, HARD)], {}, "unconfirmed", id="too far apart"),
+        pytest.param([(0, HARD), (1, CPU_HARD)], {}, "unconfirmed", id="another scope"),
+        pytest.param([(0, SOFT), (1, CPU_HARD)], {}, "unconfirmed", id="a step from soft to hard"),
+        pytest.param([(0, CPU_HARD), (1, SOFT)], {}, None, id="from hard to soft"),
+        pytest.param([(0, HARD), (1, HARD)], {"now_s": 7}, "stale_input", id="stale by now"),
+        pytest.param([(0, HARD), (1, HARD)], {"busy": True}, "eviction_under_way", id="one at a time"),
+        pytest.param([(0, HARD), (1, HARD)], {"record": Record(1, -13.9)}, "cooling", id="cooling"),
+        pytest.param([(0, HARD), (1, HARD)], {"record": Record(2, -14.0)}, None, id="cooled down"),
+        pytest.param([(0, HARD), (1, HARD)], {"record": Record(3, -99.0)}, "ineffective", id="three without relief"),
+    ],
+)
+def test_a_pressure_acts_only_when_nothing_holds_it_back(findings, extra, want):
+    assert holds(*findings, **extra) == want
+
+
+def test_only_a_calm_sample_is_relief():
+    tired = Record(3, 5.0)
+    assert relieved(tired, "calm") == Record(0, 5.0)
+    assert relieved(tired, "unknown") == tired
+    assert relieved(tired, HARD) == tired
+
+
+@given(steps=st.lists(st.floats(0, 100), min_size=1, max_size=40), capacity=st.integers(1, 10))
+def test_a_bucket_never_gives_more_than_capacity_and_rate_allow(steps, capacity):
+    per_s, now, given_out = capacity / 60, 0.0, 0
+    bucket = Bucket(float(capacity), 0.0)
+    for step in steps:
+        now += step
+        left = bucket.take(now, capacity=capacity, per_s=per_s)
+        if left is not None:
+            bucket, given_out = left, given_out + 1
+    assert given_out <= capacity + now * per_s + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("since", "now", "passed"), [(5, 9, 4), (5, 5, 0), (500, 3, 3)], ids=["later", "at once", "after a new start"]
+)
+def test_only_time_that_has_certainly_passed_counts(since, now, passed):
+    assert passed_s(since, now) == passed

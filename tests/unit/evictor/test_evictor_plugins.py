@@ -1,0 +1,193 @@
+"""Laws for every file in the plugin folder, and what each of the two does with a sample."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from evictor_world import GIB, MEMORY, RECLAIMED, TOTAL_BYTES, pod, reading, sample_fields
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.evictor import plugins as plugin_folder
+from services.evictor.core.guards import CRITICAL_PRIORITY
+from services.evictor.core.plugin import Plugin, PluginSettings, Pressure, View
+from services.evictor.settings import plugins_in, read
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
+from shared.contracts.sample import NodeReading, NodeSample, NumaReading, PodReading
+
+PLUGINS = plugins_in(plugin_folder)
+ENVELOPE = {"node": "node1", "boot_id": "0" * 8, "sent_at": datetime(2026, 1, 1, tzinfo=UTC)}
+
+
+def view(readings: list[PodReading], t_s: float = 0.0, reclaimed: dict[str, int] | None = None, **sample: Any) -> View:
+    return View(t_s, NodeSample(**ENVELOPE, seq=1, **sample_fields(readings, **sample)), reclaimed)
+
+
+def under_pressure(readings: list[PodReading], t_s: float = 0.0) -> View:
+    """A moment at which every plugin sees pressure, as long as reclaimed pods ask for something."""
+    return view(readings, t_s, {RECLAIMED_CPU: 0, RECLAIMED_MEMORY: 0}, free_bytes=0)
+
+
+def pressed(plugin: Plugin[Any, Any, Any], shown: View) -> Pressure | None:
+    """The pressure after enough samples that it reaches everybody it may reach."""
+    state, finding, settings = plugin.start(), None, plugin.settings()
+    for step in range(20):
+        state, finding = plugin.evaluate(state, replace(shown, t_s=10.0 * step), settings)
+    return finding if isinstance(finding, Pressure) else None
+
+
+some_pods = st.lists(
+    st.builds(
+        lambda name, qos, priority, cpu, memory, used, terminating: reading(
+            pod(name, qos, priority=priority, cpu=cpu, memory=memory, terminating=terminating), used
+        ),
+        name=st.sampled_from([f"p{i}" for i in range(12)]),
+        qos=st.sampled_from(["reclaimed_cores", "shared_cores", "dedicated_cores", "system_cores"]),
+        priority=st.sampled_from([-1, 0, 1000, CRITICAL_PRIORITY]),
+        cpu=st.integers(0, 3),
+        memory=st.integers(0, 3),
+        used=st.none() | st.integers(0, 3),
+        terminating=st.booleans(),
+    ),
+    max_size=8,
+    unique_by=lambda r: r.pod.name,
+)
+each_plugin = pytest.mark.parametrize("plugin", PLUGINS.values(), ids=PLUGINS.keys())
+
+
+def test_both_plugins_are_found_by_scanning_the_folder():
+    assert [p.name for p in PLUGINS.values()] == [MEMORY, RECLAIMED]
+    assert list(PLUGINS) == ["memory_pressure", "reclaimed_overcommit"]
+    assert all(issubclass(p.settings, PluginSettings) and p.settings.__doc__ for p in PLUGINS.values())
+    assert list(read({})[1]) == [MEMORY, RECLAIMED]
+
+
+@each_plugin
+def test_missing_input_is_neither_pressure_nor_relief(plugin):
+    empty = NodeSample(**ENVELOPE, seq=1, node_reading=NodeReading(online_cpus="0"))
+    batch = PodReading(pod=pod("batch", cpu=9, memory=9))
+    for shown in (empty, empty.model_copy(update={"pods": (batch,)})):
+        assert plugin.evaluate(plugin.start(), View(0.0, shown), plugin.settings())[1] == "unknown"
+
+
+@each_plugin
+@given(readings=some_pods, order=st.randoms(use_true_random=False))
+def test_the_order_of_pods_in_a_sample_means_nothing(plugin, readings, order):
+    mixed = list(readings)
+    order.shuffle(mixed)
+    one, other = under_pressure(readings), under_pressure(mixed)
+    pressure = pressed(plugin, one)
+    assert pressure == pressed(plugin, other)
+    if pressure is not None:
+        settings = plugin.settings()
+        ranked = plugin.rank(one, pressure, settings)
+        assert ranked == plugin.rank(other, pressure, settings)
+        assert len({c.pod.uid for c in ranked}) == len(ranked)
+
+
+@each_plugin
+@given(readings=some_pods)
+def test_reclaimed_pods_are_ranked_first_and_system_pods_never(plugin, readings):
+    shown = under_pressure(readings)
+    pressure = pressed(plugin, shown)
+    ranked = [] if pressure is None else [c.pod for c in plugin.rank(shown, pressure, plugin.settings())]
+    tenants = [p.qos != "reclaimed_cores" for p in ranked]
+    assert tenants == sorted(tenants)
+    assert all(p.qos != "system_cores" for p in ranked)
+    assert {p.uid for p in ranked} <= {r.pod.uid for r in readings}
+
+
+@each_plugin
+@given(readings=some_pods)
+def test_evaluating_changes_nothing_but_the_memory_it_returns(plugin, readings):
+    state, shown, settings = plugin.start(), under_pressure(readings), plugin.settings()
+    assert plugin.evaluate(state, shown, settings) == plugin.evaluate(state, shown, settings)
+    assert state == plugin.start()
+
+
+OVERCOMMIT, SHORTAGE = PLUGINS["reclaimed_overcommit"], PLUGINS["memory_pressure"]
+
+
+def test_overcommit_does_not_count_a_pod_that_is_on_its_way_out():
+    asking = [reading(pod("a", cpu=3000)), reading(pod("b", cpu=3000, terminating=True))]
+    shown = view(asking, reclaimed={RECLAIMED_CPU: 1000, RECLAIMED_MEMORY: 1})
+    assert OVERCOMMIT.evaluate(None, shown, OVERCOMMIT.settings())[1] == "calm"
+
+
+def test_overcommit_ranks_only_pods_that_ask_for_the_scarce_resource():
+    asking = [reading(pod("a", cpu=9000)), reading(pod("b", memory=9)), reading(pod("c", cpu=9001))]
+    shown = view(asking, reclaimed={RECLAIMED_CPU: 1000, RECLAIMED_MEMORY: 9})
+    _, pressure = OVERCOMMIT.evaluate(None, shown, OVERCOMMIT.settings())
+    assert [c.pod.name for c in OVERCOMMIT.rank(shown, pressure, OVERCOMMIT.settings())] == ["c", "a"]
+
+
+def test_a_pod_and_its_terminating_namesake_are_two():
+    old, new = pod("a", cpu=3000, uid="aa", terminating=True), pod("a", cpu=9000, uid="bb")
+    shown = under_pressure([reading(old), reading(new)])
+    for plugin in PLUGINS.values():
+        uids = [c.pod.uid for c in plugin.rank(shown, pressed(plugin, shown), plugin.settings())]
+        assert "bb" in uids
+        assert len(uids) == len(set(uids))
+
+
+def look(settings: PluginSettings, moments: list[tuple[float, int | None]]) -> list[Any]:
+    """What the memory plugin says at each (time, free bytes)."""
+    state, findings = SHORTAGE.start(), []
+    for t_s, free in moments:
+        shown = view([reading(pod("a"))], t_s, free_bytes=free)
+        state, finding = SHORTAGE.evaluate(state, shown, settings)
+        findings.append(finding)
+    return findings
+
+
+def actions(findings: list[Any]) -> list[str]:
+    return [f if isinstance(f, str) else f.verdict.numa_actions["0"] for f in findings]
+
+
+def test_shortage_is_seen_at_once_but_escalates_by_periods_however_many_samples_come():
+    every_second = [(float(t), 0) for t in range(18)]
+    assert actions(look(SHORTAGE.settings(), every_second)) == ["reclaimed"] * 15 + ["all"] * 3
+    burst = [(t / 100, 0) for t in range(400)]
+    assert set(actions(look(SHORTAGE.settings(), burst))) == {"reclaimed"}
+
+
+def test_a_moment_above_the_watermark_between_two_periods_starts_a_new_row():
+    dips = [(float(t), 50 * GIB if t == 12 else 0) for t in range(31)]
+    said = actions(look(SHORTAGE.settings(), dips))
+    assert said[12] == "calm"
+    assert said[13:] == ["reclaimed"] * 17 + ["all"]  # counted anew at 15, 20, 25 and 30 s
+
+
+def test_a_long_silence_starts_a_new_row():
+    before = [(float(t), 0) for t in (0, 5, 10)]
+    assert actions(look(SHORTAGE.settings(), [*before, (15.0, 0)]))[-1] == "all"
+    assert actions(look(SHORTAGE.settings(), [*before, (30.0, 0)]))[-1] == "reclaimed"
+    assert actions(look(SHORTAGE.settings(), [*before, (11.0, None), (15.0, 0)]))[-2:] == ["unknown", "reclaimed"]
+
+
+def test_a_configured_minimum_of_free_memory_counts_where_it_is_more_than_the_watermark():
+    settings = SHORTAGE.settings(minimum_free_bytes=5 * GIB)
+    low, enough = look(settings, [(0.0, 5 * GIB - 1), (1.0, 5 * GIB)])
+    assert (low.observed, low.threshold) == (5 * GIB - 1, 5 * GIB)
+    assert low.condition == "MemoryPressure/NoSchedule"
+    assert enough == "calm"
+    assert look(SHORTAGE.settings(), [(0.0, 5 * GIB - 1)]) == ["calm"]
+
+
+def test_a_busy_kswapd_is_judged_by_the_time_that_really_passed():
+    state, said = SHORTAGE.start(), []
+    for step in range(8):
+        t_s = 6.0 * step  # a little late every time
+        node = NodeReading(
+            online_cpus="0",
+            memory_total_bytes=TOTAL_BYTES,
+            memory_free_bytes=50 * GIB,
+            watermark_scale_factor=100,
+            kswapd_steal_pages=11_000 * step,  # 2000 pages/s would be 12 000
+        )
+        numas = (NumaReading(numa=0, memory_total_bytes=TOTAL_BYTES, memory_free_bytes=50 * GIB),)
+        shown = View(t_s, NodeSample(**ENVELOPE, seq=1, node_reading=node, numas=numas))
+        state, finding = SHORTAGE.evaluate(state, shown, SHORTAGE.settings())
+        said.append(finding)
+    assert set(said) == {"calm"}

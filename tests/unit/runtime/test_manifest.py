@@ -1,0 +1,290 @@
+"""Pod documents: the quick start's as printed, everything else taken, noted or refused by name."""
+
+import copy
+from itertools import count
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.core.manifest import read_pod, read_pods
+from shared.errors import Refused
+
+UID = "0a1b2c3d-0000-4000-8000-000000000001"
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+SHARED = """
+apiVersion: v1
+kind: Pod
+metadata:
+  annotations:
+    "katalyst.kubewharf.io/qos_level": shared_cores
+  name: shared-normal-pod
+  namespace: default
+spec:
+  containers:
+    - name: stress
+      image: joedval/stress:latest
+      command:
+        - stress
+        - -c
+        - "1"
+      imagePullPolicy: IfNotPresent
+      resources:
+        requests:
+          cpu: "2"
+          memory: 1Gi
+        limits:
+          cpu: "2"
+          memory: 1Gi
+  schedulerName: katalyst-scheduler
+"""
+RECLAIMED = """
+apiVersion: v1
+kind: Pod
+metadata:
+  annotations:
+    "katalyst.kubewharf.io/qos_level": reclaimed_cores
+  name: reclaimed-normal-pod
+  namespace: default
+spec:
+  containers:
+    - name: stress
+      image: joedval/stress:latest
+      command:
+        - stress
+        - -c
+        - "1"
+      imagePullPolicy: IfNotPresent
+      resources:
+        requests:
+          resource.katalyst.kubewharf.io/reclaimed_millicpu: 2k
+          resource.katalyst.kubewharf.io/reclaimed_memory: 1Gi
+        limits:
+          resource.katalyst.kubewharf.io/reclaimed_millicpu: 2k
+          resource.katalyst.kubewharf.io/reclaimed_memory: 1Gi
+  schedulerName: katalyst-scheduler
+"""
+
+
+def _document(text=SHARED):
+    return yaml.safe_load(text)
+
+
+def _with(path, value, text=SHARED):
+    """The document with one place changed; DELETE takes it out."""
+    document = here = copy.deepcopy(_document(text))
+    *folders, leaf = path
+    for key in folders:
+        here = here.setdefault(key, {}) if isinstance(here, dict) else here[key]
+    here[leaf] = value
+    return document
+
+
+SPEC, META, CONTAINER = ("spec",), ("metadata",), ("spec", "containers", 0)
+
+
+def test_the_quick_starts_shared_pod_is_read_as_printed():
+    manifest = read_pod(_document(), UID)
+    pod, (run,) = manifest.record.pod, manifest.record.runs
+    assert (pod.key, pod.qos, pod.uid, pod.grace_s, pod.phase) == (
+        "default/shared-normal-pod",
+        "shared_cores",
+        UID,
+        30,
+        "Pending",
+    )
+    assert (pod.cpu_request_millis, pod.memory_request_bytes) == (2000, 1 << 30)
+    assert (pod.containers[0].cpu_limit_millis, pod.containers[0].memory_limit_bytes) == (2000, 1 << 30)
+    assert (run.name, run.command) == ("stress", ("stress", "-c", "1"))
+    (note,) = manifest.notes
+    assert "image is left out" in note
+
+
+@pytest.mark.parametrize("prefix", ["resource.katalyst.kubewharf.io/", "katalyst.kubewharf.io/"], ids=["new", "old"])
+def test_the_quick_starts_reclaimed_pod_is_read_in_both_spellings(prefix):
+    pod = read_pod(_document(RECLAIMED.replace("resource.katalyst.kubewharf.io/", prefix)), UID).record.pod
+    assert (pod.qos, pod.cpu_request_millis, pod.memory_request_bytes) == ("reclaimed_cores", 2000, 1 << 30)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
+def test_every_example_runs_on_a_bare_host_without_a_note(path):
+    documents = [d for d in yaml.safe_load_all(path.read_text()) if isinstance(d, dict) and d.get("kind") == "Pod"]
+    if documents:
+        uids = (f"{n:x}" for n in count())
+        assert all(not manifest.notes for manifest in read_pods(documents, lambda: next(uids)))
+
+
+def test_command_arguments_environment_and_folder_are_taken():
+    document = _document()
+    document["spec"]["containers"][0] |= {"args": ["-t", "9"], "env": [{"name": "A", "value": "1"}, {"name": "B"}]}
+    document["spec"]["containers"][0]["workingDir"] = "/srv"
+    document["spec"] |= {"priority": 7, "terminationGracePeriodSeconds": 5}
+    record = read_pod(document, UID).record
+    (run,) = record.runs
+    assert run.command == ("stress", "-c", "1", "-t", "9")
+    assert (run.env, run.workdir) == ({"A": "1", "B": ""}, "/srv")
+    assert (record.pod.priority, record.pod.grace_s) == (7, 5)
+
+
+def test_a_limit_without_a_request_is_the_request_too():
+    pod = read_pod(_with((*CONTAINER, "resources"), {"limits": {"cpu": "500m", "memory": "1Mi"}}), UID).record.pod
+    assert (pod.cpu_request_millis, pod.memory_request_bytes) == (500, 1 << 20)
+
+
+def test_without_an_annotation_a_pod_is_shared():
+    assert read_pod(_with((*META, "annotations"), None), UID).record.pod.qos == "shared_cores"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "word"),
+    [
+        ((*SPEC, "volumes"), [{"name": "x"}], "volumes is left out"),
+        ((*CONTAINER, "livenessProbe"), {}, "livenessProbe is left out"),
+        ((*SPEC, "restartPolicy"), "Always", "stays ended"),
+        ((*CONTAINER, "resources", "limits", "nvidia.com/gpu"), 1, "nvidia.com/gpu is left out"),
+    ],
+    ids=["volumes", "probe", "restarts", "gpu"],
+)
+def test_what_a_bare_host_does_not_do_is_said(path, value, word):
+    assert any(word in note for note in read_pod(_with(path, value), UID).notes)
+
+
+QOS = (*META, "annotations", "katalyst.kubewharf.io/qos_level")
+BAD = {
+    "unknown QoS": (QOS, "premium_cores", "premium_cores"),
+    "QoS in capitals": (QOS, "Reclaimed_Cores", "Reclaimed_Cores"),
+    "QoS not text": (QOS, 1, "want a string"),
+    "kind": (("kind",), "Deployment", "only kind Pod"),
+    "no kind": (("kind",), None, "only kind Pod"),
+    "version": (("apiVersion",), "v2", "only kind Pod of v1"),
+    "path in name": ((*META, "name"), "a/b", "'a/b'"),
+    "climbing name": ((*META, "name"), "../../etc", "'../../etc'"),
+    "dots in name": ((*META, "name"), "a..b", "'a..b'"),
+    "newline in name": ((*META, "name"), "a\n", "metadata.name"),
+    "no name": ((*META, "name"), None, "metadata.name"),
+    "long name": ((*META, "name"), "a" * 254, "metadata.name"),
+    "number as name": ((*META, "name"), 5, "metadata.name"),
+    "path in namespace": ((*META, "namespace"), "a/b", "metadata.namespace"),
+    "dotted namespace": ((*META, "namespace"), "a.b", "metadata.namespace"),
+    "path in container name": ((*CONTAINER, "name"), "..", "containers[0].name"),
+    "dotted container name": ((*CONTAINER, "name"), "a.b", "containers[0].name"),
+    "no containers": ((*SPEC, "containers"), [], "want 1 to"),
+    "containers not a list": ((*SPEC, "containers"), {"a": 1}, "want a list"),
+    "no command": ((*CONTAINER, "command"), None, "no command"),
+    "empty command": ((*CONTAINER, "command"), [], "no command"),
+    "empty program": ((*CONTAINER, "command"), [""], "no command"),
+    "number in command": ((*CONTAINER, "command"), ["stress", 1], "put a number in quotes"),
+    "command as text": ((*CONTAINER, "command"), "stress -c 1", "want a list"),
+    "NUL in command": ((*CONTAINER, "command"), ["a\0b"], "command[0]"),
+    "relative folder": ((*CONTAINER, "workingDir"), "srv", "absolute path"),
+    "env from elsewhere": ((*CONTAINER, "env"), [{"name": "A", "valueFrom": {}}], "valueFrom"),
+    "env with =": ((*CONTAINER, "env"), [{"name": "A=B", "value": ""}], "without '='"),
+    "env number": ((*CONTAINER, "env"), [{"name": "A", "value": 1}], "env A"),
+    "bad quantity": ((*CONTAINER, "resources", "requests", "cpu"), "two", "'two'"),
+    "quantity not a number": ((*CONTAINER, "resources", "requests", "cpu"), True, "True"),
+    "negative CPU": ((*CONTAINER, "resources", "requests", "cpu"), "-1", "out of bounds"),
+    "negative memory": ((*CONTAINER, "resources", "limits", "memory"), "-1Gi", "out of bounds"),
+    "memory beyond any machine": ((*CONTAINER, "resources", "limits", "memory"), "1e80", "out of bounds"),
+    "request above limit": ((*CONTAINER, "resources", "requests", "cpu"), "3", "above its limit"),
+    "reclaimed amount in a tenant": (
+        (*CONTAINER, "resources", "requests", "katalyst.kubewharf.io/reclaimed_millicpu"),
+        "1k",
+        "not for shared_cores",
+    ),
+    "rights": ((*CONTAINER, "securityContext"), {"runAsUser": 1000}, "securityContext"),
+    "init containers": ((*SPEC, "initContainers"), [{"name": "x"}], "initContainers"),
+    "negative grace": ((*SPEC, "terminationGracePeriodSeconds"), -1, "grace_s"),
+    "grace as text": ((*SPEC, "terminationGracePeriodSeconds"), "30", "whole number"),
+    "grace not a number": ((*SPEC, "terminationGracePeriodSeconds"), float("nan"), "whole number"),
+    "priority too large": ((*SPEC, "priority"), 1 << 40, "whole number"),
+    "annotation not text": ((*META, "annotations", "a"), True, "annotations.a"),
+    "spec not a mapping": (SPEC, [1], "spec: want a mapping"),
+}
+
+
+@pytest.mark.parametrize(("path", "value", "word"), BAD.values(), ids=BAD)
+def test_a_document_that_cannot_be_used_is_refused_by_name(path, value, word):
+    with pytest.raises(Refused) as refusal:
+        read_pod(_with(path, value), UID)
+    assert word in str(refusal.value)
+
+
+def test_plain_amounts_are_not_for_reclaimed_pods():
+    document = _with((*CONTAINER, "resources"), {"requests": {"cpu": "1"}}, RECLAIMED)
+    with pytest.raises(Refused, match="reclaimed_millicpu"):
+        read_pod(document, UID)
+
+
+def test_one_resource_in_two_spellings_must_agree():
+    twice = {
+        "katalyst.kubewharf.io/reclaimed_millicpu": "1k",
+        "resource.katalyst.kubewharf.io/reclaimed_millicpu": 1000,
+    }
+    assert read_pod(_with((*CONTAINER, "resources"), {"requests": twice}, RECLAIMED), UID).record.pod.cpu_request_millis
+    with pytest.raises(Refused, match="stands twice"):
+        read_pod(_with((*CONTAINER, "resources"), {"requests": twice | {next(iter(twice)): "2k"}}, RECLAIMED), UID)
+
+
+@pytest.mark.parametrize("uid", ["", "../x", "ABC", "a/b", "a\n"])
+def test_a_uid_that_could_leave_the_store_is_refused(uid):
+    with pytest.raises(Refused, match="UID"):
+        read_pod(_document(), uid)
+
+
+def test_two_pods_or_containers_of_one_name_are_refused():
+    with pytest.raises(Refused, match="default/shared-normal-pod stands twice"):
+        read_pods([_document(), None, _document()], lambda: UID)
+    twin = _document()
+    twin["spec"]["containers"] *= 2
+    with pytest.raises(Refused, match="container stress stands twice"):
+        read_pod(twin, UID)
+
+
+def test_one_bad_document_refuses_the_whole_file():
+    with pytest.raises(Refused):
+        read_pods([_document(), _with(("kind",), "Service")], lambda: UID)
+
+
+def test_a_file_without_a_document_is_refused():
+    with pytest.raises(Refused, match="no document"):
+        read_pods([None], lambda: UID)
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(
+    ["..", "/", "v1", "Pod", "1", "-1", "1Gi", "reclaimed_cores", "\0"]
+)  # fmt: skip
+KEYS = st.text(max_size=4) | st.sampled_from(
+    ["apiVersion", "kind", "metadata", "spec", "name", "containers", "resources", "requests", "cpu", "command", "env"]
+)
+ANYTHING = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4))
+
+
+@given(ANYTHING)
+def test_whatever_is_given_it_is_read_or_refused(document):
+    _read_or_refuse(document)
+
+
+@given(st.sampled_from([SHARED, RECLAIMED]), st.lists(st.integers(0, 9), min_size=1, max_size=5), ANYTHING)
+def test_a_good_document_with_anything_in_one_place_is_read_or_refused(text, way, value):
+    document = here = _document(text)
+    for step in way:
+        keys = list(here) if isinstance(here, dict) else list(range(len(here))) if isinstance(here, list) else []
+        if not keys:
+            break
+        parent, key = here, keys[step % len(keys)]
+        here = here[key]
+    parent[key] = value
+    _read_or_refuse(document)
+
+
+def _read_or_refuse(document):
+    try:
+        pod = read_pod(document, UID).record.pod
+    except Refused as refusal:
+        assert str(refusal)
+    else:
+        assert "/" not in pod.name + pod.namespace
+        assert ".." not in pod.name
