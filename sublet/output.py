@@ -37,7 +37,8 @@ def as_yaml(document: Any) -> str:
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         tag = dumper.resolve(yaml.ScalarNode, value, (True, False))  # type: ignore[no-untyped-call]
-        style = "|" if "\n" in value else None if tag == "tag:yaml.org,2002:str" else '"'
+        plain = tag == "tag:yaml.org,2002:str" and value.isprintable()
+        style = "|" if "\n" in value and value.replace("\n", "").isprintable() else None if plain else '"'
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style)
 
     Dumper.add_representer(str, text)

@@ -51,6 +51,7 @@ class QrmApp:
         self._standing: Standing | None = None
         self._reserve = CpuSet()
         self._pods: Sequence[Pod] = ()
+        self._generation: int | None = None
         self._conditions = Conditions()
         self._stage: Stage = "floor"
         self._allocation: Allocation | None = None
@@ -134,7 +135,6 @@ class QrmApp:
         now_s = self._clock.monotonic()
         self._verify_at_s = now_s + self._settings.period_s
         self._seen = self._look()
-        self._read_pods()
         self._refresh_machine()
         stage, placement = self._decide(now_s)
         mode = self._mode()
@@ -143,10 +143,11 @@ class QrmApp:
         if began_s is not None:
             self._applied_in_s = max(0.0, self._clock.monotonic() - began_s)
             telemetry.STEP_SECONDS.labels(NAME).observe(self._applied_in_s)
+        self._read_pods()
         allocation = self._state(stage, placement, mode, outcome, extra)
+        await self._wire.publish(allocation)
         if mode == "enforce":
             self._save(allocation)
-        await self._wire.publish(allocation)
 
     def _act(self, stage: Stage, placement: Placement, mode: Mode, now_s: float) -> tuple[Outcome, list[Reason]]:
         if mode == "enforce":
@@ -175,9 +176,13 @@ class QrmApp:
         return weaker(self._settings.mode, self._standing.advice.mode) if self._standing else self._settings.mode
 
     def _read_pods(self) -> None:
+        """Read the pods anew when they have changed; the last known ones stay where they cannot be read."""
         try:
-            self._pods = self._source.pods()
-        except Unavailable as error:  # the last known ones stay: absent is not none
+            generation = self._source.generation()
+            if generation != self._generation:
+                self._pods = self._source.pods()
+                self._generation = generation
+        except Unavailable as error:
             self._conditions.set("PodsUnavailable", str(error))
         else:
             self._conditions.set("PodsUnavailable", "")

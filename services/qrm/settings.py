@@ -28,4 +28,4 @@ class QrmSettings(Settings):
     keeper: bool = True
     """Whether a process of its own watches the lease; the simulator goes without."""
     top_group: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,62}$")] = ROOT
-    """Name of the cgroup that holds all of Sublet's."""
+    """Name of the cgroup that holds all of Sublet's; read once, at the start."""

@@ -97,7 +97,7 @@ class NatsServer:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the parent, which stops the services first
-            preexec_fn=None,  # noqa: PLW1509 - two calls, nothing allocated
+            preexec_fn=follow_parent if self._die_with_parent else None,  # noqa: PLW1509 - two calls, nothing allocated
         )
         try:
             self._wait_until_up()

@@ -80,4 +80,3 @@ def json_object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         refuse(value, "a JSON object", "invalid_json")
     return value
-

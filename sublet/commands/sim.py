@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from sublet.exit_codes import FAILED, OK
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -17,15 +19,12 @@ def sim(
     ] = "table",
 ) -> None:
     """Run a scenario with the real services on a simulated machine. Exit code 1: it did not happen as written."""
-    from shared.errors import SubletError
+    from shared import telemetry
     from sublet.sim.report import as_json, as_table
-    from sublet.sim.run import run_scenario
+    from sublet.sim.run import NODE, run_scenario
     from sublet.sim.scenario import load_scenario
 
-    try:
-        report = run_scenario(load_scenario(scenario))
-    except SubletError as error:
-        typer.echo(f"sublet sim: {error}", err=True)
-        raise SystemExit(2) from None
+    telemetry.setup_logging("sim", NODE, as_json=False, level="error")
+    report = run_scenario(load_scenario(scenario))
     typer.echo(as_json(report) if output == "json" else as_table(report), nl=False)
-    raise SystemExit(0 if report.ok else 1)
+    raise SystemExit(OK if report.ok else FAILED)

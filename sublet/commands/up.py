@@ -45,6 +45,7 @@ async def _up(
 ) -> int:
     from shared.errors import SubletError
     from shared.settings import common_settings, merge, raw_settings
+    from shared.telemetry import setup_logging
     from sublet.host.session import Session
 
     stop = asyncio.Event()
@@ -52,6 +53,7 @@ async def _up(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
         common = common_settings(merge(raw_settings(), over))
+        setup_logging("up", common.node, as_json=False, level="warning")
         if common.substrate == "sim" and str(common.host_root) == "/":
             common = common.model_copy(update={"host_root": common.state_dir / "simhost"})
         session = Session(

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from shared.errors import SubletError
 from shared.settings import CommonSettings
+from shared.telemetry import setup_logging
 from sublet.demo import report
 from sublet.host.preflight import check_host
 
@@ -24,19 +25,23 @@ OUT = Path("out/demo")
 def main() -> int:
     """Run the demo; 0 if everything happened that should."""
     console = Console()
+    setup_logging("demo", "demo", as_json=False, level="error")
     missing = check_host(CommonSettings())
+    simulated = bool(missing) or "--sim" in sys.argv[1:]
     started = time.monotonic()
     facts: dict[str, Any] = {
         "machine": f"{os.cpu_count()} CPUs, Linux {platform.release()}, Python {platform.python_version()}",
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "substrate": "sim" if missing else "host",
+        "substrate": "sim" if simulated else "host",
     }
     try:
         with tempfile.TemporaryDirectory(prefix="sublet-demo-") as folder:
             state_dir = Path(folder) / "state"
-            if missing:
+            if simulated:
                 console.print(
-                    "[b]Not on real cgroups here:[/b] " + "; ".join(missing) + "\nRunning on the simulator instead."
+                    "[b]Not on real cgroups here:[/b] "
+                    + ("; ".join(missing) or "as you asked")
+                    + "\nRunning on the simulator instead."
                 )
                 document, plots = _on_simulator(state_dir, facts, console)
             else:

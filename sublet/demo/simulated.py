@@ -15,12 +15,12 @@ from typing import Any
 import yaml
 
 from shared.contracts.pod import QosClass
-from shared.core.layout import container_group
+from shared.core.layout import class_group, container_group
 from shared.settings import CommonSettings
 from sublet.demo.chain import Chain
 from sublet.demo.svg import Band, Series, plot
 from sublet.demo.watch import Moment, Watch, busy_seconds
-from sublet.host.session import Session
+from sublet.host.session import READY_TIMEOUT_S, Session
 from sublet.sim.host import SimHost
 from sublet.sim.machine import Machine
 from sublet.sim.scenario import Exec, read_scenario
@@ -58,7 +58,7 @@ class SimCase:
     name: str
     title: str
     utilization: float = 0.0
-    satisfied: float = 1.0
+    satisfied: float = 0.0
     moments: list[Moment] = field(default_factory=list)
 
     def summary(self) -> dict[str, Any]:
@@ -135,12 +135,12 @@ async def _live(state_dir: Path, case: SimCase, say: Callable[[str], None]) -> d
     session = Session(common, nats_port=0, scenario=scenario, forget=True, say=lambda line: say(f"     {line}"))
     faults: list[str] = []
     await session.start()
-    started = time.monotonic()
     pids = [child.pid for child in session.children.values() if child.pid]
     try:
         async with Chain.recording(session.nats_url or "", node="demo") as chain:
             watch = Watch([], host_root=root)
             watch.start()
+            spike = await _spike(root, faults)
             if not await chain.succeeded("hog", EVICTION_TIMEOUT_S):
                 faults.append(f"the batch pod was not evicted within {EVICTION_TIMEOUT_S:.0f} s")
             watch.stop()
@@ -149,13 +149,43 @@ async def _live(state_dir: Path, case: SimCase, say: Callable[[str], None]) -> d
     finally:
         await session.stop()
     faults += [f"process {pid} was left behind" for pid in pids if Path(f"/proc/{pid}").exists()]
-    smaller = [c for c in watch.changes if c.smaller and c.at_s > watch.started_s + STEADY_S / 2]
-    if not smaller:
+    shrunk = next((c.at_s - spike.at_s for c in watch.changes if c.smaller and c.at_s >= spike.at_s), None)
+    if shrunk is None:
         faults.append("the reclaimed pool did not shrink while the load spiked")
-    case.moments = watch.moments
-    case.utilization = _mean([m.busy_cores for m in watch.moments]) / CPUS
-    return {"chain": rows, "faults": faults, "spike_at_s": STEADY_S + STOP_AFTER_S - (watch.started_s - started),
-            "spike_to_cpuset_s": None, "breach_to_call_s": None}  # fmt: skip
+    case.moments, case.satisfied = watch.moments, spike.satisfied
+    case.utilization = _mean([m.busy_cores for m in watch.moments if m.at_s <= spike.at_s + SPIKE_S]) / CPUS
+    spike_at_s = spike.at_s - watch.started_s
+    return {"chain": rows, "faults": faults, "spike_at_s": spike_at_s, "spike_to_cpuset_s": shrunk}
+
+
+@dataclass(frozen=True, slots=True)
+class Spike:
+    """When the simulated service's threads multiplied, and which share of the CPU it then asked for it got."""
+
+    at_s: float
+    satisfied: float
+
+
+async def _spike(root: Path, faults: list[str]) -> Spike:
+    """Wait for the spike, then compare what the service used with what its threads would use."""
+    look_s = SPIKE_S - 2.0
+    try:
+        async with asyncio.timeout(STEADY_S + STOP_AFTER_S + READY_TIMEOUT_S):
+            while _of_web(root, "cgroup.procs").count("\n") < SPIKE_THREADS:
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        faults.append("the simulated service's load did not spike")
+        return Spike(time.monotonic(), 0.0)
+    at_s, before = time.monotonic(), int(_of_web(root, "cpuacct.usage"))
+    await asyncio.sleep(look_s)
+    used_s = (int(_of_web(root, "cpuacct.usage")) - before) / 1e9
+    return Spike(at_s, used_s / (SPIKE_THREADS * (time.monotonic() - at_s)))
+
+
+def _of_web(root: Path, name: str) -> str:
+    """A file of the service's container: the only pod of the tenants' class."""
+    found = root.glob(f"sys/fs/cgroup/cpuacct/{class_group('shared_cores')}/pod*/main/{name}")
+    return next((path.read_text() for path in found), "")
 
 
 def _mean(values: list[float]) -> float:

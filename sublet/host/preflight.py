@@ -45,6 +45,28 @@ def require_fit(common: CommonSettings) -> None:
         raise Unfit("this machine lacks:\n" + "".join(f"  - {line}\n" for line in missing) + SIM_OFFER)
 
 
+def take_host(common: CommonSettings) -> int | None:
+    """Hold this host's cgroups, whatever the state directory: a lock on their root folder, which leaves no file.
+
+    Returns the descriptor that holds it; None where nothing is shared (simulated hosts).
+
+    Raises:
+        Conflict: another `sublet up` holds them.
+    """
+    from shared.adapters.cgroup import Cgroups
+
+    if common.substrate != "host":
+        return None
+    folder = Cgroups(common.host_root).folder("", "cpuset")
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise Conflict(f"another Sublet manages the cgroups of this host ({folder}); stop it first") from error
+    return descriptor
+
+
 def take_lock(state_dir: Path) -> IO[str]:
     """Hold the right to run Sublet on this state directory, until the file is closed or the process ends.
 

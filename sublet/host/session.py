@@ -12,9 +12,9 @@ from typing import IO, Any
 import structlog
 
 from shared.adapters.nats_server import NatsServer
-from shared.errors import Unavailable
+from shared.errors import Conflict, Unavailable
 from shared.settings import CommonSettings
-from sublet.host.preflight import require_fit, take_lock
+from sublet.host.preflight import require_fit, take_host, take_lock
 from sublet.host.supervise import Child
 from sublet.host.teardown import end_pods, remove_groups, remove_state
 
@@ -48,6 +48,7 @@ class Session:
     children: dict[str, Child] = field(default_factory=dict)
     server: NatsServer | None = None
     _lock: IO[str] | None = None
+    _host: int | None = None
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     @property
@@ -65,6 +66,11 @@ class Session:
         """
         require_fit(self.common)
         self._lock = take_lock(self.state_dir)
+        try:
+            self._host = take_host(self.common)
+        except Conflict:
+            self._lock.close()
+            raise
         try:
             await self._start_all()
             await self._wait_ready()
@@ -162,6 +168,8 @@ class Session:
             await asyncio.to_thread(self.server.stop)
         left = await asyncio.to_thread(remove_groups, self.common.host_root, grace_s=POD_GRACE_S) if real else []
         remove_state(self.state_dir, forget=self.forget)
+        if self._host is not None:
+            os.close(self._host)
         if self._lock is not None:
             self._lock.close()
             (self.state_dir / "up.lock").unlink(missing_ok=True)

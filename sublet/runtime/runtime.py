@@ -142,7 +142,7 @@ class Runtime:
         if self.simulated:
             return
         for stored in self.pods.stored():
-            if not stored.status.finished:
+            if not stored.status.finished and (stored.folder.path / LAUNCH).exists():
                 finish_if_over(self.pods, self.cgroups, stored.record.pod.uid, top=self.top)
 
     def _prepare(self, record: PodRecord) -> tuple[PodFolder, IO[bytes]]:

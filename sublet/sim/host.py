@@ -34,6 +34,7 @@ from sublet.sim.scenario import DEFAULT, Exec, Scenario, Step, load_scenario
 STOP_AFTER = "sim.sublet/stop-after-s"
 """Annotation: seconds a pod takes to end when asked to; without it, its whole grace period."""
 KILLED = 137  # 128 + SIGKILL, what a container ends with that was killed
+LIVE_PERIOD_S = 0.1
 _UID_SPACE = uuid.UUID("5d0b7a52-3f0e-5f0c-8a35-3c1f6f2c9b10")
 
 log = structlog.get_logger()
@@ -127,8 +128,8 @@ class SimHost:
         for container in self.kernel.step(now_s):
             self._ended_by_kernel(container)
 
-    async def live(self, clock: Clock, period_s: float = 0.25) -> None:
-        """Step for ever."""
+    async def live(self, clock: Clock, period_s: float = LIVE_PERIOD_S) -> None:
+        """Step for ever. Whoever computes rates over less than some ten periods sees the steps, not the load."""
         while True:
             self.step(clock.monotonic())
             await clock.sleep(period_s)

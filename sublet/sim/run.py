@@ -11,7 +11,6 @@ from typing import Any
 
 import looptime
 
-from shared import telemetry
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import LoopClock
 from shared.app import Plan, Runner
@@ -46,7 +45,6 @@ def run_scenario(scenario: Scenario) -> Report:
     Raises:
         SubletError: the services cannot be built (a setting of the scenario cannot be used, …).
     """
-    telemetry.setup_logging("sim", NODE, as_json=False, level="error")
     in_memory = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="sublet-sim-", dir=in_memory) as folder:
         return in_virtual_time(Story(scenario, Path(folder)).play())

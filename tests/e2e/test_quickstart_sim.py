@@ -1,14 +1,15 @@
 """The quick start on the simulated 48-CPU machine, with the real services: its figures are golden."""
 
 import json
+import subprocess
+import sys
 from functools import cache
+from pathlib import Path
 from typing import Literal
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from sublet.commands.sim import register
+from shared.errors import BadConfig
 from sublet.sim.report import Report, Row, View, as_json
 from sublet.sim.run import run_scenario
 from sublet.sim.scenario import Scenario, load_scenario, read_scenario
@@ -91,27 +92,35 @@ def test_a_story_that_does_not_come_true_is_said_and_fails() -> None:
     assert not report.ok
 
 
-def command() -> typer.Typer:
-    app = typer.Typer()
-    register(app)
-    app.callback()(lambda: None)
-    return app
+def test_a_setting_that_cannot_be_used_ends_the_run_before_it_begins() -> None:
+    document = {"name": "bad", "settings": {"qrm": {"lease": 1}}, "steps": [{"at_s": 0, "say": "x"}]}
+    with pytest.raises(BadConfig, match="did you mean 'lease_s'"):
+        run_scenario(read_scenario(document, source="test"))
 
 
-def test_the_command_prints_json_on_request() -> None:
-    done = CliRunner().invoke(command(), ["sim", "quickstart", "-o", "json"])
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["ok"] is True
+def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "sublet", "sim", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_the_command_prints_the_golden_figures_as_a_table() -> None:
-    done = CliRunner().invoke(command(), ["sim"])
-    assert done.exit_code == 0, done.output
+    done = command()
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     for figure in ("44k", "42k", "40k", SHARE_6, SHARE_8, RECLAIM_42, RECLAIM_40):
         assert figure in done.stdout
 
 
+def test_the_command_prints_json_and_fails_when_the_story_does_not_come_true(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text("{name: wrong, steps: [{at_s: 9, expect: {share: '0'}}]}")
+    done = command(str(path), "-o", "json")
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    assert (document["ok"], document["problems"]) == (False, [f"at 9 s: share is {SHARE_4}, expected 0"])
+
+
 def test_the_command_refuses_what_is_no_scenario() -> None:
-    done = CliRunner().invoke(command(), ["sim", "nothing"])
-    assert done.exit_code == 2
-    assert "no such file" in done.stderr
+    done = command("nothing")
+    assert done.returncode == 2
+    assert "no such file; built in: memory, overcommit, quickstart" in done.stderr

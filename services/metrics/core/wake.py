@@ -11,7 +11,7 @@ Trigger = Literal["period", "start", "tenant", "psi", "memory", "pods"]
 
 TENANT_RISE = 0.2
 """A rise below a fifth of the recent peak is noise on a large machine, whatever it is in cores."""
-MEMORY_DROP = 0.05
+MEMORY_DROP = 0.01
 """Free memory lost since the last sample, as a share of the total, that is worth a pass."""
 MEMORY_REARM = 0.01
 """Free memory must be this share of the total above the watch before falling below it counts again."""

@@ -48,9 +48,9 @@ def goal_sets(
     `pinned` groups keep what they have (somebody else writes them, or the kernel refuses); the groups above make room
     for them. A set that leaves its parent's is cut down to it, or becomes the parent's where nothing would remain.
     """
-    cpus = _goals(tree_now, wanted, pinned, lambda sets: sets.cpus)
-    mems = _goals(tree_now, wanted, pinned, lambda sets: sets.mems)
-    return {group: Sets(cpus[group], mems[group]) for group in cpus}
+    models = _models(tree_now, wanted)
+    cpus, mems = _goals(tree_now, wanted, models, pinned, _cpus), _goals(tree_now, wanted, models, pinned, _mems)
+    return {group: Sets(cpus[group], mems[group]) for group in models}
 
 
 def plan_writes(tree_now: Mapping[str, Sets], wanted: Mapping[str, Want], pinned: Collection[str] = ()) -> list[Write]:
@@ -58,11 +58,23 @@ def plan_writes(tree_now: Mapping[str, Sets], wanted: Mapping[str, Want], pinned
 
     `tree_now` holds every group that exists, whatever its level: what the kernel says now, not what is remembered.
     """
-    goal = goal_sets(tree_now, wanted, pinned)
-    ranks = {group: _rank(group, wanted) for group in goal}
-    mems = _Plan(Knob.MEMS, {g: tree_now[g].mems for g in goal}, {g: s.mems for g, s in goal.items()}, ranks)
-    cpus = _Plan(Knob.CPUS, {g: tree_now[g].cpus for g in goal}, {g: s.cpus for g, s in goal.items()}, ranks)
-    return mems.writes() + cpus.writes()
+    models = _models(tree_now, wanted)
+    ranks = _ranks(models, wanted)
+    writes: list[Write] = []
+    for knob, part in ((Knob.MEMS, _mems), (Knob.CPUS, _cpus)):
+        goal = _goals(tree_now, wanted, models, pinned, part)
+        now = {group: part(tree_now[group]) for group in models}
+        if goal != now:
+            writes += _Plan(knob, now, goal, ranks).writes()
+    return writes
+
+
+def _cpus(sets: Sets) -> CpuSet:
+    return sets.cpus
+
+
+def _mems(sets: Sets) -> CpuSet:
+    return sets.mems
 
 
 def _parent(group: str) -> str:
@@ -73,36 +85,42 @@ def _top_down(groups: Iterable[str]) -> list[str]:
     return sorted(groups, key=lambda group: (group.count("/"), group))
 
 
-def _lineage(group: str) -> list[str]:
-    """The group and everything above it, nearest first."""
-    parts = group.split("/")
-    return ["/".join(parts[:depth]) for depth in range(len(parts), 0, -1)]
+def _models(tree_now: Iterable[str], wanted: Mapping[str, Want]) -> dict[str, str]:
+    """Each group, parents first, with the wanted group that it follows: itself, or the nearest one above."""
+    models: dict[str, str] = {}
+    for group in _top_down(tree_now):
+        model = group if group in wanted else models.get(_parent(group))
+        if model is not None:
+            models[group] = model
+    return models
 
 
-def _rank(group: str, wanted: Mapping[str, Want]) -> int | None:
-    ranks = [wanted[name].rank for name in _lineage(group) if name in wanted]
-    return next((rank for rank in reversed(ranks) if rank is not None), None)
+def _ranks(models: Mapping[str, str], wanted: Mapping[str, Want]) -> dict[str, int | None]:
+    """The rank of each group: that of the highest one above it that has any."""
+    ranks: dict[str, int | None] = {}
+    for group, model in models.items():
+        above = ranks.get(_parent(group))
+        ranks[group] = wanted[model].rank if above is None else above
+    return ranks
 
 
 def _goals(
     tree_now: Mapping[str, Sets],
     wanted: Mapping[str, Want],
+    models: Mapping[str, str],
     pinned: Collection[str],
     part: Callable[[Sets], CpuSet],
 ) -> Masks:
-    goal: Masks = {}
-    for group in _top_down(tree_now):
-        model = next((name for name in _lineage(group) if name in wanted), None)
-        if model is not None:
-            goal[group] = part(wanted[model].sets)
+    goal = {group: part(wanted[model].sets) for group, model in models.items()}
     held = {group: part(tree_now[group]) for group in pinned if group in goal and part(tree_now[group])}
     for group, kept in held.items():
-        for above in _lineage(group):
-            if above in goal and above not in held:
-                goal[above] |= kept
-    for group in goal:  # parents come first
+        above = _parent(group)
+        while above in goal:
+            goal[above] |= kept
+            above = _parent(above)
+    for group, wish in goal.items():  # parents come first
         limit = goal.get(_parent(group))
-        goal[group] = held.get(group) or (goal[group] if limit is None else (goal[group] & limit) or limit)
+        goal[group] = held.get(group) or (wish if limit is None else (wish & limit) or limit)
     return goal
 
 

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import sys
 
 import pytest
 from evictor_world import CPU_SCOPE, GIB, MEMORY, RECLAIMED, Node, pod
 
+from services.evictor import plugins as plugin_folder
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.subjects import intent_subject
 from shared.errors import BadConfig, Conflict
@@ -481,5 +483,116 @@ def test_the_state_can_be_asked_for_at_any_time(node, virtual):
             json.dumps(world.app.state())
             assert world.app.health().ok
             assert world.state()["outbox"] == 0
+
+    virtual(main())
+
+
+SOFT_PLUGIN = '''
+from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure
+from shared.contracts.envelope import Reason
+
+
+class Settings(PluginSettings):
+    """None of its own."""
+
+
+PLUGIN = Plugin(
+    name="always-soft",
+    settings=Settings,
+    start=lambda: None,
+    evaluate=lambda memory, view, settings: (memory, Pressure(hard=False, scope="mood", observed=2, threshold=1)),
+    rank=lambda view, pressure, settings: tuple(Candidate(p.pod, Reason(rule="as they come")) for p in view.pods),
+)
+'''
+
+
+@pytest.fixture
+def soft_plugin(tmp_path, monkeypatch):
+    """A plugin that is one file in the folder, and no other edit."""
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins/always_soft.py").write_text(SOFT_PLUGIN)
+    monkeypatch.setattr(plugin_folder, "__path__", [*plugin_folder.__path__, str(tmp_path / "plugins")])
+    yield
+    sys.modules.pop(f"{plugin_folder.__name__}.always_soft")
+    del plugin_folder.always_soft
+
+
+def test_a_new_file_in_the_folder_is_a_plugin(soft_plugin, node, virtual):
+    async def main():
+        world = node(plugins={"always_soft": {"grace_period_s": 3}})
+        await world.create_streams()
+        world.run(SMALL)
+        async with world.life():
+            await world.tick(3)
+        assert world.evictor.calls[-1] == ("evict", SMALL.uid, 3.0)
+        assert world.events[0].plugin == "always-soft"
+
+    virtual(main())
+
+
+def test_without_the_bus_soft_pressure_evicts_nobody(soft_plugin, node, virtual):
+    async def main():
+        world = node()
+        await world.create_streams()
+        world.run(SMALL)
+        async with world.life() as app:
+            await world.tick()
+            world.bus.go_offline()
+            app._judge(app._samples.value.model_copy(update={"seq": 100}))
+            await asyncio.sleep(1)
+            assert world.evictor.calls == []
+            world.offered_millis = None
+            world.bus.go_online()
+            await asyncio.sleep(3)
+        assert world.story == [("small", "intended"), ("small", "cancelled")]
+        assert world.intents == []
+
+    virtual(main())
+
+
+def test_an_intent_whose_pressure_has_gone_is_not_carried_out(node, virtual):
+    async def main():
+        world = await overcommitted(node())
+        world.evictor.blind = True
+        async with world.life():
+            await world.tick(3)
+            world.offered_millis = 44_000
+            await world.tick(2)
+            world.evictor.blind = False
+            await world.tick(8)
+        assert world.evictor.calls == []
+        assert world.events[-1].detail == "the pressure has gone before the eviction began"
+
+    virtual(main())
+
+
+def test_an_intent_of_a_life_before_waits_for_fresh_evidence(node, virtual):
+    async def main():
+        world = await overcommitted(node())
+        world.evictor.blind = True
+        async with world.life():
+            await world.tick(3)
+        world.evictor.blind = False
+        async with world.life():
+            await asyncio.sleep(10)
+            assert world.evictor.calls == []
+            await world.tick(6)
+        assert world.evictor.kills == [LARGE.uid]
+        assert [phase for _, phase in world.story] == ["intended", "created", "succeeded"]
+
+    virtual(main())
+
+
+def test_an_ending_that_died_with_the_evictor_is_taken_up_again(node, virtual):
+    async def main():
+        world = await overcommitted(node())
+        world.evictor.lives_on_s = 8
+        async with world.life():
+            await world.tick(3)
+        async with world.life():
+            await world.tick(10)
+        assert world.evictor.calls.count(("evict", LARGE.uid, 5.0)) == 2
+        assert world.evictor.kills == [LARGE.uid]
+        assert [phase for _, phase in world.story] == ["intended", "created", "succeeded"]
 
     virtual(main())

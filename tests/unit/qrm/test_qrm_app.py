@@ -46,6 +46,8 @@ class Pods:
         return tuple(self.known)
 
     def generation(self) -> int:
+        if self.broken:
+            raise Unavailable("the store is away")
         return len(self.known)
 
 

@@ -283,8 +283,7 @@ def test_a_good_document_with_anything_in_one_place_is_read_or_refused(text, way
 def _read_or_refuse(document):
     try:
         pod = read_pod(document, UID).record.pod
-    except Refused as refusal:
-        assert str(refusal)
-    else:
-        assert "/" not in pod.name + pod.namespace
-        assert ".." not in pod.name
+    except Refused:
+        return
+    assert "/" not in pod.name + pod.namespace
+    assert ".." not in pod.name

@@ -1,0 +1,105 @@
+"""The pod commands on the real kernel, from YAML to the log."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from pods_rig import HOST, ROOT_ONLY, own_top, runtime, wait_for
+from typer.testing import CliRunner
+
+from shared.adapters.cgroup import Cgroups
+from sublet import cli
+from sublet.commands import apply, delete, get, logs, run
+
+pytestmark = ROOT_ONLY
+MODULES = {"run": run, "apply": apply, "get": get, "logs": logs, "delete": delete}
+
+
+@pytest.fixture
+def pods(tmp_path, monkeypatch):
+    with own_top() as top:
+        monkeypatch.setattr("sublet.runtime.runtime.open_runtime", lambda: runtime(tmp_path, top))
+        yield runtime(tmp_path, top)
+
+
+def sublet(*arguments, stdin=None):
+    result = CliRunner().invoke(cli.build(MODULES), list(arguments), input=stdin, catch_exceptions=False)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def _document(name, *command, qos="reclaimed_cores"):
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": {"katalyst.kubewharf.io/qos_level": qos}},
+        "spec": {"containers": [{"name": "main", "image": "any", "command": list(command)}]},
+    }
+
+
+def test_from_the_file_to_the_log_to_the_end(pods):
+    text = yaml.dump_all([_document("talks", "sh", "-c", "echo hello; sleep 300"), _document("other", "sleep", "300")])
+    code, said, notes = sublet("apply", "-f", "-", stdin=text)
+    assert (code, said) == (0, "pod/talks created\npod/other created\n")
+    assert notes.count("image is left out") == 2
+    assert [line.split()[5] for line in sublet("get", "pods")[1].splitlines()] == ["STATUS", "Running", "Running"]
+    wait_for(lambda: sublet("logs", "talks")[1] == "hello\n")
+    assert sublet("delete", "pod/talks", "other", "--grace-period", "5")[1] == "pod/talks deleted\npod/other deleted\n"
+    assert Cgroups(HOST).pids(pods.top) == []
+    assert pods.pods.stored() == []
+
+
+def test_a_file_with_one_pod_that_cannot_run_starts_none(pods):
+    from shared.errors import Refused
+
+    text = yaml.dump_all([_document("good", "sleep", "300"), _document("bad", "no-such-command")])
+    with pytest.raises(Refused, match="no-such-command"):
+        sublet("apply", "-f", "-", stdin=text)
+    assert Cgroups(HOST).pids(pods.top) == []
+    assert pods.pods.stored() == []
+
+
+def test_a_finished_pod_is_run_anew_and_a_changed_one_is_not_replaced(pods):
+    from shared.errors import Conflict
+
+    document = yaml.dump(_document("again", "true"))
+    sublet("apply", "-f", "-", stdin=document)
+    wait_for(lambda: pods.pods.find("again").status.finished)
+    first = pods.pods.find("again").record.pod.uid
+    sublet("apply", "-f", "-", stdin=yaml.dump(_document("again", "sleep", "300")))
+    assert pods.pods.find("again").record.pod.uid != first
+    with pytest.raises(Conflict, match="sublet delete pod/again"):
+        sublet("apply", "-f", "-", stdin=document)
+
+
+def test_a_detached_run_keeps_folder_and_environment_of_its_caller(pods, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FROM_CALLER", "1")
+    command = ("sh", "-c", 'echo "$PWD $FROM_CALLER $FROM_OPTION"')
+    assert sublet("run", "-d", "--name", "env", "-e", "FROM_OPTION=2", "--", *command)[:2] == (0, "pod/env started\n")
+    wait_for(lambda: pods.pods.find("env").status.finished)
+    assert sublet("logs", "env")[1] == f"{tmp_path} 1 2\n"
+
+
+def test_following_a_log_ends_with_the_pod(pods):
+    sublet("run", "-d", "--name", "slow", "--", "sh", "-c", "echo one; sleep 0.3; echo two")
+    assert sublet("logs", "-f", "slow")[1] == "one\ntwo\n"
+
+
+def test_a_foreground_run_is_the_command_itself(pods, tmp_path):
+    program = (
+        "import sys, sublet.runtime.runtime as module; from pods_rig import *; from sublet.cli import main;"
+        "state_dir, top = sys.argv[1:3];"
+        "module.open_runtime = lambda: runtime(Path(state_dir), top);"
+        "sys.argv[1:] = sys.argv[3:]; main()"
+    )
+    command = ["run", "--qos", "shared", "--name", "web", "--", "sh", "-c", "read line; echo got $line; exit 9"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path), pods.top, *command],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}, input="this\n",
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (9, "got this\n", "")
+    assert pods.pods.stored() == []

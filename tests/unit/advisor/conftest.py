@@ -1,0 +1,56 @@
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from shared.contracts.pod import Container, Pod
+from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading, PoolReading
+
+TOTAL_BYTES = 195_924_424 << 10
+"""Memory of the tutorial's node."""
+
+
+def _pod(
+    name: str, qos: str = "shared_cores", cpu_millis: int = 0, memory_bytes: int = 0, **reading: Any
+) -> PodReading:
+    """A pod of one container; without a reading its container is not measured."""
+    asked = Container(name="main", cpu_request_millis=cpu_millis, memory_request_bytes=memory_bytes)
+    fields = {key: reading.pop(key) for key in ("phase", "uid") if key in reading}
+    pod = Pod(**{"uid": "0" + "".join(f"{ord(c):x}" for c in name), "name": name, "qos": qos} | fields,
+              containers=(asked,))  # fmt: skip
+    return PodReading(pod=pod, containers=(ContainerReading(name="main", **reading),) if reading else ())
+
+
+@pytest.fixture
+def pod() -> Callable[..., PodReading]:
+    return _pod
+
+
+@pytest.fixture
+def fields() -> Callable[..., dict[str, Any]]:
+    """The fields of a sample of the tutorial's node, without the envelope."""
+
+    def make(*pods: PodReading, node: dict[str, Any] | None = None, **over: Any) -> dict[str, Any]:
+        reading = {
+            "online_cpus": "0-47",
+            "memory_total_bytes": TOTAL_BYTES,
+            "memory_available_bytes": TOTAL_BYTES - (1 << 30),
+            "watermark_scale_factor": 10,
+        }
+        pools = (PoolReading(pool="reclaimed_cores", memory_usage_bytes=0),)
+        return {
+            "window_s": 1.0,
+            "node_reading": NodeReading(**reading | (node or {})),
+            "pools": pools,
+            "pods": pods,
+        } | over
+
+    return make
+
+
+@pytest.fixture
+def sample(fields) -> Callable[..., NodeSample]:
+    """A whole sample of the tutorial's node."""
+    envelope = {"node": "node1", "boot_id": "0" * 16, "seq": 1, "sent_at": datetime(2026, 1, 1, tzinfo=UTC)}
+    return lambda *pods, **over: NodeSample(**envelope, **fields(*pods, **over))

@@ -1,0 +1,136 @@
+"""Memory offered to reclaimed pods and the limit of their cgroup: the rules one by one, and laws."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.advisor.core.machine import critical_memory_bytes, reserved_memory_bytes, unknown_memory_bytes
+from services.advisor.core.memory import (
+    NodeMemory,
+    Resident,
+    Zone,
+    estimate_bytes,
+    guarded_limit_bytes,
+    node_limit_bytes,
+    offered_bytes,
+)
+from shared.errors import Refused
+
+GIB = 1 << 30
+SEED_BYTES = 195_924_424 << 10
+byte_counts = st.integers(0, 1 << 45)
+nodes = st.builds(
+    NodeMemory,
+    total_bytes=st.none() | byte_counts,
+    available_bytes=st.none() | byte_counts,
+    reclaimed_used_bytes=st.none() | byte_counts,
+    watermark_scale_factor=st.none() | st.integers(0, 1000),
+)
+
+
+@pytest.mark.parametrize(
+    ("qos", "rss", "cache", "asked", "want"),
+    [
+        pytest.param("shared_cores", 100, 50, 7, 165, id="resident and cached, with a tenth"),
+        pytest.param("dedicated_cores", 1, None, 7, 2, id="rounded up"),
+        pytest.param("system_cores", 100, 50, 7, 100, id="system: resident alone"),
+        pytest.param("reclaimed_cores", 100, 50, 7, 0, id="reclaimed: nothing"),
+        pytest.param("shared_cores", None, None, 7, 7, id="not measured: the request"),
+        pytest.param("shared_cores", 0, 0, 7, 7, id="0 counts as not measured"),
+        pytest.param("shared_cores", None, None, 0, 8, id="nothing known"),
+        pytest.param("system_cores", None, 50, 0, 8, id="system: nothing known"),
+    ],
+)
+def test_what_one_container_counts(qos, rss, cache, asked, want):
+    assert estimate_bytes(qos, Resident(rss, cache), asked, unknown_bytes=8) == want
+
+
+@pytest.mark.parametrize(
+    ("total", "reserved", "critical", "unknown"),
+    [
+        pytest.param(SEED_BYTES, 5 * GIB, 4 * GIB, 8 * GIB, id="the seeds' node"),
+        pytest.param(8 * GIB, GIB, GIB, 2 * GIB, id="8 GiB"),
+        pytest.param(0, 0, 0, 0, id="nothing"),
+    ],
+)
+def test_what_is_kept_back_shrinks_with_the_machine(total, reserved, critical, unknown):
+    found = (reserved_memory_bytes(total), critical_memory_bytes(total), unknown_memory_bytes(total))
+    assert found == (reserved, critical, unknown)
+
+
+@pytest.mark.parametrize(
+    ("node", "tenants", "before", "want"),
+    [
+        pytest.param(NodeMemory(SEED_BYTES, SEED_BYTES, 0), 0, 0, 195_257_901_056, id="the tutorial's figure"),
+        pytest.param(NodeMemory(100, 100, 0), 30, 0, 60, id="reserve and tenants are taken off"),
+        pytest.param(NodeMemory(100, 20, 15), 30, 0, 35, id="the system uses more than the reserve"),
+        pytest.param(NodeMemory(100, 20, None), 30, 0, 20, id="use of reclaimed pods unknown"),
+        pytest.param(NodeMemory(100, 100, 0), 200, 50, 0, id="never below 0"),
+        pytest.param(NodeMemory(None, 100, 0), 0, 50, 50, id="total unknown: the offer stays"),
+        pytest.param(NodeMemory(100, None, 0), 0, 50, 50, id="available unknown: the offer does not rise"),
+        pytest.param(NodeMemory(100, None, 0), 70, 50, 20, id="available unknown: the offer may fall"),
+        pytest.param(NodeMemory(100, None, 0), 0, 0, 0, id="available unknown and nothing offered yet"),
+    ],
+)
+def test_the_offer_is_what_the_tenants_leave_and_the_kernel_has(node, tenants, before, want):
+    reserved = 5 * GIB if node.total_bytes == SEED_BYTES else 10
+    assert offered_bytes(node, tenants, reserved, before) == want
+
+
+@given(nodes, byte_counts, byte_counts, byte_counts)
+def test_the_offer_is_never_more_than_what_is_there(node, tenants, reserved, before):
+    offer = offered_bytes(node, tenants, reserved, before)
+    assert offer >= 0
+    if node.total_bytes is not None:
+        assert offer <= node.total_bytes
+    if None not in (node.total_bytes, node.available_bytes):
+        assert offer <= node.available_bytes + (node.reclaimed_used_bytes or 0)
+    else:
+        assert offer <= before
+
+
+@given(nodes, byte_counts, byte_counts, byte_counts, byte_counts)
+def test_more_for_tenants_never_leaves_more_to_offer(node, tenants, more, reserved, before):
+    assert offered_bytes(node, tenants + more, reserved, before) <= offered_bytes(node, tenants, reserved, before)
+
+
+@pytest.mark.parametrize(
+    ("zones", "scale", "critical", "factor", "want"),
+    [
+        pytest.param([Zone(10_000, 500, 7)], 100, 50, 1.0, 407, id="the watermark by scale: 100"),
+        pytest.param([Zone(10_000, 500, 7)], 100, 200, 1.0, 307, id="the smallest watermark is larger"),
+        pytest.param([Zone(10_000, 500, 7)], 100, 50, 2.0, 307, id="the factor is on the watermark"),
+        pytest.param([Zone(10_000, 500, 7)], 100, 200, 1.5, 307, id="the factor is not on the smallest watermark"),
+        pytest.param([Zone(10_000, 500, 7, 150)], 100, 50, 1.0, 357, id="the watermark that the kernel tells"),
+        pytest.param([Zone(10_000, 500, 7, 0)], 100, 50, 1.0, 457, id="a told watermark of 0 is one"),
+        pytest.param([Zone(10_000, 99, 7)], 100, 50, 1.0, 7, id="nothing to spare: what is used"),
+        pytest.param([Zone(10_000, 99, 7), Zone(10_000, 500, 1)], 100, 50, 1.0, 408, id="each zone for itself"),
+    ],
+)
+def test_the_limit_is_the_use_and_what_lies_above_the_critical_watermark(zones, scale, critical, factor, want):
+    assert guarded_limit_bytes(zones, scale, critical, factor) == want
+
+
+@pytest.mark.parametrize("zones", [[], [Zone(100, 50, 1), Zone(100, 50, None)]], ids=["no zone", "unknown use"])
+def test_without_the_use_of_every_zone_there_is_no_limit(zones):
+    with pytest.raises(Refused) as refusal:
+        guarded_limit_bytes(zones, 10, 1)
+    assert refusal.value.reason == "missing_metric"
+
+
+@given(nodes)
+def test_a_limit_is_never_below_the_use_and_missing_figures_leave_it_alone(node):
+    limit = node_limit_bytes(node, 100)
+    known = None not in (node.total_bytes, node.available_bytes, node.reclaimed_used_bytes, node.watermark_scale_factor)
+    assert (limit is not None) == known
+    if limit is not None:
+        assert limit >= node.reclaimed_used_bytes
+        assert limit <= node.reclaimed_used_bytes + node.available_bytes + max(1, node.total_bytes // 512)
+
+
+def test_a_limit_does_not_follow_every_page():
+    limits = {
+        node_limit_bytes(NodeMemory(64 * GIB, 40 * GIB + page * 4096, GIB, 10), 4 * GIB)
+        for page in range(0, 10_000, 100)
+    }
+    assert len(limits) <= 2

@@ -1,0 +1,106 @@
+"""From a sample to what policies look at, and the canonical policy on it: the tutorial's figures end to end."""
+
+import pytest
+
+from services.advisor.core.machine import Bounds
+from services.advisor.core.sizing import Rules, decide
+from services.advisor.core.view import has_no_rates, view_of
+from services.advisor.policies.canonical import POLICY, Settings
+from shared.contracts.sample import NodeReading
+
+SEED = Bounds.of(48, smt=True)
+GIB = 1 << 30
+
+
+def advice(sample, settings: Settings | None = None):
+    return decide(view_of(sample, SEED), 0.0, POLICY, settings or Settings(), Rules(), None).fields()
+
+
+def sizes(fields) -> dict[str, int]:
+    return {pool.pool: pool.cpus for pool in fields["pools"]}
+
+
+def test_the_idle_node_of_the_tutorial(sample):
+    fields = advice(sample())
+    assert sizes(fields) == {"share": 4, "reclaim": 44, "reserve": 0}
+    assert (fields["reclaimed_cpu_millis"], fields["reclaimed_memory_bytes"]) == (44_000, 195_257_901_056)
+
+
+@pytest.mark.parametrize(
+    ("reading", "share", "offer"),
+    [
+        pytest.param({}, 6, 42_000, id="not measured yet"),
+        pytest.param({"cpu_usage_cores": 1.0, "load1": 1.0}, 6, 42_000, id="stress -c 1"),
+        pytest.param({"cpu_usage_cores": 2.0, "load1": 3.0}, 8, 40_000, id="stress -c 2 more"),
+    ],
+)
+def test_the_shared_pod_of_the_tutorial(sample, pod, reading, share, offer):
+    fields = advice(sample(pod("shared-normal-pod", cpu_millis=2000, **reading)))
+    assert (sizes(fields)["share"], fields["reclaimed_cpu_millis"]) == (share, offer)
+
+
+def test_the_largest_containers_are_named_and_the_rest_is_summed(sample, pod):
+    numbers = advice(sample(*(pod(f"web-{n:02}", cpu_usage_cores=0.1 * n) for n in range(1, 13))))["why"][0].numbers
+    assert numbers["default/web-12/main"] == 1.5
+    assert numbers["containers"] == 12
+    assert numbers["all other containers"] == pytest.approx(1.25 * (0.1 + 0.2 + 0.3 + 0.4))
+
+
+def test_dedicated_pods_count_their_request_reclaimed_and_system_pods_nothing(sample, pod):
+    view = sample(
+        pod("db", "dedicated_cores", cpu_millis=6000, cpu_usage_cores=0.5),
+        pod("encode", "reclaimed_cores", cpu_millis=9000, cpu_usage_cores=20.0),
+        pod("agent", "system_cores", cpu_millis=9000, cpu_usage_cores=20.0),
+    )
+    assert advice(view)["required_cores"] == 6
+
+
+def test_a_pod_that_has_ended_holds_nothing_and_one_that_starts_does(sample, pod):
+    view = view_of(sample(*(pod(p.lower(), phase=p) for p in ("Pending", "Running", "Succeeded", "Failed"))), SEED)
+    assert [container.pod for container in view.containers] == ["default/pending", "default/running"]
+
+
+def test_a_successor_of_the_same_name_counts_beside_the_pod_that_is_leaving(sample, pod):
+    twins = (pod("web", uid="aa", cpu_usage_cores=2.0), pod("web", uid="bb", cpu_usage_cores=4.0))
+    assert advice(sample(*twins))["required_cores"] == 7.5
+
+
+def test_a_container_counts_whichever_list_it_is_in(sample, pod):
+    reading = pod("web", cpu_millis=2000, cpu_usage_cores=1.0)
+    unknown = reading.model_copy(update={"containers": (reading.containers[0].model_copy(update={"name": "side"}),)})
+    names = {c.name: (c.request_cores, c.cpu.usage_cores) for c in view_of(sample(unknown), SEED).containers}
+    assert names == {"main": (2.0, None), "side": (0.0, 1.0)}
+
+
+def test_memory_of_tenants_is_taken_from_the_offer_with_a_tenth_on_top(sample, pod):
+    tenants = pod("web", memory_rss_bytes=8 * GIB, memory_cache_bytes=2 * GIB, cpu_usage_cores=1.0)
+    assert advice(sample(tenants))["reclaimed_memory_bytes"] == 195_257_901_056 - 11 * GIB
+
+
+def test_free_memory_stands_in_for_available_memory(sample):
+    reading = NodeReading(online_cpus="0-47", memory_total_bytes=100 * GIB, memory_free_bytes=7 * GIB)
+    assert view_of(sample(node_reading=reading), SEED).memory.available_bytes == 7 * GIB
+
+
+def test_the_settings_of_the_policy_change_its_factors(sample, pod):
+    tenant = sample(pod("web", cpu_usage_cores=4.0, memory_rss_bytes=10 * GIB))
+    fields = advice(tenant, Settings(usage_factor=2.0, memory_percent=200))
+    assert fields["required_cores"] == 8
+    assert fields["reclaimed_memory_bytes"] == 195_257_901_056 - 20 * GIB
+
+
+@pytest.mark.parametrize(
+    ("window_s", "qos", "reading", "want"),
+    [
+        pytest.param(None, "shared_cores", {}, True, id="first pass, nothing measured"),
+        pytest.param(None, "shared_cores", {"load1": 0.5}, True, id="first pass, a load already"),
+        pytest.param(None, "shared_cores", {"cpu_usage_cores": 1.0}, False, id="first pass, all known"),
+        pytest.param(None, "reclaimed_cores", {}, False, id="first pass, only reclaimed pods"),
+        pytest.param(1.0, "shared_cores", {}, False, id="later pass, a new container"),
+    ],
+)
+def test_the_first_pass_of_a_measuring_life_is_not_judged_while_a_tenants_use_is_unknown(
+    sample, pod, window_s, qos, reading, want
+):
+    found = sample(pod("web", qos, **reading), window_s=window_s)
+    assert has_no_rates(found, view_of(found, SEED)) is want

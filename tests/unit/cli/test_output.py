@@ -1,0 +1,58 @@
+"""Printing: columns, and YAML as the quick start shows it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sublet.output import age, as_text, as_yaml, columns
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+
+
+def test_columns_line_up_and_an_empty_cell_is_a_dash():
+    assert columns(("NAME", "CPU"), [("a", "100m"), ("longer", "")]) == "NAME     CPU\na        100m\nlonger   -"
+
+
+def test_the_nodes_object_is_printed_in_the_form_of_the_quick_start():
+    document = {
+        "status": {
+            "resourceAllocatable": {
+                "katalyst.kubewharf.io/reclaimed_memory": "195257901056",
+                "katalyst.kubewharf.io/reclaimed_millicpu": "44k",
+            }
+        }
+    }
+    assert as_yaml(document).splitlines() == [
+        "status:",
+        "  resourceAllocatable:",
+        '    katalyst.kubewharf.io/reclaimed_memory: "195257901056"',
+        "    katalyst.kubewharf.io/reclaimed_millicpu: 44k",
+    ]
+
+
+@given(JSON_VALUES)
+def test_what_is_printed_as_yaml_is_read_back_the_same(document):
+    assert yaml.safe_load(as_yaml(document)) == document
+
+
+def test_json_keeps_the_order_of_keys():
+    assert as_text({"b": 1, "a": 2}, "json") == '{\n  "b": 1,\n  "a": 2\n}'
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (59, "59s"), (125, "2m5s"), (3 * 3600 + 720, "3h12m"), (8 * 86_400 + 5, "8d"), (-5, "0s")],
+)
+def test_an_age_has_its_leading_units(seconds, text):
+    assert age(NOW - timedelta(seconds=seconds), NOW) == text
+
+
+def test_an_unknown_age_is_a_dash():
+    assert age(None, NOW) == "-"

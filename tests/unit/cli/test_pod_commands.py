@@ -1,0 +1,244 @@
+"""The pod commands without a kernel: what they print, what they refuse, with which exit code."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import typer
+import yaml
+from pods_rig import record
+from typer.testing import CliRunner
+
+from shared.adapters.local_pods import LocalPods
+from shared.errors import Refused, Unavailable
+from sublet import cli
+from sublet.commands import apply, delete, get, logs, run
+
+MODULES = {"run": run, "apply": apply, "get": get, "logs": logs, "delete": delete}
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "encode", "annotations": {"katalyst.kubewharf.io/qos_level": "reclaimed_cores"}},
+    "spec": {"containers": [{"name": "main", "command": ["true"]}]},
+}
+
+
+@pytest.fixture
+def state_dir(tmp_path, monkeypatch):
+    (tmp_path / "root/sys/fs/cgroup/cpuset").mkdir(parents=True)
+    monkeypatch.setenv("SUBLET_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("SUBLET_HOST_ROOT", str(tmp_path / "root"))
+    (tmp_path / "state").mkdir()
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def store(state_dir):
+    return LocalPods(state_dir)
+
+
+def sublet(*arguments, stdin=None):
+    """A command through the same door as `main`, with its errors turned into code and text."""
+    result = CliRunner().invoke(cli.build(MODULES), list(arguments), input=stdin)
+    if isinstance(result.exception, Refused | Unavailable):
+        return SimpleNamespace(exit_code=None, error=str(result.exception), stdout=result.stdout, stderr=result.stderr)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return SimpleNamespace(exit_code=result.exit_code, error="", stdout=result.stdout, stderr=result.stderr)
+
+
+def _cnr(state_dir, millicpu):
+    resources = {"katalyst.kubewharf.io/reclaimed_millicpu": millicpu}
+    document = {"kind": "CustomNodeResource", "metadata": {"name": "n1"}, "status": {"resourceAllocatable": resources}}
+    (state_dir / "cnr.json").write_text(json.dumps(document))
+    return document
+
+
+def test_help_lists_the_commands_in_the_order_a_user_needs_them():
+    lines = sublet("--help").stdout.partition("Commands:")[2].splitlines()
+    assert [line.split()[0] for line in lines if line.strip()] == ["run", "apply", "get", "logs", "delete"]
+
+
+def test_each_command_says_what_it_does():
+    assert all("Usage:" in sublet(name, "--help").stdout for name in MODULES)
+
+
+def test_run_documents_its_exit_codes():
+    said = " ".join(sublet("run", "--help").stdout.split())
+    assert all(code in said for code in ("128+n", "125", "126", "127"))
+
+
+def test_without_pods_get_says_how_to_start_one(state_dir):
+    assert "sublet run" in sublet("get", "pods").stdout
+
+
+def test_get_prints_a_line_for_each_pod(store):
+    made = record("encode", cpu_request_millis=500, memory_request_bytes=256 << 20)
+    store.add(made)
+    store.update_status(made.pod.uid, phase="Running")
+    header, line = sublet("get", "pods").stdout.splitlines()
+    assert header.split() == ["NAMESPACE", "NAME", "QOS", "CPU", "MEMORY", "STATUS", "EXIT", "AGE"]
+    assert line.split()[:7] == ["default", "encode", "reclaimed_cores", "500m", "256Mi", "Running", "-"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"terminating": True}, "Terminating"),
+        ({"phase": "Succeeded"}, "Completed"),
+        ({"phase": "Failed"}, "Error"),
+        ({"phase": "Failed", "reason": "Evicted"}, "Evicted"),
+        ({"phase": "Failed", "containers": {"main": {"exit_code": 137, "reason": "OOMKilled"}}}, "OOMKilled"),
+    ],
+)
+def test_the_state_of_a_pod_is_one_word(store, state_dir, changes, word):
+    (state_dir / "up.json").write_text('{"substrate": "sim"}')
+    made = record("encode")
+    store.add(made)
+    store.update_status(made.pod.uid, **changes)
+    assert sublet("get", "pods").stdout.splitlines()[1].split()[5] == word
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_one_pod_is_printed_as_a_document_that_could_be_applied_again(store, output):
+    made = record("encode", "sleep", "9", cpu_request_millis=2000, memory_request_bytes=1 << 30)
+    store.add(
+        made.model_copy(update={"pod": made.pod.model_copy(update={"annotations": POD["metadata"]["annotations"]})})
+    )
+    document = yaml.safe_load(sublet("get", "pod/encode", "-o", output).stdout)
+    (container,) = document["spec"]["containers"]
+    assert container["resources"]["requests"] == {
+        "resource.katalyst.kubewharf.io/reclaimed_millicpu": "2k",
+        "resource.katalyst.kubewharf.io/reclaimed_memory": "1Gi",
+    }
+    assert (document["kind"], document["status"]["phase"], container["command"]) == ("Pod", "Pending", ["sleep", "9"])
+
+
+def test_many_pods_are_a_list(store):
+    store.add(record("a"))
+    store.add(record("b"))
+    document = json.loads(sublet("get", "pods", "-o", "json").stdout)
+    assert [item["metadata"]["name"] for item in document["items"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("get", "nodes"), "want pods, pod/NAME or cnr"),
+        (("get", "pod/web"), "pod default/web not found"),
+        (("logs", "web"), "pod default/web not found"),
+        (("delete", "pod/web"), "pod default/web not found"),
+        (("get", "cnr"), "sudo sublet up"),
+        (("apply", "-f", "/does/not/exist.yaml"), "/does/not/exist.yaml"),
+    ],
+)
+def test_what_is_not_there_is_named_with_the_next_step(state_dir, arguments, word):
+    assert word in sublet(*arguments).error
+
+
+def test_the_nodes_object_is_printed_as_it_was_reported(state_dir):
+    document = _cnr(state_dir, "44k")
+    assert yaml.safe_load(sublet("get", "cnr", "-o", "yaml").stdout) == document
+    assert sublet("get", "cnr").stdout.splitlines()[1].split() == ["n1", "44000", "-"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("--name", "../x", "--", "true"), "../x"),
+        (("--cpu", "two", "--", "true"), "two"),
+        (("--cpu=-1", "--", "true"), "out of bounds"),
+        (("--memory", "1Q", "--", "true"), "1Q"),
+        (("--env", "A", "--", "true"), "want NAME=VALUE"),
+        (("--", "true"), "sudo sublet up"),
+        (("--qos", "shared", "--cpu", "2", "--cpu-limit", "1", "--", "true"), "above its limit"),
+    ],
+    ids=["path as name", "bad CPU", "negative CPU", "bad memory", "bad variable", "not up", "above limit"],
+)
+def test_run_refuses_with_125_and_leaves_nothing(store, arguments, word):
+    result = sublet("run", *arguments)
+    assert (result.exit_code, word in result.stderr) == (125, True)
+    assert result.stderr.count("\n") == 1
+    assert store.stored() == []
+
+
+def test_an_unknown_class_is_a_usage_error(state_dir):
+    result = sublet("run", "--qos", "dedicated", "--", "true")
+    assert (result.exit_code, "--qos" in result.stderr) == (2, True)
+
+
+def test_more_than_is_offered_is_a_warning(store, state_dir):
+    _cnr(state_dir, "1k")
+    store.add(record("first", cpu_request_millis=800))
+    said = sublet("run", "--cpu", "300m", "--", "true").stderr.splitlines()[0]
+    assert "1100 in all, 1k is offered now" in said
+    assert "in all" not in sublet("run", "--cpu", "200m", "--", "true").stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("a: [", "not YAML"),
+        ("", "no document"),
+        (yaml.dump(POD | {"kind": "Job"}), "only kind Pod"),
+        (yaml.dump_all([POD, POD]), "stands twice"),
+    ],
+    ids=["not YAML", "empty", "another kind", "twice"],
+)
+def test_apply_refuses_a_file_whole(store, text, word):
+    assert word in sublet("apply", "-f", "-", stdin=text).error
+    assert store.stored() == []
+
+
+def test_apply_leaves_a_pod_that_runs_as_the_file_says_alone(store):
+    from shared.core.manifest import read_pod
+
+    store.add(read_pod(POD, "abc").record)
+    assert sublet("apply", "-f", "-", stdin=yaml.dump(POD)).stdout == "pod/encode unchanged\n"
+
+
+def test_on_the_simulator_pods_come_from_the_scenario(store, state_dir):
+    (state_dir / "up.json").write_text('{"substrate": "sim"}')
+    result = sublet("run", "--", "true")
+    assert (result.exit_code, "scenario" in result.stderr) == (125, True)
+    made = record("batch")
+    store.add(made)
+    assert sublet("delete", "pod/batch").exit_code == 0
+    assert store.get(made.pod.uid).status.terminating
+
+
+def test_logs_need_a_container_where_there_are_several(store):
+    made = record("pair")
+    second = made.runs[0].model_copy(update={"name": "side"})
+    folder = store.add(made.model_copy(update={"runs": (*made.runs, second)}))
+    assert "choose one with -c" in sublet("logs", "pair").error
+    assert "no container 'third'" in sublet("logs", "pair", "-c", "third").error
+    assert "in the foreground" in sublet("logs", "pair", "-c", "side").error
+    folder.log("side").parent.mkdir()
+    folder.log("side").write_text("said\n")
+    assert sublet("logs", "pair", "-c", "side").stdout == "said\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [("/usr/bin/ffmpeg", "ffmpeg-0a1b2"), ("My Tool.py", "my-tool-py-0a1b2"), ("---", "pod-0a1b2"), ("ä", "pod-0a1b2")],
+)
+def test_a_pod_without_a_name_gets_one_from_its_command(command, name):
+    assert run.made_name(command, "0a1b2c3d") == name
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(Refused("pod x: bad"), 2), (Unavailable("pods: not there"), 1)], ids=["refused", "not there"]
+)
+def test_an_error_is_one_line_on_standard_error_and_a_code(monkeypatch, capsys, error, code):
+    def fail() -> None:
+        raise error
+
+    def register(app: typer.Typer) -> None:
+        app.command()(fail)
+
+    monkeypatch.setattr(cli, "modules_in", lambda _: {"fail": SimpleNamespace(register=register)})
+    monkeypatch.setattr("sys.argv", ["sublet", "fail"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert (ended.value.code, capsys.readouterr().err) == (code, f"sublet: {error}\n")

@@ -1,0 +1,78 @@
+"""How a pod runs on this host, as data: cgroups built from checked parts, settings by class."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pods_rig import record
+
+from shared.core.knobs import Knob, Write
+from shared.core.layout import container_group, pod_group
+from sublet.runtime.launch import launch_document, start_writes
+
+MIB = 1 << 20
+
+
+def _writes(qos, **amounts):
+    pod = record("web", qos=qos, **amounts).pod
+    inner = container_group(pod, "main")
+    return [(write.knob, write.value) for write in start_writes(pod, top="sublet") if write.group == inner]
+
+
+@pytest.mark.parametrize(
+    ("qos", "amounts", "expected"),
+    [
+        ("shared_cores", {"cpu_request_millis": 0}, [(Knob.CPU_SHARES, 2)]),
+        ("shared_cores", {"cpu_request_millis": 2000}, [(Knob.CPU_SHARES, 2048)]),
+        (
+            "shared_cores",
+            {"cpu_request_millis": 1000, "cpu_limit_millis": 2000, "memory_limit_bytes": MIB},
+            [(Knob.CPU_SHARES, 1024), (Knob.CPU_QUOTA, 2000), (Knob.MEMORY_MAX, MIB)],
+        ),
+        ("shared_cores", {"memory_request_bytes": MIB}, [(Knob.CPU_SHARES, 102)]),
+        (
+            "reclaimed_cores",
+            {"cpu_request_millis": 500, "cpu_limit_millis": 500, "memory_request_bytes": MIB},
+            [(Knob.CPU_SHARES, 512), (Knob.MEMORY_MAX, MIB)],
+        ),
+        (
+            "reclaimed_cores",
+            {"memory_request_bytes": MIB, "memory_limit_bytes": 2 * MIB},
+            [(Knob.CPU_SHARES, 102), (Knob.MEMORY_MAX, 2 * MIB)],
+        ),
+    ],
+    ids=["nothing asked", "request", "limits", "memory request alone", "reclaimed", "reclaimed with a limit"],
+)
+def test_settings_follow_from_class_and_amounts(qos, amounts, expected):
+    assert _writes(qos, **amounts) == expected
+
+
+def test_the_pods_own_weight_is_that_of_its_containers_together():
+    pod = record("web", cpu_request_millis=1500).pod
+    twice = pod.model_copy(update={"containers": pod.containers * 2})
+    assert start_writes(twice, top="t")[0] == Write(pod_group(pod, "t"), Knob.CPU_SHARES, 3072)
+
+
+@given(st.integers(0, 64_000), st.integers(0, 1 << 40), st.integers(0, 1 << 40))
+def test_reclaimed_pods_never_get_a_quota_and_never_more_memory_than_said(cpu_millis, request_bytes, limit_bytes):
+    writes = _writes("reclaimed_cores", cpu_limit_millis=cpu_millis, cpu_request_millis=cpu_millis,
+                     memory_request_bytes=request_bytes, memory_limit_bytes=limit_bytes)  # fmt: skip
+    values = dict(writes)
+    assert Knob.CPU_QUOTA not in values
+    assert values.get(Knob.MEMORY_MAX, 0) == (limit_bytes or request_bytes)
+
+
+def test_the_launch_document_is_json_and_names_only_this_pods_cgroups():
+    made = record("web", "sleep", "1")
+    document = json.loads(json.dumps(launch_document(made, host_root="/", top="sublet")))
+    assert document["group"] == f"sublet/reclaimed_cores/pod{made.pod.uid}"
+    (container,) = document["containers"]
+    assert container == {
+        "name": "main",
+        "group": f"{document['group']}/main",
+        "command": ["sleep", "1"],
+        "env": {},
+        "workdir": "/",
+        "oom_score_adj": 900,
+    }
