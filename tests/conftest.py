@@ -4,12 +4,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
+import hypothesis
 import looptime
 import pytest
 
 from shared.adapters.nats_server import NatsServer
 
 PATIENCE_S = 20.0
+
+# No property may depend on how busy the machine is.
+hypothesis.settings.register_profile("any-machine", deadline=None)
+hypothesis.settings.load_profile("any-machine")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -55,7 +55,7 @@ class Keeper:
             return True
         if lease is None:
             return False
-        if lease.boot == self._boot and False and lease.deadline_s != self._fallen_for:
+        if lease.boot == self._boot and now_s >= lease.deadline_s and lease.deadline_s != self._fallen_for:
             self._fall(lease)
         return True
 

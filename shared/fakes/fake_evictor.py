@@ -19,7 +19,9 @@ class FakeEvictor:
     """What runs, by UID."""
     lives_on_s: float = 0.0
     answers: deque[ActionResult] = field(default_factory=deque)
-    """Results for the next real calls, given instead of evicting; `unknown` evicts all the same."""
+    """Results for the next real calls. `accepted` evicts, `gone` finds the pod gone, `unknown` as told below."""
+    unknown_evicts: bool = True
+    """Whether a call with an unknown outcome has had its effect."""
     rehearsals: deque[ActionResult] = field(default_factory=deque)
     """Results for the next dry runs."""
     blind: bool = False
@@ -48,12 +50,17 @@ class FakeEvictor:
         where = self._where(pod.uid)
         scripted = self.rehearsals if dry_run else self.answers
         answer = scripted.popleft() if scripted else None
-        if not dry_run and where == "running" and (answer is None or answer.outcome in ("accepted", "unknown")):
+        if answer is not None and answer.outcome == "gone":
+            del self.pods[pod.uid]
+        if not dry_run and where == "running" and self._has_effect(answer):
             self.kills.append(pod.uid)
             self._ends_at_s[pod.uid] = self.clock.monotonic() + self.lives_on_s
         if answer is not None:
             return answer
         return ActionResult("gone" if where == "gone" else "accepted")
+
+    def _has_effect(self, answer: ActionResult | None) -> bool:
+        return answer is None or answer.outcome == "accepted" or (answer.outcome == "unknown" and self.unknown_evicts)
 
     def _where(self, uid: str) -> Literal["running", "terminating", "gone"]:
         if uid not in self.pods:

@@ -16,7 +16,8 @@ h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .5rem}p{max-width
 .ok{color:#15803d}.bad{color:#b91c1c}
 table{border-collapse:collapse;margin:.5rem 0}
 th,td{padding:.25rem .8rem;border-bottom:1px solid #e5e7eb;text-align:right}
-th:first-child,td:first-child{text-align:left}td.m{font-family:ui-monospace,monospace;font-size:13px;text-align:left}
+th:first-child,td:first-child,table.l th,table.l td{text-align:left}
+td.m{font-family:ui-monospace,monospace;font-size:13px}
 .row{display:flex;flex-wrap:wrap;gap:12px}.row svg{flex:1 1 400px;max-width:480px}
 svg text{font:11px system-ui,sans-serif;fill:#374151}svg .t{font-size:12px;font-weight:600}svg .e{text-anchor:end}
 svg .g{stroke:#e5e7eb}svg .band{fill:#fde68a;fill-opacity:.35}svg .b{fill:#92400e;font-size:10px}
@@ -105,7 +106,7 @@ def _chain(rows: list[dict[str, Any]]) -> str:
         cells.append(
             f"<tr><td>{row['at_s']:+.3f} s</td><td>{escape(row['message'])}</td><td class=m>{escape(text)}</td></tr>"
         )
-    return f"<table><tr><th>after the intent</th><th>message</th><th>content</th></tr>{''.join(cells)}</table>"
+    return f"<table class=l><tr><th>after the intent</th><th>message</th><th>content</th></tr>{''.join(cells)}</table>"
 
 
 def host_plots(cases: list[Case], cpus: int) -> str:
@@ -121,7 +122,9 @@ def host_plots(cases: list[Case], cpus: int) -> str:
             Series("busy CPUs", GREY, [(m.at_s - zero, m.busy_cores) for m in case.moments]),
         ]
         pools = [
-            Series("reclaimed", ORANGE, [(m.at_s - zero, m.reclaim_cpus) for m in case.moments], step=True),
+            Series(
+                "reclaimed", ORANGE, [(m.at_s - zero, m.reclaim_cpus) for m in case.moments], step=True, filled=True
+            ),
             Series("shared", BLUE, [(m.at_s - zero, m.share_cpus) for m in case.moments], step=True),
         ]
         rows.append(f"<h3>{escape(case.title)}</h3><div class=row>")

@@ -197,10 +197,11 @@ def _plots(case: SimCase, spike_at_s: float) -> str:
     span = (case.moments[-1].at_s - zero) if case.moments else 1.0
     bands = [Band(max(0.0, spike_at_s), min(span, spike_at_s + SPIKE_S), "spike")]
     use = Series("busy CPUs", "#6b7280", [(m.at_s - zero, m.busy_cores) for m in case.moments])
+    reclaim_cpus = [(m.at_s - zero, m.reclaim_cpus) for m in case.moments]
+    reclaimed = Series("reclaimed", "#ea580c", reclaim_cpus, step=True, filled=True)
+    shared = Series("shared", "#2563eb", [(m.at_s - zero, m.share_cpus) for m in case.moments], step=True)
     lines = (
-        ("Pools, as the tree has them", [
-            Series("reclaimed", "#ea580c", [(m.at_s - zero, m.reclaim_cpus) for m in case.moments], step=True),
-            Series("shared", "#2563eb", [(m.at_s - zero, m.share_cpus) for m in case.moments], step=True)]),
+        ("Pools, as the tree has them", [reclaimed, shared]),
         ("CPU use of the machine", [use]),
     )  # fmt: skip
     drawn = (plot(title, "CPUs", series, span_s=span, top=float(CPUS), bands=bands) for title, series in lines)

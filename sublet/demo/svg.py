@@ -18,6 +18,7 @@ class Series:
     points: Sequence[tuple[float, float | None]]
     step: bool = False
     dots: bool = False
+    filled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ def plot(
     for number, line in enumerate(series):
         parts.append(_dots(line, x, y) if line.dots else _path(line, x, y))
         parts.append(
-            f'<text x="{LEFT + 60 + 110 * number}" y="{HEIGHT - 8}" class="a" fill="{line.colour}">'
-            f"<tspan>&#9632;</tspan> {escape(line.name)}</text>"
+            f'<text x="{LEFT + 60 + 110 * number}" y="{HEIGHT - 8}" class="a">'
+            f'<tspan style="fill:{line.colour}">&#9632;</tspan> {escape(line.name)}</text>'
         )
     return "".join([*parts, "</svg>"])
 
@@ -81,7 +82,11 @@ def _path(line: Series, x: Scale, y: Scale) -> str:
         else:
             commands.append(f"L{x(at_s):.1f} {here:.1f}")
         last_y = here
-    return f'<path d="{"".join(commands)}" fill="none" stroke="{line.colour}" stroke-width="1.6"/>'
+    area = ""
+    if line.filled and commands:
+        down = "".join(commands) + f"V{y(0):.1f}H{x(line.points[0][0]):.1f}Z"
+        area = f'<path d="{down}" fill="{line.colour}" fill-opacity="0.2"/>'
+    return f'{area}<path d="{"".join(commands)}" fill="none" stroke="{line.colour}" stroke-width="1.6"/>'
 
 
 def _dots(line: Series, x: Scale, y: Scale) -> str:

@@ -1,8 +1,15 @@
 """What a command line would ask of the machine: runnable threads and memory. Knows `stress`, as the tutorial does."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from shared.contracts.pod import Pod
+from shared.core.manifest import PodRecord
+from shared.errors import Refused
+
+STOP_AFTER = "sim.sublet/stop-after-s"
+"""Annotation: seconds a pod takes to end when asked to; without it, its whole grace period."""
 STRESS = ("stress", "stress-ng")
 BASE_BYTES = 16 << 20  # what a small process holds anyway
 VM_BYTES = 256 << 20  # stress(1): memory of one --vm worker unless --vm-bytes says otherwise
@@ -41,6 +48,33 @@ def demand_of(command: Sequence[str]) -> Demand:
             hangs = True
     busy = workers["cpu"] + (0 if hangs else workers["vm"])
     return Demand(busy, BASE_BYTES + workers["vm"] * vm_bytes)
+
+
+def demands_of(record: PodRecord) -> dict[str, Demand]:
+    """The demand of each container of a pod by name.
+
+    Raises:
+        Refused: a command or the annotation `STOP_AFTER` cannot be read: such a pod cannot be simulated.
+    """
+    try:
+        stop_after_s(record.pod)
+        return {run.name: demand_of(run.command) for run in record.runs}
+    except ValueError as error:
+        raise Refused(f"pod {record.pod.key}: {error}", reason="malformed") from error
+
+
+def stop_after_s(pod: Pod) -> float:
+    """Seconds from being asked to end until a pod ends by itself; infinite where it waits to be killed.
+
+    Raises:
+        ValueError: the annotation is no whole number.
+    """
+    text = pod.annotations.get(STOP_AFTER)
+    if text is None:
+        return math.inf
+    if not text.isdecimal():
+        raise ValueError(f"annotation {STOP_AFTER} {text!r}: want whole seconds")
+    return float(text)
 
 
 def _options(words: Sequence[str]) -> list[tuple[str, str]]:

@@ -99,7 +99,7 @@ class Groups:
         return None if millis in (None, UNLIMITED) else int(millis) / 1000
 
     def memory_limit_bytes(self, group: str) -> int | None:
-        """The memory limit of this cgroup alone."""
+        """The memory limit of this cgroup alone; `memory.high` slows work down and kills nobody, it is not played."""
         limit = self.cgroups.read(group, Knob.MEMORY_MAX)
         return None if limit in (None, UNLIMITED) else int(limit)
 

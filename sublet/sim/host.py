@@ -4,7 +4,6 @@ As a process of its own: `python -m sublet.sim.host FOLDER STATE_DIR [SCENARIO]`
 """
 
 import asyncio
-import math
 import signal
 import sys
 import uuid
@@ -22,17 +21,15 @@ from shared.adapters.stored_pod import StoredPod
 from shared.contracts.pod import Pod
 from shared.core.knobs import Knob
 from shared.core.layout import container_group, pod_group
-from shared.core.manifest import PodRecord, read_pod
+from shared.core.manifest import read_pod
 from shared.errors import Refused, SubletError
 from shared.ports import Clock
 from shared.settings import common_settings, raw_settings
-from sublet.sim.demand import Demand, demand_of
+from sublet.sim.demand import demand_of, demands_of, stop_after_s
 from sublet.sim.kernel import Kernel
 from sublet.sim.machine import Machine
 from sublet.sim.scenario import DEFAULT, Exec, Scenario, Step, load_scenario
 
-STOP_AFTER = "sim.sublet/stop-after-s"
-"""Annotation: seconds a pod takes to end when asked to; without it, its whole grace period."""
 KILLED = 137  # 128 + SIGKILL, what a container ends with that was killed
 LIVE_PERIOD_S = 0.1
 _UID_SPACE = uuid.UUID("5d0b7a52-3f0e-5f0c-8a35-3c1f6f2c9b10")
@@ -67,7 +64,7 @@ class SimHost:
             self._applied += 1
         self._applied += 1
         record = read_pod(manifest, uid).record
-        _demands(record)
+        demands_of(record)
         self.pods.add(record)
         return record.pod
 
@@ -91,8 +88,10 @@ class SimHost:
             Refused: there is no such pod.
         """
         pod = self.pods.find(key).record.pod
-        self.pods.mark_terminating(pod.uid, pod.grace_s, "Deleted")
-        self._deleted.add(pod.uid)
+        if self.pods.mark_terminating(pod.uid, pod.grace_s, "Deleted"):
+            self._deleted.add(pod.uid)
+        else:
+            self.pods.remove(pod.uid)
 
     def perform(self, step: Step) -> None:
         """Do what a scenario's step says; expectations are not this host's matter.
@@ -124,7 +123,8 @@ class SimHost:
             if uid not in self._started:
                 self._start(item)
             if item.status.terminating and self._over(item, now_s):
-                self._end(item)
+                names = (container.name for container in item.record.pod.containers)
+                self._finish(item.record.pod, containers={name: {"exit_code": KILLED} for name in names})
         for container in self.kernel.step(now_s):
             self._ended_by_kernel(container)
 
@@ -143,9 +143,9 @@ class SimHost:
     def _start(self, item: StoredPod) -> None:
         pod = item.record.pod
         try:
-            demands = _demands(item.record)
+            demands = demands_of(item.record)
         except Refused as refusal:  # a pod that another process put into the store
-            item.folder.finish(reason="StartError", message=str(refusal))
+            self._finish(pod, reason="StartError", message=str(refusal))
             return
         for name, demand in demands.items():
             self.kernel.start(container_group(pod, name), demand)
@@ -171,12 +171,12 @@ class SimHost:
         pod = item.record.pod
         asked_s = self._asked_to_end.setdefault(pod.uid, now_s)
         grace_s = pod.grace_s if item.status.grace_s is None else item.status.grace_s
-        return now_s - asked_s >= min(grace_s, _stop_after_s(pod))
+        return now_s - asked_s >= min(grace_s, stop_after_s(pod))
 
-    def _end(self, item: StoredPod) -> None:
-        pod = item.record.pod
+    def _finish(self, pod: Pod, **status: Any) -> None:
+        """A pod has ended: nothing of it runs, its status says so; one that was deleted leaves the store."""
         self._stop(pod.uid)
-        item.folder.finish(containers={container.name: {"exit_code": KILLED} for container in pod.containers})
+        self.pods.folder(pod.uid).finish(**status)
         if pod.uid in self._deleted:
             self._deleted.discard(pod.uid)
             self.pods.remove(pod.uid)
@@ -196,26 +196,7 @@ class SimHost:
             log.warning("container.oom_killed", pod=pod.key, container=ended)
             self.pods.update_status(uid, containers={ended: {"exit_code": KILLED, "reason": "OOMKilled"}})
             if not any(self.kernel.runs(container_group(pod, c.name)) for c in pod.containers):
-                self.pods.folder(uid).finish(reason="OOMKilled")
-                self._stop(uid)
-
-
-def _demands(record: PodRecord) -> dict[str, Demand]:
-    """What each container would use; everything that could fail at the start of a pod fails here."""
-    try:
-        _stop_after_s(record.pod)
-        return {run.name: demand_of(run.command) for run in record.runs}
-    except ValueError as error:
-        raise Refused(f"pod {record.pod.key}: {error}", reason="malformed") from error
-
-
-def _stop_after_s(pod: Pod) -> float:
-    text = pod.annotations.get(STOP_AFTER)
-    if text is None:
-        return math.inf
-    if not text.isdecimal():
-        raise ValueError(f"annotation {STOP_AFTER} {text!r}: want whole seconds")
-    return float(text)
+                self._finish(pod, reason="OOMKilled")
 
 
 async def _follow(host: SimHost, scenario: Scenario, clock: Clock) -> None:

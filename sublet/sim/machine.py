@@ -3,9 +3,10 @@
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from shared.contracts.quantities import parse_units
+from shared.core.cpuset import MAX_CPUS
 from shared.core.topology import Numbering, Topology
 
 Memory = Annotated[int, BeforeValidator(parse_units), Field(ge=0)]
@@ -29,6 +30,15 @@ class Machine(BaseModel):
     watermark_scale_factor: Annotated[int, Field(ge=1, le=3000)] = 10
     """vm.watermark_scale_factor: ten-thousandths of the memory (the kernel's default is 10)."""
     cgroup_version: Literal[1, 2] = 2
+
+    @model_validator(mode="after")
+    def _of_a_size_that_exists(self) -> "Machine":
+        cpus = self.sockets * self.numa_per_socket * self.cores_per_numa * self.threads
+        if cpus > MAX_CPUS:
+            raise ValueError(f"{cpus} CPUs; at most {MAX_CPUS} can be numbered")
+        if self.system_memory_bytes > self.memory_bytes:
+            raise ValueError(f"system_memory {self.system_memory_bytes} is more than memory {self.memory_bytes}")
+        return self
 
     @cached_property
     def topology(self) -> Topology:

@@ -43,6 +43,8 @@ class Report(BaseModel):
     scenario: str
     about: str = ""
     rows: list[Row] = []
+    checks: int = 0
+    """Expectations that were judged."""
     problems: list[str] = []
 
     @property
@@ -90,7 +92,7 @@ def as_table(report: Report) -> str:
     text += [_line(line, widths) for line in lines]
     text += ["", *(f"NOT AS EXPECTED: {problem}" for problem in report.problems)]
     if report.ok:
-        text.append("everything happened as the scenario says")
+        text.append(f"everything happened as the scenario says: {report.checks} expectations came true")
     return "\n".join(text) + "\n"
 
 

@@ -73,6 +73,17 @@ class Story:
     rows: list[Row] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     events: dict[str, EvictionEvent] = field(default_factory=dict)
+    checks: int = 0
+    _violations: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.clock = LoopClock()
+        self._common = CommonSettings(
+            node=NODE, substrate="sim", host_root=self.folder / "host", state_dir=self.folder / "state"
+        )
+        self._common.state_dir.mkdir()
+        self.host = SimHost.create(self._common.host_root, self.scenario.machine, self._common.state_dir)
+        self._cgroups, self._cnr = Cgroups(self._common.host_root), self._common.state_dir / "cnr.json"
 
     async def play(self) -> Report:
         """Build everything, live through the steps, stop everything.
@@ -80,16 +91,9 @@ class Story:
         Raises:
             SubletError: the services cannot be built.
         """
-        self.clock = LoopClock()
-        common = CommonSettings(
-            node=NODE, substrate="sim", host_root=self.folder / "host", state_dir=self.folder / "state"
-        )
-        common.state_dir.mkdir()
-        self.host = SimHost.create(common.host_root, self.scenario.machine, common.state_dir)
-        self._cgroups, self._cnr = Cgroups(common.host_root), common.state_dir / "cnr.json"
         bus = MemoryBus(clock=self.clock, name="sim")
         await bus.subscribe(event_filter(), self._take_event)
-        runner = Runner(plans(), bus, self.clock, common, merge(SETTINGS, self.scenario.settings))
+        runner = Runner(plans(), bus, self.clock, self._common, merge(SETTINGS, self.scenario.settings))
         self._start_s = self.clock.monotonic()
         await self._tick()
         stop = asyncio.Event()
@@ -100,7 +104,13 @@ class Story:
             stop.set()
             if await services:
                 self.problems.append("a service died; its reason is in the log")
-        return Report(scenario=self.scenario.name, about=self.scenario.about, rows=self.rows, problems=self.problems)
+        return Report(
+            scenario=self.scenario.name,
+            about=self.scenario.about,
+            rows=self.rows,
+            checks=self.checks,
+            problems=self.problems,
+        )
 
     async def _live(self, services: asyncio.Task[int]) -> None:
         """Let time pass until the last step is done. In each tick: the host, then the services, then a look.
@@ -146,13 +156,16 @@ class Story:
             if wrong and self._t_s < step.at_s + step.within_s:
                 break
             self.problems += [f"at {self._t_s:g} s: {difference}" for difference in wrong]
+            self.checks += 1
             to_do = to_do[1:]
         return to_do
 
     def _look(self) -> None:
         """Put down what has changed since the last look."""
         for violation in self.host.kernel.groups.violations():
-            self.problems.append(f"at {self._t_s:g} s: {violation}")
+            if violation not in self._violations:
+                self._violations.add(violation)
+                self.problems.append(f"at {self._t_s:g} s: {violation}")
         view = self._view()
         before = self.rows[-1].view if self.rows else View()
         if (view.share, view.reclaim) != (before.share, before.reclaim):
@@ -189,10 +202,9 @@ class Story:
 
 
 def _words(step: Step) -> str:
-    names = [manifest.get("metadata", {}).get("name", "?") for manifest in step.apply or ()]
     parts = [step.say] if step.say else []
-    if names:
-        parts.append(f"apply {', '.join(names)}")
+    if step.apply:
+        parts.append(f"apply {', '.join(map(_name, step.apply))}")
     if step.exec is not None:
         parts.append(f"exec {step.exec.pod}: {' '.join(step.exec.command)}")
     if step.delete is not None:
@@ -200,6 +212,11 @@ def _words(step: Step) -> str:
     if step.configure is not None and not step.say:
         parts.append(f"configure {', '.join(step.configure)}")
     return "; ".join(parts)
+
+
+def _name(manifest: Mapping[str, Any]) -> str:
+    metadata = manifest.get("metadata")
+    return str(metadata.get("name", "?")) if isinstance(metadata, Mapping) else "?"
 
 
 def _count(cpus: str) -> int:

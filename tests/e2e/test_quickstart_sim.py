@@ -92,6 +92,17 @@ def test_a_story_that_does_not_come_true_is_said_and_fails() -> None:
     assert not report.ok
 
 
+def test_a_step_that_cannot_be_done_is_a_problem_and_the_story_goes_on() -> None:
+    steps = [
+        {"at_s": 0, "apply": [{"kind": "Pod", "metadata": "none"}]},
+        {"at_s": 1, "delete": "nobody"},
+        {"at_s": 9, "expect": {"reclaimed_millicpu": "44k"}},
+    ]
+    report = run_scenario(read_scenario({"name": "odd", "steps": steps}, source="test"))
+    assert [problem.partition(": ")[0] for problem in report.problems] == ["at 0 s", "at 1 s"]
+    assert report.checks == 1
+
+
 def test_a_setting_that_cannot_be_used_ends_the_run_before_it_begins() -> None:
     document = {"name": "bad", "settings": {"qrm": {"lease": 1}}, "steps": [{"at_s": 0, "say": "x"}]}
     with pytest.raises(BadConfig, match="did you mean 'lease_s'"):

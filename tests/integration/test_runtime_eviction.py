@@ -81,17 +81,21 @@ async def test_after_the_grace_every_process_is_killed_those_in_other_sessions_t
     assert not rig.left(stored)
 
 
-async def test_asked_again_the_earlier_deadline_counts(rig, until):
+@pytest.mark.parametrize("graces_s", [(3600, 0), (0, 3600)], ids=["shorter", "longer"])
+async def test_asked_again_the_earlier_deadline_counts(rig, until, graces_s):
     stored = rig.start("stubborn", "sh", "-c", STUBBORN)
     await until(lambda: stored.folder.log("main").read_text() == "ready\n")
-    first = await rig.evictor.evict(stored.pod, grace_s=3600)
-    again = await rig.evictor.evict(stored.pod, grace_s=0)
-    assert (first.outcome, again.outcome) == ("accepted", "accepted")
+    answers = [await rig.evictor.evict(stored.pod, grace_s=grace_s) for grace_s in graces_s]
+    assert [answer.outcome for answer in answers] == ["accepted", "accepted"]
     await until(lambda: rig.status(stored).finished)
 
 
-async def test_a_pod_that_forks_without_end_is_emptied(rig, until):
-    stored = rig.start("forks", "sh", "-c", "trap '' TERM; while :; do sleep 1 & sleep 0.001; done")
+@pytest.mark.parametrize("watched", [True, False], ids=["watched", "watcher dead"])
+async def test_a_pod_that_forks_without_end_is_emptied(rig, until, watched):
+    stored = rig.start("forks", "sh", "-c", "trap '' TERM; while :; do (sleep 1; sleep 1) & sleep 0.001; done")
+    if not watched:
+        os.kill(watcher_pid(stored.folder.path), signal.SIGKILL)
+        await until(lambda: not stored.folder.watched())
     await until(lambda: len(rig.pids(stored)) > 5)
     await rig.evictor.evict(stored.pod, grace_s=0)
     await until(lambda: rig.status(stored).finished)

@@ -138,30 +138,36 @@ def test_what_the_main_process_leaves_behind_ends_with_it(pods, top):
     assert not CGROUPS.exists(pod_group(pod.pod, top))
 
 
-def test_a_pod_of_several_containers_succeeds_when_all_do(pods, top):
-    pod = record("pair", "sh", "-c", "echo one")
+def _with_side(pod, *command):
+    """The pod with a second container."""
     second = pod.pod.containers[0].model_copy(update={"name": "side"})
-    pod = pod.model_copy(
+    return pod.model_copy(
         update={
             "pod": pod.pod.model_copy(update={"containers": (*pod.pod.containers, second)}),
-            "runs": (*pod.runs, ContainerRun(name="side", command=("sh", "-c", "echo two"))),
+            "runs": (*pod.runs, ContainerRun(name="side", command=command)),
         }
     )
+
+
+def test_a_pod_of_several_containers_succeeds_when_all_do(pods, top):
+    pod = _with_side(record("pair", "sh", "-c", "echo one"), "sh", "-c", "echo two")
     _start(pods, pod)
     stored = _finished(pods, pod)
     assert stored.status.phase == "Succeeded"
     assert [stored.folder.log(name).read_text() for name in ("main", "side")] == ["one\n", "two\n"]
 
 
+def test_what_one_container_leaves_behind_ends_while_the_other_runs_on(pods, top):
+    pod = _with_side(record("pair", "sh", "-c", "setsid sleep 300 & exit 0"), "sleep", "300")
+    _start(pods, pod)
+    wait_for(lambda: pods.pods.get(pod.pod.uid).status.containers["main"].exit_code == 0)
+    assert CGROUPS.pids(container_group(pod.pod, "main", top)) == []
+    assert CGROUPS.pids(container_group(pod.pod, "side", top))
+    assert pods.pods.get(pod.pod.uid).status.phase == "Running"
+
+
 def test_if_one_container_cannot_run_the_other_is_ended_and_nothing_is_left(pods, top, tmp_path):
-    pod = record("half", "sleep", "300")
-    second = pod.pod.containers[0].model_copy(update={"name": "side"})
-    pod = pod.model_copy(
-        update={
-            "pod": pod.pod.model_copy(update={"containers": (*pod.pod.containers, second)}),
-            "runs": (*pod.runs, ContainerRun(name="side", command=("no-such-command",))),
-        }
-    )
+    pod = _with_side(record("half", "sleep", "300"), "no-such-command")
     with pytest.raises(Refused, match="side"):
         _start(pods, pod)
     assert CGROUPS.pids(top) == []
@@ -179,6 +185,18 @@ def test_a_pod_that_is_being_ended_already_starts_nothing(pods, top, tmp_path):
     assert (process.returncode, trace.exists()) == (143, False)
     assert "evicted" in process.stderr
     assert _nothing_left(pods, top)
+
+
+def test_a_pod_that_is_being_started_is_not_taken_for_a_dead_one(pods, top):
+    pod = record("young")
+    folder, alive = pods._prepare(pod)
+    with alive:
+        pods.reconcile()
+        assert pods.pods.get(folder.uid).status.phase == "Pending"
+        assert CGROUPS.exists(pod_group(pod.pod, top))
+    pods.reconcile()
+    assert pods.pods.get(folder.uid).status.reason == "Lost"
+    assert not CGROUPS.exists(pod_group(pod.pod, top))
 
 
 def test_settings_are_in_force_before_the_command_runs(pods, top):

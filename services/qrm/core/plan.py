@@ -155,8 +155,8 @@ class _Plan:
         for group in groups:
             here, goal = self._here[group], self._goal[group]
             above = kept.get(_parent(group))
-            if not here or above is None:
-                kept[group] = (here & goal) or here
+            if above is None:
+                kept[group] = here & goal  # nothing in common: it stays, and moves through the union later
             else:
                 kept[group] = (here & goal & above) or (goal & above) or (here & above) or above
         return kept
@@ -169,6 +169,7 @@ class _Plan:
             self._step(group, wanted)
 
     def _step(self, group: str, value: CpuSet) -> None:
+        """One write, where it changes something; an empty set is never written."""
         if value and value != self._here[group]:
             self._writes.append(Write(group, self._knob, str(value)))
             self._here[group] = value

@@ -139,7 +139,9 @@ def test_when_samples_stop_one_cautious_advice_follows_and_then_silence(live, fi
 
 def test_when_samples_stop_tenants_that_use_more_than_they_asked_for_lose_nothing(live, fields, pod):
     async def story(node):
-        await node.measure(fields(pod("web", cpu_millis=1000, cpu_usage_cores=20.0)))
+        await node.measure(
+            fields(pod("web", cpu_millis=1000, memory_bytes=1, cpu_usage_cores=20.0, memory_rss_bytes=9 << 30))
+        )
         before = node.advices[-1]
         await asyncio.sleep(100)
         last = node.advices[-1]

@@ -298,6 +298,21 @@ def test_an_unknown_outcome_is_looked_up_before_anything_is_repeated(node, virtu
     virtual(main())
 
 
+@pytest.mark.parametrize("second", ["accepted", "gone"])
+def test_a_call_without_effect_is_made_again_once_the_pod_was_seen_running(node, virtual, second):
+    async def main():
+        world = await overcommitted(node())
+        world.evictor.unknown_evicts = False
+        world.evictor.answers += [ActionResult("unknown", "timeout"), ActionResult(second)]
+        async with world.life():
+            await world.tick(4)
+        assert world.evictor.calls.count(("evict", LARGE.uid, 5.0)) == 2
+        assert world.story == [("large", "intended"), ("large", "created"), ("large", "succeeded")]
+        assert world.events[-1].attempt == 2
+
+    virtual(main())
+
+
 def test_an_intent_that_cannot_be_begun_dies_at_its_deadline(node, virtual):
     async def main():
         world = await overcommitted(node(intent_deadline_s=20))

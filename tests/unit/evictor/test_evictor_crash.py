@@ -105,6 +105,8 @@ async def story(folder: Path, fates: list[Fate], scenario: str) -> Node:
     world.run(LARGE, SMALL, WEB)
     world.offered_millis = 4_000
     world.evictor.lives_on_s = 1.5
+    if scenario == "gone at once":
+        world.evictor.lives_on_s = 0
     if scenario == "unknown outcome":
         world.evictor.answers.append(ActionResult("unknown", "timeout"))
     if scenario == "budget spent":
@@ -142,7 +144,7 @@ def check(world: Node, folder: Path) -> None:
     ledger.close()
 
 
-SCENARIOS = ("plain", "unknown outcome", "budget spent", "lost acknowledgements")
+SCENARIOS = ("plain", "gone at once", "unknown outcome", "budget spent", "lost acknowledgements")
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -105,6 +105,18 @@ def test_a_group_of_its_own_below_a_class_gets_its_own_set() -> None:
     assert written(plan) == ["shared_cores/pod1/c 1", "shared_cores/pod1 1"]
 
 
+def test_a_wished_set_outside_its_parent_s_becomes_the_parent_s() -> None:
+    pod = f"{SHARED}/pod1"
+    now = tree(shared_cores="0-3") | as_tree({pod: cpus("0")})
+    plan = plan_writes(now, {TOP: want("0-3"), SHARED: want("2-3", 1), pod: want("0")})
+    assert written(plan) == ["shared_cores/pod1 0,2-3", "shared_cores/pod1 2-3", "shared_cores 2-3"]
+
+
+def test_an_empty_wish_is_not_written() -> None:
+    assert plan_writes(tree(shared_cores="0"), {TOP: want("")}) == []
+    assert plan_writes(tree(shared_cores="0"), {SHARED: want("", 1), f"{TOP}/other": want("0", 0)}) == []
+
+
 @settings(max_examples=200)
 @given(trees(CPUS), wishes(CPUS))
 def test_every_prefix_of_every_plan_is_safe_and_accepted_by_the_kernel(

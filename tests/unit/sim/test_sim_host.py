@@ -12,7 +12,8 @@ from shared.core.knobs import Knob
 from shared.core.layout import container_group, pod_group
 from shared.core.manifest import read_pod
 from shared.errors import Conflict, Refused
-from sublet.sim.host import STOP_AFTER, SimHost
+from sublet.sim.demand import STOP_AFTER
+from sublet.sim.host import SimHost
 from sublet.sim.machine import Machine
 from sublet.sim.scenario import Exec, Step
 
@@ -120,6 +121,23 @@ def test_a_pod_may_end_by_itself_before_its_grace_is_over(host: SimHost) -> None
     host.delete_pod("web")
     host.step(2.0)
     host.step(5.0)
+    assert phase(host, pod) == "gone"
+
+
+def test_a_pod_whose_own_end_cannot_be_read_is_refused(host: SimHost) -> None:
+    document = manifest()
+    document["metadata"]["annotations"][STOP_AFTER] = "soon"
+    with pytest.raises(Refused, match="'soon': want whole seconds"):
+        host.apply_pod(document)
+
+
+def test_deleting_a_pod_that_has_ended_takes_it_out_of_the_store(host: SimHost) -> None:
+    pod = host.apply_pod(manifest())
+    host.step(1.0)
+    host.pods.mark_terminating(pod.uid, 0, "Evicted")
+    host.step(2.0)
+    assert phase(host, pod) == "Failed"
+    host.delete_pod("web")
     assert phase(host, pod) == "gone"
 
 

@@ -54,7 +54,7 @@ def report(*problems: str) -> Report:
         Row(t_s=60, what="apply web", view=VIEW),
         Row(t_s=61, what="created pod/batch  " + "a long text " * 20, view=VIEW, event=True),
     ]
-    return Report(scenario="story", about="what it shows", rows=rows, problems=list(problems))
+    return Report(scenario="story", about="what it shows", rows=rows, checks=3, problems=list(problems))
 
 
 def test_the_table_aligns_its_columns_and_lets_event_texts_run_on() -> None:
@@ -67,7 +67,7 @@ def test_the_table_aligns_its_columns_and_lets_event_texts_run_on() -> None:
         "60 s  apply web      11,35         0-10            42k",
     ]
     assert lines[6].startswith("61 s  created pod/batch  a long text")
-    assert lines[-1] == "everything happened as the scenario says"
+    assert lines[-1] == "everything happened as the scenario says: 3 expectations came true"
 
 
 def test_a_problem_is_printed_and_the_report_is_not_ok() -> None:
