@@ -189,8 +189,11 @@ class EvictionActuator(Protocol):
         """Where this very UID stands now, read fresh."""
         ...
 
-    async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False) -> ActionResult:
-        """Begin the eviction of this very UID; idempotent. With `dry_run` only say what would happen."""
+    async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "") -> ActionResult:
+        """Begin the eviction of this very UID; idempotent. With `dry_run` only say what would happen.
+
+        `why` is a sentence for the pod's owner, kept with the pod where the substrate has a place for it.
+        """
         ...
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.cgroup_kill import kill_group
-from shared.adapters.pod_folder import LAUNCH, PodFolder, read_json, timestamp
+from shared.adapters.pod_folder import EVICTED, LAUNCH, PodFolder, read_json, timestamp
 from sublet.exit_codes import SIGNALLED
 from sublet.runtime.spawn import NotStarted, set_oom_score, spawn
 
@@ -147,8 +147,8 @@ def _saying_ready(handle: int | None) -> Iterator[None]:
 def _farewell(pod: str, status: Mapping[str, Any]) -> None:
     """Tell whoever waits in the foreground that the pod did not end by itself."""
     why = f" ({status['message']})" if status.get("message") else ""
-    name = pod.removeprefix("default/")
-    print(f"sublet run: pod {pod} was {status['reason'].lower()}{why}; see: sublet explain pod/{name}", file=sys.stderr)
+    more = f"; see: sublet explain pod/{pod.removeprefix('default/')}" if status["reason"] == EVICTED else ""
+    print(f"sublet run: pod {pod} was {status['reason'].lower()}{why}{more}", file=sys.stderr)
 
 
 def run(folder: PodFolder, ready: int | None) -> int:

@@ -54,8 +54,6 @@ class Announcer:
                 )
             except Conflict:
                 for received in await self._bus.replay(INTENTS_STREAM, subject, last_per_subject=True):
-                    if _same(received.data, intent):
-                        return received.sequence
                     if _foreign_and_live(received.data, self._clock.wall()):
                         raise
                     last = received.sequence
@@ -63,19 +61,10 @@ class Announcer:
                 return stored.sequence
 
 
-def _same(data: bytes, intent: EvictionIntent) -> bool:
-    other = _read(data)
-    return other is not None and other.intent_id == intent.intent_id
-
-
 def _foreign_and_live(data: bytes, now: datetime) -> bool:
     """An intent of central's (its epoch is not 0) that may still be carried out; our own live ones the ledger knows."""
-    other = _read(data)
-    return other is not None and other.epoch > 0 and (now - other.sent_at).total_seconds() <= other.deadline_s
-
-
-def _read(data: bytes) -> EvictionIntent | None:
     try:
-        return EvictionIntent.decode(data)
-    except Refused:
-        return None
+        other = EvictionIntent.decode(data)
+    except Refused:  # nobody can carry it out
+        return False
+    return other.epoch > 0 and (now - other.sent_at).total_seconds() <= other.deadline_s

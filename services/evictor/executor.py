@@ -11,7 +11,7 @@ from typing import Literal
 
 from services.evictor.announcer import Announcer
 from services.evictor.clerk import Clerk
-from services.evictor.core.events import call_failed_text, timeout_text
+from services.evictor.core.events import EventQuestion, call_failed_text, met_text, timeout_text
 from shared import telemetry
 from shared.core.backoff import delay_s
 from shared.core.intents import Call, CallKind, IntentRecord, Step, passed_s
@@ -183,7 +183,9 @@ class Executor:
     async def _call(self, record: IntentRecord, patience: Patience, *, dry_run: bool) -> ActionResult:
         try:
             async with asyncio.timeout(patience.call_timeout_s):
-                return await self._actuator.evict(record.pod, grace_s=record.intent.grace_s, dry_run=dry_run)
+                intent = record.intent
+                why = met_text(EventQuestion(phase="created", plugin=intent.plugin, scope=intent.scope))
+                return await self._actuator.evict(record.pod, grace_s=intent.grace_s, dry_run=dry_run, why=why)
         except (TimeoutError, Unavailable) as error:
             return ActionResult("unknown", str(error) or "no answer in time")
 

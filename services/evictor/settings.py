@@ -36,7 +36,7 @@ class EvictorSettings(Settings):
     """Rate of this node, over all plugins; as many may come at once. It survives restarts."""
     intent_deadline_s: Seconds = 60.0
     """An intent not begun within this time is cancelled."""
-    announce_s: Seconds = 1.0
+    announce_s: Seconds = 0.5
     """Longest wait for the stream to take an intent; then a hard pressure acts without it, a soft one does not."""
     call_timeout_s: Seconds = 10.0
     """Longest wait for one call to whoever evicts."""

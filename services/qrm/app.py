@@ -7,6 +7,7 @@ import structlog
 
 from services.qrm.checkpoint import CheckpointFile
 from services.qrm.conditions import Conditions
+from services.qrm.core.classes import tenant_millis
 from services.qrm.core.placement import Placement, floor_cpus, place, place_floor
 from services.qrm.core.standing import Stage, Standing, offered, weaker
 from services.qrm.core.statement import pods_in_force, pools_in_force, status_of, writes_reason
@@ -153,7 +154,8 @@ class QrmApp:
         if mode == "enforce":
             fresh = self._standing.advice if self._standing and stage != "floor" else None
             limit = fresh.reclaimed_memory_limit_bytes if fresh else None
-            return self._groups.apply(placement.pools, limit, now_s), []
+            asked = tenant_millis(self._pods, len(self._machine.topology.all))
+            return self._groups.apply(placement.pools, limit, now_s, asked_millis=asked), []
         would = [writes_reason(self._groups.planned(placement.pools))] if mode == "dry-run" else []
         return self._groups.seen(), would
 

@@ -36,10 +36,13 @@ class Groups:
         """What is in force now; nothing is written."""
         return self._writer.look(self.wanted({}).keys())
 
-    def apply(self, pools: Mapping[str, CpuSet], limit_bytes: int | None, now_s: float) -> Outcome:
+    def apply(
+        self, pools: Mapping[str, CpuSet], limit_bytes: int | None, now_s: float, *, asked_millis: int
+    ) -> Outcome:
         """Make the groups where they are missing, write what differs, read everything back.
 
-        `limit_bytes` is the memory limit of the reclaimed class; None leaves it as it is.
+        `limit_bytes` is the memory limit of the reclaimed class; None leaves it as it is. `asked_millis` is the CPU
+        that the tenants asked for, which is what the top group weighs.
         """
         wanted = self.wanted(pools)
         try:
@@ -53,7 +56,7 @@ class Groups:
         self._watch.found(tree, now_s)
         outcome = self._writer.apply(wanted, self._watch.foreign(now_s), tree)
         self._watch.left(outcome.tree, outcome.goal, now_s)
-        problems = self._writer.settle([*self._weights(), *self._limits(limit_bytes)])
+        problems = self._writer.settle([*self._weights(asked_millis), *self._limits(limit_bytes)])
         return outcome.with_problems(problems)
 
     def foreign(self, now_s: float) -> list[str]:
@@ -73,9 +76,10 @@ class Groups:
         """The pods' groups of each class; cheap, to notice new ones."""
         return tuple(tuple(self._cgroups.children(class_group(qos, self.top))) for qos in QOS_CLASSES)
 
-    def _weights(self) -> list[Write]:
+    def _weights(self, asked_millis: int) -> list[Write]:
         has_idle = self._cgroups.raw(self._reclaimed, Knob.CPU_IDLE) is not None
-        return weights(len(self._machine.topology.all), has_idle=has_idle, top=self.top)
+        cpus = len(self._machine.topology.all)
+        return weights(cpus, asked_millis=asked_millis, has_idle=has_idle, top=self.top)
 
     def _limits(self, limit_bytes: int | None) -> list[Write]:
         use = self._memory_use()

@@ -15,6 +15,7 @@ import structlog
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.cgroup_kill import kill_group, signal_group
 from shared.adapters.local_pods import LocalPods
+from shared.adapters.pod_folder import EVICTED
 from shared.adapters.stored_pod import StoredPod
 from shared.contracts.pod import Pod
 from shared.core.layout import ROOT, pod_group
@@ -23,7 +24,6 @@ from shared.ports import ActionResult, Clock
 
 log = structlog.get_logger()
 
-EVICTED = "Evicted"
 Standing = Literal["running", "terminating", "gone", "unknown"]
 
 _FIRST_POLL_S, _LONGEST_POLL_S = 0.01, 0.25
@@ -51,7 +51,7 @@ class LocalEvictor:
         return "terminating" if stored.status.terminating else "running"
 
     async def evict(
-        self, pod: Pod, *, grace_s: float, dry_run: bool = False, reason: str = EVICTED, why: str = ""
+        self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "", reason: str = EVICTED
     ) -> ActionResult:
         """TERM to every process now, KILL to what is left after the grace; answers at once.
 
@@ -133,13 +133,13 @@ class SimEvictor:
             return "gone"
         return "terminating" if stored.status.terminating else "running"
 
-    async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False) -> ActionResult:
+    async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "") -> ActionResult:
         """Mark the pod as terminating."""
         standing = await self.lookup(pod)
         if standing == "unknown":
             return ActionResult("failed", f"pod {pod.key} ({pod.uid}): its record cannot be read; not touched")
         if not dry_run and standing == "running":
-            self._pods.mark_terminating(pod.uid, grace_s, EVICTED)
+            self._pods.mark_terminating(pod.uid, grace_s, EVICTED, why)
         return ActionResult("gone" if standing == "gone" else "accepted", f"pod {pod.key} is {standing}")
 
 

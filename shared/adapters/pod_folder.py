@@ -26,6 +26,7 @@ from typing import IO, Any
 POD, LAUNCH, STATUS = "pod.json", "launch.json", "status.json"
 GENERATION, NAMES = ".generation", ".names"
 FINISHED = ("Succeeded", "Failed")
+EVICTED = "Evicted"
 _PRIVATE = 0o600  # environments hold secrets
 
 

@@ -62,7 +62,7 @@ class GroupReading(Part):
 
 
 class PoolReading(GroupReading):
-    """A pool's cgroup: "shared_cores", "reclaimed_cores", …"""
+    """A pool's cgroup: "share", "reclaim", …"""
 
     pool: str
 

@@ -30,6 +30,8 @@ class FakeEvictor:
     """("dry-run" or "evict", UID, grace in seconds), in order."""
     kills: list[str] = field(default_factory=list)
     """UIDs that were sent on their way, in order."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """What their owners were told, by UID."""
     _ends_at_s: dict[str, float] = field(default_factory=dict)
 
     def run(self, *pods: Pod) -> None:
@@ -44,7 +46,7 @@ class FakeEvictor:
         """Where this UID stands."""
         return "unknown" if self.blind else self._where(pod.uid)
 
-    async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False) -> ActionResult:
+    async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "") -> ActionResult:
         """Send this UID on its way, or give the answer that was prepared."""
         self.calls.append(("dry-run" if dry_run else "evict", pod.uid, grace_s))
         where = self._where(pod.uid)
@@ -54,6 +56,7 @@ class FakeEvictor:
             del self.pods[pod.uid]
         if not dry_run and where == "running" and self._has_effect(answer):
             self.kills.append(pod.uid)
+            self.reasons[pod.uid] = why
             self._ends_at_s[pod.uid] = self.clock.monotonic() + self.lives_on_s
         if answer is not None:
             return answer

@@ -49,6 +49,7 @@ class Groups:
 
     def __init__(self, host: HostFiles, machine: Machine) -> None:
         self._host, self._machine = host, machine
+        self._known: set[str] = set()
         if machine.cgroup_version == 2:
             host.put(f"{_TOP}/cgroup.controllers", _ALL_V2 + "\n")
         else:
@@ -69,8 +70,10 @@ class Groups:
 
     def adopt_new(self) -> None:
         """Fill cgroups that somebody else made, with mkdir, since the last time."""
-        for group in self.cgroups.tree(ROOT):
+        present = set(self.cgroups.tree(ROOT))
+        for group in sorted(present - self._known):
             self._adopt(group)
+        self._known = present
 
     def remove(self, group: str) -> None:
         """Take a cgroup and everything below it away; a plain folder's files do not vanish by themselves."""

@@ -1,6 +1,7 @@
 """The quick start on the simulated 48-CPU machine, with the real services: its figures are golden."""
 
 import json
+import os
 import subprocess
 import sys
 from functools import cache
@@ -109,9 +110,15 @@ def test_a_setting_that_cannot_be_used_ends_the_run_before_it_begins() -> None:
         run_scenario(read_scenario(document, source="test"))
 
 
-def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def command(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "sublet", "sim", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **env})
+
+
+def test_the_output_does_not_depend_on_the_order_of_hashes() -> None:
+    one, other = command("memory", PYTHONHASHSEED="1"), command("memory", PYTHONHASHSEED="2")
+    assert one.returncode == 0, one.stdout
+    assert one.stdout == other.stdout
 
 
 def test_the_command_prints_the_golden_figures_as_a_table() -> None:

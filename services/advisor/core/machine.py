@@ -10,8 +10,8 @@ SEED_CPUS = 4
 SEED_RESERVED_BYTES = 5 << 30
 SEED_CRITICAL_BYTES = 4 << 30
 SEED_UNKNOWN_BYTES = 8 << 30
-MIN_DISJOINT_CPUS = 4
-"""Below this a reserve of its own for each pool would leave nothing to sublet."""
+MIN_DISJOINT_CORES = 4
+"""Below this a reserve of its own for each pool would leave nothing to sublet. Cores, because pools take whole ones."""
 
 
 def cpu_share(cpus: int) -> int:
@@ -54,7 +54,7 @@ class Bounds:
         A reserve pool that leaves no room for both other pools is not cut out: the pools overlap then.
         """
         room = cpus - reserve_pool_cpus - max(1, cpu_share(cpus)) - reclaim_floor_cpus(cpus)
-        disjoint = cpus >= MIN_DISJOINT_CPUS and room >= 0
+        disjoint = cpus // (2 if smt else 1) >= MIN_DISJOINT_CORES and room >= 0
         return cls(
             cpus=cpus,
             smt=smt,

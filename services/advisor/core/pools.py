@@ -11,7 +11,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from services.advisor.core.estimate import Cores, RuleName, total_cores
-from services.advisor.core.machine import SEED_CPUS, Bounds
+from services.advisor.core.machine import SEED_CPUS, Bounds, reclaim_floor_cpus
 from services.advisor.core.regulate import (
     MAX_RAMP_DOWN_STEP_CPUS,
     MIN_RAMP_DOWN_PERIOD_S,
@@ -87,9 +87,11 @@ def _overlapping(
     )
     wanted = rounded(round(wanted_cores * MILLIS, 3), "off")  # 1.1 cores are 1100 millis, not 1101
     after = _next(ramp, limits, now_s, wanted, may_shrink)
-    reclaim = max(1, bounds.cpus - after.size // MILLIS)
+    floor = reclaim_floor_cpus(bounds.cpus)
+    reclaim = max(floor, bounds.cpus - after.size // MILLIS)
     why = _reason("overlapping pools", bounds, ramp, wanted_cores, wanted, after.size, may_shrink)
-    return PoolSizes(bounds.cpus, reclaim, 0, True, capacity - after.size, after, why)
+    offered = max(floor * MILLIS, capacity - after.size)
+    return PoolSizes(bounds.cpus, reclaim, 0, True, offered, after, why)
 
 
 def _next(ramp: Ramp | None, limits: Limits, now_s: float, wanted: int, may_shrink: bool) -> Ramp:

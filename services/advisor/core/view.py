@@ -8,6 +8,7 @@ from services.advisor.core.machine import Bounds
 from services.advisor.core.memory import NodeMemory, Resident
 from shared.contracts.pod import Container, Pod, QosClass
 from shared.contracts.sample import ContainerReading, NodeSample, PodReading
+from shared.core.layout import RECLAIM, SHARE
 
 HOLDING = ("Pending", "Running")
 CPU_TENANTS: tuple[QosClass, ...] = ("shared_cores", "dedicated_cores")
@@ -40,6 +41,8 @@ class View:
     bounds: Bounds
     containers: tuple[ContainerView, ...] = ()
     memory: NodeMemory = field(default_factory=NodeMemory)
+    tenants_usage_cores: float | None = None
+    """CPU use of the shared pods' cgroup as a whole; in a sample made early it covers a shorter time than theirs."""
     fresh: bool = True
     """False: the sample is too old to be used, its figures are taken out, only what was asked for is left."""
 
@@ -50,18 +53,19 @@ class View:
     def blind(self) -> "View":
         """The same node without any figure of its containers: what is left when samples stop coming."""
         unseen = tuple(replace(container, cpu=Figures(), memory=Resident()) for container in self.containers)
-        return replace(self, containers=unseen, fresh=False)
+        return replace(self, containers=unseen, tenants_usage_cores=None, fresh=False)
 
 
 def view_of(sample: NodeSample, bounds: Bounds) -> View:
     """The view of a sample; pods that have ended hold nothing."""
     found = [view for reading in sample.pods if reading.pod.phase in HOLDING for view in _containers(reading)]
-    reclaimed = sample.pool("reclaimed_cores")
+    reclaimed, tenants = sample.pool(RECLAIM), sample.pool(SHARE)
     node = sample.node_reading
     available = node.memory_free_bytes if node.memory_available_bytes is None else node.memory_available_bytes
     return View(
         bounds=bounds,
         containers=tuple(sorted(found, key=lambda c: (c.pod, c.name, c.uid))),
+        tenants_usage_cores=tenants.cpu_usage_cores if tenants else None,
         memory=NodeMemory(
             total_bytes=node.memory_total_bytes,
             available_bytes=available,

@@ -28,13 +28,18 @@ class Settings(PolicySettings):
 
 
 def judge(_state: None, view: View, _now_s: float, settings: Settings) -> tuple[None, Demand]:
-    """The sum of the containers' estimates."""
+    """The sum of the containers' estimates, and at least what their pool as a whole was seen to use.
+
+    A sample made early because the tenants woke shows that first in their pool (services.metrics.app).
+    """
     cores = [(c.key, _cores(c, view, settings)) for c in view.of(*CPU_TENANTS)]
     unknown = unknown_memory_bytes(view.memory.total_bytes or 0)
     memory_bytes = sum(
         estimate_bytes(c.qos, c.memory, c.request_bytes, unknown, settings.memory_percent) for c in view.containers
     )
-    return None, Demand(total_cores(estimate for _, estimate in cores), memory_bytes, (_reason(cores, settings),))
+    pool_cores = settings.usage_factor * (view.tenants_usage_cores or 0.0)
+    needed = max(total_cores(estimate for _, estimate in cores), pool_cores)
+    return None, Demand(needed, memory_bytes, (_reason(cores, pool_cores, settings),))
 
 
 def _cores(container: ContainerView, view: View, settings: Settings) -> float:
@@ -45,7 +50,7 @@ def _cores(container: ContainerView, view: View, settings: Settings) -> float:
     return estimate_cores(container.cpu, container.request_cores, rule, view.bounds.fallback_cores)
 
 
-def _reason(cores: list[tuple[str, float]], settings: Settings) -> Reason:
+def _reason(cores: list[tuple[str, float]], pool_cores: float, settings: Settings) -> Reason:
     """The largest estimates by name, the rest as one sum."""
     largest_first = sorted(cores, key=lambda named: (-named[1], named[0]))
     rest = total_cores(estimate for _, estimate in largest_first[NAMED_CONTAINERS:])
@@ -55,6 +60,7 @@ def _reason(cores: list[tuple[str, float]], settings: Settings) -> Reason:
             **{key: round(estimate, 6) for key, estimate in largest_first[:NAMED_CONTAINERS]},
             "containers": len(cores),
             "all other containers": round(rest, 6),
+            "their pool": round(pool_cores, 6),
         },
     )
 

@@ -1,6 +1,6 @@
 """From pools to cgroups: what each QoS class's group shall have, and the weights of the groups."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from services.qrm.core.plan import Sets, Want
 from shared.contracts.pod import Pod, QosClass
@@ -10,6 +10,8 @@ from shared.core.layout import QOS_CLASSES, RECLAIM, RESERVE, SHARE, class_group
 
 RECLAIMED: QosClass = "reclaimed_cores"
 _YIELDS_FIRST, _TENANT = 0, 1
+UNSAID_MILLIS = 1000
+"""What a tenant without a CPU request weighs: as much as one process outside Sublet's groups."""
 
 POOL_OF: dict[QosClass, str] = {
     "shared_cores": SHARE,
@@ -37,13 +39,27 @@ def pool_of(pod: Pod) -> str:
     return POOL_OF[pod.qos]
 
 
-def weights(cpus: int, *, has_idle: bool, top: str) -> list[Write]:
-    """Weight of the whole machine for the top group and each tenants' class, the lowest there is for reclaimed work.
+def tenant_millis(pods: Iterable[Pod], cpus: int) -> int:
+    """Milli-cores that the tenants have asked for, at most the machine; one that says nothing counts as one core."""
+    asked = sum(pod.cpu_request_millis or UNSAID_MILLIS for pod in pods if pod.qos != RECLAIMED)
+    return min(asked, 1000 * cpus)
 
-    `cpu.idle` alone is written where the kernel has it: shares are refused while it is 1 (notes/reliability.md
-    section 4a, A7).
+
+def weights(cpus: int, *, asked_millis: int, has_idle: bool, top: str) -> list[Write]:
+    """The weight that the tenants asked for to the top group, the lowest there is to reclaimed work.
+
+    Processes outside Sublet's groups compete with the top group as a whole: without tenants it must weigh nothing,
+    or batch work would push aside what else runs on the host. `cpu.idle` alone is written where the kernel has it:
+    shares are refused while it is 1 (notes/reliability.md section 4a, A7).
     """
     whole = shares_of_millis(1000 * cpus)
-    tenants = [top, *(class_group(qos, top) for qos in QOS_CLASSES if qos != RECLAIMED)]
-    last = Write(class_group(RECLAIMED, top), *((Knob.CPU_IDLE, 1) if has_idle else (Knob.CPU_SHARES, MIN_SHARES)))
-    return [last, *(Write(group, Knob.CPU_SHARES, whole) for group in tenants)]
+    last = (Knob.CPU_IDLE, 1) if has_idle else (Knob.CPU_SHARES, MIN_SHARES)
+    tenants = [class_group(qos, top) for qos in QOS_CLASSES if qos != RECLAIMED]
+    of_top = [Write(top, *last)] if not asked_millis else [Write(top, Knob.CPU_SHARES, shares_of_millis(asked_millis))]
+    if asked_millis and has_idle:
+        of_top.insert(0, Write(top, Knob.CPU_IDLE, 0))
+    return [
+        Write(class_group(RECLAIMED, top), *last),
+        *(Write(group, Knob.CPU_SHARES, whole) for group in tenants),
+        *of_top,
+    ]

@@ -38,7 +38,7 @@ def fields() -> Callable[..., dict[str, Any]]:
             "memory_available_bytes": TOTAL_BYTES - (1 << 30),
             "watermark_scale_factor": 10,
         }
-        pools = (PoolReading(pool="reclaimed_cores", memory_usage_bytes=0),)
+        pools = (PoolReading(pool="reclaim", memory_usage_bytes=0),)
         return {
             "window_s": 1.0,
             "node_reading": NodeReading(**reading | (node or {})),

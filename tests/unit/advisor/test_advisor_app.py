@@ -213,7 +213,7 @@ def test_a_small_machine_shares_its_cpus(live, fields, pod):
         await node.measure(fields(pod("web", cpu_usage_cores=1.0), node={"online_cpus": "0-1"}))
         advice = node.advices[-1]
         assert (advice.overlap, advice.size_of("share"), advice.size_of("reclaim")) == (True, 2, 1)
-        assert advice.reclaimed_cpu_millis == 750
+        assert advice.reclaimed_cpu_millis == 1000
 
     live(story, topology=Topology.uniform(sockets=1, numa_per_socket=1, cores_per_numa=2, threads=1))
 

@@ -31,11 +31,13 @@ needs = st.floats(0, 600)
         pytest.param(8, False, 99, 6, 2, False, 2000, id="8 overloaded"),
         pytest.param(4, False, 0, 1, 3, False, 3000, id="4 idle"),
         pytest.param(4, False, 99, 3, 1, False, 1000, id="4 overloaded"),
+        pytest.param(4, True, 3, 4, 1, True, 1000, id="4 with SMT are 2 cores, too few for whole cores of their own"),
+        pytest.param(8, True, 99, 6, 2, False, 2000, id="8 with SMT overloaded"),
         pytest.param(2, True, 0, 2, 2, True, 2000, id="2 idle"),
         pytest.param(2, True, 0.4, 2, 2, True, 1600, id="2 with a fraction of a CPU"),
-        pytest.param(2, True, 1.1, 2, 1, True, 900, id="2 with a whole CPU and more"),
-        pytest.param(2, True, 2.5, 2, 1, True, 0, id="2 overloaded"),
-        pytest.param(1, False, 0.3, 1, 1, True, 700, id="1"),
+        pytest.param(2, True, 1.1, 2, 1, True, 1000, id="2 with a whole CPU and more"),
+        pytest.param(2, True, 2.5, 2, 1, True, 1000, id="2 overloaded"),
+        pytest.param(1, False, 0.3, 1, 1, True, 1000, id="1"),
     ],
 )
 def test_the_sizes_of_a_machine(cpus, smt, need, share, reclaim, overlap, offer):
@@ -74,7 +76,7 @@ def test_the_same_pace_holds_where_the_pools_overlap():
         sizes = pool_sizes(bounds, PACE, ramp, now_s, need)
         ramp = sizes.ramp
         story.append((sizes.reclaim_cpus, sizes.reclaimed_cpu_millis))
-    assert story == [(3, 2500), (1, 100), (3, 2100), (3, 2100), (3, 2800)]
+    assert story == [(3, 2500), (1, 1000), (3, 2100), (3, 2100), (3, 2800)]
 
 
 def test_without_leave_to_shrink_the_tenants_keep_what_they_have_and_may_grow():

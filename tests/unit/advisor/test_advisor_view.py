@@ -6,7 +6,7 @@ from services.advisor.core.machine import Bounds
 from services.advisor.core.sizing import Rules, decide
 from services.advisor.core.view import has_no_rates, view_of
 from services.advisor.policies.canonical import POLICY, Settings
-from shared.contracts.sample import NodeReading
+from shared.contracts.sample import NodeReading, PoolReading
 
 SEED = Bounds.of(48, smt=True)
 GIB = 1 << 30
@@ -37,6 +37,19 @@ def test_the_idle_node_of_the_tutorial(sample):
 def test_the_shared_pod_of_the_tutorial(sample, pod, reading, share, offer):
     fields = advice(sample(pod("shared-normal-pod", cpu_millis=2000, **reading)))
     assert (sizes(fields)["share"], fields["reclaimed_cpu_millis"]) == (share, offer)
+
+
+@pytest.mark.parametrize(
+    ("of_the_pool", "of_the_pod", "want"),
+    [
+        pytest.param(3.0, 1.0, 3.75, id="a spike shows in the pool first"),
+        pytest.param(1.0, 3.0, 3.75, id="the containers know more"),
+        pytest.param(None, 1.0, 1.25, id="the pool is not measured"),
+    ],
+)
+def test_the_tenants_need_at_least_what_their_pool_uses(sample, pod, of_the_pool, of_the_pod, want):
+    pools = (PoolReading(pool="share", cpu_usage_cores=of_the_pool), PoolReading(pool="reclaim", cpu_usage_cores=9.0))
+    assert advice(sample(pod("web", cpu_usage_cores=of_the_pod), pools=pools))["required_cores"] == want
 
 
 def test_the_largest_containers_are_named_and_the_rest_is_summed(sample, pod):

@@ -265,7 +265,7 @@ def test_a_numa_node_escalates_after_so_many_steps_in_a_row():
 
 
 def test_free_memory_at_the_watermark_is_enough():
-    assert memory([{"system_free_bytes": GIB}])[0]["met"] == "NOT_MET"
+    assert memory([{"system_free_bytes": GIB, "numa_free_bytes": {"0": GIB}}])[0]["met"] == "NOT_MET"
     assert memory([{"system_free_bytes": GIB - 1}])[0]["condition"] == "MemoryPressure/NoSchedule"
 
 

@@ -5,13 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_placement import advise
 
-from services.qrm.core.classes import wanted_groups, weights
+from services.qrm.core.classes import tenant_millis, wanted_groups, weights
 from services.qrm.core.foreign import WINDOW_S, ForeignWatch
 from services.qrm.core.memory import MARGIN_BYTES, STEP_BYTES, MemoryUse, limit_steps
 from services.qrm.core.plan import Sets
 from services.qrm.core.standing import Stage, Standing, offered, weaker
 from services.qrm.core.statement import status_of
 from shared.contracts.advice import Mode
+from shared.contracts.pod import Container, Pod, QosClass
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import Knob, Version
 
@@ -66,15 +67,37 @@ def test_the_hard_limit_is_never_below_what_cannot_be_dropped(
 @pytest.mark.parametrize(
     ("has_idle", "knob", "value"), [(True, Knob.CPU_IDLE, 1), (False, Knob.CPU_SHARES, 2)], ids=["idle", "shares"]
 )
-def test_reclaimed_work_has_the_lowest_weight_and_tenants_that_of_the_machine(
+def test_reclaimed_work_has_the_lowest_weight_and_the_top_group_what_its_tenants_asked_for(
     has_idle: bool, knob: Knob, value: int
 ) -> None:
-    written = weights(2, has_idle=has_idle, top="t")
+    written = weights(2, asked_millis=500, has_idle=has_idle, top="t")
     reclaimed = [write for write in written if write.group == "t/reclaimed_cores"]
     assert [(write.knob, write.value) for write in reclaimed] == [(knob, value)]
-    others = {(write.group, write.knob, write.value) for write in written if write not in reclaimed}
-    groups = ("t", "t/shared_cores", "t/dedicated_cores", "t/system_cores")
-    assert others == {(group, Knob.CPU_SHARES, 2048) for group in groups}
+    others = [(write.group, write.knob, write.value) for write in written if write not in reclaimed]
+    groups = ("t/shared_cores", "t/dedicated_cores", "t/system_cores")
+    top = [("t", Knob.CPU_IDLE, 0), ("t", Knob.CPU_SHARES, 512)]
+    assert sorted(others[:3]) == sorted((group, Knob.CPU_SHARES, 2048) for group in groups)
+    assert others[3:] == (top if has_idle else top[1:]), "idle is switched off before shares are written"
+
+
+@pytest.mark.parametrize(
+    ("has_idle", "knob", "value"), [(True, Knob.CPU_IDLE, 1), (False, Knob.CPU_SHARES, 2)], ids=["idle", "shares"]
+)
+def test_without_tenants_the_top_group_weighs_nothing_against_the_rest_of_the_host(
+    has_idle: bool, knob: Knob, value: int
+) -> None:
+    written = weights(2, asked_millis=0, has_idle=has_idle, top="t")
+    assert [(w.knob, w.value) for w in written if w.group == "t"] == [(knob, value)]
+
+
+def test_a_tenant_without_a_request_weighs_one_core_and_all_together_at_most_the_machine() -> None:
+    def tenant(uid: str, qos: QosClass, millis: int) -> Pod:
+        return Pod(uid=uid, name=f"p{uid}", qos=qos, containers=(Container(name="c", cpu_request_millis=millis),))
+
+    pods = [tenant("a", "shared_cores", 0), tenant("b", "shared_cores", 250), tenant("c", "reclaimed_cores", 9000)]
+    assert tenant_millis(pods, 2) == 1250
+    assert tenant_millis([*pods, tenant("d", "dedicated_cores", 5000)], 2) == 2000
+    assert tenant_millis([], 2) == 0
 
 
 def test_reclaimed_groups_yield_first_and_system_pods_run_anywhere_without_a_reserve() -> None:

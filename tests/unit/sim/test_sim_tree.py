@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from shared.adapters.cgroup import Cgroups
+from shared.adapters.sysfs import read_topology
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import UNLIMITED, Knob
 from shared.core.layout import QOS_CLASSES, class_group
+from shared.core.topology import Numbering
 from sublet.sim.groups import Groups
 from sublet.sim.machine import Machine
 from sublet.sim.model import Counters
@@ -38,6 +40,14 @@ def test_the_default_machine_is_the_one_of_the_quick_start(tmp_path: Path) -> No
     assert (tmp_path / CPU / "cpu35/topology/core_id").read_text() == "11\n"
     assert (tmp_path / CPU / "cpu36/topology/physical_package_id").read_text() == "1\n"
     assert (tmp_path / CPU / "cpu0/cache/index3/shared_cpu_list").read_text() == "0-11,24-35\n"
+
+
+@pytest.mark.parametrize("numbering", ["split", "adjacent", "interleaved"])
+def test_the_shared_reader_finds_the_machine_that_was_described(tmp_path: Path, numbering: Numbering) -> None:
+    machine = Machine(sockets=2, numa_per_socket=2, cores_per_numa=2, numbering=numbering)
+    plant(HostFiles(tmp_path), machine)
+    read, described = read_topology(tmp_path), machine.topology
+    assert (read.numas, read.sockets, read.cores) == (described.numas, described.sockets, described.cores)
 
 
 def test_core_ids_count_within_each_package(tmp_path: Path) -> None:
