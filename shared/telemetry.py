@@ -63,7 +63,7 @@ def setup_logging(service: str, node: str, *, as_json: bool, level: str = "info"
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
+        cache_logger_on_first_use=False,  # standard error may be replaced, and lines are rare
     )
     structlog.contextvars.bind_contextvars(service=service, node=node)
 

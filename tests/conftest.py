@@ -7,6 +7,7 @@ from typing import Any
 import hypothesis
 import looptime
 import pytest
+import structlog
 
 from shared.adapters.nats_server import NatsServer
 
@@ -24,6 +25,13 @@ def no_stray_loop() -> Iterator[None]:
     asyncio.set_event_loop(loop)
     yield
     loop.close()
+
+
+@pytest.fixture(autouse=True)
+def fresh_logging() -> Iterator[None]:
+    """A test that sets up logging binds the stream that was captured for it: no later test may write there."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="module")

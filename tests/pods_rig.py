@@ -68,7 +68,8 @@ def runtime(state_dir: Path, top: str) -> Runtime:
 def start_foreground(state_dir: Path, top: str, pod: PodRecord, **options: object) -> "subprocess.Popen[str]":
     """`sublet run` in a process of its own: from the record to the watcher that it becomes."""
     program = (
-        "import sys; from pods_rig import *;"
+        "import signal, sys; from pods_rig import *;"
+        "signal.signal(signal.SIGINT, signal.SIG_DFL);"  # a test run in the background of a shell ignores it
         "runtime(Path(sys.argv[1]), sys.argv[2]).become(PodRecord.model_validate_json(sys.argv[3]))"
     )
     return subprocess.Popen(

@@ -100,7 +100,14 @@ class EvictorApp:
             "conditions": self._panel.conditions(self._settings.rules, self._clerk, self._closed),
             "live": [record.intent.model_dump(mode="json") for record in self._running.values()],
             "recent": recent,
+            "events": [
+                {"event_id": message["id"], "published": message["published"]}
+                for row in recent
+                for message in row.get("events", ())
+                if message["id"] != row["intent"]["intent_id"]
+            ],
             "outbox": waiting,
+            "config_rev": self._wire.config_rev,
             "ledger": self._closed or "ok",
         }
 
@@ -218,7 +225,7 @@ class EvictorApp:
 
     def _lose_ledger(self, error: Unavailable) -> None:
         """Fail closed: no eviction begins or goes on until the ledger can be written again."""
-        if not self._closed:
+        if self._closed != str(error):
             log.error("ledger.unavailable", why=str(error))
         self._closed, self._ledger_open = str(error), False
 

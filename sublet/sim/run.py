@@ -21,7 +21,7 @@ from shared.contracts.subjects import event_filter
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import Knob
 from shared.core.layout import class_group
-from shared.errors import SubletError
+from shared.errors import Refused, SubletError
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import Received
 from shared.settings import CommonSettings, merge
@@ -173,7 +173,14 @@ class Story:
         elif view.reclaimed_millicpu != before.reclaimed_millicpu:
             self._tell("the node reports another amount")
         for key in sorted(set(before.pods) - set(view.pods)):
-            self._tell(f"{key} has ended")
+            self._tell(f"{key} has ended{self._reason(key)}")
+
+    def _reason(self, key: str) -> str:
+        """Why a pod has ended, as its status says; nothing for one that was deleted."""
+        try:
+            return f": {self.host.pods.find(key).status.reason}"
+        except Refused:
+            return ""
 
     def _tell(self, what: str, *, event: bool = False) -> None:
         self.rows.append(Row(t_s=self._t_s, what=what, view=self._view(), event=event))

@@ -41,8 +41,9 @@ def test_the_tutorials_overcommit_evicts_the_largest_request_and_tells_every_ste
         world = await overcommitted(node())
         async with world.life():
             await world.tick(3)
-            recent = world.state()["recent"][0]
+            recent, told = world.state()["recent"][0], world.state()["events"]
         assert world.evictor.kills == [LARGE.uid]
+        assert told == [{"event_id": e.event_id, "published": True} for e in world.events]
         assert world.story == [("large", "intended"), ("large", "created"), ("large", "succeeded")]
         created = world.events[1]
         assert created.message == (

@@ -159,7 +159,7 @@ def test_a_kill_at_any_step_loses_no_event_and_evicts_nobody_twice(scenario, vir
         assert scenario == "budget spent" or world.kills == {LARGE.uid: 1}, "somebody went for nothing"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(moments=st.lists(st.integers(1, 40), min_size=2, max_size=6), scenario=st.sampled_from(SCENARIOS))
 def test_kills_one_after_the_other_lose_no_event_and_evict_nobody_twice(virtual_work, moments, scenario):
     with TemporaryDirectory() as folder:
