@@ -106,7 +106,7 @@ def test_a_step_that_cannot_be_done_is_a_problem_and_the_story_goes_on() -> None
 
 def test_a_reclaimed_pod_beyond_the_limit_of_its_class_is_killed_and_the_reason_is_told() -> None:
     scenario = load_scenario("memory")
-    machine = scenario.machine.model_copy(update={"watermark_scale_factor": 600})
+    machine = scenario.machine.model_copy(update={"watermark_scale_factor": 700})
     report = run_scenario(scenario.model_copy(update={"machine": machine}))
     assert "default/reclaimed-large-pod-2 has ended: OOMKilled" in [row.what for row in report.rows]
     assert not report.ok
