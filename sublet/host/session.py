@@ -12,7 +12,8 @@ from typing import IO, Any
 import structlog
 
 from shared.adapters.nats_server import NatsServer
-from shared.errors import Conflict, Unavailable
+from shared.adapters.process import BAD_SETTING, UNFIT
+from shared.errors import Conflict, Unavailable, Unfit
 from shared.settings import CommonSettings
 from sublet.host.preflight import require_fit, take_host, take_lock
 from sublet.host.supervise import Child
@@ -147,11 +148,18 @@ class Session:
         try:
             async with asyncio.timeout(READY_TIMEOUT_S):
                 while not path.exists():
+                    self._refuse_hopeless()
                     await asyncio.sleep(0.02)
         except TimeoutError:
             raise Unavailable(
                 f"{what} did not come within {READY_TIMEOUT_S:.0f} s; see the logs in {self.state_dir / 'logs'}"
             ) from None
+
+    def _refuse_hopeless(self) -> None:
+        """A service that cannot use its settings, or not run here, will not do so at the next try either."""
+        for child in self.children.values():
+            if child.last_code in (BAD_SETTING, UNFIT):
+                raise Unfit(f"{child.name}: {child.last_words()}")
 
     async def stop(self) -> list[str]:
         """Take everything away, in the order that is safe at every moment; returns what could not be removed."""

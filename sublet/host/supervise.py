@@ -32,6 +32,7 @@ class Child:
     env: Mapping[str, str]
     log_file: Path
     restarts: int = 0
+    last_code: int | None = None
     process: asyncio.subprocess.Process | None = None
     _stopping: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
 
@@ -51,13 +52,18 @@ class Child:
                     preexec_fn=die_with_parent, start_new_session=True,
                 )  # fmt: skip
             changed()
-            code = await self.process.wait()
+            code = self.last_code = await self.process.wait()
             if self._stopping.is_set():
                 return
             self.restarts += 1
             pause_s = FIRST_PAUSE_S if time.monotonic() - started > STEADY_S else min(pause_s * 2, LONGEST_PAUSE_S)
             log.warning("service.ended", of=self.name, code=code, again_in_s=pause_s, log=str(self.log_file))
             await asyncio.sleep(pause_s)
+
+    def last_words(self) -> str:
+        """The last line of its log."""
+        lines = self.log_file.read_text(errors="replace").splitlines() if self.log_file.exists() else []
+        return lines[-1] if lines else "nothing in its log"
 
     async def stop(self, timeout_s: float) -> None:
         """TERM, wait, KILL."""
