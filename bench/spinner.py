@@ -1,6 +1,10 @@
-"""A tenant that wakes when told: for every line on stdin it keeps CPUs busy for a while, and says when it began."""
+"""A tenant that wakes when told: for every line on stdin it keeps CPUs busy for a while, and says when it began.
+
+Between the lines it looks around now and then, as servers do: a tenant that uses exactly nothing counts its request.
+"""
 
 import os
+import select
 import sys
 import time
 
@@ -8,7 +12,11 @@ import time
 def main() -> None:
     """`spinner.py THREADS BUSY_S`."""
     count, busy_s = int(sys.argv[1]), float(sys.argv[2])
-    for _ in sys.stdin:
+    while True:
+        if not select.select([sys.stdin], [], [], 0.02)[0]:
+            continue
+        if not sys.stdin.readline():
+            return
         started = time.monotonic()
         children = []
         for _n in range(count):

@@ -34,6 +34,13 @@ def _this_host() -> str:
     return re.sub(r"[^a-z0-9.-]", "-", socket.gethostname().lower()).strip("-.") or "localhost"
 
 
+def _own_state_dir() -> Path:
+    """/run/sublet for root, a folder of their own for everybody else (who can run the simulator)."""
+    if os.geteuid() == 0:
+        return Path("/run/sublet")
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "sublet"
+
+
 class CommonSettings(Settings):
     """What every service needs."""
 
@@ -47,7 +54,7 @@ class CommonSettings(Settings):
     """How long to wait for NATS at the start before giving up with a non-zero exit."""
     host_root: Path = Path("/")
     """Root under which /proc and /sys are read and written; a folder for the simulator and tests."""
-    state_dir: Path = Path("/run/sublet")
+    state_dir: Path = Field(default_factory=_own_state_dir)
     """Checkpoints, the eviction ledger, the local runtime's pods."""
     http_host: str = "127.0.0.1"
     """Address of /livez, /readyz and /metrics."""

@@ -30,7 +30,7 @@ KILLS = int(os.environ.get("CHAOS_KILLS", "20"))
 PATIENCE_S = 40.0
 POLL_S = 0.02
 # A request of 100 CPUs breaks the over-commit rule on any small machine: the pod is evicted as soon as it is seen.
-GREEDY = ["--qos", "reclaimed", "--cpu", "100", "--memory", "16Mi"]
+GREEDY = ["--qos", "reclaimed", "--cpu", "100", "--memory", "16Mi", "--grace-period", "1"]
 SETTINGS = {"evictor": {"cooling_s": 0.05, "evictions_per_minute": 600}}
 
 pytestmark = [
@@ -42,7 +42,7 @@ pytestmark = [
 
 
 def run_pod(name: str, env: dict[str, str]) -> "asyncio.Future[asyncio.subprocess.Process]":
-    words = [sys.executable, "-m", "sublet", "run", *GREEDY, "--name", name, "--grace", "1", "--", "sleep", "600"]
+    words = [sys.executable, "-m", "sublet", "run", *GREEDY, "--name", name, "--", "sleep", "600"]
     return asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             *words, env=env, stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE

@@ -1,0 +1,30 @@
+"""The policy in the README is one that works."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from services.advisor.core.machine import Bounds
+from services.advisor.core.sizing import Rules, decide
+from services.advisor.core.view import view_of
+
+README = Path(__file__).parents[3] / "README.md"
+
+
+def policy_of_the_readme():
+    block = re.search(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    assert block is not None
+    names: dict[str, object] = {"__name__": "half"}
+    exec(block[1], names)
+    return names["POLICY"]
+
+
+@pytest.mark.parametrize(
+    ("millis", "share"), [(2000, 6), (8000, 8), (24_000, 16)], ids=["2", "8", "24 cores asked for"]
+)
+def test_the_policy_of_the_readme_sizes_pools(sample, pod, millis, share):
+    policy = policy_of_the_readme()
+    view = view_of(sample(pod("web", cpu_millis=millis, cpu_usage_cores=0.1)), Bounds.of(48, smt=True))
+    fields = decide(view, 0.0, policy, policy.settings(), Rules(), None).fields()
+    assert {p.pool: p.cpus for p in fields["pools"]}["share"] == share
