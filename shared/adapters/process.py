@@ -20,6 +20,7 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.nats_bus import connect
 from shared.app import Plan, Runner
 from shared.errors import BadConfig, SubletError, Unavailable, Unfit
+from shared.island import IslandBus
 from shared.ports import Bus, Clock
 from shared.settings import CommonSettings, common_settings, raw_settings
 
@@ -89,7 +90,7 @@ async def run_process(
         bus = await _unless_stopped(connect_bus or to_nats, stop)
         if bus is None:
             return 0
-        runner = Runner(plans, bus, clock, common, raw)
+        runner = Runner(plans, bus if len(plans) == 1 else IslandBus(bus), clock, common, raw)
         async with _http(common, runner):
             return await runner.run(stop)
 

@@ -25,6 +25,7 @@ NODE_SERVICES = ("metrics", "advisor", "qrm", "evictor", "reporter")
 SERVICES = ("central", *NODE_SERVICES)
 READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0
+SERVER_POLL_S, SERVER_PAUSE_S = 0.1, 5.0
 POD_GRACE_S = 10.0
 
 
@@ -87,7 +88,10 @@ class Session:
                                      log_file=self.state_dir / "logs/nats.log")  # fmt: skip
             self.server.start()  # in this thread: the server lives as long as the thread that started it
             self.nats_url = self.server.url
-        self.say(f"NATS        {self.nats_url}" + (f"  (process {self.server.pid})" if self.server else ""))
+        where = f"  (process {self.server.pid})" if self.server else ""
+        self.say(f"NATS        {self.nats_url}{where}")
+        if self.server is not None:
+            self._tasks.append(asyncio.create_task(self._keep_server(self.server), name="supervise-nats"))
         if self.common.substrate == "sim":
             self._supervise("sim", "sublet.sim.host", *self._sim_arguments())
             await self._wait_for(self.common.host_root / "proc/meminfo", "the simulated machine")
@@ -124,6 +128,19 @@ class Session:
         # A simulated kernel moves in steps: looking more often than it steps would show the steps, not the load.
         calm = {"SUBLET_METRICS__PROBE_S": "1"} if self.common.substrate == "sim" else {}
         return {**calm, **os.environ, **own, **self.extra_env}
+
+    async def _keep_server(self, server: NatsServer) -> None:
+        """Start the NATS server again when it has ended; its port and its streams stay."""
+        while True:
+            await asyncio.sleep(SERVER_POLL_S)
+            if server.pid is not None:
+                continue
+            log.warning("server.ended", url=server.url)
+            try:
+                server.start()
+            except Unavailable as error:  # the node controls itself meanwhile
+                log.error("server.down", url=server.url, why=str(error), again_in_s=SERVER_PAUSE_S)
+                await asyncio.sleep(SERVER_PAUSE_S)
 
     def _record(self) -> None:
         """Tell the other commands where to find this run."""

@@ -1,4 +1,4 @@
-"""What every bus must do: one suite for the real NATS server and for the bus in memory."""
+"""What every bus must do: one suite for the real NATS server, the bus in memory, and a node's bus over either."""
 
 import asyncio
 import contextlib
@@ -14,6 +14,7 @@ from shared.contracts.subjects import StreamSpec
 from shared.errors import Conflict, NotStored, Unavailable
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus
+from shared.island import IslandBus
 from shared.ports import Bus, Entry, Received
 
 _number = itertools.count(1)
@@ -30,8 +31,9 @@ class World:
     clients: list[Bus] = field(default_factory=list)
 
     async def client(self) -> Bus:
-        if self.kind == "memory":
+        if self.kind in ("memory", "island"):
             bus: Bus = MemoryBus(self.broker, SystemClock())
+            bus = IslandBus(bus) if self.kind == "island" else bus
         else:
             bus = await connect(self.url, name="test/contract", connect_timeout_s=5, clock=SystemClock())
         self.clients.append(bus)
@@ -46,7 +48,7 @@ class World:
                               "max_bytes": 1 << 20} | changes))  # type: ignore[arg-type]  # fmt: skip
 
 
-@pytest.fixture(params=["memory", "nats"])
+@pytest.fixture(params=["memory", "island", "nats"])
 async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
     url = request.getfixturevalue("nats_server").url if request.param == "nats" else ""
     world = World(request.param, url)

@@ -31,7 +31,8 @@ PATIENCE_S = 40.0
 POLL_S = 0.02
 # A request of 100 CPUs breaks the over-commit rule on any small machine: the pod is evicted as soon as it is seen.
 GREEDY = ["--qos", "reclaimed", "--cpu", "100", "--memory", "16Mi", "--grace-period", "1"]
-SETTINGS = {"evictor": {"cooling_s": 0.05, "evictions_per_minute": 600}}
+# The pressure is kept on by new pods, on purpose: the guards against that are not what is tried here.
+SETTINGS = {"evictor": {"cooling_s": 0.05, "evictions_per_minute": 600, "max_without_relief": 100}}
 
 pytestmark = [
     pytest.mark.slow,
@@ -77,7 +78,7 @@ async def kernel_agrees(bus: NatsBus) -> bool:
     return allocation.get("status") == "applied"
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", [*SERVICES, "nats"])
 async def test_killing_a_service_at_any_moment_loses_no_event_and_leaves_no_wrong_cpuset(service, tmp_path):
     chance = random.Random(f"kill-{service}")
     state_dir = tmp_path / "state"
@@ -93,7 +94,7 @@ async def test_killing_a_service_at_any_moment_loses_no_event_and_leaves_no_wron
     await session.start()
     bus = await connect(session.nats_url or "", name="chaos", connect_timeout_s=10.0, clock=SystemClock())
     try:
-        child = session.children[service]
+        child = session.server if service == "nats" else session.children[service]
         for number in range(KILLS):
             pod = await run_pod(f"greedy-{number}", env)
             with contextlib.suppress(TimeoutError):
@@ -108,10 +109,12 @@ async def test_killing_a_service_at_any_moment_loses_no_event_and_leaves_no_wron
                 return child.pid not in (None, before)
 
             await until(back, f"{service} runs again")
-        assert child.restarts >= KILLS
 
         async def complete() -> bool:
-            stored = [read_event(r.headers, r.data) for r in await bus.replay(EVENTS_STREAM, event_filter())]
+            try:
+                stored = [read_event(r.headers, r.data) for r in await bus.replay(EVENTS_STREAM, event_filter())]
+            except SubletError:  # not connected again yet
+                return False
             phases = Counter(e.phase for e in stored if e.pod.startswith("greedy-"))
             return phases["succeeded"] >= KILLS
 

@@ -1,0 +1,141 @@
+"""A bus for several services in one process that goes on working while the server is away.
+
+While connected it is the bus it stands on. While not, messages that never leave the node anyway are handed from
+service to service inside the process, so that a node keeps measuring, sizing, placing and evicting without NATS
+(DESIGN section 5). Durable publishes fail as they would, and the outbox keeps them.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from shared.contracts.subjects import ROOT, StreamSpec, subject_matches
+from shared.ports import Bus, Entry, Received, Stored, Subscription
+
+log = structlog.get_logger()
+
+NODE_REACH = f"{ROOT}.node."
+
+
+@dataclass
+class _Interest:
+    pattern: str
+    handler: Callable[[Received], None]
+    inner: Subscription
+    ended: Callable[["_Interest"], None]
+    live: bool = True
+
+    async def stop(self) -> None:
+        """No further call to the handler after this returns."""
+        self.live = False
+        self.ended(self)
+        await self.inner.stop()
+
+    def hand(self, received: Received) -> None:
+        if self.live:
+            self.handler(received)
+
+
+class IslandBus:
+    """Delegates to `inner`; delivers node-local messages itself while `inner` is disconnected."""
+
+    def __init__(self, inner: Bus) -> None:
+        self._inner = inner
+        self._interests: list[_Interest] = []
+        self._alone = False
+
+    @property
+    def connected(self) -> bool:
+        """Whether a publish would leave this process now."""
+        return self._inner.connected
+
+    async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> bool:
+        """Send and forget; while the server is away, to this process only. True: somebody can have heard it."""
+        sent = await self._inner.publish(subject, data, headers)
+        self._say(alone=not sent)
+        if sent or not subject.startswith(NODE_REACH):
+            return sent
+        received = Received(subject, data, dict(headers or {}))
+        for interest in [i for i in self._interests if subject_matches(i.pattern, subject)]:
+            # On a later turn of the loop, as over a wire: a publisher never runs its readers.
+            asyncio.get_running_loop().call_soon(interest.hand, received)
+        return True
+
+    def _say(self, *, alone: bool) -> None:
+        if alone and not self._alone:
+            log.warning("node.alone", why="NATS is away; the services of this process go on without it")
+        elif self._alone and not alone:
+            log.info("node.rejoined")
+        self._alone = alone
+
+    async def subscribe(self, subject: str, handler: Callable[[Received], None]) -> Subscription:
+        """Every message on a subject, from the server or, while it is away, from this process."""
+        interest = _Interest(subject, handler, await self._inner.subscribe(subject, handler), self._interests.remove)
+        self._interests.append(interest)
+        return interest
+
+    async def publish_durable(
+        self,
+        subject: str,
+        data: bytes,
+        *,
+        msg_id: str,
+        headers: Mapping[str, str] | None = None,
+        expect_last_subject_seq: int | None = None,
+        budget_s: float = 20.0,
+    ) -> Stored:
+        """As the inner bus: what must not be lost is not pretended to be stored."""
+        return await self._inner.publish_durable(
+            subject,
+            data,
+            msg_id=msg_id,
+            headers=headers,
+            expect_last_subject_seq=expect_last_subject_seq,
+            budget_s=budget_s,
+        )
+
+    async def replay(self, stream: str, subject: str, *, last_per_subject: bool = False) -> Sequence[Received]:
+        """As the inner bus."""
+        return await self._inner.replay(stream, subject, last_per_subject=last_per_subject)
+
+    def follow(self, stream: str, subject: str, *, from_sequence: int = 1) -> AsyncIterator[Received]:
+        """As the inner bus."""
+        return self._inner.follow(stream, subject, from_sequence=from_sequence)
+
+    async def ensure_stream(self, spec: StreamSpec) -> None:
+        """As the inner bus."""
+        await self._inner.ensure_stream(spec)
+
+    async def ensure_bucket(self, bucket: str) -> None:
+        """As the inner bus."""
+        await self._inner.ensure_bucket(bucket)
+
+    async def put(self, bucket: str, key: str, value: bytes) -> int:
+        """As the inner bus."""
+        return await self._inner.put(bucket, key, value)
+
+    async def get(self, bucket: str, key: str) -> Entry | None:
+        """As the inner bus."""
+        return await self._inner.get(bucket, key)
+
+    async def watch(self, bucket: str, handler: Callable[[Entry], None]) -> Subscription:
+        """As the inner bus."""
+        return await self._inner.watch(bucket, handler)
+
+    async def serve(self, subject: str, answer: Callable[[bytes], bytes]) -> Subscription:
+        """As the inner bus."""
+        return await self._inner.serve(subject, answer)
+
+    async def request(self, subject: str, data: bytes = b"", *, timeout_s: float = 2.0) -> bytes:
+        """As the inner bus."""
+        return await self._inner.request(subject, data, timeout_s=timeout_s)
+
+    async def wait_closed(self) -> str:
+        """As the inner bus."""
+        return await self._inner.wait_closed()
+
+    async def drain(self) -> None:
+        """As the inner bus."""
+        await self._inner.drain()
