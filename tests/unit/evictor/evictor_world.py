@@ -140,3 +140,21 @@ class Node:
     def state(self) -> dict[str, Any]:
         assert self.app is not None
         return json.loads(json.dumps(self.app.state(), default=str))
+
+
+LARGE, SMALL, WEB = pod("large", cpu=24_000), pod("small", cpu=12_000), pod("web", "shared_cores")
+
+
+async def overcommitted(node: Node) -> Node:
+    """The tutorial's moment: 36k asked for, 4k left."""
+    await node.create_streams()
+    node.run(LARGE, SMALL, WEB)
+    node.offered_millis = 4_000
+    return node
+
+
+async def short_of_memory(node: Node, *pods, free_bytes: int = GIB // 2) -> Node:
+    await node.create_streams()
+    node.run(*pods)
+    node.free_bytes = free_bytes
+    return node

@@ -1,147 +1,18 @@
 """qrm at work, in virtual time, over plain cgroup files of the seeds' machine."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from plain_cgroups import PlainCgroups
+from qrm_world import FLOOR, MEMORY, NODE, RECLAIMED, SEED, SHARED, Keeping, Node, Run, conditions, pools, refusals
 
-from services.qrm.app import QrmApp
-from services.qrm.groups import Groups
-from services.qrm.machine import Machine
-from services.qrm.writer import Writer
-from shared import telemetry
-from shared.adapters.clock import LoopClock
-from shared.app import Context
 from shared.contracts.advice import PoolAdvice, PoolSize
-from shared.contracts.allocation import Allocation
 from shared.contracts.pod import Container, Pod
 from shared.contracts.subjects import state_subject
 from shared.core.topology import Topology
-from shared.errors import BadConfig, Unavailable
-from shared.fakes.memory_bus import MemoryBus
-from shared.settings import CommonSettings
-from shared.wire import Wire
-
-Run = Callable[[Coroutine[Any, Any, Any]], Any]
-NODE = "n1"
-MEMORY = 195_257_901_056
-SHARED, RECLAIMED = "sublet/shared_cores", "sublet/reclaimed_cores"
-FLOOR = {"reclaim": "0,12,24,36", "share": "1-11,13-23,25-35,37-47"}
-SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
-
-
-class Pods:
-    """A PodSource that the test fills."""
-
-    def __init__(self) -> None:
-        self.known: list[Pod] = []
-        self.broken = False
-
-    def pods(self) -> Sequence[Pod]:
-        if self.broken:
-            raise Unavailable("the store is away")
-        return tuple(self.known)
-
-    def generation(self) -> int:
-        if self.broken:
-            raise Unavailable("the store is away")
-        return len(self.known)
-
-
-class Keeping:
-    """The lease as qrm sees it; `left` is what an earlier life left behind."""
-
-    def __init__(self, left: float = 0.0) -> None:
-        self.left, self.renewals, self.stopped, self.fell = left, [], False, False
-
-    def left_s(self) -> float:
-        return self.left
-
-    def renew(self, left_s: float, floor: dict[str, Any]) -> None:
-        self.renewals.append((left_s, {group: str(want.sets.cpus) for group, want in floor.items()}))
-
-    def watch(self) -> None:
-        pass
-
-    def fallen(self) -> bool:
-        fell, self.fell = self.fell, False
-        return fell
-
-    async def stop(self) -> None:
-        self.stopped = True
-
-
-class Node:
-    """One qrm with its cgroups, its pods, an advisor's voice and the allocations heard."""
-
-    def __init__(self, folder: Path, keeping: Keeping | None = None, *, plain: PlainCgroups | None = None, **qrm: Any):
-        self.plain = plain or PlainCgroups(folder / "host")
-        if plain is None:
-            self.plain.add_classes()
-        self.bus, self.clock, self.pods = MemoryBus(), LoopClock(), Pods()
-        self.heard: list[Allocation] = []
-        self.advisor = Wire(self.bus, self.clock, node=NODE, service="advisor")
-        self.topology = SEED
-        common = CommonSettings(node=NODE, state_dir=folder / "state")
-        common.state_dir.mkdir(exist_ok=True)
-        context = Context(Wire(self.bus, self.clock, node=NODE, service="qrm"), self.clock, common, {"qrm": qrm})
-        machine = Machine(self.plain.cgroups, lambda: self.topology)
-        groups = Groups(Writer(self.plain.cgroups, "sublet"), machine)
-        self.app = QrmApp(context, machine=machine, groups=groups, pods=self.pods, keeping=keeping)  # type: ignore[arg-type]
-        self._task: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> "Node":
-        hear = lambda received: self.heard.append(Allocation.decode(received.data))  # noqa: E731
-        await self.bus.subscribe(state_subject(Allocation, NODE), hear)
-        self._task = asyncio.create_task(self.app.run())
-        await asyncio.sleep(0.01)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._task
-        assert not self._task.done(), "qrm ended by itself"
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        await self.app.close()
-        await self.bus.drain()
-
-    def advice(self, share: int = 6, reclaim: int = 42, **fields: Any) -> PoolAdvice:
-        pools = (PoolSize(pool="share", cpus=share), PoolSize(pool="reclaim", cpus=reclaim))
-        defaults = {
-            "policy": "canonical",
-            "pools": pools,
-            "reclaimed_cpu_millis": 1000 * reclaim,
-            "reclaimed_memory_bytes": MEMORY,
-        }
-        return self.advisor.stamp(PoolAdvice, based_on=("sample/3",), **(defaults | fields))
-
-    async def hear(self, advice: PoolAdvice) -> Allocation:
-        """Publish advice, and return the allocation that follows."""
-        await self.advisor.publish(advice)
-        await asyncio.sleep(0.01)
-        return self.last
-
-    @property
-    def last(self) -> Allocation:
-        return self.heard[-1]
-
-    def sets(self) -> tuple[str, str]:
-        return self.plain.get(SHARED), self.plain.get(RECLAIMED)
-
-
-def pools(allocation: Allocation) -> dict[str, str]:
-    return {pool.pool: pool.cpus for pool in allocation.pools}
-
-
-def conditions(allocation: Allocation) -> dict[str, str]:
-    return {condition.type: condition.message for condition in allocation.conditions}
-
-
-def refusals(reason: str) -> float:
-    return telemetry.REFUSED.labels("qrm", "advice", reason)._value.get()
+from shared.errors import BadConfig
 
 
 def test_the_quick_start_is_applied_cpu_by_cpu(tmp_path: Path, virtual: Run) -> None:

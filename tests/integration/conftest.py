@@ -1,0 +1,16 @@
+"""Fixtures of the integration tests."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from shared.adapters.nats_server import NatsServer
+
+
+@pytest.fixture
+def server(tmp_path) -> Iterator[NatsServer]:
+    """A NATS server of the test's own, to kill and to start again."""
+    server = NatsServer(store_dir=tmp_path / "nats")
+    server.start()
+    yield server
+    server.stop()
