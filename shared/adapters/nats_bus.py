@@ -10,7 +10,7 @@ from nats.aio.subscription import Subscription as ClientSubscription
 
 from shared import telemetry
 from shared.adapters.nats_config import ConfigStore
-from shared.adapters.nats_link import FAILURES, FLUSH_TIMEOUT_S, Link, unavailable
+from shared.adapters.nats_link import FAILURES, FLUSH_TIMEOUT_S, Link, cancellable, unavailable
 from shared.adapters.nats_streams import Streams
 from shared.contracts.subjects import StreamSpec
 from shared.errors import Unavailable
@@ -35,7 +35,7 @@ class NatsSubscription:
         """No further call to the handler after this returns."""
         self.live = False
         if self.inner is not None:
-            with contextlib.suppress(*FAILURES):
+            with contextlib.suppress(*FAILURES), cancellable():
                 await self.inner.unsubscribe()
 
 
@@ -72,7 +72,8 @@ class NatsBus:
         reason = "offline"
         if self._link.connected:
             try:
-                await self._link.client.publish(subject, data, headers=dict(headers) if headers else None)
+                with cancellable():
+                    await self._link.client.publish(subject, data, headers=dict(headers) if headers else None)
             except nats.errors.MaxPayloadError:
                 reason = "too_large"
             except FAILURES as error:

@@ -42,11 +42,11 @@ def words(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def unavailable(what: str) -> Iterator[None]:
-    """Turn the client's errors into Unavailable, which says what was tried, and let no cancellation get lost.
+def cancellable() -> Iterator[None]:
+    """Around every await of the client: no cancellation that came meanwhile gets lost.
 
-    The client waits with `asyncio.wait_for`, which in Python 3.11 forgets a cancellation that comes in the same turn of
-    the loop as the answer; a task that stops at the wrong moment would then never stop.
+    The client swallows one while it flushes, and waits with `asyncio.wait_for`, which in Python 3.11 forgets one that
+    comes in the same turn of the loop as the answer; a task that stops at the wrong moment would then never stop.
     """
     before = _cancellations()
     try:
@@ -54,9 +54,19 @@ def unavailable(what: str) -> Iterator[None]:
     except FAILURES as error:
         if _cancellations() > before:
             raise asyncio.CancelledError from error
-        raise Unavailable(f"{what}: {words(error)}", reason="bus") from error
+        raise
     if _cancellations() > before:
         raise asyncio.CancelledError
+
+
+@contextlib.contextmanager
+def unavailable(what: str) -> Iterator[None]:
+    """Turn the client's errors into Unavailable, which says what was tried; `cancellable` as well."""
+    try:
+        with cancellable():
+            yield
+    except FAILURES as error:
+        raise Unavailable(f"{what}: {words(error)}", reason="bus") from error
 
 
 def _cancellations() -> int:

@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 from nats.js.api import DEFAULT_PREFIX, AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
-from shared.adapters.nats_link import FAILURES, Link, unavailable, words
+from shared.adapters.nats_link import FAILURES, Link, cancellable, unavailable, words
 from shared.core.backoff import delay_s
 from shared.errors import SubletError, Unavailable
 from shared.ports import Received
@@ -124,7 +124,8 @@ class OrderedReader:
         want = {"batch": BATCH, "expires": int(EXPIRES_S * NANOS), "idle_heartbeat": int(HEARTBEAT_S * NANOS)}
         subject = f"{DEFAULT_PREFIX}.CONSUMER.MSG.NEXT.{self._stream}.{self._config.name}"
         try:
-            await self._link.client.publish(subject, json.dumps(want).encode(), reply=self._subscription.subject)
+            with cancellable():
+                await self._link.client.publish(subject, json.dumps(want).encode(), reply=self._subscription.subject)
         except FAILURES as error:
             raise Broken(f"stream {self._stream}: {words(error)}") from error
         self._asked = BATCH
@@ -150,7 +151,7 @@ class OrderedReader:
         self._forget()
         if self._link.closed:
             return
-        with contextlib.suppress(*FAILURES):
+        with contextlib.suppress(*FAILURES), cancellable():
             await self._subscription.unsubscribe()
             if self._link.connected:
                 await self._link.js.delete_consumer(self._stream, self._config.name or "")

@@ -12,7 +12,7 @@ from shared import telemetry
 from shared.adapters import nats_reader
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats_bus import NatsBus, connect
-from shared.adapters.nats_link import unavailable
+from shared.adapters.nats_link import FAILURES, cancellable, unavailable
 from shared.adapters.nats_server import NatsServer
 from shared.contracts.readiness import Health, ServiceHealth
 from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS, StreamSpec
@@ -195,6 +195,23 @@ async def test_a_cancellation_that_meets_its_answer_is_not_lost():
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
+    assert reached == []
+
+
+async def test_a_cancellation_that_the_client_swallows_is_not_lost():
+    """Its flush does so, and every publish flushes."""
+    reached = []
+
+    async def publish() -> None:
+        with contextlib.suppress(*FAILURES), cancellable(), contextlib.suppress(asyncio.CancelledError):
+            await asyncio.get_running_loop().create_future()
+        reached.append("after")
+
+    publishing = asyncio.create_task(publish())
+    await asyncio.sleep(0)
+    publishing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await publishing
     assert reached == []
 
 
