@@ -2,7 +2,8 @@
 
 import asyncio
 import uuid
-from typing import Any, Generic, TypeVar
+from functools import lru_cache
+from typing import Any, Generic, TypeVar, cast
 
 import structlog
 
@@ -16,6 +17,12 @@ from shared.ports import Bus, Clock, Received, Subscription
 M = TypeVar("M", bound=Message)
 
 log = structlog.get_logger()
+
+
+@lru_cache(maxsize=4)
+def _decoded(message: type[Message], payload: bytes) -> Message:
+    """A message is read once, however many services of this process listen: messages are frozen."""
+    return message.decode(payload)
 
 
 class Newest(Generic[M]):
@@ -47,7 +54,7 @@ class Newest(Generic[M]):
         """Take a message from the bus, or refuse it with a reason that is counted. Never raises."""
         name = self._message.kind
         try:
-            message = self._message.decode(received.data)
+            message = cast("M", _decoded(self._message, received.data))
             if self._node is not None and message.node != self._node:
                 raise Refused(f"{name} speaks for node {message.node!r}, this is {self._node!r}", reason="foreign_node")
             verdict = self._gate.take(message.boot_id, message.seq)

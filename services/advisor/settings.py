@@ -39,8 +39,9 @@ class AdvisorSettings(Settings):
     """CPUs by which the tenants' pool shrinks at most in one step; with 1 an even size could never shrink."""
     min_ramp_down_period_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = MIN_RAMP_DOWN_PERIOD_S
     """Seconds between two such steps."""
-    period_s: Seconds = 2.0
-    """The last advice is said again after this time without a new sample."""
+    period_s: Seconds = 3.0
+    """The last advice is said again after this time without a new sample; more than a period of the metrics service,
+    whose samples would else often come just after the repetition."""
     max_input_age_s: Seconds = 5.0
     """An older sample is not used: one cautious advice, then silence. Two periods of the metrics service and more."""
     valid_for_s: Seconds = 10.0

@@ -155,7 +155,8 @@ class QrmApp:
             fresh = self._standing.advice if self._standing and stage != "floor" else None
             limit = fresh.reclaimed_memory_limit_bytes if fresh else None
             asked = tenant_millis(self._pods, len(self._machine.topology.all))
-            return self._groups.apply(placement.pools, limit, now_s, asked_millis=asked), []
+            verify_s = self._settings.verify_s
+            return self._groups.apply(placement.pools, limit, now_s, asked_millis=asked, verify_s=verify_s), []
         would = [writes_reason(self._groups.planned(placement.pools))] if mode == "dry-run" else []
         return self._groups.seen(), would
 

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from services.qrm.core.classes import RECLAIMED, wanted_groups, weights
 from services.qrm.core.foreign import ForeignWatch
@@ -14,6 +15,16 @@ from shared.core.knobs import UNLIMITED, Knob, Write
 from shared.core.layout import QOS_CLASSES, class_group
 
 
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """The last pass that read and found everything as wanted."""
+
+    wanted: Mapping[str, Want]
+    members: tuple[tuple[str, ...], ...]
+    outcome: Outcome
+    at_s: float
+
+
 class Groups:
     """Applies pools to the class groups of one top group."""
 
@@ -22,6 +33,7 @@ class Groups:
         self._cgroups = writer.cgroups
         self._reclaimed = class_group(RECLAIMED, self.top)
         self._watch = ForeignWatch()
+        self._whole: _Whole | None = None
 
     def wanted(self, pools: Mapping[str, CpuSet]) -> dict[str, Want]:
         """What every class group shall have for these pools."""
@@ -37,14 +49,41 @@ class Groups:
         return self._writer.look(self.wanted({}).keys())
 
     def apply(
-        self, pools: Mapping[str, CpuSet], limit_bytes: int | None, now_s: float, *, asked_millis: int
+        self,
+        pools: Mapping[str, CpuSet],
+        limit_bytes: int | None,
+        now_s: float,
+        *,
+        asked_millis: int,
+        verify_s: float = 0.0,
     ) -> Outcome:
         """Make the groups where they are missing, write what differs, read everything back.
 
         `limit_bytes` is the memory limit of the reclaimed class; None leaves it as it is. `asked_millis` is the CPU
-        that the tenants asked for, which is what the top group weighs.
+        that the tenants asked for, which is what the top group weighs. Where the same was wanted less than `verify_s`
+        ago, all went well, no pod came or went and the classes are as they were left, the groups below them are not
+        read again: they cannot have more than their class.
         """
         wanted = self.wanted(pools)
+        last = self._whole
+        if last is not None and now_s < last.at_s + verify_s and self._stands(last, wanted):
+            outcome = last.outcome
+        else:
+            outcome = self._apply(wanted, now_s)
+            sound = not outcome.problems and not self.foreign(now_s)
+            self._whole = _Whole(wanted, self.members(), outcome.unwritten(), now_s) if sound else None
+        problems = self._writer.settle([*self._weights(asked_millis), *self._limits(limit_bytes)])
+        return outcome.with_problems(problems)
+
+    def _stands(self, last: "_Whole", wanted: Mapping[str, Want]) -> bool:
+        if last.wanted != wanted or last.members != self.members():
+            return False
+        now = self._writer.look(wanted.keys(), below=False)
+        before = last.outcome
+        return all(before.tree.get(g) == sets and before.granted.get(g) == now.granted.get(g) for g, sets in
+                   now.tree.items()) and wanted.keys() <= now.tree.keys()  # fmt: skip
+
+    def _apply(self, wanted: Mapping[str, Want], now_s: float) -> Outcome:
         try:
             self._writer.make(wanted)
         except OSError as error:
@@ -56,8 +95,7 @@ class Groups:
         self._watch.found(tree, now_s)
         outcome = self._writer.apply(wanted, self._watch.foreign(now_s), tree)
         self._watch.left(outcome.tree, outcome.goal, now_s)
-        problems = self._writer.settle([*self._weights(asked_millis), *self._limits(limit_bytes)])
-        return outcome.with_problems(problems)
+        return outcome
 
     def foreign(self, now_s: float) -> list[str]:
         """Groups that somebody else writes, which are therefore left alone."""
@@ -66,6 +104,7 @@ class Groups:
     def forget_written(self) -> None:
         """The sets have changed for a known reason: that is no foreign writer."""
         self._watch.forget_written()
+        self._whole = None
 
     def memory_limit(self) -> int | None:
         """The memory limit in force for reclaimed work, in bytes; None: there is none."""

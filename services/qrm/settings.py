@@ -21,8 +21,10 @@ class QrmSettings(Settings):
     """Which pool takes its CPUs first (notes/katalyst-node-agent.md section 1.2)."""
     lease_s: Seconds = 10.0
     """Without fresh advice for so long the reclaimed pool falls to its floor, also when qrm is dead."""
-    period_s: Seconds = 2.0
-    """How often everything is verified and published again when nothing changes."""
+    period_s: Seconds = 3.0
+    """How often the classes are verified and the allocation is published again when no advice comes."""
+    verify_s: Seconds = 10.0
+    """How often every pod's group is read back when nothing changes; the classes above them are at every pass."""
     poll_s: Seconds = 0.5
     """How often is looked for new pods, and for the end of the lease."""
     keeper: bool = True

@@ -36,6 +36,10 @@ class Outcome:
     writes: int
     problems: tuple[Problem, ...] = ()
 
+    def unwritten(self) -> "Outcome":
+        """The same as found again later, with nothing written."""
+        return replace(self, writes=0)
+
     def with_problems(self, more: Iterable[Problem]) -> "Outcome":
         """The same with further problems."""
         return replace(self, problems=(*self.problems, *more))
@@ -76,8 +80,8 @@ class Writer:
             if not self.cgroups.exists(group):
                 self.cgroups.make(group)
 
-    def read_tree(self, wanted: Set[str]) -> dict[str, Sets]:
-        """The top group, the wanted ones that exist, and everything below these; groups that vanish are left out.
+    def read_tree(self, wanted: Set[str], *, below: bool = True) -> dict[str, Sets]:
+        """The top group, the wanted ones that exist, and all below these if so asked; groups that vanish are left out.
 
         Groups below `top` that nobody wants are somebody else's and not looked at. An empty set means on v2 that the
         group uses its parent's: that is what is returned.
@@ -88,7 +92,8 @@ class Writer:
             return tree
         tree[self.top] = top
         roots = sorted(g for g in wanted if g != self.top and g.rpartition("/")[0] not in wanted - {self.top})
-        for group in (found for name in roots for found in self.cgroups.tree(name)):
+        found = (group for name in roots for group in self.cgroups.tree(name)) if below else sorted(wanted - {self.top})
+        for group in found:
             above = tree.get(group.rpartition("/")[0])
             sets = None if above is None else self._sets(group, above)
             if sets is not None:
@@ -124,9 +129,9 @@ class Writer:
         ]
         return Outcome(tree, goal, granted, state.writes, (*state.refused.values(), *missing, *ungranted))
 
-    def look(self, wanted: Set[str]) -> Outcome:
-        """What is in force; nothing is written."""
-        tree = self.read_tree(wanted)
+    def look(self, wanted: Set[str], *, below: bool = True) -> Outcome:
+        """What is in force, `below` the wanted groups as well; nothing is written."""
+        tree = self.read_tree(wanted, below=below)
         return Outcome(tree, tree, self._granted(tree), 0)
 
     def settle(self, writes: Iterable[Write]) -> list[Problem]:

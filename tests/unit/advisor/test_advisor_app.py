@@ -113,7 +113,7 @@ def test_the_same_advice_is_said_again_while_its_sample_is_fresh(live, fields):
             == 1
         )
 
-    live(story)  # fmt: skip
+    live(story, {"period_s": 2})  # fmt: skip
 
 
 def test_when_samples_stop_one_cautious_advice_follows_and_then_silence(live, fields, pod):
@@ -258,7 +258,7 @@ def test_a_bus_that_is_away_costs_messages_and_nothing_else(live, fields):
         await asyncio.sleep(1.5)
         assert len(node.heard) >= 2
 
-    live(story)
+    live(story, {"period_s": 2})
 
 
 def test_the_state_tells_what_the_advice_rests_on(live, fields):

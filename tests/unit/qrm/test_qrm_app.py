@@ -188,7 +188,7 @@ def test_a_weaker_mode_writes_nothing_and_offers_nothing(tmp_path: Path, virtual
 
 def test_a_set_that_somebody_changed_is_repaired_and_after_three_times_left_alone(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
-        async with Node(tmp_path, lease_s=600) as node:
+        async with Node(tmp_path, lease_s=600, period_s=2) as node:
             await node.hear(node.advice(valid_for_s=600))
             wanted = node.sets()
             for _ in range(3):
@@ -208,13 +208,27 @@ def test_a_set_that_somebody_changed_is_repaired_and_after_three_times_left_alon
 def test_the_floor_that_the_keeper_applied_is_no_foreign_writer(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
         keeping = Keeping()
-        async with Node(tmp_path, keeping, lease_s=600) as node:
+        async with Node(tmp_path, keeping, lease_s=600, period_s=2) as node:
             await node.hear(node.advice(valid_for_s=600))
             for _ in range(4):
                 keeping.fell = True
                 node.plain.set(RECLAIMED, "cpuset.cpus", "0,12,24,36")
                 await asyncio.sleep(2.1)
             assert (node.last.status, conditions(node.last)) == ("applied", {})
+
+    virtual(story())
+
+
+def test_a_pods_set_that_somebody_changed_is_repaired_when_everything_is_verified(tmp_path: Path, virtual: Run) -> None:
+    async def story() -> None:
+        async with Node(tmp_path, lease_s=600, period_s=2, verify_s=10) as node:
+            node.plain.add(f"{SHARED}/pod-a")
+            await node.hear(node.advice(valid_for_s=600))
+            await asyncio.sleep(2.1)
+            wanted = node.plain.get(f"{SHARED}/pod-a")
+            node.plain.set(f"{SHARED}/pod-a", "cpuset.cpus", "11")
+            await asyncio.sleep(10)
+            assert node.plain.get(f"{SHARED}/pod-a") == wanted == node.plain.get(SHARED)
 
     virtual(story())
 
