@@ -33,7 +33,8 @@ async def measure(breaches: int = BREACHES) -> list[Row]:
 
 async def _one(chain: Chain, config: Path, name: str) -> float | None:
     threshold = memory_free_bytes() - AFTER_MIB * MIB
-    config.write_text(json.dumps({"evictor": {"plugins": {"memory_pressure": {"minimum_free_bytes": threshold}}}}))
+    evictor = {"plugins": {"memory_pressure": {"minimum_free_bytes": threshold}}}
+    config.write_text(json.dumps({"evictor": evictor, "metrics": {"memory_watch_bytes": threshold}}))
     await chain.configured(TIMEOUT_S)
     hog = await pod("reclaimed", name, sys.executable, "-m", "sublet.demo.batch", "memory", str(HOG_MIB), memory="1Gi")
     try:

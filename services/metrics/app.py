@@ -196,6 +196,8 @@ class MetricsApp:
                 max_gap_s=self._settings.period_s,
             )
         self._told = tell(before, seen, node.memory_total_bytes, node.watermark_scale_factor, now_s, self._bounds)
+        if before is not None and before.watch_armed and not self._told.watch_armed:
+            self._follow_up = "memory"  # whatever brought it to light: who acts on it needs a second sample
 
     def _fail(self, why: str) -> None:
         if why != self._failure:

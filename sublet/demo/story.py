@@ -144,8 +144,8 @@ async def _eviction(story: Story, chain: Chain, config: Path, env: dict[str, str
     """Fill memory with a reclaimed pod until free memory falls below a threshold, and follow what happens."""
     say("     memory: a batch pod takes more than is free")
     threshold = memory_free_bytes() - PRESSURE_AFTER_MIB * MIB
-    document = {"evictor": {"plugins": {"memory_pressure": {"minimum_free_bytes": threshold}}}}
-    config.write_text(json.dumps(document))
+    evictor = {"plugins": {"memory_pressure": {"minimum_free_bytes": threshold}}}
+    config.write_text(json.dumps({"evictor": evictor, "metrics": {"memory_watch_bytes": threshold}}))
     await chain.configured(EVICTION_TIMEOUT_S)
     hog = _pod("reclaimed", "hog", "100m", "2Gi", _python("sublet.demo.batch", "memory", str(HOG_MIB)))
     async with processes([hog], env) as started:

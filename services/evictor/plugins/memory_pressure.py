@@ -37,7 +37,8 @@ class Settings(PluginSettings):
     system_level: bool = True
     """Watch the whole node: its watermark and kswapd."""
     minimum_free_bytes: Annotated[int, Field(ge=0)] = 0
-    """The node is short of memory below this, also where its watermark is lower."""
+    """The node is short of memory below this, also where its watermark is lower. Set `metrics.memory_watch_bytes` as
+    high: then falling below it is measured at once, and not only at the next period."""
 
     @property
     def limits(self) -> Limits:

@@ -196,6 +196,19 @@ def test_bursts_of_the_same_height_are_news_once_a_period(scene):
     scene(story)
 
 
+def test_falling_below_the_watch_is_confirmed_also_where_a_second_look_finds_it(scene):
+    async def story(service):
+        await asyncio.sleep(6.55)
+        start_s = service.clock.monotonic()
+        service.host.free = 2 * GIB  # a drop worth a pass, and its second look
+        await asyncio.sleep(0.1)
+        service.host.free = GIB // 2
+        await asyncio.sleep(1)
+        assert service.since(start_s) == [(0.05, "memory"), (0.15, "memory"), (0.25, "memory")]
+
+    scene(story)
+
+
 def test_falling_memory_is_told_at_once_and_twice_for_confirmation(scene):
     async def story(service):
         await asyncio.sleep(6.55)
