@@ -18,6 +18,7 @@ from shared.settings import CommonSettings
 from sublet.host.preflight import require_fit, take_host, take_lock
 from sublet.host.supervise import Child
 from sublet.host.teardown import end_pods, remove_groups, remove_state
+from sublet.runtime.runtime import Runtime
 
 log = structlog.get_logger()
 
@@ -92,7 +93,9 @@ class Session:
         self.say(f"NATS        {self.nats_url}{where}")
         if self.server is not None:
             self._tasks.append(asyncio.create_task(self._keep_server(self.server), name="supervise-nats"))
-        if self.common.substrate == "sim":
+        if self.common.substrate == "host":
+            await asyncio.to_thread(Runtime(self.common).reconcile)  # what died while nobody watched is over
+        else:
             self._supervise("sim", "sublet.sim.host", *self._sim_arguments())
             await self._wait_for(self.common.host_root / "proc/meminfo", "the simulated machine")
         names = ("central",) if self.one_process else SERVICES

@@ -1,7 +1,5 @@
 """Leave the host as it was: end every process in Sublet's cgroups, then remove the cgroups."""
 
-import contextlib
-import os
 import shutil
 import signal
 import time
@@ -9,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from shared.adapters.cgroup import Cgroups
+from shared.adapters.cgroup_kill import kill_group, signal_group
 from shared.core.layout import ROOT
 
 POLL_S = 0.02
@@ -26,20 +25,11 @@ def _wait(condition: Callable[[], bool], timeout_s: float) -> bool:
     return True
 
 
-def signal_all(cgroups: Cgroups, group: str, number: int) -> int:
-    """Send a signal to every process in a cgroup and below; returns how many there were."""
-    pids = cgroups.pids(group)
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
-    return len(pids)
-
-
 def end_processes(cgroups: Cgroups, group: str, grace_s: float) -> bool:
     """TERM, wait, KILL until the cgroup is empty; False if something would not go."""
-    if signal_all(cgroups, group, signal.SIGTERM) and not _wait(lambda: not cgroups.pids(group), grace_s):
+    if signal_group(cgroups, group, signal.SIGTERM) and not _wait(lambda: not cgroups.pids(group), grace_s):
         # A process may fork while it is being killed: look again until nothing is left.
-        return _wait(lambda: not signal_all(cgroups, group, signal.SIGKILL), KILL_PATIENCE_S)
+        return _wait(lambda: not kill_group(cgroups, group), KILL_PATIENCE_S)
     return True
 
 
