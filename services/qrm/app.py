@@ -7,8 +7,8 @@ import structlog
 
 from services.qrm.checkpoint import CheckpointFile
 from services.qrm.conditions import Conditions
+from services.qrm.core.arrangement import Arrangement, Node, arrange, arrange_floor
 from services.qrm.core.classes import tenant_millis
-from services.qrm.core.placement import Placement, floor_cpus, place, place_floor
 from services.qrm.core.standing import Stage, Standing, offered, weaker
 from services.qrm.core.statement import pods_in_force, pools_in_force, status_of, writes_reason
 from services.qrm.groups import Groups
@@ -33,6 +33,7 @@ from shared.wire import Newest
 log = structlog.get_logger()
 
 NAME = "qrm"
+DEDICATED_CORES = "dedicated_cores"
 _SHOWN_PROBLEMS = 3
 _LONG_AGO_S = float("-inf")
 
@@ -52,6 +53,7 @@ class QrmApp:
         self._standing: Standing | None = None
         self._reserve = CpuSet()
         self._pods: Sequence[Pod] = ()
+        self._held: Mapping[str, CpuSet] = {}
         self._generation: int | None = None
         self._conditions = Conditions()
         self._stage: Stage = "floor"
@@ -64,6 +66,7 @@ class QrmApp:
     async def run(self) -> None:
         """Work until cancelled: at once on new advice, else when a pod appears, the lease ends, or the period ends."""
         self._slot = await self._wire.newest(PoolAdvice)
+        self._read_pods()
         self._resume()
         await self._pass()
         while True:
@@ -76,6 +79,7 @@ class QrmApp:
 
     def _resume(self) -> None:
         """Take up what the life before had applied, for as long as its lease still runs."""
+        self._held = self._groups.cpus_of([pod for pod in self._pods if pod.qos == DEDICATED_CORES])
         try:
             found = self._checkpoint.load()
         except (Refused, OSError) as error:
@@ -83,6 +87,7 @@ class QrmApp:
             return
         if found is None:
             return
+        self._held = {uid: CpuSet.parse(cpus) for uid, cpus in found.pods.items()}
         left_s = self._keeping.left_s() if self._keeping else 0.0
         self._reserve = CpuSet.parse(found.pools.get(RESERVE, ""))
         self._standing = Standing(found.advice, _LONG_AGO_S, self._clock.monotonic() + left_s)
@@ -92,13 +97,13 @@ class QrmApp:
         """Make the advice the one that stands, or refuse it whole: then the last good one stays for its lease."""
         self._refresh_machine()
         try:
-            placement = place(self._machine.topology, advice, self._settings.order)
+            what = arrange(self._node, advice, self._settings.order)
         except Refused as refusal:
             telemetry.REFUSED.labels(NAME, PoolAdvice.kind, refusal.reason).inc()
             self._conditions.set("AdviceRefused", str(refusal))
             return False
         self._conditions.set("AdviceRefused", "")
-        self._reserve = placement.pools.get(RESERVE, CpuSet())
+        self._reserve = what.pools.get(RESERVE, CpuSet())
         lease_until_s = received_s + self._settings.lease_s
         self._standing = Standing(advice, received_s, lease_until_s)
         self._renew(lease_until_s)
@@ -111,7 +116,7 @@ class QrmApp:
         # One poll more than our own deadline: while qrm lives it falls to the floor itself.
         left_s = lease_until_s - self._clock.monotonic() + self._settings.poll_s
         try:
-            self._keeping.renew(left_s, self._groups.wanted(self._floor().pools))
+            self._keeping.renew(left_s, self._groups.wanted(self._floor(), self._pods))
             self._keeping.watch()
         except OSError as error:
             self._conditions.set("LeaseUnkept", f"{error}; reclaimed limits would outlive qrm")
@@ -137,43 +142,49 @@ class QrmApp:
         self._verify_at_s = now_s + self._settings.period_s
         self._seen = self._look()
         self._refresh_machine()
-        stage, placement = self._decide(now_s)
+        self._read_pods()
+        stage, what = self._decide(now_s)
+        if self._generation is not None:  # before the pods were ever read, nobody is known to have gone
+            self._held = what.held
         mode = self._mode()
         with telemetry.span("qrm.apply", {"stage": stage, "mode": mode}):
-            outcome, extra = self._act(stage, placement, mode, now_s)
+            outcome, extra = self._act(stage, what, mode, now_s)
         if began_s is not None:
             self._applied_in_s = max(0.0, self._clock.monotonic() - began_s)
             telemetry.STEP_SECONDS.labels(NAME).observe(self._applied_in_s)
-        self._read_pods()
-        allocation = self._state(stage, placement, mode, outcome, extra)
+        allocation = self._state(stage, what, mode, outcome, extra)
         await self._wire.publish(allocation)
         if mode == "enforce":
             self._save(allocation)
 
-    def _act(self, stage: Stage, placement: Placement, mode: Mode, now_s: float) -> tuple[Outcome, list[Reason]]:
+    def _act(self, stage: Stage, what: Arrangement, mode: Mode, now_s: float) -> tuple[Outcome, list[Reason]]:
         if mode == "enforce":
             fresh = self._standing.advice if self._standing and stage != "floor" else None
             limit = fresh.reclaimed_memory_limit_bytes if fresh else None
             asked = tenant_millis(self._pods, len(self._machine.topology.all))
             verify_s = self._settings.verify_s
-            return self._groups.apply(placement.pools, limit, now_s, asked_millis=asked, verify_s=verify_s), []
-        would = [writes_reason(self._groups.planned(placement.pools))] if mode == "dry-run" else []
+            applied = self._groups.apply(what, self._pods, limit, now_s, asked_millis=asked, verify_s=verify_s)
+            return applied, []
+        would = [writes_reason(self._groups.planned(what, self._pods))] if mode == "dry-run" else []
         return self._groups.seen(), would
 
-    def _decide(self, now_s: float) -> tuple[Stage, Placement]:
-        """The pools for now: the standing advice while it counts, else the floor."""
+    @property
+    def _node(self) -> Node:
+        return Node(self._machine.topology, self._machine.memory_bytes, self._pods, self._held)
+
+    def _decide(self, now_s: float) -> tuple[Stage, Arrangement]:
+        """What shall be in force now: by the standing advice while it counts, else the floor."""
         self._stage = self._stage_at(now_s)
         if self._standing is None or self._stage == "floor":
             return "floor", self._floor()
         try:
-            return self._stage, place(self._machine.topology, self._standing.advice, self._settings.order)
+            return self._stage, arrange(self._node, self._standing.advice, self._settings.order)
         except Refused as refusal:  # the machine has become smaller since the advice came
             self._conditions.set("AdviceRefused", str(refusal))
             return "floor", self._floor()
 
-    def _floor(self) -> Placement:
-        topology = self._machine.topology
-        return place_floor(topology, self._reserve & topology.all, floor_cpus(len(topology.cpus)))
+    def _floor(self) -> Arrangement:
+        return arrange_floor(self._node, self._reserve)
 
     def _mode(self) -> Mode:
         return weaker(self._settings.mode, self._standing.advice.mode) if self._standing else self._settings.mode
@@ -203,12 +214,14 @@ class QrmApp:
             self._groups.forget_written()
 
     def _state(
-        self, stage: Stage, placement: Placement, mode: Mode, outcome: Outcome, extra: Sequence[Reason]
+        self, stage: Stage, what: Arrangement, mode: Mode, outcome: Outcome, extra: Sequence[Reason]
     ) -> Allocation:
         now_s = self._clock.monotonic()
-        self._describe(stage, outcome, now_s)
+        self._describe(stage, what, outcome, now_s)
         limit = self._groups.memory_limit()
-        pools = pools_in_force(placement.pools, outcome.tree, outcome.granted, self._groups.top, limit)
+        kernel = (outcome.tree, outcome.granted, self._groups.top)
+        pods = pods_in_force(self._pods, what.owned, *kernel)
+        pools = pools_in_force(what.pools, pods, *kernel, limit)
         for pool in pools:
             telemetry.POOL_CPUS.labels(pool.pool).set(len(CpuSet.parse(pool.cpus)))
         advice = self._standing.advice if self._standing else None
@@ -223,22 +236,21 @@ class QrmApp:
             status=status_of(stage, mode, readable=readable, as_wanted=as_wanted),
             mode=mode,
             pools=pools,
-            pods=pods_in_force(self._pods, outcome.tree, outcome.granted, self._groups.top),
+            pods=pods,
             reclaimed_cpu_millis=self._offered[0],
             reclaimed_memory_bytes=self._offered[1],
             lease_left_s=max(0.0, self._standing.lease_until_s - now_s) if self._standing else 0.0,
             applied_in_s=self._applied_in_s,
             conditions=self._conditions.all(),
-            why=(placement.why, *extra),
+            why=(what.placement.why, *extra),
         )
         self._log(allocation, outcome)
         self._allocation = allocation
         return allocation
 
-    def _describe(self, stage: Stage, outcome: Outcome, now_s: float) -> None:
-        words = "; ".join(f"{p.group}: {p.why}" for p in outcome.problems[:_SHOWN_PROBLEMS])
-        more = len(outcome.problems) - _SHOWN_PROBLEMS
-        self._conditions.set("WriteFailed", f"{words}; and {more} more" if more > 0 else words)
+    def _describe(self, stage: Stage, what: Arrangement, outcome: Outcome, now_s: float) -> None:
+        self._conditions.set("WriteFailed", _in_words([f"{p.group}: {p.why}" for p in outcome.problems]))
+        self._conditions.set("PodUnplaced", _in_words([f"{pod}: {why}" for pod, why in what.problems.items()]))
         foreign = self._groups.foreign(now_s)
         words = f"somebody else keeps writing {', '.join(foreign)}: left alone" if foreign else ""
         self._conditions.set("ForeignWriter", words)
@@ -258,7 +270,8 @@ class QrmApp:
         if self._standing is None or allocation.status not in ("applied", "partial"):
             return
         try:
-            self._checkpoint.save(self._standing.advice, {pool.pool: pool.cpus for pool in allocation.pools})
+            pools = {pool.pool: pool.cpus for pool in allocation.pools}
+            self._checkpoint.save(self._standing.advice, pools, {uid: str(cpus) for uid, cpus in self._held.items()})
         except OSError as error:
             self._conditions.set("CheckpointFailed", f"{error}; a restart would begin at the floor")
         else:
@@ -276,6 +289,7 @@ class QrmApp:
         return {
             "allocation": None if self._allocation is None else self._allocation.model_dump(mode="json"),
             "advice": None if self._standing is None else self._standing.advice.model_dump(mode="json"),
+            "topology": [[c.id, c.numa, c.socket, c.core, c.l3] for c in self._machine.whole.cpus],
             "settings": self._settings.model_dump(mode="json"),
         }
 
@@ -292,3 +306,9 @@ class QrmApp:
         await self._wire.stop()
         if self._keeping is not None:
             await self._keeping.stop()
+
+
+def _in_words(problems: Sequence[str]) -> str:
+    more = len(problems) - _SHOWN_PROBLEMS
+    words = "; ".join(problems[:_SHOWN_PROBLEMS])
+    return f"{words}; and {more} more" if more > 0 else words

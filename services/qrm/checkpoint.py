@@ -18,13 +18,14 @@ _SET_ASIDE = ".refused"
 
 
 class Checkpoint(BaseModel):
-    """The advice in force and the CPUs that its pools were given."""
+    """The advice in force, the CPUs that its pools were given, and those that pods (by UID) have for themselves."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     node: str
     advice: PoolAdvice
     pools: dict[str, CpuList]
+    pods: dict[str, CpuList] = {}
 
 
 class _Envelope(BaseModel):
@@ -46,16 +47,20 @@ class CheckpointFile:
         self._path, self._node = state_dir / FILE, node
         self._last: Checkpoint | None = None
 
-    def save(self, advice: PoolAdvice, pools: Mapping[str, str]) -> None:
+    def save(self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str] | None = None) -> None:
         """Replace the checkpoint, if something in it has changed.
 
         Raises:
             OSError: it could not be written; the old one stays.
         """
-        last = self._last
-        if last is not None and last.pools == pools and _substance(last.advice) == _substance(advice):
+        last, pods = self._last, dict(pods or {})
+        if (
+            last is not None
+            and (last.pools, last.pods) == (pools, pods)
+            and _substance(last.advice) == _substance(advice)
+        ):
             return
-        fresh = Checkpoint(node=self._node, advice=advice, pools=dict(pools))
+        fresh = Checkpoint(node=self._node, advice=advice, pools=dict(pools), pods=pods)
         body = fresh.model_dump_json()
         replace_file(self._path, json.dumps({"schema": 1, "checksum": _checksum(body), "body": body}))
         self._last = fresh

@@ -1,18 +1,20 @@
 """The kernel's side of qrm: the class groups with their sets, weights and the memory limit of the reclaimed class."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from services.qrm.core.arrangement import Arrangement
 from services.qrm.core.classes import RECLAIMED, wanted_groups, weights
 from services.qrm.core.foreign import ForeignWatch
 from services.qrm.core.memory import MemoryUse, limit_steps
 from services.qrm.core.plan import Want, plan_writes
 from services.qrm.machine import Machine
 from services.qrm.writer import Outcome, Problem, Writer
+from shared.contracts.pod import Pod
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import UNLIMITED, Knob, Write
-from shared.core.layout import QOS_CLASSES, class_group
+from shared.core.layout import QOS_CLASSES, class_group, pod_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +34,37 @@ class Groups:
         self._writer, self._machine, self.top = writer, machine, writer.top
         self._cgroups = writer.cgroups
         self._reclaimed = class_group(RECLAIMED, self.top)
+        self._classes = {writer.top, *(class_group(qos, writer.top) for qos in QOS_CLASSES)}
         self._watch = ForeignWatch()
         self._whole: _Whole | None = None
 
-    def wanted(self, pools: Mapping[str, CpuSet]) -> dict[str, Want]:
-        """What every class group shall have for these pools."""
-        return wanted_groups(pools, self._machine.topology.all, self._machine.mems, self.top)
+    def wanted(self, what: Arrangement, pods: Sequence[Pod]) -> dict[str, Want]:
+        """What every class group shall have for this arrangement, and every pod's group that exists."""
+        there = {
+            f"{class_group(q, self.top)}/{n}" for q, ns in zip(QOS_CLASSES, self.members(), strict=True) for n in ns
+        }
+        present = [pod for pod in pods if pod_group(pod, self.top) in there] if what.owned else ()
+        topology, mems = self._machine.topology, self._machine.mems
+        return wanted_groups(what.pools, topology.all, mems, self.top, present, what.owned)
 
-    def planned(self, pools: Mapping[str, CpuSet]) -> list[Write]:
+    def planned(self, what: Arrangement, pods: Sequence[Pod]) -> list[Write]:
         """The writes that `apply` would begin with; nothing is written."""
-        wanted = self.wanted(pools)
+        wanted = self.wanted(what, pods)
         return plan_writes(self._writer.read_tree(wanted.keys()), wanted)
 
     def seen(self) -> Outcome:
         """What is in force now; nothing is written."""
-        return self._writer.look(self.wanted({}).keys())
+        return self._writer.look(self._classes)
+
+    def cpus_of(self, pods: Sequence[Pod]) -> dict[str, CpuSet]:
+        """The CPUs that pods have now by UID, as the kernel says."""
+        texts = {pod.uid: self._cgroups.raw(pod_group(pod, self.top), Knob.CPUS) for pod in pods}
+        return {uid: CpuSet.parse(text) for uid, text in texts.items() if text and text.strip()}
 
     def apply(
         self,
-        pools: Mapping[str, CpuSet],
+        what: Arrangement,
+        pods: Sequence[Pod],
         limit_bytes: int | None,
         now_s: float,
         *,
@@ -64,7 +78,7 @@ class Groups:
         ago, all went well, no pod came or went and the classes are as they were left, the groups below them are not
         read again: they cannot have more than their class.
         """
-        wanted = self.wanted(pools)
+        wanted = self.wanted(what, pods)
         last = self._whole
         if last is not None and now_s < last.at_s + verify_s and self._stands(last, wanted):
             outcome = last.outcome
@@ -85,7 +99,7 @@ class Groups:
 
     def _apply(self, wanted: Mapping[str, Want], now_s: float) -> Outcome:
         try:
-            self._writer.make(wanted)
+            self._writer.make(self._classes)
         except OSError as error:
             problem = Problem(
                 self.top, f"cannot be made: {error.strerror}; qrm must be able to write {self._cgroups.root}"
@@ -93,7 +107,7 @@ class Groups:
             return Outcome({}, {}, {}, 0, (problem,))
         tree = self._writer.read_tree(wanted.keys())
         self._watch.found(tree, now_s)
-        outcome = self._writer.apply(wanted, self._watch.foreign(now_s), tree)
+        outcome = self._writer.apply(wanted, self._watch.foreign(now_s), tree, needed=self._classes)
         self._watch.left(outcome.tree, outcome.goal, now_s)
         return outcome
 

@@ -51,7 +51,7 @@ def write_lease(path: Path, lease: Lease) -> None:
         OSError: it could not be written; the old one stays and runs out.
     """
     floor = {
-        group: {"cpus": str(want.sets.cpus), "mems": str(want.sets.mems), "rank": want.rank}
+        group: {"cpus": str(want.sets.cpus), "mems": str(want.sets.mems), "rank": want.rank, "own": want.own}
         for group, want in lease.floor.items()
     }
     body = {"schema": SCHEMA, "deadline_s": lease.deadline_s, "boot": lease.boot, "floor": floor}
@@ -73,7 +73,9 @@ def read_lease(path: Path) -> Lease | None:
         if body["schema"] != SCHEMA:
             raise ValueError(f"schema {body['schema']!r}, this version reads {SCHEMA}")
         floor = {
-            str(group): Want(Sets(CpuSet.parse(want["cpus"]), CpuSet.parse(want["mems"])), want["rank"])
+            str(group): Want(
+                Sets(CpuSet.parse(want["cpus"]), CpuSet.parse(want["mems"])), want["rank"], bool(want.get("own"))
+            )
             for group, want in body["floor"].items()
         }
         return Lease(float(body["deadline_s"]), str(body["boot"]), floor)

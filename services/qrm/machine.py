@@ -1,21 +1,43 @@
 """The machine as qrm may use it: the topology, cut down to what the cgroup root grants, read anew when that changes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from shared.adapters.cgroup import Cgroups
+from shared.adapters.hostfs import meminfo_bytes, read_text
+from shared.adapters.sysfs import numa_ids
 from shared.core.cpuset import CpuSet
 from shared.core.topology import Topology
 from shared.errors import Unavailable
 
 
+def numa_memory_bytes(host_root: Path) -> dict[int, int]:
+    """Memory of each NUMA node as the kernel shows it."""
+    found = {}
+    for numa in numa_ids(host_root):
+        text = read_text(f"{host_root}/sys/devices/system/node/node{numa}/meminfo") or ""
+        if (total := meminfo_bytes(text, ("MemTotal",)).get("MemTotal")) is not None:
+            found[numa] = total
+    return found
+
+
 class Machine:
     """Topology and memory nodes; `refresh` costs two small reads while nothing changes."""
 
-    def __init__(self, cgroups: Cgroups, read_topology: Callable[[], Topology]) -> None:
-        self._cgroups, self._read = cgroups, read_topology
+    def __init__(
+        self,
+        cgroups: Cgroups,
+        read_topology: Callable[[], Topology],
+        read_memory_bytes: Callable[[], Mapping[int, int]] = dict,
+    ) -> None:
+        self._cgroups, self._read, self._read_memory = cgroups, read_topology, read_memory_bytes
         self._granted: CpuSet | None = None
+        self.whole: Topology
+        """Every online CPU, also those that the cgroup root does not grant."""
         self.topology = self._usable()
         self.mems = self._mems()
+        self.memory_bytes = read_memory_bytes()
+        """Memory of each NUMA node; a node that is not there is unknown."""
 
     def refresh(self) -> bool:
         """Look whether CPUs or memory nodes came or went; True when they did. The last good view stays otherwise.
@@ -25,13 +47,13 @@ class Machine:
         """
         if CpuSet.parse(self._cgroups.effective_cpus("") or "") == self._granted and self._mems() == self.mems:
             return False
-        topology, self.mems = self._usable(), self._mems()
+        topology, self.mems, self.memory_bytes = self._usable(), self._mems(), self._read_memory()
         changed, self.topology = topology != self.topology, topology
         return changed
 
     def _usable(self) -> Topology:
         granted = CpuSet.parse(self._cgroups.effective_cpus("") or "")
-        whole = self._read()
+        whole = self.whole = self._read()
         rows = [cpu for cpu in whole.cpus if not granted or cpu.id in granted]
         if not rows:
             raise Unavailable(f"the cgroup root grants CPUs {granted}, none of which is online ({whole.all})")

@@ -101,12 +101,18 @@ class Writer:
         return tree
 
     def apply(
-        self, wanted: Mapping[str, Want], pinned: Collection[str] = (), tree_now: Mapping[str, Sets] | None = None
+        self,
+        wanted: Mapping[str, Want],
+        pinned: Collection[str] = (),
+        tree_now: Mapping[str, Sets] | None = None,
+        *,
+        needed: Collection[str] | None = None,
     ) -> Outcome:
         """Write until the tree is as wanted, as far as the kernel lets us; plans anew whenever the tree has moved.
 
         `tree_now` is the tree where the caller has just read it; the one in the outcome is always read after writing.
-        A group that refuses is kept as it is, those above it make room, and it is named in the outcome.
+        A group that refuses is kept as it is, those above it make room, and it is named in the outcome. `needed` are
+        the groups (all, where nothing is said) whose absence is a problem: a pod may end at any moment.
         """
         state = _Pass()
         tree = self.read_tree(wanted.keys()) if tree_now is None else tree_now
@@ -121,7 +127,9 @@ class Writer:
             state.refused.setdefault(self.top, Problem(self.top, f"the tree still moves after {MAX_ROUNDS} plans"))
         goal = goal_sets(tree, wanted, keep)
         granted = self._granted(tree)
-        missing = [Problem(g, "the cgroup does not exist") for g in wanted if g not in tree]
+        missing = [
+            Problem(g, "the cgroup does not exist") for g in wanted if g not in tree and (needed is None or g in needed)
+        ]
         ungranted = [
             Problem(g, f"the kernel grants CPUs {granted[g]} instead of {sets.cpus}")
             for g, sets in tree.items()

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from shared.adapters.hostfs import read_text
+from shared.adapters.hostfs import meminfo_bytes, read_text
 from shared.core.cpuset import CpuSet
 from shared.core.topology import Cpu, Topology
 from shared.errors import Unavailable, Unfit
@@ -13,7 +13,7 @@ _NODES = "sys/devices/system/node"
 
 
 def read_topology(host_root: Path) -> Topology:
-    """The online CPUs with NUMA node, socket, core and L3 group.
+    """The online CPUs with NUMA node, socket, die, core and L3 group, and which of them are isolated.
 
     A core is named by its siblings, not by `core_id`, which repeats from socket to socket and from die to die. Without
     the siblings' list it is (socket, die, core_id); without any of it every CPU is a core. A CPU in no NUMA node
@@ -27,14 +27,16 @@ def read_topology(host_root: Path) -> Topology:
     numa_of = _numa_by_cpu(host_root)
     lowest_numa = min(numa_of.values(), default=0)
     groups: dict[tuple[int, ...], int] = {}
+    dies: dict[int, int] = {}
     rows = []
     for cpu in online:
         folder = f"{host_root}/{_CPUS}/cpu{cpu}"
         socket = max(0, _number(f"{folder}/topology/physical_package_id", 0))
         core = groups.setdefault(_core_group(folder, cpu, socket, online), cpu)
-        rows.append(Cpu(cpu, numa_of.get(cpu, lowest_numa), socket, core, _l3(folder)))
+        die = dies.setdefault(core, _die(folder))  # siblings are on one die, whatever a file says
+        rows.append(Cpu(cpu, numa_of.get(cpu, lowest_numa), socket, core, _l3(folder), die))
     try:
-        return Topology.of(rows)
+        return Topology.of(rows, isolated_cpus(host_root))
     except ValueError as error:
         raise Unfit(f"{host_root}/{_CPUS}: {error}; nothing can be placed on such a machine") from error
 
@@ -53,10 +55,35 @@ def online_cpus(host_root: Path) -> CpuSet:
     raise Unavailable(f"{host_root}/{_CPUS}: neither 'online' nor 'present' nor a folder names a CPU")
 
 
+def offline_cpus(host_root: Path) -> CpuSet:
+    """CPUs that are there but do not run now (the kernel's own `offline` also lists sockets that are empty)."""
+    return _cpu_list(f"{host_root}/{_CPUS}/present") - online_cpus(host_root)
+
+
+def isolated_cpus(host_root: Path) -> CpuSet:
+    """CPUs that the kernel keeps its scheduler away from (`isolcpus=`, isolated partitions); often none."""
+    return _cpu_list(f"{host_root}/{_CPUS}/isolated")
+
+
 def numa_ids(host_root: Path) -> tuple[int, ...]:
     """The NUMA nodes, ascending: `online`, else the `nodeN` folders; empty where the kernel shows none."""
     nodes = _cpu_list(f"{host_root}/{_NODES}/online")
     return tuple(nodes) if nodes else tuple(sorted(_numbered(host_root / _NODES, "node")))
+
+
+def memory_numa_ids(host_root: Path) -> tuple[int, ...]:
+    """The NUMA nodes that have memory, ascending: only these may be named in `cpuset.mems`.
+
+    By `has_memory`, else by each node's `meminfo`; where neither is told, all nodes.
+    """
+    if told := _cpu_list(f"{host_root}/{_NODES}/has_memory"):
+        return tuple(told)
+    nodes = numa_ids(host_root)
+    return tuple(numa for numa in nodes if _memory_bytes(f"{host_root}/{_NODES}/node{numa}/meminfo")) or nodes
+
+
+def _memory_bytes(path: str) -> int:
+    return meminfo_bytes(read_text(path) or "", ("MemTotal",)).get("MemTotal", 0)
 
 
 def _numa_by_cpu(host_root: Path) -> dict[int, int]:
@@ -75,7 +102,11 @@ def _core_group(folder: str, cpu: int, socket: int, online: CpuSet) -> tuple[int
     core = _number(f"{folder}/topology/core_id", -1)
     if core < 0:
         return (cpu,)
-    return (socket, _number(f"{folder}/topology/die_id", 0), core)
+    return (socket, _die(folder), core)
+
+
+def _die(folder: str) -> int:
+    return max(0, _number(f"{folder}/topology/die_id", 0))
 
 
 def _l3(folder: str) -> int:

@@ -14,8 +14,9 @@ from shared.contracts.envelope import Part
 from shared.contracts.ids import UID_PATTERN
 from shared.contracts.pod import Container, Pod, QosClass
 from shared.core.document import dns_name, integer, items, mapping, refused, text, texts, words
-from shared.core.pod_resources import container_amounts
-from shared.core.qos import qos_class
+from shared.core.koord_qos import KubeQos
+from shared.core.pod_resources import container_amounts, kube_qos_of
+from shared.core.qos import DEFAULT_CLASS, Fallback, class_of_kube, qos_class
 from shared.errors import Refused
 
 MAX_CONTAINERS = 64
@@ -53,21 +54,25 @@ class Manifest(Part):
     notes: tuple[str, ...] = ()
 
 
-def read_pods(documents: Sequence[object], new_uid: Callable[[], str]) -> tuple[Manifest, ...]:
+def read_pods(
+    documents: Sequence[object], new_uid: Callable[[], str], fallback: Fallback = "shared_cores"
+) -> tuple[Manifest, ...]:
     """The pods of a file, in its order; empty documents are passed over. All are read before anything is returned.
+
+    `fallback` gives the class of a pod that names none, by annotation or label.
 
     Raises:
         Refused: a document is not a Pod that can run here, or two have one name; names object, value and next step.
     """
-    manifests = tuple(read_pod(document, new_uid()) for document in documents if document is not None)
+    manifests = tuple(read_pod(document, new_uid(), fallback) for document in documents if document is not None)
     if not manifests:
         raise Refused("no document found: want at least one with kind: Pod", reason="malformed")
     _refuse_twins([manifest.record.pod.key for manifest in manifests], "pod {} stands twice in this file")
     return manifests
 
 
-def read_pod(document: object, uid: str) -> Manifest:
-    """One Pod document as a record with this UID.
+def read_pod(document: object, uid: str, fallback: Fallback = "shared_cores") -> Manifest:
+    """One Pod document as a record with this UID; `fallback` as in `read_pods`.
 
     Raises:
         Refused: as `read_pods`.
@@ -84,7 +89,9 @@ def read_pod(document: object, uid: str) -> Manifest:
     where = f"pod {namespace}/{name}"
     spec = mapping(top.get("spec"), f"{where}: spec")
     annotations = texts(meta.get("annotations"), f"{where}: annotations")
-    qos = _qos(annotations, where)
+    labels = texts(meta.get("labels"), f"{where}: labels")
+    default = class_of_kube(_kube_qos(spec, where)) if fallback == "kubernetes" else DEFAULT_CLASS
+    qos = _qos(annotations, labels, default, where)
     containers, runs, notes = _containers(spec, qos, where)
     fields = {
         "uid": uid,
@@ -94,7 +101,7 @@ def read_pod(document: object, uid: str) -> Manifest:
         "priority": integer(spec.get("priority", 0), f"{where}: priority"),
         "containers": containers,
         "annotations": annotations,
-        "labels": texts(meta.get("labels"), f"{where}: labels"),
+        "labels": labels,
         "grace_s": integer(spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE_S),
                            f"{where}: terminationGracePeriodSeconds"),
         "phase": "Pending",
@@ -103,11 +110,16 @@ def read_pod(document: object, uid: str) -> Manifest:
     return Manifest(record=PodRecord(pod=_checked(fields, where), runs=tuple(runs)), notes=tuple(notes))
 
 
-def _qos(annotations: Mapping[str, str], where: str) -> QosClass:
+def _qos(annotations: Mapping[str, str], labels: Mapping[str, str], default: QosClass, where: str) -> QosClass:
     try:
-        return qos_class(annotations)
+        return qos_class(annotations, labels=labels, default=default)
     except Refused as error:
         raise Refused(f"{where}: {error}", reason=error.reason) from error
+
+
+def _kube_qos(spec: Mapping[str, Any], where: str) -> KubeQos:
+    specs = [mapping(item, f"{where}: containers") for item in items(spec.get("containers"), f"{where}: containers")]
+    return kube_qos_of([mapping(given.get("resources"), f"{where}: resources") for given in specs], where)
 
 
 def _checked(fields: Mapping[str, Any], where: str) -> Pod:

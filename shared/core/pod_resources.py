@@ -1,11 +1,17 @@
-"""The `resources` of a container as amounts in milli-cores and bytes."""
+"""The `resources` of a container as amounts in milli-cores and bytes.
 
-from collections.abc import Mapping
+Reclaimed resources have a name in each dialect, and are one account: Katalyst's `reclaimed_millicpu` and
+`reclaimed_memory`, Koordinator's `batch-cpu` (also in milli-cores) and `batch-memory` (notes/koordinator.md section 0).
+"""
+
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, canonical_resource
 from shared.contracts.quantities import parse_millis, parse_units
 from shared.core.cpuset import MAX_CPUS
+from shared.core.document import mapping
+from shared.core.koord_qos import KubeQos, kube_qos
 from shared.errors import Refused
 
 MAX_CPU_MILLIS = MAX_CPUS * 1000
@@ -13,6 +19,13 @@ MAX_MEMORY_BYTES = 1 << 60
 
 _PLAIN = {"cpu": "cpu", "memory": "memory"}
 _RECLAIMED = {RECLAIMED_CPU: "cpu", RECLAIMED_MEMORY: "memory"}
+_BATCH = {
+    f"{prefix}/{name}": resource
+    for prefix in ("kubernetes.io", "koordinator.sh")
+    for name, resource in (("batch-cpu", RECLAIMED_CPU), ("batch-memory", RECLAIMED_MEMORY))
+}
+_ASK_FOR_RECLAIMED = f"{RECLAIMED_CPU}, {RECLAIMED_MEMORY}, or kubernetes.io/batch-cpu, kubernetes.io/batch-memory"
+_ASK_FOR_PLAIN = "cpu, memory; only reclaimed_cores (Koordinator's BE) pods get reclaimed resources"
 
 
 def container_amounts(resources: Mapping[str, Any], qos: str, where: str) -> tuple[dict[str, int], list[str]]:
@@ -40,6 +53,24 @@ def container_amounts(resources: Mapping[str, Any], qos: str, where: str) -> tup
     }, notes
 
 
+def kube_qos_of(containers: Iterable[Mapping[str, Any]], where: str) -> KubeQos:
+    """The Kubernetes QoS class of a pod, from the `resources` of its containers.
+
+    Raises:
+        Refused: an amount of cpu or memory is no quantity, negative, or beyond any machine.
+    """
+    return kube_qos(
+        (_plain(resources.get("requests"), f"{where}: requests"), _plain(resources.get("limits"), f"{where}: limits"))
+        for resources in containers
+    )
+
+
+def _plain(given: object, where: str) -> dict[str, int]:
+    """The amounts of cpu and memory; what else is asked for has no say in the Kubernetes QoS class."""
+    amounts = mapping(given, where)
+    return {name: _amount(amounts[name], name, name, f"{where}: {name}") for name in _PLAIN if name in amounts}
+
+
 def _amounts(given: object, qos: str, where: str, notes: list[str]) -> dict[str, int]:
     if given is None:
         return {}
@@ -48,9 +79,11 @@ def _amounts(given: object, qos: str, where: str, notes: list[str]) -> dict[str,
     mine, other = (_RECLAIMED, _PLAIN) if qos == "reclaimed_cores" else (_PLAIN, _RECLAIMED)
     amounts: dict[str, int] = {}
     for spelling, quantity in given.items():
-        name = canonical_resource(str(spelling))
+        name = _BATCH.get(str(spelling)) or canonical_resource(str(spelling))
+        if name in other and _amount(quantity, other[name], name, f"{where}: {spelling}") == 0:
+            continue
         if name in other:
-            wanted = ", ".join(sorted(mine))
+            wanted = _ASK_FOR_RECLAIMED if mine is _RECLAIMED else _ASK_FOR_PLAIN
             raise Refused(f"{where}: {spelling} is not for {qos} pods; they ask for {wanted}", reason="wrong_class")
         if name not in mine:
             notes.append(f"{where}: {spelling} is left out: this host does not manage it")

@@ -1,13 +1,16 @@
-"""The QoS class of a pod, from its annotations (notes/katalyst-eviction-central.md section 8).
+"""The QoS class of a pod, from its annotations and labels (notes/katalyst-eviction-central.md section 8).
 
-A class is named by the annotation `katalyst.kubewharf.io/qos_level`; without it a pod is shared_cores. A cluster may
-add selectors of its own: other annotations that mean the same. Every class is looked at every time, so annotations that
+A class is named in either dialect: by the annotation `katalyst.kubewharf.io/qos_level`, or by Koordinator's label
+`koordinator.sh/qosClass` (notes/koordinator.md section A10); without both a pod is shared_cores. A cluster may add
+selectors of its own: other annotations that mean the same. Every class is looked at every time, so words that
 contradict each other are an error whichever is read first.
 """
 
 from collections.abc import Mapping
+from typing import Literal
 
 from shared.contracts.pod import QosClass
+from shared.core.koord_qos import QOS_LABEL, QOS_OF_KOORD, KubeQos, koord_qos
 from shared.core.layout import QOS_CLASSES
 from shared.errors import Refused
 
@@ -21,12 +24,22 @@ CONFLICT = "conflict"
 Selectors = Mapping[QosClass, Mapping[str, str]]
 """For each class further annotations, key to value, that name it."""
 
+Fallback = Literal["shared_cores", "kubernetes"]
+"""What a pod is that names no class: always shared_cores, or by its Kubernetes QoS (`class_of_kube`)."""
 
-def qos_class(annotations: Mapping[str, str], selectors: Selectors | None = None) -> QosClass:
-    """The QoS class that a pod's annotations name.
+_NOTHING: Mapping[str, str] = {}
+
+
+def qos_class(
+    annotations: Mapping[str, str],
+    selectors: Selectors | None = None,
+    labels: Mapping[str, str] = _NOTHING,
+    default: QosClass = DEFAULT_CLASS,
+) -> QosClass:
+    """The QoS class that a pod's annotations and labels name; `default` where they name none.
 
     Raises:
-        Refused: `unknown_level`, the annotations name no class; `conflict`, they contradict each other.
+        Refused: `unknown_level`, they name a class that there is none; `conflict`, they contradict each other.
     """
     named: dict[QosClass, str] = {}
     denied: dict[QosClass, str] = {}
@@ -40,8 +53,50 @@ def qos_class(annotations: Mapping[str, str], selectors: Selectors | None = None
         keys = sorted({*named.values(), *(denied[qos] for qos in torn)})
         said = ", ".join(f"{key}: {annotations[key]!r}" for key in keys)
         raise Refused(f"the annotations contradict each other: {said}; keep one of them", reason=CONFLICT)
-    if not named and DEFAULT_CLASS in denied:
-        key = denied[DEFAULT_CLASS]
-        raise Refused(f"{key}: {annotations[key]!r} names no QoS class: want {', '.join(QOS_CLASSES)}, or leave it out",
-                      reason=UNKNOWN_LEVEL)  # fmt: skip
-    return next(iter(named), DEFAULT_CLASS)
+    labelled = _labelled(labels)
+    unknown = QOS_LEVEL if labelled else denied.get(DEFAULT_CLASS, QOS_LEVEL)  # beside a label no default is needed
+    if not named and unknown in annotations:
+        raise Refused(f"{unknown}: {annotations[unknown]!r} names no QoS class: want {', '.join(QOS_CLASSES)}, or "
+                      "leave it out", reason=UNKNOWN_LEVEL)  # fmt: skip
+    if labelled is None:
+        return next(iter(named), default)
+    _check_dialects(annotations, labels, labelled, named, denied)
+    return labelled
+
+
+def _labelled(labels: Mapping[str, str]) -> QosClass | None:
+    """The class that Koordinator's label names; None without the label."""
+    if QOS_LABEL not in labels:
+        return None
+    qos = koord_qos(labels)
+    if qos is None:
+        raise Refused(f"{QOS_LABEL}: {labels[QOS_LABEL]!r} names no QoS class: want {', '.join(QOS_OF_KOORD)}, or "
+                      "leave it out", reason=UNKNOWN_LEVEL)  # fmt: skip
+    return QOS_OF_KOORD[qos]
+
+
+def _check_dialects(
+    annotations: Mapping[str, str],
+    labels: Mapping[str, str],
+    labelled: QosClass,
+    named: Mapping[QosClass, str],
+    denied: Mapping[QosClass, str],
+) -> None:
+    """Refuse a pod whose annotations and label say different things."""
+    key = next((key for qos, key in named.items() if qos != labelled), denied.get(labelled))
+    if key is None:
+        return
+    raise Refused(
+        f"the annotation {key}: {annotations[key]!r} and the label {QOS_LABEL}: {labels[QOS_LABEL]!r}, which is "
+        f"{labelled} here, contradict each other; remove one of them, or make both name one class",
+        reason=CONFLICT,
+    )
+
+
+def class_of_kube(kube: KubeQos) -> QosClass:
+    """The class of a pod that names none, where Kubernetes QoS is the fallback.
+
+    A Guaranteed pod stays shared: whole cores are given only to a pod that asks for them by name (DESIGN section 7
+    rule 8), whatever Koordinator takes an unlabelled one for.
+    """
+    return "reclaimed_cores" if kube == "BestEffort" else "shared_cores"

@@ -8,28 +8,35 @@ from typing import Literal
 from shared.core.cpuset import CpuSet
 
 Numbering = Literal["split", "adjacent", "interleaved"]
+_NONE = CpuSet()
 
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """One logical CPU. `core` is any id that exactly its SMT siblings share; `l3` is -1 where unknown."""
+    """One logical CPU. `core` is any id that exactly its SMT siblings share within a die; `l3` is -1 where unknown."""
 
     id: int
     numa: int
     socket: int
     core: int
     l3: int = -1
+    die: int = 0
 
 
 @dataclass(frozen=True)
 class Topology:
-    """The CPUs of a machine, ascending by id. Core ids are made canonical: the lowest CPU id among the siblings."""
+    """The CPUs of a machine that run, ascending by id. A core's id is made canonical: the lowest CPU of its siblings.
+
+    `isolated` are those that the kernel was told to keep its scheduler away from; they are part of the machine all the
+    same, so that cores and nodes are known whole, but nothing is to be placed there (`placeable`).
+    """
 
     cpus: tuple[Cpu, ...]
+    isolated: CpuSet = _NONE
 
     @classmethod
-    def of(cls, cpus: Iterable[Cpu]) -> "Topology":
-        """Build from rows in any order.
+    def of(cls, cpus: Iterable[Cpu], isolated: CpuSet = _NONE) -> "Topology":
+        """Build from rows in any order; isolated CPUs that do not run are left out.
 
         Raises:
             ValueError: no CPU, a CPU given twice, or a core that spans two NUMA nodes.
@@ -37,18 +44,19 @@ class Topology:
         rows = sorted(cpus, key=lambda cpu: cpu.id)
         if not rows:
             raise ValueError("topology: no CPU given")
-        lowest: dict[tuple[int, int], int] = {}
-        numa_of_core: dict[tuple[int, int], int] = {}
+        lowest: dict[tuple[int, int, int], int] = {}
+        numa_of_core: dict[tuple[int, int, int], int] = {}
         seen: set[int] = set()
         for row in rows:
             if row.id in seen:
                 raise ValueError(f"topology: CPU {row.id} is given twice")
             seen.add(row.id)
-            key = (row.socket, row.core)
+            key = (row.socket, row.die, row.core)
             lowest.setdefault(key, row.id)
             if numa_of_core.setdefault(key, row.numa) != row.numa:
                 raise ValueError(f"topology: core {row.core} of socket {row.socket} lies in two NUMA nodes")
-        return cls(tuple(Cpu(r.id, r.numa, r.socket, lowest[r.socket, r.core], r.l3) for r in rows))
+        named = [Cpu(r.id, r.numa, r.socket, lowest[r.socket, r.die, r.core], r.l3, r.die) for r in rows]
+        return cls(tuple(named), isolated & CpuSet.of(row.id for row in rows))
 
     @classmethod
     def uniform(  # one argument for each field of the contract's `uniform` form
@@ -108,21 +116,56 @@ class Topology:
         return self._group("core")
 
     @cached_property
+    def l3_groups(self) -> dict[int, CpuSet]:
+        """L3 group id, ascending, to its CPUs; those whose group is unknown are under -1."""
+        return self._group("l3")
+
+    @cached_property
+    def dies(self) -> dict[tuple[int, int], CpuSet]:
+        """Socket and die id, ascending, to its CPUs: die ids begin at 0 in every socket."""
+        masks: dict[tuple[int, int], int] = {}
+        for cpu in self.cpus:
+            masks[cpu.socket, cpu.die] = masks.get((cpu.socket, cpu.die), 0) | 1 << cpu.id
+        return {key: CpuSet(masks[key]) for key in sorted(masks)}
+
+    @cached_property
+    def cores_by_numa(self) -> dict[int, tuple[tuple[int, int], ...]]:
+        """NUMA node id to its cores, both ascending; a core as its id and the bit mask of its CPUs."""
+        return self._cores_by("numa")
+
+    @cached_property
+    def cores_by_socket(self) -> dict[int, tuple[tuple[int, int], ...]]:
+        """Socket id to its cores, both ascending; a core as its id and the bit mask of its CPUs."""
+        return self._cores_by("socket")
+
+    @cached_property
     def core_ids_by_numa(self) -> dict[int, tuple[int, ...]]:
         """NUMA node id to its core ids, both ascending."""
-        return {numa: tuple(c for c in self.cores if c in cpus) for numa, cpus in self.numas.items()}
+        return {numa: tuple(core for core, _ in cores) for numa, cores in self.cores_by_numa.items()}
+
+    @cached_property
+    def placeable(self) -> CpuSet:
+        """Every CPU that is not isolated; all of them where none would be left, so that this is never empty."""
+        return self.all - self.isolated or self.all
 
     @cached_property
     def threads_per_core(self) -> int:
-        """CPUs divided by cores, as the systems of the seeds count it."""
+        """CPUs divided by cores, rounded down, as the systems of the seeds count it: 1 where most cores have one."""
         return max(1, len(self.cpus) // len(self.cores))
 
-    @property
+    @cached_property
     def smt(self) -> bool:
-        """Whether a core has more than one CPU."""
-        return self.threads_per_core > 1
+        """Whether any core has more than one CPU."""
+        return len(self.cpus) > len(self.cores)
 
-    def _group(self, field: Literal["numa", "socket", "core"]) -> dict[int, CpuSet]:
+    def _cores_by(self, field: Literal["numa", "socket"]) -> dict[int, tuple[tuple[int, int], ...]]:
+        cores: dict[int, list[tuple[int, int]]] = {}
+        for cpu in self.cpus:
+            if cpu.id == cpu.core:  # once a core, ascending
+                cores.setdefault(getattr(cpu, field), []).append((cpu.core, self.cores[cpu.core].mask))
+        return {key: tuple(cores[key]) for key in sorted(cores)}
+
+    def _group(self, field: Literal["numa", "socket", "core", "l3"]) -> dict[int, CpuSet]:
         masks: dict[int, int] = {}
         for cpu in self.cpus:
             key = getattr(cpu, field)

@@ -1,8 +1,21 @@
-"""`sublet explain pod/NAME`: the chain of decisions behind one pod."""
+"""`sublet explain pod/NAME` and `cpu/NUMBER`: the chain of decisions behind one pod or one CPU."""
 
-from typing import Annotated, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shared.contracts.eviction import EvictionEvent
+    from shared.ports import Bus, Received
+    from sublet.ask import Target
+    from sublet.views.explain import Document
+    from sublet.views.facts import NodeFacts
+
+Output = Literal["text", "json"]
+PODS, CPUS = ("", "pod", "pods", "po"), ("cpu", "cpus")
 
 
 def register(app: typer.Typer) -> None:
@@ -11,50 +24,85 @@ def register(app: typer.Typer) -> None:
 
 
 def explain(
-    what: Annotated[str, typer.Argument(metavar="pod/NAME", help="The pod.")],
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "default",
-    output: Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="text, or json")] = "text",
+    what: Annotated[str, typer.Argument(metavar="pod/NAME|cpu/NUMBER", help="The pod, or the CPU.")],
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="The pod's namespace.")] = "default",
+    output: Annotated[Output, typer.Option("--output", "-o", help="text, or json")] = "text",
 ) -> None:
-    """Show why a pod runs where it runs, or why it was evicted, with the numbers used at each step."""
-    import json
+    """Show why a pod runs where it runs or was evicted, or why a CPU is in its pool, with the numbers of each step."""
+    from sublet.ask import run
 
-    from shared.contracts.cloudevents import read_event
-    from shared.contracts.eviction import EvictionEvent
-    from shared.contracts.subjects import EVENTS_STREAM, event_filter
-    from shared.errors import Refused, Unavailable
-    from shared.ports import Bus, Received
-    from sublet.ask import Target, ask_all, run
+    kind, _, name = what.rpartition("/")
+    if kind not in PODS + CPUS:
+        raise typer.BadParameter(f"{what!r}: only pods and CPUs can be explained, as pod/NAME or cpu/NUMBER")
+    if kind in PODS:
+        run(partial(_explain_pod, namespace=namespace, name=name, output=output))
+    if not (name.isascii() and name.isdigit()):
+        raise typer.BadParameter(f"{what!r}: want the number of a CPU, as cpu/22")
+    run(partial(_explain_cpu, cpu=int(name), output=output))
+
+
+async def _explain_pod(bus: "Bus", where: "Target", *, namespace: str, name: str, output: Output) -> int:
+    from sublet.ask import ask_all
     from sublet.views.explain import chain
     from sublet.views.explain_text import lines
     from sublet.views.facts import read
 
-    kind, slash, name = what.rpartition("/")
-    if slash and kind not in ("pod", "pods", "po"):
-        raise typer.BadParameter(f"{what!r}: only pods can be explained, as pod/NAME")
+    facts = read(where.node, await ask_all(bus, where.node))
+    document = chain(facts, await _events(bus, where.node, namespace), namespace, name)
+    if document is None:
+        silent = f" ({', '.join(facts.silent)} did not answer)" if facts.silent else ""
+        typer.echo(f"sublet explain: no pod {namespace}/{name} is known{silent}; see `sublet get pods`", err=True)
+        return 1
+    _print(document, lines(document), output)
+    return 0
 
-    def event_of(received: Received) -> EvictionEvent | None:
-        try:
-            return read_event(received.headers, received.data)
-        except Refused:
-            return None
 
-    async def events_of(bus: Bus, node: str) -> list[EvictionEvent]:
-        wanted = event_filter(namespace=namespace.replace(".", "_"), node=node)
-        try:
-            stored = await bus.replay(EVENTS_STREAM, wanted)
-        except Unavailable as error:
-            typer.echo(f"sublet explain: the times of evictions are not known: {error}", err=True)
-            return []
-        return [event for received in stored if (event := event_of(received)) is not None]
+async def _explain_cpu(bus: "Bus", where: "Target", *, cpu: int, output: Output) -> int:
+    from sublet.ask import NOT_THERE, ask_all
+    from sublet.views.explain_cpu import cpu_chain
+    from sublet.views.explain_cpu_text import cpu_lines
+    from sublet.views.facts import read
 
-    async def show(bus: Bus, where: Target) -> int:
-        facts = read(where.node, await ask_all(bus, where.node))
-        document = chain(facts, await events_of(bus, where.node), namespace, name)
-        if document is None:
-            silent = f" ({', '.join(facts.silent)} did not answer)" if facts.silent else ""
-            typer.echo(f"sublet explain: no pod {namespace}/{name} is known{silent}; see `sublet get pods`", err=True)
-            return 1
-        typer.echo(json.dumps(document, indent=2) if output == "json" else "\n".join(lines(document)))
-        return 0
+    facts = read(where.node, await ask_all(bus, where.node, ("metrics", "advisor", "qrm")))
+    document = cpu_chain(facts, cpu)
+    if document is None:
+        typer.echo(f"sublet explain: {_no_such_cpu(facts, cpu)}", err=True)
+        return 1 if facts.cpus else NOT_THERE
+    _print(document, cpu_lines(document), output)
+    return 0
 
-    run(show)
+
+def _no_such_cpu(facts: "NodeFacts", cpu: int) -> str:
+    if facts.cpus:
+        return f"no CPU {cpu} on {facts.node}; it has CPUs {facts.cpus}"
+    silent = f"{', '.join(facts.silent)} did not answer" if facts.silent else "nothing is sampled or applied yet"
+    return f"the CPUs of {facts.node} are not known: {silent}; see `sublet status`"
+
+
+async def _events(bus: "Bus", node: str, namespace: str) -> "list[EvictionEvent]":
+    """The stored eviction events of a namespace on this node; none where there is no stream."""
+    from shared.contracts.subjects import EVENTS_STREAM, event_filter
+    from shared.errors import Unavailable
+
+    try:
+        stored = await bus.replay(EVENTS_STREAM, event_filter(namespace=namespace.replace(".", "_"), node=node))
+    except Unavailable as error:
+        typer.echo(f"sublet explain: the times of evictions are not known: {error}", err=True)
+        return []
+    return [event for received in stored if (event := _event(received)) is not None]
+
+
+def _event(received: "Received") -> "EvictionEvent | None":
+    from shared.contracts.cloudevents import read_event
+    from shared.errors import Refused
+
+    try:
+        return read_event(received.headers, received.data)
+    except Refused:
+        return None
+
+
+def _print(document: "Document", lines: "Iterable[str]", output: Output) -> None:
+    import json
+
+    typer.echo(json.dumps(document, indent=2) if output == "json" else "\n".join(lines))

@@ -1,4 +1,4 @@
-"""`sublet top`: what pools and pods use, refreshed each second."""
+"""`sublet top`: the CPU map, and what pools and pods use, refreshed each second."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ def register(app: typer.Typer) -> None:
 
 
 def top(once: Annotated[bool, typer.Option("--once", help="Print one frame and end.")] = False) -> None:
-    """Show CPU, load and memory of each pool and pod, until Ctrl-C."""
+    """Show each CPU's pool, and CPU, load and memory of each pool and pod, until Ctrl-C."""
     import asyncio
 
     from rich.console import Console, RenderableType

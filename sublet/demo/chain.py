@@ -14,7 +14,7 @@ from shared.adapters.nats_bus import NatsBus, connect
 from shared.contracts.cloudevents import read_event
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.subjects import EVENTS_STREAM, ask_subject, event_filter
-from shared.errors import Refused
+from shared.errors import Refused, Unavailable
 from shared.ports import Received
 
 POLL_S = 0.05
@@ -65,7 +65,10 @@ class Chain:
         return await self._until(self._newer, timeout_s)
 
     async def _newer(self) -> bool:
-        answer = json.loads(await self.bus.request(ask_subject(self.node, "evictor")))
+        try:
+            answer = json.loads(await self.bus.request(ask_subject(self.node, "evictor")))
+        except Unavailable:  # busy, or not up yet: asked again
+            return False
         before, self.revision = self.revision, int(answer.get("config_rev") or 0)
         return self.revision > before
 

@@ -1,49 +1,169 @@
-"""Which CPU belongs to which pool, drawn: one letter for each CPU, one line for each run of CPU numbers."""
+"""Which CPU belongs to which pool, drawn: one letter for each CPU, so that it reads the same without colour.
+
+Where qrm tells the topology, a line is a NUMA node of a socket and the siblings of a core stand side by side; else a
+line is a run of CPU numbers.
+"""
 
 from collections.abc import Iterator, Mapping
+from itertools import groupby
+from string import ascii_letters
 
 from rich.text import Text
 
 from shared.core.cpuset import CpuSet
-from shared.core.layout import RECLAIM, RESERVE, SHARE
+from shared.core.layout import POOL_OF_QOS, RECLAIM, RESERVE, SHARE
+from shared.core.topology import Topology
+from sublet.views.facts import NodeFacts
 
-LETTERS = {SHARE: "S", RECLAIM: "R", RESERVE: ".", "both": "B", "none": "-"}
-STYLES = {"S": "bold cyan", "R": "bold green", "B": "bold yellow", ".": "dim", "-": "dim"}
-LEGEND = "S share   R reclaim   B both   . reserve   - no pool"
+DEDICATED = POOL_OF_QOS["dedicated_cores"]
+BOTH, NO_POOL, OFFLINE = "B", "-", "x"
+_FIXED = {SHARE: "S", RECLAIM: "R", DEDICATED: "D", RESERVE: "."}
+_STYLES = {
+    "S": "bold cyan",
+    "R": "bold green",
+    "D": "bold magenta",
+    BOTH: "bold yellow",
+    ".": "dim",
+    NO_POOL: "dim",
+    OFFLINE: "dim",
+}
+_OTHER_STYLES = ("bold blue", "bold red", "magenta", "blue", "red", "cyan")
 _BLOCK, _LINE = 8, 64
+_CORES_A_LINE = 16
+_LABEL = 24
+"""Longest list of CPUs beside a line; numbers that interleave over the nodes give no short list."""
 
 
-def letter(cpu: int, pools: Mapping[str, CpuSet]) -> str:
-    """The letter of one CPU; a pool without a letter of its own is shown by the first one of its name."""
-    holders = [name for name, cpus in pools.items() if cpu in cpus]
-    if SHARE in holders and RECLAIM in holders:
-        return LETTERS["both"]
-    for name in (SHARE, RECLAIM, RESERVE):
-        if name in holders:
-            return LETTERS[name]
-    return holders[0][0].upper() if holders else LETTERS["none"]
+class Signs:
+    """The letter of every CPU, and what each letter means."""
+
+    def __init__(self, pools: Mapping[str, CpuSet], offline: CpuSet | None = None) -> None:
+        self._pools, self._offline = pools, offline or CpuSet()
+        self._letters = _letters(pools)
+        others = [letter for pool, letter in self._letters.items() if pool not in _FIXED]
+        colours = {letter: _OTHER_STYLES[n % len(_OTHER_STYLES)] for n, letter in enumerate(others)}
+        self._styles = colours | _STYLES
+        self._drawn: set[str] = set()
+
+    def of(self, cpu: int) -> str:
+        """Reclaimed work that shares a CPU with tenants has a letter of its own; of several tenants the smallest."""
+        holders = [pool for pool, cpus in self._pools.items() if cpu in cpus]
+        tenants = [pool for pool in holders if pool not in (RECLAIM, RESERVE)]
+        if cpu in self._offline:
+            return OFFLINE
+        if RECLAIM in holders:
+            return BOTH if tenants else self._letters[RECLAIM]
+        if tenants:
+            return self._letters[min(tenants, key=lambda pool: (len(self._pools[pool]), pool))]
+        return self._letters[RESERVE] if holders else NO_POOL
+
+    def draw(self, text: Text, cpu: int) -> None:
+        """Add the letter of a CPU in the colour of its pool."""
+        sign = self.of(cpu)
+        self._drawn.add(sign)
+        text.append(sign, self._styles[sign])
+
+    def legend(self) -> str:
+        """What the letters mean that have been drawn."""
+        meaning = {letter: pool for pool, letter in self._letters.items()}
+        meaning |= {BOTH: "reclaim and tenants", NO_POOL: "no pool", OFFLINE: "offline"}
+        return "   ".join(f"{sign} {words}" for sign, words in meaning.items() if sign in self._drawn)
+
+
+def machine_map(facts: NodeFacts) -> Text | None:
+    """The node's map from what its services tell; None where nobody tells pools or CPUs."""
+    if facts.allocation is None:
+        return None
+    pools = {pool.pool: CpuSet.parse(pool.cpus) for pool in facts.allocation.pools}
+    topology = facts.topology
+    if topology is not None:
+        gone = topology.all - facts.online if facts.online else CpuSet()
+        return topology_map(topology, pools, gone | facts.offline)
+    return cpu_map(facts.numas, pools) if facts.numas else None
+
+
+def topology_map(topology: Topology, pools: Mapping[str, CpuSet], offline: CpuSet | None = None) -> Text:
+    """The map by socket, NUMA node and core, ascending; a bar stands between cores of different L3 caches."""
+    signs, text = Signs(pools, offline), Text()
+    lines = list(_core_lines(topology))
+    labels = [_label(CpuSet.of(cpu for core in cores for cpu in core)) for _, cores in lines]
+    width = max(map(len, labels))
+    l3s = {cpu.id: cpu.l3 for cpu in topology.cpus}
+    last: tuple[int | None, int | None] = (None, None)
+    for (place, cores), label in zip(lines, labels, strict=True):
+        head = f"socket {place[0]}" if place[0] != last[0] else ""
+        node = f"NUMA {place[1]}" if place != last else ""
+        last = place
+        text.append(f"{head:<10}{node:<8}{label:>{width}}  ")
+        for position, core in enumerate(cores):
+            if position:
+                text.append(_gap(position, smt=topology.smt, same_l3=l3s[core[0]] == l3s[cores[position - 1][0]]))
+            for cpu in core:
+                signs.draw(text, cpu)
+        text.append("\n")
+    hints = (", a group is a core" if topology.smt else "") + (
+        ", | parts L3 caches" if len(set(l3s.values())) > 1 else ""
+    )
+    text.append(signs.legend() + hints, "dim")
+    return text
 
 
 def cpu_map(numas: Mapping[int, CpuSet], pools: Mapping[str, CpuSet]) -> Text:
-    """The map of the whole machine, ascending by NUMA node and CPU."""
-    text = Text()
-    width = max((len(label) for cpus in numas.values() for label, _ in _lines(cpus)), default=0)
+    """The map where only NUMA nodes are known, ascending by node and CPU."""
+    signs, text = Signs(pools), Text()
+    width = max((len(label) for cpus in numas.values() for label, _ in _runs(cpus)), default=0)
     for numa, cpus in sorted(numas.items()):
         head = f"NUMA {numa}"
-        for label, row in _lines(cpus):
+        for label, row in _runs(cpus):
             text.append(f"{head:<8}{label:>{width}}  ")
             for position, cpu in enumerate(row):
                 if position and position % _BLOCK == 0:
                     text.append(" ")
-                sign = letter(cpu, pools)
-                text.append(sign, STYLES.get(sign, "bold magenta"))
+                signs.draw(text, cpu)
             text.append("\n")
             head = ""
-    text.append(LEGEND, "dim")
+    text.append(signs.legend(), "dim")
     return text
 
 
-def _lines(cpus: CpuSet) -> Iterator[tuple[str, list[int]]]:
+def _letters(pools: Mapping[str, CpuSet]) -> dict[str, str]:
+    """A letter for each pool: fixed ones, else the first free one of its name, else the first free of all."""
+    letters = {pool: letter for pool, letter in _FIXED.items() if pool in pools}
+    taken = {*_FIXED.values(), BOTH, NO_POOL, OFFLINE}
+    for pool in sorted(pools.keys() - _FIXED.keys()):
+        wishes = (*pool.upper(), *reversed(ascii_letters))
+        letters[pool] = next((wish for wish in wishes if wish in ascii_letters and wish not in taken), "?")
+        taken.add(letters[pool])
+    return letters
+
+
+def _core_lines(topology: Topology) -> Iterator[tuple[tuple[int, int], list[list[int]]]]:
+    """Socket and NUMA node with their cores, at most one line long; a core is the list of its CPUs."""
+    rows = {cpu.id: cpu for cpu in topology.cpus}
+    cores = [(cpus, rows[core]) for core, cpus in topology.cores.items()]
+    cores.sort(key=lambda pair: (pair[1].socket, pair[1].numa, pair[1].l3, pair[1].id))
+    a_line = _CORES_A_LINE if topology.smt else _LINE
+    for place, members in groupby(cores, key=lambda pair: (pair[1].socket, pair[1].numa)):
+        here = [list(cpus) for cpus, _ in members]
+        for first in range(0, len(here), a_line):
+            yield place, here[first : first + a_line]
+
+
+def _gap(position: int, *, smt: bool, same_l3: bool) -> str:
+    if not same_l3:
+        return " | "
+    return (" " if smt else "") + (" " if position % _BLOCK == 0 else "")
+
+
+def _label(cpus: CpuSet) -> str:
+    text = str(cpus)
+    if len(text) <= _LABEL:
+        return text
+    numbers = list(cpus)
+    return f"{numbers[0]} ... {numbers[-1]}"
+
+
+def _runs(cpus: CpuSet) -> Iterator[tuple[str, list[int]]]:
     """Runs of consecutive CPUs, at most one line long, each with its range."""
     run: list[int] = []
     for cpu in cpus:

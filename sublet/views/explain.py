@@ -27,7 +27,7 @@ def chain(facts: NodeFacts, events: Sequence[EvictionEvent], namespace: str, nam
     if reading is not None:
         document["pod"] = _pod(reading.pod)
         document["placement"] = _placement(facts.allocation, reading.pod)
-        document["advice"] = _advice(facts)
+        document["advice"] = advice_part(facts)
         document["sample"] = _sample(facts, reading)
     document["evictions"] = evictions
     return document
@@ -53,22 +53,29 @@ def _placement(allocation: Allocation | None, pod: Pod) -> Document | None:
         return None
     entry = next((p for p in allocation.pods if p.uid == pod.uid), None)
     pool = allocation.pool(entry.pool) if entry else None
-    return {
-        "ref": allocation.ref,
-        "status": allocation.status,
-        "mode": allocation.mode,
-        "lease_left_s": allocation.lease_left_s,
+    return allocation_part(allocation) | {
         "pool": entry.pool if entry else None,
         "cpus": entry.cpus if entry else None,
         "mems": entry.mems if entry else None,
         "pool_cpus": pool.cpus if pool else None,
         "pool_memory_limit_bytes": pool.memory_limit_bytes if pool else None,
-        "why": _reasons(allocation.why),
+    }
+
+
+def allocation_part(allocation: Allocation) -> Document:
+    """The allocation itself: its state, the rule with its numbers, and what it was computed from."""
+    return {
+        "ref": allocation.ref,
+        "status": allocation.status,
+        "mode": allocation.mode,
+        "lease_left_s": allocation.lease_left_s,
+        "why": reasons_part(allocation.why),
         "based_on": list(allocation.based_on),
     }
 
 
-def _advice(facts: NodeFacts) -> Document | None:
+def advice_part(facts: NodeFacts) -> Document | None:
+    """The advice that the allocation rests on, with its rule and numbers; None where nobody tells."""
     advice = facts.advice
     if advice is None:
         return None
@@ -80,7 +87,7 @@ def _advice(facts: NodeFacts) -> Document | None:
         "pools": {size.pool: advice.size_of(size.pool) for size in advice.pools},
         "reclaimed_cpu_millis": advice.reclaimed_cpu_millis,
         "reclaimed_memory_bytes": advice.reclaimed_memory_bytes,
-        "why": _reasons(advice.why),
+        "why": reasons_part(advice.why),
         "based_on": list(advice.based_on),
     }
 
@@ -91,12 +98,13 @@ def _sample(facts: NodeFacts, reading: PodReading) -> Document | None:
     return {
         "ref": facts.sample.ref,
         "trigger": facts.sample.trigger,
-        "pod": _usage(pod_usage(reading, None)),
-        "pools": {row.name: _usage(row) for row in pool_rows(facts)},
+        "pod": usage_part(pod_usage(reading, None)),
+        "pools": {row.name: usage_part(row) for row in pool_rows(facts)},
     }
 
 
-def _usage(row: Usage) -> Document:
+def usage_part(row: Usage) -> Document:
+    """What a pool or a pod uses."""
     return {"cpu_usage_cores": row.cpu_usage_cores, "load1": row.load1, "memory_bytes": row.memory_bytes}
 
 
@@ -144,5 +152,6 @@ def _facts_of(intent: Mapping[str, Any]) -> Document:
     return {key: intent[key] for key in kept if key in intent}
 
 
-def _reasons(reasons: Sequence[Reason]) -> list[Document]:
+def reasons_part(reasons: Sequence[Reason]) -> list[Document]:
+    """The rules that fired, each with the numbers it used."""
     return [{"rule": reason.rule, "numbers": reason.numbers} for reason in reasons]

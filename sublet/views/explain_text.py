@@ -13,7 +13,7 @@ def lines(document: Document) -> Iterator[str]:
     if pod := document.get("pod"):
         yield f"pod {name}  {pod['qos']}  {pod['phase']}  uid {pod['uid']}"
         yield from _place_lines(document["placement"])
-        yield from _advice_lines(document["advice"])
+        yield from advice_lines(document["advice"])
         yield from _sample_lines(document["sample"])
     else:
         yield f"pod {name} is not on this node any more"
@@ -27,7 +27,7 @@ def _place_lines(place: Document | None) -> Iterator[str]:
     if place is None:
         yield "  where: not known"
         return
-    head = f"{place['ref']} {place['status']}, mode {place['mode']}, lease {place['lease_left_s']:.0f} s"
+    head = allocation_words(place)
     if place["pool"] is None:
         yield f"  in no pool yet ({head})"
     else:
@@ -37,10 +37,17 @@ def _place_lines(place: Document | None) -> Iterator[str]:
             f", memory limit {memory(limit)}" if limit else ""
         )
         yield f"  by {head}"
-    yield from _reason_lines(place["why"])
+    yield from reason_lines(place["why"])
 
 
-def _advice_lines(advice: Document | None) -> Iterator[str]:
+def allocation_words(allocation: Mapping[str, Any]) -> str:
+    """Which allocation, and its state."""
+    lease = f"{allocation['lease_left_s']:.0f} s"
+    return f"{allocation['ref']} {allocation['status']}, mode {allocation['mode']}, lease {lease}"
+
+
+def advice_lines(advice: Document | None) -> Iterator[str]:
+    """Sizes, offer, and the rule with its numbers."""
     if advice is None:
         yield "  advice: not known"
         return
@@ -52,16 +59,16 @@ def _advice_lines(advice: Document | None) -> Iterator[str]:
         f"    offers {cores(advice['reclaimed_cpu_millis'] / 1000)} cores and "
         f"{memory(advice['reclaimed_memory_bytes'])} to reclaimed pods"
     )
-    yield from _reason_lines(advice["why"])
+    yield from reason_lines(advice["why"])
 
 
 def _sample_lines(sample: Document | None) -> Iterator[str]:
     if sample is None:
         yield "  sample: not known"
         return
-    yield f"  newest {sample['ref']} ({sample['trigger']}): the pod uses {_words(sample['pod'])}"
+    yield f"  newest {sample['ref']} ({sample['trigger']}): the pod uses {usage_words(sample['pod'])}"
     for name, usage in sample["pools"].items():
-        yield f"    {name}: {_words(usage)}"
+        yield f"    {name}: {usage_words(usage)}"
 
 
 def _eviction_lines(eviction: Document) -> Iterator[str]:
@@ -71,7 +78,7 @@ def _eviction_lines(eviction: Document) -> Iterator[str]:
         f"  {eviction['plugin']}, scope {eviction['scope']}: observed {number(eviction.get('observed'))}, "
         f"threshold {number(eviction.get('threshold'))}, grace {number(eviction.get('grace_s'))} s"
     )
-    yield from _reason_lines(eviction.get("why", []))
+    yield from reason_lines(eviction.get("why", []))
     for phase in eviction["phases"]:
         detail = f" ({phase['detail']})" if phase["detail"] else ""
         yield f"  {clock_of(phase['at'])}  {phase['phase']:<9}  {phase['message']}{detail}"
@@ -79,13 +86,15 @@ def _eviction_lines(eviction: Document) -> Iterator[str]:
         yield f"  waits in the outbox: {event_id}"
 
 
-def _reason_lines(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def reason_lines(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """One line for each rule that fired."""
     for reason in reasons:
         numbers = ", ".join(f"{key} {_value(value)}" for key, value in reason.get("numbers", {}).items())
         yield f"    {reason['rule']}" + (f": {numbers}" if numbers else "")
 
 
-def _words(usage: Mapping[str, Any]) -> str:
+def usage_words(usage: Mapping[str, Any]) -> str:
+    """What a pool or a pod uses."""
     return (
         f"CPU {cores(usage['cpu_usage_cores'])}, load1 {cores(usage['load1'])}, memory {memory(usage['memory_bytes'])}"
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -11,6 +12,8 @@ from shared.contracts.allocation import Allocation
 from shared.contracts.envelope import Part
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
+from shared.core.cpuset import CpuSet
+from shared.core.topology import Cpu, Topology
 
 P = TypeVar("P", bound=Part)
 
@@ -35,10 +38,60 @@ class NodeFacts:
         """The services that did not answer."""
         return tuple(name for name, answer in self.answers.items() if answer is None)
 
+    @cached_property
+    def topology(self) -> Topology | None:
+        """The CPUs that qrm may use, with socket, NUMA node, core and L3 cache; None where it does not tell."""
+        try:
+            return Topology.of(_cpu(*row) for row in self.told("qrm", "topology", []))
+        except (TypeError, ValueError):
+            return None
+
+    @cached_property
+    def online(self) -> CpuSet | None:
+        """The CPUs that the kernel runs tasks on, as sampled."""
+        return None if self.sample is None else CpuSet.parse(self.sample.node_reading.online_cpus)
+
+    @cached_property
+    def offline(self) -> CpuSet:
+        """The CPUs that are there but switched off, as qrm tells; none where it does not."""
+        try:
+            return CpuSet.parse(str(self.told("qrm", "offline_cpus", "")))
+        except ValueError:
+            return CpuSet()
+
+    @cached_property
+    def numas(self) -> dict[int, CpuSet]:
+        """The machine's CPUs by NUMA node; all in one where the sample does not tell."""
+        if self.sample is None:
+            return {}
+        numas = {numa.numa: CpuSet.parse(numa.cpus) for numa in self.sample.numas if numa.cpus}
+        return numas or {0: CpuSet.parse(self.sample.node_reading.online_cpus)}
+
+    @cached_property
+    def cpus(self) -> CpuSet:
+        """Every CPU that anybody tells of, online or not."""
+        known = self.offline | (self.topology.all if self.topology else CpuSet())
+        for cpus in (self.online or CpuSet(), *self.numas.values()):
+            known |= cpus
+        for pool in self.allocation.pools if self.allocation else ():
+            known |= CpuSet.parse(pool.cpus)
+        return known
+
     def told(self, service: str, key: str, default: Any) -> Any:
         """One entry of a service's answer; the default where it is missing."""
         value = (self.answers.get(service) or {}).get(key)
         return default if value is None else value
+
+
+def _cpu(cpu: int, numa: int, socket: int, core: int, l3: int) -> Cpu:
+    """One row of qrm's topology.
+
+    Raises:
+        TypeError: more or fewer than five numbers, or something else than a number.
+    """
+    if not all(type(value) is int for value in (cpu, numa, socket, core, l3)):
+        raise TypeError(f"topology row {(cpu, numa, socket, core, l3)}: want whole numbers")
+    return Cpu(cpu, numa, socket, core, l3)
 
 
 def read(node: str, answers: Answers) -> NodeFacts:

@@ -10,9 +10,8 @@ from rich.text import Text
 
 from shared.contracts.pod import QosClass
 from shared.contracts.sample import NodeSample
-from shared.core.cpuset import CpuSet
 from shared.core.layout import QOS_CLASSES, RECLAIM
-from sublet.views.cpu_map import cpu_map
+from sublet.views.cpu_map import machine_map
 from sublet.views.facts import NodeFacts
 from sublet.views.figures import cores, memory, number
 from sublet.views.usage import Usage, pool_rows, table
@@ -35,9 +34,8 @@ class Reclaimed:
 def render(facts: NodeFacts) -> RenderableType:
     """The screen."""
     parts: list[RenderableType] = [_headline(facts)]
-    if facts.allocation and (numas := _numas(facts)):
-        pools = {p.pool: CpuSet.parse(p.cpus) for p in facts.allocation.pools}
-        parts += ["", cpu_map(numas, pools)]
+    if drawn := machine_map(facts):
+        parts += ["", drawn]
     if rows := pool_rows(facts):
         parts += ["", table("pool", [("", row) for row in rows])]
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -120,14 +118,6 @@ def _headline(facts: NodeFacts) -> Text:
     if facts.advice:
         text.append(f"  policy {facts.advice.policy}")
     return text
-
-
-def _numas(facts: NodeFacts) -> dict[int, CpuSet]:
-    """The machine's CPUs by NUMA node; all in one where the sample does not tell."""
-    if facts.sample is None:
-        return {}
-    numas = {numa.numa: CpuSet.parse(numa.cpus) for numa in facts.sample.numas if numa.cpus}
-    return numas or {0: CpuSet.parse(facts.sample.node_reading.online_cpus)}
 
 
 def _lines(facts: NodeFacts) -> Iterator[Line]:

@@ -1,8 +1,9 @@
-"""The live table: each pool, and under it its pods."""
+"""The live screen: the CPU map, and each pool with its pods under it."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from sublet.views.cpu_map import machine_map
 from sublet.views.facts import NodeFacts
 from sublet.views.figures import cores, memory
 from sublet.views.usage import Usage, pod_rows, pool_rows, table
@@ -22,4 +23,7 @@ def render(facts: NodeFacts) -> RenderableType:
         f"memory {memory(reading.memory_available_bytes)} of {memory(reading.memory_total_bytes)} available"
     )
     missing = [Text(f"{name} does not answer", "bold red") for name in facts.silent]
-    return Group(Text(head, "bold"), "", table("pool / pod", rows), *missing)
+    parts: list[RenderableType] = [Text(head, "bold")]
+    if drawn := machine_map(facts):
+        parts += ["", drawn]
+    return Group(*parts, "", table("pool / pod", rows), *missing)

@@ -12,6 +12,8 @@ from shared.core.layout import POOL_OF_QOS
 from sublet.views.facts import NodeFacts
 from sublet.views.figures import UNKNOWN, cores, memory
 
+_BAR = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -55,13 +57,27 @@ def table(title: str, rows: Sequence[tuple[str, Usage]]) -> Table:
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     grid.add_column(title, no_wrap=True)
     grid.add_column("CPUs", overflow="fold")
-    for name in ("count", "CPU used", "load1", "memory"):
+    for name in ("count", "CPU used"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    grid.add_column("of its CPUs", no_wrap=True)
+    for name in ("load1", "memory"):
         grid.add_column(name, justify="right", no_wrap=True)
     for indent, row in rows:
         count = UNKNOWN if row.cpus is None else str(len(CpuSet.parse(row.cpus)))
-        figures = (cores(row.cpu_usage_cores), cores(row.load1), memory(row.memory_bytes))
-        grid.add_row(indent + row.name, row.cpus or UNKNOWN, count, *figures)
+        used = cores(row.cpu_usage_cores)
+        grid.add_row(
+            indent + row.name, row.cpus or UNKNOWN, count, used, bar(row), cores(row.load1), memory(row.memory_bytes)
+        )
     return grid
+
+
+def bar(row: Usage) -> str:
+    """How much of its CPUs is in use: a bar that needs no colour, and percent; more than all of them gets a "+"."""
+    if row.cpu_usage_cores is None or not row.cpus:
+        return UNKNOWN
+    ratio = row.cpu_usage_cores / len(CpuSet.parse(row.cpus))
+    filled = min(_BAR, round(ratio * _BAR))
+    return f"{'#' * filled:.<{_BAR}}{'+' if ratio > 1 else ' '}{ratio:4.0%}"
 
 
 def _pool_of(reading: PodReading, allocated: Mapping[str, PodAllocation]) -> str:

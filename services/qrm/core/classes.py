@@ -1,42 +1,68 @@
 """From pools to cgroups: what each QoS class's group shall have, and the weights of the groups."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from services.qrm.core.assignment import Owned
 from services.qrm.core.plan import Sets, Want
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import MIN_SHARES, Knob, Write, shares_of_millis
-from shared.core.layout import QOS_CLASSES, RECLAIM, RESERVE, SHARE, class_group
+from shared.core.layout import QOS_CLASSES, RECLAIM, RESERVE, SHARE, class_group, pod_group
 
 RECLAIMED: QosClass = "reclaimed_cores"
 _YIELDS_FIRST, _TENANT = 0, 1
 UNSAID_MILLIS = 1000
 """What a tenant without a CPU request weighs: as much as one process outside Sublet's groups."""
 
+NOBODY: Mapping[str, Owned] = {}
+
 POOL_OF: dict[QosClass, str] = {
     "shared_cores": SHARE,
-    "dedicated_cores": SHARE,  # placed with the tenants: CPUs of its own need a binding to NUMA nodes
+    "dedicated_cores": SHARE,  # until it has CPUs of its own, which need a binding to NUMA nodes
     "reclaimed_cores": RECLAIM,
     "system_cores": RESERVE,
 }
 
 
-def wanted_groups(pools: Mapping[str, CpuSet], every_cpu: CpuSet, mems: CpuSet, top: str) -> dict[str, Want]:
-    """What the top group and the four class groups shall have; pods and containers follow their class.
+def wanted_groups(
+    pools: Mapping[str, CpuSet],
+    every_cpu: CpuSet,
+    mems: CpuSet,
+    top: str,
+    pods: Sequence[Pod] = (),
+    owned: Mapping[str, Owned] = NOBODY,
+) -> dict[str, Want]:
+    """What the top group, the four class groups and, where it differs, the pods' groups shall have.
 
-    Without a reserve pool system_cores pods may run on every CPU (notes/katalyst-node-agent.md section 3.1).
+    Without a reserve pool system_cores pods may run on every CPU (notes/katalyst-node-agent.md section 3.1). A class
+    with pods that have their own CPUs is wide enough for all of them, and then each of its pods is named; containers
+    follow their pod, and where nobody has anything of his own, pods follow their class.
     """
     wanted = {top: Want(Sets(every_cpu, mems))}
     for qos in QOS_CLASSES:
-        cpus = pools.get(POOL_OF[qos], every_cpu)
+        pool = pools.get(POOL_OF[qos], every_cpu)
         rank = _YIELDS_FIRST if qos == RECLAIMED else _TENANT
-        wanted[class_group(qos, top)] = Want(Sets(cpus, mems), rank)
+        members = [pod for pod in pods if pod.qos == qos]
+        own = {pod.uid: owned[pod.uid] for pod in members if pod.uid in owned}
+        whole = pool
+        for one in own.values():
+            whole |= one.cpus
+        wanted[class_group(qos, top)] = Want(Sets(whole, mems), rank)
+        if own:
+            for pod in members:
+                sets = _own_sets(own[pod.uid], mems) if pod.uid in own else Sets(pool, mems)
+                wanted[pod_group(pod, top)] = Want(sets, rank, own=qos == "dedicated_cores" and pod.uid in own)
     return wanted
 
 
-def pool_of(pod: Pod) -> str:
+def _own_sets(own: Owned, mems: CpuSet) -> Sets:
+    """Memory follows the binding, where those nodes have any."""
+    return Sets(own.cpus, CpuSet.of(own.numas) & mems or mems)
+
+
+def pool_of(pod: Pod, owned: Mapping[str, Owned] = NOBODY) -> str:
     """The pool that a pod runs in."""
-    return POOL_OF[pod.qos]
+    return owned[pod.uid].pool if pod.uid in owned else POOL_OF[pod.qos]
 
 
 def tenant_millis(pods: Iterable[Pod], cpus: int) -> int:

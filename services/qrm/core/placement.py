@@ -14,6 +14,7 @@ from shared.errors import Refused
 
 Order = Literal["reclaim-first", "share-first"]
 POOLS = (RECLAIM, RESERVE, SHARE)
+NOBODYS = CpuSet()
 
 SEED_RESERVED_CPUS = 4
 """What reclaimed work keeps on the seeds' 48 CPUs (bound of share in notes/katalyst-node-agent.md section 1.1)."""
@@ -32,19 +33,30 @@ def floor_cpus(cpus: int) -> int:
     return min(SEED_RESERVED_CPUS, max(1, cpus // 4))
 
 
-def place(topology: Topology, advice: PoolAdvice, order: Order = "reclaim-first") -> Placement:
+def place_reserve(topology: Topology, advice: PoolAdvice) -> CpuSet:
+    """The CPUs of the reserve pool, taken first and thread by thread.
+
+    Raises:
+        Refused: an unknown pool, a block bound to one NUMA node, or sizes that this machine cannot hold.
+    """
+    _check_parts(topology, advice)
+    return take_by_numa_balance(topology, topology.all, advice.size_of(RESERVE), granularity="thread")
+
+
+def place(topology: Topology, advice: PoolAdvice, order: Order = "reclaim-first", owned: CpuSet = NOBODYS) -> Placement:
     """Turn advised sizes into CPUs.
 
     The reserve pool goes first, thread by thread. With "reclaim-first" the reclaimed pool then takes its size and the
     shared pool gets the rest, which prints the seeds' listings; with "share-first" the shared pool takes its size, the
     reclaimed pool its own from what is left, and CPUs that nobody asked for go to the shared pool. When the advice says
     `overlap`, or gives the reclaimed pool nothing, tenants run on every CPU that is not reserved and the reclaimed pool
-    shares its own (at least one) with them: a pool never ends empty.
+    shares its own (at least one) with them: a pool never ends empty. CPUs that pods have for themselves (`owned`) are
+    in no pool; it is the reclaimed pool that becomes smaller by them, for the tenants' size is what they need.
 
     Raises:
-        Refused: an unknown pool, a block bound to one NUMA node, or sizes that this machine cannot hold.
+        Refused: as `place_reserve`.
     """
-    _check_parts(topology, advice)
+    reserve = place_reserve(topology, advice)
     reserve_size, share_size, reclaim_size = (advice.size_of(pool) for pool in (RESERVE, SHARE, RECLAIM))
     needed = reserve_size + (max(1, reclaim_size) if advice.overlap else reclaim_size + max(1, share_size))
     if needed > len(topology.all):
@@ -53,8 +65,13 @@ def place(topology: Topology, advice: PoolAdvice, order: Order = "reclaim-first"
             f"{needed}, this machine has {len(topology.all)}",
             reason="too_many_cpus",
         )
-    reserve = take_by_numa_balance(topology, topology.all, reserve_size, granularity="thread")
-    free = topology.all - reserve
+    free = topology.all - reserve - owned
+    if owned:
+        room = len(free) if advice.overlap else len(free) - max(1, share_size)
+        if room < reclaim_size:
+            whole = room - room % topology.threads_per_core  # no core half in one pool and half in another
+            reclaim_size = max(0, whole or room)
+        share_size = min(share_size, len(free))
     overlap = advice.overlap or reclaim_size == 0
     if overlap:
         share, reclaim = free, take_by_numa_balance(topology, free, max(1, reclaim_size))
@@ -66,19 +83,19 @@ def place(topology: Topology, advice: PoolAdvice, order: Order = "reclaim-first"
         reclaim = take_by_numa_balance(topology, free - first, reclaim_size)
         share = free - reclaim
     rule = "overlap" if overlap else order
-    return Placement(_pools(share, reclaim, reserve), _reason(rule, topology, share, reclaim, reserve))
+    return Placement(_pools(share, reclaim, reserve), _reason(rule, topology, share, reclaim, reserve, owned))
 
 
-def place_floor(topology: Topology, reserve: CpuSet, cpus: int) -> Placement:
+def place_floor(topology: Topology, reserve: CpuSet, cpus: int, owned: CpuSet = NOBODYS) -> Placement:
     """The safe state without fresh advice: reclaimed work on `cpus` CPUs (at least 1), the tenants on all others.
 
     Where that would leave the tenants less than half of what is not reserved, they share the reclaimed pool's CPUs.
     """
-    free = topology.all - reserve or topology.all
-    reserve = topology.all - free
+    free = topology.all - reserve - owned or topology.all - owned
+    reserve = topology.all - free - owned
     reclaim = take_by_numa_balance(topology, free, min(max(1, cpus), len(free)))
     share = free - reclaim if 2 * len(reclaim) < len(free) else free
-    return Placement(_pools(share, reclaim, reserve), _reason("safe-floor", topology, share, reclaim, reserve))
+    return Placement(_pools(share, reclaim, reserve), _reason("safe-floor", topology, share, reclaim, reserve, owned))
 
 
 def _check_parts(topology: Topology, advice: PoolAdvice) -> None:
@@ -104,6 +121,10 @@ def _pools(share: CpuSet, reclaim: CpuSet, reserve: CpuSet) -> dict[str, CpuSet]
     return {SHARE: share, RECLAIM: reclaim} | ({RESERVE: reserve} if reserve else {})
 
 
-def _reason(rule: str, topology: Topology, share: CpuSet, reclaim: CpuSet, reserve: CpuSet) -> Reason:
+def _reason(  # the three pools, and what is in none
+    rule: str, topology: Topology, share: CpuSet, reclaim: CpuSet, reserve: CpuSet, owned: CpuSet
+) -> Reason:
     sizes = {SHARE: len(share), RECLAIM: len(reclaim), RESERVE: len(reserve), "shared": len(share & reclaim)}
+    if owned:
+        sizes["owned"] = len(owned)
     return Reason(rule=rule, numbers={"cpus": len(topology.all), **sizes})

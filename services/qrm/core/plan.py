@@ -4,8 +4,9 @@ At every moment, also when the writer dies between two writes (DESIGN section 7 
 
 - a parent contains its children: sets are widened from the top down and narrowed from the bottom up;
 - no set is empty: a move to a set that shares nothing with the old one goes through the union of both;
-- who ranks lower yields first: reclaimed groups shrink before a tenant grows, and grow after the tenants have shrunk,
-  so that no CPU is in two pools that was not before and shall not be (a move through the union excepted);
+- who ranks lowest yields first: reclaimed groups shrink before a tenant grows, and grow after the tenants have shrunk,
+  so that no CPU is in two pools that was not before and shall not be (a move through the union excepted, and that one
+  goes around the CPUs which a group has, or shall have, for itself);
 - a tenant never has less than the whole of its old set or the whole of its new one.
 
 Order rules: notes/reliability.md sections 4a (A1, A2) and 6.
@@ -33,11 +34,13 @@ class Want:
     """What a cgroup shall have. Groups below that are not named themselves follow it.
 
     `rank` says who yields: lower ranks give first and get last. It counts for everything below. None is for a group
-    that only holds others: it is widened before and narrowed after all of them.
+    that only holds others: it is widened before and narrowed after all of them. `own` CPUs are for this group alone:
+    whoever ranks lowest is never on one of them, not even on his way to other CPUs, as long as there is another way.
     """
 
     sets: Sets
     rank: int | None = None
+    own: bool = False
 
 
 def goal_sets(
@@ -60,12 +63,13 @@ def plan_writes(tree_now: Mapping[str, Sets], wanted: Mapping[str, Want], pinned
     """
     models = _models(tree_now, wanted)
     ranks = _ranks(models, wanted)
+    own = frozenset(group for group in models if group in wanted and wanted[group].own)
     writes: list[Write] = []
     for knob, part in ((Knob.MEMS, _mems), (Knob.CPUS, _cpus)):
         goal = _goals(tree_now, wanted, models, pinned, part)
         now = {group: part(tree_now[group]) for group in models}
         if goal != now:
-            writes += _Plan(knob, now, goal, ranks).writes()
+            writes += _Plan(knob, now, goal, ranks, own).writes()
     return writes
 
 
@@ -75,6 +79,13 @@ def _cpus(sets: Sets) -> CpuSet:
 
 def _mems(sets: Sets) -> CpuSet:
     return sets.mems
+
+
+def _union(sets: Iterable[CpuSet]) -> CpuSet:
+    whole = CpuSet()
+    for one in sets:
+        whole |= one
+    return whole
 
 
 def _parent(group: str) -> str:
@@ -127,8 +138,11 @@ def _goals(
 class _Plan:
     """The writes of one knob. `here` is the state after the writes so far."""
 
-    def __init__(self, knob: Knob, now: Masks, goal: Masks, ranks: Mapping[str, int | None]) -> None:
+    def __init__(
+        self, knob: Knob, now: Masks, goal: Masks, ranks: Mapping[str, int | None], own: Collection[str]
+    ) -> None:
         self._knob, self._goal = knob, goal
+        self._taken, self._promised = _union(now[g] for g in own), _union(goal[g] for g in own)
         self._here = dict(now)
         self._ranks = ranks
         self._writes: list[Write] = []
@@ -138,8 +152,8 @@ class _Plan:
         for group in holders:
             self._step(group, self._here[group] | self._goal[group])
         ranks = sorted({rank for rank in self._ranks.values() if rank is not None})
-        for rank in ranks[:-1]:
-            self._shift(self._yielded(self._ranked(rank)))
+        if len(ranks) > 1:
+            self._shift(self._yielded(self._ranked(ranks[0])))
         for rank in reversed(ranks):
             self._shift({group: self._goal[group] for group in self._ranked(rank)})
         for group in reversed(holders):
@@ -156,10 +170,17 @@ class _Plan:
             here, goal = self._here[group], self._goal[group]
             above = kept.get(_parent(group))
             if above is None:
-                kept[group] = here & goal  # nothing in common: it stays, and moves through the union later
+                kept[group] = here & goal or self._waypoint(here, goal, _parent(group))
             else:
                 kept[group] = (here & goal & above) or (goal & above) or (here & above) or above
         return kept
+
+    def _waypoint(self, here: CpuSet, goal: CpuSet, parent: str) -> CpuSet:
+        """Where to wait with nothing in common between old and new: on CPUs that nobody has or gets for himself."""
+        if not self._promised & here:
+            return here
+        elsewhere = self._here.get(parent, here) - self._taken - self._promised
+        return here - self._promised or goal - self._taken or elsewhere or here
 
     def _shift(self, target: Masks) -> None:
         """From one consistent state of a subtree to another: all wide from the top, then all narrow from the bottom."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from services.qrm.core.assignment import Owned
 from services.qrm.core.classes import RECLAIMED, pool_of
 from services.qrm.core.plan import Sets
 from services.qrm.core.standing import Stage
@@ -29,23 +30,47 @@ def status_of(stage: Stage, mode: Mode, *, readable: bool, as_wanted: bool) -> s
 
 
 def pools_in_force(
-    pools: Iterable[str], tree: Mapping[str, Sets], granted: Mapping[str, CpuSet], top: str, limit_bytes: int | None
+    pools: Iterable[str],
+    pods: Sequence[PodAllocation],
+    tree: Mapping[str, Sets],
+    granted: Mapping[str, CpuSet],
+    top: str,
+    limit_bytes: int | None,
 ) -> tuple[PoolAllocation, ...]:
-    """The pools by name, as their class groups have them; one whose group cannot be read is left out."""
-    return tuple(
+    """The pools by name, as the kernel has them; one whose group cannot be read is left out.
+
+    The three fixed ones are what their class group has, without what single pods in it have for themselves; the others
+    are what their pods have.
+    """
+    own: dict[str, CpuSet] = {}
+    mems: dict[str, CpuSet] = {}
+    for pod in pods:
+        if pod.pool not in _CLASS_OF:
+            own[pod.pool] = own.get(pod.pool, CpuSet()) | CpuSet.parse(pod.cpus)
+            mems[pod.pool] = mems.get(pod.pool, CpuSet()) | CpuSet.parse(pod.mems)
+    taken = CpuSet()
+    for cpus in own.values():
+        taken |= cpus
+    fixed = [
         PoolAllocation(
             pool=pool,
-            cpus=str(granted[group]),
+            cpus=str(granted[group] - taken or granted[group]),
             mems=str(tree[group].mems),
             memory_limit_bytes=limit_bytes if pool == RECLAIM else None,
         )
-        for pool in sorted(pools)
+        for pool in pools
         if (group := class_group(_CLASS_OF[pool], top)) in granted
-    )
+    ]
+    named = [PoolAllocation(pool=pool, cpus=str(cpus), mems=str(mems[pool])) for pool, cpus in own.items()]
+    return tuple(sorted((*fixed, *named), key=lambda pool: pool.pool))
 
 
 def pods_in_force(
-    pods: Sequence[Pod], tree: Mapping[str, Sets], granted: Mapping[str, CpuSet], top: str
+    pods: Sequence[Pod],
+    owned: Mapping[str, Owned],
+    tree: Mapping[str, Sets],
+    granted: Mapping[str, CpuSet],
+    top: str,
 ) -> tuple[PodAllocation, ...]:
     """The pods whose cgroup exists, in the order given."""
     return tuple(
@@ -53,7 +78,7 @@ def pods_in_force(
             uid=pod.uid,
             namespace=pod.namespace,
             name=pod.name,
-            pool=pool_of(pod),
+            pool=pool_of(pod, owned),
             cpus=str(granted[group]),
             mems=str(tree[group].mems),
         )

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_trees import KernelTree, put
 
-from shared.adapters.sysfs import numa_ids, online_cpus, read_topology
+from shared.adapters.sysfs import (
+    isolated_cpus,
+    memory_numa_ids,
+    numa_ids,
+    offline_cpus,
+    online_cpus,
+    read_topology,
+)
 from shared.core.cpuset import CpuSet
 from shared.core.topology import Topology
 from shared.errors import Unavailable, Unfit
@@ -85,6 +92,84 @@ def test_without_numa_there_is_one_node(machine):
 def test_offline_cpus_are_left_out_of_their_cores(machine):
     put(machine / f"{CPU}/online", "1-6\n")
     assert groups(read_topology(machine))[2] == {1: "1,5", 2: "2,6", 3: "3", 4: "4"}
+
+
+def test_offline_cpus_are_those_present_that_do_not_run(machine):
+    put(machine / f"{CPU}/present", "0-7\n")
+    put(machine / f"{CPU}/online", "0-4,6\n")
+    put(machine / f"{CPU}/offline", "5,7-127\n")  # with the empty sockets
+    assert str(offline_cpus(machine)) == "5,7"
+    (machine / f"{CPU}/present").unlink()
+    assert not offline_cpus(machine)
+
+
+def test_isolated_cpus_stay_in_the_machine_and_are_marked(machine):
+    assert not isolated_cpus(machine)
+    put(machine / f"{CPU}/isolated", "\n")
+    assert not read_topology(machine).isolated
+    put(machine / f"{CPU}/isolated", "1,5\n")
+    topology = read_topology(machine)
+    assert groups(topology) == WHOLE
+    assert (str(topology.isolated), str(topology.placeable)) == ("1,5", "0,2-4,6-7")
+
+
+def test_an_isolated_cpu_that_is_offline_is_left_out(machine):
+    put(machine / f"{CPU}/online", "0-6\n")
+    put(machine / f"{CPU}/isolated", "6-7\n")
+    assert str(read_topology(machine).isolated) == "6"
+
+
+def test_cores_of_two_threads_beside_cores_of_one(tmp_path):
+    """As Linux numbers a hybrid machine: 0-3 two large cores, 4-7 small ones that share an L2 and repeat no core id."""
+    put(tmp_path / f"{CPU}/online", "0-7\n")
+    for cpu in range(8):
+        here = tmp_path / f"{CPU}/cpu{cpu}"
+        put(here / "topology/physical_package_id", "0\n")
+        put(here / "topology/core_id", f"{4 * (cpu // 2) if cpu < 4 else 4 + cpu}\n")
+        put(here / "topology/core_cpus_list", f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}\n" if cpu < 4 else f"{cpu}\n")
+        if cpu < 6:  # the last two have no L3
+            put(here / "cache/index3/level", "3\n")
+            put(here / "cache/index3/shared_cpu_list", "0-5\n")
+    topology = read_topology(tmp_path)
+    assert groups(topology)[2] == {0: "0-1", 2: "2-3", 4: "4", 5: "5", 6: "6", 7: "7"}
+    assert {l3: str(cpus) for l3, cpus in topology.l3_groups.items()} == {-1: "6-7", 0: "0-5"}
+    assert topology.smt
+
+
+def test_dies_are_read_and_siblings_are_on_one_die_whatever_a_file_says(machine):
+    for cpu in (1, 5):
+        put(machine / f"{CPU}/cpu{cpu}/topology/die_id", "1\n")
+    put(machine / f"{CPU}/cpu6/topology/die_id", "3\n")  # its sibling 2 says 0
+    put(machine / f"{CPU}/cpu3/topology/die_id", "-1\n")
+    topology = read_topology(machine)
+    assert groups(topology) == WHOLE
+    assert {die: str(cpus) for die, cpus in topology.dies.items()} == {
+        (0, 0): "0,4",
+        (0, 1): "1,5",
+        (1, 0): "2-3,6-7",
+    }
+
+
+def test_memory_nodes_are_those_that_the_kernel_says_have_memory(machine):
+    put(machine / f"{NODE}/online", "0-2\n")
+    put(machine / f"{NODE}/node2/cpulist", "\n")
+    put(machine / f"{NODE}/has_memory", "1-2\n")
+    assert memory_numa_ids(machine) == (1, 2)
+
+
+def test_memory_nodes_by_their_size_where_nothing_else_tells(machine):
+    put(machine / f"{NODE}/node1/meminfo", "Node 1 MemTotal:              0 kB\nNode 1 MemFree:               0 kB\n")
+    assert memory_numa_ids(machine) == (0,)
+
+
+def test_without_any_word_about_memory_every_node_may_have_some(machine):
+    remove(machine, "meminfo")
+    assert memory_numa_ids(machine) == (0, 1)
+
+
+def test_a_node_without_memory_has_its_cpus(machine):
+    put(machine / f"{NODE}/has_memory", "0\n")
+    assert groups(read_topology(machine)) == WHOLE
 
 
 def test_a_node_of_memory_alone_has_no_cpu(machine):

@@ -109,6 +109,84 @@ def test_the_quick_starts_reclaimed_pod_is_read_in_both_spellings(prefix):
     assert (pod.qos, pod.cpu_request_millis, pod.memory_request_bytes) == ("reclaimed_cores", 2000, 1 << 30)
 
 
+BATCH = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: batch
+  labels:
+    koordinator.sh/qosClass: BE
+spec:
+  containers:
+    - name: main
+      command: [stress]
+      resources:
+        requests:
+          kubernetes.io/batch-cpu: "500"
+          kubernetes.io/batch-memory: 1Gi
+        limits:
+          kubernetes.io/batch-cpu: 1k
+          kubernetes.io/batch-memory: 1Gi
+"""
+LABELS = (*META, "labels")
+
+
+@pytest.mark.parametrize("prefix", ["kubernetes.io/", "koordinator.sh/"], ids=["new", "old"])
+def test_koordinators_batch_pod_is_a_reclaimed_pod_with_reclaimed_amounts(prefix):
+    pod = read_pod(_document(BATCH.replace("kubernetes.io/", prefix)), UID).record.pod
+    assert (pod.qos, pod.cpu_request_millis, pod.memory_request_bytes) == ("reclaimed_cores", 500, 1 << 30)
+    assert (pod.containers[0].cpu_limit_millis, pod.labels) == (1000, {"koordinator.sh/qosClass": "BE"})
+
+
+def test_both_dialects_may_name_one_amount_but_not_two():
+    both = {"kubernetes.io/batch-cpu": "1k", "resource.katalyst.kubewharf.io/reclaimed_millicpu": 1000}
+    pod = read_pod(_with((*CONTAINER, "resources"), {"requests": both}, BATCH), UID).record.pod
+    assert pod.cpu_request_millis == 1000
+    with pytest.raises(Refused, match="stands twice"):
+        read_pod(_with((*CONTAINER, "resources"), {"requests": both | {"kubernetes.io/batch-cpu": 1}}, BATCH), UID)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "text", "words"),
+    [
+        pytest.param(LABELS, {"koordinator.sh/qosClass": "BE"}, SHARED,
+                     ["katalyst.kubewharf.io/qos_level: 'shared_cores'", "koordinator.sh/qosClass: 'BE'", "remove one"],
+                     id="the dialects disagree"),
+        pytest.param(LABELS, {"koordinator.sh/qosClass": "XS"}, BATCH, ["'XS'", "LSE, LSR, LS, BE, SYSTEM"],
+                     id="a label that names no class"),
+        pytest.param(LABELS, {}, BATCH, ["batch-cpu is not for shared_cores", "reclaimed_cores (Koordinator's BE)"],
+                     id="batch resources without the class"),
+        pytest.param((*CONTAINER, "resources"), {"requests": {"cpu": 1}}, BATCH, ["cpu is not for reclaimed_cores",
+                     "kubernetes.io/batch-cpu"], id="plain amounts of a batch pod"),
+    ],
+)  # fmt: skip
+def test_a_pod_of_two_minds_is_refused_with_both_words_and_the_way_out(path, value, text, words):
+    with pytest.raises(Refused) as refusal:
+        read_pod(_with(path, value, text), UID)
+    assert all(word in str(refusal.value) for word in ("pod default/", *words))
+
+
+@pytest.mark.parametrize(
+    ("resources", "qos"),
+    [
+        pytest.param({}, "reclaimed_cores", id="best effort"),
+        pytest.param({"requests": {"cpu": "0"}}, "reclaimed_cores", id="zero is nothing"),
+        pytest.param({"requests": {"kubernetes.io/batch-cpu": 100}}, "reclaimed_cores", id="batch resources"),
+        pytest.param({"requests": {"cpu": "100m"}}, "shared_cores", id="burstable"),
+        pytest.param({"limits": {"cpu": "1", "memory": "1Gi"}}, "shared_cores", id="guaranteed"),
+    ],
+)
+def test_kubernetes_qos_is_the_fallback_only_where_it_is_asked_for(resources, qos):
+    document = _with((*CONTAINER, "resources"), resources, BATCH)
+    del document["metadata"]["labels"]
+    assert read_pod(document, UID, fallback="kubernetes").record.pod.qos == qos
+    if "kubernetes.io/batch-cpu" not in str(resources):
+        assert read_pod(document, UID).record.pod.qos == "shared_cores"
+    document["metadata"]["annotations"] = {"katalyst.kubewharf.io/qos_level": "dedicated_cores"}
+    if qos == "shared_cores":
+        assert read_pods([document], lambda: UID, "kubernetes")[0].record.pod.qos == "dedicated_cores"
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
 def test_every_example_runs_on_a_bare_host_without_a_note(path):
     documents = [d for d in yaml.safe_load_all(path.read_text()) if isinstance(d, dict) and d.get("kind") == "Pod"]

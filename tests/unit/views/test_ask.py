@@ -15,7 +15,8 @@ COMMANDS = [
     pytest.param(["status"], id="status"),
     pytest.param(["top", "--once"], id="top"),
     pytest.param(["events"], id="events"),
-    pytest.param(["explain", "pod/encode"], id="explain"),
+    pytest.param(["explain", "pod/encode"], id="explain pod"),
+    pytest.param(["explain", "cpu/0"], id="explain cpu"),
     pytest.param(["config", "show"], id="config show"),
 ]
 
@@ -46,10 +47,14 @@ def test_without_a_server_every_command_says_one_line_and_ends_with_3(app, argum
     )
 
 
-def test_only_pods_can_be_explained(app):
-    result = CliRunner().invoke(app, ["explain", "node/x"])
+@pytest.mark.parametrize(
+    ("what", "word"),
+    [("node/x", "only pods and CPUs"), ("cpu/x", "number of a CPU"), ("cpu/-1", "number of a CPU"), ("cpu/", "cpu/22")],
+)
+def test_what_cannot_be_explained_is_refused_with_what_can(app, what, word):
+    result = CliRunner().invoke(app, ["explain", what])
     assert result.exit_code == 2
-    assert "only pods" in result.stderr
+    assert word in " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_an_unknown_phase_is_refused(app):

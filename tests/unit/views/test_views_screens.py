@@ -4,12 +4,9 @@ import io
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 
-from shared.core.cpuset import CpuSet
-from sublet.views import cpu_map, figures, status, top
+from sublet.views import figures, status, top, usage
 from sublet.views.facts import read
 
 STATUS = """\
@@ -19,11 +16,11 @@ NUMA 0   0-11  RRRRRRRR RRRS
         24-35  RRRRRRRR RRRS
 NUMA 1  12-23  RRRRRRRR RRSS
         36-47  RRRRRRRR RRSS
-S share   R reclaim   B both   . reserve   - no pool
+S share   R reclaim
 
-pool     CPUs                    count  CPU used  load1   memory
-share    11,22-23,35,46-47           6      1.00   1.05  1.0 GiB
-reclaim  0-10,12-21,24-34,36-45     42      1.25      -        -
+pool     CPUs                    count  CPU used  of its CPUs  load1   memory
+share    11,22-23,35,46-47           6      1.00  #....  17%    1.05  1.0 GiB
+reclaim  0-10,12-21,24-34,36-45     42      1.25  .....   3%       -        -
 
 Reclaimed   CPU 42.00 offered, 2.00 requested, 1.25 used
             memory 180.0 GiB offered, 1.0 GiB requested, - used
@@ -45,11 +42,17 @@ Evictions   default/gone succeeded: reclaimed-resource-pressure-eviction-plugin,
 TOP = """\
 node1  CPU 2.50  load1 2.75  memory 190.0 GiB of 200.0 GiB available
 
-pool / pod        CPUs                    count  CPU used  load1   memory
-share             11,22-23,35,46-47           6      1.00   1.05  1.0 GiB
-  default/web     11,22-23,35,46-47           6      1.00   1.05  1.0 GiB
-reclaim           0-10,12-21,24-34,36-45     42      1.25      -        -
-  default/encode  0-10,12-21                 21      1.25      -        -
+NUMA 0   0-11  RRRRRRRR RRRS
+        24-35  RRRRRRRR RRRS
+NUMA 1  12-23  RRRRRRRR RRSS
+        36-47  RRRRRRRR RRSS
+S share   R reclaim
+
+pool / pod        CPUs                    count  CPU used  of its CPUs  load1   memory
+share             11,22-23,35,46-47           6      1.00  #....  17%    1.05  1.0 GiB
+  default/web     11,22-23,35,46-47           6      1.00  #....  17%    1.05  1.0 GiB
+reclaim           0-10,12-21,24-34,36-45     42      1.25  .....   3%       -        -
+  default/encode  0-10,12-21                 21      1.25  .....   6%       -        -
 advisor does not answer
 """
 
@@ -108,26 +111,18 @@ def test_status_as_json_holds_the_offer_in_base_units(answers):
 
 
 @pytest.mark.parametrize(
-    ("pools", "drawn"),
+    ("cores", "cpus", "words"),
     [
-        pytest.param({"share": "0-1", "reclaim": "1"}, "SB--", id="pools that overlap"),
-        pytest.param({"reserve": "0", "share": "0-1", "reclaim": "2"}, "SSR-", id="a reserve inside the tenants' pool"),
-        pytest.param({"reserve": "0"}, ".---", id="reserve alone"),
-        pytest.param({"dedicated": "3"}, "---D", id="a pool without a letter of its own"),
+        pytest.param(None, "0-1", "-", id="not known"),
+        pytest.param(1.0, "", "-", id="no CPU"),
+        pytest.param(0.0, "0-1", ".....   0%", id="idle"),
+        pytest.param(1.0, "0-1", "##...  50%", id="half"),
+        pytest.param(2.0, "0-1", "##### 100%", id="full"),
+        pytest.param(3.0, "0-1", "#####+150%", id="more than its own"),
     ],
 )
-def test_each_cpu_has_the_letter_of_its_pool(pools, drawn):
-    text = cpu_map.cpu_map({0: CpuSet.parse("0-3")}, {name: CpuSet.parse(cpus) for name, cpus in pools.items()})
-    assert text.plain.splitlines()[0] == f"NUMA 0  0-3  {drawn}"
-
-
-@given(st.sets(st.integers(0, 300), min_size=1), st.sets(st.integers(0, 300)), st.sets(st.integers(0, 300)))
-def test_the_map_draws_every_cpu_once(cpus, share, reclaim):
-    pools = {"share": CpuSet.of(share), "reclaim": CpuSet.of(reclaim)}
-    rows = cpu_map.cpu_map({0: CpuSet.of(cpus)}, pools).plain.splitlines()[:-1]
-    signs = "".join(row.split("  ")[-1].replace(" ", "") for row in rows)
-    wanted = "".join(cpu_map.letter(cpu, pools) for cpu in sorted(cpus))
-    assert signs == wanted
+def test_the_use_of_a_pools_cpus_is_a_bar_and_a_percentage(cores, cpus, words):
+    assert usage.bar(usage.Usage("share", cpus, cores, None, None)) == words
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,114 @@
+"""The CPUs that a container gets at admission, before any advice (notes/katalyst-node-agent.md sections 2.7, 3.1).
+
+The rules of the classes, each a pure function on what is free; `services.qrm.core.assignment` applies those for pods
+with CPUs of their own to the pods of a node, one after another.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+
+from shared.core.cpuset import CpuSet
+from shared.core.take_by_topology import take_by_topology
+from shared.core.taking import NOT_ENOUGH_CPUS, take_by_numa_balance
+from shared.core.topology import Topology
+from shared.errors import Refused
+
+NUMA_HINT_NOT_SINGLE = "numa_hint_not_single"
+NOT_ENOUGH_WHOLE_CORES = "not_enough_whole_cores"
+NOT_SUPPORTED = "not_supported"
+
+BOUND_SHARE_RATIO = 2.0
+"""CPUs of a NUMA-bound shared pool for each CPU requested (CPUIncrRatioSharedCoresNUMABinding)."""
+
+
+def whole_cpus(cores: float) -> int:
+    """The CPUs that hold so many cores; a rounding error of the sum is no CPU of its own."""
+    return math.ceil(cores - 1e-9)
+
+
+def of_bound_share(
+    topology: Topology, free: CpuSet, numas: Sequence[int] | None, request_cores: float, *, all_free: bool
+) -> CpuSet:
+    """A NUMA-bound shared pool inside its one node: everything free there, or twice what is requested.
+
+    Raises:
+        Refused: `numa_hint_not_single`; `not_enough_cpus`, the node has no free CPU.
+    """
+    if numas is None or len(numas) != 1:
+        raise Refused(
+            f"a NUMA-bound shared pod needs exactly one NUMA node, the hint names {list(numas or ())}",
+            reason=NUMA_HINT_NOT_SINGLE,
+        )
+    inside = topology.numas.get(numas[0], CpuSet()) & free
+    if not inside:
+        raise Refused(f"NUMA node {numas[0]} has no free CPU", reason=NOT_ENOUGH_CPUS)
+    if all_free:
+        return inside
+    wish = max(1, whole_cpus(request_cores * BOUND_SHARE_RATIO))
+    return take_by_numa_balance(topology, inside, min(wish, len(inside)))
+
+
+def of_dedicated(
+    topology: Topology,
+    free: CpuSet,
+    numas: Sequence[int],
+    request_cores: float,
+    *,
+    exclusive: bool = False,
+    evenly: bool = False,
+    whole_cores: bool = False,
+) -> CpuSet:
+    """CPUs of a dedicated pod on its NUMA nodes: all that is free there if exclusive, else by topology with L3.
+
+    Over several nodes the first is filled first, or with `evenly` each gives the same, the first ones one more where it
+    does not divide. `whole_cores` takes from cores that are free as a whole only.
+
+    Raises:
+        Refused: `not_enough_whole_cores`, `not_enough_cpus`.
+    """
+    inside = {numa: topology.numas.get(numa, CpuSet()) & free for numa in numas}
+    need = whole_cpus(request_cores)
+    if whole_cores:
+        inside = {numa: _whole(topology, cpus) for numa, cpus in inside.items()}
+    have = sum(map(len, inside.values()))
+    if have < need:
+        raise Refused(
+            f"{need} CPUs wanted, NUMA nodes {', '.join(map(str, numas)) or '(none)'} have {have} free"
+            + (" in whole cores" if whole_cores else ""),
+            reason=NOT_ENOUGH_WHOLE_CORES if whole_cores else NOT_ENOUGH_CPUS,
+        )
+    if exclusive:
+        return _union(inside.values())
+    shares = _even(need, len(numas)) if evenly else _filled(need, [len(cpus) for cpus in inside.values()])
+    taken = CpuSet()
+    for (numa, cpus), share in zip(inside.items(), shares, strict=True):
+        if share > len(cpus):
+            raise Refused(f"{share} CPUs wanted of NUMA node {numa}, {len(cpus)} free", reason=NOT_ENOUGH_CPUS)
+        taken |= take_by_topology(topology, cpus, share, align_l3=True)
+    return taken
+
+
+def _whole(topology: Topology, cpus: CpuSet) -> CpuSet:
+    """The part of a set that consists of whole cores."""
+    return _union(core for core in topology.cores.values() if core <= cpus)
+
+
+def _even(need: int, nodes: int) -> list[int]:
+    each, more = divmod(need, nodes)
+    return [each + (place < more) for place in range(nodes)]
+
+
+def _filled(need: int, free: Sequence[int]) -> list[int]:
+    shares = []
+    for size in free:
+        share = min(need, size)
+        shares.append(share)
+        need -= share
+    return shares
+
+
+def _union(sets: Iterable[CpuSet]) -> CpuSet:
+    whole = CpuSet()
+    for one in sets:
+        whole |= one
+    return whole

@@ -1,0 +1,162 @@
+"""The what-if kind `admission_allocate`: the admission rules on pods and pools that somebody describes."""
+
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from services.qrm.core.admission import NOT_SUPPORTED, of_bound_share, of_dedicated
+from shared.contracts.pod import QosClass
+from shared.core.cpuset import CpuSet, canonical_cpu_list
+from shared.core.decisions import Answer, Question, decision
+from shared.core.layout import RECLAIM, RESERVE
+from shared.core.taking import NOT_ENOUGH_CPUS
+from shared.core.topology_input import TopologyInput
+from shared.errors import Refused
+
+CpuListText = Annotated[str, AfterValidator(canonical_cpu_list)]
+
+
+class AdmittedPod(Question):
+    """One container of a pod, as its annotations describe it."""
+
+    qos: QosClass
+    container: Literal["main", "init", "sidecar"] = "main"
+    request_cores: Annotated[float, Field(ge=0)] = 0.0
+    numa_binding: bool = False
+    numa_exclusive: bool | None = None
+    cpuset_pool: str | None = None
+    numa_number: int | None = None
+    distribute_evenly_across_numa: bool = False
+    full_pcpus_pairing: bool = False
+    debug: bool = False
+
+
+class PlacedPod(AdmittedPod):
+    """A container that has its CPUs already."""
+
+    cpuset: CpuListText = ""
+
+    @property
+    def cpus(self) -> CpuSet:
+        """The CPUs it has."""
+        return CpuSet.parse(self.cpuset)
+
+
+class AdmissionQuestion(Question):
+    """The pools, the pods already placed, and the container to admit."""
+
+    topology: TopologyInput
+    reserve_pool: CpuListText = ""
+    reclaim_pool: CpuListText = ""
+    pods: list[PlacedPod] = []
+    pod: AdmittedPod
+    hint_numas: list[int] | None = None
+    enable_reclaim: bool = False
+    allow_overlap: bool = False
+    default_numa_exclusive: bool = False
+
+    @cached_property
+    def own(self) -> CpuSet:
+        """CPUs that other pods have for themselves: dedicated ones, and bound ones of other pools."""
+        sets = CpuSet()
+        for placed in self.pods:
+            if placed.qos == "dedicated_cores" or (placed.qos == "shared_cores" and self._another_bound_pool(placed)):
+                sets |= placed.cpus
+        return sets
+
+    def _another_bound_pool(self, placed: PlacedPod) -> bool:
+        if not placed.numa_binding:
+            return False
+        return not (self.pod.numa_binding and placed.cpuset_pool == self.pod.cpuset_pool)
+
+    @property
+    def free(self) -> CpuSet:
+        """What tenants may still take. The reclaimed pool is not subtracted: it gives way."""
+        return self.topology.topology.all - CpuSet.parse(self.reserve_pool) - self.own
+
+
+class AdmissionAnswer(Answer):
+    """The container's CPUs; null: it keeps whatever the runtime gives."""
+
+    cpuset: str | None = None
+    cpus: int = 0
+    error: str | None = None
+    message: str | None = None
+
+
+@decision("admission_allocate", area="placement", asks=AdmissionQuestion, answers=AdmissionAnswer)
+def admission_allocate(question: AdmissionQuestion) -> AdmissionAnswer:
+    """The cpuset that a container gets at admission, before any advice."""
+    if question.pod.container == "init" or question.pod.debug:
+        return AdmissionAnswer()
+    cpus = _RULES[question.pod.qos](question)
+    return AdmissionAnswer(cpuset=str(cpus), cpus=len(cpus))
+
+
+def _shared(question: AdmissionQuestion) -> CpuSet:
+    pod, topology = question.pod, question.topology.topology
+    if pod.numa_binding:
+        all_free = not question.enable_reclaim or question.allow_overlap
+        numas = question.hint_numas
+        wish = pod.request_cores + sum(
+            placed.request_cores
+            for placed in question.pods
+            if placed.qos == "shared_cores" and placed.numa_binding and placed.cpuset_pool == pod.cpuset_pool
+            and numas and placed.cpus & topology.numas.get(numas[0], CpuSet())
+        )  # fmt: skip
+        return of_bound_share(topology, question.free, numas, wish, all_free=all_free)
+    if not question.free:
+        raise Refused("no CPU is left for shared pods", reason=NOT_ENOUGH_CPUS)
+    return question.free
+
+
+def _dedicated(question: AdmissionQuestion) -> CpuSet:
+    pod, topology = question.pod, question.topology.topology
+    if not pod.numa_binding:
+        raise Refused(
+            "dedicated_cores without numa_binding is not supported; set numa_binding in memory_enhancement",
+            reason=NOT_SUPPORTED,
+        )
+    if pod.container == "sidecar" and (main := _main_of(question)):
+        return main.cpus
+    exclusive = question.default_numa_exclusive if pod.numa_exclusive is None else pod.numa_exclusive
+    numas = list(topology.numas) if question.hint_numas is None else question.hint_numas
+    return of_dedicated(
+        topology,
+        question.free,
+        numas,
+        pod.request_cores,
+        exclusive=exclusive,
+        evenly=pod.distribute_evenly_across_numa,
+        whole_cores=pod.full_pcpus_pairing,
+    )
+
+
+def _main_of(question: AdmissionQuestion) -> PlacedPod | None:
+    """The container that a sidecar belongs to: the main one that was placed last, as containers come pod by pod."""
+    mains = [p for p in question.pods if p.qos == question.pod.qos and p.container == "main" and p.cpuset]
+    return mains[-1] if mains else None
+
+
+def _reclaimed(question: AdmissionQuestion) -> CpuSet:
+    pool, numas = CpuSet.parse(question.reclaim_pool), question.hint_numas
+    if question.pod.numa_binding and numas is not None and len(numas) == 1:
+        return pool & question.topology.topology.numas.get(numas[0], CpuSet())
+    return pool
+
+
+def _system(question: AdmissionQuestion) -> CpuSet:
+    named = {RESERVE: question.reserve_pool, RECLAIM: question.reclaim_pool}
+    for placed in question.pods:
+        if placed.cpuset_pool and placed.qos != "system_cores":
+            named.setdefault(placed.cpuset_pool, placed.cpuset)
+    return CpuSet.parse(named.get(question.pod.cpuset_pool or "", "")) or question.topology.topology.all
+
+
+_RULES = {
+    "shared_cores": _shared,
+    "dedicated_cores": _dedicated,
+    "reclaimed_cores": _reclaimed,
+    "system_cores": _system,
+}

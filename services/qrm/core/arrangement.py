@@ -1,0 +1,87 @@
+"""Everything that shall be in force: the pools, and the pods with CPUs of their own. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from services.qrm.core.assignment import Assignment, Owned, assign, bind_reclaimed
+from services.qrm.core.placement import Order, Placement, floor_cpus, place, place_floor, place_reserve
+from services.qrm.core.wishes import Wish, wish_of
+from shared.contracts.advice import PoolAdvice
+from shared.contracts.pod import Pod
+from shared.core.cpuset import CpuSet
+from shared.core.layout import RECLAIM
+from shared.core.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What is known of the machine and its pods. `held`: CPUs that pods have had so far, by UID."""
+
+    topology: Topology
+    memory_bytes: Mapping[int, int]
+    pods: Sequence[Pod] = ()
+    held: Mapping[str, CpuSet] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Pools, own sets by pod UID, and why some pods (namespace/name) have none."""
+
+    placement: Placement
+    owned: Mapping[str, Owned]
+    problems: Mapping[str, str]
+
+    @property
+    def pools(self) -> Mapping[str, CpuSet]:
+        """The CPUs of the three pools."""
+        return self.placement.pools
+
+    @property
+    def held(self) -> dict[str, CpuSet]:
+        """What each pod with CPUs of its own has, for the next time."""
+        return {uid: own.cpus for uid, own in self.owned.items()}
+
+
+def arrange(node: Node, advice: PoolAdvice, order: Order) -> Arrangement:
+    """What the advice means on this node.
+
+    Raises:
+        Refused: the advice cannot be followed here.
+    """
+    reserve = place_reserve(node.topology, advice)
+    wishes, unread = _wishes(node.pods)
+    own = _assign(node, node.topology.all - reserve, wishes)
+    return _whole(node, place(node.topology, advice, order, own.cpus), own, wishes, unread)
+
+
+def arrange_floor(node: Node, reserve: CpuSet) -> Arrangement:
+    """The safe state: reclaimed work at its floor; what pods have for themselves they keep."""
+    topology, reserve = node.topology, reserve & node.topology.all
+    wishes, unread = _wishes(node.pods)
+    own = _assign(node, topology.all - reserve or topology.all, wishes)
+    placement = place_floor(topology, reserve, floor_cpus(len(topology.cpus)), own.cpus)
+    return _whole(node, placement, own, wishes, unread)
+
+
+def _wishes(pods: Sequence[Pod]) -> tuple[list[Wish], dict[str, str]]:
+    wishes, unread = [], {}
+    for pod in pods:
+        if pod.phase in ("Pending", "Running"):
+            wish = wish_of(pod)
+            if isinstance(wish, str):
+                unread[pod.key] = wish
+            elif wish is not None:
+                wishes.append(wish)
+    return wishes, unread
+
+
+def _assign(node: Node, free: CpuSet, wishes: Sequence[Wish]) -> Assignment:
+    return assign(node.topology, free, wishes, node.held, node.memory_bytes) if wishes else Assignment()
+
+
+def _whole(
+    node: Node, placement: Placement, own: Assignment, wishes: Sequence[Wish], unread: Mapping[str, str]
+) -> Arrangement:
+    bound = bind_reclaimed(node.topology, wishes, placement.pools[RECLAIM], node.held)
+    problems = {**unread, **own.problems, **bound.problems}
+    return Arrangement(placement, {**own.owned, **bound.owned}, dict(sorted(problems.items())))

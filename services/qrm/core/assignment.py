@@ -1,0 +1,257 @@
+"""CPUs and memory nodes for the pods that have their own: dedicated, NUMA-bound, or in a pool by name.
+
+Who has CPUs keeps them: a pod is placed anew only where what it holds is gone or does not fit any more, and then takes
+over what still fits (notes/katalyst-node-agent.md section 2.5 step 3). Pods that hold something come first, then by
+name; the same pods and the same machine give the same sets in whatever order they are listed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from services.qrm.core.admission import BOUND_SHARE_RATIO, of_dedicated, whole_cpus
+from services.qrm.core.hints import hints, merge
+from services.qrm.core.wishes import Wish
+from shared.core.cpuset import CpuSet
+from shared.core.layout import RECLAIM
+from shared.core.taking import NOT_ENOUGH_CPUS, take_by_numa_balance
+from shared.core.topology import Topology
+from shared.errors import Refused
+
+DEDICATED = "dedicated"
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """What one pod runs on. `numas` is empty where it is bound to none; pods of one `pool` have the same CPUs."""
+
+    pool: str
+    cpus: CpuSet
+    numas: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Own sets by pod UID, and the pods (namespace/name) that stay in their class's pool, with the reason."""
+
+    owned: Mapping[str, Owned] = field(default_factory=dict)
+    problems: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def cpus(self) -> CpuSet:
+        """All CPUs that are somebody's own."""
+        whole = CpuSet()
+        for own in self.owned.values():
+            whole |= own.cpus
+        return whole
+
+
+@dataclass(slots=True)
+class _Round:
+    """One run of the rules. `free` is what nobody has yet, `memory` the bytes that no bound pod has asked for."""
+
+    topology: Topology
+    free: CpuSet
+    memory: dict[int, int]
+    keep: int
+    held: Mapping[str, CpuSet]
+    owned: dict[str, Owned] = field(default_factory=dict)
+
+    def inside(self, numa: int) -> CpuSet:
+        return self.topology.numas[numa] & self.free
+
+    def give(self, wish: Wish, own: Owned) -> None:
+        self.owned[wish.uid] = own
+        self.free -= own.cpus
+        for numa in own.numas:
+            self.memory[numa] = self.memory.get(numa, 0) - wish.memory_bytes // len(own.numas)
+
+    def spare(self, cpus: CpuSet) -> CpuSet:
+        """The set itself, if enough remains for everybody else.
+
+        Raises:
+            Refused: `not_enough_cpus`.
+        """
+        if len(self.free - cpus) < self.keep:
+            raise Refused(
+                f"{len(cpus)} CPUs wanted, {len(self.free)} free, of which {self.keep} stay for the other pools",
+                reason=NOT_ENOUGH_CPUS,
+            )
+        return cpus
+
+
+def assign(
+    topology: Topology,
+    free: CpuSet,
+    wishes: Sequence[Wish],
+    held: Mapping[str, CpuSet],
+    memory_bytes: Mapping[int, int],
+    *,
+    keep: int = 2,
+) -> Assignment:
+    """Serve every wish that can be served.
+
+    Args:
+        topology: the machine as it is now.
+        free: the CPUs that may be given away: all but the reserve.
+        wishes: of the pods that run here, in any order.
+        held: what pods have had so far, by UID.
+        memory_bytes: memory of each NUMA node; a node that is not named holds any request.
+        keep: CPUs that always remain for the shared and the reclaimed pool.
+    """
+    state = _Round(topology, free, dict(memory_bytes), keep, held)
+    problems: dict[str, str] = {}
+    order = sorted(wishes, key=lambda wish: (not held.get(wish.uid), wish.key, wish.uid))
+    for wish in (w for w in order if w.kind == "dedicated"):
+        try:
+            state.give(wish, _dedicated(state, wish))
+        except Refused as refusal:
+            problems[wish.key] = str(refusal)
+    pools: dict[tuple[str, tuple[int, ...]], list[Wish]] = {}
+    for wish in (w for w in order if w.kind in ("bound-share", "named-share")):
+        numas: tuple[int, ...] = ()
+        if wish.kind == "bound-share":
+            try:
+                numas = _bound_node(state, wish, pools)
+            except Refused as refusal:
+                problems[wish.key] = str(refusal)
+                continue
+        pools.setdefault((wish.pool, numas), []).append(wish)
+    for (name, numas), members in sorted(pools.items(), key=lambda pool: (not pool[0][1], pool[0])):
+        try:
+            own = _pool(state, name, numas, members)
+        except Refused as refusal:
+            problems |= {wish.key: str(refusal) for wish in members}
+            continue
+        for wish in members:
+            state.give(wish, own)
+    return Assignment(dict(sorted(state.owned.items())), dict(sorted(problems.items())))
+
+
+def bind_reclaimed(topology: Topology, wishes: Sequence[Wish], pool: CpuSet, held: Mapping[str, CpuSet]) -> Assignment:
+    """The part of the reclaimed pool on one NUMA node, for the reclaimed pods that ask for it; it stays the pool's.
+
+    A pod stays on its node for as long as the pool has a CPU there; else it gets the node where the pool has the most.
+    """
+    owned, problems = {}, {}
+    inside = {numa: cpus & pool for numa, cpus in topology.numas.items()}
+    for wish in sorted((w for w in wishes if w.kind == "bound-reclaim"), key=lambda w: (w.key, w.uid)):
+        before = held.get(wish.uid, CpuSet())
+        nodes = [n for n, cpus in inside.items() if cpus and (not wish.numa_ids or n in wish.numa_ids)]
+        if not nodes:
+            problems[wish.key] = f"the reclaimed pool ({pool}) has no CPU on NUMA nodes {list(wish.numa_ids)}"
+            continue
+        numa = max(nodes, key=lambda n: (bool(before & topology.numas[n]), len(inside[n]), -n))
+        owned[wish.uid] = Owned(RECLAIM, inside[numa], (numa,))
+    return Assignment(owned, problems)
+
+
+def _dedicated(state: _Round, wish: Wish) -> Owned:
+    held = state.held.get(wish.uid, CpuSet()) & state.free
+    numas = tuple(n for n, cpus in state.topology.numas.items() if cpus & held)
+    if held and _fits(state, wish, held, numas):
+        return Owned(DEDICATED, held, numas)
+    numas = _nodes(state, wish, len_of_held={n: len(state.topology.numas[n] & held) for n in numas})
+    inside = CpuSet()
+    for numa in numas:
+        inside |= state.inside(numa)
+    kept = held & inside
+    if not wish.exclusive and not wish.evenly and not wish.whole_cores and 0 < len(kept) < wish.cpus:
+        more = of_dedicated(state.topology, inside - kept, numas, wish.cpus - len(kept))
+        return Owned(DEDICATED, state.spare(kept | more), numas)
+    within = kept if not wish.exclusive and not wish.evenly and len(kept) > wish.cpus else inside
+    cpus = of_dedicated(
+        state.topology, within, numas, wish.request_cores or 1,
+        exclusive=wish.exclusive, evenly=wish.evenly, whole_cores=wish.whole_cores,
+    )  # fmt: skip
+    return Owned(DEDICATED, state.spare(cpus), numas)
+
+
+def _fits(state: _Round, wish: Wish, held: CpuSet, numas: tuple[int, ...]) -> bool:
+    """Whether what a pod has is still what it asks for."""
+    if wish.numa_number is not None and len(numas) != wish.numa_number:
+        return False
+    if wish.exclusive:
+        whole = CpuSet()
+        for numa in numas:
+            whole |= state.inside(numa)
+        return held == whole and len(held) >= wish.cpus
+    return len(held) == wish.cpus
+
+
+def _nodes(state: _Round, wish: Wish, len_of_held: Mapping[int, int]) -> tuple[int, ...]:
+    """The NUMA nodes for a pod: those that CPU and memory agree on; where it was before goes first.
+
+    Raises:
+        Refused: `not_enough_cpus`, no set of nodes holds it.
+    """
+    allowed = [n for n in state.topology.numas if not wish.numa_ids or n in wish.numa_ids]
+    taken = CpuSet()
+    for own in state.owned.values():
+        taken |= own.cpus
+    if wish.exclusive:
+        allowed = [n for n in allowed if not state.topology.numas[n] & taken]
+    cpus = {n: len(state.inside(n)) for n in allowed if state.inside(n)}
+    memory = {n: max(0, state.memory.get(n, wish.memory_bytes)) for n in cpus}
+    offers = {
+        "cpu": hints(cpus, wish.cpus, exactly=wish.numa_number),
+        "memory": hints(memory, wish.memory_bytes, exactly=wish.numa_number),
+    }
+    best = merge(offers, order={n: -len_of_held.get(n, 0) for n in cpus})
+    if best is None:
+        short = next((name for name, found in offers.items() if not found), "both together")
+        raise Refused(
+            f"{wish.cpus} CPUs and {wish.memory_bytes} bytes wanted on NUMA nodes; free CPUs by node {cpus}, "
+            f"free bytes {memory}: no set of nodes holds it ({short})",
+            reason=NOT_ENOUGH_CPUS,
+        )
+    return best.numas
+
+
+def _bound_node(
+    state: _Round, wish: Wish, pools: Mapping[tuple[str, tuple[int, ...]], Sequence[Wish]]
+) -> tuple[int, ...]:
+    """The one NUMA node of a bound shared pod: the one it has, else the one with the most room.
+
+    Raises:
+        Refused: `not_enough_cpus`, no node holds it.
+    """
+    held = state.held.get(wish.uid, CpuSet())
+    asked = dict.fromkeys(state.topology.numas, 0.0)
+    for (_, numas), members in pools.items():
+        for numa in numas:
+            asked[numa] += sum(member.request_cores for member in members)
+    room = {n: len(state.inside(n)) - asked[n] for n in asked if not wish.numa_ids or n in wish.numa_ids}
+    fits = [n for n, left in room.items() if left >= wish.request_cores and state.inside(n)]
+    if not fits:
+        raise Refused(
+            f"{wish.request_cores:g} CPUs wanted on one NUMA node, room by node {room}", reason=NOT_ENOUGH_CPUS
+        )
+    before = [n for n in fits if held and held <= state.topology.numas[n]]
+    return (before[0],) if before else (max(fits, key=lambda n: (room[n], -n)),)
+
+
+def _pool(state: _Round, name: str, numas: tuple[int, ...], members: Sequence[Wish]) -> Owned:
+    """The CPUs of a pool: what its pods asked for, a bound one twice that; it grows and shrinks from what it has.
+
+    Raises:
+        Refused: `not_enough_cpus`.
+    """
+    inside = state.free if not numas else state.inside(numas[0])
+    ratio = BOUND_SHARE_RATIO if numas else 1.0
+    wish = max(1, whole_cpus(ratio * sum(member.request_cores for member in members)))
+    size = min(wish, len(inside), len(state.free) - state.keep)
+    if size < 1:
+        raise Refused(
+            f"pool {name}: {wish} CPUs wanted, {len(inside)} free there and {len(state.free)} on the whole machine, "
+            f"of which {state.keep} stay for the other pools",
+            reason=NOT_ENOUGH_CPUS,
+        )
+    held = CpuSet()
+    for member in members:
+        held |= state.held.get(member.uid, CpuSet()) & inside
+    topology = state.topology
+    if len(held) >= size:
+        cpus = take_by_numa_balance(topology, held, size)
+    else:
+        cpus = held | take_by_numa_balance(topology, inside - held, size - len(held))
+    return Owned(f"{name}-NUMA{numas[0]}" if numas else name, cpus, numas)

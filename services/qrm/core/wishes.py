@@ -1,0 +1,103 @@
+"""What a pod wants of the CPUs beyond its pool: CPUs of its own, a NUMA node, a pool by name."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from services.qrm.core.admission import whole_cpus
+from shared.contracts.pod import Pod, QosClass
+from shared.core.koord_qos import QOS_LABEL
+from shared.core.layout import RECLAIM, RESERVE, SHARE
+from shared.core.pod_qos import PodQosQuestion, pod_qos
+from shared.core.qos import QOS_LEVEL
+
+Kind = Literal["dedicated", "bound-share", "named-share", "bound-reclaim"]
+FIXED_POOLS = (SHARE, RECLAIM, RESERVE, "dedicated")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One pod's wish. `request_cores` is the sum over its containers; `memory_bytes` as well."""
+
+    kind: Kind
+    uid: str
+    key: str
+    request_cores: float
+    memory_bytes: int
+    exclusive: bool = False
+    evenly: bool = False
+    whole_cores: bool = False
+    numa_number: int | None = None
+    numa_ids: tuple[int, ...] = ()
+    pool: str = SHARE
+
+    @property
+    def cpus(self) -> int:
+        """Whole CPUs that hold the request, at least one."""
+        return max(1, whole_cpus(self.request_cores))
+
+
+@lru_cache(maxsize=4096)
+def _said(qos: QosClass, annotations: tuple[tuple[str, str], ...]) -> dict[str, object]:
+    """The annotations of one pod, read once: a node's pods are looked at in every pass.
+
+    The class is what the pod was taken for, whichever dialect named it.
+    """
+    return pod_qos(PodQosQuestion(annotations={**dict(annotations), QOS_LEVEL: qos})).model_dump()
+
+
+def wish_of(pod: Pod) -> Wish | str | None:
+    """What the pod wants; None: nothing beyond its class's pool; a text: what it says cannot be followed, and why."""
+    if pod.qos == "system_cores":
+        return None
+    if not pod.annotations and not _bound_by_label(pod):
+        return _unbound(pod)
+    said = _said(pod.qos, tuple(sorted(pod.annotations.items())))
+    bound, pool = bool(said["numa_binding"]) or _bound_by_label(pod), said["cpuset_pool"]
+    kind: Kind
+    if pod.qos == "dedicated_cores":
+        if not bound:
+            return _unbound(pod)
+        kind = "dedicated"
+    elif pod.qos == "reclaimed_cores":
+        if not bound:
+            return None
+        kind = "bound-reclaim"
+    elif bound:
+        kind = "bound-share"
+    elif pool is not None and pool != SHARE:
+        kind = "named-share"
+    else:
+        return None
+    if pool in FIXED_POOLS[1:]:
+        return f"cpuset_pool {pool!r} is not for shared pods; name another, or leave it out"
+    enhancements = said["enhancements"]
+    on = {name: isinstance(enhancements, dict) and enhancements.get(name) == "true" for name in _SWITCHES}
+    number, ids = said["numa_number"], said["numa_ids"]
+    return Wish(
+        kind=kind,
+        uid=pod.uid,
+        key=pod.key,
+        request_cores=pod.cpu_request_millis / 1000,
+        memory_bytes=pod.memory_request_bytes,
+        exclusive=bool(said["numa_exclusive"]),
+        evenly=on["distribute_evenly_across_numa"],
+        whole_cores=on["full_pcpus_pairing"],
+        numa_number=number if isinstance(number, int) and number > 0 else None,
+        numa_ids=tuple(ids) if isinstance(ids, list) else (),
+        pool=str(pool or SHARE),
+    )
+
+
+def _bound_by_label(pod: Pod) -> bool:
+    """Koordinator's LSE and LSR mean CPUs of one's own; there is no further word for it in that dialect."""
+    return pod.labels.get(QOS_LABEL) in ("LSE", "LSR")
+
+
+_SWITCHES = ("distribute_evenly_across_numa", "full_pcpus_pairing")
+
+
+def _unbound(pod: Pod) -> str | None:
+    if pod.qos == "dedicated_cores":
+        return "dedicated_cores without numa_binding has no CPUs of its own; set numa_binding in memory_enhancement"
+    return None

@@ -1,0 +1,169 @@
+"""CPUs of their own for pods: who gets them, who keeps them, who cannot."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from services.qrm.core.assignment import Assignment, Owned, assign, bind_reclaimed
+from services.qrm.core.wishes import Wish
+from shared.core.cpuset import CpuSet
+from shared.core.topology import Topology
+
+SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+GIB = 1 << 30
+
+
+def wish(name: str, cores: float, kind: str = "dedicated", **more) -> Wish:
+    return Wish(kind, f"uid-{name}", f"default/{name}", cores, more.pop("memory_bytes", 0), **more)
+
+
+def cpus(found: Assignment) -> dict[str, str]:
+    return {uid.removeprefix("uid-"): str(own.cpus) for uid, own in found.owned.items()}
+
+
+def test_dedicated_pods_get_whole_cores_of_one_node():
+    found = assign(SEED, SEED.all, [wish("a", 4), wish("b", 6)], {}, {})
+    assert cpus(found) == {"a": "0-1,24-25", "b": "2-4,26-28"}
+    assert found.owned["uid-a"] == Owned("dedicated", CpuSet.parse("0-1,24-25"), (0,))
+    assert found.problems == {}
+
+
+def test_memory_chooses_the_node():
+    found = assign(SEED, SEED.all, [wish("a", 4, memory_bytes=9 * GIB)], {}, {0: 8 * GIB, 1: 16 * GIB})
+    assert found.owned["uid-a"].numas == (1,)
+
+
+def test_memory_of_pods_that_are_placed_is_accounted_for():
+    wishes = [wish("a", 2, memory_bytes=6 * GIB), wish("b", 2, memory_bytes=6 * GIB)]
+    found = assign(SEED, SEED.all, wishes, {}, {0: 8 * GIB, 1: 8 * GIB})
+    assert [own.numas for own in found.owned.values()] == [(0,), (1,)]
+
+
+def test_an_exclusive_pod_has_its_nodes_for_itself():
+    found = assign(SEED, SEED.all, [wish("a", 2, exclusive=True), wish("b", 4)], {}, {})
+    assert cpus(found) == {"a": "0-11,24-35", "b": "12-13,36-37"}
+
+
+def test_a_second_exclusive_pod_that_would_leave_nothing_for_the_others_is_refused():
+    found = assign(SEED, SEED.all, [wish("a", 2, exclusive=True), wish("b", 2, exclusive=True)], {}, {})
+    assert list(found.owned) == ["uid-a"]
+    assert "stay for the other pools" in found.problems["default/b"]
+
+
+def test_more_than_there_is_has_a_word_with_every_number():
+    found = assign(SEED, SEED.all, [wish("a", 60)], {}, {})
+    assert found.owned == {}
+    assert "60 CPUs" in found.problems["default/a"]
+    assert "{0: 24, 1: 24}" in found.problems["default/a"]
+
+
+def test_a_pod_of_two_nodes_is_spread_evenly_where_it_asks():
+    found = assign(SEED, SEED.all, [wish("a", 8, numa_number=2, evenly=True)], {}, {})
+    assert cpus(found) == {"a": "0-1,12-13,24-25,36-37"}
+
+
+def test_named_nodes_are_kept_to():
+    assert assign(SEED, SEED.all, [wish("a", 4, numa_ids=(1,))], {}, {}).owned["uid-a"].numas == (1,)
+
+
+def test_bound_shared_pods_of_a_node_have_one_pool_of_twice_what_they_asked_for():
+    wishes = [wish("a", 1.5, "bound-share", numa_ids=(0,)), wish("b", 1, "bound-share", numa_ids=(0,))]
+    found = assign(SEED, SEED.all, wishes, {}, {})
+    assert found.owned["uid-a"] == found.owned["uid-b"] == Owned("share-NUMA0", CpuSet.parse("0-2,24-25"), (0,))
+
+
+def test_bound_shared_pods_go_where_there_is_most_room():
+    found = assign(SEED, SEED.all, [wish("a", 20), wish("b", 3, "bound-share")], {}, {})
+    assert found.owned["uid-b"].numas == (1,)
+
+
+def test_a_named_pool_has_what_its_pods_asked_for():
+    wishes = [wish("a", 1.5, "named-share", pool="batch"), wish("b", 1, "named-share", pool="batch")]
+    found = assign(SEED, SEED.all, wishes, {}, {})
+    assert found.owned["uid-a"] == found.owned["uid-b"] == Owned("batch", CpuSet.parse("0-1,24"))
+
+
+def test_a_pod_grows_from_what_it_has():
+    held = {"uid-a": CpuSet.parse("5,29")}
+    assert cpus(assign(SEED, SEED.all, [wish("a", 4)], held, {})) == {"a": "0,5,24,29"}
+
+
+def test_a_pod_shrinks_within_what_it_has():
+    held = {"uid-a": CpuSet.parse("4-6,28-30")}
+    assert cpus(assign(SEED, SEED.all, [wish("a", 2)], held, {})) == {"a": "4,28"}
+
+
+def test_cpus_that_went_offline_are_replaced_on_the_same_node():
+    smaller = Topology.of([cpu for cpu in SEED.cpus if cpu.id != 29])
+    held = {"uid-a": CpuSet.parse("5,6,29,30")}
+    found = assign(smaller, smaller.all, [wish("a", 4)], held, {})
+    assert held["uid-a"] - CpuSet.parse("29") <= found.owned["uid-a"].cpus
+    assert found.owned["uid-a"].numas == (0,)
+
+
+def test_reclaimed_pods_stay_on_their_node_while_the_pool_is_there():
+    bound = [wish("r", 1, "bound-reclaim")]
+    pool = CpuSet.parse("0-3,12-20")
+    assert bind_reclaimed(SEED, bound, pool, {}).owned["uid-r"].cpus == CpuSet.parse("12-20")
+    held = {"uid-r": CpuSet.parse("5")}
+    assert bind_reclaimed(SEED, bound, pool, held).owned["uid-r"].cpus == CpuSet.parse("0-3")
+    elsewhere = bind_reclaimed(SEED, [wish("r", 1, "bound-reclaim", numa_ids=(0,))], CpuSet.parse("12-20"), {})
+    assert (dict(elsewhere.owned), list(elsewhere.problems)) == ({}, ["default/r"])
+
+
+MACHINES = st.builds(
+    Topology.uniform,
+    sockets=st.integers(1, 2),
+    numa_per_socket=st.integers(1, 2),
+    cores_per_numa=st.integers(1, 6),
+    threads=st.integers(1, 2),
+)
+
+
+@st.composite
+def many(draw) -> list[Wish]:
+    wishes = []
+    for number in range(draw(st.integers(0, 6))):
+        kind = draw(st.sampled_from(["dedicated", "bound-share", "named-share"]))
+        more = {"pool": "batch"} if kind == "named-share" else {}
+        if kind == "dedicated":
+            more = {"exclusive": draw(st.booleans()), "whole_cores": draw(st.booleans()), "evenly": draw(st.booleans())}
+        wishes.append(wish(f"{number}", draw(st.sampled_from([0, 0.5, 1, 2, 3, 5])), kind, **more))
+    return wishes
+
+
+@settings(max_examples=200)
+@given(MACHINES, many(), st.randoms())
+def test_sets_are_disjoint_between_pools_and_the_same_in_any_order(machine, wishes, chance):
+    found = assign(machine, machine.all, wishes, {}, {})
+    shuffled = list(wishes)
+    chance.shuffle(shuffled)
+    assert assign(machine, machine.all, shuffled, {}, {}) == found
+    sets = {(own.pool, own.cpus.mask if own.pool == "dedicated" else 0): own.cpus for own in found.owned.values()}
+    assert sum(map(len, sets.values())) == len(found.cpus)
+    assert len(machine.all - found.cpus) >= min(2, len(machine.all)) or not found.owned
+    by_uid = {w.uid: w for w in wishes}
+    for uid, own in found.owned.items():
+        asked = by_uid[uid]
+        assert own.cpus <= machine.all
+        assert own.cpus
+        if asked.kind == "dedicated" and not asked.exclusive:
+            assert len(own.cpus) == asked.cpus
+        for numa in own.numas:
+            assert machine.numas[numa] & own.cpus
+    assert found.owned.keys() | {w.uid for w in wishes if w.key in found.problems} == set(by_uid)
+
+
+@settings(max_examples=200)
+@given(MACHINES, many(), many())
+def test_whoever_has_cpus_keeps_them_when_others_come_and_go(machine, first, later):
+    before = assign(machine, machine.all, first, {}, {})
+    held = {uid: own.cpus for uid, own in before.owned.items()}
+    stay = [w for w in first if w.kind == "dedicated"]
+    newcomers = [
+        Wish(w.kind, f"new-{w.uid}", f"new/{w.key}", w.request_cores, 0, w.exclusive, w.evenly, w.whole_cores)
+        for w in later
+        if w.kind == "dedicated"
+    ]
+    after = assign(machine, machine.all, [*stay, *newcomers], held, {})
+    kept = {w.uid for w in stay} & before.owned.keys()
+    assert {uid: after.owned[uid].cpus for uid in kept} == {uid: before.owned[uid].cpus for uid in kept}
