@@ -7,8 +7,12 @@ from shared.contracts.allocation import Condition
 log = structlog.get_logger()
 
 
+OF_A_POD = ("PodUnplaced",)
+"""What a pod asks for in vain is no illness of qrm."""
+
+
 class Conditions:
-    """The conditions that hold now."""
+    """The conditions that hold now; as text, those that make qrm ill."""
 
     def __init__(self) -> None:
         self._messages: dict[str, str] = {}
@@ -27,4 +31,4 @@ class Conditions:
         return tuple(Condition(type=kind, message=message) for kind, message in sorted(self._messages.items()))
 
     def __str__(self) -> str:
-        return "; ".join(f"{condition.type}: {condition.message}" for condition in self.all())
+        return "; ".join(f"{c.type}: {c.message}" for c in self.all() if c.type not in OF_A_POD)

@@ -1,6 +1,7 @@
 """`sublet run`: one command as a pod."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,13 +16,21 @@ def register(app: typer.Typer) -> None:
 def run(
     command: Annotated[list[str], typer.Argument(metavar="COMMAND [ARG]...", help="What to run.")],
     qos: Annotated[
-        Literal["reclaimed", "shared", "reclaimed_cores", "shared_cores"],
-        typer.Option(help="reclaimed: batch work on what is idle. shared: an online service."),
+        Literal["reclaimed", "shared", "dedicated", "reclaimed_cores", "shared_cores", "dedicated_cores"],
+        typer.Option(
+            help="reclaimed: batch work on what is idle. shared: an online service. "
+            "dedicated: one with CPUs of its own, on as few NUMA nodes as hold it."
+        ),
     ] = "reclaimed",
     cpu: Annotated[str, typer.Option(help="CPU asked for: 1, 500m.")] = "1",
     memory: Annotated[str, typer.Option(help="Memory asked for; for reclaimed pods also the most they get.")] = "",
     cpu_limit: Annotated[str, typer.Option(help="The most CPU a shared pod gets; none if left out.")] = "",
     memory_limit: Annotated[str, typer.Option(help="The most memory; none if left out (reclaimed: --memory).")] = "",
+    numa_binding: Annotated[bool, typer.Option("--numa-binding", help="Keep the pod on one NUMA node.")] = False,
+    numa_exclusive: Annotated[
+        bool, typer.Option("--numa-exclusive", help="dedicated: nobody else on its NUMA nodes.")
+    ] = False,
+    pool: Annotated[str, typer.Option(help="shared: the named pool to run in.")] = "",
     name: Annotated[str, typer.Option(help="Name of the pod; made from the command if left out.")] = "",
     namespace: Annotated[str, typer.Option("--namespace", "-n")] = "default",
     env: Annotated[list[str] | None, typer.Option("--env", "-e", metavar="K=V", help="Add to the environment.")] = None,
@@ -47,6 +56,7 @@ def run(
         document = pod_document(
             name=name or made_name(command[0], uid), namespace=namespace, qos=qos, cpu=cpu, memory=memory,
             cpu_limit=cpu_limit, memory_limit=memory_limit, command=command, env=env or [], grace_s=grace_period,
+            enhancements=enhancements(qos, bound=numa_binding, exclusive=numa_exclusive, pool=pool),
         )  # fmt: skip
         record = read_pod(document, uid).record
         for line in warn_over_offer(runtime, [record]):
@@ -66,6 +76,28 @@ def made_name(command: str, uid: str) -> str:
     return f"{letters.strip('-')[:40].strip('-') or 'pod'}-{uid[:5]}"
 
 
+def enhancements(qos: str, *, bound: bool, exclusive: bool, pool: str) -> dict[str, str]:
+    """The annotations that say where a pod wants to run (notes/katalyst-eviction-central.md section 8).
+
+    Raises:
+        Refused: an option that this class does not have.
+    """
+    import json
+
+    from shared.core.qos import DOMAIN
+    from shared.errors import Refused
+
+    dedicated = qos.startswith("dedicated")
+    if exclusive and not dedicated:
+        raise Refused(f"--numa-exclusive is for dedicated pods, this one is {qos}; leave it out", reason="option")
+    if pool and not qos.startswith("shared"):
+        raise Refused(f"--pool is for shared pods, this one is {qos}; leave it out", reason="option")
+    memory = {"numa_binding": "true"} if bound or dedicated else {}
+    memory |= {"numa_exclusive": "true"} if exclusive else {}
+    found = {"memory_enhancement": memory, "cpu_enhancement": {"cpuset_pool": pool} if pool else {}}
+    return {f"{DOMAIN}{name}": json.dumps(values) for name, values in found.items() if values}
+
+
 def pod_document(
     *,
     name: str,
@@ -78,6 +110,7 @@ def pod_document(
     command: list[str],
     env: list[str],
     grace_s: int,
+    enhancements: Mapping[str, str],
 ) -> dict[str, Any]:
     """The options as the Pod document that `sublet apply` would take, so that both are checked alike.
 
@@ -105,7 +138,7 @@ def pod_document(
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "annotations": {QOS_LEVEL: level}},
+        "metadata": {"name": name, "namespace": namespace, "annotations": {QOS_LEVEL: level, **enhancements}},
         "spec": {"terminationGracePeriodSeconds": grace_s, "containers": [container]},
     }
 

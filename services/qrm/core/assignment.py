@@ -5,11 +5,12 @@ over what still fits (notes/katalyst-node-agent.md section 2.5 step 3). Pods tha
 name; the same pods and the same machine give the same sets in whatever order they are listed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.qrm.core.admission import BOUND_SHARE_RATIO, of_dedicated, whole_cpus
 from services.qrm.core.hints import hints, merge
+from services.qrm.core.proportion import fit
 from services.qrm.core.wishes import Wish
 from shared.core.cpuset import CpuSet
 from shared.core.layout import RECLAIM
@@ -116,14 +117,10 @@ def assign(
                 problems[wish.key] = str(refusal)
                 continue
         pools.setdefault((wish.pool, numas), []).append(wish)
-    for (name, numas), members in sorted(pools.items(), key=lambda pool: (not pool[0][1], pool[0])):
-        try:
-            own = _pool(state, name, numas, members)
-        except Refused as refusal:
-            problems |= {wish.key: str(refusal) for wish in members}
-            continue
-        for wish in members:
-            state.give(wish, own)
+    for numas in sorted({numas for _, numas in pools}, key=lambda numas: (not numas, numas)):
+        _share_out(
+            state, numas, {name: members for (name, where), members in pools.items() if where == numas}, problems
+        )
     return Assignment(dict(sorted(state.owned.items())), dict(sorted(problems.items())))
 
 
@@ -230,28 +227,39 @@ def _bound_node(
     return (before[0],) if before else (max(fits, key=lambda n: (room[n], -n)),)
 
 
-def _pool(state: _Round, name: str, numas: tuple[int, ...], members: Sequence[Wish]) -> Owned:
-    """The CPUs of a pool: what its pods asked for, a bound one twice that; it grows and shrinks from what it has.
+def _share_out(
+    state: _Round, numas: tuple[int, ...], pools: Mapping[str, Sequence[Wish]], problems: dict[str, str]
+) -> None:
+    """The CPUs of the pools of one NUMA node, or of those bound to none: what their pods asked for, bound ones twice.
 
-    Raises:
-        Refused: `not_enough_cpus`.
+    Where that is too much each gets its part. A pool grows and shrinks from what it has.
     """
     inside = state.free if not numas else state.inside(numas[0])
     ratio = BOUND_SHARE_RATIO if numas else 1.0
-    wish = max(1, whole_cpus(ratio * sum(member.request_cores for member in members)))
-    size = min(wish, len(inside), len(state.free) - state.keep)
-    if size < 1:
-        raise Refused(
-            f"pool {name}: {wish} CPUs wanted, {len(inside)} free there and {len(state.free)} on the whole machine, "
-            f"of which {state.keep} stay for the other pools",
-            reason=NOT_ENOUGH_CPUS,
-        )
-    held = CpuSet()
-    for member in members:
-        held |= state.held.get(member.uid, CpuSet()) & inside
-    topology = state.topology
-    if len(held) >= size:
-        cpus = take_by_numa_balance(topology, held, size)
-    else:
-        cpus = held | take_by_numa_balance(topology, inside - held, size - len(held))
-    return Owned(f"{name}-NUMA{numas[0]}" if numas else name, cpus, numas)
+    wishes = {name: whole_cpus(ratio * sum(m.request_cores for m in members)) for name, members in pools.items()}
+    try:
+        sizes = fit(wishes, min(len(inside), len(state.free) - state.keep))
+    except Refused as refusal:
+        problems |= {wish.key: str(refusal) for members in pools.values() for wish in members}
+        return
+    held = {
+        name: CpuSet(_mask(state.held.get(member.uid, CpuSet()) & inside for member in members))
+        for name, members in pools.items()
+    }
+    for name, size in sizes.items():
+        others = CpuSet(_mask(cpus for other, cpus in held.items() if other != name))
+        own, free = held[name] & state.free, (inside & state.free) - held[name]
+        if len(own) >= size:
+            cpus = take_by_numa_balance(state.topology, own, size)
+        else:
+            apart = free - others if len(free - others) >= size - len(own) else free
+            cpus = own | take_by_numa_balance(state.topology, apart, size - len(own))
+        for member in pools[name]:
+            state.give(member, Owned(f"{name}-NUMA{numas[0]}" if numas else name, cpus, numas))
+
+
+def _mask(sets: Iterable[CpuSet]) -> int:
+    mask = 0
+    for cpus in sets:
+        mask |= cpus.mask
+    return mask

@@ -163,7 +163,7 @@ def test_run_refuses_with_125_and_leaves_nothing(store, arguments, word):
 
 
 def test_an_unknown_class_is_a_usage_error(state_dir):
-    result = sublet("run", "--qos", "dedicated", "--", "true")
+    result = sublet("run", "--qos", "golden", "--", "true")
     assert (result.exit_code, "--qos" in result.stderr) == (2, True)
 
 

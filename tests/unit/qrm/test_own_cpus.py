@@ -124,6 +124,7 @@ def test_what_cannot_be_met_is_named_and_nothing_else_changes(tmp_path: Path, vi
             assert "default/loose: dedicated_cores without numa_binding" in words
             assert "default/torn: cpuset_pool 'reclaim'" in words
             assert cpus_of(node, greedy) == cpus_of(node, torn) == before["share"]
+            assert node.app.health().ok
 
     virtual(story())
 

@@ -1,0 +1,31 @@
+"""Sizes that fit where more is asked for than there is (notes/katalyst-node-agent.md section 2.7)."""
+
+from collections.abc import Mapping
+
+from shared.core.taking import NOT_ENOUGH_CPUS
+from shared.errors import Refused
+
+
+def fit(wishes: Mapping[str, int], available: int) -> dict[str, int]:
+    """The sizes of pools, by name: what they wish, or their part of what is available, at least one CPU each.
+
+    Parts are rounded up; then, as long as the sum is too large, the pools give a CPU each in turn, the largest first,
+    the name deciding between equals. Sums never exceed what is available.
+
+    Raises:
+        Refused: `not_enough_cpus`, there are fewer CPUs than pools.
+    """
+    if len(wishes) > available:
+        raise Refused(
+            f"{len(wishes)} pools ({', '.join(sorted(wishes))}) want a CPU each, {available} can be given",
+            reason=NOT_ENOUGH_CPUS,
+        )
+    wanted = {name: max(1, wish) for name, wish in sorted(wishes.items())}
+    total = sum(wanted.values())
+    if total <= available:
+        return wanted
+    sizes = {name: max(1, -(-available * wish // total)) for name, wish in wanted.items()}
+    while (over := sum(sizes.values()) - available) > 0:
+        for name in sorted(sizes, key=lambda name: (-sizes[name], name))[:over]:
+            sizes[name] -= sizes[name] > 1
+    return sizes
