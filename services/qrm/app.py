@@ -170,7 +170,8 @@ class QrmApp:
 
     @property
     def _node(self) -> Node:
-        return Node(self._machine.topology, self._machine.memory_bytes, self._pods, self._held)
+        machine = self._machine
+        return Node(machine.topology, machine.memory_bytes, self._pods, self._held, machine.pinned)
 
     def _decide(self, now_s: float) -> tuple[Stage, Arrangement]:
         """What shall be in force now: by the standing advice while it counts, else the floor."""
@@ -208,6 +209,9 @@ class QrmApp:
             self._conditions.set("TopologyUnavailable", str(error))
             return
         self._conditions.set("TopologyUnavailable", "")
+        pinned = self._machine.pinned
+        words = f"kubelet's static CPU manager has pinned CPUs {pinned}: they are left alone" if pinned else ""
+        self._conditions.set("StaticCpuManager", words)
         if changed:
             log.warning("topology.changed", cpus=str(self._machine.topology.all))
         if changed or (self._keeping is not None and self._keeping.fallen()):

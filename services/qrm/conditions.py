@@ -7,8 +7,8 @@ from shared.contracts.allocation import Condition
 log = structlog.get_logger()
 
 
-OF_A_POD = ("PodUnplaced",)
-"""What a pod asks for in vain is no illness of qrm."""
+NO_ILLNESS = ("PodUnplaced", "StaticCpuManager")
+"""What a pod asks for in vain, and what others have a right to: said, but nothing is wrong with qrm."""
 
 
 class Conditions:
@@ -31,4 +31,4 @@ class Conditions:
         return tuple(Condition(type=kind, message=message) for kind, message in sorted(self._messages.items()))
 
     def __str__(self) -> str:
-        return "; ".join(f"{c.type}: {c.message}" for c in self.all() if c.type not in OF_A_POD)
+        return "; ".join(f"{c.type}: {c.message}" for c in self.all() if c.type not in NO_ILLNESS)

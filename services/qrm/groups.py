@@ -44,8 +44,7 @@ class Groups:
             f"{class_group(q, self.top)}/{n}" for q, ns in zip(QOS_CLASSES, self.members(), strict=True) for n in ns
         }
         present = [pod for pod in pods if pod_group(pod, self.top) in there] if what.owned else ()
-        topology, mems = self._machine.topology, self._machine.mems
-        return wanted_groups(what.pools, topology.all, mems, self.top, present, what.owned)
+        return wanted_groups(what.pools, self._machine.usable, self._machine.mems, self.top, present, what.owned)
 
     def planned(self, what: Arrangement, pods: Sequence[Pod]) -> list[Write]:
         """The writes that `apply` would begin with; nothing is written."""

@@ -22,15 +22,19 @@ def numa_memory_bytes(host_root: Path) -> dict[int, int]:
 
 
 class Machine:
-    """Topology and memory nodes; `refresh` costs two small reads while nothing changes."""
+    """Topology and memory nodes; `refresh` costs three small reads while nothing changes."""
 
     def __init__(
         self,
         cgroups: Cgroups,
         read_topology: Callable[[], Topology],
         read_memory_bytes: Callable[[], Mapping[int, int]] = dict,
+        read_pinned: Callable[[], CpuSet] = CpuSet,
     ) -> None:
         self._cgroups, self._read, self._read_memory = cgroups, read_topology, read_memory_bytes
+        self._read_pinned = read_pinned
+        self.pinned = read_pinned()
+        """CPUs that somebody else has given to single containers (kubelet's static CPU manager)."""
         self._granted: CpuSet | None = None
         self.whole: Topology
         """Every online CPU, also those that the cgroup root does not grant."""
@@ -39,16 +43,23 @@ class Machine:
         self.memory_bytes = read_memory_bytes()
         """Memory of each NUMA node; a node that is not there is unknown."""
 
+    @property
+    def usable(self) -> CpuSet:
+        """The CPUs that Sublet may put anybody on."""
+        return self.topology.all - self.pinned
+
     def refresh(self) -> bool:
         """Look whether CPUs or memory nodes came or went; True when they did. The last good view stays otherwise.
 
         Raises:
             Unavailable: they changed, and the new topology cannot be read.
         """
-        if CpuSet.parse(self._cgroups.effective_cpus("") or "") == self._granted and self._mems() == self.mems:
+        pinned, granted = self._read_pinned(), CpuSet.parse(self._cgroups.effective_cpus("") or "")
+        if (granted, pinned) == (self._granted, self.pinned) and self._mems() == self.mems:
             return False
+        same_pins, self.pinned = pinned == self.pinned, pinned
         topology, self.mems, self.memory_bytes = self._usable(), self._mems(), self._read_memory()
-        changed, self.topology = topology != self.topology, topology
+        changed, self.topology = topology != self.topology or not same_pins, topology
         return changed
 
     def _usable(self) -> Topology:

@@ -3,6 +3,7 @@
 from services.qrm.app import NAME, QrmApp
 from services.qrm.groups import Groups
 from services.qrm.keeping import LeaseKeeping
+from services.qrm.kubelet import exclusive_cpus
 from services.qrm.machine import Machine, numa_memory_bytes
 from services.qrm.settings import QrmSettings
 from services.qrm.writer import Writer
@@ -28,7 +29,9 @@ def build(context: Context) -> App:
     common, settings = context.common, section(QrmSettings, context.raw, NAME)
     cgroups = Cgroups(common.host_root)
     root = common.host_root
-    machine = Machine(cgroups, lambda: read_topology(root), lambda: numa_memory_bytes(root))
+    machine = Machine(
+        cgroups, lambda: read_topology(root), lambda: numa_memory_bytes(root), lambda: exclusive_cpus(root)
+    )
     groups = Groups(Writer(cgroups, settings.top_group, _count), machine)
     keeping = None
     if settings.keeper and common.substrate != "sim":

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.qrm.core.assignment import Assignment, Owned, assign, bind_reclaimed
-from services.qrm.core.placement import Order, Placement, floor_cpus, place, place_floor, place_reserve
+from services.qrm.core.placement import NOBODYS, Order, Placement, floor_cpus, place, place_floor, place_reserve
 from services.qrm.core.wishes import Wish, wish_of
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.pod import Pod
@@ -15,12 +15,21 @@ from shared.core.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What is known of the machine and its pods. `held`: CPUs that pods have had so far, by UID."""
+    """What is known of the machine and its pods.
+
+    `held`: CPUs that pods have had so far, by UID. `pinned`: CPUs that somebody else has given away.
+    """
 
     topology: Topology
     memory_bytes: Mapping[int, int]
     pods: Sequence[Pod] = ()
     held: Mapping[str, CpuSet] = field(default_factory=dict)
+    pinned: CpuSet = NOBODYS
+
+    @property
+    def usable(self) -> CpuSet:
+        """Every CPU but the pinned ones."""
+        return self.topology.all - self.pinned
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +57,18 @@ def arrange(node: Node, advice: PoolAdvice, order: Order) -> Arrangement:
     Raises:
         Refused: the advice cannot be followed here.
     """
-    reserve = place_reserve(node.topology, advice)
+    reserve = place_reserve(node.topology, advice, node.pinned)
     wishes, unread = _wishes(node.pods)
-    own = _assign(node, node.topology.all - reserve, wishes)
-    return _whole(node, place(node.topology, advice, order, own.cpus), own, wishes, unread)
+    own = _assign(node, node.usable - reserve, wishes)
+    return _whole(node, place(node.topology, advice, order, own.cpus, node.pinned), own, wishes, unread)
 
 
 def arrange_floor(node: Node, reserve: CpuSet) -> Arrangement:
     """The safe state: reclaimed work at its floor; what pods have for themselves they keep."""
-    topology, reserve = node.topology, reserve & node.topology.all
+    reserve = reserve & node.usable
     wishes, unread = _wishes(node.pods)
-    own = _assign(node, topology.all - reserve or topology.all, wishes)
-    placement = place_floor(topology, reserve, floor_cpus(len(topology.cpus)), own.cpus)
+    own = _assign(node, node.usable - reserve or node.usable, wishes)
+    placement = place_floor(node.topology, reserve, floor_cpus(len(node.topology.cpus)), own.cpus | node.pinned)
     return _whole(node, placement, own, wishes, unread)
 
 

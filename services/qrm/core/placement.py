@@ -33,30 +33,38 @@ def floor_cpus(cpus: int) -> int:
     return min(SEED_RESERVED_CPUS, max(1, cpus // 4))
 
 
-def place_reserve(topology: Topology, advice: PoolAdvice) -> CpuSet:
-    """The CPUs of the reserve pool, taken first and thread by thread.
+def place_reserve(topology: Topology, advice: PoolAdvice, pinned: CpuSet = NOBODYS) -> CpuSet:
+    """The CPUs of the reserve pool, taken first and thread by thread; never those that others have pinned.
 
     Raises:
         Refused: an unknown pool, a block bound to one NUMA node, or sizes that this machine cannot hold.
     """
     _check_parts(topology, advice)
-    return take_by_numa_balance(topology, topology.all, advice.size_of(RESERVE), granularity="thread")
+    return take_by_numa_balance(topology, topology.all - pinned, advice.size_of(RESERVE), granularity="thread")
 
 
-def place(topology: Topology, advice: PoolAdvice, order: Order = "reclaim-first", owned: CpuSet = NOBODYS) -> Placement:
+def place(
+    topology: Topology,
+    advice: PoolAdvice,
+    order: Order = "reclaim-first",
+    owned: CpuSet = NOBODYS,
+    pinned: CpuSet = NOBODYS,
+) -> Placement:
     """Turn advised sizes into CPUs.
 
     The reserve pool goes first, thread by thread. With "reclaim-first" the reclaimed pool then takes its size and the
     shared pool gets the rest, which prints the seeds' listings; with "share-first" the shared pool takes its size, the
     reclaimed pool its own from what is left, and CPUs that nobody asked for go to the shared pool. When the advice says
     `overlap`, or gives the reclaimed pool nothing, tenants run on every CPU that is not reserved and the reclaimed pool
-    shares its own (at least one) with them: a pool never ends empty. CPUs that pods have for themselves (`owned`) are
-    in no pool; it is the reclaimed pool that becomes smaller by them, for the tenants' size is what they need.
+    shares its own (at least one) with them: a pool never ends empty. CPUs that pods have for themselves (`owned`), or
+    others for theirs (`pinned`), are in no pool; it is the reclaimed pool that becomes smaller by them, for the
+    tenants' size is what they need.
 
     Raises:
         Refused: as `place_reserve`.
     """
-    reserve = place_reserve(topology, advice)
+    reserve = place_reserve(topology, advice, pinned)
+    owned |= pinned
     reserve_size, share_size, reclaim_size = (advice.size_of(pool) for pool in (RESERVE, SHARE, RECLAIM))
     needed = reserve_size + (max(1, reclaim_size) if advice.overlap else reclaim_size + max(1, share_size))
     if needed > len(topology.all):
@@ -91,7 +99,7 @@ def place_floor(topology: Topology, reserve: CpuSet, cpus: int, owned: CpuSet = 
 
     Where that would leave the tenants less than half of what is not reserved, they share the reclaimed pool's CPUs.
     """
-    free = topology.all - reserve - owned or topology.all - owned
+    free = topology.all - reserve - owned or topology.all - owned or topology.all  # a pool never ends empty
     reserve = topology.all - free - owned
     reclaim = take_by_numa_balance(topology, free, min(max(1, cpus), len(free)))
     share = free - reclaim if 2 * len(reclaim) < len(free) else free

@@ -63,6 +63,13 @@ def test_a_group_of_no_cpu_is_an_error(group: int) -> None:
             [7, 8, 6, 15], 21, 3, 4, [(0, 3), (1, 3), (2, 3), (3, 3), (3, 3), (3, 3), (3, 3)],
             id="givers with enough CPUs for the rest but not in groups are passed over",
         ),
+        pytest.param([4, 5, 4], 2, 1, 2, [(0, 1), (1, 1)], id="the first of two choices that leave the same"),
+        pytest.param(
+            [10, 7, 1, 1, 1, 1], 11, 1, 6, [*((node, 1) for node in range(6)), (0, 1), (1, 1), (0, 1), (1, 1), (0, 1)],
+            id="of givers that leave the same the larger number",
+        ),
+        pytest.param([10000, 10001, 1, 1], 1, 1, 1, [(0, 1)], id="equal to a thousandth of a CPU is equal"),
+        pytest.param([1, 927, 928], 1, 1, 1, [(1, 1)], id="rounded to the nearer thousandth"),
         pytest.param([16] * 64, 320, 2, 20, [(node, 16) for node in range(20)], id="many like nodes cost nothing"),
     ],
 )  # fmt: skip

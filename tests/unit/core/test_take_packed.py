@@ -15,6 +15,11 @@ TWO_IN_ONE = Topology.of(Cpu(cpu, 0, cpu // 4, cpu // 2) for cpu in range(8))
 """One NUMA node of two sockets: 0-3 and 4-7, siblings side by side."""
 HYBRID = Topology.of(Cpu(cpu, cpu // 4, cpu // 4, cpu // 2 if cpu < 4 else cpu) for cpu in range(8))
 """Node 0 has two cores of two threads, node 1 four of one."""
+CROSSED = Topology.of(
+    Cpu(cpu, numa, socket, cpu)
+    for cpu, numa, socket in ((0, 0, 0), (1, 0, 1), (2, 1, 0), (3, 1, 0), (4, 2, 1), (5, 2, 1))
+)
+"""Three nodes in two sockets; node 0 has one CPU in each."""
 
 
 @pytest.mark.parametrize(
@@ -58,6 +63,8 @@ def test_too_few_cpus_are_refused_with_both_numbers() -> None:
         pytest.param(TWO_IN_ONE, "0-4,6-7", (0,), (), (6, 0, 2), (4, 6, 7, 0, 1, 2, 3), id="the broken socket leads"),
         pytest.param(FOUR_NUMA, "0-3,5-15", (1,), (0, 2, 3), (6, 0, 2, 8, 10, 12, 14),
                      (5, 6, 7, 0, 1, 2, 3, *range(8, 16)), id="the broken node, then its neighbour in the socket"),
+        pytest.param(CROSSED, "1-5", (1,), (1, 2), (2, 3, 1, 4, 5), (2, 3, 1, 4, 5),
+                     id="a node counts to the socket in which it has CPUs left"),
         pytest.param(HYBRID, "1-5", (), (), (4, 5, 2), (4, 5, 1, 2, 3), id="hybrid: free is what has all its own"),
         pytest.param(SEED, "", (), (), (), (), id="nothing available"),
     ],

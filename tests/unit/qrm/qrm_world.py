@@ -18,6 +18,7 @@ from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.allocation import Allocation
 from shared.contracts.pod import Pod
 from shared.contracts.subjects import state_subject
+from shared.core.cpuset import CpuSet
 from shared.core.topology import Topology
 from shared.errors import Unavailable
 from shared.fakes.memory_bus import MemoryBus
@@ -87,7 +88,8 @@ class Node:
         common = CommonSettings(node=NODE, state_dir=folder / "state")
         common.state_dir.mkdir(exist_ok=True)
         context = Context(Wire(self.bus, self.clock, node=NODE, service="qrm"), self.clock, common, {"qrm": qrm})
-        machine = Machine(self.plain.cgroups, lambda: self.topology)
+        self.pinned = CpuSet()
+        machine = Machine(self.plain.cgroups, lambda: self.topology, read_pinned=lambda: self.pinned)
         groups = Groups(Writer(self.plain.cgroups, "sublet"), machine)
         self.app = QrmApp(context, machine=machine, groups=groups, pods=self.pods, keeping=keeping)  # type: ignore[arg-type]
         self._task: asyncio.Task[None] | None = None

@@ -1,0 +1,64 @@
+"""CPUs that kubelet has pinned are left alone."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from qrm_world import Node, Run, conditions, pools
+
+from services.qrm.kubelet import STATE_FILE, exclusive_cpus
+from shared.core.cpuset import CpuSet
+from shared.errors import Unavailable
+
+STATIC = {"policyName": "static", "defaultCpuSet": "0,3-47", "entries": {"uid-1": {"main": "1", "side": "2"}}}
+
+
+def kubelet_says(root: Path, text: str) -> None:
+    path = root / STATE_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"),
+    [
+        (json.dumps(STATIC), "1-2"),
+        (json.dumps(STATIC | {"policyName": "none"}), ""),
+        (json.dumps({"policyName": "static", "defaultCpuSet": "0-47"}), ""),
+        ("", ""),
+    ],
+)
+def test_the_pinned_cpus_are_those_of_the_entries(tmp_path, text, cpus):
+    kubelet_says(tmp_path, text)
+    assert str(exclusive_cpus(tmp_path)) == cpus
+
+
+def test_without_kubelet_nothing_is_pinned(tmp_path):
+    assert exclusive_cpus(tmp_path) == CpuSet()
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"entries": {}}', '{"policyName": "static", "entries": {"u": {"c": "x"}}}']
+)
+def test_a_file_that_cannot_be_read_is_not_taken_for_nothing(tmp_path, text):
+    kubelet_says(tmp_path, text)
+    with pytest.raises(Unavailable, match="cpu_manager_state"):
+        exclusive_cpus(tmp_path)
+
+
+def test_qrm_places_nobody_on_them_and_says_so(tmp_path: Path, virtual: Run) -> None:
+    async def story() -> None:
+        node = Node(tmp_path)
+        node.pinned = CpuSet.parse("1-2")
+        async with node:
+            await asyncio.sleep(3.1)
+            assert not CpuSet.parse("1-2") & CpuSet.parse(pools(node.last)["share"])
+            allocation = await node.hear(node.advice(6, 42))
+            taken = [CpuSet.parse(cpus) for cpus in pools(allocation).values()]
+            assert sum(map(len, taken)) == 46
+            assert not any(CpuSet.parse("1-2") & cpus for cpus in taken)
+            assert "1-2" in conditions(allocation)["StaticCpuManager"]
+            assert node.app.health().ok
+
+    virtual(story())
