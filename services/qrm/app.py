@@ -171,7 +171,7 @@ class QrmApp:
     @property
     def _node(self) -> Node:
         machine = self._machine
-        return Node(machine.topology, machine.memory_bytes, self._pods, self._held, machine.pinned)
+        return Node(machine.topology, machine.memory_bytes, self._pods, self._held, machine.barred)
 
     def _decide(self, now_s: float) -> tuple[Stage, Arrangement]:
         """What shall be in force now: by the standing advice while it counts, else the floor."""
@@ -294,6 +294,7 @@ class QrmApp:
             "allocation": None if self._allocation is None else self._allocation.model_dump(mode="json"),
             "advice": None if self._standing is None else self._standing.advice.model_dump(mode="json"),
             "topology": [[c.id, c.numa, c.socket, c.core, c.l3] for c in self._machine.whole.cpus],
+            "offline_cpus": str(self._machine.offline()),
             "settings": self._settings.model_dump(mode="json"),
         }
 

@@ -30,9 +30,10 @@ class Machine:
         read_topology: Callable[[], Topology],
         read_memory_bytes: Callable[[], Mapping[int, int]] = dict,
         read_pinned: Callable[[], CpuSet] = CpuSet,
+        read_offline: Callable[[], CpuSet] = CpuSet,
     ) -> None:
         self._cgroups, self._read, self._read_memory = cgroups, read_topology, read_memory_bytes
-        self._read_pinned = read_pinned
+        self._read_pinned, self.offline = read_pinned, read_offline
         self.pinned = read_pinned()
         """CPUs that somebody else has given to single containers (kubelet's static CPU manager)."""
         self._granted: CpuSet | None = None
@@ -45,8 +46,13 @@ class Machine:
 
     @property
     def usable(self) -> CpuSet:
-        """The CPUs that Sublet may put anybody on."""
-        return self.topology.all - self.pinned
+        """The CPUs that Sublet may put anybody on; never none."""
+        return self.topology.all - self.barred or self.topology.all
+
+    @property
+    def barred(self) -> CpuSet:
+        """The CPUs of others: pinned, or kept from the scheduler."""
+        return self.pinned | (self.topology.all - self.topology.placeable)
 
     def refresh(self) -> bool:
         """Look whether CPUs or memory nodes came or went; True when they did. The last good view stays otherwise.
@@ -69,7 +75,7 @@ class Machine:
         if not rows:
             raise Unavailable(f"the cgroup root grants CPUs {granted}, none of which is online ({whole.all})")
         self._granted = granted
-        return Topology.of(rows)
+        return Topology.of(rows, whole.isolated)
 
     def _mems(self) -> CpuSet:
         return CpuSet.parse(self._cgroups.effective_mems("") or "0")

@@ -10,7 +10,7 @@ from services.qrm.writer import Writer
 from shared import telemetry
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.local_pods import LocalPods
-from shared.adapters.sysfs import read_topology
+from shared.adapters.sysfs import offline_cpus, read_topology
 from shared.app import App, Context, Plan
 from shared.settings import section
 
@@ -30,7 +30,11 @@ def build(context: Context) -> App:
     cgroups = Cgroups(common.host_root)
     root = common.host_root
     machine = Machine(
-        cgroups, lambda: read_topology(root), lambda: numa_memory_bytes(root), lambda: exclusive_cpus(root)
+        cgroups,
+        lambda: read_topology(root),
+        lambda: numa_memory_bytes(root),
+        lambda: exclusive_cpus(root),
+        lambda: offline_cpus(root),
     )
     groups = Groups(Writer(cgroups, settings.top_group, _count), machine)
     keeping = None

@@ -77,14 +77,15 @@ class Keeping:
 class Node:
     """One qrm with its cgroups, its pods, an advisor's voice and the allocations heard."""
 
-    def __init__(self, folder: Path, keeping: Keeping | None = None, *, plain: PlainCgroups | None = None, **qrm: Any):
+    def __init__(self, folder: Path, keeping: Keeping | None = None, *, plain: PlainCgroups | None = None,
+                 topology: Topology | None = None, **qrm: Any):  # fmt: skip
         self.plain = plain or PlainCgroups(folder / "host")
         if plain is None:
             self.plain.add_classes()
         self.bus, self.clock, self.pods = MemoryBus(), LoopClock(), Pods()
         self.heard: list[Allocation] = []
         self.advisor = Wire(self.bus, self.clock, node=NODE, service="advisor")
-        self.topology = SEED
+        self.topology = topology or SEED
         common = CommonSettings(node=NODE, state_dir=folder / "state")
         common.state_dir.mkdir(exist_ok=True)
         context = Context(Wire(self.bus, self.clock, node=NODE, service="qrm"), self.clock, common, {"qrm": qrm})

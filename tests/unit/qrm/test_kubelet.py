@@ -5,10 +5,11 @@ import json
 from pathlib import Path
 
 import pytest
-from qrm_world import Node, Run, conditions, pools
+from qrm_world import SEED, Node, Run, conditions, pools
 
 from services.qrm.kubelet import STATE_FILE, exclusive_cpus
 from shared.core.cpuset import CpuSet
+from shared.core.topology import Topology
 from shared.errors import Unavailable
 
 STATIC = {"policyName": "static", "defaultCpuSet": "0,3-47", "entries": {"uid-1": {"main": "1", "side": "2"}}}
@@ -60,5 +61,17 @@ def test_qrm_places_nobody_on_them_and_says_so(tmp_path: Path, virtual: Run) -> 
             assert not any(CpuSet.parse("1-2") & cpus for cpus in taken)
             assert "1-2" in conditions(allocation)["StaticCpuManager"]
             assert node.app.health().ok
+
+    virtual(story())
+
+
+def test_nobody_is_placed_on_isolated_cpus_either(tmp_path: Path, virtual: Run) -> None:
+    async def story() -> None:
+        topology = Topology.of(SEED.cpus, CpuSet.parse("3,27"))
+        async with Node(tmp_path, topology=topology) as isolating:
+            allocation = await isolating.hear(isolating.advice(6, 42))
+            taken = [CpuSet.parse(cpus) for cpus in pools(allocation).values()]
+            assert sum(map(len, taken)) == 46
+            assert not any(CpuSet.parse("3,27") & cpus for cpus in taken)
 
     virtual(story())
