@@ -54,6 +54,7 @@ class QrmApp:
         self._reserve = CpuSet()
         self._pods: Sequence[Pod] = ()
         self._held: Mapping[str, CpuSet] = {}
+        self._came_s: dict[str, float] = {}
         self._generation: int | None = None
         self._conditions = Conditions()
         self._stage: Stage = "floor"
@@ -170,8 +171,9 @@ class QrmApp:
 
     @property
     def _node(self) -> Node:
-        machine = self._machine
-        return Node(machine.topology, machine.memory_bytes, self._pods, self._held, machine.barred)
+        machine, since_s = self._machine, self._clock.monotonic() - self._settings.ramp_up_s
+        ramping = {uid for uid, came_s in self._came_s.items() if came_s > since_s}
+        return Node(machine.topology, machine.memory_bytes, self._pods, self._held, machine.barred, ramping)
 
     def _decide(self, now_s: float) -> tuple[Stage, Arrangement]:
         """What shall be in force now: by the standing advice while it counts, else the floor."""
@@ -196,6 +198,9 @@ class QrmApp:
             generation = self._source.generation()
             if generation != self._generation:
                 self._pods = self._source.pods()
+                # Those that run when qrm starts have ramped up in the life before.
+                now_s = _LONG_AGO_S if self._generation is None else self._clock.monotonic()
+                self._came_s = {pod.uid: self._came_s.get(pod.uid, now_s) for pod in self._pods}
                 self._generation = generation
         except Unavailable as error:
             self._conditions.set("PodsUnavailable", str(error))

@@ -25,6 +25,9 @@ class QrmSettings(Settings):
     """How often the classes are verified and the allocation is published again when no advice comes."""
     verify_s: Seconds = 10.0
     """How often every pod's group is read back when nothing changes; the classes above them are at every pass."""
+    ramp_up_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
+    """How long a new shared pod may use the reclaimed pool's CPUs as well (30 s in the seeds' system, where the shared
+    pool grows late). 0: not at all, for here it grows as soon as the pod needs it."""
     poll_s: Seconds = 0.5
     """How often is looked for new pods, and for the end of the lease."""
     keeper: bool = True

@@ -1,6 +1,6 @@
 """Everything that shall be in force: the pools, and the pods with CPUs of their own. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.qrm.core.assignment import Assignment, Owned, assign, bind_reclaimed
@@ -9,15 +9,19 @@ from services.qrm.core.wishes import Wish, wish_of
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.pod import Pod
 from shared.core.cpuset import CpuSet
-from shared.core.layout import RECLAIM
+from shared.core.layout import RECLAIM, SHARE
 from shared.core.topology import Topology
+
+RAMP_UP = "ramp-up"
+"""Where a shared pod is while its need is not known yet: on the reclaimed pool's CPUs as well, which give way to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """What is known of the machine and its pods.
 
-    `held`: CPUs that pods have had so far, by UID. `pinned`: CPUs that somebody else has given away.
+    `held`: CPUs that pods have had so far, by UID. `pinned`: CPUs that somebody else has given away. `ramping`: UIDs
+    of shared pods that have only just come.
     """
 
     topology: Topology
@@ -25,6 +29,7 @@ class Node:
     pods: Sequence[Pod] = ()
     held: Mapping[str, CpuSet] = field(default_factory=dict)
     pinned: CpuSet = NOBODYS
+    ramping: Collection[str] = ()
 
     @property
     def usable(self) -> CpuSet:
@@ -48,7 +53,7 @@ class Arrangement:
     @property
     def held(self) -> dict[str, CpuSet]:
         """What each pod with CPUs of its own has, for the next time."""
-        return {uid: own.cpus for uid, own in self.owned.items()}
+        return {uid: own.cpus for uid, own in self.owned.items() if own.pool != RAMP_UP}
 
 
 def arrange(node: Node, advice: PoolAdvice, order: Order) -> Arrangement:
@@ -93,4 +98,7 @@ def _whole(
 ) -> Arrangement:
     bound = bind_reclaimed(node.topology, wishes, placement.pools[RECLAIM], node.held)
     problems = {**unread, **own.problems, **bound.problems}
-    return Arrangement(placement, {**own.owned, **bound.owned}, dict(sorted(problems.items())))
+    owned = {**own.owned, **bound.owned}
+    wide = placement.pools[SHARE] | placement.pools[RECLAIM]
+    ramping = [p.uid for p in node.pods if p.qos == "shared_cores" and p.uid in node.ramping and p.uid not in owned]
+    return Arrangement(placement, owned | dict.fromkeys(ramping, Owned(RAMP_UP, wide)), dict(sorted(problems.items())))

@@ -1,6 +1,6 @@
 """What qrm says about a pass: status, pools and pods as granted by the kernel, the rule and its numbers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from services.qrm.core.assignment import Owned
 from services.qrm.core.classes import RECLAIMED, pool_of
@@ -30,7 +30,7 @@ def status_of(stage: Stage, mode: Mode, *, readable: bool, as_wanted: bool) -> s
 
 
 def pools_in_force(
-    pools: Iterable[str],
+    pools: Mapping[str, CpuSet],
     pods: Sequence[PodAllocation],
     tree: Mapping[str, Sets],
     granted: Mapping[str, CpuSet],
@@ -39,8 +39,8 @@ def pools_in_force(
 ) -> tuple[PoolAllocation, ...]:
     """The pools by name, as the kernel has them; one whose group cannot be read is left out.
 
-    The three fixed ones are what their class group has, without what single pods in it have for themselves; the others
-    are what their pods have.
+    A fixed pool is what its class's group has; where single pods made that group wider, it is the part of it that the
+    pool was given. The others are what their pods have.
     """
     own: dict[str, CpuSet] = {}
     mems: dict[str, CpuSet] = {}
@@ -48,17 +48,14 @@ def pools_in_force(
         if pod.pool not in _CLASS_OF:
             own[pod.pool] = own.get(pod.pool, CpuSet()) | CpuSet.parse(pod.cpus)
             mems[pod.pool] = mems.get(pod.pool, CpuSet()) | CpuSet.parse(pod.mems)
-    taken = CpuSet()
-    for cpus in own.values():
-        taken |= cpus
     fixed = [
         PoolAllocation(
             pool=pool,
-            cpus=str(granted[group] - taken or granted[group]),
+            cpus=str((granted[group] & cpus or granted[group]) if own else granted[group]),
             mems=str(tree[group].mems),
             memory_limit_bytes=limit_bytes if pool == RECLAIM else None,
         )
-        for pool in pools
+        for pool, cpus in pools.items()
         if (group := class_group(_CLASS_OF[pool], top)) in granted
     ]
     named = [PoolAllocation(pool=pool, cpus=str(cpus), mems=str(mems[pool])) for pool, cpus in own.items()]

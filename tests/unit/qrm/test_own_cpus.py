@@ -173,6 +173,26 @@ def test_koordinators_lsr_means_cpus_of_ones_own(tmp_path: Path, virtual: Run) -
     virtual(story())
 
 
+def test_a_new_shared_pod_may_ramp_up_on_the_reclaimed_cpus(tmp_path: Path, virtual: Run) -> None:
+    async def story() -> None:
+        async with Node(tmp_path, lease_s=600, ramp_up_s=30, period_s=2) as node:
+            old, new = pod("old", "shared_cores", 1000), pod("new", "shared_cores", 1000)
+            run_pods(node, old)
+            await node.hear(node.advice(valid_for_s=600))
+            await asyncio.sleep(33)
+            seed = pools(node.last)
+            assert seed == {"share": "11,22-23,35,46-47", "reclaim": "0-10,12-21,24-34,36-45"}
+            run_pods(node, new)
+            await asyncio.sleep(1)
+            assert (cpus_of(node, new), cpus_of(node, old)) == ("0-47", seed["share"])
+            assert pools(node.last) == seed | {"ramp-up": "0-47"}
+            await asyncio.sleep(32)
+            assert cpus_of(node, new) == cpus_of(node, old) == seed["share"]
+            assert pools(node.last) == seed
+
+    virtual(story())
+
+
 def test_when_a_dedicated_pod_ends_its_cpus_go_back(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
         async with Node(tmp_path) as node:
