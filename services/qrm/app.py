@@ -163,8 +163,11 @@ class QrmApp:
             fresh = self._standing.advice if self._standing and stage != "floor" else None
             limit = fresh.reclaimed_memory_limit_bytes if fresh else None
             asked = tenant_millis(self._pods, len(self._machine.topology.all))
-            verify_s = self._settings.verify_s
-            applied = self._groups.apply(what, self._pods, limit, now_s, asked_millis=asked, verify_s=verify_s)
+            settings = self._settings
+            applied = self._groups.apply(
+                what, self._pods, limit, now_s,
+                asked_millis=asked, verify_s=settings.verify_s, migrate=settings.memory_migrate,
+            )  # fmt: skip
             return applied, []
         would = [writes_reason(self._groups.planned(what, self._pods))] if mode == "dry-run" else []
         return self._groups.seen(), would

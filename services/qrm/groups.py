@@ -1,7 +1,7 @@
 """The kernel's side of qrm: the class groups with their sets, weights and the memory limit of the reclaimed class."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from services.qrm.core.arrangement import Arrangement
@@ -69,20 +69,23 @@ class Groups:
         *,
         asked_millis: int,
         verify_s: float = 0.0,
+        migrate: bool = False,
     ) -> Outcome:
         """Make the groups where they are missing, write what differs, read everything back.
 
         `limit_bytes` is the memory limit of the reclaimed class; None leaves it as it is. `asked_millis` is the CPU
         that the tenants asked for, which is what the top group weighs. Where the same was wanted less than `verify_s`
         ago, all went well, no pod came or went and the classes are as they were left, the groups below them are not
-        read again: they cannot have more than their class.
+        read again: they cannot have more than their class. With `migrate` the pages of pods that are bound to NUMA
+        nodes move with them, which may take long.
         """
         wanted = self.wanted(what, pods)
         last = self._whole
         if last is not None and now_s < last.at_s + verify_s and self._stands(last, wanted):
             outcome = last.outcome
         else:
-            outcome = self._apply(wanted, now_s)
+            moving = self._writer.settle(self._migrations(what, pods)) if migrate else []
+            outcome = self._apply(wanted, now_s).with_problems(moving)
             sound = not outcome.problems and not self.foreign(now_s)
             self._whole = _Whole(wanted, self.members(), outcome.unwritten(), now_s) if sound else None
         problems = self._writer.settle([*self._weights(asked_millis), *self._limits(limit_bytes)])
@@ -127,6 +130,12 @@ class Groups:
     def members(self) -> tuple[tuple[str, ...], ...]:
         """The pods' groups of each class; cheap, to notice new ones."""
         return tuple(tuple(self._cgroups.children(class_group(qos, self.top))) for qos in QOS_CLASSES)
+
+    def _migrations(self, what: Arrangement, pods: Sequence[Pod]) -> Iterator[Write]:
+        for pod in pods:
+            if pod.uid in what.owned and what.owned[pod.uid].numas:
+                for group in self._cgroups.tree(pod_group(pod, self.top)):
+                    yield Write(group, Knob.MEMORY_MIGRATE, 1)
 
     def _weights(self, asked_millis: int) -> list[Write]:
         has_idle = self._cgroups.raw(self._reclaimed, Knob.CPU_IDLE) is not None

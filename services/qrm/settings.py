@@ -30,6 +30,9 @@ class QrmSettings(Settings):
     pool grows late). 0: not at all, for here it grows as soon as the pod needs it."""
     poll_s: Seconds = 0.5
     """How often is looked for new pods, and for the end of the lease."""
+    memory_migrate: bool = False
+    """Whether the pages of a pod follow when it is bound to NUMA nodes (cgroup v1; on v2 the kernel always moves them).
+    Moving takes the time of copying them, and the pod waits meanwhile."""
     keeper: bool = True
     """Whether a process of its own watches the lease; the simulator goes without."""
     top_group: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,62}$")] = ROOT

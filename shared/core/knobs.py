@@ -22,6 +22,7 @@ class Knob(StrEnum):
 
     CPUS = "cpuset.cpus"  # CPU list
     MEMS = "cpuset.mems"  # list of memory nodes
+    MEMORY_MIGRATE = "cpuset.memory_migrate"  # 1: pages follow a change of nodes; v1 only, v2 always moves them
     CPU_IDLE = "cpu.idle"  # 1: runs only where nobody else wants to
     CPU_SHARES = "cpu.shares"  # v1 shares: 1024 for each core asked for
     CPU_QUOTA = "cpu.quota"  # milli-cores, UNLIMITED for none
@@ -41,6 +42,7 @@ class Write:
 V1_FILES: dict[Knob, tuple[str, str]] = {
     Knob.CPUS: ("cpuset", "cpuset.cpus"),
     Knob.MEMS: ("cpuset", "cpuset.mems"),
+    Knob.MEMORY_MIGRATE: ("cpuset", "cpuset.memory_migrate"),
     Knob.CPU_IDLE: ("cpu", "cpu.idle"),
     Knob.CPU_SHARES: ("cpu", "cpu.shares"),
     Knob.CPU_QUOTA: ("cpu", "cpu.cfs_quota_us"),

@@ -4,6 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
 from qrm_world import NODE, Keeping, Node, Run, conditions, pools
 
 from shared.contracts.pod import Container, Pod
@@ -189,6 +190,23 @@ def test_a_new_shared_pod_may_ramp_up_on_the_reclaimed_cpus(tmp_path: Path, virt
             await asyncio.sleep(32)
             assert cpus_of(node, new) == cpus_of(node, old) == seed["share"]
             assert pools(node.last) == seed
+
+    virtual(story())
+
+
+@pytest.mark.parametrize("migrate", [False, True])
+def test_pages_move_with_a_bound_pod_only_where_that_is_wished(tmp_path: Path, virtual: Run, migrate: bool) -> None:
+    async def story() -> None:
+        async with Node(tmp_path, memory_migrate=migrate) as node:
+            db, web = pod("db", "dedicated_cores", 4000, **BOUND), pod("web", "shared_cores", 1000)
+            run_pods(node, db, web)
+            groups = [pod_group(db), f"{pod_group(db)}/main", pod_group(web)]
+            for group in groups:
+                node.plain.set(group, "cpuset.memory_migrate", "0")
+            await node.hear(node.advice())
+            assert [node.plain.get(group, "cpuset.memory_migrate") for group in groups] == [
+                str(int(migrate)), str(int(migrate)), "0",
+            ]  # fmt: skip
 
     virtual(story())
 
