@@ -1,6 +1,6 @@
 """qrm at work: newest advice and pods in, ordered cgroup writes, what the kernel then has out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
@@ -9,22 +9,23 @@ from services.qrm.checkpoint import CheckpointFile
 from services.qrm.conditions import Conditions
 from services.qrm.core.arrangement import Arrangement, Node, arrange, arrange_floor
 from services.qrm.core.classes import tenant_millis
-from services.qrm.core.standing import Stage, Standing, offered, weaker
-from services.qrm.core.statement import pods_in_force, pools_in_force, status_of, writes_reason
+from services.qrm.core.standing import Stage, Standing, weaker
+from services.qrm.core.statement import writes_reason
 from services.qrm.groups import Groups
 from services.qrm.keeping import LeaseKeeping
 from services.qrm.machine import Machine
+from services.qrm.roster import Roster
 from services.qrm.settings import QrmSettings
+from services.qrm.teller import Pass, Teller
 from services.qrm.writer import Outcome
 from shared import telemetry
 from shared.app import Context
 from shared.contracts.advice import Mode, PoolAdvice
 from shared.contracts.allocation import Allocation
 from shared.contracts.envelope import Reason
-from shared.contracts.pod import Pod
 from shared.contracts.readiness import ServiceHealth
 from shared.core.cpuset import CpuSet
-from shared.core.layout import RECLAIM, RESERVE
+from shared.core.layout import RESERVE
 from shared.errors import Refused, SubletError, Unavailable
 from shared.ports import PodSource
 from shared.settings import check, merge, section
@@ -34,7 +35,6 @@ log = structlog.get_logger()
 
 NAME = "qrm"
 DEDICATED_CORES = "dedicated_cores"
-_SHOWN_PROBLEMS = 3
 _LONG_AGO_S = float("-inf")
 
 
@@ -48,18 +48,14 @@ class QrmApp:
         self._checkpoint = CheckpointFile(context.common.state_dir, context.wire.node)
         self._static = dict(context.raw.get(NAME) or {})
         self._settings = section(QrmSettings, context.raw, NAME)
-        self._machine, self._groups, self._source, self._keeping = machine, groups, pods, keeping
+        self._machine, self._groups, self._keeping = machine, groups, keeping
         self._slot: Newest[PoolAdvice] | None = None
         self._standing: Standing | None = None
         self._reserve = CpuSet()
-        self._pods: Sequence[Pod] = ()
-        self._held: Mapping[str, CpuSet] = {}
-        self._came_s: dict[str, float] = {}
-        self._generation: int | None = None
         self._conditions = Conditions()
+        self._roster = Roster(pods, context.clock, self._conditions)
+        self._teller = Teller(context.wire, groups, self._conditions)
         self._stage: Stage = "floor"
-        self._allocation: Allocation | None = None
-        self._offered = (0, 0)
         self._applied_in_s = 0.0
         self._verify_at_s = 0.0
         self._seen: object = None
@@ -67,7 +63,7 @@ class QrmApp:
     async def run(self) -> None:
         """Work until cancelled: at once on new advice, else when a pod appears, the lease ends, or the period ends."""
         self._slot = await self._wire.newest(PoolAdvice)
-        self._read_pods()
+        self._roster.read()
         self._resume()
         await self._pass()
         while True:
@@ -80,7 +76,7 @@ class QrmApp:
 
     def _resume(self) -> None:
         """Take up what the life before had applied, for as long as its lease still runs."""
-        self._held = self._groups.cpus_of([pod for pod in self._pods if pod.qos == DEDICATED_CORES])
+        self._roster.held = self._groups.cpus_of([pod for pod in self._roster.pods if pod.qos == DEDICATED_CORES])
         try:
             found = self._checkpoint.load()
         except (Refused, OSError) as error:
@@ -88,7 +84,7 @@ class QrmApp:
             return
         if found is None:
             return
-        self._held = {uid: CpuSet.parse(cpus) for uid, cpus in found.pods.items()}
+        self._roster.held = {uid: CpuSet.parse(cpus) for uid, cpus in found.pods.items()}
         left_s = self._keeping.left_s() if self._keeping else 0.0
         self._reserve = CpuSet.parse(found.pools.get(RESERVE, ""))
         self._standing = Standing(found.advice, _LONG_AGO_S, self._clock.monotonic() + left_s)
@@ -117,7 +113,7 @@ class QrmApp:
         # One poll more than our own deadline: while qrm lives it falls to the floor itself.
         left_s = lease_until_s - self._clock.monotonic() + self._settings.poll_s
         try:
-            self._keeping.renew(left_s, self._groups.wanted(self._floor(), self._pods))
+            self._keeping.renew(left_s, self._groups.wanted(self._floor(), self._roster.pods))
             self._keeping.watch()
         except OSError as error:
             self._conditions.set("LeaseUnkept", f"{error}; reclaimed limits would outlive qrm")
@@ -134,7 +130,7 @@ class QrmApp:
     def _look(self) -> object:
         """A mark that changes with the pods and their groups."""
         try:
-            return self._source.generation(), self._groups.members()
+            return self._roster.generation, self._groups.members()
         except (Unavailable, OSError):
             return None
 
@@ -143,17 +139,17 @@ class QrmApp:
         self._verify_at_s = now_s + self._settings.period_s
         self._seen = self._look()
         self._refresh_machine()
-        self._read_pods()
+        self._roster.read()
         stage, what = self._decide(now_s)
-        if self._generation is not None:  # before the pods were ever read, nobody is known to have gone
-            self._held = what.held
+        self._roster.hold(what.held)
         mode = self._mode()
         with telemetry.span("qrm.apply", {"stage": stage, "mode": mode}):
             outcome, extra = self._act(stage, what, mode, now_s)
         if began_s is not None:
             self._applied_in_s = max(0.0, self._clock.monotonic() - began_s)
             telemetry.STEP_SECONDS.labels(NAME).observe(self._applied_in_s)
-        allocation = self._state(stage, what, mode, outcome, extra)
+        done = Pass(stage, mode, self._standing, what, self._roster.pods, outcome, extra, self._applied_in_s)
+        allocation = self._teller.tell(done, self._clock.monotonic())
         await self._wire.publish(allocation)
         if mode == "enforce":
             self._save(allocation)
@@ -162,21 +158,21 @@ class QrmApp:
         if mode == "enforce":
             fresh = self._standing.advice if self._standing and stage != "floor" else None
             limit = fresh.reclaimed_memory_limit_bytes if fresh else None
-            asked = tenant_millis(self._pods, len(self._machine.topology.all))
+            asked = tenant_millis(self._roster.pods, len(self._machine.topology.all))
             settings = self._settings
             applied = self._groups.apply(
-                what, self._pods, limit, now_s,
+                what, self._roster.pods, limit, now_s,
                 asked_millis=asked, verify_s=settings.verify_s, migrate=settings.memory_migrate,
             )  # fmt: skip
             return applied, []
-        would = [writes_reason(self._groups.planned(what, self._pods))] if mode == "dry-run" else []
+        would = [writes_reason(self._groups.planned(what, self._roster.pods))] if mode == "dry-run" else []
         return self._groups.seen(), would
 
     @property
     def _node(self) -> Node:
-        machine, since_s = self._machine, self._clock.monotonic() - self._settings.ramp_up_s
-        ramping = {uid for uid, came_s in self._came_s.items() if came_s > since_s}
-        return Node(machine.topology, machine.memory_bytes, self._pods, self._held, machine.barred, ramping)
+        machine, roster = self._machine, self._roster
+        ramping = roster.came_within(self._settings.ramp_up_s)
+        return Node(machine.topology, machine.memory_bytes, roster.pods, roster.held, machine.barred, ramping)
 
     def _decide(self, now_s: float) -> tuple[Stage, Arrangement]:
         """What shall be in force now: by the standing advice while it counts, else the floor."""
@@ -195,21 +191,6 @@ class QrmApp:
     def _mode(self) -> Mode:
         return weaker(self._settings.mode, self._standing.advice.mode) if self._standing else self._settings.mode
 
-    def _read_pods(self) -> None:
-        """Read the pods anew when they have changed; the last known ones stay where they cannot be read."""
-        try:
-            generation = self._source.generation()
-            if generation != self._generation:
-                self._pods = self._source.pods()
-                # Those that run when qrm starts have ramped up in the life before.
-                now_s = _LONG_AGO_S if self._generation is None else self._clock.monotonic()
-                self._came_s = {pod.uid: self._came_s.get(pod.uid, now_s) for pod in self._pods}
-                self._generation = generation
-        except Unavailable as error:
-            self._conditions.set("PodsUnavailable", str(error))
-        else:
-            self._conditions.set("PodsUnavailable", "")
-
     def _refresh_machine(self) -> None:
         try:
             changed = self._machine.refresh()
@@ -225,65 +206,15 @@ class QrmApp:
         if changed or (self._keeping is not None and self._keeping.fallen()):
             self._groups.forget_written()
 
-    def _state(
-        self, stage: Stage, what: Arrangement, mode: Mode, outcome: Outcome, extra: Sequence[Reason]
-    ) -> Allocation:
-        now_s = self._clock.monotonic()
-        self._describe(stage, what, outcome, now_s)
-        limit = self._groups.memory_limit()
-        kernel = (outcome.tree, outcome.granted, self._groups.top)
-        pods = pods_in_force(self._pods, what.owned, *kernel)
-        pools = pools_in_force(what.pools, pods, *kernel, limit)
-        for pool in pools:
-            telemetry.POOL_CPUS.labels(pool.pool).set(len(CpuSet.parse(pool.cpus)))
-        advice = self._standing.advice if self._standing else None
-        if mode == "enforce":
-            reclaim = next((len(CpuSet.parse(p.cpus)) for p in pools if p.pool == RECLAIM), 0)
-            self._offered = offered(advice, reclaim, limit)
-        readable = any(p.pool == RECLAIM for p in pools)
-        as_wanted = not outcome.problems and not self._groups.foreign(now_s)
-        allocation = self._wire.stamp(
-            Allocation,
-            based_on=(*advice.based_on, advice.ref) if advice else (),
-            status=status_of(stage, mode, readable=readable, as_wanted=as_wanted),
-            mode=mode,
-            pools=pools,
-            pods=pods,
-            reclaimed_cpu_millis=self._offered[0],
-            reclaimed_memory_bytes=self._offered[1],
-            lease_left_s=max(0.0, self._standing.lease_until_s - now_s) if self._standing else 0.0,
-            applied_in_s=self._applied_in_s,
-            conditions=self._conditions.all(),
-            why=(what.placement.why, *extra),
-        )
-        self._log(allocation, outcome)
-        self._allocation = allocation
-        return allocation
-
-    def _describe(self, stage: Stage, what: Arrangement, outcome: Outcome, now_s: float) -> None:
-        self._conditions.set("WriteFailed", _in_words([f"{p.group}: {p.why}" for p in outcome.problems]))
-        self._conditions.set("PodUnplaced", _in_words([f"{pod}: {why}" for pod, why in what.problems.items()]))
-        foreign = self._groups.foreign(now_s)
-        words = f"somebody else keeps writing {', '.join(foreign)}: left alone" if foreign else ""
-        self._conditions.set("ForeignWriter", words)
-        lasting = "the last sets are kept" if stage == "held" else "the reclaimed pool is at its floor"
-        self._conditions.set("NoFreshAdvice", "" if stage == "applied" else f"no fresh advice: {lasting}")
-
-    def _log(self, allocation: Allocation, outcome: Outcome) -> None:
-        last = self._allocation
-        if last is not None and (last.status, last.pools) == (allocation.status, allocation.pools):
-            return
-        pools = {pool.pool: pool.cpus for pool in allocation.pools}
-        log.info("allocation.changed", status=allocation.status, pools=pools, writes=outcome.writes,
-                 based_on=allocation.based_on, applied_in_s=round(allocation.applied_in_s, 4))  # fmt: skip
-
     def _save(self, allocation: Allocation) -> None:
         """Keep what is applied, for the next life."""
         if self._standing is None or allocation.status not in ("applied", "partial"):
             return
         try:
             pools = {pool.pool: pool.cpus for pool in allocation.pools}
-            self._checkpoint.save(self._standing.advice, pools, {uid: str(cpus) for uid, cpus in self._held.items()})
+            self._checkpoint.save(
+                self._standing.advice, pools, {uid: str(cpus) for uid, cpus in self._roster.held.items()}
+            )
         except OSError as error:
             self._conditions.set("CheckpointFailed", f"{error}; a restart would begin at the floor")
         else:
@@ -293,13 +224,13 @@ class QrmApp:
         """Well while fresh advice is applied as a whole."""
         age_s = self._slot.age_s if self._slot else None
         why = str(self._conditions)
-        ok = self._allocation is not None and self._allocation.status in ("applied", "dry-run") and not why
+        ok = self._teller.last is not None and self._teller.last.status in ("applied", "dry-run") and not why
         return ServiceHealth(service=NAME, ok=ok, why=why or ("" if ok else "nothing applied yet"), input_age_s=age_s)
 
     def state(self) -> Mapping[str, Any]:
         """The last allocation and the advice behind it."""
         return {
-            "allocation": None if self._allocation is None else self._allocation.model_dump(mode="json"),
+            "allocation": None if self._teller.last is None else self._teller.last.model_dump(mode="json"),
             "advice": None if self._standing is None else self._standing.advice.model_dump(mode="json"),
             "topology": [[c.id, c.numa, c.socket, c.core, c.l3] for c in self._machine.whole.cpus],
             "offline_cpus": str(self._machine.offline()),
@@ -319,9 +250,3 @@ class QrmApp:
         await self._wire.stop()
         if self._keeping is not None:
             await self._keeping.stop()
-
-
-def _in_words(problems: Sequence[str]) -> str:
-    more = len(problems) - _SHOWN_PROBLEMS
-    words = "; ".join(problems[:_SHOWN_PROBLEMS])
-    return f"{words}; and {more} more" if more > 0 else words

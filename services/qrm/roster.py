@@ -1,0 +1,56 @@
+"""Who runs here, since when, and what CPUs each has had for itself so far."""
+
+from collections.abc import Mapping, Sequence
+
+from services.qrm.conditions import Conditions
+from shared.contracts.pod import Pod
+from shared.core.cpuset import CpuSet
+from shared.errors import Unavailable
+from shared.ports import Clock, PodSource
+
+_LONG_AGO_S = float("-inf")
+
+
+class Roster:
+    """The pods of the node as last read; where they cannot be read, the last known ones stay."""
+
+    def __init__(self, source: PodSource, clock: Clock, conditions: Conditions) -> None:
+        self._source, self._clock, self._conditions = source, clock, conditions
+        self._generation: int | None = None
+        self._came_s: dict[str, float] = {}
+        self.pods: Sequence[Pod] = ()
+        self.held: Mapping[str, CpuSet] = {}
+
+    @property
+    def generation(self) -> int:
+        """A number that changes with the pods.
+
+        Raises:
+            Unavailable: it cannot be read.
+        """
+        return self._source.generation()
+
+    def read(self) -> None:
+        """Read the pods anew when they have changed."""
+        try:
+            generation = self._source.generation()
+            if generation != self._generation:
+                self.pods = self._source.pods()
+                # Those that run when qrm starts have ramped up in the life before.
+                now_s = _LONG_AGO_S if self._generation is None else self._clock.monotonic()
+                self._came_s = {pod.uid: self._came_s.get(pod.uid, now_s) for pod in self.pods}
+                self._generation = generation
+        except Unavailable as error:
+            self._conditions.set("PodsUnavailable", str(error))
+        else:
+            self._conditions.set("PodsUnavailable", "")
+
+    def hold(self, held: Mapping[str, CpuSet]) -> None:
+        """Remember who has what; before the pods were ever read, nobody is known to have gone."""
+        if self._generation is not None:
+            self.held = held
+
+    def came_within(self, seconds: float) -> set[str]:
+        """UIDs of the pods that came in the last so many seconds."""
+        since_s = self._clock.monotonic() - seconds
+        return {uid for uid, came_s in self._came_s.items() if came_s > since_s}

@@ -1,0 +1,104 @@
+"""What qrm says after a pass: the allocation as the kernel has it, conditions, figures, and a line where it changed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from services.qrm.conditions import Conditions
+from services.qrm.core.arrangement import Arrangement
+from services.qrm.core.standing import Stage, Standing, offered
+from services.qrm.core.statement import pods_in_force, pools_in_force, status_of
+from services.qrm.groups import Groups
+from services.qrm.writer import Outcome
+from shared import telemetry
+from shared.contracts.advice import Mode
+from shared.contracts.allocation import Allocation
+from shared.contracts.envelope import Reason
+from shared.contracts.pod import Pod
+from shared.core.cpuset import CpuSet
+from shared.core.layout import RECLAIM
+from shared.wire import Wire
+
+log = structlog.get_logger()
+
+_SHOWN_PROBLEMS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass: what should be in force, by which advice, and what came of it."""
+
+    stage: Stage
+    mode: Mode
+    standing: Standing | None
+    what: Arrangement
+    pods: Sequence[Pod]
+    outcome: Outcome
+    extra: Sequence[Reason]
+    applied_in_s: float
+
+
+class Teller:
+    """Makes the allocations; `last` is the newest."""
+
+    def __init__(self, wire: Wire, groups: Groups, conditions: Conditions) -> None:
+        self._wire, self._groups, self._conditions = wire, groups, conditions
+        self._offered = (0, 0)
+        self.last: Allocation | None = None
+
+    def tell(self, done: Pass, now_s: float) -> Allocation:
+        """The allocation after a pass."""
+        self._describe(done, now_s)
+        limit = self._groups.memory_limit()
+        kernel = (done.outcome.tree, done.outcome.granted, self._groups.top)
+        pods = pods_in_force(done.pods, done.what.owned, *kernel)
+        pools = pools_in_force(done.what.pools, pods, *kernel, limit)
+        for pool in pools:
+            telemetry.POOL_CPUS.labels(pool.pool).set(len(CpuSet.parse(pool.cpus)))
+        standing = done.standing
+        advice = standing.advice if standing else None
+        reclaim = next((pool for pool in pools if pool.pool == RECLAIM), None)
+        if done.mode == "enforce":
+            self._offered = offered(advice, len(CpuSet.parse(reclaim.cpus)) if reclaim else 0, limit)
+        as_wanted = not done.outcome.problems and not self._groups.foreign(now_s)
+        allocation = self._wire.stamp(
+            Allocation,
+            based_on=(*advice.based_on, advice.ref) if advice else (),
+            status=status_of(done.stage, done.mode, readable=reclaim is not None, as_wanted=as_wanted),
+            mode=done.mode,
+            pools=pools,
+            pods=pods,
+            reclaimed_cpu_millis=self._offered[0],
+            reclaimed_memory_bytes=self._offered[1],
+            lease_left_s=max(0.0, standing.lease_until_s - now_s) if standing else 0.0,
+            applied_in_s=done.applied_in_s,
+            conditions=self._conditions.all(),
+            why=(done.what.placement.why, *done.extra),
+        )
+        self._log(allocation, done.outcome)
+        self.last = allocation
+        return allocation
+
+    def _describe(self, done: Pass, now_s: float) -> None:
+        self._conditions.set("WriteFailed", _in_words([f"{p.group}: {p.why}" for p in done.outcome.problems]))
+        self._conditions.set("PodUnplaced", _in_words([f"{pod}: {why}" for pod, why in done.what.problems.items()]))
+        foreign = self._groups.foreign(now_s)
+        words = f"somebody else keeps writing {', '.join(foreign)}: left alone" if foreign else ""
+        self._conditions.set("ForeignWriter", words)
+        lasting = "the last sets are kept" if done.stage == "held" else "the reclaimed pool is at its floor"
+        self._conditions.set("NoFreshAdvice", "" if done.stage == "applied" else f"no fresh advice: {lasting}")
+
+    def _log(self, allocation: Allocation, outcome: Outcome) -> None:
+        last = self.last
+        if last is not None and (last.status, last.pools) == (allocation.status, allocation.pools):
+            return
+        pools = {pool.pool: pool.cpus for pool in allocation.pools}
+        log.info("allocation.changed", status=allocation.status, pools=pools, writes=outcome.writes,
+                 based_on=allocation.based_on, applied_in_s=round(allocation.applied_in_s, 4))  # fmt: skip
+
+
+def _in_words(problems: Sequence[str]) -> str:
+    more = len(problems) - _SHOWN_PROBLEMS
+    words = "; ".join(problems[:_SHOWN_PROBLEMS])
+    return f"{words}; and {more} more" if more > 0 else words
