@@ -2,7 +2,7 @@
 
     python -m bench.calculators
 
-Katalyst's figures were measured on a machine of two CPUs (its calculator package, called from a Go benchmark).
+Katalyst's figures were measured once on a machine of two CPUs; they are constants here, not part of the run.
 """
 
 import statistics

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from shared.adapters.hostfs import read_text
 from shared.core.knobs import V1_FILES, V2_FILES, Knob, Version, from_file, to_file
 from shared.errors import Refused, Unavailable
 
@@ -20,7 +21,6 @@ V1_CONTROLLERS = ("cpuset", "cpu", "cpuacct", "memory")
 V2_CONTROLLERS = ("cpuset", "cpu", "memory")
 _COMPONENT = re.compile(r"^[a-zA-Z0-9_][-a-zA-Z0-9_.:@]{0,254}$")
 GONE = (errno.ENOENT, errno.ENODEV)
-_CHUNK_BYTES = 1 << 16
 _INHERIT_TRIES = 3  # the parent's set may be changed by qrm between reading it and taking it over
 
 
@@ -36,23 +36,6 @@ def _checked(group: str) -> tuple[str, ...]:
         if not _COMPONENT.match(part):
             raise Refused(f"cgroup {group!r}: component {part!r} is not allowed", reason="bad_path")
     return parts
-
-
-def _text(path: str) -> str | None:
-    """A small file as text; None where it, or the cgroup it belongs to, does not exist (any more)."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            chunks = []
-            while chunk := os.read(descriptor, _CHUNK_BYTES):
-                chunks.append(chunk)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        if error.errno in GONE:
-            return None
-        raise
-    return b"".join(chunks).decode()
 
 
 class Cgroups:
@@ -101,7 +84,7 @@ class Cgroups:
 
     def text(self, group: str, name: str, controller: str = "") -> str | None:
         """A file of a cgroup as it is; None where cgroup or file does not exist (any more)."""
-        return _text(f"{self._place(group, controller)}/{name}")
+        return read_text(f"{self._place(group, controller)}/{name}")
 
     def raw(self, group: str, knob: Knob) -> str | None:
         """The text of a setting's file; None where it does not exist."""
@@ -153,7 +136,7 @@ class Cgroups:
         return True
 
     def make(self, group: str) -> None:
-        """Create a cgroup and its parents in every hierarchy; a fresh v1 cpuset takes its parent's CPUs and nodes.
+        """Create a cgroup and its parents in every hierarchy; a fresh one takes its parent's CPUs and nodes.
 
         On v2 the controllers are enabled for children on the way down, in the root and in Sublet's own groups only.
 
@@ -169,7 +152,7 @@ class Cgroups:
                 folder = self.folder(here, controller)
                 if not folder.is_dir():
                     folder.mkdir(exist_ok=True)
-                if controller == "cpuset":
+                if controller in ("cpuset", ""):
                     self._inherit(here, parent)
 
     def _enable(self, parent: str) -> None:
@@ -180,7 +163,8 @@ class Cgroups:
             control.write_text(" ".join(missing))
 
     def _inherit(self, group: str, parent: str) -> None:
-        # v1: a set without memory nodes and CPUs refuses tasks with ENOSPC; nodes first, then CPUs.
+        # v1: a set without memory nodes and CPUs refuses tasks with ENOSPC; nodes first, then CPUs. v2 grants a group
+        # with empty files its parent's, but whoever reads `cpuset.cpus` would not learn which.
         for knob in (Knob.MEMS, Knob.CPUS):
             for tries_left in reversed(range(_INHERIT_TRIES)):
                 theirs = str(self.read(parent, knob) or "")
