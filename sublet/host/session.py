@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 NODE_SERVICES = ("metrics", "advisor", "qrm", "evictor", "reporter")
 SERVICES = ("central", *NODE_SERVICES)
-READY_TIMEOUT_S = 30.0
+READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
 SERVER_POLL_S, SERVER_PAUSE_S = 0.1, 5.0
 POD_GRACE_S = 10.0
