@@ -1,16 +1,12 @@
 """The evictor on a real NATS server: an outage costs no event, and each arrives once by its CloudEvents id."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from services.evictor.app import EvictorApp
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger import SqliteLedger
 from shared.adapters.nats_bus import NatsBus, connect
-from shared.adapters.nats_server import NatsServer
 from shared.contracts.allocation import Allocation
 from shared.contracts.cloudevents import read_event
 from shared.contracts.eviction import EvictionIntent
@@ -23,14 +19,6 @@ from shared.fakes.memory_bus import MemoryBus
 from shared.wire import Wire
 
 NODE = "node-a"
-
-
-@pytest.fixture
-def server(tmp_path) -> Iterator[NatsServer]:
-    server = NatsServer(store_dir=tmp_path / "nats")
-    server.start()
-    yield server
-    server.stop()
 
 
 class TwoBuses:
