@@ -166,13 +166,14 @@ class QrmApp:
             )  # fmt: skip
             return applied, []
         would = [writes_reason(self._groups.planned(what, self._roster.pods))] if mode == "dry-run" else []
-        return self._groups.seen(), would
+        return self._groups.seen(self._roster.pods), would
 
     @property
     def _node(self) -> Node:
         machine, roster = self._machine, self._roster
         ramping = roster.came_within(self._settings.ramp_up_s)
-        return Node(machine.topology, machine.memory_bytes, roster.pods, roster.held, machine.barred, ramping)
+        ours = [pod for pod in roster.pods if pod.uid not in machine.pinned_pods]
+        return Node(machine.topology, machine.memory_bytes, ours, roster.held, machine.barred, ramping)
 
     def _decide(self, now_s: float) -> tuple[Stage, Arrangement]:
         """What shall be in force now: by the standing advice while it counts, else the floor."""

@@ -1,11 +1,11 @@
-"""The kernel's side of qrm: the class groups with their sets, weights and the memory limit of the reclaimed class."""
+"""The kernel's side of qrm: the pods' groups with their sets, weights and the memory limit of the reclaimed class."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from services.qrm.core.arrangement import Arrangement
-from services.qrm.core.classes import RECLAIMED, wanted_groups, weights
+from services.qrm.core.classes import RECLAIMED, lowest, wanted_groups, weights
 from services.qrm.core.foreign import ForeignWatch
 from services.qrm.core.memory import MemoryUse, limit_steps
 from services.qrm.core.plan import Want, plan_writes
@@ -14,7 +14,7 @@ from services.qrm.writer import Outcome, Problem, Writer
 from shared.contracts.pod import Pod
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import UNLIMITED, Knob, Write
-from shared.core.layout import QOS_CLASSES, class_group, pod_group
+from shared.core.layout import Layout, OwnLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,36 +28,41 @@ class _Whole:
 
 
 class Groups:
-    """Applies pools to the class groups of one top group."""
+    """Applies pools to the groups of one layout; Sublet's own where none is given."""
 
-    def __init__(self, writer: Writer, machine: Machine) -> None:
-        self._writer, self._machine, self.top = writer, machine, writer.top
+    def __init__(self, writer: Writer, machine: Machine, layout: Layout | None = None) -> None:
+        self._writer, self._machine = writer, machine
+        self.layout = layout or OwnLayout(writer.top)
         self._cgroups = writer.cgroups
-        self._reclaimed = class_group(RECLAIMED, self.top)
-        self._classes = {writer.top, *(class_group(qos, writer.top) for qos in QOS_CLASSES)}
+        self._fixed = {writer.top, *self.layout.classes.values()} if self.layout.classes else set()
+        self._reclaimed = self.layout.reclaimed_group(())
         self._watch = ForeignWatch()
         self._whole: _Whole | None = None
 
     def wanted(self, what: Arrangement, pods: Sequence[Pod]) -> dict[str, Want]:
         """What every class group shall have for this arrangement, and every pod's group that exists."""
-        there = {
-            f"{class_group(q, self.top)}/{n}" for q, ns in zip(QOS_CLASSES, self.members(), strict=True) for n in ns
-        }
-        present = [pod for pod in pods if pod_group(pod, self.top) in there] if what.owned else ()
-        return wanted_groups(what.pools, self._machine.usable, self._machine.mems, self.top, present, what.owned)
+        single = bool(what.owned) or not self.layout.classes
+        present = self._present(pods) if single else ()
+        return wanted_groups(what.pools, self._machine.usable, self._machine.mems, self.layout, present, what.owned)
+
+    def _present(self, pods: Sequence[Pod]) -> list[Pod]:
+        there = {f"{home}/{n}" for home, ns in zip(self.layout.homes, self.members(), strict=True) for n in ns}
+        pinned = self._machine.pinned_pods  # whoever pinned them writes their sets
+        return [pod for pod in pods if self.layout.pod_group(pod) in there and pod.uid not in pinned]
 
     def planned(self, what: Arrangement, pods: Sequence[Pod]) -> list[Write]:
         """The writes that `apply` would begin with; nothing is written."""
         wanted = self.wanted(what, pods)
         return plan_writes(self._writer.read_tree(wanted.keys()), wanted)
 
-    def seen(self) -> Outcome:
+    def seen(self, pods: Sequence[Pod]) -> Outcome:
         """What is in force now; nothing is written."""
-        return self._writer.look(self._classes)
+        own = {self.layout.pod_group(pod) for pod in self._present(pods)}
+        return self._writer.look(self._fixed or own)
 
     def cpus_of(self, pods: Sequence[Pod]) -> dict[str, CpuSet]:
         """The CPUs that pods have now by UID, as the kernel says."""
-        texts = {pod.uid: self._cgroups.raw(pod_group(pod, self.top), Knob.CPUS) for pod in pods}
+        texts = {pod.uid: self._cgroups.raw(self.layout.pod_group(pod), Knob.CPUS) for pod in pods}
         return {uid: CpuSet.parse(text) for uid, text in texts.items() if text and text.strip()}
 
     def apply(
@@ -88,7 +93,8 @@ class Groups:
             outcome = self._apply(wanted, now_s).with_problems(moving)
             sound = not outcome.problems and not self.foreign(now_s)
             self._whole = _Whole(wanted, self.members(), outcome.unwritten(), now_s) if sound else None
-        problems = self._writer.settle([*self._weights(asked_millis), *self._limits(limit_bytes)])
+        self._reclaimed = self.layout.reclaimed_group(pods)
+        problems = self._writer.settle([*self._weights(asked_millis, pods), *self._limits(limit_bytes)])
         return outcome.with_problems(problems)
 
     def _stands(self, last: "_Whole", wanted: Mapping[str, Want]) -> bool:
@@ -101,15 +107,15 @@ class Groups:
 
     def _apply(self, wanted: Mapping[str, Want], now_s: float) -> Outcome:
         try:
-            self._writer.make(self._classes)
+            self._writer.make(self._fixed)
         except OSError as error:
             problem = Problem(
-                self.top, f"cannot be made: {error.strerror}; qrm must be able to write {self._cgroups.root}"
+                self.layout.top, f"cannot be made: {error.strerror}; qrm must be able to write {self._cgroups.root}"
             )
             return Outcome({}, {}, {}, 0, (problem,))
         tree = self._writer.read_tree(wanted.keys())
         self._watch.found(tree, now_s)
-        outcome = self._writer.apply(wanted, self._watch.foreign(now_s), tree, needed=self._classes)
+        outcome = self._writer.apply(wanted, self._watch.foreign(now_s), tree, needed=self._fixed)
         self._watch.left(outcome.tree, outcome.goal, now_s)
         return outcome
 
@@ -124,35 +130,44 @@ class Groups:
 
     def memory_limit(self) -> int | None:
         """The memory limit in force for reclaimed work, in bytes; None: there is none."""
+        if self._reclaimed is None:
+            return None
         limits = [self._cgroups.read(self._reclaimed, knob) for knob in (Knob.MEMORY_MAX, Knob.MEMORY_HIGH)]
         return min((int(limit) for limit in limits if limit is not None and limit != UNLIMITED), default=None)
 
     def members(self) -> tuple[tuple[str, ...], ...]:
-        """The pods' groups of each class; cheap, to notice new ones."""
-        return tuple(tuple(self._cgroups.children(class_group(qos, self.top))) for qos in QOS_CLASSES)
+        """The pods' groups by home; cheap, to notice new ones."""
+        return tuple(tuple(self._cgroups.children(home)) for home in self.layout.homes)
 
     def _migrations(self, what: Arrangement, pods: Sequence[Pod]) -> Iterator[Write]:
         for pod in pods:
             if pod.uid in what.owned and what.owned[pod.uid].numas:
-                for group in self._cgroups.tree(pod_group(pod, self.top)):
+                for group in self._cgroups.tree(self.layout.pod_group(pod)):
                     yield Write(group, Knob.MEMORY_MIGRATE, 1)
 
-    def _weights(self, asked_millis: int) -> list[Write]:
-        has_idle = self._cgroups.raw(self._reclaimed, Knob.CPU_IDLE) is not None
+    def _weights(self, asked_millis: int, pods: Sequence[Pod]) -> list[Write]:
+        """Where somebody else makes the groups, theirs are the weights: only reclaimed pods are put behind all."""
+        if not self.layout.classes:
+            groups = [self.layout.pod_group(pod) for pod in self._present(pods) if pod.qos == RECLAIMED]
+            return [lowest(group, has_idle=self._has_idle(group)) for group in groups]
+        has_idle = self._has_idle(self.layout.classes[RECLAIMED])
         cpus = len(self._machine.topology.all)
-        return weights(cpus, asked_millis=asked_millis, has_idle=has_idle, top=self.top)
+        return weights(cpus, asked_millis=asked_millis, has_idle=has_idle, top=self.layout.top)
+
+    def _has_idle(self, group: str) -> bool:
+        return self._cgroups.raw(group, Knob.CPU_IDLE) is not None
 
     def _limits(self, limit_bytes: int | None) -> list[Write]:
-        use = self._memory_use()
-        if limit_bytes is None or use is None:
+        group = self._reclaimed
+        use = None if group is None or limit_bytes is None else self._memory_use(group)
+        if group is None or limit_bytes is None or use is None:
             return []
-        steps = limit_steps(limit_bytes, use, self._cgroups.version)
-        return [Write(self._reclaimed, knob, value) for knob, value in steps]
+        return [Write(group, knob, value) for knob, value in limit_steps(limit_bytes, use, self._cgroups.version)]
 
-    def _memory_use(self) -> MemoryUse | None:
+    def _memory_use(self, group: str) -> MemoryUse | None:
         v1 = self._cgroups.version == 1
-        usage = self._cgroups.text(self._reclaimed, "memory.usage_in_bytes" if v1 else "memory.current", "memory")
-        stat = self._cgroups.text(self._reclaimed, "memory.stat", "memory") or ""
+        usage = self._cgroups.text(group, "memory.usage_in_bytes" if v1 else "memory.current", "memory")
+        stat = self._cgroups.text(group, "memory.stat", "memory") or ""
         name = "total_inactive_file" if v1 else "inactive_file"
         fields = dict(line.split(" ", 1) for line in stat.splitlines() if " " in line)
         with contextlib.suppress(ValueError):

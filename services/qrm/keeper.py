@@ -60,7 +60,7 @@ class Keeper:
         return True
 
     def _fall(self, lease: leases.Lease) -> None:
-        outcome = self._writer.apply(lease.floor)
+        outcome = self._writer.apply(lease.floor, needed=())  # pods have ended since it was written
         if outcome.writes:
             replace_file(self._state_dir / leases.FALLEN, f"{lease.deadline_s}\n", durable=False)
         for problem in outcome.problems:

@@ -14,8 +14,8 @@ from shared.errors import Unavailable
 STATE_FILE = "var/lib/kubelet/cpu_manager_state"
 
 
-def exclusive_cpus(host_root: Path) -> CpuSet:
-    """The CPUs of every container that kubelet pinned; empty without kubelet, or where it pins nobody.
+def exclusive_cpus(host_root: Path) -> dict[str, CpuSet]:
+    """The CPUs of every pod that kubelet pinned, by UID; empty without kubelet, or where it pins nobody.
 
     Raises:
         Unavailable: the file is there and says nothing that can be read.
@@ -23,15 +23,12 @@ def exclusive_cpus(host_root: Path) -> CpuSet:
     path = f"{host_root}/{STATE_FILE}"
     text = read_text(path)
     if not text:
-        return CpuSet()
+        return {}
     try:
         state = json.loads(text)
         if state["policyName"] != "static":
-            return CpuSet()
-        pinned = CpuSet()
-        for containers in (state.get("entries") or {}).values():
-            for cpus in containers.values():
-                pinned |= CpuSet.parse(cpus)
-        return pinned
+            return {}
+        pods = (state.get("entries") or {}).items()
+        return {str(uid): CpuSet.union(map(CpuSet.parse, containers.values())) for uid, containers in pods}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Unavailable(f"{path}: {error!r}; which CPUs kubelet has pinned is not known") from error

@@ -29,13 +29,13 @@ class Machine:
         cgroups: Cgroups,
         read_topology: Callable[[], Topology],
         read_memory_bytes: Callable[[], Mapping[int, int]] = dict,
-        read_pinned: Callable[[], CpuSet] = CpuSet,
+        read_pinned: Callable[[], Mapping[str, CpuSet]] = dict,
         read_offline: Callable[[], CpuSet] = CpuSet,
     ) -> None:
         self._cgroups, self._read, self._read_memory = cgroups, read_topology, read_memory_bytes
         self._read_pinned, self.offline = read_pinned, read_offline
-        self.pinned = read_pinned()
-        """CPUs that somebody else has given to single containers (kubelet's static CPU manager)."""
+        self.pinned_pods = read_pinned()
+        """CPUs that somebody else (kubelet's static CPU manager) has given to containers, by their pod's UID."""
         self._granted: CpuSet | None = None
         self.whole: Topology
         """Every online CPU, also those that the cgroup root does not grant."""
@@ -43,6 +43,11 @@ class Machine:
         self.mems = self._mems()
         self.memory_bytes = read_memory_bytes()
         """Memory of each NUMA node; a node that is not there is unknown."""
+
+    @property
+    def pinned(self) -> CpuSet:
+        """All CPUs that somebody else has given away."""
+        return CpuSet.union(self.pinned_pods.values())
 
     @property
     def usable(self) -> CpuSet:
@@ -61,9 +66,9 @@ class Machine:
             Unavailable: they changed, and the new topology cannot be read.
         """
         pinned, granted = self._read_pinned(), CpuSet.parse(self._cgroups.effective_cpus("") or "")
-        if (granted, pinned) == (self._granted, self.pinned) and self._mems() == self.mems:
+        if (granted, pinned) == (self._granted, self.pinned_pods) and self._mems() == self.mems:
             return False
-        same_pins, self.pinned = pinned == self.pinned, pinned
+        same_pins, self.pinned_pods = pinned == self.pinned_pods, pinned
         topology, self.mems, self.memory_bytes = self._usable(), self._mems(), self._read_memory()
         changed, self.topology = topology != self.topology or not same_pins, topology
         return changed

@@ -9,9 +9,11 @@ from services.qrm.settings import QrmSettings
 from services.qrm.writer import Writer
 from shared import telemetry
 from shared.adapters.cgroup import Cgroups
+from shared.adapters.kubelet_tree import find_layout
 from shared.adapters.local_pods import LocalPods
 from shared.adapters.sysfs import offline_cpus, read_topology
 from shared.app import App, Context, Plan
+from shared.core.layout import OwnLayout
 from shared.settings import section
 
 
@@ -36,10 +38,11 @@ def build(context: Context) -> App:
         lambda: exclusive_cpus(root),
         lambda: offline_cpus(root),
     )
-    groups = Groups(Writer(cgroups, settings.top_group, _count), machine)
+    layout = find_layout(cgroups) if common.substrate == "kubernetes" else OwnLayout(settings.top_group)
+    groups = Groups(Writer(cgroups, layout.top, _count), machine, layout)
     keeping = None
     if settings.keeper and common.substrate != "sim":
-        keeping = LeaseKeeping(common.state_dir, common.host_root, settings.top_group)
+        keeping = LeaseKeeping(common.state_dir, common.host_root, layout.top)
     return QrmApp(context, machine=machine, groups=groups, pods=LocalPods(common.state_dir), keeping=keeping)
 
 

@@ -51,7 +51,7 @@ class Teller:
         """The allocation after a pass."""
         self._describe(done, now_s)
         limit = self._groups.memory_limit()
-        kernel = (done.outcome.tree, done.outcome.granted, self._groups.top)
+        kernel = (done.outcome.tree, done.outcome.granted, self._groups.layout)
         pods = pods_in_force(done.pods, done.what.owned, *kernel)
         pools = pools_in_force(done.what.pools, pods, *kernel, limit)
         for pool in pools:

@@ -12,6 +12,7 @@ from shared.core.knobs import Knob, Write, same
 MAX_ROUNDS = 32  # plans in one pass; each round either finishes, or learns about a new or an unwilling group
 MAX_BUSY = 3  # a group that the kernel calls busy this often is left alone until the next pass
 _MOVED = (errno.EBUSY, errno.EACCES)  # v1: a child appeared or grew, or a parent shrank, since the tree was read
+_ABSENT = "the cgroup does not exist"
 _HOPELESS = (errno.EROFS, errno.EPERM)  # no other group will do better
 
 Count = Callable[[str, str], None]
@@ -87,14 +88,17 @@ class Writer:
         group uses its parent's: that is what is returned.
         """
         tree: dict[str, Sets] = {}
-        top = self._sets(self.top, self._root())
+        top = self._sets(self.top, self._in_force(""))
         if top is None:
             return tree
         tree[self.top] = top
         roots = sorted(g for g in wanted if g != self.top and g.rpartition("/")[0] not in wanted - {self.top})
         found = (group for name in roots for group in self.cgroups.tree(name)) if below else sorted(wanted - {self.top})
+        homes = {group.rpartition("/")[0] for group in roots} - {self.top}
+        between = {home: self._in_force(home) for home in homes}  # somebody else's groups between top and wanted ones
         for group in found:
-            above = tree.get(group.rpartition("/")[0])
+            parent = group.rpartition("/")[0]
+            above = tree.get(parent) or between.get(parent)
             sets = None if above is None else self._sets(group, above)
             if sets is not None:
                 tree[group] = sets
@@ -128,7 +132,9 @@ class Writer:
         goal = goal_sets(tree, wanted, keep)
         granted = self._granted(tree)
         missing = [
-            Problem(g, "the cgroup does not exist") for g in wanted if g not in tree and (needed is None or g in needed)
+            Problem(g, "it has no CPU set: the cpuset controller is off" if self.cgroups.exists(g) else _ABSENT)
+            for g in wanted
+            if g not in tree and (needed is None or g in needed or self.cgroups.exists(g))
         ]
         ungranted = [
             Problem(g, f"the kernel grants CPUs {granted[g]} instead of {sets.cpus}")
@@ -176,8 +182,8 @@ class Writer:
         texts = {group: self.cgroups.effective_cpus(group) for group in tree}
         return {group: CpuSet.parse(text) for group, text in texts.items() if text is not None}
 
-    def _root(self) -> Sets:
-        cpus, mems = self.cgroups.effective_cpus(""), self.cgroups.effective_mems("")
+    def _in_force(self, group: str) -> Sets:
+        cpus, mems = self.cgroups.effective_cpus(group), self.cgroups.effective_mems(group)
         return Sets(CpuSet.parse(cpus or ""), CpuSet.parse(mems or ""))
 
     def _sets(self, group: str, above: Sets) -> Sets | None:

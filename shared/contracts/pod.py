@@ -8,6 +8,7 @@ from shared.contracts.envelope import Bytes, Millis, Part
 from shared.contracts.ids import ObjectName, PodUid
 
 QosClass = Literal["shared_cores", "dedicated_cores", "reclaimed_cores", "system_cores"]
+KubeQos = Literal["Guaranteed", "Burstable", "BestEffort"]
 
 RECLAIMED_CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
 RECLAIMED_MEMORY = "resource.katalyst.kubewharf.io/reclaimed_memory"
@@ -30,6 +31,8 @@ class Container(Part):
     cpu_limit_millis: Millis = 0
     memory_request_bytes: Bytes = 0
     memory_limit_bytes: Bytes = 0
+    id: Annotated[str, Field(pattern=r"^$|^(containerd|cri-o|docker)://[0-9a-f]{12,64}$")] = ""
+    """The container runtime's name of it, with the runtime's; empty on a host without one."""
 
 
 class Pod(Part):
@@ -39,6 +42,8 @@ class Pod(Part):
     namespace: ObjectName = "default"
     name: ObjectName
     qos: QosClass = "shared_cores"
+    kube_qos: KubeQos | None = None
+    """Kubernetes' own class, as kubelet says it; None where there is no kubelet."""
     priority: int = 0
     containers: tuple[Container, ...] = ()
     annotations: dict[str, str] = {}

@@ -85,6 +85,14 @@ class CpuSet:
     def __le__(self, other: "CpuSet") -> bool:
         return self.mask & ~other.mask == 0
 
+    @staticmethod
+    def union(sets: "Iterable[CpuSet]") -> "CpuSet":
+        """Everything that is in one of the sets."""
+        mask = 0
+        for one in sets:
+            mask |= one.mask
+        return CpuSet(mask)
+
     def first(self, count: int) -> "CpuSet":
         """The `count` lowest ids (all of them where there are fewer)."""
         taken, rest = 0, self.mask

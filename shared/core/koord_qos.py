@@ -7,13 +7,12 @@ nothing, which follows their Kubernetes QoS. A value that cannot be read gets a 
 from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
-from shared.contracts.pod import QosClass
+from shared.contracts.pod import KubeQos, QosClass
 from shared.core.annotation_values import INVALID, integer, refuse
 from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
 
 KoordQos = Literal["LSE", "LSR", "LS", "BE", "SYSTEM"]
-KubeQos = Literal["Guaranteed", "Burstable", "BestEffort"]
 PriorityClass = Literal["koord-prod", "koord-mid", "koord-batch", "koord-free"]
 
 KOORD_DOMAIN = "koordinator.sh/"

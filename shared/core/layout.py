@@ -1,13 +1,16 @@
-"""Where a pod's cgroups lie on the `host` and `sim` substrates, relative to the cgroup root.
+"""Where a pod's cgroups lie, relative to the cgroup root. On the `host` and `sim` substrates:
 
     sublet/                              weight of the whole machine's tenants
     sublet/<qos class>/                  one folder a QoS class: the pool's cpuset and weight live here
     sublet/<qos class>/pod<uid>/<container>/
 
-Built from checked parts only (QoS class, UID, container name), never from free text (DESIGN section 7 rule 8).
+Built from checked parts only (QoS class, UID, container name), never from free text (DESIGN section 7 rule 8). The
+layout of a Kubernetes node is `shared.core.kubelet_layout`.
 """
 
-from typing import get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, get_args
 
 from shared.contracts.pod import Pod, QosClass
 
@@ -35,3 +38,55 @@ def pod_group(pod: Pod, top: str = ROOT) -> str:
 def container_group(pod: Pod, container: str, top: str = ROOT) -> str:
     """The cgroup of one container of a pod."""
     return f"{pod_group(pod, top)}/{container}"
+
+
+class Layout(Protocol):
+    """One way to lay out the pods' cgroups."""
+
+    @property
+    def top(self) -> str:
+        """The group above all others."""
+        ...
+
+    @property
+    def classes(self) -> Mapping[QosClass, str]:
+        """The group of each QoS class, made and kept by Sublet; none where somebody else makes the groups."""
+        ...
+
+    @property
+    def homes(self) -> Sequence[str]:
+        """The groups right above the pods' groups."""
+        ...
+
+    def pod_group(self, pod: Pod) -> str:
+        """The cgroup of one pod."""
+        ...
+
+    def reclaimed_group(self, pods: Sequence[Pod]) -> str | None:
+        """The group that holds all reclaimed pods and nobody else; None where there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLayout:
+    """Sublet's own groups; see `Layout`."""
+
+    top: str = ROOT
+
+    @property
+    def classes(self) -> Mapping[QosClass, str]:
+        """See `Layout`."""
+        return {qos: class_group(qos, self.top) for qos in QOS_CLASSES}
+
+    @property
+    def homes(self) -> Sequence[str]:
+        """See `Layout`."""
+        return tuple(self.classes.values())
+
+    def pod_group(self, pod: Pod) -> str:
+        """See `Layout`."""
+        return pod_group(pod, self.top)
+
+    def reclaimed_group(self, pods: Sequence[Pod]) -> str | None:  # noqa: ARG002
+        """See `Layout`."""
+        return class_group("reclaimed_cores", self.top)

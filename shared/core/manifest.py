@@ -12,9 +12,8 @@ from pydantic import ValidationError
 
 from shared.contracts.envelope import Part
 from shared.contracts.ids import UID_PATTERN
-from shared.contracts.pod import Container, Pod, QosClass
+from shared.contracts.pod import Container, KubeQos, Pod, QosClass
 from shared.core.document import dns_name, integer, items, mapping, refused, text, texts, words
-from shared.core.koord_qos import KubeQos
 from shared.core.pod_resources import container_amounts, kube_qos_of
 from shared.core.qos import DEFAULT_CLASS, Fallback, class_of_kube, qos_class
 from shared.errors import Refused

@@ -7,11 +7,11 @@ Reclaimed resources have a name in each dialect, and are one account: Katalyst's
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, canonical_resource
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, KubeQos, canonical_resource
 from shared.contracts.quantities import parse_millis, parse_units
 from shared.core.cpuset import MAX_CPUS
 from shared.core.document import mapping
-from shared.core.koord_qos import KubeQos, kube_qos
+from shared.core.koord_qos import kube_qos
 from shared.errors import Refused
 
 MAX_CPU_MILLIS = MAX_CPUS * 1000

@@ -9,8 +9,8 @@ contradict each other are an error whichever is read first.
 from collections.abc import Mapping
 from typing import Literal
 
-from shared.contracts.pod import QosClass
-from shared.core.koord_qos import QOS_LABEL, QOS_OF_KOORD, KubeQos, koord_qos
+from shared.contracts.pod import KubeQos, QosClass
+from shared.core.koord_qos import QOS_LABEL, QOS_OF_KOORD, koord_qos
 from shared.core.layout import QOS_CLASSES
 from shared.errors import Refused
 

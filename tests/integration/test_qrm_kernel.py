@@ -12,12 +12,15 @@ from cpuset_model import MEMS, TOP, CpusetModel, Refusal, as_tree, check_safe, t
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from services.qrm.core.classes import wanted_groups
 from services.qrm.core.memory import MemoryUse, limit_steps
 from services.qrm.core.plan import Sets, Want, plan_writes
 from services.qrm.writer import Writer
 from shared.adapters.cgroup import Cgroups
+from shared.contracts.pod import Container, Pod
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import Knob, Write
+from shared.core.kubelet_layout import KubeletLayout
 
 HOST = Path("/")
 V1 = Path("/sys/fs/cgroup/cpuset")
@@ -205,3 +208,22 @@ def test_a_memory_limit_goes_down_to_what_is_in_use_and_never_below(cgroups: Cgr
         assert process.poll() is None
         process.stdin.close()
         assert process.wait(10) == 0
+
+
+def test_kubelets_groups_are_written_from_the_pod_down_and_left_alone_above(cgroups: Cgroups, top: str) -> None:
+    layout = KubeletLayout("cgroupfs", top)
+    pods = [
+        Pod(uid=uid * 8, name=uid, qos=qos, kube_qos=kube, containers=(Container(name="c", id=f"docker://{uid * 64}"),))
+        for uid, qos, kube in (("a", "shared_cores", "Burstable"), ("b", "reclaimed_cores", "BestEffort"))
+    ]
+    containers = [layout.container_group(pod, pod.containers[0]) or "" for pod in pods]
+    for group in containers:
+        cgroups.make(group)
+    wanted = wanted_groups(
+        {"share": CpuSet.of([1]), "reclaim": CpuSet.of([0])}, CpuSet.of(range(CPUS)), MEMS, layout, pods
+    )
+    whole = cgroups.read(layout.top, Knob.CPUS)
+    outcome = Writer(cgroups, layout.top).apply(wanted)
+    assert outcome.problems == ()
+    assert [str(outcome.granted[group]) for group in containers] == ["1", "0"]
+    assert [cgroups.read(group, Knob.CPUS) for group in (layout.top, *layout.homes)] == [whole] * 4

@@ -5,7 +5,7 @@ with CPUs of their own to the pods of a node, one after another.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from shared.core.cpuset import CpuSet
 from shared.core.take_by_topology import take_by_topology
@@ -78,7 +78,7 @@ def of_dedicated(
             reason=NOT_ENOUGH_WHOLE_CORES if whole_cores else NOT_ENOUGH_CPUS,
         )
     if exclusive:
-        return _union(inside.values())
+        return CpuSet.union(inside.values())
     shares = _even(need, len(numas)) if evenly else _filled(need, [len(cpus) for cpus in inside.values()])
     taken = CpuSet()
     for (numa, cpus), share in zip(inside.items(), shares, strict=True):
@@ -90,7 +90,7 @@ def of_dedicated(
 
 def _whole(topology: Topology, cpus: CpuSet) -> CpuSet:
     """The part of a set that consists of whole cores."""
-    return _union(core for core in topology.cores.values() if core <= cpus)
+    return CpuSet.union(core for core in topology.cores.values() if core <= cpus)
 
 
 def _even(need: int, nodes: int) -> list[int]:
@@ -105,10 +105,3 @@ def _filled(need: int, free: Sequence[int]) -> list[int]:
         shares.append(share)
         need -= share
     return shares
-
-
-def _union(sets: Iterable[CpuSet]) -> CpuSet:
-    whole = CpuSet()
-    for one in sets:
-        whole |= one
-    return whole

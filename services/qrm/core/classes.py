@@ -7,7 +7,7 @@ from services.qrm.core.plan import Sets, Want
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import MIN_SHARES, Knob, Write, shares_of_millis
-from shared.core.layout import QOS_CLASSES, RECLAIM, RESERVE, SHARE, class_group, pod_group
+from shared.core.layout import QOS_CLASSES, RECLAIM, RESERVE, SHARE, Layout, class_group
 
 RECLAIMED: QosClass = "reclaimed_cores"
 _YIELDS_FIRST, _TENANT = 0, 1
@@ -28,7 +28,7 @@ def wanted_groups(
     pools: Mapping[str, CpuSet],
     every_cpu: CpuSet,
     mems: CpuSet,
-    top: str,
+    layout: Layout,
     pods: Sequence[Pod] = (),
     owned: Mapping[str, Owned] = NOBODY,
 ) -> dict[str, Want]:
@@ -36,22 +36,22 @@ def wanted_groups(
 
     Without a reserve pool system_cores pods may run on every CPU (notes/katalyst-node-agent.md section 3.1). A class
     with pods that have their own CPUs is wide enough for all of them, and then each of its pods is named; containers
-    follow their pod, and where nobody has anything of his own, pods follow their class.
+    follow their pod, and where nobody has anything of his own, pods follow their class. In a layout without class
+    groups every pod is named, and the groups above are nobody's wish.
     """
-    wanted = {top: Want(Sets(every_cpu, mems))}
+    wanted = {layout.top: Want(Sets(every_cpu, mems))} if layout.classes else {}
     for qos in QOS_CLASSES:
         pool = pools.get(POOL_OF[qos], every_cpu)
         rank = _YIELDS_FIRST if qos == RECLAIMED else _TENANT
         members = [pod for pod in pods if pod.qos == qos]
         own = {pod.uid: owned[pod.uid] for pod in members if pod.uid in owned}
-        whole = pool
-        for one in own.values():
-            whole |= one.cpus
-        wanted[class_group(qos, top)] = Want(Sets(whole, mems), rank)
-        if own:
+        if qos in layout.classes:
+            whole = CpuSet.union((pool, *(one.cpus for one in own.values())))
+            wanted[layout.classes[qos]] = Want(Sets(whole, mems), rank)
+        if own or not layout.classes:
             for pod in members:
                 sets = _own_sets(own[pod.uid], mems) if pod.uid in own else Sets(pool, mems)
-                wanted[pod_group(pod, top)] = Want(sets, rank, own=qos == "dedicated_cores" and pod.uid in own)
+                wanted[layout.pod_group(pod)] = Want(sets, rank, own=qos == "dedicated_cores" and pod.uid in own)
     return wanted
 
 
@@ -71,21 +71,25 @@ def tenant_millis(pods: Iterable[Pod], cpus: int) -> int:
     return min(asked, 1000 * cpus)
 
 
+def lowest(group: str, *, has_idle: bool) -> Write:
+    """The lowest weight there is: `cpu.idle` where the kernel has it, for shares are refused while that is 1."""
+    return Write(group, Knob.CPU_IDLE, 1) if has_idle else Write(group, Knob.CPU_SHARES, MIN_SHARES)
+
+
 def weights(cpus: int, *, asked_millis: int, has_idle: bool, top: str) -> list[Write]:
     """The weight that the tenants asked for to the top group, the lowest there is to reclaimed work.
 
     Processes outside Sublet's groups compete with the top group as a whole: without tenants it must weigh nothing,
-    or batch work would push aside what else runs on the host. `cpu.idle` alone is written where the kernel has it:
-    shares are refused while it is 1 (notes/reliability.md section 4a, A7).
+    or batch work would push aside what else runs on the host (notes/reliability.md section 4a, A7).
     """
     whole = shares_of_millis(1000 * cpus)
-    last = (Knob.CPU_IDLE, 1) if has_idle else (Knob.CPU_SHARES, MIN_SHARES)
     tenants = [class_group(qos, top) for qos in QOS_CLASSES if qos != RECLAIMED]
-    of_top = [Write(top, *last)] if not asked_millis else [Write(top, Knob.CPU_SHARES, shares_of_millis(asked_millis))]
+    of_top = [Write(top, Knob.CPU_SHARES, shares_of_millis(asked_millis)) if asked_millis else
+              lowest(top, has_idle=has_idle)]  # fmt: skip
     if asked_millis and has_idle:
         of_top.insert(0, Write(top, Knob.CPU_IDLE, 0))
     return [
-        Write(class_group(RECLAIMED, top), *last),
+        lowest(class_group(RECLAIMED, top), has_idle=has_idle),
         *(Write(group, Knob.CPU_SHARES, whole) for group in tenants),
         *of_top,
     ]

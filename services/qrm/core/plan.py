@@ -81,13 +81,6 @@ def _mems(sets: Sets) -> CpuSet:
     return sets.mems
 
 
-def _union(sets: Iterable[CpuSet]) -> CpuSet:
-    whole = CpuSet()
-    for one in sets:
-        whole |= one
-    return whole
-
-
 def _parent(group: str) -> str:
     return group.rpartition("/")[0]
 
@@ -142,7 +135,7 @@ class _Plan:
         self, knob: Knob, now: Masks, goal: Masks, ranks: Mapping[str, int | None], own: Collection[str]
     ) -> None:
         self._knob, self._goal = knob, goal
-        self._taken, self._promised = _union(now[g] for g in own), _union(goal[g] for g in own)
+        self._taken, self._promised = CpuSet.union(now[g] for g in own), CpuSet.union(goal[g] for g in own)
         self._here = dict(now)
         self._ranks = ranks
         self._writes: list[Write] = []

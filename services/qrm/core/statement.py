@@ -12,7 +12,7 @@ from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import Write
-from shared.core.layout import RECLAIM, RESERVE, SHARE, class_group, pod_group
+from shared.core.layout import RECLAIM, RESERVE, SHARE, Layout
 
 _SHOWN_WRITES = 8
 _CLASS_OF: dict[str, QosClass] = {RECLAIM: RECLAIMED, RESERVE: "system_cores", SHARE: "shared_cores"}
@@ -34,32 +34,42 @@ def pools_in_force(
     pods: Sequence[PodAllocation],
     tree: Mapping[str, Sets],
     granted: Mapping[str, CpuSet],
-    top: str,
+    layout: Layout,
     limit_bytes: int | None,
 ) -> tuple[PoolAllocation, ...]:
     """The pools by name, as the kernel has them; one whose group cannot be read is left out.
 
     A fixed pool is what its class's group has; where single pods made that group wider, it is the part of it that the
-    pool was given. The others are what their pods have.
+    pool was given. The others are what their pods have. In a layout without class groups that holds for every pool,
+    and one without pods is what the next pod gets.
     """
-    own: dict[str, CpuSet] = {}
-    mems: dict[str, CpuSet] = {}
+    cpus_of: dict[str, CpuSet] = {}
+    mems_of: dict[str, CpuSet] = {}
     for pod in pods:
-        if pod.pool not in _CLASS_OF:
-            own[pod.pool] = own.get(pod.pool, CpuSet()) | CpuSet.parse(pod.cpus)
-            mems[pod.pool] = mems.get(pod.pool, CpuSet()) | CpuSet.parse(pod.mems)
-    fixed = [
+        cpus_of[pod.pool] = cpus_of.get(pod.pool, CpuSet()) | CpuSet.parse(pod.cpus)
+        mems_of[pod.pool] = mems_of.get(pod.pool, CpuSet()) | CpuSet.parse(pod.mems)
+    if layout.classes:
+        single = any(pool not in _CLASS_OF for pool in cpus_of)
+        for pool, cpus in pools.items():
+            group = layout.classes[_CLASS_OF[pool]]
+            if group in granted:
+                cpus_of[pool] = (granted[group] & cpus or granted[group]) if single else granted[group]
+                mems_of[pool] = tree[group].mems
+            else:
+                cpus_of.pop(pool, None)
+    elif layout.top in granted:
+        cpus_of = {**pools, **cpus_of}
+        mems_of = {**dict.fromkeys(pools, tree[layout.top].mems), **mems_of}
+    return tuple(
         PoolAllocation(
             pool=pool,
-            cpus=str((granted[group] & cpus or granted[group]) if own else granted[group]),
-            mems=str(tree[group].mems),
+            cpus=str(cpus),
+            mems=str(mems_of[pool]),
             memory_limit_bytes=limit_bytes if pool == RECLAIM else None,
         )
-        for pool, cpus in pools.items()
-        if (group := class_group(_CLASS_OF[pool], top)) in granted
-    ]
-    named = [PoolAllocation(pool=pool, cpus=str(cpus), mems=str(mems[pool])) for pool, cpus in own.items()]
-    return tuple(sorted((*fixed, *named), key=lambda pool: pool.pool))
+        for pool, cpus in sorted(cpus_of.items())
+        if pool in pools or pool not in _CLASS_OF
+    )
 
 
 def pods_in_force(
@@ -67,7 +77,7 @@ def pods_in_force(
     owned: Mapping[str, Owned],
     tree: Mapping[str, Sets],
     granted: Mapping[str, CpuSet],
-    top: str,
+    layout: Layout,
 ) -> tuple[PodAllocation, ...]:
     """The pods whose cgroup exists, in the order given."""
     return tuple(
@@ -80,7 +90,7 @@ def pods_in_force(
             mems=str(tree[group].mems),
         )
         for pod in pods
-        if (group := pod_group(pod, top)) in granted
+        if (group := layout.pod_group(pod)) in granted
     )
 
 

@@ -131,14 +131,25 @@ def test_an_example_has_a_value_for_every_field(name):
 def test_a_message_of_the_first_release_is_read_field_by_field(released):
     model = schemas.messages()[released["message"]]
     message = model.decode(json.dumps(released["body"]).encode())
-    assert json.loads(message.encode()) == released["body"]
+    assert without_newer_fields(json.loads(message.encode()), released["body"]) == released["body"]
+
+
+def without_newer_fields(now: Any, then: Any) -> Any:
+    """Today's document without the fields that its first release did not have."""
+    if isinstance(now, dict) and isinstance(then, dict):
+        return {key: without_newer_fields(value, then[key]) for key, value in now.items() if key in then}
+    if isinstance(now, list) and isinstance(then, list) and len(now) == len(then):
+        return [without_newer_fields(a, b) for a, b in zip(now, then, strict=True)]
+    return now
 
 
 @pytest.mark.parametrize("released", RELEASED, ids=lambda r: r["message"])
 def test_a_field_of_a_later_release_is_ignored(released):
     model = schemas.messages()[released["message"]]
     later = {**released["body"], "a_later_field": {"x": [1]}}
-    assert json.loads(model.decode(json.dumps(later).encode()).encode()) == released["body"]
+    read = json.loads(model.decode(json.dumps(later).encode()).encode())
+    assert "a_later_field" not in read
+    assert without_newer_fields(read, released["body"]) == released["body"]
 
 
 def test_there_is_a_released_example_of_every_message():

@@ -89,7 +89,7 @@ class Node:
         common = CommonSettings(node=NODE, state_dir=folder / "state")
         common.state_dir.mkdir(exist_ok=True)
         context = Context(Wire(self.bus, self.clock, node=NODE, service="qrm"), self.clock, common, {"qrm": qrm})
-        self.pinned = CpuSet()
+        self.pinned: dict[str, CpuSet] = {}
         machine = Machine(self.plain.cgroups, lambda: self.topology, read_pinned=lambda: self.pinned)
         groups = Groups(Writer(self.plain.cgroups, "sublet"), machine)
         self.app = QrmApp(context, machine=machine, groups=groups, pods=self.pods, keeping=keeping)  # type: ignore[arg-type]

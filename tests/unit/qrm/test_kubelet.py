@@ -8,6 +8,7 @@ import pytest
 from qrm_world import SEED, Node, Run, conditions, pools
 
 from services.qrm.kubelet import STATE_FILE, exclusive_cpus
+from shared.contracts.pod import Container, Pod
 from shared.core.cpuset import CpuSet
 from shared.core.topology import Topology
 from shared.errors import Unavailable
@@ -32,11 +33,11 @@ def kubelet_says(root: Path, text: str) -> None:
 )
 def test_the_pinned_cpus_are_those_of_the_entries(tmp_path, text, cpus):
     kubelet_says(tmp_path, text)
-    assert str(exclusive_cpus(tmp_path)) == cpus
+    assert str(CpuSet.union(exclusive_cpus(tmp_path).values())) == cpus
 
 
 def test_without_kubelet_nothing_is_pinned(tmp_path):
-    assert exclusive_cpus(tmp_path) == CpuSet()
+    assert exclusive_cpus(tmp_path) == {}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_a_file_that_cannot_be_read_is_not_taken_for_nothing(tmp_path, text):
 def test_qrm_places_nobody_on_them_and_says_so(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
         node = Node(tmp_path)
-        node.pinned = CpuSet.parse("1-2")
+        node.pinned = {"uid-1": CpuSet.parse("1-2")}
         async with node:
             await asyncio.sleep(3.1)
             assert not CpuSet.parse("1-2") & CpuSet.parse(pools(node.last)["share"])
@@ -61,6 +62,20 @@ def test_qrm_places_nobody_on_them_and_says_so(tmp_path: Path, virtual: Run) -> 
             assert not any(CpuSet.parse("1-2") & cpus for cpus in taken)
             assert "1-2" in conditions(allocation)["StaticCpuManager"]
             assert node.app.health().ok
+
+    virtual(story())
+
+
+def test_a_pod_that_kubelet_has_pinned_gets_no_cpus_from_qrm_as_well(tmp_path: Path, virtual: Run) -> None:
+    async def story() -> None:
+        node = Node(tmp_path)
+        bound = {"katalyst.kubewharf.io/memory_enhancement": '{"numa_binding": "true"}'}
+        amounts = Container(name="c", cpu_request_millis=4000)
+        owner = Pod(uid="1", name="owner", qos="dedicated_cores", containers=(amounts,), annotations=bound)
+        node.pods.known, node.pinned = [owner], {owner.uid: CpuSet.parse("1-4")}
+        async with node:
+            allocation = await node.hear(node.advice(6, 38))
+            assert sum(len(CpuSet.parse(cpus)) for cpus in pools(allocation).values()) == 44
 
     virtual(story())
 

@@ -10,9 +10,10 @@ from services.qrm.core.classes import wanted_groups
 from services.qrm.writer import Writer
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import Knob, Write
+from shared.core.layout import OwnLayout
 
 POOLS = {"reclaim": CpuSet.parse("0-9"), "share": CpuSet.parse("10-47")}
-WANTED = wanted_groups(POOLS, CpuSet.parse("0-47"), CpuSet.parse("0-1"), "sublet")
+WANTED = wanted_groups(POOLS, CpuSet.parse("0-47"), CpuSet.parse("0-1"), OwnLayout())
 POD = "sublet/reclaimed_cores/poda1"
 
 

@@ -1,0 +1,22 @@
+"""Which layout kubelet uses on this host, read from the groups that it has made."""
+
+from shared.adapters.cgroup import Cgroups
+from shared.core.kubelet_layout import DRIVERS, KubeletLayout
+from shared.errors import Unavailable
+
+ROOTS = ("", "kubelet")
+"""Kubelet's cgroup root: the machine's, or that of kind."""
+
+
+def find_layout(cgroups: Cgroups) -> KubeletLayout:
+    """The layout whose top group exists; kubelet makes it before its first pod.
+
+    Raises:
+        Unavailable: no group of kubelet's is there.
+    """
+    known = [KubeletLayout(driver, root) for root in ROOTS for driver in DRIVERS]
+    for layout in known:
+        if cgroups.exists(layout.top):
+            return layout
+    names = ", ".join(layout.top for layout in known)
+    raise Unavailable(f"{cgroups.root}: none of kubelet's groups is there ({names}); does kubelet run on this host?")

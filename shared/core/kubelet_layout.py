@@ -1,0 +1,92 @@
+"""Where kubelet puts the pods' cgroups, for both of its cgroup drivers (notes/reliability.md section 6, "Delegation").
+
+    cgroupfs   kubepods/burstable/pod<uid>/<container id>
+    systemd    kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice/cri-containerd-<id>.scope
+
+Guaranteed pods lie right below the top. A slice's name spells the whole way down to it with dashes, so UIDs have
+underscores there. Below kubelet's own cgroup root ("kubelet" in kind) all of this begins one step further down. The
+groups are kubelet's: Sublet never makes one, and leaves those above the pods as they are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from shared.contracts.pod import Container, KubeQos, Pod, QosClass
+from shared.core.koord_qos import kube_qos
+
+Driver = Literal["cgroupfs", "systemd"]
+DRIVERS: tuple[Driver, ...] = get_args(Driver)
+
+_SCOPES = {"containerd": "cri-containerd", "cri-o": "crio", "docker": "docker"}
+_HOMES: Mapping[KubeQos, tuple[str, ...]] = {
+    "Guaranteed": (),
+    "Burstable": ("burstable",),
+    "BestEffort": ("besteffort",),
+}
+_NOTHING: Mapping[QosClass, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletLayout:
+    """Kubelet's groups; see `shared.core.layout.Layout`."""
+
+    driver: Driver
+    root: str = ""
+    """Kubelet's cgroup root, one name; empty for the machine's."""
+
+    @property
+    def top(self) -> str:
+        """See `Layout`."""
+        return self._path()
+
+    @property
+    def classes(self) -> Mapping[QosClass, str]:
+        """See `Layout`: kubelet knows no QoS classes of ours."""
+        return _NOTHING
+
+    @property
+    def homes(self) -> Sequence[str]:
+        """See `Layout`."""
+        return tuple(self._path(*_HOMES[kube]) for kube in _HOMES)
+
+    def pod_group(self, pod: Pod) -> str:
+        """See `Layout`; a pod of which kubelet has not said its class is looked for where its amounts put it."""
+        return self._path(*_HOMES[_kube_qos(pod)], f"pod{pod.uid}")
+
+    def container_group(self, pod: Pod, container: Container) -> str | None:
+        """The cgroup of one container; None before the runtime has given it an id."""
+        runtime, _, name = container.id.partition("://")
+        if not name:
+            return None
+        plain = self.driver == "cgroupfs" and runtime != "cri-o"
+        leaf = name if plain else f"{_SCOPES[runtime]}-{name}"
+        return f"{self.pod_group(pod)}/{leaf}{'.scope' if self.driver == 'systemd' else ''}"
+
+    def reclaimed_group(self, pods: Sequence[Pod]) -> str | None:
+        """See `Layout`: the best-effort group, as long as every pod in it is a reclaimed one and no other pod is."""
+        reclaimed = {pod.uid for pod in pods if pod.qos == "reclaimed_cores"}
+        best_effort = {pod.uid for pod in pods if _kube_qos(pod) == "BestEffort"}
+        return self._path(*_HOMES["BestEffort"]) if reclaimed == best_effort else None
+
+    def _path(self, *below: str) -> str:
+        steps = [*filter(None, [self.root]), "kubepods", *below]
+        if self.driver == "systemd":
+            names = [step.replace("-", "_") for step in steps]
+            steps = ["-".join(names[: depth + 1]) + ".slice" for depth in range(len(names))]
+        return "/".join(steps)
+
+
+def _kube_qos(pod: Pod) -> KubeQos:
+    """Kubernetes' class of a pod; reclaimed amounts are extended resources, which do not count for it."""
+    if pod.kube_qos is not None:
+        return pod.kube_qos
+    if pod.qos == "reclaimed_cores":
+        return "BestEffort"
+    return kube_qos(
+        (
+            {"cpu": c.cpu_request_millis, "memory": c.memory_request_bytes},
+            {"cpu": c.cpu_limit_millis, "memory": c.memory_limit_bytes},
+        )
+        for c in pod.containers
+    )

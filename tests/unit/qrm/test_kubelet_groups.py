@@ -1,0 +1,149 @@
+"""qrm on kubelet's groups: pods and containers are written, what lies above them is not; nobody who is pinned."""
+
+from pathlib import Path
+
+import pytest
+from plain_cgroups import PlainCgroups
+from qrm_world import SEED
+
+from services.qrm.core.arrangement import Node, arrange
+from services.qrm.core.statement import pods_in_force, pools_in_force
+from services.qrm.groups import Groups
+from services.qrm.machine import Machine
+from services.qrm.writer import Outcome, Writer
+from shared.contracts.advice import PoolAdvice, PoolSize
+from shared.contracts.pod import Container, Pod
+from shared.core.cpuset import CpuSet
+from shared.core.kubelet_layout import Driver, KubeletLayout
+
+GIB = 1 << 30
+RECLAIM, SHARE = "0-10,12-21,24-34,36-45", "11,22-23,35,46-47"
+BOUND = {"katalyst.kubewharf.io/memory_enhancement": '{"numa_binding": "true"}'}
+
+
+def pod(uid: str, qos: str, kube: str, cores: int = 0, **fields: object) -> Pod:
+    container = Container(name="c", cpu_request_millis=1000 * cores, id=f"containerd://{uid * 12}")
+    return Pod(uid=uid, name=uid, qos=qos, kube_qos=kube, containers=(container,), **fields)
+
+
+TENANT = pod("a", "shared_cores", "Burstable", 2)
+BATCH = pod("b", "reclaimed_cores", "BestEffort", 2)
+OWNER = pod("d", "dedicated_cores", "Guaranteed", 4, annotations=BOUND)
+
+
+class Kubelet:
+    """A node with kubelet's tree as plain files."""
+
+    def __init__(self, folder: Path, driver: Driver, version: int) -> None:
+        self.layout = KubeletLayout(driver)
+        self.plain = PlainCgroups(folder, version=version)
+        self.pinned: dict[str, CpuSet] = {}
+        for group in sorted({self.layout.top, *self.layout.homes}):
+            self.plain.add(group)
+        writer = Writer(self.plain.cgroups, self.layout.top)
+        self.machine = Machine(self.plain.cgroups, lambda: SEED, read_pinned=lambda: self.pinned)
+        self.groups = Groups(writer, self.machine, self.layout)
+
+    def container(self, pod: Pod) -> str:
+        group = self.layout.container_group(pod, pod.containers[0])
+        assert group is not None
+        return group
+
+    def run(self, *pods: Pod) -> None:
+        for one in pods:
+            self.plain.add(self.layout.pod_group(one))
+            self.plain.add(self.container(one))
+
+    def apply(self, *pods: Pod, limit_bytes: int | None = None) -> Outcome:
+        advice = PoolAdvice(
+            node="n", boot_id="00c0ffee", service="advisor", seq=1, sent_at="2026-01-01T00:00:00Z", policy="canonical",
+            pools=(PoolSize(pool="share", cpus=6), PoolSize(pool="reclaim", cpus=42)),
+            reclaimed_cpu_millis=42000, reclaimed_memory_bytes=GIB,
+        )  # fmt: skip
+        ours = [pod for pod in pods if pod.uid not in self.pinned]
+        there = Node(SEED, {0: 1 << 40, 1: 1 << 40}, ours, pinned=self.machine.barred)
+        self.what = arrange(there, advice, "reclaim-first")
+        return self.groups.apply(self.what, pods, limit_bytes, 0.0, asked_millis=2000)
+
+    def cpus(self, pod: Pod) -> tuple[str, str]:
+        """Of the pod's group and of its container's."""
+        return self.plain.get(self.layout.pod_group(pod)), self.plain.get(self.container(pod))
+
+
+@pytest.fixture(params=[(driver, version) for driver in ("cgroupfs", "systemd") for version in (1, 2)], ids=str)
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Kubelet:
+    return Kubelet(tmp_path, *request.param)
+
+
+def test_pods_and_containers_get_their_pool_and_the_groups_above_stay_kubelets(node):
+    node.run(TENANT, BATCH)
+    outcome = node.apply(TENANT, BATCH)
+    assert not outcome.problems
+    assert node.cpus(TENANT) == (SHARE, SHARE)
+    assert node.cpus(BATCH) == (RECLAIM, RECLAIM)
+    assert {node.plain.get(group) for group in (node.layout.top, *node.layout.homes)} == {"0-47"}
+    assert node.apply(TENANT, BATCH).writes == 0
+
+
+def test_a_dedicated_pod_has_cpus_of_its_own(node):
+    node.run(TENANT, BATCH, OWNER)
+    node.apply(TENANT, BATCH, OWNER)
+    own, others = CpuSet.parse(node.cpus(OWNER)[0]), CpuSet.parse(node.cpus(BATCH)[0])
+    assert len(own) == 4
+    assert not own & (others | CpuSet.parse(node.cpus(TENANT)[0]))
+
+
+def test_a_pod_whose_group_is_not_there_yet_is_no_problem_and_comes_later(node):
+    assert not node.apply(TENANT).problems
+    node.run(TENANT)
+    node.apply(TENANT)
+    assert node.cpus(TENANT) == (SHARE, SHARE)
+
+
+def test_a_pod_that_kubelet_has_pinned_keeps_what_kubelet_wrote(node):
+    node.run(TENANT, OWNER)
+    node.pinned = {OWNER.uid: CpuSet.parse("1-4")}
+    node.machine.refresh()
+    node.apply(TENANT, OWNER)
+    assert node.cpus(OWNER) == ("0-47", "0-47")
+    assert not CpuSet.parse(node.cpus(TENANT)[0]) & CpuSet.parse("1-4")
+
+
+def test_only_reclaimed_pods_are_put_behind_all_others(node):
+    node.run(TENANT, BATCH)
+    node.apply(TENANT, BATCH)
+    idle = lambda pod: node.plain.get(node.layout.pod_group(pod), "cpu.idle", "cpu")  # noqa: E731
+    assert (idle(BATCH), idle(TENANT)) == ("1", "0")
+    weight = "cpu.shares" if node.plain.version == 1 else "cpu.weight"
+    top = node.plain.get(node.layout.top, weight, "cpu")
+    assert top == ("1024" if node.plain.version == 1 else "100")
+
+
+def test_the_memory_limit_goes_to_the_best_effort_group_while_it_holds_reclaimed_pods_alone(node):
+    name = "memory.limit_in_bytes" if node.plain.version == 1 else "memory.max"
+    home = node.layout.homes[2]
+    unlimited = node.plain.get(home, name, "memory")
+    mixed = pod("e", "shared_cores", "BestEffort")
+    node.run(BATCH, mixed)
+    node.apply(BATCH, mixed, limit_bytes=GIB)
+    assert node.plain.get(home, name, "memory") == unlimited
+    assert node.groups.memory_limit() is None
+    node.apply(BATCH, limit_bytes=GIB)
+    assert node.groups.memory_limit() is not None
+
+
+def test_what_is_said_is_what_the_pods_have_and_for_a_pool_without_pods_what_the_next_one_gets(node):
+    node.run(TENANT)
+    outcome = node.apply(TENANT)
+    pods = pods_in_force((TENANT,), node.what.owned, outcome.tree, outcome.granted, node.layout)
+    assert [(p.pool, p.cpus) for p in pods] == [("share", SHARE)]
+    pools = pools_in_force(node.what.pools, pods, outcome.tree, outcome.granted, node.layout, None)
+    assert {p.pool: p.cpus for p in pools} == {"share": SHARE, "reclaim": RECLAIM}
+
+
+def test_a_tree_without_a_cpuset_controller_is_said(node):
+    node.run(TENANT)
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        (node.plain.folder(node.layout.pod_group(TENANT), "cpuset") / name).unlink()
+    (problem,) = node.apply(TENANT).problems
+    assert "cpuset controller" in problem.why

@@ -1,0 +1,127 @@
+"""qrm on kubelet's groups, made here as kubelet and containerd make them, with both cgroup drivers, on cgroup v2."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from services.qrm.core.arrangement import Node, arrange
+from services.qrm.groups import Groups
+from services.qrm.machine import Machine
+from services.qrm.writer import Writer
+from shared.adapters.cgroup import Cgroups
+from shared.adapters.sysfs import read_topology
+from shared.contracts.advice import PoolAdvice, PoolSize
+from shared.contracts.pod import Container, Pod
+from shared.core.kubelet_layout import Driver, KubeletLayout
+
+CGROUPS = Path("/sys/fs/cgroup")
+SHARE = Path("/share")
+HOST = Path("/")
+CONTROLLERS = "+cpuset +cpu +memory"
+BOUND = {"katalyst.kubewharf.io/memory_enhancement": '{"numa_binding": "true"}'}
+STEPS = {"idle": (4, 44), "pod": (6, 42), "peak": (8, 40)}
+
+
+def pod(uid: str, qos: str, kube: str, cores: int, annotations: dict[str, str] | None = None) -> Pod:
+    """A pod of one container that containerd runs."""
+    container = Container(name="c", cpu_request_millis=1000 * cores, id=f"containerd://{uid * 64}")
+    return Pod.model_validate(
+        {"uid": uid * 8, "name": f"pod-{uid}", "qos": qos, "kube_qos": kube, "containers": (container,),
+         "annotations": annotations or {}}
+    )  # fmt: skip
+
+
+PODS = {
+    "shared": pod("a", "shared_cores", "Burstable", 2),
+    "reclaimed": pod("b", "reclaimed_cores", "BestEffort", 2),
+    "dedicated": pod("d", "dedicated_cores", "Guaranteed", 4, BOUND),
+}
+
+
+def make(group: str) -> None:
+    """A group as kubelet makes it: the controllers on, no set of its own."""
+    here = CGROUPS
+    for part in group.split("/"):
+        (here / "cgroup.subtree_control").write_text(CONTROLLERS)
+        here /= part
+        here.mkdir(exist_ok=True)
+
+
+class Kubelet:
+    """A node with a process in every container."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.layout = KubeletLayout(driver)
+        self.leaves = {name: self.layout.container_group(one, one.containers[0]) or "" for name, one in PODS.items()}
+        self.processes = []
+        for leaf in self.leaves.values():
+            make(leaf)
+            process = subprocess.Popen(["sleep", "600"])
+            (CGROUPS / leaf / "cgroup.procs").write_text(str(process.pid))
+            self.processes.append(process)
+        cgroups = Cgroups(HOST)
+        self.topology = read_topology(HOST)
+        machine = Machine(cgroups, lambda: self.topology)
+        self.groups = Groups(Writer(cgroups, self.layout.top), machine, self.layout)
+
+    def step(self, share: int, reclaim: int) -> dict[str, Any]:
+        """Apply one advice; what the kernel then grants, and to the processes."""
+        advice = PoolAdvice.model_validate(
+            {"node": "guest", "boot_id": "00c0ffee", "service": "advisor", "seq": 1, "sent_at": "2026-01-01T00:00:00Z",
+             "policy": "canonical", "reclaimed_cpu_millis": 0, "reclaimed_memory_bytes": 0,
+             "pools": (PoolSize(pool="share", cpus=share), PoolSize(pool="reclaim", cpus=reclaim))}
+        )  # fmt: skip
+        pods = tuple(PODS.values())
+        what = arrange(Node(self.topology, {0: 1 << 32, 1: 1 << 32}, pods), advice, "reclaim-first")
+        outcome = self.groups.apply(what, pods, 1 << 30, 0.0, asked_millis=2000)
+        return {
+            "problems": [f"{problem.group}: {problem.why}" for problem in outcome.problems],
+            "granted": {name: self.read(leaf, "cpuset.cpus.effective") for name, leaf in self.leaves.items()},
+            "allowed": {n: self.allowed(p) for n, p in zip(self.leaves, self.processes, strict=True)},
+            "homes": [self.read(home, "cpuset.cpus") for home in self.layout.homes],
+            "idle": {name: self.read(self.layout.pod_group(one), "cpu.idle") for name, one in PODS.items()},
+            "limit": self.read(self.layout.homes[2], "memory.high"),
+        }
+
+    def read(self, group: str, name: str) -> str:
+        """A file of a group."""
+        return (CGROUPS / group / name).read_text().strip()
+
+    def allowed(self, process: "subprocess.Popen[bytes]") -> str:
+        """The CPUs that a process may run on."""
+        status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        return next(line.split()[1] for line in status if line.startswith("Cpus_allowed_list"))
+
+    def close(self) -> None:
+        """Away with all of it."""
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        for leaf in self.leaves.values():
+            folder = CGROUPS / leaf
+            while folder != CGROUPS and not any(child.is_dir() for child in folder.iterdir()):
+                folder.rmdir()
+                folder = folder.parent
+
+
+def play(driver: Driver) -> dict[str, Any]:
+    """All steps with one driver."""
+    kubelet = Kubelet(driver)
+    try:
+        return {name: kubelet.step(*sizes) for name, sizes in STEPS.items()}
+    finally:
+        kubelet.close()
+
+
+def main() -> int:
+    """Both drivers."""
+    report = {"cgroupfs": play("cgroupfs"), "systemd": play("systemd")}
+    (SHARE / "out").mkdir()
+    (SHARE / "out/report.json").write_text(json.dumps({"drivers": report}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

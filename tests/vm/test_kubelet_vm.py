@@ -1,0 +1,58 @@
+"""qrm on kubelet's groups with cgroup v2 and 48 CPUs, both cgroup drivers: who may run where, read from the kernel."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from rig.play import Told
+
+from shared.core.cpuset import CpuSet
+
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(300)]
+
+LIMIT_S = 120.0
+SIZES = {"idle": (4, 44), "pod": (6, 42), "peak": (8, 40)}
+OWN_CPUS = 4
+
+
+@pytest.fixture(scope="module")
+def drivers(tell: Callable[..., Told]) -> dict[str, Any]:
+    told = tell("kubelet", LIMIT_S)
+    assert "drivers" in told.report, told.why()
+    found: dict[str, Any] = told.report["drivers"]
+    return found
+
+
+@pytest.fixture(params=["cgroupfs", "systemd"])
+def steps(request: pytest.FixtureRequest, drivers: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = drivers[request.param]
+    return found
+
+
+@pytest.mark.parametrize("step", SIZES)
+def test_every_process_runs_on_its_pools_cpus_and_a_dedicated_one_alone_on_its_own(
+    steps: dict[str, Any], step: str
+) -> None:
+    seen = steps[step]
+    assert seen["problems"] == []
+    assert seen["allowed"] == seen["granted"]
+    share, reclaim, own = (CpuSet.parse(seen["granted"][name]) for name in ("shared", "reclaimed", "dedicated"))
+    assert len(own) == OWN_CPUS
+    assert (len(share), len(reclaim)) == (SIZES[step][0], SIZES[step][1] - OWN_CPUS)
+    assert not share & reclaim
+    assert not own & (share | reclaim)
+
+
+def test_a_dedicated_pod_keeps_its_cpus(steps: dict[str, Any]) -> None:
+    assert len({seen["granted"]["dedicated"] for seen in steps.values()}) == 1
+
+
+@pytest.mark.parametrize("step", SIZES)
+def test_the_groups_above_the_pods_are_left_as_kubelet_made_them(steps: dict[str, Any], step: str) -> None:
+    assert steps[step]["homes"] == ["", "", ""]
+
+
+def test_reclaimed_pods_are_behind_all_others_and_have_a_limit_together(steps: dict[str, Any]) -> None:
+    seen = steps["peak"]
+    assert seen["idle"] == {"shared": "0", "reclaimed": "1", "dedicated": "0"}
+    assert int(seen["limit"]) <= 1 << 30
