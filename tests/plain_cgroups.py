@@ -8,7 +8,13 @@ from shared.core.layout import QOS_CLASSES, ROOT, class_group
 
 _V1 = {
     "cpuset": {},
-    "cpu": {"cpu.shares": "1024", "cpu.idle": "0", "cpu.cfs_quota_us": "-1", "cpu.cfs_period_us": "100000"},
+    "cpu": {
+        "cpu.shares": "1024",
+        "cpu.idle": "0",
+        "cpu.cfs_quota_us": "-1",
+        "cpu.cfs_period_us": "100000",
+        "cpu.cfs_burst_us": "0",
+    },
     "cpuacct": {},
     "memory": {
         "memory.limit_in_bytes": "9223372036854771712",
@@ -20,6 +26,7 @@ _V2 = {
     "cpu.weight": "100",
     "cpu.idle": "0",
     "cpu.max": "max 100000",
+    "cpu.max.burst": "0",
     "memory.max": "max",
     "memory.high": "max",
     "memory.current": "0",

@@ -163,6 +163,7 @@ class QrmApp:
             applied = self._groups.apply(
                 what, self._roster.pods, limit, now_s,
                 asked_millis=asked, verify_s=settings.verify_s, migrate=settings.memory_migrate,
+                burst_percent=settings.burst_percent,
             )  # fmt: skip
             return applied, []
         would = [writes_reason(self._groups.planned(what, self._roster.pods))] if mode == "dry-run" else []

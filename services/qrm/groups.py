@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from services.qrm.core.arrangement import Arrangement
+from services.qrm.core.burst import burst_writes
 from services.qrm.core.classes import RECLAIMED, lowest, wanted_groups, weights
 from services.qrm.core.foreign import ForeignWatch
 from services.qrm.core.memory import MemoryUse, limit_steps
@@ -75,6 +76,7 @@ class Groups:
         asked_millis: int,
         verify_s: float = 0.0,
         migrate: bool = False,
+        burst_percent: float = 0.0,
     ) -> Outcome:
         """Make the groups where they are missing, write what differs, read everything back.
 
@@ -82,7 +84,8 @@ class Groups:
         that the tenants asked for, which is what the top group weighs. Where the same was wanted less than `verify_s`
         ago, all went well, no pod came or went and the classes are as they were left, the groups below them are not
         read again: they cannot have more than their class. With `migrate` the pages of pods that are bound to NUMA
-        nodes move with them, which may take long.
+        nodes move with them, which may take long. `burst_percent` is for containers whose pod does not say how much
+        of their quota they may save up.
         """
         wanted = self.wanted(what, pods)
         last = self._whole
@@ -94,7 +97,8 @@ class Groups:
             sound = not outcome.problems and not self.foreign(now_s)
             self._whole = _Whole(wanted, self.members(), outcome.unwritten(), now_s) if sound else None
         self._reclaimed = self.layout.reclaimed_group(pods)
-        problems = self._writer.settle([*self._weights(asked_millis, pods), *self._limits(limit_bytes)])
+        bursts = burst_writes(pods, self.layout, burst_percent)
+        problems = self._writer.settle([*self._weights(asked_millis, pods), *self._limits(limit_bytes), *bursts])
         return outcome.with_problems(problems)
 
     def _stands(self, last: "_Whole", wanted: Mapping[str, Want]) -> bool:

@@ -33,6 +33,8 @@ class QrmSettings(Settings):
     memory_migrate: bool = False
     """Whether the pages of a pod follow when it is bound to NUMA nodes (cgroup v1; on v2 the kernel always moves them).
     Moving takes the time of copying them, and the pod waits meanwhile."""
+    burst_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
+    """How much of its quota a tenant's container may save up and overdraw later, unless its pod says otherwise."""
     keeper: bool = True
     """Whether a process of its own watches the lease; the simulator goes without."""
     top_group: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,62}$")] = ROOT

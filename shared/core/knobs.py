@@ -26,6 +26,7 @@ class Knob(StrEnum):
     CPU_IDLE = "cpu.idle"  # 1: runs only where nobody else wants to
     CPU_SHARES = "cpu.shares"  # v1 shares: 1024 for each core asked for
     CPU_QUOTA = "cpu.quota"  # milli-cores, UNLIMITED for none
+    CPU_BURST = "cpu.burst"  # milli-cores that may be saved up for a burst, at most the quota; 0 for none
     MEMORY_MAX = "memory.max"  # bytes, UNLIMITED for none
     MEMORY_HIGH = "memory.high"  # bytes, UNLIMITED for none; v2 only
 
@@ -46,6 +47,7 @@ V1_FILES: dict[Knob, tuple[str, str]] = {
     Knob.CPU_IDLE: ("cpu", "cpu.idle"),
     Knob.CPU_SHARES: ("cpu", "cpu.shares"),
     Knob.CPU_QUOTA: ("cpu", "cpu.cfs_quota_us"),
+    Knob.CPU_BURST: ("cpu", "cpu.cfs_burst_us"),
     Knob.MEMORY_MAX: ("memory", "memory.limit_in_bytes"),
 }
 V2_FILES: dict[Knob, str] = {
@@ -54,6 +56,7 @@ V2_FILES: dict[Knob, str] = {
     Knob.CPU_IDLE: "cpu.idle",
     Knob.CPU_SHARES: "cpu.weight",
     Knob.CPU_QUOTA: "cpu.max",
+    Knob.CPU_BURST: "cpu.max.burst",
     Knob.MEMORY_MAX: "memory.max",
     Knob.MEMORY_HIGH: "memory.high",
 }
@@ -79,6 +82,8 @@ def to_file(knob: Knob, value: str | int, version: Version) -> str:
         if version == 1:
             return str(quota_us)
         return f"{'max' if number < 0 else quota_us} {PERIOD_US}"
+    if knob is Knob.CPU_BURST:
+        return str(number * PERIOD_US // 1000)
     if knob is Knob.CPU_SHARES and version == 2:
         return str(weight_of_shares(number))
     if knob in (Knob.MEMORY_MAX, Knob.MEMORY_HIGH) and version == 2 and number < 0:
@@ -99,6 +104,8 @@ def from_file(knob: Knob, text: str, version: Version) -> str | int:
     if text == "max":
         return UNLIMITED
     number = int(text)
+    if knob is Knob.CPU_BURST:
+        return number * 1000 // PERIOD_US
     if version == 1 and knob is Knob.MEMORY_MAX and number >= _V1_UNLIMITED_BYTES:
         return UNLIMITED
     return number

@@ -55,7 +55,7 @@ class KubeletLayout:
         return self._path(*_HOMES[_kube_qos(pod)], f"pod{pod.uid}")
 
     def container_group(self, pod: Pod, container: Container) -> str | None:
-        """The cgroup of one container; None before the runtime has given it an id."""
+        """See `Layout`; there is none before the runtime has given the container an id."""
         runtime, _, name = container.id.partition("://")
         if not name:
             return None

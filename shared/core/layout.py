@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, get_args
 
-from shared.contracts.pod import Pod, QosClass
+from shared.contracts.pod import Container, Pod, QosClass
 
 ROOT = "sublet"
 QOS_CLASSES: tuple[QosClass, ...] = get_args(QosClass)
@@ -62,6 +62,10 @@ class Layout(Protocol):
         """The cgroup of one pod."""
         ...
 
+    def container_group(self, pod: Pod, container: Container) -> str | None:
+        """The cgroup of one container; None as long as it is not known."""
+        ...
+
     def reclaimed_group(self, pods: Sequence[Pod]) -> str | None:
         """The group that holds all reclaimed pods and nobody else; None where there is none."""
         ...
@@ -86,6 +90,10 @@ class OwnLayout:
     def pod_group(self, pod: Pod) -> str:
         """See `Layout`."""
         return pod_group(pod, self.top)
+
+    def container_group(self, pod: Pod, container: Container) -> str | None:
+        """See `Layout`."""
+        return container_group(pod, container.name, self.top)
 
     def reclaimed_group(self, pods: Sequence[Pod]) -> str | None:  # noqa: ARG002
         """See `Layout`."""

@@ -25,7 +25,13 @@ _TASK_FILES = {"cgroup.procs": ""}
 
 _BORN_V1: dict[str, dict[str, str]] = {
     "cpuset": {"cpuset.cpu_exclusive": "0", "cpuset.mem_exclusive": "0", "cpuset.memory_migrate": "0"},
-    "cpu": {"cpu.shares": "1024", "cpu.idle": "0", "cpu.cfs_quota_us": "-1", "cpu.cfs_period_us": "100000"},
+    "cpu": {
+        "cpu.shares": "1024",
+        "cpu.idle": "0",
+        "cpu.cfs_quota_us": "-1",
+        "cpu.cfs_period_us": "100000",
+        "cpu.cfs_burst_us": "0",
+    },
     "cpuacct": {},
     "memory": {"memory.limit_in_bytes": V1_NO_LIMIT, "memory.soft_limit_in_bytes": V1_NO_LIMIT},
 }
@@ -35,6 +41,7 @@ _BORN_V2 = {
     "cpu.weight": "100",
     "cpu.idle": "0",
     "cpu.max": "max 100000",
+    "cpu.max.burst": "0",
     "memory.max": "max",
     "memory.high": "max",
     "memory.min": "0",

@@ -62,6 +62,15 @@ def test_what_is_written_is_read_back_in_the_same_unit(host: Host, knob: Knob, v
     assert host.cgroups.read(group, knob) == value
 
 
+def test_a_burst_up_to_the_quota_is_read_back_in_milli_cores(host: Host) -> None:
+    group = host.add("a")
+    host.cgroups.write(group, Knob.CPU_QUOTA, 1500)
+    if host.cgroups.raw(group, Knob.CPU_BURST) is None:
+        pytest.skip("this kernel has no CPU burst")
+    assert host.cgroups.write(group, Knob.CPU_BURST, 1500)
+    assert host.cgroups.read(group, Knob.CPU_BURST) == 1500
+
+
 def test_a_shorter_value_leaves_nothing_of_the_longer_one(host: Host) -> None:
     group = host.add("a")
     host.cgroups.write(group, Knob.CPUS, "0-1")

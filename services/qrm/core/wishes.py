@@ -39,11 +39,15 @@ class Wish:
 
 @lru_cache(maxsize=4096)
 def _said(qos: QosClass, annotations: tuple[tuple[str, str], ...]) -> dict[str, object]:
+    return pod_qos(PodQosQuestion(annotations={**dict(annotations), QOS_LEVEL: qos})).model_dump()
+
+
+def said_of(pod: Pod) -> dict[str, object]:
     """The annotations of one pod, read once: a node's pods are looked at in every pass.
 
     The class is what the pod was taken for, whichever dialect named it.
     """
-    return pod_qos(PodQosQuestion(annotations={**dict(annotations), QOS_LEVEL: qos})).model_dump()
+    return _said(pod.qos, tuple(sorted(pod.annotations.items())))
 
 
 def wish_of(pod: Pod) -> Wish | str | None:
@@ -52,7 +56,7 @@ def wish_of(pod: Pod) -> Wish | str | None:
         return None
     if not pod.annotations and not _bound_by_label(pod):
         return _unbound(pod)
-    said = _said(pod.qos, tuple(sorted(pod.annotations.items())))
+    said = said_of(pod)
     bound, pool = bool(said["numa_binding"]) or _bound_by_label(pod), said["cpuset_pool"]
     kind: Kind
     if pod.qos == "dedicated_cores":

@@ -119,6 +119,16 @@ def test_only_reclaimed_pods_are_put_behind_all_others(node):
     assert top == ("1024" if node.plain.version == 1 else "100")
 
 
+def test_a_container_that_may_burst_gets_its_allowance(node):
+    said = {"katalyst.kubewharf.io/cpu_enhancement": '{"cpu_burst_policy": "static", "cpu_burst_percent": "50"}'}
+    container = Container(name="c", cpu_limit_millis=2000, id=f"containerd://{'f' * 12}")
+    bursting = Pod(uid="f", name="f", kube_qos="Burstable", containers=(container,), annotations=said)
+    node.run(bursting)
+    assert not node.apply(bursting).problems
+    name = "cpu.cfs_burst_us" if node.plain.version == 1 else "cpu.max.burst"
+    assert node.plain.get(node.container(bursting), name, "cpu") == "100000"
+
+
 def test_the_memory_limit_goes_to_the_best_effort_group_while_it_holds_reclaimed_pods_alone(node):
     name = "memory.limit_in_bytes" if node.plain.version == 1 else "memory.max"
     home = node.layout.homes[2]
