@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 
@@ -111,6 +112,10 @@ class Wire:
         slot = Newest(message, self.clock, service=self.service, node=self.node)
         self._subscriptions.append(await self.bus.subscribe(state_subject(message, self.node) + suffix, slot.offer))
         return slot
+
+    async def serve(self, subject: str, answer: Callable[[bytes], bytes]) -> None:
+        """Answer requests on a subject until `stop`."""
+        self._subscriptions.append(await self.bus.serve(subject, answer))
 
     async def stop(self) -> None:
         """End all subscriptions made here."""

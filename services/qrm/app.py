@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import structlog
+from pydantic import ValidationError
 
 from services.qrm.checkpoint import CheckpointFile
 from services.qrm.conditions import Conditions
+from services.qrm.core.admit import admit
 from services.qrm.core.arrangement import Arrangement, Node, arrange, arrange_floor
 from services.qrm.core.classes import tenant_millis
 from services.qrm.core.standing import Stage, Standing, weaker
@@ -20,10 +22,12 @@ from services.qrm.teller import Pass, Teller
 from services.qrm.writer import Outcome
 from shared import telemetry
 from shared.app import Context
+from shared.contracts.admission import AdmissionAsked, AdmissionTold
 from shared.contracts.advice import Mode, PoolAdvice
 from shared.contracts.allocation import Allocation
 from shared.contracts.envelope import Reason
 from shared.contracts.readiness import ServiceHealth
+from shared.contracts.subjects import admit_subject
 from shared.core.cpuset import CpuSet
 from shared.core.layout import RESERVE
 from shared.errors import Refused, SubletError, Unavailable
@@ -63,6 +67,7 @@ class QrmApp:
     async def run(self) -> None:
         """Work until cancelled: at once on new advice, else when a pod appears, the lease ends, or the period ends."""
         self._slot = await self._wire.newest(PoolAdvice)
+        await self._wire.serve(admit_subject(self._wire.node), self._admit)
         self._roster.read()
         self._resume()
         await self._pass()
@@ -179,16 +184,28 @@ class QrmApp:
     def _decide(self, now_s: float) -> tuple[Stage, Arrangement]:
         """What shall be in force now: by the standing advice while it counts, else the floor."""
         self._stage = self._stage_at(now_s)
-        if self._standing is None or self._stage == "floor":
-            return "floor", self._floor()
         try:
-            return self._stage, arrange(self._node, self._standing.advice, self._settings.order)
+            return self._stage, self._arranged(self._node)
         except Refused as refusal:  # the machine has become smaller since the advice came
             self._conditions.set("AdviceRefused", str(refusal))
             return "floor", self._floor()
 
+    def _arranged(self, node: Node) -> Arrangement:
+        if self._standing is None or self._stage == "floor":
+            return arrange_floor(node, self._reserve)
+        return arrange(node, self._standing.advice, self._settings.order)
+
     def _floor(self) -> Arrangement:
         return arrange_floor(self._node, self._reserve)
+
+    def _admit(self, question: bytes) -> bytes:
+        """Answer a runtime that wants to start pods; what cannot be read or arranged is refused with the reason."""
+        try:
+            pods = AdmissionAsked.model_validate_json(question).pods
+            told = admit(self._node, pods, self._arranged)
+        except (ValidationError, Refused) as error:
+            told = AdmissionTold(refused={"": str(error)})
+        return told.model_dump_json().encode()
 
     def _mode(self) -> Mode:
         return weaker(self._settings.mode, self._standing.advice.mode) if self._standing else self._settings.mode

@@ -78,6 +78,11 @@ def ask_subject(node: str, service: str) -> str:
     return f"sublet.node.v1.ask.{node_token(node)}.{service}"
 
 
+def admit_subject(node: str) -> str:
+    """Where qrm says whether pods could run here (request and reply; `shared.contracts.admission`)."""
+    return f"sublet.node.v1.admit.{node_token(node)}"
+
+
 def probe_subject(boot_id: str) -> str:
     """Where central talks to itself: hearing its own voice is how it knows that it is not the one cut off."""
     return f"sublet.cluster.v1.probe.{boot_id}"

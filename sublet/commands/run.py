@@ -47,6 +47,7 @@ def run(
     from shared.core.manifest import read_pod
     from shared.errors import SubletError
     from sublet.exit_codes import CANNOT_START
+    from sublet.runtime.admission import admit
     from sublet.runtime.offer import warn_over_offer
     from sublet.runtime.runtime import new_uid, open_runtime
 
@@ -61,6 +62,7 @@ def run(
         record = read_pod(document, uid).record
         for line in warn_over_offer(runtime, [record]):
             typer.echo(f"sublet run: {line}", err=True)
+        admit([record], lambda line: typer.echo(f"sublet run: {line}", err=True))
         if not detach:
             runtime.become(record)
         runtime.start(record, env=os.environ)

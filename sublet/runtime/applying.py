@@ -11,6 +11,7 @@ import yaml
 from shared.adapters.stored_pod import StoredPod
 from shared.core.manifest import PodRecord, read_pods
 from shared.errors import Conflict, Refused, SubletError, Unavailable
+from sublet.runtime.admission import admit
 from sublet.runtime.offer import warn_over_offer
 from sublet.runtime.runtime import Runtime, new_uid
 
@@ -41,7 +42,7 @@ def apply_pods(runtime: Runtime, documents: list[object], note: Callable[[str], 
     Raises:
         Refused, Conflict, Unfit, Unavailable: nothing new runs.
     """
-    manifests = read_pods(documents, new_uid)
+    manifests = read_pods(documents, new_uid, runtime.common.qos_fallback)
     runtime.reconcile()
     present = {stored.record.pod.key: stored for stored in runtime.pods.stored() if not stored.status.finished}
     lines: list[str] = []
@@ -58,6 +59,7 @@ def apply_pods(runtime: Runtime, documents: list[object], note: Callable[[str], 
             note(text)
     for text in warn_over_offer(runtime, wanted):
         note(text)
+    admit(wanted, note)
     _start_all(runtime, wanted)
     return lines
 

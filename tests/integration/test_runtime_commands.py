@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from shared.adapters.cgroup import Cgroups
 from sublet import cli
 from sublet.commands import apply, delete, get, logs, run
+from sublet.runtime.applying import apply_pods
 
 pytestmark = ROOT_ONLY
 MODULES = {"run": run, "apply": apply, "get": get, "logs": logs, "delete": delete}
@@ -103,3 +104,13 @@ def test_a_foreground_run_is_the_command_itself(pods, tmp_path):
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (9, "got this\n", "")
     assert pods.pods.stored() == []
+
+
+@pytest.mark.parametrize(("fallback", "qos"), [("shared_cores", "shared_cores"), ("kubernetes", "reclaimed_cores")])
+def test_a_pod_that_names_no_class_is_what_the_node_says(pods, fallback, qos):
+    pods.common = pods.common.model_copy(update={"qos_fallback": fallback})
+    document = _document("plain", "sleep", "300")
+    del document["metadata"]["annotations"]
+    apply_pods(pods, [document], note=lambda _note: None)
+    (stored,) = pods.pods.stored()
+    assert stored.record.pod.qos == qos

@@ -1,0 +1,24 @@
+"""May pods run here: would they get what they ask for, without taking it from those that run already?"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from services.qrm.core.arrangement import Arrangement, Node
+from shared.contracts.admission import AdmissionTold
+from shared.contracts.pod import Pod
+
+
+def admit(node: Node, pods: Sequence[Pod], arranged: Callable[[Node], Arrangement]) -> AdmissionTold:
+    """What would become of pods that came to a node; `arranged` is the way in which it is arranged now.
+
+    A pod is refused where it could not be placed, and where one that runs already would lose its place to it.
+    """
+    before = arranged(node)
+    after = arranged(replace(node, pods=(*node.pods, *pods), held=before.held))
+    new = {pod.key for pod in pods}
+    lost = sorted(after.problems.keys() - before.problems.keys() - new)
+    refused = {key: why for key, why in after.problems.items() if key in new}
+    if lost and not refused:
+        refused = dict.fromkeys(sorted(new), f"{', '.join(lost)} would lose the CPUs that it has; ask for less")
+    own = {pod.key: str(after.owned[pod.uid].cpus) for pod in pods if pod.uid in after.owned}
+    return AdmissionTold(refused=refused, cpus=own)

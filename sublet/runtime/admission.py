@@ -1,0 +1,44 @@
+"""Before a pod starts: qrm says whether it could have the CPUs and memory nodes that it asks for."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from shared.contracts.admission import AdmissionAsked, AdmissionTold
+from shared.contracts.pod import Pod
+from shared.contracts.subjects import admit_subject
+from shared.core.manifest import PodRecord
+from shared.core.qos import QOS_LEVEL
+from shared.errors import Refused, Unavailable
+from sublet.ask import ANSWER_TIMEOUT_S, connected, target
+
+
+def admit(records: Sequence[PodRecord], note: Callable[[str], None]) -> None:
+    """Ask for the pods that say where they want to run; the others are always placed.
+
+    Where nobody answers the pods start all the same: qrm places them when it is back, and says what it could not do.
+
+    Raises:
+        Refused: a pod cannot have what it asks for; nothing is started.
+    """
+    pods = tuple(record.pod for record in records if _chooses(record.pod))
+    if not pods:
+        return
+    try:
+        told = asyncio.run(_ask(pods))
+    except Unavailable as error:
+        note(f"qrm was not asked whether there is room ({error}); the pods are placed when it is back")
+        return
+    for key, why in told.refused.items():
+        raise Refused(f"{f'pod {key}' if key else 'admission'}: {why}", reason="not_admitted")
+
+
+def _chooses(pod: Pod) -> bool:
+    return pod.qos == "dedicated_cores" or bool(pod.annotations.keys() - {QOS_LEVEL}) or bool(pod.labels)
+
+
+async def _ask(pods: tuple[Pod, ...]) -> AdmissionTold:
+    where = target()
+    async with connected(where) as bus:
+        question = AdmissionAsked(pods=pods).model_dump_json().encode()
+        answer = await bus.request(admit_subject(where.node), question, timeout_s=ANSWER_TIMEOUT_S)
+    return AdmissionTold.model_validate_json(answer)
