@@ -1,0 +1,40 @@
+"""The evictor's ledger, read beside the evictor: the file is opened for reading only and nothing is locked."""
+
+import sqlite3
+from collections import defaultdict
+from pathlib import Path
+
+from shared.core.eviction_audit import LedgerEntry
+from shared.errors import Unavailable
+
+
+def read_ledger(state_dir: Path) -> list[LedgerEntry]:
+    """Every intent that the ledger of a state folder holds, oldest first; none where there is no ledger.
+
+    Raises:
+        Unavailable: it is there and cannot be read.
+    """
+    path = state_dir / "ledger.db"
+    if not path.exists():
+        return []
+    try:
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            messages = db.execute("SELECT intent, msg_id, sequence, published_at_s FROM outbox").fetchall()
+            rows = db.execute(
+                "SELECT id, pod_uid, step, json_extract(pod, '$.namespace') || '/' || json_extract(pod, '$.name')"
+                " FROM intents ORDER BY row"
+            ).fetchall()
+        finally:
+            db.close()
+    except sqlite3.Error as error:
+        raise Unavailable(f"eviction ledger {path}: {error}; try it as root", reason="ledger") from error
+    waiting: dict[str, set[str]] = defaultdict(set)
+    sent: dict[str, dict[str, int]] = defaultdict(dict)
+    for intent, name, sequence, published_at_s in messages:
+        if published_at_s is None:
+            waiting[intent].add(name)
+        else:
+            sent[intent][name] = sequence or 0
+    return [LedgerEntry(identity, uid, pod, step, frozenset(waiting[identity]), sent[identity]) for identity, uid,
+            step, pod in rows]  # fmt: skip

@@ -1,0 +1,128 @@
+"""The audit finds every way in which a history can be broken, and nothing in one that is not."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.contracts.eviction import EvictionEvent, EvictionIntent, Phase
+from shared.contracts.ids import intent_id
+from shared.core.eviction_audit import Audit, LedgerEntry, StoredEvent, audit
+
+WHOLE_LIVES: tuple[tuple[Phase, ...], ...] = (
+    ("intended", "created", "succeeded"),
+    ("intended", "created", "failed"),
+    ("intended", "refused"),
+    ("intended", "cancelled"),
+    ("intended", "failed"),
+)
+OPEN_LIVES: tuple[tuple[Phase, ...], ...] = (("intended",), ("intended", "created"))
+STEP = {"created": "accepted"}
+
+
+def facts(number: int) -> dict[str, object]:
+    uid = f"{number:08x}"
+    return {
+        "node": "n", "boot_id": "0" * 8, "seq": 1, "sent_at": datetime(2026, 1, 1, tzinfo=UTC), "namespace": "default",
+        "intent_id": intent_id("n", uid, "p", number), "pod": f"pod-{number}", "pod_uid": uid, "qos": "reclaimed_cores",
+        "plugin": "p", "scope": "memory",
+    }  # fmt: skip
+
+
+def event(number: int, phase: Phase, **other: object) -> EvictionEvent:
+    return EvictionEvent.model_validate({**facts(number), "phase": phase, **other})
+
+
+def stored(events: Sequence[EvictionEvent], first: int = 1) -> list[StoredEvent]:
+    return [StoredEvent(first + place, one) for place, one in enumerate(events)]
+
+
+def life(number: int, phases: Sequence[Phase]) -> list[EvictionEvent]:
+    return [event(number, phase) for phase in phases]
+
+
+def kinds(found: Audit) -> list[str]:
+    return [fault.kind for fault in found.faults]
+
+
+def entry(number: int, phases: Sequence[Phase], first: int = 1, waiting: Sequence[Phase] = ()) -> LedgerEntry:
+    events = life(number, [*phases, *waiting])
+    step = STEP.get(events[-1].phase, events[-1].phase)
+    sent = {one.event_id: first + place for place, one in enumerate(events[: len(phases)])}
+    open_ids = frozenset(one.event_id for one in events[len(phases) :])
+    return LedgerEntry(events[0].intent_id, events[0].pod_uid, events[0].pod, step, open_ids, sent)
+
+
+@given(st.lists(st.sampled_from([*WHOLE_LIVES, *OPEN_LIVES]), max_size=6), st.randoms(use_true_random=False))
+def test_whole_lives_in_any_interleaving_are_a_whole_history(lives, chance):
+    queues = [life(number, phases) for number, phases in enumerate(lives)]
+    mixed = []
+    while any(queues):
+        mixed.append(chance.choice([queue for queue in queues if queue]).pop(0))
+    found = audit(stored(mixed), [EvictionIntent.model_validate(facts(n) | {"episode": n}) for n in range(len(lives))])
+    assert found.whole
+    assert found.intents == found.pods == len(lives)
+    assert found.open == sum(phases in OPEN_LIVES for phases in lives)
+
+
+@given(st.sampled_from(WHOLE_LIVES), st.data())
+def test_an_event_that_the_ledger_has_sent_and_the_stream_has_not_is_lost(phases, data):
+    gone = data.draw(st.integers(0, len(phases) - 1))
+    there = [one for one in stored(life(1, phases)) if one.sequence != gone + 1]
+    assert "lost" in kinds(audit(there, ledger=[entry(1, phases)]))
+
+
+@given(st.sampled_from(WHOLE_LIVES), st.data())
+def test_an_event_that_is_there_twice_is_doubled(phases, data):
+    again = data.draw(st.sampled_from(phases))
+    assert "doubled" in kinds(audit(stored([*life(1, phases), event(1, again)])))
+
+
+@pytest.mark.parametrize(
+    ("events", "kind"),
+    [
+        ([event(1, "created"), event(1, "intended"), event(1, "succeeded")], "out_of_order"),
+        ([*life(1, ("intended", "created", "failed")), event(1, "succeeded", attempt=2)], "doubled"),
+        ([event(9, "intended"), event(1, "created"), event(1, "succeeded")], "lost"),
+        ([event(9, "intended"), event(1, "intended"), event(1, "succeeded")], "lost"),
+        ([*life(1, ("intended", "created", "succeeded")),
+          *(event(2, p, pod_uid=facts(1)["pod_uid"]) for p in ("intended", "created", "succeeded"))], "doubled"),
+    ],
+    ids=["out of order", "ended twice", "no beginning", "nothing between", "one UID evicted twice"],
+)  # fmt: skip
+def test_a_broken_history_is_named(events, kind):
+    assert kind in kinds(audit(stored(events)))
+
+
+def test_an_event_for_another_pod_than_its_intent_named():
+    intent = EvictionIntent.model_validate(facts(1) | {"episode": 1})
+    found = audit(stored([event(1, "intended", pod_uid="ffff")]), [intent])
+    assert "wrong_pod" in kinds(found)
+
+
+def test_a_last_step_that_was_never_told_and_waits_nowhere_is_lost():
+    told = entry(1, ("intended", "created"))
+    silent = replace(told, step="succeeded")
+    assert "lost" in kinds(audit(stored(life(1, ("intended", "created"))), ledger=[silent]))
+
+
+def test_what_waits_to_be_sent_is_not_lost():
+    waits = entry(1, ("intended",), waiting=("created", "succeeded"))
+    found = audit(stored(life(1, ("intended",))), ledger=[waits])
+    assert found.whole
+    assert found.waiting == 2
+
+
+def test_what_has_aged_out_of_the_stream_is_not_lost():
+    old = entry(1, ("intended", "created", "succeeded"))
+    kept = stored(life(2, ("intended", "created", "succeeded")), first=100)
+    assert audit(kept, ledger=[old], first_sequence=100).whole
+    half = stored([event(1, "succeeded"), *life(2, ("intended", "refused"))], first=100)
+    assert audit(half, ledger=[replace(old, sent={})], first_sequence=100).whole
+
+
+def test_an_empty_history_is_whole():
+    assert audit([]).whole

@@ -1,0 +1,52 @@
+"""An evictor leaves a whole history in stream and ledger, also while it runs; and what is taken away is missed."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+from evictor_world import overcommitted
+
+from shared.adapters.ledger_reader import read_ledger
+from shared.contracts.subjects import EVENTS_STREAM
+from shared.errors import Unavailable
+from sublet.commands.audit import audited
+
+
+def test_evictions_leave_a_whole_history_and_a_taken_event_is_missed(virtual, node) -> None:
+    async def story() -> None:
+        world = await overcommitted(node(cooling_s=0.1))
+        async with world.life():
+            await world.tick(4)
+            await asyncio.sleep(20)
+            found = await audited(world.bus, world.folder)
+            assert found.whole
+            assert (found.events, found.intents, found.open, found.waiting) == (3, 1, 0, 0)
+        messages = world.broker.streams[EVENTS_STREAM].messages
+        taken = messages.pop(1)
+        (fault,) = [f for f in (await audited(world.bus, world.folder)).faults if "stored as" in f.what]
+        assert fault.kind == "lost"
+        messages.append(taken)
+        assert "out_of_order" in {f.kind for f in (await audited(world.bus, world.folder)).faults}
+
+    virtual(story())
+
+
+def test_without_a_ledger_there_is_nothing_to_compare(tmp_path: Path) -> None:
+    assert read_ledger(tmp_path) == []
+
+
+def test_a_file_that_is_no_ledger_is_said(tmp_path: Path) -> None:
+    (tmp_path / "ledger.db").write_text("no database")
+    with pytest.raises(Unavailable, match=r"ledger\.db"):
+        read_ledger(tmp_path)
+
+
+def test_reading_takes_no_lock(tmp_path: Path) -> None:
+    db = sqlite3.connect(tmp_path / "ledger.db")
+    db.executescript(
+        "CREATE TABLE outbox (intent, msg_id, sequence, published_at_s);"
+        "CREATE TABLE intents (row, id, pod_uid, step, pod); BEGIN IMMEDIATE;"
+    )
+    assert read_ledger(tmp_path) == []
+    db.close()
