@@ -4,7 +4,7 @@ Without a working ledger nobody is evicted, and health says so.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
@@ -42,14 +42,23 @@ USABLE = ("applied", "partial")
 class EvictorApp:
     """Maps samples to evictions."""
 
-    def __init__(self, wire: Wire, ledger: Ledger, actuator: EvictionActuator, section: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        ledger: Ledger,
+        actuator: EvictionActuator,
+        section: Mapping[str, Any],
+        paused: Callable[[], str] = lambda: "",
+    ) -> None:
         self._wire, self._clock, self._ledger, self._static = wire, wire.clock, ledger, section
+        self._paused = paused
+        """Why nobody may be evicted on this node now; "" when evictions go on."""
         self._settings, plugins = read(section)
         self._panel = Panel(plugins)
         self._outbox = Outbox(ledger, wire.bus, self._clock)
         self._clerk = Clerk(ledger, wire, written=self._outbox.wake)
         announcer = Announcer(ledger, wire.bus, self._clock)
-        self._executor = Executor(self._clerk, announcer, actuator, self._clock, evidence=self._evidence)
+        self._executor = Executor(self._clerk, announcer, actuator, self._clock, evidence=self._evidence, paused=paused)
         self._backoff = Backoff()
         self._running: dict[str, IntentRecord] = {}
         self._samples: Newest[NodeSample] | None = None
@@ -97,7 +106,10 @@ class EvictorApp:
             recent, waiting = [{"error": str(error)}], None
         return {
             "plugins": self._panel.state(self._clock.monotonic(), self._settings.rules, self._clerk, self._busy()),
-            "conditions": self._panel.conditions(self._settings.rules, self._clerk, self._closed),
+            "conditions": [
+                *self._panel.conditions(self._settings.rules, self._clerk, self._closed),
+                *([{"type": "EvictionsPaused", "message": why}] if (why := self._paused()) else []),
+            ],
             "live": [record.intent.model_dump(mode="json") for record in self._running.values()],
             "recent": recent,
             "events": [
@@ -131,7 +143,7 @@ class EvictorApp:
             findings = self._panel.look(View(now_s, sample, self._offered()), self._settings.rules)
             try:
                 self._panel.note_relief(findings, self._clerk)
-                if not self._closed:
+                if not self._closed and not self._paused():
                     self._act(sample, now_s)
             except Unavailable as error:
                 self._lose_ledger(error)

@@ -22,6 +22,7 @@ RETRY_BASE_S, RETRY_CAP_S = 0.25, 5.0
 WATCH_BASE_S, WATCH_CAP_S = 0.05, 2.0
 SHORTEST_WATCH_S = 10.0
 GRACE_FACTOR = 1.5
+PAUSED = "evictions are paused on this node"
 RELIEVED = "the pressure has gone before the eviction began"
 Evidence = Literal["for", "against", "missing"]
 
@@ -50,10 +51,13 @@ class Executor:
         clock: Clock,
         *,
         evidence: Callable[[str], Evidence],
+        paused: Callable[[], str] = lambda: "",
     ) -> None:
         self._clerk, self._announcer, self._actuator, self._clock = clerk, announcer, actuator, clock
         self._evidence = evidence
         """What the newest sample says about a plugin's pressure: an old decision alone evicts nobody."""
+        self._paused = paused
+        """Why nobody may be evicted now, asked right before every call; "" when evictions go on."""
 
     async def carry_out(self, record: IntentRecord, patience: Patience) -> IntentRecord:
         """Take an intent from the step in the ledger to its end."""
@@ -90,6 +94,8 @@ class Executor:
             where, evidence = await self._lookup(record, patience), self._evidence(record.intent.plugin)
             if where in ("gone", "terminating"):
                 return self._clerk.move(record, "cancelled", detail=f"the pod was {where} before its eviction began")
+            if why := self._paused():
+                return self._clerk.move(record, "cancelled", detail=f"{PAUSED}: {why}")
             if evidence == "against":
                 return self._clerk.move(record, "cancelled", detail=RELIEVED)
             if where == "running" and evidence == "for":
@@ -113,6 +119,8 @@ class Executor:
 
     async def _request(self, record: IntentRecord, patience: Patience) -> IntentRecord:
         """Make the call that `requested` has announced."""
+        if why := self._paused():
+            return self._clerk.move(record, "cancelled", detail=f"{PAUSED}: {why}")
         result = await self._call(record, patience, dry_run=False)
         if result.outcome == "accepted" or (result.outcome == "gone" and record.attempts > 1):
             return self._clerk.move(record, "accepted", calls=(Call("evict", result.outcome, result.detail),))

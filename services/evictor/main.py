@@ -5,6 +5,7 @@ from services.evictor.settings import SECTION
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.ledger import SqliteLedger
 from shared.adapters.local_evictor import LocalEvictor, SimEvictor
+from shared.adapters.pause_file import PauseFile
 from shared.app import App, Context, Plan
 from shared.errors import Unfit
 from shared.ports import EvictionActuator
@@ -17,8 +18,8 @@ def build(context: Context) -> App:
         BadConfig: its section cannot be used.
         Unfit: nobody can evict on this substrate.
     """
-    ledger = SqliteLedger(context.common.state_dir)
-    return EvictorApp(context.wire, ledger, _actuator(context), context.raw.get(SECTION) or {})
+    ledger, brake = SqliteLedger(context.common.state_dir), PauseFile(context.common.state_dir)
+    return EvictorApp(context.wire, ledger, _actuator(context), context.raw.get(SECTION) or {}, brake.why)
 
 
 def _actuator(context: Context) -> EvictionActuator:

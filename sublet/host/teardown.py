@@ -8,11 +8,12 @@ from pathlib import Path
 
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.cgroup_kill import kill_group, signal_group
+from shared.adapters.pause_file import NAME as PAUSED
 from shared.core.layout import ROOT
 
 POLL_S = 0.02
 KILL_PATIENCE_S = 5.0
-HISTORY = ("ledger.db", "ledger.db-wal", "ledger.db-shm", "nats", "logs")
+HISTORY = ("ledger.db", "ledger.db-wal", "ledger.db-shm", "nats", "logs", PAUSED)
 """What stays in the state directory: the record of evictions and the services' logs."""
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from services.evictor.app import EvictorApp
 from shared.adapters.clock import LoopClock
 from shared.adapters.ledger import SqliteLedger
+from shared.adapters.pause_file import PauseFile
 from shared.contracts.allocation import Allocation
 from shared.contracts.cloudevents import read_event
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
@@ -68,6 +69,7 @@ class Node:
         self.offered_millis: int | None = 44_000
         self.allocation_status = "applied"
         self.voices = {s: Wire(self.bus, self.clock, node=NODE, service=s) for s in ("metrics", "qrm")}
+        self.brake = PauseFile(folder)
         self.app: EvictorApp | None = None
 
     async def create_streams(self) -> None:
@@ -81,7 +83,7 @@ class Node:
     def build(self, ledger: Any = None, actuator: Any = None, bus: Any = None) -> EvictorApp:
         wire = Wire(bus or self.bus, self.clock, node=NODE, service="evictor")
         ledger = ledger or SqliteLedger(self.folder)
-        self.app = EvictorApp(wire, ledger, actuator or self.evictor, self.section)
+        self.app = EvictorApp(wire, ledger, actuator or self.evictor, self.section, self.brake.why)
         return self.app
 
     @contextlib.asynccontextmanager
