@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -54,11 +54,7 @@ class CheckpointFile:
             OSError: it could not be written; the old one stays.
         """
         last, pods = self._last, dict(pods or {})
-        if (
-            last is not None
-            and (last.pools, last.pods) == (pools, pods)
-            and _substance(last.advice) == _substance(advice)
-        ):
+        if last is not None and (last.pools, last.pods) == (pools, pods) and _alike(last.advice, advice):
             return
         fresh = Checkpoint(node=self._node, advice=advice, pools=dict(pools), pods=pods)
         body = fresh.model_dump_json()
@@ -97,9 +93,23 @@ class CheckpointFile:
         return checkpoint
 
 
-def _substance(advice: PoolAdvice) -> dict[str, Any]:
-    """What counts of an advice, without the envelope of this very message."""
-    return advice.model_dump(exclude={"seq", "boot_id", "sent_at", "based_on", "why", "config_rev", "required_cores"})
+def _alike(kept: PoolAdvice, now: PoolAdvice) -> bool:
+    """Whether a restart would do the same with either: memory moves with every sample, half a percent is nothing."""
+    return (
+        _sizes(kept) == _sizes(now)
+        and _near(kept.reclaimed_memory_bytes, now.reclaimed_memory_bytes)
+        and _near(kept.reclaimed_memory_limit_bytes, now.reclaimed_memory_limit_bytes)
+    )
+
+
+def _sizes(advice: PoolAdvice) -> tuple[object, ...]:
+    return advice.policy, advice.mode, advice.pools, advice.overlap, advice.reclaimed_cpu_millis, advice.valid_for_s
+
+
+def _near(kept: int | None, now: int | None) -> bool:
+    if kept is None or now is None:
+        return kept is now
+    return abs(kept - now) * 200 <= max(kept, now)
 
 
 def _in_words(error: ValueError) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 MAX_CPUS = 8192  # the largest CONFIG_NR_CPUS of a stock kernel: a longer list is a typing error, not a machine
 
@@ -33,29 +34,10 @@ class CpuSet:
         Raises:
             ValueError: not a CPU list; the message names the part.
         """
-        mask = 0
-        for part in filter(None, text.strip().split(",")):
-            first, dash, last = part.strip().partition("-")
-            if not first.isascii() or not first.isdigit() or (dash and not (last.isascii() and last.isdigit())):
-                raise ValueError(f"CPU list {text!r}: cannot read {part!r}, want '3' or '0-3'")
-            low, high = int(first), int(last or first)
-            if high < low or high >= MAX_CPUS:
-                raise ValueError(f"CPU list {text!r}: range {part!r} must ascend and end below {MAX_CPUS}")
-            mask |= (1 << (high + 1)) - (1 << low)
-        return cls(mask)
+        return cls(_mask(text))
 
     def __str__(self) -> str:
-        parts: list[str] = []
-        rest, base = self.mask, 0
-        while rest:
-            skip = (rest & -rest).bit_length() - 1
-            rest >>= skip
-            base += skip
-            run = (~rest & (rest + 1)).bit_length() - 1
-            parts.append(str(base) if run == 1 else f"{base}-{base + run - 1}")
-            rest >>= run
-            base += run
-        return ",".join(parts)
+        return _listed(self.mask)
 
     def __iter__(self) -> Iterator[int]:
         rest = self.mask
@@ -101,6 +83,36 @@ class CpuSet:
             taken |= low
             rest ^= low
         return CpuSet(taken)
+
+
+# A node says and reads the same few lists in every message and file.
+@lru_cache(maxsize=1024)
+def _mask(text: str) -> int:
+    mask = 0
+    for part in filter(None, text.strip().split(",")):
+        first, dash, last = part.strip().partition("-")
+        if not first.isascii() or not first.isdigit() or (dash and not (last.isascii() and last.isdigit())):
+            raise ValueError(f"CPU list {text!r}: cannot read {part!r}, want '3' or '0-3'")
+        low, high = int(first), int(last or first)
+        if high < low or high >= MAX_CPUS:
+            raise ValueError(f"CPU list {text!r}: range {part!r} must ascend and end below {MAX_CPUS}")
+        mask |= (1 << (high + 1)) - (1 << low)
+    return mask
+
+
+@lru_cache(maxsize=1024)
+def _listed(mask: int) -> str:
+    parts: list[str] = []
+    rest, base = mask, 0
+    while rest:
+        skip = (rest & -rest).bit_length() - 1
+        rest >>= skip
+        base += skip
+        run = (~rest & (rest + 1)).bit_length() - 1
+        parts.append(str(base) if run == 1 else f"{base}-{base + run - 1}")
+        rest >>= run
+        base += run
+    return ",".join(parts)
 
 
 def canonical_cpu_list(text: str) -> str:

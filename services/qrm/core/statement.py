@@ -1,6 +1,7 @@
 """What qrm says about a pass: status, pools and pods as granted by the kernel, the rule and its numbers."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from services.qrm.core.assignment import Owned
 from services.qrm.core.classes import RECLAIMED, pool_of
@@ -46,17 +47,17 @@ def pools_in_force(
     cpus_of: dict[str, CpuSet] = {}
     mems_of: dict[str, CpuSet] = {}
     for pod in pods:
+        if layout.classes and pod.pool in _CLASS_OF:
+            continue  # its class's group says it
         cpus_of[pod.pool] = cpus_of.get(pod.pool, CpuSet()) | CpuSet.parse(pod.cpus)
         mems_of[pod.pool] = mems_of.get(pod.pool, CpuSet()) | CpuSet.parse(pod.mems)
     if layout.classes:
-        single = any(pool not in _CLASS_OF for pool in cpus_of)
+        single = bool(cpus_of)
         for pool, cpus in pools.items():
             group = layout.classes[_CLASS_OF[pool]]
             if group in granted:
                 cpus_of[pool] = (granted[group] & cpus or granted[group]) if single else granted[group]
                 mems_of[pool] = tree[group].mems
-            else:
-                cpus_of.pop(pool, None)
     elif layout.top in granted:
         cpus_of = {**pools, **cpus_of}
         mems_of = {**dict.fromkeys(pools, tree[layout.top].mems), **mems_of}
@@ -68,7 +69,6 @@ def pools_in_force(
             memory_limit_bytes=limit_bytes if pool == RECLAIM else None,
         )
         for pool, cpus in sorted(cpus_of.items())
-        if pool in pools or pool not in _CLASS_OF
     )
 
 
@@ -81,17 +81,16 @@ def pods_in_force(
 ) -> tuple[PodAllocation, ...]:
     """The pods whose cgroup exists, in the order given."""
     return tuple(
-        PodAllocation(
-            uid=pod.uid,
-            namespace=pod.namespace,
-            name=pod.name,
-            pool=pool_of(pod, owned),
-            cpus=str(granted[group]),
-            mems=str(tree[group].mems),
-        )
+        _told(pod.uid, pod.namespace, pod.name, pool_of(pod, owned), granted[group], tree[group].mems)
         for pod in pods
         if (group := layout.pod_group(pod)) in granted
     )
+
+
+@lru_cache(maxsize=1024)
+def _told(uid: str, namespace: str, name: str, pool: str, cpus: CpuSet, mems: CpuSet) -> PodAllocation:
+    """The same from pass to pass for most pods, and frozen: checked once."""
+    return PodAllocation(uid=uid, namespace=namespace, name=name, pool=pool, cpus=str(cpus), mems=str(mems))
 
 
 def writes_reason(writes: Sequence[Write]) -> Reason:

@@ -40,6 +40,26 @@ def test_it_is_written_only_when_something_has_changed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "written"),
+    [
+        ({"reclaimed_memory_bytes": 1003}, False),
+        ({"reclaimed_memory_bytes": 1006}, True),
+        ({"reclaimed_memory_limit_bytes": 1}, True),
+        ({"mode": "observe"}, True),
+        ({"valid_for_s": 11.0}, True),
+    ],
+    ids=["hardly more memory", "more memory", "a limit", "another mode", "another lease"],
+)
+def test_it_is_written_where_a_restart_would_do_something_else(tmp_path: Path, changes, written: bool) -> None:
+    file = CheckpointFile(tmp_path, "n1")
+    advice = advise(share=2, reclaim=46).model_copy(update={"reclaimed_memory_bytes": 1000})
+    file.save(advice, POOLS)
+    (tmp_path / FILE).unlink()
+    file.save(advice.model_copy(update=changes), POOLS)
+    assert (tmp_path / FILE).exists() is written
+
+
+@pytest.mark.parametrize(
     ("spoil", "says"),
     [
         pytest.param(lambda text: text[: len(text) // 2], "file: Invalid JSON", id="half written"),
