@@ -13,7 +13,7 @@ from shared.core.layout import ROOT
 
 POLL_S = 0.02
 KILL_PATIENCE_S = 5.0
-HISTORY = ("ledger.db", "ledger.db-wal", "ledger.db-shm", "nats", "logs", PAUSED)
+HISTORY = ("ledger.db", "ledger.db-wal", "ledger.db-shm", "nats", "logs", "bridges", PAUSED)
 """What stays in the state directory: the record of evictions and the services' logs."""
 
 

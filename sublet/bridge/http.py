@@ -1,0 +1,39 @@
+"""POST over HTTP, with a time limit and without following a redirect to somewhere else."""
+
+import contextlib
+import email.utils
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+
+import aiohttp
+
+from sublet.bridge.bridge import Post
+from sublet.bridge.request import Answer
+
+TIMEOUT_S = 15.0
+
+
+@contextlib.asynccontextmanager
+async def posting(url: str) -> AsyncIterator[Post]:
+    """A `Post` to one address, on one connection pool."""
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)) as session:
+
+        async def post(body: bytes, headers: Mapping[str, str]) -> Answer:
+            try:
+                async with session.post(url, data=body, headers=dict(headers), allow_redirects=False) as response:
+                    return Answer(response.status, retry_after_s(response.headers.get("retry-after")))
+            except (aiohttp.ClientError, TimeoutError):
+                return Answer(0)
+
+        yield post
+
+
+def retry_after_s(text: str | None, now: datetime | None = None) -> float | None:
+    """The header in either of its forms, seconds or a date; None where it is missing or cannot be read."""
+    if text is None:
+        return None
+    with contextlib.suppress(ValueError):
+        return float(text)
+    with contextlib.suppress(ValueError, TypeError):
+        return (email.utils.parsedate_to_datetime(text) - (now or datetime.now(UTC))).total_seconds()
+    return None

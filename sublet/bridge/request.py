@@ -1,0 +1,94 @@
+"""One event as an HTTP request, and what an answer means. Pure.
+
+CloudEvents 1.0, HTTP binding, binary mode: the attributes are the same `ce-` headers as on NATS. Signed as Standard
+Webhooks has it, HMAC-SHA256 over id, time and body: a receiver can check it with the libraries of that standard.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from shared.contracts.cloudevents import CONTENT_TYPE
+from shared.core.backoff import delay_s
+from shared.errors import Refused
+
+SECRET_PREFIX = "whsec_"  # noqa: S105 - how the standard marks a secret
+MIN_SECRET_BYTES, MAX_SECRET_BYTES = 24, 64
+RETRY_BASE_S, RETRY_CAP_S = 1.0, 300.0
+MAX_RETRY_AFTER_S = 3600.0
+GONE = 410
+_AGAIN = (408, 425, 429)
+
+Verdict = Literal["done", "again", "dead", "stop"]
+"""done: taken. again: try later. dead: the receiver will never take this one. stop: it wants no more at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP status; 0 where there was none. `retry_after_s` as the receiver asked."""
+
+    status: int
+    retry_after_s: float | None = None
+
+
+def read_secret(text: str) -> bytes:
+    """The key behind "whsec_<base64>".
+
+    Raises:
+        Refused: not such a text, or too short or long to be a secret.
+    """
+    try:
+        key = base64.b64decode(text.strip().removeprefix(SECRET_PREFIX), validate=True)
+    except binascii.Error as error:
+        raise Refused(f"webhook secret: not base64 ({error}); want {SECRET_PREFIX}<base64>", reason="secret") from error
+    if not MIN_SECRET_BYTES <= len(key) <= MAX_SECRET_BYTES:
+        raise Refused(
+            f"webhook secret: {len(key)} bytes, want {MIN_SECRET_BYTES} to {MAX_SECRET_BYTES}; make one with: "
+            "openssl rand -base64 32",
+            reason="secret",
+        )
+    return key
+
+
+def signature(key: bytes, identity: str, unix_s: int, body: bytes) -> str:
+    """The value of `webhook-signature`."""
+    content = f"{identity}.{unix_s}.".encode() + body
+    return f"v1,{base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()}"
+
+
+def request_headers(event: Mapping[str, str], body: bytes, key: bytes | None, unix_s: int) -> dict[str, str]:
+    """The headers of the request for an event with these headers on NATS; unsigned without a key."""
+    headers = {name: value for name, value in event.items() if name.startswith("ce-")}
+    headers["content-type"] = event.get("ce-datacontenttype", CONTENT_TYPE)
+    headers.pop("ce-datacontenttype", None)  # in this binding it is the content type
+    headers |= {name: event[name] for name in ("traceparent", "tracestate") if name in event}
+    if key is not None:
+        identity = event.get("ce-id", "")
+        headers |= {
+            "webhook-id": identity,
+            "webhook-timestamp": str(unix_s),
+            "webhook-signature": signature(key, identity, unix_s, body),
+        }
+    return headers
+
+
+def verdict(answer: Answer) -> Verdict:
+    """What an answer means: trouble that may pass is tried again, a refusal of this one event is not."""
+    if 200 <= answer.status < 300:
+        return "done"
+    if answer.status == GONE:
+        return "stop"
+    if answer.status == 0 or answer.status >= 500 or answer.status in _AGAIN:
+        return "again"
+    return "dead"
+
+
+def wait_s(answer: Answer, tries: int, roll: float) -> float:
+    """Seconds before the next try: what the receiver asked for, within reason, else longer and longer."""
+    if answer.retry_after_s is not None:
+        return min(max(0.0, answer.retry_after_s), MAX_RETRY_AFTER_S)
+    return delay_s(tries, base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S, roll=roll)

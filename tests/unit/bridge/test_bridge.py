@@ -1,0 +1,228 @@
+"""The bridge: signed requests, what each answer leads to, and a place in the stream that survives."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.adapters.clock import LoopClock
+from shared.contracts.cloudevents import event_headers
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.ids import intent_id
+from shared.contracts.subjects import STREAMS, event_filter, event_subject
+from shared.errors import Refused, Unavailable
+from shared.fakes.memory_bus import MemoryBus
+from sublet.bridge.bridge import Bridge, WantsNoMore
+from sublet.bridge.http import retry_after_s
+from sublet.bridge.place import Place
+from sublet.bridge.request import (
+    MAX_RETRY_AFTER_S,
+    RETRY_CAP_S,
+    Answer,
+    read_secret,
+    request_headers,
+    signature,
+    verdict,
+    wait_s,
+)
+
+KEY = b"k" * 32
+
+
+def event(number: int) -> EvictionEvent:
+    return EvictionEvent(
+        node="n", boot_id="0" * 8, seq=1, sent_at=datetime(2026, 1, 1, tzinfo=UTC), pod=f"pod-{number}",
+        namespace="default", intent_id=intent_id("n", f"{number:x}", "p", number), pod_uid=f"{number:x}",
+        qos="reclaimed_cores", plugin="p", scope="memory", phase="intended",
+    )  # fmt: skip
+
+
+def test_the_signature_is_the_standards_own_example():
+    key = read_secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    body = b'{"test": 2432232314}'
+    expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    assert signature(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body) == expected
+
+
+@pytest.mark.parametrize("text", ["whsec_!", "whsec_" + base64.b64encode(b"short").decode(), ""])
+def test_what_is_no_secret_is_refused(text):
+    with pytest.raises(Refused, match="webhook secret"):
+        read_secret(text)
+
+
+def test_a_request_is_a_cloud_event_in_binary_mode():
+    one = event(1)
+    headers = request_headers({**event_headers(one), "traceparent": "00-a-b-01", "Nats-Msg-Id": "x"}, b"{}", KEY, 5)
+    assert headers["ce-id"] == headers["webhook-id"] == one.event_id
+    assert headers["content-type"] == "application/json"
+    assert headers["traceparent"] == "00-a-b-01"
+    assert headers["webhook-timestamp"] == "5"
+    assert not {"ce-datacontenttype", "Nats-Msg-Id"} & headers.keys()
+
+
+def test_without_a_key_nothing_is_signed():
+    assert not [name for name in request_headers(event_headers(event(1)), b"", None, 5) if name.startswith("webhook")]
+
+
+@pytest.mark.parametrize(
+    ("status", "means"),
+    [(200, "done"), (204, "done"), (0, "again"), (301, "dead"), (400, "dead"), (401, "dead"), (408, "again"),
+     (410, "stop"), (425, "again"), (429, "again"), (500, "again"), (503, "again")],
+)  # fmt: skip
+def test_what_an_answer_means(status, means):
+    assert verdict(Answer(status)) == means
+
+
+@given(st.integers(0, 100), st.floats(0, 1), st.none() | st.floats(-1e9, 1e9))
+def test_a_wait_is_never_negative_and_never_for_ever(tries, roll, asked):
+    pause_s = wait_s(Answer(503, asked), tries, roll)
+    assert 0 <= pause_s <= (RETRY_CAP_S if asked is None else MAX_RETRY_AFTER_S)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [(None, None), ("7", 7.0), ("soon", None), ("Thu, 01 Jan 2026 00:00:30 GMT", 30.0)],
+)
+def test_retry_after_in_both_of_its_forms(text, seconds):
+    assert retry_after_s(text, datetime(2026, 1, 1, tzinfo=UTC)) == seconds
+
+
+class Receiver:
+    """Answers in the order given, then 200; remembers what came when."""
+
+    def __init__(self, clock: LoopClock, *answers: Answer) -> None:
+        self.clock, self.answers = clock, list(answers)
+        self.came: list[tuple[float, str]] = []
+
+    async def __call__(self, body: bytes, headers: Mapping[str, str]) -> Answer:
+        self.came.append((self.clock.monotonic(), json.loads(body)["pod"]))
+        assert headers["ce-id"]
+        return self.answers.pop(0) if self.answers else Answer(200)
+
+    @property
+    def pods(self) -> list[str]:
+        return [pod for _, pod in self.came]
+
+
+class World:
+    """A stream with events, a bridge, and a receiver."""
+
+    def __init__(self, folder: Path, *answers: Answer) -> None:
+        self.clock = LoopClock()
+        self.bus = MemoryBus(clock=self.clock)
+        self.receiver = Receiver(self.clock, *answers)
+        self.folder = folder
+        self.said: list[str] = []
+
+    async def add(self, *numbers: int) -> None:
+        for spec in STREAMS:
+            await self.bus.ensure_stream(spec)
+        for number in numbers:
+            one = event(number)
+            await self.bus.publish_durable(
+                event_subject(one), one.encode(), msg_id=one.event_id, headers=event_headers(one)
+            )
+
+    async def life(self, seconds: float) -> BaseException | None:
+        """One life of the bridge; what it ended with, if it ended by itself."""
+        bridge = Bridge(self.bus, self.clock, self.receiver, Place(self.folder, "b"), KEY, self.said.append)
+        task = asyncio.create_task(bridge.run(event_filter()))
+        await asyncio.sleep(seconds)
+        if task.done():
+            return task.exception()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return None
+
+
+def test_events_come_in_order_and_those_that_arrive_later_too(virtual, tmp_path):
+    async def main():
+        world = World(tmp_path)
+        await world.add(1, 2)
+        life = asyncio.create_task(world.life(10))
+        await asyncio.sleep(1)
+        await world.add(3)
+        await life
+        assert world.receiver.pods == ["pod-1", "pod-2", "pod-3"]
+
+    virtual(main())
+
+
+def test_trouble_is_tried_again_longer_and_longer_and_nothing_overtakes(virtual, tmp_path):
+    async def main():
+        world = World(tmp_path, Answer(503), Answer(0), Answer(500))
+        await world.add(1, 2)
+        await world.life(60)
+        assert world.receiver.pods == ["pod-1"] * 4 + ["pod-2"]
+        moments = [at for at, _ in world.receiver.came]
+        assert 0.5 <= moments[1] - moments[0] <= 1
+        assert 2 <= moments[3] - moments[2] <= 4
+
+    virtual(main())
+
+
+def test_a_receiver_may_say_when(virtual, tmp_path):
+    async def main():
+        world = World(tmp_path, Answer(429, 30.0))
+        await world.add(1)
+        await world.life(40)
+        (first, _), (second, _) = world.receiver.came
+        assert second - first == pytest.approx(30.0)
+
+    virtual(main())
+
+
+def test_a_refused_event_is_put_aside_whole_and_the_next_one_goes_on(virtual, tmp_path):
+    async def main():
+        world = World(tmp_path, Answer(422))
+        await world.add(1, 2)
+        await world.life(5)
+        assert world.receiver.pods == ["pod-1", "pod-2"]
+        (line,) = Place(tmp_path, "b").dead.read_text().splitlines()
+        kept = json.loads(line)
+        assert (kept["sequence"], kept["status"], json.loads(kept["body"])["pod"]) == (1, 422, "pod-1")
+        assert kept["headers"]["ce-id"] == event(1).event_id
+
+    virtual(main())
+
+
+def test_after_a_restart_it_goes_on_behind_the_last_one(virtual, tmp_path):
+    async def main():
+        world = World(tmp_path, Answer(200), Answer(503))
+        await world.add(1, 2, 3)
+        await world.life(0.1)  # dies while it waits with the second one
+        await world.life(5)
+        assert world.receiver.pods == ["pod-1", "pod-2", "pod-2", "pod-3"]
+
+    virtual(main())
+
+
+def test_a_receiver_that_is_gone_for_good_ends_the_bridge_and_the_event_is_not_passed_over(virtual, tmp_path):
+    async def main():
+        world = World(tmp_path, Answer(410))
+        await world.add(1)
+        assert isinstance(await world.life(5), WantsNoMore)
+        assert Place(tmp_path, "b").sequence() == 0
+
+    virtual(main())
+
+
+def test_a_place_that_cannot_be_read_does_not_begin_anew(tmp_path):
+    place = Place(tmp_path, "b")
+    place.done(7)
+    assert place.sequence() == 7
+    (tmp_path / "b.json").write_text("{")
+    with pytest.raises(Unavailable, match="deliver all events again"):
+        place.sequence()
+
+
+@pytest.mark.parametrize("name", ["", "../x", "A", "a/b", "-a"])
+def test_a_name_that_could_leave_the_folder_is_refused(tmp_path, name):
+    with pytest.raises(Refused, match="bridge name"):
+        Place(tmp_path, name)
