@@ -1,0 +1,184 @@
+"""kill -9 of the evictor, of NATS and of pods' watchers, one after the other without a rest, while pods are evicted.
+
+At the end the history must be whole: every eviction that began has ended once, nothing is lost or doubled, and nobody
+but the pods that broke the rule was evicted.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shared.adapters.clock import SystemClock
+from shared.adapters.ledger_reader import read_ledger
+from shared.adapters.nats_bus import NatsBus, connect
+from shared.contracts.cloudevents import read_event
+from shared.contracts.subjects import EVENTS_STREAM, event_filter
+from shared.core.intents import FINAL_STEPS
+from shared.errors import SubletError
+from shared.settings import CommonSettings
+from sublet.commands.audit import audited
+from sublet.host import supervise
+from sublet.host.preflight import check_host
+from sublet.host.session import Session
+
+KILLS = int(os.environ.get("STORM_KILLS", "100"))
+PATIENCE_S = 120.0
+ABREAST, WAVE, CALM_S = 2, 30, 5.0
+"""Greedy pods at a time, pods in a wave, and the rest after it: the evictor stops a plugin that never brings relief."""
+TARGETS = ("evictor", "evictor", "nats", "watcher")
+# A request of 100 CPUs breaks the over-commit rule on any small machine; 10 milli-cores do not.
+GREEDY = ["--qos", "reclaimed", "--cpu", "100", "--memory", "16Mi", "--grace-period", "1"]
+MODEST = ["--qos", "shared", "--cpu", "10m", "--memory", "16Mi"]
+# Pressure comes back at once, on purpose: the guards against that are not what is tried here.
+SETTINGS = {"evictor": {"cooling_s": 0.05, "evictions_per_minute": 600, "max_without_relief": 100}}
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.root,
+    pytest.mark.timeout(PATIENCE_S * 3 + KILLS * 6),
+    pytest.mark.skipif(bool(check_host(CommonSettings())), reason="needs root and writable cgroups"),
+]
+
+
+class Storm:
+    """Pods that come and are evicted, and somebody who kills."""
+
+    def __init__(self, session: Session, state_dir: Path) -> None:
+        self._session, self._chance = session, random.Random("storm")
+        self._env = {**os.environ, "SUBLET_STATE_DIR": str(state_dir)}
+        self._watchers: dict[str, asyncio.subprocess.Process] = {}
+        self._over = False
+        self.news = asyncio.Event()
+        self.killed: Counter[str] = Counter()
+        self.fed = 0
+
+    async def start_pod(self, name: str, options: list[str]) -> asyncio.subprocess.Process:
+        words = [sys.executable, "-m", "sublet", "run", *options, "--name", name, "--", "sleep", "600"]
+        quiet = asyncio.subprocess.DEVNULL
+        return await asyncio.create_subprocess_exec(*words, env=self._env, stdin=quiet, stderr=quiet)
+
+    async def feed(self) -> None:
+        """Greedy pods in waves, until the kills are done."""
+        while not self._over:
+            for _ in range(WAVE // ABREAST):
+                if not self._over:
+                    await asyncio.gather(*(self._greedy() for _ in range(ABREAST)))
+            await asyncio.sleep(CALM_S)
+
+    async def _greedy(self) -> None:
+        self.fed += 1
+        name = f"greedy-{self.fed}"
+        pod = self._watchers[name] = await self.start_pod(name, GREEDY)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(pod.wait(), 5.0)
+        self._watchers.pop(name)
+
+    async def kill(self, times: int) -> None:
+        """So many processes, most of them right after something was said about an eviction."""
+        while self.killed.total() < times:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.news.wait(), self._chance.uniform(1.0, 8.0))
+            await asyncio.sleep(self._chance.uniform(0.0, 0.3))
+            what = self._chance.choice(TARGETS)
+            pid = self._pid(what)
+            if pid is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    self.killed[what] += 1
+            self.news.clear()
+        self._over = True
+
+    def hear(self, subject: str) -> None:
+        """A moment worth dying in."""
+        if ".intent." in subject or ".event." in subject:
+            self.news.set()
+
+    def _pid(self, what: str) -> int | None:
+        if what == "watcher":
+            alive = sorted(name for name, pod in self._watchers.items() if pod.returncode is None)
+            return self._watchers[self._chance.choice(alive)].pid if alive else None
+        server = self._session.server
+        return self._session.children[what].pid if what != "nats" else server.pid if server else None
+
+
+@pytest.fixture(autouse=True)
+def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is killed comes back at once: this is about the kills, not about the pauses between them."""
+    monkeypatch.setattr(supervise, "LONGEST_PAUSE_S", supervise.FIRST_PAUSE_S)
+
+
+@pytest.fixture
+def summary(capsys: pytest.CaptureFixture[str]) -> Iterator[dict[str, object]]:
+    """What was done, printed at the end whatever came of it."""
+    facts: dict[str, object] = {}
+    yield facts
+    with capsys.disabled():
+        print(f"\nstorm: {json.dumps(facts)}")
+
+
+async def at_rest(bus: NatsBus, state_dir: Path) -> bool:
+    """Every intent in the ledger has ended, and everything has been sent."""
+    try:
+        ledger = read_ledger(state_dir)
+        found = await audited(bus, state_dir)
+    except SubletError:  # not connected again yet
+        return False
+    return bool(ledger) and found.open == found.waiting == 0 and all(entry.step in FINAL_STEPS for entry in ledger)
+
+
+async def test_a_storm_of_kills_leaves_a_whole_history(tmp_path: Path, summary: dict[str, object]) -> None:
+    state_dir, settings = tmp_path / "state", tmp_path / "settings.yaml"
+    settings.write_text(json.dumps(SETTINGS))
+    session = Session(
+        CommonSettings(state_dir=state_dir, node="storm"),
+        nats_port=0,
+        say=lambda _line: None,
+        extra_env={"SUBLET_CONFIG": str(settings)},
+    )
+    await session.start()
+    bus = await connect(session.nats_url or "", name="storm", connect_timeout_s=10.0, clock=SystemClock())
+    storm = Storm(session, state_dir)
+    await bus.subscribe("sublet.cluster.v1.>", lambda received: storm.hear(received.subject))
+    try:
+        bystander = await storm.start_pod("bystander", MODEST)
+        feeding = asyncio.create_task(storm.feed())
+        await storm.kill(KILLS)
+        await feeding
+        end_s = time.monotonic() + PATIENCE_S
+        while not await at_rest(bus, state_dir):
+            assert time.monotonic() < end_s, "not every eviction came to its end"
+            await asyncio.sleep(0.2)
+        found = await audited(bus, state_dir)
+        events = [read_event(r.headers, r.data) for r in await bus.replay(EVENTS_STREAM, event_filter())]
+        wrong = sorted({event.pod for event in events if not event.pod.startswith("greedy-")})
+        faults = Counter(fault.kind for fault in found.faults)
+        summary |= {
+            "kills": storm.killed.total(),
+            "of": dict(sorted(storm.killed.items())),
+            "pods": storm.fed,
+            "evictions": found.intents,
+            "succeeded": sum(event.phase == "succeeded" for event in events),
+            "lost": faults["lost"],
+            "doubled": faults["doubled"],
+            "wrong": faults["wrong_pod"] + len(wrong),
+        }
+        assert found.faults == ()
+        assert wrong == []
+        assert summary["succeeded"]
+        assert bystander.returncode is None
+        bystander.terminate()
+        await bystander.wait()
+    finally:
+        await bus.drain()
+        left = await session.stop()
+    assert left == []
