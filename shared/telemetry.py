@@ -42,6 +42,7 @@ EVICTION_SECONDS = Histogram(
 EVICTIONS = Counter("sublet_evictions_total", "Evictions by plugin and outcome.", ["plugin", "phase"])
 OUTBOX = Gauge("sublet_outbox_messages", "Eviction events not yet acknowledged by the stream.")
 CGROUP_WRITES = Counter("sublet_qrm_cgroup_writes_total", "Cgroup writes by file and result.", ["file", "result"])
+OFFLOADED_BYTES = Counter("sublet_qrm_offloaded_bytes_total", "Idle memory given back, by outcome.", ["status"])
 POOL_CPUS = Gauge("sublet_pool_cpus", "CPUs of a pool as read back from the kernel.", ["pool"])
 RECLAIMED_CPU = Gauge("sublet_node_cpu_reclaimable_cores", "Cores offered to reclaimed pods.")
 RECLAIMED_MEMORY = Gauge("sublet_node_memory_reclaimable_bytes", "Bytes offered to reclaimed pods.")

@@ -1,5 +1,6 @@
 """qrm at work: newest advice and pods in, ordered cgroup writes, what the kernel then has out."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,8 +17,10 @@ from services.qrm.core.statement import writes_reason
 from services.qrm.groups import Groups
 from services.qrm.keeping import LeaseKeeping
 from services.qrm.machine import Machine
+from services.qrm.offload import Offloader
+from services.qrm.offloading import Offloading
 from services.qrm.roster import Roster
-from services.qrm.settings import QrmSettings
+from services.qrm.settings import OffloadSettings, QrmSettings
 from services.qrm.teller import Pass, Teller
 from services.qrm.writer import Outcome
 from shared import telemetry
@@ -46,7 +49,14 @@ class QrmApp:
     """Applies the newest advice, verifies it every period, and lets it go when the lease ends."""
 
     def __init__(
-        self, context: Context, *, machine: Machine, groups: Groups, pods: PodSource, keeping: LeaseKeeping | None
+        self,
+        context: Context,
+        *,
+        machine: Machine,
+        groups: Groups,
+        pods: PodSource,
+        keeping: LeaseKeeping | None,
+        offloader: Offloader,
     ) -> None:
         self._wire, self._clock = context.wire, context.clock
         self._checkpoint = CheckpointFile(context.common.state_dir, context.wire.node)
@@ -59,6 +69,9 @@ class QrmApp:
         self._conditions = Conditions()
         self._roster = Roster(pods, context.clock, self._conditions)
         self._teller = Teller(context.wire, groups, self._conditions)
+        self._offloading = Offloading(
+            offloader, groups.layout, context.clock, lambda: self._roster.pods, self._offload_settings
+        )
         self._stage: Stage = "floor"
         self._applied_in_s = 0.0
         self._verify_at_s = 0.0
@@ -70,11 +83,16 @@ class QrmApp:
         await self._wire.serve(admit_subject(self._wire.node), self._admit)
         self._roster.read()
         self._resume()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._offloading.run(), name="qrm-offloading")
+            await self._work(self._slot)
+
+    async def _work(self, slot: Newest[PoolAdvice]) -> None:
         await self._pass()
         while True:
-            advice = await self._slot.next(self._settings.poll_s)
+            advice = await slot.next(self._settings.poll_s)
             if advice is not None:
-                received_s = self._clock.monotonic() - (self._slot.age_s or 0.0)
+                received_s = self._clock.monotonic() - (slot.age_s or 0.0)
                 await self._pass(began_s=received_s if self._take(advice, received_s) else None)
             elif self._due():
                 await self._pass()
@@ -206,6 +224,10 @@ class QrmApp:
         except (ValidationError, Refused) as error:
             told = AdmissionTold(refused={"": str(error)})
         return told.model_dump_json().encode()
+
+    def _offload_settings(self) -> OffloadSettings | None:
+        on = self._settings.offload.enabled and self._mode() == "enforce"
+        return self._settings.offload if on else None
 
     def _mode(self) -> Mode:
         return weaker(self._settings.mode, self._standing.advice.mode) if self._standing else self._settings.mode

@@ -5,6 +5,7 @@ from services.qrm.groups import Groups
 from services.qrm.keeping import LeaseKeeping
 from services.qrm.kubelet import exclusive_cpus
 from services.qrm.machine import Machine, numa_memory_bytes
+from services.qrm.offload import Offloader
 from services.qrm.settings import QrmSettings
 from services.qrm.writer import Writer
 from shared import telemetry
@@ -43,7 +44,8 @@ def build(context: Context) -> App:
     keeping = None
     if settings.keeper and common.substrate != "sim":
         keeping = LeaseKeeping(common.state_dir, common.host_root, layout.top)
-    return QrmApp(context, machine=machine, groups=groups, pods=LocalPods(common.state_dir), keeping=keeping)
+    return QrmApp(context, machine=machine, groups=groups, pods=LocalPods(common.state_dir), keeping=keeping,
+                  offloader=Offloader(cgroups))  # fmt: skip
 
 
 PLAN = Plan(NAME, build)

@@ -4,12 +4,50 @@ from typing import Annotated
 
 from pydantic import Field
 
+from services.qrm.core.offload import OffloadRules
 from services.qrm.core.placement import Order
 from shared.contracts.advice import Mode
+from shared.contracts.pod import QosClass
 from shared.core.layout import ROOT
 from shared.settings import Settings
 
+DEFAULT_RULES = OffloadRules()
 Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
+
+
+class OffloadSettings(Settings):
+    """Whether idle memory of pods is given back to the machine by and by (cgroup v2); `services.qrm.core.offload`."""
+
+    enabled: bool = False
+    """Off by default: a pod that comes back to a page waits until it has been read in again."""
+    classes: tuple[QosClass, ...] = ("reclaimed_cores",)
+    """Pods of these classes take part."""
+    period_s: Seconds = 10.0
+    """Time between two steps of a pod."""
+    target_percent: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] = DEFAULT_RULES.target_percent
+    """Share of time in which some task of the pod may stall on memory, in percent."""
+    stride: Annotated[float, Field(gt=0, le=0.5, allow_inf_nan=False)] = DEFAULT_RULES.stride
+    """Part of its use that one step gives back at most."""
+    most_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 34)] = DEFAULT_RULES.most_bytes
+    """One step is never larger."""
+    keep_bytes: Annotated[int, Field(ge=0, le=1 << 50)] = DEFAULT_RULES.keep_bytes
+    """A pod is never asked to go below this."""
+    refault_bytes_s: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] = DEFAULT_RULES.refault_bytes_s
+    """Memory read in again by second that is borne."""
+    pause_s: Seconds = DEFAULT_RULES.pause_s
+    """How long nothing is given back after a step too far."""
+
+    @property
+    def rules(self) -> OffloadRules:
+        """As the core takes them."""
+        return OffloadRules(
+            target_percent=self.target_percent,
+            stride=self.stride,
+            most_bytes=self.most_bytes,
+            keep_bytes=self.keep_bytes,
+            refault_bytes_s=self.refault_bytes_s,
+            pause_s=self.pause_s,
+        )
 
 
 class QrmSettings(Settings):
@@ -35,6 +73,7 @@ class QrmSettings(Settings):
     Moving takes the time of copying them, and the pod waits meanwhile."""
     burst_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
     """How much of its quota a tenant's container may save up and overdraw later, unless its pod says otherwise."""
+    offload: OffloadSettings = OffloadSettings()
     keeper: bool = True
     """Whether a process of its own watches the lease; the simulator goes without."""
     top_group: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,62}$")] = ROOT

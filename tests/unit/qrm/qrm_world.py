@@ -10,6 +10,7 @@ from plain_cgroups import PlainCgroups
 from services.qrm.app import QrmApp
 from services.qrm.groups import Groups
 from services.qrm.machine import Machine
+from services.qrm.offload import Offloader
 from services.qrm.writer import Writer
 from shared import telemetry
 from shared.adapters.clock import LoopClock
@@ -92,7 +93,8 @@ class Node:
         self.pinned: dict[str, CpuSet] = {}
         machine = Machine(self.plain.cgroups, lambda: self.topology, read_pinned=lambda: self.pinned)
         groups = Groups(Writer(self.plain.cgroups, "sublet"), machine)
-        self.app = QrmApp(context, machine=machine, groups=groups, pods=self.pods, keeping=keeping)  # type: ignore[arg-type]
+        self.app = QrmApp(context, machine=machine, groups=groups, pods=self.pods, keeping=keeping,  # type: ignore[arg-type]
+                          offloader=Offloader(self.plain.cgroups))  # fmt: skip
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "Node":

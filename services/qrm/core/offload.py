@@ -1,0 +1,124 @@
+"""Transparent offloading: how much idle memory a cgroup gives back now (cgroup v2, off by default).
+
+The kernel is asked to reclaim a little, again and again, as long as nobody notices: the share of time in which tasks
+stall on memory (PSI) stays below a target, and what was given back is not read in again. The closer to the target, the
+smaller the step; above it, or when pages come back, there is a pause and a smaller stride (the rule of
+notes/katalyst-node-agent.md section 5.2; the shape, a tick that only decides, of notes/aesthetics.md section 2.4).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+GROWTH = 1.05
+"""By which the stride grows after each quiet step (section 5.2 of the notes)."""
+PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadRules:
+    """How boldly memory is given back; the defaults are those of section 5.2."""
+
+    target_percent: float = 0.1
+    """Share of time in which some task stalls on memory, in percent, that is borne."""
+    stride: float = 0.01
+    """Part of the use that one step gives back at most."""
+    most_bytes: int = 64 << 20
+    """One step is never larger: whoever asks the kernel waits for it."""
+    least_bytes: int = 1 << 20
+    """A smaller step is not worth a call."""
+    keep_bytes: int = 64 << 20
+    """A cgroup is never asked to go below this."""
+    refault_bytes_s: float = float(1 << 20)
+    """Memory read in again by second that is borne."""
+    pause_s: float = 60.0
+    """How long nothing is given back after a step too far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One look at a cgroup; None where something could not be read. `refault_pages` is a counter."""
+
+    usage_bytes: int | None = None
+    pressure_percent: float | None = None
+    refault_pages: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What is remembered of a cgroup from step to step."""
+
+    boldness: float = 1.0
+    """Part of the stride that is dared, above 0 and at most 1."""
+    resume_s: float | None = None
+    """Nothing is given back before; None: no pause."""
+    refaults: tuple[float, int] | None = None
+    """When the counter of refaults was read last, and what it said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How much to give back now, what to remember, and which rule said so."""
+
+    bytes: int
+    pace: Pace
+    why: str
+
+
+def next_step(pace: Pace, rules: OffloadRules, now_s: float, seen: Seen) -> Decision:
+    """What a cgroup gives back now. Nothing is given back on figures that are not known (absent is not zero)."""
+    rate = _refault_bytes_s(pace.refaults, now_s, seen.refault_pages)
+    refaults = pace.refaults if seen.refault_pages is None else (now_s, seen.refault_pages)
+    if seen.usage_bytes is None or seen.pressure_percent is None or rate is None:
+        return Decision(0, Pace(pace.boldness, pace.resume_s, refaults), "a figure is missing")
+    if seen.pressure_percent >= rules.target_percent:
+        return _backed_off(pace, rules, now_s, refaults, "pressure is at its target")
+    if rate > rules.refault_bytes_s:
+        return _backed_off(pace, rules, now_s, refaults, "memory given back is read in again")
+    if pace.resume_s is not None and now_s < pace.resume_s:
+        return Decision(0, Pace(pace.boldness, pace.resume_s, refaults), "pause")
+    room = 1 - seen.pressure_percent / rules.target_percent
+    size = int(seen.usage_bytes * rules.stride * pace.boldness * room)
+    size = min(size, rules.most_bytes, seen.usage_bytes - rules.keep_bytes) // PAGE_BYTES * PAGE_BYTES
+    if size < rules.least_bytes:
+        return Decision(0, Pace(pace.boldness, None, refaults), "too little to give back")
+    return Decision(size, Pace(min(1.0, pace.boldness * GROWTH), None, refaults), "quiet")
+
+
+def _backed_off(
+    pace: Pace, rules: OffloadRules, now_s: float, refaults: tuple[float, int] | None, why: str
+) -> Decision:
+    """A pause; the stride is halved once for each, not once for each look during it."""
+    paused = pace.resume_s is not None and now_s < pace.resume_s
+    boldness = pace.boldness if paused else pace.boldness / 2
+    return Decision(0, Pace(boldness, now_s + rules.pause_s, refaults), why)
+
+
+def _refault_bytes_s(before: tuple[float, int] | None, now_s: float, pages: int | None) -> float | None:
+    """None without two readings, and where the counter went back: its cgroup was made anew."""
+    if before is None or pages is None or pages < before[1] or now_s <= before[0]:
+        return None
+    return (pages - before[1]) * PAGE_BYTES / (now_s - before[0])
+
+
+def pressure_percent(text: str) -> float | None:
+    """The share of the last 10 s in which some task stalled, of a pressure file; None where it says nothing."""
+    for line in text.splitlines():
+        kind, *pairs = line.split()
+        fields = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        if kind == "some" and "avg10" in fields:
+            return _number(fields["avg10"])
+    return None
+
+
+def refault_pages(stat: Mapping[str, str]) -> int | None:
+    """Pages of files and of swapped memory that were read in again, of a `memory.stat`; None where neither is told."""
+    told = [stat[name] for name in ("workingset_refault_anon", "workingset_refault_file") if name in stat]
+    numbers = [int(value) for value in told if value.isdigit()]
+    return sum(numbers) if numbers and len(numbers) == len(told) else None
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

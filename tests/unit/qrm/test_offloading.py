@@ -1,0 +1,56 @@
+"""Offloading in qrm: off by default, only for the classes named, only while qrm may write at all."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from plain_cgroups import PlainCgroups
+from qrm_world import Node, Run
+
+from shared.contracts.pod import Pod
+from shared.core.layout import pod_group
+
+MIB = 1 << 20
+QUIET = "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0"
+BATCH = Pod(uid="b1", name="batch", qos="reclaimed_cores")
+WEB = Pod(uid="a1", name="web", qos="shared_cores")
+
+
+def world(folder: Path, **qrm: object) -> Node:
+    plain = PlainCgroups(folder / "host", version=2)
+    plain.add_classes()
+    node = Node(folder, plain=plain, **qrm)
+    node.pods.known = [BATCH, WEB]
+    for pod in node.pods.known:
+        group = pod_group(pod)
+        plain.add(group)
+        plain.set(group, "memory.current", str(1024 * MIB))
+        plain.set(group, "memory.stat", "anon 0\ninactive_file 0\nworkingset_refault_file 7")
+        plain.set(group, "memory.pressure", QUIET)
+        plain.set(group, "memory.reclaim", "")
+    return node
+
+
+def asked(node: Node, pod: Pod) -> str:
+    return node.plain.get(pod_group(pod), "memory.reclaim")
+
+
+@pytest.mark.parametrize(
+    ("settings", "batch", "web"),
+    [
+        ({}, False, False),
+        ({"offload": {"enabled": True}}, True, False),
+        ({"offload": {"enabled": True, "classes": ["shared_cores"]}}, False, True),
+        ({"offload": {"enabled": True}, "mode": "observe"}, False, False),
+    ],
+    ids=["default", "on", "for tenants", "qrm only observes"],
+)
+def test_who_is_asked_for_memory(tmp_path: Path, virtual: Run, settings, batch, web) -> None:
+    async def story() -> None:
+        async with world(tmp_path, **settings) as node:
+            for _ in range(8):
+                await node.hear(node.advice(6, 42))
+                await asyncio.sleep(5)
+            assert (asked(node, BATCH) != "", asked(node, WEB) != "") == (batch, web)
+
+    virtual(story())
