@@ -1,51 +1,23 @@
-"""Cost of metrics: microseconds a pass and a probe, over a generated tree of many pods.
+"""Cost of metrics: CPU time of a pass and of a probe with many pods, at rest and while every pod works.
 
-    python bench/metrics_pass.py [pods]
+    python -m bench.metrics_pass [pods]
 
-The tree holds plain files in memory; real kernel files cost about 2 us more each to open and print.
+Passes are made one after the other on a clock that moves a period each time, so that what is read seldom is.
 """
 
 import os
 import platform
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests/trees"))
+from bench.metrics_rig import PERIOD_S, PROBE_S, TASKS, Rig, generated, moving, rig
+from bench.rig import Row
 
-from kernel_trees import KernelTree
-
-from services.metrics.collector import Collector, find_sources
-from services.metrics.core.summary import Memory, summarise
-from services.metrics.host import Host
-from services.metrics.targets import LocalTargets
-from services.metrics.tripwire import HostTripwire
-from shared.adapters.cgroup import Cgroups
-from shared.contracts.pod import Container, Pod
-from shared.contracts.sample import NodeSample
-from shared.core.layout import container_group
-
-ROUNDS = 200
-MEMORY_FOLDER = Path("/dev/shm")
-PERIOD_S, PROBE_S = 2.0, 0.1
-THREADS = "RSSSS"  # five a container, one of them running
-
-
-def plant(tree: KernelTree, count: int) -> list[Pod]:
-    """Half tenants, half batch, one container each."""
-    tree.machine(cpus=48, numas=2)
-    tree.node(cpus=48)
-    pods = []
-    for number in range(count):
-        qos = ("shared_cores", "reclaimed_cores")[number % 2]
-        pod = Pod(uid=f"{number:032x}", name=f"pod-{number}", qos=qos, containers=(Container(name="main"),))
-        tree.group(container_group(pod, "main"), usage_ns=number, tids=tree.tasks(THREADS))
-        pods.append(pod)
-    return pods
+PODS = 50
+ROUNDS, SETTLE = 100, 20
 
 
 def microseconds(work: Callable[[], object], rounds: int) -> tuple[float, float]:
@@ -58,40 +30,44 @@ def microseconds(work: Callable[[], object], rounds: int) -> tuple[float, float]
     return statistics.median(spent), statistics.quantiles(spent, n=100)[98]
 
 
-def measure(version: int, count: int) -> tuple[tuple[float, float], tuple[float, float], int]:
-    """Pass, probe, and the bytes of a sample."""
-    with tempfile.TemporaryDirectory(dir=MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None) as folder:
-        tree = KernelTree(Path(folder), version)
-        pods = plant(tree, count)
-        cgroups = Cgroups(tree.root)
-        collector = Collector(Host(tree.root, cgroups), find_sources(), LocalTargets(tree.root), time.monotonic)
-        tripwire = HostTripwire(tree.root, cgroups)
-        memory, size = Memory(), 0
+def passes(here: Rig, *, busy: bool) -> tuple[float, float, int]:
+    """Median and 99th percentile of a pass, and the bytes of a sample."""
+    if busy:
+        here.start(moving())
+    for _ in range(SETTLE):
+        size = len(here.one_pass())
+    return *microseconds(here.one_pass, ROUNDS), size
 
-        def whole_pass() -> None:
-            nonlocal memory, size
-            readings = collector.collect(pods).readings
-            fields, memory = summarise(memory, readings, collector.offered, pods, time.monotonic())
-            sample = NodeSample(node="bench", boot_id="0" * 8, seq=1, sent_at=datetime.now(UTC), **fields)
-            size = len(sample.encode())
 
-        return microseconds(whole_pass, ROUNDS), microseconds(tripwire.look, 10 * ROUNDS), size
+async def measure() -> list[Row]:
+    """Rows of the table of `make bench`."""
+    with rig(PODS) as here:
+        at_rest, _, size = passes(here, busy=False)
+        probe, _ = microseconds(here.tripwire.look, 10 * ROUNDS)
+        working, _, _ = passes(here, busy=True)
+    share = at_rest / 1e6 / PERIOD_S + probe / 1e6 / PROBE_S
+    return [
+        Row(f"metrics pass, {PODS} pods at rest / all working", f"{at_rest:.0f} / {working:.0f} us", ROUNDS, ""),
+        Row(f"metrics, passes and probes, {PODS} pods at rest", f"{share:.2%} of a core", ROUNDS, "below 1 %"),
+        Row(f"sample of {PODS} pods", f"{size / 1000:.0f} kB", 1, ""),
+    ]
 
 
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 50
-    machine = (
-        f"{os.cpu_count()} CPUs {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}"
-    )
-    print(f"metrics, {count} pods of {len(THREADS)} threads, N = {ROUNDS}, {datetime.now(UTC):%Y-%m-%d}, {machine}\n")
-    print("| cgroup | pass us (p99) | probe us (p99) | sample bytes | of a core at rest |")
-    print("|---|---|---|---|---|")
-    for version in (1, 2):
-        (one_pass, pass_p99), (probe, probe_p99), size = measure(version, count)
-        share = one_pass / 1e6 / PERIOD_S + probe / 1e6 / PROBE_S
-        print(
-            f"| v{version} | {one_pass:.0f} ({pass_p99:.0f}) | {probe:.0f} ({probe_p99:.0f}) | {size} | {share:.2%} |"
-        )
+    """Print the table."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else PODS
+    machine = f"{os.cpu_count()} CPUs {platform.machine()}, Linux {platform.release()}, {platform.python_version()}"
+    print(f"metrics, {count} pods of {TASKS} tasks, N = {ROUNDS}, {datetime.now(UTC):%Y-%m-%d}, {machine}\n")
+    print("| host | pods | pass us (p99) | probe us (p99) | sample bytes | of a core |")
+    print("|---|---|---|---|---|---|")
+    for make in (lambda: rig(count), lambda: generated(1, count), lambda: generated(2, count)):
+        with make() as here:
+            probe, probe_p99 = microseconds(here.tripwire.look, 10 * ROUNDS)
+            for busy in (False, True):
+                one_pass, p99, size = passes(here, busy=busy)
+                share = one_pass / 1e6 / PERIOD_S + probe / 1e6 / PROBE_S
+                print(f"| {here.what} | {'all working' if busy else 'at rest'} | {one_pass:.0f} ({p99:.0f}) "
+                      f"| {probe:.0f} ({probe_p99:.0f}) | {size} | {share:.2%} |")  # fmt: skip
 
 
 if __name__ == "__main__":

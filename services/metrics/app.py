@@ -3,7 +3,8 @@
 Which time a sample's rates cover: since the last pass (`window_s`), a period at most. One exception: in a pass that was
 made early, the usage of the tenants' pool covers only the time since the probe before the last one, so that a load that
 rose 0.2 s ago shows at its height and not as a period's average. Their containers are not probed; an early pass is
-therefore followed by another one probe later, whose rates all cover that short time.
+therefore followed by another one probe later, whose rates all cover that short time. What is not read in every pass
+(`services.metrics.core.due`) covers the time between its own last two readings; `figure_ages_s` says how old it is.
 """
 
 import asyncio
@@ -15,10 +16,12 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
-from services.metrics.core.figures import TENANTS, USAGE_COUNTER, Point
-from services.metrics.core.summary import Memory, summarise
+from services.metrics.core.figures import TENANTS, USAGE_COUNTER
+from services.metrics.core.reading import Memory
+from services.metrics.core.summary import summarise
+from services.metrics.core.values import Point
 from services.metrics.core.wake import Bounds, PressureGate, Probe, Seen, Told, Trigger, seen_by, tell, why_now
-from services.metrics.ports import Alarm, Collect, Collected, Tripwire
+from services.metrics.ports import Alarm, Collect, Collected, Show, Tripwire
 from services.metrics.settings import MetricsSettings
 from shared import telemetry
 from shared.contracts.pod import Pod
@@ -34,6 +37,8 @@ log = structlog.get_logger()
 
 NAME = "metrics"
 STALE_PERIODS = 3
+MOST_NAMED = 5
+_NODE = "node:"
 
 
 class MetricsApp:
@@ -49,9 +54,11 @@ class MetricsApp:
         collector: Collect,
         tripwire: Tripwire,
         alarm: Alarm,
+        show: Show,
     ) -> None:
         self._wire, self._clock = wire, clock
         self._pod_source, self._collector, self._tripwire, self._alarm = pods, collector, tripwire, alarm
+        self._show = show
         self._static = dict(raw.get(NAME) or {})
         self._settings = section(MetricsSettings, raw, NAME)
         self._memory = Memory()
@@ -65,20 +72,21 @@ class MetricsApp:
         self._probe = self._probe_before = Probe(clock.monotonic(), None, None, None)
         self._follow_up: Trigger | None = "start"
         self._gate = PressureGate(self._settings.min_gap_s)
-        self._wake = asyncio.Event()
+        self._news: asyncio.Future[Trigger]
+        self._timer: asyncio.TimerHandle
         self._pressure_waits = False
 
     async def run(self) -> None:
         """Sample until cancelled."""
         await self._pass("start")
         while True:
-            await self._rest()
-            trigger = self._due()
-            if trigger is not None:
-                await self._pass(trigger)
+            await self._pass(await self._next_trigger())
 
     def health(self) -> ServiceHealth:
-        """Well while passes succeed and no source fails."""
+        """Well while passes succeed, no source fails, and no figure of the node itself is missing though it was read.
+
+        A container's missing figure is not our illness: its cgroup was made anew, or its counter jumped once.
+        """
         age_s = None if self._sample is None else self._clock.monotonic() - self._sampled_at
         why = self._failure
         if not why and age_s is None:
@@ -87,37 +95,62 @@ class MetricsApp:
             why = f"last sample is {age_s:.1f} s old, want one every {self._settings.period_s} s"
         elif not why and self._source_failures:
             why = "; ".join(f"source {name}: {what}" for name, what in sorted(self._source_failures.items()))
+        elif not why:
+            why = "; ".join(
+                f"{name}: {what}" for name, what in sorted(self._memory.odd.items()) if name.startswith(_NODE)
+            )
         return ServiceHealth(service=NAME, ok=not why, why=why, input_age_s=age_s)
 
     def state(self) -> Mapping[str, Any]:
-        """The last sample."""
-        return {"sample": None if self._sample is None else self._sample.model_dump(mode="json", exclude_none=True)}
+        """The last sample, and which figures are missing in it though they were read."""
+        sample = None if self._sample is None else self._sample.model_dump(mode="json", exclude_none=True)
+        return {"sample": sample, "missing": dict(self._memory.odd)}
 
     def reconfigure(self, section: Mapping[str, Any]) -> None:
         """Take new periods and bounds; they hold from the next probe on."""
         self._settings = check(MetricsSettings, merge(self._static, section), where=NAME)
 
     async def close(self) -> None:
-        """Disarm the kernel's triggers."""
+        """Disarm the kernel's triggers, close files, take the gauges away."""
+        self._show.close()
         self._alarm.close()
+        self._tripwire.close()
+        self._collector.close()
 
     @property
     def _bounds(self) -> Bounds:
         settings = self._settings
         return Bounds(settings.tenant_step_cores, settings.memory_watch_bytes, peak_hold_s=settings.period_s)
 
-    async def _rest(self) -> None:
-        """Until the next probe or the kernel's alarm. A bare timer: a timeout would cost as much as the probe."""
-        timer = asyncio.get_running_loop().call_later(self._settings.probe_s, self._wake.set)
+    async def _next_trigger(self) -> Trigger:
+        """Why the next pass is made. The timer itself probes: to wake this task for it costs as much as the probe."""
+        self._news = asyncio.get_running_loop().create_future()
+        self._set_timer(0.0 if self._pressure_waits else self._settings.probe_s)
         try:
-            await self._wake.wait()
+            return await self._news
         finally:
-            timer.cancel()
-        self._wake.clear()
+            self._timer.cancel()
+
+    def _set_timer(self, delay_s: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._on_timer)
+
+    def _on_timer(self) -> None:
+        if self._news.done():
+            return
+        try:
+            trigger = self._due()
+        except Exception as error:  # noqa: BLE001 - the task that waits dies of it, and the process with it
+            self._news.set_exception(error)
+            return
+        if trigger is None:
+            self._set_timer(self._settings.probe_s)
+        else:
+            self._news.set_result(trigger)
 
     def _on_pressure(self) -> None:
         self._pressure_waits = True
-        self._wake.set()
+        self._timer.cancel()
+        self._on_timer()
 
     def _due(self) -> Trigger | None:
         """Why a pass is due now, if it is."""
@@ -161,7 +194,9 @@ class MetricsApp:
                 self._fail(str(error))
                 return
             await self._wire.publish(sample)
+        self._doubt(memory.odd)
         self._memory, self._sample, self._sampled_at = memory, sample, now_s
+        self._show.show(sample, missing=len(memory.odd), failing=len(collected.failures))
         self._succeed(collected)
         self._tell(sample, trigger, now_s)
         self._alarm.arm(self._on_pressure)
@@ -198,6 +233,12 @@ class MetricsApp:
         self._told = tell(before, seen, node.memory_total_bytes, node.watermark_scale_factor, now_s, self._bounds)
         if before is not None and before.watch_armed and not self._told.watch_armed:
             self._follow_up = "memory"  # whatever brought it to light: who acts on it needs a second sample
+
+    def _doubt(self, odd: Mapping[str, str]) -> None:
+        """Name figures that are left out because their counters cannot be believed, when they begin to be."""
+        begun = {name: why for name, why in odd.items() if name not in self._memory.odd}
+        if begun:
+            log.warning("figures.missing", count=len(odd), begun=dict(list(begun.items())[:MOST_NAMED]))
 
     def _fail(self, why: str) -> None:
         if why != self._failure:

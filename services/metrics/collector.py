@@ -1,15 +1,20 @@
-"""One pass over the host: every source reads every target of the kinds it offers figures for."""
+"""One pass over the host: every source reads every target of the kinds it offers figures for, if it is due."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from services.metrics import sources
-from services.metrics.core.figures import GROUPS, Figure, Kind, Target, Value
-from services.metrics.core.summary import Reading
+from services.metrics.core.due import Gate, turn_of
+from services.metrics.core.figures import GROUPS, Figure, Kind, Offer, Target, Total
+from services.metrics.core.reading import Part, Reading
+from services.metrics.core.values import Raw, Ticks, Value
 from services.metrics.host import Host, Source
+from services.metrics.kept import Kept
 from services.metrics.ports import Collected
 from shared.contracts.pod import Pod
 from shared.core.scan import modules_in
 from shared.errors import Refused
+
+_ERRORS = (OSError, ValueError, IndexError, ArithmeticError)
 
 
 def find_sources() -> dict[str, Source]:
@@ -28,15 +33,19 @@ class Collector:
         monotonic: Callable[[], float],
     ) -> None:
         self._host, self._targets, self._monotonic = host, targets, monotonic
-        self._by_kind: dict[Kind, list[tuple[str, Source]]] = {}
-        self.offered: dict[Kind, tuple[Figure, ...]] = {}
+        self._always: dict[Kind, list[tuple[str, Source]]] = {}
+        self._gated: dict[Kind, list[tuple[str, Source, Gate]]] = {}
+        self._kept: dict[Target, Kept] = {}
+        self.offered: dict[Kind, dict[str, Offer]] = {}
         for name, source in found.items():
             for kind, figures in source.figures.items():
-                self._by_kind.setdefault(kind, []).append((name, source))
-                self.offered[kind] = (*self.offered.get(kind, ()), *_unclaimed(figures, self.offered, kind, name))
+                self._add(kind, name, source)
+                offer = Offer.of(_unclaimed(figures, self.offered, kind, name), gated=kind in source.gates)
+                self.offered.setdefault(kind, {})[name] = offer
 
     def collect(self, pods: Sequence[Pod]) -> Collected:
-        """Read everything once. A cgroup that does not exist has no reading; a source that fails spoils only its own.
+        """Read everything that is due. A cgroup that does not exist has no reading; a source that fails spoils only
+        its own figures.
 
         Raises:
             OSError: the host cannot be read at all.
@@ -45,40 +54,91 @@ class Collector:
         self._host.begin(targets)
         readings: dict[Target, Reading] = {}
         failures: dict[str, str] = {}
+        kept, self._kept = self._kept, {}
         for target in targets:
-            reading = self._read(target, failures)
+            reading = self._read(target, kept.get(target), failures)
             if reading is not None:
                 readings[target] = reading
         return Collected(readings, failures)
 
-    def _read(self, target: Target, failures: dict[str, str]) -> Reading | None:
-        identity: int | None = 0
-        if target.kind in GROUPS:
-            try:
-                identity = self._host.identity(target)
-            except (OSError, Refused) as error:
-                failures.setdefault("cgroup", f"{target.group}: {error}")
-                return None
+    def close(self) -> None:
+        """Close the files that are kept open."""
+        self._host.close()
+
+    def _add(self, kind: Kind, name: str, source: Source) -> None:
+        """Sources whose figures of this kind are all totals read nothing."""
+        if all(isinstance(figure, Total) for figure in source.figures[kind]):
+            return
+        gate = source.gates.get(kind)
+        if gate is None:
+            self._always.setdefault(kind, []).append((name, source))
+        else:
+            self._gated.setdefault(kind, []).append((name, source, gate))
+
+    def _read(self, target: Target, kept: Kept | None, failures: dict[str, str]) -> Reading | None:
+        identity = self._identity(target, failures)
         if identity is None:
             return None
-        at_s, raw = self._monotonic(), dict[str, Value]()
-        for name, source in self._by_kind.get(target.kind, ()):
-            try:
-                raw.update(source.read(self._host, target))
-            except (OSError, ValueError, IndexError) as error:
-                failures.setdefault(name, f"{target.group or target.kind}: {error}")
-        return Reading(at_s, raw, identity)
+        if kept is None or kept.identity != identity:
+            kept = Kept(identity, turn_of(target))
+        self._kept[target] = kept
+        now_s, parts, watched = self._monotonic(), dict[str, Part](), dict[str, Value | Ticks]()
+        always = self._always.get(target.kind, ())
+        for name, source in always:
+            raw = self._try(name, source, target, failures)
+            if raw is not None:
+                parts[name] = Part(now_s, raw)
+                watched.update(raw)
+        if len(parts) == len(always) and (same := kept.same(parts, now_s)) is not None:
+            return same
+        reading = Reading(now_s, parts | self._gated_parts(target, kept, watched, now_s, failures), identity)
+        if target.kind == "container":
+            kept.rest(reading, ((name, gate) for name, _, gate in self._gated.get("container", ())))
+        return reading
+
+    def _identity(self, target: Target, failures: dict[str, str]) -> int | None:
+        if target.kind not in GROUPS:
+            return 0
+        try:
+            return self._host.identity(target)
+        except (OSError, Refused) as error:
+            failures.setdefault("cgroup", f"{target.group}: {error}")
+            return None
+
+    def _gated_parts(
+        self, target: Target, kept: Kept, watched: Raw, now_s: float, failures: dict[str, str]
+    ) -> dict[str, Part]:
+        """Of each source behind a gate the last part, or a new one where it is due."""
+        parts = {}
+        for name, source, gate in self._gated.get(target.kind, ()):
+            part, moving = kept.still_true(name, gate, watched, now_s)
+            if part is None:
+                raw = self._try(name, source, target, failures)
+                if raw is None:
+                    kept.drop(name)
+                    continue
+                part = Part(now_s, raw)
+                kept.take(name, part, watched, moving=moving)
+            parts[name] = part
+        return parts
+
+    def _try(self, name: str, source: Source, target: Target, failures: dict[str, str]) -> Raw | None:
+        try:
+            return source.read(self._host, target)
+        except _ERRORS as error:
+            failures.setdefault(name, f"{target.group or target.kind}: {error}")
+            return None
 
 
 def _unclaimed(
-    figures: tuple[Figure, ...], offered: Mapping[Kind, tuple[Figure, ...]], kind: Kind, source: str
+    figures: tuple[Figure, ...], offered: Mapping[Kind, Mapping[str, Offer]], kind: Kind, source: str
 ) -> tuple[Figure, ...]:
     """The figures, if no other source offers one of the same name.
 
     Raises:
         ValueError: two sources would overwrite each other.
     """
-    taken = {figure.name for figure in offered.get(kind, ())}
+    taken = {figure.name for offer in offered.get(kind, {}).values() for figure in offer.figures}
     for figure in figures:
         if figure.name in taken:
             raise ValueError(f"source {source!r}: another source already offers {figure.name!r} for {kind}; rename one")

@@ -6,6 +6,7 @@ from services.metrics.alarm import PressureAlarm
 from services.metrics.app import NAME, MetricsApp
 from services.metrics.collector import Collector, find_sources
 from services.metrics.core.figures import POOLS
+from services.metrics.exposition import Exposition
 from services.metrics.host import Host
 from services.metrics.targets import LocalTargets
 from services.metrics.tripwire import HostTripwire
@@ -35,6 +36,7 @@ def build(context: Context) -> App:
         collector=Collector(host, find_sources(), LocalTargets(common.host_root), context.clock.monotonic),
         tripwire=HostTripwire(common.host_root, cgroups),
         alarm=PressureAlarm(_pressure_files(common.host_root, cgroups)),
+        show=Exposition(context.clock.monotonic),
     )
 
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from services.metrics.core.figures import Target
-from services.metrics.core.summary import Offered, Reading
+from services.metrics.core.figures import Offered, Target
+from services.metrics.core.reading import Reading
 from shared.contracts.pod import Pod
+from shared.contracts.sample import NodeSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,20 @@ class Collect(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Close what is kept open."""
+        ...
+
 
 class Tripwire(Protocol):
     """Looks at the few figures that decide whether a pass is worth making now."""
 
     def look(self) -> tuple[int | None, int | None]:
         """CPU time of the tenants so far in nanoseconds, and free bytes; None for what cannot be read."""
+        ...
+
+    def close(self) -> None:
+        """Close what is kept open."""
         ...
 
 
@@ -51,4 +60,16 @@ class Alarm(Protocol):
 
     def close(self) -> None:
         """Disarm everything."""
+        ...
+
+
+class Show(Protocol):
+    """Shows the last sample to whoever asks this process for its metrics."""
+
+    def show(self, sample: NodeSample, *, missing: int, failing: int) -> None:
+        """Take a sample, and how many figures could not be believed and how many sources failed."""
+        ...
+
+    def close(self) -> None:
+        """Show nothing any more."""
         ...

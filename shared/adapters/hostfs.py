@@ -1,12 +1,19 @@
-"""Small readers for files of /proc, /sys and cgroups: one open, read and close each, and tolerant of vanished files."""
+"""Small readers for files of /proc, /sys and cgroups, tolerant of vanished files; `KeptFiles` for reading often."""
 
 import errno
 import functools
 import os
 import re
+import resource
 from collections.abc import Iterable
 
 _CHUNK_BYTES = 65_536
+_RECORD_BYTES = 4096
+_MOST_KEPT = 8192
+_KERNEL_FILE_SYSTEMS = frozenset({"proc", "sysfs", "cgroup", "cgroup2"})
+_SHORT_BYTES = {"sysfs": _RECORD_BYTES, "cgroup": 256, "cgroup2": 256}
+"""Fewer bytes than this are the whole file. The kernel hands out as many whole records as fit into a page: those of
+cgroups are short lines, while /proc has records longer than a page, which can follow a very short one."""
 ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ESRCH, errno.ENOTDIR, errno.EOPNOTSUPP})
 """No such file, a removed cgroup, an ended task, a controller that is off: the figure is absent, nothing is wrong."""
 
@@ -33,6 +40,132 @@ def read_text(path: str) -> str | None:
             return None
         raise
     return b"".join(parts).decode(errors="replace")
+
+
+def read_record(path: str) -> str | None:
+    """A file that is one short record, such as `/proc/<tid>/stat`; None as `read_text`. One system call less.
+
+    Raises:
+        OSError: as `read_text`.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            return os.read(descriptor, _RECORD_BYTES).decode(errors="replace")
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno in ABSENT:
+            return None
+        raise
+
+
+class KeptFiles:
+    """Reads the same files again and again, and keeps those of the kernel's own file systems open.
+
+    Reading an open one anew costs a seventh of open, read and close. A file of a removed cgroup says so when it is
+    read, and is then looked for anew: nothing of the old cgroup is taken for the new one. Plain files, which a
+    simulator replaces as a whole, are opened each time.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        """At most `limit` files stay open; by default half of what the process may open."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._limit = min(_MOST_KEPT, soft // 2) if limit is None else limit
+        self._open: dict[str, tuple[int, int, int]] = {}
+        """By path: descriptor, inode, and how few bytes are the whole file."""
+        self._file_systems: dict[int, str] = {}
+
+    def read(self, path: str) -> str | None:
+        """As `read_text`.
+
+        Raises:
+            OSError: as `read_text`.
+        """
+        kept = self._open.get(path)
+        if kept is not None:
+            try:
+                return _reread(kept[0], kept[2])
+            except OSError as error:
+                self._close(path)
+                if error.errno not in ABSENT:
+                    raise
+        return self._first(path)
+
+    def inode(self, path: str) -> int | None:
+        """The inode of a file that is kept open; None for others. A re-made cgroup's files have others."""
+        kept = self._open.get(path)
+        return None if kept is None else kept[1]
+
+    def drop(self, folders: Iterable[str]) -> None:
+        """Close the files that lie in these folders."""
+        gone = set(folders)
+        for path in [path for path in self._open if path.rpartition("/")[0] in gone]:
+            self._close(path)
+
+    def close(self) -> None:
+        """Close everything; the next read opens anew."""
+        for path in list(self._open):
+            self._close(path)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def _first(self, path: str) -> str | None:
+        if len(self._open) >= self._limit:
+            return read_text(path)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno in ABSENT:
+                return None
+            raise
+        keep = False
+        try:
+            status = os.fstat(descriptor)
+            file_system = self._file_system(status.st_dev)
+            short_bytes = _SHORT_BYTES.get(file_system, 0)
+            text = _reread(descriptor, short_bytes)
+            keep = file_system in _KERNEL_FILE_SYSTEMS
+        except OSError as error:
+            if error.errno in ABSENT:
+                return None
+            raise
+        finally:
+            if keep:
+                self._open[path] = (descriptor, status.st_ino, short_bytes)
+            else:
+                os.close(descriptor)
+        return text
+
+    def _file_system(self, device: int) -> str:
+        if device not in self._file_systems:
+            self._file_systems = _file_systems()
+        return self._file_systems.setdefault(device, "")
+
+    def _close(self, path: str) -> None:
+        os.close(self._open.pop(path)[0])
+
+
+def _reread(descriptor: int, short_bytes: int) -> str:
+    part = os.pread(descriptor, _CHUNK_BYTES, 0)
+    if len(part) >= short_bytes:
+        parts, end = [part], len(part)
+        while part := os.pread(descriptor, _CHUNK_BYTES, end):
+            parts.append(part)
+            end += len(part)
+        part = b"".join(parts)
+    return part.decode(errors="replace")
+
+
+def _file_systems() -> dict[int, str]:
+    """The types of the mounted file systems by device, by `mountinfo` (man 5 proc)."""
+    found: dict[int, str] = {}
+    for line in (read_text("/proc/self/mountinfo") or "").splitlines():
+        fields, _, rest = line.partition(" - ")
+        major, _, minor = fields.split()[2].partition(":")
+        found[os.makedev(int(major), int(minor))] = rest.partition(" ")[0]
+    return found
 
 
 def key_values(text: str, names: Iterable[str]) -> dict[str, int]:

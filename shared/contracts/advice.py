@@ -5,8 +5,18 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from shared.contracts.envelope import Amount, Bytes, Count, Message, Millis, Part, Reason
+from shared.contracts.ids import PodUid
 
 Mode = Literal["observe", "dry-run", "enforce"]
+
+
+ISOLATION = "isolation-"
+"""How the pools of isolated pods begin."""
+
+
+def isolation_pool(pod: str) -> str:
+    """The pool of an isolated pod, by its namespace/name."""
+    return ISOLATION + pod.replace("/", ".")
 
 
 class PoolSize(Part):
@@ -15,6 +25,15 @@ class PoolSize(Part):
     pool: str
     cpus: Count
     numa: Annotated[int, Field(ge=-1)] = -1
+    of_pods: bool = False
+    """A pool of single pods (named, bound to a NUMA node, isolated, dedicated): passed over where they have gone."""
+
+
+class CacheDrop(Part):
+    """Page cache that a reclaimed pod shall give back now."""
+
+    uid: PodUid
+    bytes: Annotated[int, Field(gt=0, le=1 << 60)]
 
 
 class PoolAdvice(Message):
@@ -31,6 +50,12 @@ class PoolAdvice(Message):
     reclaimed_memory_bytes: Bytes
     reclaimed_memory_limit_bytes: Bytes | None = None
     """Limit for the reclaimed pool's cgroup; None: leave it as it is."""
+    reclaimed_quota_millis: Millis | None = None
+    """CPU time that reclaimed pods may use together, whatever the size of their pool; None: no limit of that kind."""
+    oversold_ratio: Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)] = 1.0
+    """More CPU may be promised than the reclaimed pool holds, by so much: its pods seldom use all that they ask for."""
+    drop_cache: tuple[CacheDrop, ...] = ()
+    """Whose page cache must go, because memory runs short; once for each advice."""
     valid_for_s: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 10.0
     required_cores: Amount | None = None
     why: tuple[Reason, ...] = ()

@@ -1,9 +1,12 @@
 """NodeSample: what the kernel says about the node, its pools, pods and containers, at one moment."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from pydantic import Field
 
 from shared.contracts.envelope import Amount, Bytes, Count, CpuList, Message, Part
 from shared.contracts.pod import Pod
+from shared.core.cpuset import CpuSet
 
 
 class Pressure(Part):
@@ -12,6 +15,26 @@ class Pressure(Part):
     some_avg10_percent: Amount = 0.0
     some_avg60_percent: Amount = 0.0
     full_avg10_percent: Amount = 0.0
+
+
+class CpuUsage(Part):
+    """How busy each CPU was. `busy_percent` is in the ascending order of `cpus`; a CPU not in it has no figure."""
+
+    cpus: CpuList
+    busy_percent: tuple[Annotated[int, Field(ge=0, le=100)], ...]
+
+    def by_cpu(self) -> dict[int, int]:
+        """Percent by CPU id; empty where list and figures do not match."""
+        cpus = tuple(CpuSet.parse(self.cpus))
+        return dict(zip(cpus, self.busy_percent, strict=True)) if len(cpus) == len(self.busy_percent) else {}
+
+
+class GroupNuma(Part):
+    """What a cgroup holds on one NUMA node."""
+
+    numa: Count
+    anon_bytes: Bytes | None = None
+    file_bytes: Bytes | None = None
 
 
 class NodeReading(Part):
@@ -30,6 +53,20 @@ class NodeReading(Part):
     cpu_pressure: Pressure | None = None
     memory_pressure: Pressure | None = None
     io_pressure: Pressure | None = None
+    cpus: CpuUsage | None = None
+    """Usage of each CPU."""
+    sched_wait_tasks: Amount | None = None
+    """Runnable tasks that waited for a CPU, on average: seconds of waiting per second."""
+    kswapd_steal_pages_per_s: Amount | None = None
+    """Pages that kswapd reclaimed."""
+    direct_steal_pages_per_s: Amount | None = None
+    """Pages that tasks had to reclaim themselves: they wait meanwhile."""
+    refault_pages_per_s: Amount | None = None
+    """Pages read back that had been reclaimed while still in use."""
+    disk_read_bytes_per_s: Amount | None = None
+    disk_write_bytes_per_s: Amount | None = None
+    network_receive_bytes_per_s: Amount | None = None
+    network_transmit_bytes_per_s: Amount | None = None
     extra: dict[str, float] = {}
 
 
@@ -41,11 +78,17 @@ class NumaReading(Part):
     memory_total_bytes: Bytes | None = None
     memory_free_bytes: Bytes | None = None
     inactive_file_bytes: Bytes | None = None
+    file_bytes: Bytes | None = None
+    """Page cache."""
+    watermark_min_bytes: Bytes | None = None
+    watermark_low_bytes: Bytes | None = None
+    """Free memory below which kswapd wakes, summed over the zones."""
+    watermark_high_bytes: Bytes | None = None
     extra: dict[str, float] = {}
 
 
 class GroupReading(Part):
-    """One cgroup: a pool or a container."""
+    """One cgroup: a pool or a container. A limit that is not set is absent."""
 
     cpu_usage_cores: Amount | None = None
     load1: Amount | None = None
@@ -56,8 +99,19 @@ class GroupReading(Part):
     memory_rss_bytes: Bytes | None = None
     memory_cache_bytes: Bytes | None = None
     memory_working_set_bytes: Bytes | None = None
+    memory_shmem_bytes: Bytes | None = None
+    memory_numa: tuple[GroupNuma, ...] | None = None
+    """Ascending by NUMA node."""
+    refault_pages_per_s: Amount | None = None
+    sched_wait_tasks: Amount | None = None
+    """Its runnable tasks that waited for a CPU, on average."""
+    cpu_limit_cores: Amount | None = None
+    memory_limit_bytes: Bytes | None = None
+    disk_read_bytes_per_s: Amount | None = None
+    disk_write_bytes_per_s: Amount | None = None
     cpu_pressure: Pressure | None = None
     memory_pressure: Pressure | None = None
+    io_pressure: Pressure | None = None
     extra: dict[str, float] = {}
 
 
@@ -103,6 +157,9 @@ class NodeSample(Message):
     numas: tuple[NumaReading, ...] = ()
     pools: tuple[PoolReading, ...] = ()
     pods: tuple[PodReading, ...] = ()
+    figure_ages_s: dict[str, Amount] = {}
+    """Figures that were not read in this pass for at least one pool or container, because nothing moved there, and
+    the age of the oldest. A figure that is not named is as old as the sample."""
 
     def pool(self, name: str) -> PoolReading | None:
         """The reading of one pool."""

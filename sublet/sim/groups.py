@@ -15,13 +15,14 @@ from shared.core.knobs import MIN_SHARES, UNLIMITED, Knob, weight_of_shares
 from shared.core.layout import QOS_CLASSES, ROOT, class_group
 from sublet.sim.machine import Machine
 from sublet.sim.model import Counters, ancestors
-from sublet.sim.proc import CALM_PSI, psi_text
+from sublet.sim.proc import CALM_PSI, PAGE_BYTES, psi_text
 from sublet.sim.tree import HostFiles
 
 V1_NO_LIMIT = "9223372036854771712"  # the largest page-aligned number: how v1 prints "no limit"
 _ALL_V2 = " ".join((*V2_CONTROLLERS, "io", "pids"))
 _TOP = "sys/fs/cgroup"
 _TASK_FILES = {"cgroup.procs": ""}
+_NO_REFAULTS = {"workingset_refault_anon": 0, "workingset_refault_file": 0}
 
 _BORN_V1: dict[str, dict[str, str]] = {
     "cpuset": {"cpuset.cpu_exclusive": "0", "cpuset.mem_exclusive": "0", "cpuset.memory_migrate": "0"},
@@ -48,6 +49,7 @@ _BORN_V2 = {
     "memory.low": "0",
     "memory.pressure": CALM_PSI,
     "io.pressure": CALM_PSI,
+    "io.stat": "",
 }
 
 
@@ -140,10 +142,13 @@ class Groups:
         self._put(group, "cpu", "cpu.stat", f"{throttling}throttled_time {int(c.throttled_s * 1e9)}\n")
         self._put(group, "cpuacct", "cpuacct.usage", f"{int(c.cpu_s * 1e9)}\n")
         self._put(group, "cpuacct", "cpuacct.stat", f"user {int(c.cpu_s * 100)}\nsystem 0\n")
-        rows = {"cache": 0, "rss": c.memory_bytes, "shmem": 0, "inactive_file": 0, "active_file": 0}
+        rows = {"cache": 0, "rss": c.memory_bytes, "shmem": 0, "inactive_file": 0, "active_file": 0, **_NO_REFAULTS}
         lines = [f"{prefix}{name} {value}\n" for prefix in ("", "total_") for name, value in rows.items()]
         self._put(group, "memory", "memory.stat", "".join(lines))
         self._put(group, "memory", "memory.usage_in_bytes", f"{c.memory_bytes}\n")
+        spread, nothing = self._spread(c.memory_bytes // PAGE_BYTES), self._spread(0)
+        lines = [f"hierarchical_total={spread}\n", f"hierarchical_file={nothing}\n", f"hierarchical_anon={spread}\n"]
+        self._put(group, "memory", "memory.numa_stat", "".join(lines))
 
     def _write_v2(self, group: str, c: Counters) -> None:
         used_us = int(c.cpu_s * 1e6)
@@ -151,10 +156,17 @@ class Groups:
         throttling = f"nr_periods {int(c.periods)}\nnr_throttled {int(c.throttled_periods)}\n"
         self._put(group, "", "cpu.stat", f"{usage}{throttling}throttled_usec {int(c.throttled_s * 1e6)}\n")
         self._put(group, "", "cpu.pressure", psi_text(c.stall, full=True))
-        rows = {"anon": c.memory_bytes, "file": 0, "shmem": 0, "inactive_file": 0, "active_file": 0}
+        rows = {"anon": c.memory_bytes, "file": 0, "shmem": 0, "inactive_file": 0, "active_file": 0, **_NO_REFAULTS}
         self._put(group, "", "memory.stat", "".join(f"{name} {value}\n" for name, value in rows.items()))
         if group:  # the root has no counter of its own
             self._put(group, "", "memory.current", f"{c.memory_bytes}\n")
+            spread, nothing = (self._spread(amount).partition(" ")[2] for amount in (c.memory_bytes, 0))
+            self._put(group, "", "memory.numa_stat", f"anon {spread}\nfile {nothing}\n")
+
+    def _spread(self, amount: int) -> str:
+        """An amount and its even parts on the NUMA nodes, as `memory.numa_stat` on v1 writes them."""
+        numas = list(self._machine.topology.numas)
+        return " ".join([str(amount), *(f"N{numa}={amount // len(numas)}" for numa in numas)])
 
     def _put(self, group: str, controller: str, name: str, text: str) -> None:
         self._host.put(f"{self._name(group, controller)}/{name}", text)

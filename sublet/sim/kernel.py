@@ -9,7 +9,7 @@ from sublet.sim.demand import Demand
 from sublet.sim.groups import Groups
 from sublet.sim.machine import Machine
 from sublet.sim.model import Counters, Shares, Want, ancestors, out_of_memory, share_cpus
-from sublet.sim.proc import NodeFigures, end_task, start_task, write_node
+from sublet.sim.proc import NodeFigures, end_task, start_task, task_waited, write_node
 from sublet.sim.tree import HostFiles, plant
 
 FIRST_PID = 5_000_000  # above the kernel's PID_MAX_LIMIT of 4194304: a signal to a simulated process can reach nobody
@@ -20,6 +20,7 @@ TASK_NAME = "stress"
 class _Running:
     demand: Demand
     pids: list[int] = field(default_factory=list)
+    waited_s: float = 0.0
 
 
 def class_of(container: str) -> str:
@@ -100,6 +101,7 @@ class Kernel:
         cores, waiting = dict.fromkeys(self._counters, 0.0), dict.fromkeys(self._counters, 0.0)
         for container, want in wants.items():
             granted = shares.cores[container]
+            self._wait(self._running[container], max(0.0, want.threads - granted) * step_s)
             for group in ancestors(container):
                 cores[group] += granted
                 waiting[group] += max(0.0, want.threads - granted)
@@ -113,6 +115,12 @@ class Kernel:
             )
         self.figures.runnable = sum(want.threads for want in wants.values())
         self.figures.advance(dict(shares.busy), waiting[""], step_s)
+
+    def _wait(self, running: _Running, waited_s: float) -> None:
+        """Let a container's threads wait; its last process shows the time of them all."""
+        if waited_s > 0:
+            running.waited_s += waited_s
+            task_waited(self._files, running.pids[-1], running.waited_s)
 
     def _kill_for_memory(self) -> list[str]:
         used = {name: running.demand.memory_bytes for name, running in self._running.items()}

@@ -14,6 +14,11 @@ CPU_FOLDER = "sys/devices/system/cpu"
 NODE_FOLDER = "sys/devices/system/node"
 L3_KIB = 32 * 1024
 MIN_FREE_KIB = 67_584
+NET_HEAD = (
+    "Inter-|   Receive                                                |  Transmit\n"
+    " face |bytes    packets errs drop fifo frame compressed multicast"
+    "|bytes    packets errs drop fifo colls carrier compressed\n"
+)
 NEAR, FAR = 10, 21  # usual entries of a NUMA distance table
 
 
@@ -55,6 +60,8 @@ def plant(host: HostFiles, machine: Machine) -> None:
         "proc/sys/vm/watermark_scale_factor": f"{machine.watermark_scale_factor}\n",
         "proc/sys/vm/min_free_kbytes": f"{MIN_FREE_KIB}\n",
         "proc/sys/kernel/pid_max": f"{4 << 20}\n",
+        "proc/diskstats": f" 254       0 vda{' 0' * 17}\n",
+        "proc/net/dev": f"{NET_HEAD}  eth0:{' 0' * 16}\n",
         f"{CPU_FOLDER}/smt/active": f"{int(topology.smt)}\n",
         f"{NODE_FOLDER}/has_cpu": f"{machine.mems}\n",
         f"{NODE_FOLDER}/has_memory": f"{machine.mems}\n",

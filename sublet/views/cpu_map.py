@@ -1,7 +1,7 @@
 """Which CPU belongs to which pool, drawn: one letter for each CPU, so that it reads the same without colour.
 
 Where qrm tells the topology, a line is a NUMA node of a socket and the siblings of a core stand side by side; else a
-line is a run of CPU numbers.
+line is a run of CPU numbers. Where it is asked for, a line of digits below each says how busy the CPUs are.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,10 +35,17 @@ _LABEL = 24
 
 
 class Signs:
-    """The letter of every CPU, and what each letter means."""
+    """The letter of every CPU, and what each letter means. `busy_percent` by CPU: digits below the letters."""
 
-    def __init__(self, pools: Mapping[str, CpuSet], offline: CpuSet | None = None) -> None:
+    def __init__(
+        self,
+        pools: Mapping[str, CpuSet],
+        offline: CpuSet | None = None,
+        busy_percent: Mapping[int, int] | None = None,
+    ) -> None:
         self._pools, self._offline = pools, offline or CpuSet()
+        self._busy_percent = busy_percent or {}
+        self._below = Text()
         self._letters = _letters(pools)
         others = [letter for pool, letter in self._letters.items() if pool not in _FIXED]
         colours = {letter: _OTHER_STYLES[n % len(_OTHER_STYLES)] for n, letter in enumerate(others)}
@@ -57,34 +64,65 @@ class Signs:
             return self._letters[min(tenants, key=lambda pool: (len(self._pools[pool]), pool))]
         return self._letters[RESERVE] if holders else NO_POOL
 
+    def begin(self, text: Text, label: str) -> None:
+        """Begin a line with what stands left of the letters."""
+        text.append(label)
+        self._below = Text(" " * len(label))
+
+    def space(self, text: Text, gap: str) -> None:
+        """Leave a gap between letters."""
+        text.append(gap)
+        self._below.append(" " * len(gap))
+
     def draw(self, text: Text, cpu: int) -> None:
         """Add the letter of a CPU in the colour of its pool."""
         sign = self.of(cpu)
         self._drawn.add(sign)
         text.append(sign, self._styles[sign])
+        self._below.append(level(self._busy_percent.get(cpu)), self._styles[sign])
+
+    def end(self, text: Text) -> None:
+        """End a line; below it how busy its CPUs are, where that is known of any."""
+        text.append("\n")
+        if self._below.plain.strip():
+            self._below.rstrip()
+            text.append(self._below).append("\n")
 
     def legend(self) -> str:
         """What the letters mean that have been drawn."""
         meaning = {letter: pool for pool, letter in self._letters.items()}
         meaning |= {BOTH: "reclaim and tenants", NO_POOL: "no pool", OFFLINE: "offline"}
-        return "   ".join(f"{sign} {words}" for sign, words in meaning.items() if sign in self._drawn)
+        words = [f"{sign} {words}" for sign, words in meaning.items() if sign in self._drawn]
+        return "   ".join([*words, *(["0-9 busy tenths"] if self._busy_percent else [])])
 
 
-def machine_map(facts: NodeFacts) -> Text | None:
-    """The node's map from what its services tell; None where nobody tells pools or CPUs."""
+def level(percent: int | None) -> str:
+    """How busy a CPU is, in tenths: 0 to 9, where 9 is nine tenths and more; blank where it is not known."""
+    return " " if percent is None else str(min(9, percent // 10))
+
+
+def machine_map(facts: NodeFacts, *, usage: bool = False) -> Text | None:
+    """The node's map from what its services tell, with the CPUs' `usage`; None where nobody tells pools or CPUs."""
     if facts.allocation is None:
         return None
     pools = {pool.pool: CpuSet.parse(pool.cpus) for pool in facts.allocation.pools}
+    measured = facts.sample.node_reading.cpus if usage and facts.sample else None
+    busy_percent = measured.by_cpu() if measured else {}
     topology = facts.topology
     if topology is not None:
         gone = topology.all - facts.online if facts.online else CpuSet()
-        return topology_map(topology, pools, gone | facts.offline)
-    return cpu_map(facts.numas, pools) if facts.numas else None
+        return topology_map(topology, pools, gone | facts.offline, busy_percent)
+    return cpu_map(facts.numas, pools, busy_percent) if facts.numas else None
 
 
-def topology_map(topology: Topology, pools: Mapping[str, CpuSet], offline: CpuSet | None = None) -> Text:
+def topology_map(
+    topology: Topology,
+    pools: Mapping[str, CpuSet],
+    offline: CpuSet | None = None,
+    busy_percent: Mapping[int, int] | None = None,
+) -> Text:
     """The map by socket, NUMA node and core, ascending; a bar stands between cores of different L3 caches."""
-    signs, text = Signs(pools, offline), Text()
+    signs, text = Signs(pools, offline, busy_percent), Text()
     lines = list(_core_lines(topology))
     labels = [_label(CpuSet.of(cpu for core in cores for cpu in core)) for _, cores in lines]
     width = max(map(len, labels))
@@ -94,13 +132,14 @@ def topology_map(topology: Topology, pools: Mapping[str, CpuSet], offline: CpuSe
         head = f"socket {place[0]}" if place[0] != last[0] else ""
         node = f"NUMA {place[1]}" if place != last else ""
         last = place
-        text.append(f"{head:<10}{node:<8}{label:>{width}}  ")
+        signs.begin(text, f"{head:<10}{node:<8}{label:>{width}}  ")
         for position, core in enumerate(cores):
             if position:
-                text.append(_gap(position, smt=topology.smt, same_l3=l3s[core[0]] == l3s[cores[position - 1][0]]))
+                same_l3 = l3s[core[0]] == l3s[cores[position - 1][0]]
+                signs.space(text, _gap(position, smt=topology.smt, same_l3=same_l3))
             for cpu in core:
                 signs.draw(text, cpu)
-        text.append("\n")
+        signs.end(text)
     hints = (", a group is a core" if topology.smt else "") + (
         ", | parts L3 caches" if len(set(l3s.values())) > 1 else ""
     )
@@ -108,19 +147,21 @@ def topology_map(topology: Topology, pools: Mapping[str, CpuSet], offline: CpuSe
     return text
 
 
-def cpu_map(numas: Mapping[int, CpuSet], pools: Mapping[str, CpuSet]) -> Text:
+def cpu_map(
+    numas: Mapping[int, CpuSet], pools: Mapping[str, CpuSet], busy_percent: Mapping[int, int] | None = None
+) -> Text:
     """The map where only NUMA nodes are known, ascending by node and CPU."""
-    signs, text = Signs(pools), Text()
+    signs, text = Signs(pools, busy_percent=busy_percent), Text()
     width = max((len(label) for cpus in numas.values() for label, _ in _runs(cpus)), default=0)
     for numa, cpus in sorted(numas.items()):
         head = f"NUMA {numa}"
         for label, row in _runs(cpus):
-            text.append(f"{head:<8}{label:>{width}}  ")
+            signs.begin(text, f"{head:<8}{label:>{width}}  ")
             for position, cpu in enumerate(row):
                 if position and position % _BLOCK == 0:
-                    text.append(" ")
+                    signs.space(text, " ")
                 signs.draw(text, cpu)
-            text.append("\n")
+            signs.end(text)
             head = ""
     text.append(signs.legend(), "dim")
     return text

@@ -1,4 +1,4 @@
-"""The live screen: the CPU map, and each pool with its pods under it."""
+"""The live screen: the CPU map with how busy each CPU is, and each pool with its pods under it."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -24,6 +24,6 @@ def render(facts: NodeFacts) -> RenderableType:
     )
     missing = [Text(f"{name} does not answer", "bold red") for name in facts.silent]
     parts: list[RenderableType] = [Text(head, "bold")]
-    if drawn := machine_map(facts):
+    if drawn := machine_map(facts, usage=True):
         parts += ["", drawn]
     return Group(*parts, "", table("pool / pod", rows), *missing)

@@ -15,7 +15,8 @@ import pytest
 from services.metrics.alarm import PressureAlarm
 from services.metrics.collector import Collector, find_sources
 from services.metrics.core.figures import NODE, Target
-from services.metrics.core.summary import Memory, summarise
+from services.metrics.core.reading import Memory
+from services.metrics.core.summary import summarise
 from services.metrics.host import Host
 from services.metrics.main import PLAN
 from services.metrics.targets import LocalTargets
@@ -71,7 +72,7 @@ def burning(group: str) -> Iterator[subprocess.Popen]:
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 async def test_a_process_that_burns_a_cpu_is_seen_in_its_cgroup_and_the_one_above(group, until):
-    leaf, pool = Target("container", "aa/leaf", f"{group}/leaf"), Target("pool", "share", group)
+    leaf, pool = Target("container", "aa/leaf", f"{group}/leaf", "share"), Target("pool", "share", group)
     collector = Collector(Host(ROOT, Cgroups(ROOT)), find_sources(), lambda pods: [NODE, pool, leaf], time.monotonic)
     memory, found = Memory(), {}
 

@@ -1,22 +1,32 @@
 """How raw readings become figures: as they are, as rates of counters, as ratios, or damped like the kernel's load.
 
 Pure. A figure is absent (None) where it cannot be known: no raw value, no second point yet, or a counter that went
-back because its cgroup was made anew. It is never negative and never a spike.
+back or stands still because something is wrong. It is never negative and never a spike.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
-from shared.contracts.sample import Pressure
+from services.metrics.core.values import (
+    Outcome,
+    Point,
+    Points,
+    Raw,
+    Ticks,
+    TicksPoint,
+    before_of,
+    point_of,
+    unreadable,
+    went_back,
+)
+from shared.contracts.sample import CpuUsage
+from shared.core.cpuset import CpuSet
 from shared.core.layout import POOL_OF_QOS, SHARE, class_group
 
 Kind = Literal["node", "numa", "pool", "container"]
 GROUPS: tuple[Kind, ...] = ("pool", "container")
-
-Value = int | float | str | Pressure
-Raw = Mapping[str, Value]
 
 
 class Target(NamedTuple):
@@ -26,6 +36,8 @@ class Target(NamedTuple):
     name: str = ""
     group: str = ""
     """Its cgroup; empty for the node and NUMA nodes."""
+    pool: str = ""
+    """The pool a container belongs to."""
 
 
 NODE = Target("node")
@@ -34,32 +46,41 @@ POOLS = tuple(Target("pool", pool, class_group(qos)) for qos, pool in POOL_OF_QO
 USAGE_COUNTER = "cpu_usage_ns"
 """Raw CPU time of a cgroup: the one counter that the tripwire reads as well."""
 
-
-class Point(NamedTuple):
-    """A number and when it was read, in seconds of the monotonic clock."""
-
-    value: float
-    at_s: float
-
-
-class Outcome(NamedTuple):
-    """A figure, and what must be remembered to compute it next time."""
-
-    value: Value | None
-    points: Mapping[str, Point] = {}
+STILL_S = 0.5
+"""A counter of the machine's own time that did not grow for so long is broken: at 100 Hz it grows 50 times."""
 
 
 class Figure(Protocol):
     """One figure of a source."""
+
+    drifts: ClassVar[bool]
+    """Whether it changes with time alone, while its raw value stays."""
 
     @property
     def name(self) -> str:
         """Its name: a field of `shared.contracts.sample`, or a key of `extra` there."""
         ...
 
-    def compute(self, raw: Raw, now_s: float, past: Mapping[str, Point]) -> Outcome:
+    def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:
         """The figure from raw values read now and the points remembered from the pass before."""
         ...
+
+
+class Offer(NamedTuple):
+    """What one source offers for one kind of target. A gated one is not read in every pass."""
+
+    figures: tuple[Figure, ...]
+    gated: bool = False
+    drifts: bool = False
+
+    @classmethod
+    def of(cls, figures: Sequence[Figure], *, gated: bool = False) -> "Offer":
+        """An offer of these figures."""
+        return cls(tuple(figures), gated, any(figure.drifts for figure in figures))
+
+
+Offered = Mapping[Kind, Mapping[str, Offer]]
+"""What each source offers for each kind of target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,29 +88,48 @@ class Gauge:
     """The raw value of the same name, as it is."""
 
     name: str
+    drifts: ClassVar[bool] = False
 
-    def compute(self, raw: Raw, now_s: float, past: Mapping[str, Point]) -> Outcome:  # noqa: ARG002
+    def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:  # noqa: ARG002
         """See `Figure`."""
-        return Outcome(raw.get(self.name))
+        value = raw.get(self.name)
+        return Outcome(None if isinstance(value, Ticks) else value)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Growth of the counter `of` per second, times `scale`."""
+    """Growth of the counter `of` per second, times `scale`. Absent while the counter `alive` stands still."""
 
     name: str
     of: str
     scale: float = 1.0
+    alive: str = ""
+    drifts: ClassVar[bool] = False
 
-    def compute(self, raw: Raw, now_s: float, past: Mapping[str, Point]) -> Outcome:
+    def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:
         """See `Figure`."""
-        now = _point(raw, self.of, now_s)
+        now = point_of(raw, self.of, now_s)
         if now is None:
-            return Outcome(None)
-        before = past.get(self.of)
-        if before is None or now.value < before.value or now_s <= before.at_s:
-            return Outcome(None, {self.of: now})
-        return Outcome((now.value - before.value) / (now_s - before.at_s) * self.scale, {self.of: now})
+            return Outcome(None, odd=unreadable(raw, self.of))
+        life = point_of(raw, self.alive, now_s) if self.alive else None
+        points = {self.of: now} if life is None else {self.of: now, self.alive: life}
+        before, span_s = before_of(past, self.of), 0.0
+        if before is not None:
+            span_s = now_s - before.at_s
+        if before is None or span_s == 0:
+            return Outcome(None, points)
+        if odd := self._why_not(now, before, span_s, life, before_of(past, self.alive)):
+            return Outcome(None, points, odd)
+        return Outcome((now.value - before.value) / span_s * self.scale, points)
+
+    def _why_not(self, now: Point, before: Point, span_s: float, life: Point | None, life_before: Point | None) -> str:
+        if span_s < 0:
+            return f"the clock went back by {-span_s:.1f} s"
+        if now.value < before.value:
+            return went_back(self.of, before, now)
+        if life is not None and life_before is not None and life.value <= life_before.value and span_s >= STILL_S:
+            return f"{self.alive} stands still at {life.value:.0f}"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +139,23 @@ class Ratio:
     name: str
     of: str
     over: str
+    drifts: ClassVar[bool] = False
 
-    def compute(self, raw: Raw, now_s: float, past: Mapping[str, Point]) -> Outcome:
+    def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:
         """See `Figure`."""
-        now, whole = _point(raw, self.of, now_s), _point(raw, self.over, now_s)
+        now, whole = point_of(raw, self.of, now_s), point_of(raw, self.over, now_s)
         if now is None or whole is None:
-            return Outcome(None)
+            return Outcome(None, odd=unreadable(raw, self.of, self.over))
         points = {self.of: now, self.over: whole}
-        before, whole_before = past.get(self.of), past.get(self.over)
+        before, whole_before = before_of(past, self.of), before_of(past, self.over)
         if before is None or whole_before is None:
             return Outcome(None, points)
         part, total = now.value - before.value, whole.value - whole_before.value
-        if part < 0 or total < 0 or (total == 0 and part > 0):
-            return Outcome(None, points)
+        if part < 0 or total < 0:
+            back = (self.of, before, now) if part < 0 else (self.over, whole_before, whole)
+            return Outcome(None, points, went_back(*back))
+        if part > 0 and total == 0:
+            return Outcome(None, points, f"{self.of} grew by {part:.0f} while {self.over} stood still")
         return Outcome(part / total if total else 0.0, points)
 
 
@@ -125,21 +169,66 @@ class Damped:
     name: str
     of: str
     period_s: float
+    drifts: ClassVar[bool] = True
 
-    def compute(self, raw: Raw, now_s: float, past: Mapping[str, Point]) -> Outcome:
+    def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:
         """See `Figure`."""
-        count, before = _point(raw, self.of, now_s), past.get(self.name)
+        count, before = point_of(raw, self.of, now_s), before_of(past, self.name)
         if count is None:
-            return Outcome(None, {self.name: before} if before else {})
+            return Outcome(None, {self.name: before} if before else {}, unreadable(raw, self.of))
         if before is None:
             return Outcome(None, {self.name: Point(0.0, now_s)})
-        share = 1.0 - math.exp(-max(0.0, now_s - before.at_s) / self.period_s)
-        average = before.value + (count.value - before.value) * share
-        return Outcome(average, {self.name: Point(average, now_s)})
+        average, at_s = before.value, max(now_s, before.at_s)
+        if average != count.value:
+            average += (count.value - average) * (1.0 - math.exp((before.at_s - at_s) / self.period_s))
+        return Outcome(average, {self.name: Point(average, at_s)})
 
 
-def _point(raw: Raw, name: str, now_s: float) -> Point | None:
-    value = raw.get(name)
-    if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        return None
-    return Point(value, now_s)
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum of the figure of the same name over a pool's containers; `summary` knows them."""
+
+    name: str
+    drifts: ClassVar[bool] = False
+
+    def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:  # noqa: ARG002
+        """Nothing by itself: see `services.metrics.core.summary`."""
+        return Outcome(None)
+
+
+@dataclass(frozen=True, slots=True)
+class BusyCpus:
+    """How busy each CPU was, in whole percent; a CPU whose time went back or stood still is left out."""
+
+    name: str
+    of: str
+    drifts: ClassVar[bool] = False
+
+    def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:
+        """See `Figure`."""
+        now, known = raw.get(self.of), past.get(self.of)
+        if not isinstance(now, Ticks):
+            return Outcome(None)
+        points = {self.of: TicksPoint(now, now_s)}
+        if not isinstance(known, TicksPoint):
+            return Outcome(None, points)
+        before = known.value
+        if before.cpus == now.cpus:
+            pairs = zip(now.cpus, now.busy, now.total, before.busy, before.total, strict=True)
+        else:
+            places = {cpu: place for place, cpu in enumerate(before.cpus)}
+            both = [(place, places[cpu]) for place, cpu in enumerate(now.cpus) if cpu in places]
+            pairs = zip(
+                [now.cpus[a] for a, _ in both], [now.busy[a] for a, _ in both], [now.total[a] for a, _ in both],
+                [before.busy[b] for _, b in both], [before.total[b] for _, b in both], strict=True,
+            )  # fmt: skip
+        shares = [
+            (cpu, 100 * (busy - busy_before) / (total - total_before))
+            for cpu, busy, total, busy_before, total_before in pairs
+            if total > total_before and busy >= busy_before
+        ]
+        if not shares:
+            odd = f"{self.of}: the time of no CPU has grown" if now_s - known.at_s >= STILL_S else ""
+            return Outcome(None, points, odd)
+        percents = tuple(min(100, round(share)) for _, share in shares)
+        return Outcome(CpuUsage(cpus=str(CpuSet.of(cpu for cpu, _ in shares)), busy_percent=percents), points)

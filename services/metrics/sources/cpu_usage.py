@@ -1,6 +1,7 @@
 """CPU time of a cgroup: `cpuacct.usage` on v1, `usage_usec` of `cpu.stat` on v2."""
 
-from services.metrics.core.figures import GROUPS, USAGE_COUNTER, Rate, Target, Value
+from services.metrics.core.figures import GROUPS, USAGE_COUNTER, Rate, Target
+from services.metrics.core.values import Value
 from services.metrics.host import Host, Source
 from shared.adapters.hostfs import key_values
 from shared.core.knobs import Version

@@ -1,13 +1,16 @@
 """Memory and CPUs of each NUMA node, from `/sys/devices/system/node`."""
 
-from services.metrics.core.figures import Gauge, Target, Value
+from services.metrics.core.figures import Gauge, Target
+from services.metrics.core.values import Value
 from services.metrics.host import Host, Source
 from shared.adapters.hostfs import meminfo_bytes
+from shared.core.cpuset import CpuSet
 
 _MEMINFO = {
     "MemTotal": "memory_total_bytes",
     "MemFree": "memory_free_bytes",
     "Inactive(file)": "inactive_file_bytes",
+    "FilePages": "file_bytes",
 }
 
 
@@ -17,8 +20,12 @@ def _read(host: Host, target: Target) -> dict[str, Value]:
     found: dict[str, Value] = {_MEMINFO[name]: value for name, value in fields.items()}
     cpus = host.text(f"{folder}/cpulist")
     if cpus is not None:
-        found["cpus"] = cpus.strip()
+        found["cpus"] = str(CpuSet.parse(cpus))
     return found
 
 
-SOURCE = Source({"numa": tuple(Gauge(name) for name in ("cpus", *_MEMINFO.values()))}, _read)
+SOURCE = Source(
+    {"numa": tuple(Gauge(name) for name in ("cpus", *_MEMINFO.values()))},
+    _read,
+    cost="moderate",
+)

@@ -1,11 +1,11 @@
-"""Pressure stall information: of the whole node from `/proc/pressure`, and on cgroup v2 of each pool as well."""
+"""Pressure stall information: of the whole node from `/proc/pressure`, and on cgroup v2 of pools and containers."""
 
-from services.metrics.core.figures import Gauge, Target, Value
+from services.metrics.core.due import GREW, WORKED, Gate
+from services.metrics.core.figures import GROUPS, Gauge, Target
 from services.metrics.host import Host, Source
 from shared.contracts.sample import Pressure
 
-_POOL_RESOURCES = ("cpu", "memory")
-_NODE_RESOURCES = (*_POOL_RESOURCES, "io")
+_RESOURCES = ("cpu", "memory", "io")
 
 
 def parse(text: str) -> Pressure | None:
@@ -28,21 +28,21 @@ def parse(text: str) -> Pressure | None:
     )
 
 
-def _read(host: Host, target: Target) -> dict[str, Value]:
+def _read(host: Host, target: Target) -> dict[str, Pressure]:
     if target.kind == "node":
-        texts = {name: host.text(f"proc/pressure/{name}") for name in _NODE_RESOURCES}
+        texts = {name: host.text(f"proc/pressure/{name}") for name in _RESOURCES}
     elif host.version == 2:
-        texts = {name: host.group_text(target, f"{name}.pressure", name) for name in _POOL_RESOURCES}
+        texts = {name: host.group_text(target, f"{name}.pressure", name) for name in _RESOURCES}
     else:
         return {}
     parsed = {name: parse(text) for name, text in texts.items() if text}
     return {f"{name}_pressure": pressure for name, pressure in parsed.items() if pressure is not None}
 
 
+_FIGURES = tuple(Gauge(f"{name}_pressure") for name in _RESOURCES)
 SOURCE = Source(
-    {
-        "node": tuple(Gauge(f"{name}_pressure") for name in _NODE_RESOURCES),
-        "pool": tuple(Gauge(f"{name}_pressure") for name in _POOL_RESOURCES),
-    },
+    {"node": _FIGURES, **dict.fromkeys(GROUPS, _FIGURES)},
     _read,
+    cost="moderate",
+    gates={"container": Gate(30.0, (WORKED, GREW))},
 )

@@ -1,41 +1,49 @@
-"""Load of a cgroup and everything below it: its tasks that run, want to run, or wait uninterruptibly.
+"""Load of a container and everything below it: its tasks that run, want to run, or wait uninterruptibly.
 
 The kernel keeps a load average for the whole machine only; this one is its formula for a cgroup: an exponentially
-damped average over 60 and 300 s of the number of tasks in state R or D, counted once a pass.
+damped average over 60 and 300 s of the number of tasks in state R or D. A pool's load is that of its containers.
+Of a container with very many tasks only some are looked at in a pass, others each time, and each counts for several.
 """
 
 import os
 
-from services.metrics.core.figures import GROUPS, Damped, Gauge, Target, Value
+from services.metrics.core.due import WORKED, Gate
+from services.metrics.core.figures import Damped, Gauge, Target, Total
 from services.metrics.host import Host, Source
-from shared.adapters.hostfs import task_state
+from shared.adapters.hostfs import read_record, task_state
 from shared.core.knobs import Version
 
-_TASK_FILE: dict[Version, str] = {1: "tasks", 2: "cgroup.threads"}
+TASK_FILE: dict[Version, str] = {1: "tasks", 2: "cgroup.threads"}
 
 
-def _read(host: Host, target: Target) -> dict[str, Value]:
-    counts = host.once(_count, host.group_folder(target, "cpu"))
-    if counts is None:
-        return {}
-    runnable, waiting = counts
-    return {"runnable_tasks": runnable, "loaded_tasks": runnable + waiting}
-
-
-def _count(host: Host, folder: str) -> tuple[int, int] | None:
-    """Tasks in state R and in state D in a folder and all below; None where its list of tasks is not there."""
-    listed = host.file(f"{folder}/{_TASK_FILE[host.version]}")
+def task_ids(host: Host, folder: str) -> list[str] | None:
+    """The tasks in a cgroup's folder and in all below; None where its list of tasks is not there."""
+    listed = host.file(f"{folder}/{TASK_FILE[host.version]}")
     if listed is None:
         return None
-    # Below its own task folder a thread's state costs no walk over its whole process; a vanished task has none.
-    stats = (host.text(f"proc/{tid}/task/{tid}/stat") for tid in listed.split())
-    states = [task_state(stat) for stat in stats if stat]
-    runnable, waiting = states.count("R"), states.count("D")
+    found = listed.split()
     for child in _children(folder):
-        below = host.once(_count, child)
-        if below is not None:
-            runnable, waiting = runnable + below[0], waiting + below[1]
-    return runnable, waiting
+        below: list[str] | None = host.once(task_ids, child)
+        found += below or []
+    return found
+
+
+def some_of(host: Host, tids: list[str]) -> tuple[list[str], int]:
+    """The tasks to look at in this pass, and for how many each of them counts."""
+    step = -(-len(tids) // host.most_tasks)
+    return (tids[host.passes % step :: step], step) if step > 1 else (tids, 1)
+
+
+def _read(host: Host, target: Target) -> dict[str, int]:
+    tids = host.once(task_ids, host.group_folder(target, "cpu"))
+    if tids is None:
+        return {}
+    looked_at, step = some_of(host, tids)
+    # Below its own task folder a thread's state costs no walk over its whole process; a vanished task has none.
+    stats = (read_record(f"{host.root}/proc/{tid}/task/{tid}/stat") for tid in looked_at)
+    states = [task_state(stat) for stat in stats if stat]
+    runnable, waiting = states.count("R") * step, states.count("D") * step
+    return {"runnable_tasks": runnable, "loaded_tasks": runnable + waiting}
 
 
 def _children(folder: str) -> list[str]:
@@ -50,14 +58,17 @@ def _children(folder: str) -> list[str]:
         return []
 
 
+_LOADS = ("runnable_tasks", "load1", "load5")
 SOURCE = Source(
-    dict.fromkeys(
-        GROUPS,
-        (
+    {
+        "container": (
             Gauge("runnable_tasks"),
             Damped("load1", of="loaded_tasks", period_s=60.0),
             Damped("load5", of="loaded_tasks", period_s=300.0),
         ),
-    ),
+        "pool": tuple(Total(name) for name in _LOADS),
+    },
     _read,
+    cost="dear",
+    gates={"container": Gate(30.0, (WORKED,))},
 )

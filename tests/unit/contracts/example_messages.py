@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.contracts.advice import PoolAdvice, PoolSize
+from shared.contracts.advice import CacheDrop, PoolAdvice, PoolSize
 from shared.contracts.allocation import Allocation, Condition, PodAllocation, PoolAllocation
 from shared.contracts.envelope import Message, Reason
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
@@ -64,16 +64,18 @@ EXAMPLES: dict[str, Message] = {
     message.__class__.__name__: message
     for message in (
         NodeSample(
-            **ENVELOPE, window_s=2.0, trigger="psi", node_reading=READING,
+            **ENVELOPE, window_s=2.0, trigger="psi", figure_ages_s={"load1": 4.0}, node_reading=READING,
             numas=(NumaReading(numa=0, cpus="0-1", memory_total_bytes=9, memory_free_bytes=5, inactive_file_bytes=1,
                                extra={"x": 1.0}),),
             pools=(PoolReading(pool="shared_cores", **GROUP),),
             pods=(PodReading(pod=POD, containers=(ContainerReading(name="main", **GROUP),)),),
         ),
         PoolAdvice(
-            **ENVELOPE, policy="canonical", mode="enforce", pools=(PoolSize(pool="share", cpus=8, numa=0),),
-            overlap=True, reclaimed_cpu_millis=44000, reclaimed_memory_bytes=195257901056,
-            reclaimed_memory_limit_bytes=1, valid_for_s=10.0, required_cores=6.5, why=WHY,
+            **ENVELOPE, policy="canonical", mode="enforce",
+            pools=(PoolSize(pool="batch", cpus=8, numa=0, of_pods=True),), overlap=True,
+            reclaimed_cpu_millis=44000, reclaimed_memory_bytes=195257901056, reclaimed_memory_limit_bytes=1,
+            reclaimed_quota_millis=9000, oversold_ratio=1.2, drop_cache=(CacheDrop(uid="1f3a-5b", bytes=1),),
+            valid_for_s=10.0, required_cores=6.5, why=WHY,
         ),
         Allocation(
             **ENVELOPE, status="applied", mode="enforce",

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from services.metrics.app import MetricsApp
-from services.metrics.core.figures import NODE, TENANTS, Gauge, Rate, Target
-from services.metrics.core.summary import Reading
+from services.metrics.core.figures import NODE, TENANTS, Gauge, Offer, Rate, Target
+from services.metrics.core.reading import Part, Reading
 from services.metrics.ports import Collected
 from shared.adapters.clock import LoopClock
 from shared.contracts.pod import Container, Pod
@@ -31,18 +31,18 @@ class Host:
     """Collector, tripwire, pod source and alarm in one: cores and free memory are what a test says from now on."""
 
     offered = {
-        "node": tuple(Gauge(n) for n in ("online_cpus", "memory_total_bytes", "memory_free_bytes",
-                                         "watermark_scale_factor")),
-        "pool": (USAGE,),
-        "container": (USAGE,),
+        "node": {"all": Offer.of([Gauge(n) for n in ("online_cpus", "memory_total_bytes", "memory_free_bytes",
+                                                     "watermark_scale_factor")] + [USAGE])},
+        "pool": {"all": Offer.of([USAGE])},
+        "container": {"all": Offer.of([USAGE])},
     }  # fmt: skip
 
     def __init__(self, clock: LoopClock):
         self.clock = clock
         self.cores, self.free, self.listed, self.number = 0.5, 5 * GIB, [POD], 1
-        self.used_ns, self.since_s = 0.0, 0.0
+        self.used_ns, self.since_s = 1e12, 0.0
         self.failing = self.failures = None
-        self.listings = self.looks = 0
+        self.listings = self.looks = self.node_ns = 0
         self.wake: Callable[[], None] = lambda: None
         self.closed = False
 
@@ -58,10 +58,10 @@ class Host:
             raise OSError(self.failing)
         now_s = self.clock.monotonic()
         node = {"online_cpus": "0-3", "memory_total_bytes": TOTAL, "memory_free_bytes": self.free,
-                "watermark_scale_factor": 10}  # fmt: skip
+                "watermark_scale_factor": 10, "cpu_usage_ns": self.node_ns}  # fmt: skip
         usage = {"cpu_usage_ns": self.usage_ns}
-        readings = {target: Reading(now_s, usage, 1) for target in (TENANTS, CONTAINER)}
-        return Collected({NODE: Reading(now_s, node), **readings}, self.failures or {})
+        readings = {target: Reading(now_s, {"all": Part(now_s, usage)}, 1) for target in (TENANTS, CONTAINER)}
+        return Collected({NODE: Reading(now_s, {"all": Part(now_s, node)}), **readings}, self.failures or {})
 
     def look(self):
         self.looks += 1
@@ -75,6 +75,9 @@ class Host:
 
     def generation(self):
         return self.number
+
+    def show(self, sample, *, missing, failing):
+        self.shown = (sample.seq, missing, failing)
 
     def arm(self, wake):
         self.wake = wake
@@ -93,6 +96,7 @@ class Service:
         self.app = MetricsApp(
             wire, self.clock, {"metrics": settings or {}},
             pods=self.host, collector=self.host, tripwire=self.host, alarm=self.host,
+            show=self.host,
         )  # fmt: skip
         self.samples: list[tuple[float, NodeSample]] = []
 
@@ -289,6 +293,7 @@ def test_a_failing_source_is_in_health_while_the_rest_goes_on(scene):
     async def story(service):
         service.host.failures = {"memory": "sublet/shared_cores: invalid literal"}
         await asyncio.sleep(2.5)
+        assert service.host.shown == (3, 0, 1)
         health = service.app.health()
         assert (health.ok, health.why) == (False, "source memory: sublet/shared_cores: invalid literal")
         assert service.said[-1] == (2.1, "period")
@@ -342,9 +347,49 @@ def test_pressure_with_news_keeps_the_gate_open(scene):
     scene(story)
 
 
+def test_a_counter_that_goes_back_is_named_while_its_figure_is_missing(scene):
+    async def story(service):
+        await asyncio.sleep(2.5)
+        service.host.used_ns -= 10**11
+        await asyncio.sleep(2)
+        assert service.last.pods[0].containers[0].cpu_usage_cores is None
+        assert "went back" in service.app.state()["missing"]["container aa/main: cpu_usage_cores"]
+        assert service.host.shown[1] == 2
+        await asyncio.sleep(2)
+        assert service.app.state()["missing"] == {}
+
+    scene(story)
+
+
+def test_a_counter_of_the_node_that_goes_back_makes_it_unwell_for_that_pass(scene):
+    async def story(service):
+        service.host.node_ns = 10**9
+        await asyncio.sleep(2.5)
+        assert service.app.health().ok
+        service.host.node_ns = 1
+        await asyncio.sleep(2)
+        assert service.app.health().why == "node: cpu_usage_cores: cpu_usage_ns went back from 1000000000 to 1"
+        await asyncio.sleep(2)
+        assert service.app.health().ok
+
+    scene(story)
+
+
+def test_a_defect_in_a_probe_ends_the_service(virtual):
+    async def story():
+        service = Service()
+        task = asyncio.create_task(service.app.run())
+        await asyncio.sleep(1)
+        service.host.look = lambda: 1 // 0
+        await asyncio.wait([task], timeout=1)
+        assert isinstance(task.exception(), ZeroDivisionError)
+
+    virtual(story())
+
+
 def test_state_is_the_last_sample_as_json(scene):
     async def story(service):
-        assert service.app.state() == {"sample": None}
+        assert service.app.state() == {"sample": None, "missing": {}}
         await asyncio.sleep(1)
         state = json.loads(json.dumps(service.app.state()))
         assert state["sample"]["seq"] == 2

@@ -1,6 +1,7 @@
 """What the sources read from small golden trees of both cgroup versions."""
 
 import itertools
+import os
 from pathlib import Path
 
 import pytest
@@ -10,17 +11,24 @@ from kernel_trees import GIB, KernelTree, put
 
 from services.metrics.collector import Collector, find_sources
 from services.metrics.core.figures import GROUPS, NODE, TENANTS, Gauge, Target
-from services.metrics.host import Source
+from services.metrics.core.values import Ticks
+from services.metrics.host import Host, Source
 from services.metrics.sources.pressure import parse
 from services.metrics.targets import LocalTargets
 from services.metrics.tripwire import HostTripwire
 from shared.adapters.cgroup import Cgroups
-from shared.adapters.hostfs import key_values, meminfo_bytes, read_text, task_state
-from shared.contracts.sample import ContainerReading, NodeReading, NumaReading, PoolReading, Pressure
+from shared.adapters.hostfs import KeptFiles, key_values, meminfo_bytes, read_text, task_state
+from shared.contracts.sample import ContainerReading, GroupNuma, NodeReading, NumaReading, PoolReading, Pressure
 
 SHARED = "sublet/shared_cores"
+PAGE = os.sysconf("SC_PAGE_SIZE")
 TYPED = {"node": NodeReading, "numa": NumaReading, "pool": PoolReading, "container": ContainerReading}
 RESERVED = {"name", "pool", "numa", "extra"}
+
+
+def container(pod) -> Target:
+    """The target of a pod's container "main"."""
+    return Target("container", f"{pod.uid}/main", f"{SHARED}/pod{pod.uid}/main", "share")
 
 
 def test_the_node_is_read_in_full(tree, collector):
@@ -28,6 +36,8 @@ def test_the_node_is_read_in_full(tree, collector):
     assert raw == {
         "online_cpus": "0-3",
         "cpu_busy_ticks": 1000 + 10 + 30 + 5 + 15,
+        "cpu_all_ticks": 1000 + 10 + 30 + 900000 + 700 + 5 + 15 + 40,
+        "cpu_ticks": Ticks((0, 1, 2, 3), (1 + 2 + 3 + 6 + 7,) * 4, (19 + 4 + 5 + 8,) * 4),
         "runnable_tasks": 3,
         "load1": 1.25,
         "load5": 0.75,
@@ -36,6 +46,13 @@ def test_the_node_is_read_in_full(tree, collector):
         "memory_available_bytes": 2 * GIB,
         "watermark_scale_factor": 10,
         "kswapd_steal_pages": 5,
+        "direct_steal_pages": 77,
+        "refault_pages": 43,
+        "sched_wait_ns": 400,
+        "network_received_bytes": 1000 + 5,
+        "network_sent_bytes": 2000 + 6,
+        "disk_read_bytes": (10 + 2) * 512,
+        "disk_written_bytes": (30 + 3) * 512,
         **{
             f"{name}_pressure": Pressure(some_avg10_percent=1.5, some_avg60_percent=2.25, full_avg10_percent=0.5)
             for name in ("cpu", "memory", "io")
@@ -51,8 +68,12 @@ def test_every_numa_node_is_read(tree, collector):
         "memory_total_bytes": GIB,
         "memory_free_bytes": 3 << 20,
         "inactive_file_bytes": 5 << 20,
+        "file_bytes": 10 << 20,
+        "watermark_min_bytes": 1 * PAGE,
+        "watermark_low_bytes": 2 * PAGE,
+        "watermark_high_bytes": 3 * PAGE,
     }
-    assert Target("numa", "0") in readings
+    assert readings[Target("numa", "0")].raw["watermark_low_bytes"] == (45 + 200) * PAGE, "summed over the zones"
 
 
 def test_a_container_is_read_in_full(tree, collector, make_pod):
@@ -60,32 +81,83 @@ def test_a_container_is_read_in_full(tree, collector, make_pod):
     group = f"{SHARED}/pod{pod.uid}/main"
     tids = tree.tasks("RDSRZ")
     tree.group(group, usage_ns=7_000_000_000, periods=40, throttled=10, memory=100, rss=60, cache=30, inactive_file=20,
-               tids=[*tids, 99_999])  # fmt: skip
-    assert collector.collect([pod]).readings[Target("container", f"{pod.uid}/main", group)].raw == {
+               refaults=7, memory_limit=GIB, cpu_quota_us=150_000, tids=[*tids, 99_999])  # fmt: skip
+    raw = collector.collect([pod]).readings[container(pod)].raw
+    pressures = {name: raw.pop(f"{name}_pressure", None) for name in ("cpu", "memory", "io")}
+    assert raw == {
         "cpu_usage_ns": 7_000_000_000,
         "nr_periods": 40,
         "nr_throttled": 10,
         "memory_usage_bytes": 100,
         "memory_rss_bytes": 60,
         "memory_cache_bytes": 30,
+        "memory_shmem_bytes": 4096,
         "memory_working_set_bytes": 80,
+        "memory_numa": (
+            GroupNuma(numa=0, anon_bytes=24576, file_bytes=16384),
+            GroupNuma(numa=1, anon_bytes=49152, file_bytes=32768),
+        ),
+        "refault_pages": 9,
+        "memory_limit_bytes": GIB,
+        "cpu_limit_cores": 1.5,
+        "disk_read_bytes": 4096,
+        "disk_written_bytes": 8192,
         "runnable_tasks": 2,
         "loaded_tasks": 3,
+        "sched_wait_ns": 0,
     }
+    stalls = Pressure(some_avg10_percent=3, some_avg60_percent=4, full_avg10_percent=1) if tree.version == 2 else None
+    assert pressures == dict.fromkeys(("cpu", "memory", "io"), stalls)
 
 
-def test_a_pool_counts_the_tasks_of_everything_below_it(tree, collector):
-    tree.group(f"{SHARED}/podaa/one", tids=tree.tasks("RS"))
-    tree.group(f"{SHARED}/podaa/two", tids=tree.tasks("RD"))
-    tree.group(f"{SHARED}/podbb/one/nested", tids=tree.tasks("R"))
-    raw = collector.collect([]).readings[TENANTS].raw
-    assert (raw["runnable_tasks"], raw["loaded_tasks"]) == (3, 4)
+def test_a_container_without_limits_has_none(tree, collector, make_pod):
+    pod = make_pod("web")
+    tree.group(container(pod).group)
+    raw = collector.collect([pod]).readings[container(pod)].raw
+    assert raw["memory_usage_bytes"] == 100 << 20
+    assert not {"cpu_limit_cores", "memory_limit_bytes"} & raw.keys()
 
 
-def test_a_pool_has_pressure_of_its_own_on_v2_only(tree, collector):
+def test_the_tasks_of_groups_below_a_container_are_its_own(tree, collector, make_pod):
+    pod = make_pod("web")
+    tree.group(f"{container(pod).group}/nested/deeper", tids=tree.tasks("RD"))
+    tree.group(container(pod).group, tids=tree.tasks("RS"))
+    raw = collector.collect([pod]).readings[container(pod)].raw
+    assert (raw["runnable_tasks"], raw["loaded_tasks"]) == (2, 3)
+
+
+def test_of_very_many_tasks_some_are_looked_at_and_count_for_all(tree, collector, make_pod, monkeypatch):
+    monkeypatch.setattr("services.metrics.host.MOST_TASKS", 0)  # four tasks of each container at least
+    pod = make_pod("web")
+    counts = []
+    for usage_ns in (0, 10**8):
+        tree.group(container(pod).group, usage_ns=usage_ns, tids=tree.tasks("RSRSRSRS"))
+        counts.append(collector.collect([pod]).readings[container(pod)].raw["runnable_tasks"])
+    assert sorted(counts) == [0, 8], "every second task, and the others in the next pass"
+
+
+def test_waiting_is_summed_over_tasks_that_come_and_go(tree, collector, make_pod):
+    pod = make_pod("web")
+    first, second, third = tree.tasks("SSS")
+
+    def waited(tids, usage_ns):
+        tree.group(container(pod).group, tids=tids, usage_ns=usage_ns)
+        return collector.collect([pod]).readings[container(pod)].raw["sched_wait_ns"]
+
+    assert waited([first, second], 1) == 0
+    tree.task_waited(first, 1000 + first + 50)
+    assert waited([first, second], 10**8) == 50
+    tree.task_waited(second, 1000 + second + 7)
+    tree.task_waited(third, 10**9)  # it waited in another cgroup, before it was moved here
+    assert waited([second, third], 2 * 10**8) == 57
+    tree.task_waited(third, 10**9 + 3)
+    assert waited([third], 3 * 10**8) == 60
+
+
+def test_pools_and_containers_have_pressure_of_their_own_on_v2_only(tree, collector):
     tree.group(SHARED)
     raw = collector.collect([]).readings[TENANTS].raw
-    wanted = {"cpu_pressure", "memory_pressure"} if tree.version == 2 else set()
+    wanted = {"cpu_pressure", "memory_pressure", "io_pressure"} if tree.version == 2 else set()
     assert {name for name in raw if name.endswith("_pressure")} == wanted
     if wanted:
         assert raw["cpu_pressure"] == Pressure(some_avg10_percent=3, some_avg60_percent=4, full_avg10_percent=1)
@@ -122,7 +194,7 @@ def test_missing_files_leave_figures_absent_and_nothing_fails(tree, collector):
 def test_a_garbled_file_spoils_its_own_source_only_and_is_named(tree, collector):
     put(tree.root / "proc/loadavg", "soon\n")
     collected = collector.collect([])
-    assert list(collected.failures) == ["node_cpu"]
+    assert list(collected.failures) == ["node_load"]
     assert "memory_free_bytes" in collected.readings[NODE].raw
     assert "load1" not in collected.readings[NODE].raw
 
@@ -141,11 +213,14 @@ def test_every_file_is_read_once_a_pass(tree, collector, make_pod, monkeypatch):
     pod = make_pod("web")
     tree.group(f"{SHARED}/pod{pod.uid}/main", tids=tree.tasks("RR"))
     opened = []
-    monkeypatch.setattr("services.metrics.host.read_text", lambda path: opened.append(path) or read_text(path))
+    whole = KeptFiles.read
+    monkeypatch.setattr(KeptFiles, "read", lambda files, path: opened.append(path) or whole(files, path))
     collector.collect([pod])
-    assert len(opened) == len(set(opened))
+    assert len(opened) == len(set(opened)) > 10
+    once = len(opened)
     collector.collect([pod])
-    assert len(opened) == 2 * len(set(opened))
+    assert len(opened) <= 2 * once
+    assert len(opened[once:]) == len(set(opened[once:]))
 
 
 def test_a_link_in_the_cgroup_tree_is_not_followed(tree, collector, make_pod, tmp_path):
@@ -192,9 +267,23 @@ def test_every_source_offers_what_it_names(name, tree, collector, make_pod):
             )  # figures fit their typed fields
 
 
+def test_what_a_gate_watches_is_read_in_every_pass(tree, collector, make_pod):
+    """A law over the folder: a gate that watches what is itself behind one would never open."""
+    pod = make_pod("web")
+    tree.group(container(pod).group)
+    always = {name: source for name, source in find_sources().items() if not source.gates}
+    reader = Collector(Host(tree.root, Cgroups(tree.root)), always, LocalTargets(tree.root), lambda: 0.0)
+    readings = reader.collect([pod]).readings
+    for name, source in find_sources().items():
+        for kind, gate in source.gates.items():
+            assert 0 < gate.every_s <= 60, f"source {name}: figures of {gate.every_s} s are of no use to anybody"
+            for target in (target for target in readings if target.kind == kind):
+                assert {move.name for move in gate.moved} <= readings[target].raw.keys(), name
+
+
 def test_a_new_source_adds_its_figures_with_no_other_edit(tree):
-    from services.metrics.core.summary import Memory, summarise
-    from services.metrics.host import Host
+    from services.metrics.core.reading import Memory
+    from services.metrics.core.summary import summarise
 
     temperature = Source({"node": (Gauge("temperature_celsius"),)}, lambda host, target: {"temperature_celsius": 41.5})
     host = Host(tree.root, Cgroups(tree.root))

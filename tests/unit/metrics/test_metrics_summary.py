@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.metrics.collector import find_sources
-from services.metrics.core.figures import NODE, TENANTS, Damped, Gauge, Point, Rate, Ratio, Target
-from services.metrics.core.summary import Memory, Reading, summarise
+from services.metrics.core.figures import NODE, TENANTS, Damped, Gauge, Offer, Rate, Ratio, Target
+from services.metrics.core.reading import Memory, Part, Reading
+from services.metrics.core.summary import summarise
+from services.metrics.core.values import Point
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample
 from shared.errors import Unavailable
@@ -23,9 +25,18 @@ GROUP = (
     Damped("load5", of="loaded_tasks", period_s=300.0),
     Gauge("novelty"),
 )
-OFFERED = {"node": (Gauge("online_cpus"), Gauge("load1")), "pool": GROUP, "container": GROUP}
+OFFERED = {
+    "node": {"all": Offer.of((Gauge("online_cpus"), Gauge("load1")))},
+    "pool": {"all": Offer.of(GROUP)},
+    "container": {"all": Offer.of(GROUP)},
+}
 POD = Pod(uid="aa", name="web", containers=(Container(name="main"),))
 CONTAINER = Target("container", "aa/main", "sublet/shared_cores/podaa/main")
+
+
+def reading(at_s: float, raw: dict, identity: int = 0) -> Reading:
+    """A reading by one source."""
+    return Reading(at_s, {"all": Part(at_s, raw)}, identity)
 
 
 def run(steps: Sequence[dict], *, target: Target = CONTAINER, identities: Sequence[int] = (), every_s: float = 2.0):
@@ -33,10 +44,10 @@ def run(steps: Sequence[dict], *, target: Target = CONTAINER, identities: Sequen
     memory, summaries = Memory(), []
     for number, raw in enumerate(steps):
         now_s = number * every_s
-        readings = {NODE: Reading(now_s, {"online_cpus": "0-3"})}
+        readings = {NODE: reading(now_s, {"online_cpus": "0-3"})}
         if raw is not None:
             identity = identities[number] if identities else 1
-            readings[target] = Reading(now_s, raw, identity)
+            readings[target] = reading(now_s, raw, identity)
         fields, memory = summarise(memory, readings, OFFERED, [POD], now_s)
         summaries.append(fields)
     return summaries
@@ -59,7 +70,8 @@ def test_a_counter_that_went_back_gives_no_figure_and_counts_again_from_there():
 
 def test_a_counter_that_went_back_is_never_a_negative_rate():
     past = {"cpu_usage_ns": Point(100.0, 0.0)}
-    assert GROUP[0].compute({"cpu_usage_ns": 40}, 2.0, past) == (None, {"cpu_usage_ns": Point(40, 2.0)})
+    why = "cpu_usage_ns went back from 100 to 40"
+    assert GROUP[0].compute({"cpu_usage_ns": 40}, 2.0, past) == (None, {"cpu_usage_ns": Point(40, 2.0)}, why)
 
 
 def test_a_cgroup_made_anew_gives_no_figure_even_when_its_counter_is_already_higher():
@@ -118,10 +130,10 @@ def test_load_outlives_a_pass_without_a_count():
 
 def test_a_rate_can_be_based_on_a_later_point():
     memory = Memory()
-    node = Reading(0.0, {"online_cpus": "0-3"})
-    _, memory = summarise(memory, {NODE: node, TENANTS: Reading(0.0, {"cpu_usage_ns": 0}, 1)}, OFFERED, [], 0.0)
+    node = reading(0.0, {"online_cpus": "0-3"})
+    _, memory = summarise(memory, {NODE: node, TENANTS: reading(0.0, {"cpu_usage_ns": 0}, 1)}, OFFERED, [], 0.0)
     based = memory.based_on(TENANTS, "cpu_usage_ns", Point(1e9, 1.9))
-    now = {NODE: node, TENANTS: Reading(2.0, {"cpu_usage_ns": 1.2e9}, 1)}
+    now = {NODE: node, TENANTS: reading(2.0, {"cpu_usage_ns": 1.2e9}, 1)}
     plain, shown = (summarise(m, now, OFFERED, [], 2.0)[0]["pools"][0].cpu_usage_cores for m in (memory, based))
     assert (plain, shown) == (pytest.approx(0.6), pytest.approx(2.0))
 
@@ -136,8 +148,8 @@ def test_a_rate_can_be_based_on_a_later_point():
     ],
 )
 def test_a_point_that_does_not_fit_is_not_taken_as_the_base(target, counter, point):
-    node = Reading(0.0, {"online_cpus": "0-3"})
-    tenants = Reading(0.0, {"cpu_usage_ns": 100}, 1)
+    node = reading(0.0, {"online_cpus": "0-3"})
+    tenants = reading(0.0, {"cpu_usage_ns": 100}, 1)
     _, memory = summarise(Memory(), {NODE: node, TENANTS: tenants}, OFFERED, [], 0.0)
     assert memory.based_on(target, counter, point) is memory
 
@@ -154,7 +166,19 @@ def test_a_pool_without_a_cgroup_is_left_out_and_a_container_without_one_is_list
 
 def test_without_online_cpus_there_is_no_sample():
     with pytest.raises(Unavailable, match="online"):
-        summarise(Memory(), {NODE: Reading(0.0, {"load1": 1.0})}, OFFERED, [], 0.0)
+        summarise(Memory(), {NODE: reading(0.0, {"load1": 1.0})}, OFFERED, [], 0.0)
+
+
+def test_a_message_of_before_these_figures_is_still_read():
+    old = """{"v":1,"node":"n","boot_id":"00000000","seq":1,"sent_at":"2026-01-01T00:00:00Z","trigger":"period",
+        "node_reading":{"online_cpus":"0-3","extra":{}},"pools":[{"pool":"share","extra":{}}],
+        "pods":[{"pod":{"uid":"aa","name":"web"},"containers":[{"name":"main","load1":1.5,"extra":{}}]}]}"""
+    sample = NodeSample.decode(old.encode())
+    assert (sample.pods[0].containers[0].memory_numa, sample.node_reading.cpus, sample.figure_ages_s) == (
+        None,
+        None,
+        {},
+    )
 
 
 RAW = st.fixed_dictionaries(
@@ -179,7 +203,7 @@ def test_no_figure_is_ever_negative_or_not_a_number(steps, every_s):
         NodeSample(node="n", boot_id="0" * 8, seq=1, sent_at="2026-01-01T00:00:00Z", **fields)
 
 
-@given(st.lists(st.integers(0, 10**12), min_size=2, max_size=10))
+@given(st.lists(st.integers(0, 10**10), min_size=2, max_size=10))
 def test_usage_over_all_windows_adds_up_to_the_counter(growth):
     counter, steps = 0, []
     for ns in growth:
@@ -194,9 +218,9 @@ def test_the_order_of_pods_and_readings_is_irrelevant(order, reading_order):
     def sample(pods_in, readings_in):
         memory = Memory()
         for now_s in (0.0, 2.0):
-            readings = {NODE: Reading(now_s, {"online_cpus": "0-3"})}
+            readings = {NODE: reading(now_s, {"online_cpus": "0-3"})}
             for n in readings_in:
-                readings[Target("container", f"{n}/main", f"g{n}")] = Reading(
+                readings[Target("container", f"{n}/main", f"g{n}")] = reading(
                     now_s, {"cpu_usage_ns": now_s * n * 1e9}, n
                 )
             pods = [Pod(uid=str(n), name=f"p{9 - n}", containers=(Container(name="main"),)) for n in pods_in]

@@ -11,7 +11,7 @@ from rich.console import Console
 from shared.core.cpuset import CpuSet
 from shared.core.topology import Cpu, Topology
 from sublet.views import top
-from sublet.views.cpu_map import Signs, cpu_map, machine_map, topology_map
+from sublet.views.cpu_map import Signs, cpu_map, level, machine_map, topology_map
 from sublet.views.facts import read
 
 SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
@@ -28,6 +28,14 @@ socket 0  NUMA 0  0 ... 45  SR RR RR RR | RR RR RR RR
           NUMA 1  1 ... 46  RR RR RR RR | RR RR RR RR
           NUMA 2  2 ... 47  RR RR RR RR | RR RR RR Rx
 S share   R reclaim   x offline, a group is a core, | parts L3 caches"""
+
+BUSY_MAP = """\
+socket 0  NUMA 0  0 ... 45  SR RR RR RR | RR RR RR RR
+                            90            0
+          NUMA 1  1 ... 46  RR RR RR RR | RR RR RR RR
+          NUMA 2  2 ... 47  RR RR RR RR | RR RR RR Rx
+                                                    5
+S share   R reclaim   x offline   0-9 busy tenths, a group is a core, | parts L3 caches"""
 
 SMALL_MAP = """\
 socket 0  NUMA 0  0-1  SB
@@ -82,6 +90,40 @@ def test_the_map_of_a_machine_as_printed(topology, pools, offline, drawn):
 def test_each_cpu_has_the_letter_of_its_pool(pools, drawn):
     text = cpu_map({0: CpuSet.parse("0-3")}, sets(pools))
     assert text.plain.splitlines()[0] == f"NUMA 0  0-3  {drawn}"
+
+
+def test_how_busy_the_cpus_are_stands_below_them_where_it_is_known():
+    topology = Topology.uniform(
+        sockets=1, numa_per_socket=3, cores_per_numa=8, threads=2, numbering="interleaved", cores_per_l3=4
+    )
+    first, *_ = topology.cores.values()
+    sibling = max(first)
+    busy_percent = {0: 100, sibling: 9, 12: 0, 47: 59}
+    drawn = topology_map(topology, sets({"share": "0", "reclaim": "1-47"}), CpuSet.parse("47"), busy_percent)
+    assert drawn.plain == BUSY_MAP
+
+
+def test_by_numa_node_too():
+    drawn = cpu_map({0: CpuSet.parse("0-9")}, sets({"share": "0-9"}), {0: 10, 8: 89, 9: 90}).plain
+    assert drawn == "NUMA 0  0-9  SSSSSSSS SS\n             1        89\nS share   0-9 busy tenths"
+
+
+@given(st.integers(0, 100))
+def test_a_level_is_one_digit_that_never_falls_while_usage_rises(percent):
+    assert level(None) == " "
+    assert len(level(percent)) == 1
+    assert level(percent) >= level(max(0, percent - 1))
+
+
+def test_only_the_live_screen_shows_usage_and_only_what_is_measured(answers):
+    answers["qrm"]["topology"] = rows_of(SEED)
+    answers["metrics"]["sample"]["node_reading"]["cpus"] = {"cpus": "0,24", "busy_percent": [35, 99]}
+    facts = read("node1", answers)
+    assert machine_map(facts).plain == SEED_MAP
+    below = machine_map(facts, usage=True).plain.splitlines()[1]
+    assert below.split() == ["39"]
+    answers["metrics"]["sample"]["node_reading"]["cpus"] = {"cpus": "0-9", "busy_percent": [35, 99]}
+    assert machine_map(read("node1", answers), usage=True).plain == SEED_MAP, "a list that does not fit is no figure"
 
 
 MACHINES = st.builds(

@@ -1,0 +1,74 @@
+"""Raw values as the sources read them, and the points that are remembered from pass to pass. Pure."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from shared.contracts.sample import CpuUsage, GroupNuma, Pressure
+
+
+class Ticks(NamedTuple):
+    """Time of each CPU so far, busy and altogether, in any unit; `cpus` names them in the same order."""
+
+    cpus: tuple[int, ...]
+    busy: tuple[int, ...]
+    total: tuple[int, ...]
+
+
+Value = int | float | str | Pressure | CpuUsage | tuple[GroupNuma, ...]
+Raw = Mapping[str, Value | Ticks]
+
+WANTED = "a number of at least 0 within 64 bits"
+_MOST = 2**64
+
+
+class Point(NamedTuple):
+    """A number and when it was read, in seconds of the monotonic clock."""
+
+    value: float
+    at_s: float
+
+
+class TicksPoint(NamedTuple):
+    """The times of all CPUs and when they were read."""
+
+    value: Ticks
+    at_s: float
+
+
+Points = Mapping[str, Point | TicksPoint]
+
+
+class Outcome(NamedTuple):
+    """A figure, what must be remembered to compute it next time, and why it is absent though there was a reading."""
+
+    value: Value | None
+    points: Points = {}
+    odd: str = ""
+
+
+def plausible(value: float) -> bool:
+    """Whether a number can come from the kernel: at least 0, no infinity, within 64 bits."""
+    return 0 <= value < _MOST
+
+
+def point_of(raw: Raw, name: str, now_s: float) -> Point | None:
+    """A raw value as a point; None where it is not there or no plausible number."""
+    value = raw.get(name)
+    return Point(value, now_s) if isinstance(value, int | float) and plausible(value) else None
+
+
+def unreadable(raw: Raw, *names: str) -> str:
+    """Why a raw value that is there is no point."""
+    there = [name for name in names if name in raw and point_of(raw, name, 0.0) is None]
+    return ", ".join(f"{name} is {str(raw[name])[:20]}, want {WANTED}" for name in there)
+
+
+def before_of(past: Points, name: str) -> Point | None:
+    """The number that is remembered by that name."""
+    point = past.get(name)
+    return point if isinstance(point, Point) else None
+
+
+def went_back(name: str, before: Point, now: Point) -> str:
+    """What is said of a counter that is less than it was."""
+    return f"{name} went back from {before.value:.0f} to {now.value:.0f}"

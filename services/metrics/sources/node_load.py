@@ -1,0 +1,15 @@
+"""The kernel's load average of the whole node, from `/proc/loadavg`."""
+
+from services.metrics.core.figures import Gauge, Target
+from services.metrics.host import Host, Source
+
+
+def _read(host: Host, target: Target) -> dict[str, float]:  # noqa: ARG001 - there is one node
+    text = host.text("proc/loadavg")
+    if text is None:
+        return {}
+    one, five, _ = text.split(None, 2)
+    return {"load1": float(one), "load5": float(five)}
+
+
+SOURCE = Source({"node": (Gauge("load1"), Gauge("load5"))}, _read)

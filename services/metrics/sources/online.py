@@ -1,0 +1,20 @@
+"""Which CPUs are online: the one figure without which a sample says nothing."""
+
+from services.metrics.core.figures import Gauge, Target
+from services.metrics.host import Host, Source
+from shared.core.cpuset import CpuSet
+
+
+def _read(host: Host, target: Target) -> dict[str, str]:  # noqa: ARG001 - there is one node
+    listed = CpuSet.parse(host.text("sys/devices/system/cpu/online") or "")
+    online = listed or _cpus_of(host.text("proc/stat") or "")
+    return {"online_cpus": str(online)} if online else {}
+
+
+def _cpus_of(stat: str) -> CpuSet:
+    """By the per-CPU lines of `/proc/stat`."""
+    names = (line.partition(" ")[0].removeprefix("cpu") for line in stat.splitlines() if line.startswith("cpu"))
+    return CpuSet.of(int(name) for name in names if name)
+
+
+SOURCE = Source({"node": (Gauge("online_cpus"),)}, _read)

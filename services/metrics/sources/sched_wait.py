@@ -1,0 +1,47 @@
+"""Runnable tasks that waited for a CPU: seconds of waiting per second, which is their number on average.
+
+The kernel counts it in three places, none of them always there:
+- `/proc/schedstat`, of each CPU (CONFIG_SCHEDSTATS): the node's figure;
+- `wait_sum` in a v1 cgroup's `cpu.stat`, where sched_schedstats is on: how long the cgroup as a whole waited for its
+  turn, which says nothing about tasks that wait for each other inside it, and is therefore not used;
+- `/proc/<tid>/schedstat`, of each task (CONFIG_SCHED_INFO): a container's figure is their sum. A task that ended
+  between two readings takes its last wait with it.
+On v2 the container's `cpu_pressure` tells the same more cheaply, as a share of time.
+"""
+
+from services.metrics.core.due import WORKED, Gate
+from services.metrics.core.figures import Figure, Rate, Target, Total
+from services.metrics.host import Host, Source
+from services.metrics.sources.task_load import some_of, task_ids
+from shared.adapters.hostfs import read_record
+
+_NAME, _COUNTER = "sched_wait_tasks", "sched_wait_ns"
+_CPU_DELAY = 8
+"""Column of a CPU's line: nanoseconds spent waiting to run (kernel documentation, scheduler/sched-stats)."""
+_TASK_DELAY = 1
+_NS = 1e-9
+
+
+def _read(host: Host, target: Target) -> dict[str, float]:
+    if target.kind == "node":
+        rows = [line.split() for line in (host.text("proc/schedstat") or "").splitlines() if line.startswith("cpu")]
+        return {_COUNTER: sum(int(row[_CPU_DELAY]) for row in rows)} if rows else {}
+    folder = host.group_folder(target, "cpu")
+    tids = host.once(task_ids, folder)
+    if tids is None:
+        return {}
+    looked_at, _ = some_of(host, tids)
+    texts = ((tid, read_record(f"{host.root}/proc/{tid}/schedstat")) for tid in looked_at)
+    delays = {tid: int(text.split()[_TASK_DELAY]) for tid, text in texts if text}
+    if tids and not delays:
+        return {}
+    return {_COUNTER: host.tally(folder, delays, tids)}
+
+
+_FIGURES: tuple[Figure, ...] = (Rate(_NAME, of=_COUNTER, scale=_NS),)
+SOURCE = Source(
+    {"node": _FIGURES, "pool": (Total(_NAME),), "container": _FIGURES},
+    _read,
+    cost="dear",
+    gates={"node": Gate(4.0), "container": Gate(30.0, (WORKED,))},
+)

@@ -1,0 +1,212 @@
+"""What is not read in every pass: when it is due, how old its figures may get, and that nothing is lost meanwhile."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from services.metrics.collector import Collector
+from services.metrics.core.compute import SETTLED
+from services.metrics.core.due import Gate, Last, Moved, due, turn_of
+from services.metrics.core.figures import NODE, Damped, Gauge, Offer, Rate, Target, Total
+from services.metrics.core.reading import Memory, Part, Reading
+from services.metrics.core.summary import summarise
+from services.metrics.host import Source
+from shared.contracts.pod import Container, Pod
+
+GATE = Gate(10.0, (Moved("used", 5),))
+POD = Pod(uid="aa", name="web", containers=(Container(name="main"),))
+CONTAINER = Target("container", "aa/main", "g/aa/main", "share")
+POOL = Target("pool", "share", "g")
+
+
+@pytest.mark.parametrize(
+    ("last", "used", "now_s", "wanted"),
+    [
+        pytest.param(Last(0.0, {"used": 100}, moving=False), 104, 2.0, (False, False), id="hardly moved"),
+        pytest.param(Last(0.0, {"used": 100}, moving=False), 105, 2.0, (True, True), id="moved"),
+        pytest.param(Last(0.0, {"used": 100}, moving=False), 95, 2.0, (True, True), id="moved back"),
+        pytest.param(Last(0.0, {"used": 100}, moving=True), 100, 2.0, (True, False), id="once more after a move"),
+        pytest.param(Last(0.0, {"used": 100}, moving=False), 100, 10.0, (True, False), id="too old"),
+        pytest.param(Last(5.0, {"used": 100}, moving=False), 100, 2.0, (True, False), id="a clock that went back"),
+        pytest.param(Last(0.0, {}, moving=False), 100, 2.0, (True, True), id="was not known"),
+        pytest.param(Last(0.0, {"used": 100}, moving=False), None, 2.0, (True, True), id="is not known"),
+        pytest.param(Last(0.0, {"used": 100}, moving=False), float("nan"), 2.0, (True, True), id="is no number"),
+    ],
+)
+def test_due(last, used, now_s, wanted):
+    assert due(GATE, last, {} if used is None else {"used": used}, now_s, 1.0) == wanted
+
+
+def test_targets_take_turns_that_never_change():
+    turns = [turn_of(Target("container", f"{n}/main")) for n in range(100)]
+    assert all(0.5 <= turn <= 1 for turn in turns)
+    assert len(set(turns)) == 100
+    assert turns == [turn_of(Target("container", f"{n}/main")) for n in range(100)]
+
+
+class Machine:
+    """A host whose one container has a counter that is read in every pass and tasks behind a gate."""
+
+    def __init__(self, every_s: float = 10.0, step: float = 5.0) -> None:
+        self.now_s, self.used, self.tasks, self.number = 0.0, 0, 0, 1
+        self.reads = 0
+        self.broken = self.silent = False
+        cheap = (Rate("cpu_usage_cores", of="used", scale=0.01),)
+        dear = (Gauge("runnable_tasks"), Damped("load1", of="tasks", period_s=60.0))
+        gate = Gate(every_s, (Moved("used", step),))
+        total = (Total("runnable_tasks"), Total("load1"))
+        sources = {
+            "cheap": Source({"container": cheap, "pool": cheap}, self._cheap),
+            "dear": Source({"container": dear, "pool": total}, self._dear, gates={"container": gate}),
+            "node": Source({"node": (Gauge("online_cpus"),)}, lambda host, target: {"online_cpus": "0-511"}),
+        }
+        self.collector = Collector(self, sources, lambda pods: [NODE, POOL, CONTAINER], lambda: self.now_s)
+        self.memory = Memory()
+
+    def begin(self, targets: object) -> None:
+        """A pass."""
+
+    def identity(self, target: Target) -> int | None:
+        return self.number
+
+    def _cheap(self, host: object, target: Target) -> Mapping[str, int]:
+        if self.silent:
+            raise OSError("cannot be read")
+        return {"used": self.used}
+
+    def _dear(self, host: object, target: Target) -> Mapping[str, int]:
+        self.reads += 1
+        if self.broken:
+            raise ValueError("garbled")
+        return {"tasks": self.tasks, "runnable_tasks": self.tasks}
+
+    def sample(self, after_s: float = 2.0) -> Mapping[str, object]:
+        """The fields of a sample some time after the last one."""
+        self.now_s += after_s
+        collected = self.collector.collect([POD])
+        fields, self.memory = summarise(self.memory, collected.readings, self.collector.offered, [POD], self.now_s)
+        return fields
+
+
+def of_container(fields):
+    return fields["pods"][0].containers[0]
+
+
+def test_a_container_at_rest_is_looked_into_seldom_and_says_how_old_its_figures_are():
+    machine = Machine()
+    samples = [machine.sample() for _ in range(40)]
+    assert machine.reads <= 2 + 40 * 2 / 5, "not earlier than after half of ten seconds"
+    ages = [fields["figure_ages_s"].get("runnable_tasks", 0.0) for fields in samples]
+    assert 0 < max(ages) < 10.0
+    assert of_container(samples[-1]).runnable_tasks == 0
+
+
+def test_what_moves_is_read_at_once():
+    machine = Machine()
+    for _ in range(10):
+        machine.sample()
+    machine.used, machine.tasks = 100, 3
+    fields = machine.sample()
+    assert (of_container(fields).runnable_tasks, fields["pools"][0].runnable_tasks) == (3, 3)
+    assert "runnable_tasks" not in fields["figure_ages_s"]
+    machine.tasks = 0
+    assert of_container(machine.sample()).runnable_tasks == 0, "and once more when it has come to rest"
+
+
+def test_a_cgroup_made_anew_inherits_nothing_that_was_carried_over():
+    machine = Machine()
+    machine.tasks = 7
+    for _ in range(10):
+        machine.sample()
+    machine.number, machine.tasks = 2, 1
+    container = of_container(machine.sample())
+    assert (container.runnable_tasks, container.load1, container.cpu_usage_cores) == (1, None, None)
+
+
+def test_a_dear_source_that_fails_leaves_no_old_figures_and_no_half_total():
+    machine = Machine()
+    machine.tasks = 7
+    for _ in range(10):
+        machine.sample()
+    machine.broken, machine.used = True, 100
+    fields = machine.sample()
+    assert of_container(fields).runnable_tasks is fields["pools"][0].runnable_tasks is None
+    machine.broken = False
+    assert machine.sample()["pools"][0].runnable_tasks == 7
+
+
+def test_a_total_of_which_a_part_has_failed_is_not_known():
+    offered = {
+        "node": {"node": Offer.of([Gauge("online_cpus")])},
+        "pool": {"dear": Offer.of([Total("runnable_tasks")])},
+        "container": {"dear": Offer.of([Gauge("runnable_tasks")])},
+    }
+    other = Target("container", "bb/main", "g/bb/main", "share")
+
+    def total(parts: Mapping[str, Part]) -> list[int | None]:
+        readings = {
+            NODE: Reading(0.0, {"node": Part(0.0, {"online_cpus": "0-3"})}),
+            POOL: Reading(0.0, {}),
+            CONTAINER: Reading(0.0, {"dear": Part(0.0, {"runnable_tasks": 3})}),
+            other: Reading(0.0, parts),
+        }
+        fields, _ = summarise(Memory(), readings, offered, [], 0.0)
+        return [pool.runnable_tasks for pool in fields["pools"]]
+
+    assert total({"dear": Part(0.0, {"runnable_tasks": 4})}) == [7]
+    assert total({"dear": Part(0.0, {})}) == [3], "its tasks cannot be listed any more: it is ending"
+    assert total({}) == []
+
+
+def test_a_cheap_source_that_fails_leaves_no_old_figures_of_a_container_at_rest():
+    machine = Machine()
+    for _ in range(4):
+        assert of_container(machine.sample()).cpu_usage_cores in (None, 0.0)
+    machine.silent = True
+    assert of_container(machine.sample()).cpu_usage_cores is None
+
+
+def test_a_pool_without_containers_has_no_load_and_one_whose_containers_are_all_new_has_an_unknown_one():
+    machine = Machine()
+    first, second = machine.sample(), machine.sample()
+    assert (first["pools"][0].load1, second["pools"][0].load1) == (None, 0.0)
+    machine.identity = lambda target: 1 if target.kind == "pool" else None
+    assert machine.sample()["pools"][0].load1 == 0
+
+
+STEPS = st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 3, 400]), st.sampled_from([0.1, 2.0, 2.0, 7.0])), max_size=30)
+
+
+@given(STEPS)
+def test_over_any_rest_the_rates_add_up_to_the_counter(steps):
+    machine, used = Machine(), 0.0
+    machine.sample()
+    for growth, after_s in steps:
+        machine.used += growth
+        used += of_container(machine.sample(after_s)).cpu_usage_cores * after_s
+    assert used == pytest.approx(machine.used * 0.01)
+
+
+@given(STEPS, st.floats(0.5, 60))
+def test_no_carried_figure_is_older_than_its_source_declares(steps, every_s):
+    machine = Machine(every_s=every_s)
+    for growth, after_s in steps:
+        machine.used += growth
+        assert all(age_s < every_s for age_s in machine.sample(after_s)["figure_ages_s"].values())
+
+
+@example([(0, 2.0)] * 5 + [(4, 2.0)] * 2 + [(0, 600.0)] * 3 + [(4, 2.0)])
+@given(st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 4]), st.sampled_from([2.0, 2.0, 0.1, 600.0])), max_size=40))
+def test_the_load_that_is_told_is_the_load_that_is(steps):
+    """Where every change of the count moves the counter, the gate changes the average by what has settled at most."""
+    gated, always = Machine(), Machine(step=0.0)
+    before = 0
+    for tasks, after_s in steps:
+        for machine in (gated, always):
+            machine.used += 100 * (tasks != before)
+            machine.tasks = tasks
+        loads = [of_container(machine.sample(after_s)).load1 for machine in (gated, always)]
+        assert loads[0] == loads[1] or abs(loads[0] - loads[1]) <= SETTLED
+        before = tasks

@@ -1,0 +1,95 @@
+"""Files that stay open: read anew each time, gone with what they told of, and never mistaken for another's."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from services.metrics.core.figures import Target
+from services.metrics.host import Host
+from shared.adapters.cgroup import Cgroups
+from shared.adapters.hostfs import KeptFiles, read_text
+
+
+def test_a_file_of_the_kernel_stays_open_and_tells_what_is_now():
+    files = KeptFiles()
+    path = f"/proc/{os.getpid()}/comm"
+    name = files.read(path)
+    assert name == read_text(path)
+    assert (len(files), files.inode(path)) == (1, Path(path).stat().st_ino)
+    try:
+        Path(path).write_text("renamed")
+        assert files.read(path) == "renamed\n"
+    finally:
+        Path(path).write_text(name)
+    files.close()
+    assert (len(files), files.inode(path)) == (0, None)
+
+
+@pytest.mark.parametrize("path", ["/proc/self/mountinfo", "/proc/self/maps", "/proc/self/status", "/proc/version"])
+def test_long_and_short_files_are_read_to_their_end(path):
+    files = KeptFiles()
+    for _ in range(2):  # opened, and open
+        assert len(files.read(path)) == pytest.approx(len(read_text(path)), rel=0.2)
+    files.close()
+
+
+def test_a_task_that_ended_is_absent_and_its_file_is_closed():
+    files = KeptFiles()
+    task = subprocess.Popen(["sleep", "60"])
+    path = f"/proc/{task.pid}/stat"
+    assert files.read(path)
+    task.kill()
+    task.wait()
+    assert files.read(path) is None
+    assert len(files) == 0
+
+
+def test_a_plain_file_is_opened_each_time_since_it_may_be_another_one(tmp_path):
+    files, path = KeptFiles(), tmp_path / "cpuacct.usage"
+    assert files.read(str(path)) is None
+    path.write_text("1\n")
+    assert files.read(str(path)) == "1\n"
+    fresh = tmp_path / "fresh"
+    fresh.write_text("2\n")
+    fresh.rename(path)
+    assert files.read(str(path)) == "2\n"
+    assert (len(files), files.inode(str(path))) == (0, None)
+
+
+def test_no_more_files_stay_open_than_the_limit_and_dropping_closes_a_folders():
+    files = KeptFiles(limit=2)
+    for name in ("stat", "status", "comm"):
+        assert files.read(f"/proc/self/{name}")
+    assert len(files) == 2
+    files.drop(["/proc"])
+    assert len(files) == 2, "only what lies right in the folder"
+    files.drop(["/proc/self"])
+    assert len(files) == 0
+
+
+def test_a_file_that_may_not_be_read_is_an_error(tmp_path):
+    with pytest.raises(IsADirectoryError):
+        KeptFiles().read(str(tmp_path))
+
+
+def test_targets_that_are_measured_no_more_are_forgotten(tree):
+    tree.group("sublet/shared_cores/podaa/main")
+    host = Host(tree.root, Cgroups(tree.root))
+    target = Target("container", "aa/main", "sublet/shared_cores/podaa/main", "share")
+    folder = host.group_folder(target, "cpu")
+    host.begin([target])
+    assert [host.tally(folder, {"7": wait}, ["7"]) for wait in (10, 25)] == [0, 15]
+    host.begin([])
+    host.begin([target])
+    host.group_folder(target, "cpu")
+    assert host.tally(folder, {"7": 30}, ["7"]) == 0
+
+
+def test_members_that_are_left_out_once_are_made_up_for():
+    host = Host.__new__(Host)
+    host._tallies = {}
+    looks = [{"a": 5, "b": 5}, {"a": 6}, {"b": 9}, {"a": 3, "b": 9}, {"b": 10}]
+    members = [["a", "b"]] * 4 + [["b"]]
+    assert [host.tally("f", look, those) for look, those in zip(looks, members, strict=True)] == [0, 1, 5, 5, 6]
