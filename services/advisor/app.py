@@ -1,22 +1,31 @@
 """The advisor at work: a sample in, an advice out at once; the same advice again while nothing new is known.
 
 When samples stop, one cautious advice follows and then silence, so that qrm's lease runs out (DESIGN section 7 rule 1).
+A policy that fails, or needs too long, is passed over for a while: canonical decides, and the health says so.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
+from services.advisor.core.guard import SLOW
+from services.advisor.core.headroom_offer import CpuOffer
+from services.advisor.core.offering import Seen, offering
+from services.advisor.core.placed import NOWHERE, Place, places_in
 from services.advisor.core.sizing import Round, decide
 from services.advisor.core.view import View, has_no_rates, view_of
-from services.advisor.settings import NAME, choose
+from services.advisor.settings import CANONICAL, NAME, choose
 from shared import telemetry
 from shared.contracts.advice import PoolAdvice
+from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
 from shared.core.cpuset import CpuSet
+from shared.core.layout import RECLAIM
 from shared.core.topology import Topology
+from shared.errors import Refused
 from shared.ports import Clock
 from shared.settings import merge
 from shared.wire import Newest, Wire
@@ -38,11 +47,19 @@ class AdvisorApp:
         self._received_at = 0.0
         self._based_on: tuple[str, ...] = ()
         self._round: Round | None = None
+        self._sample: NodeSample | None = None
+        self._offer = CpuOffer()
+        self._fields: Mapping[str, Any] = {}
         self._advice: PoolAdvice | None = None
+        self._allocations: Newest[Allocation] | None = None
+        self._skipped = ""
+        self._passed_over = ""
+        self._retry_at_s = 0.0
 
     async def run(self) -> None:
         """Work until cancelled: at once on a sample, else when the advice is due again or its input grows too old."""
         samples = await self._wire.newest(NodeSample)
+        self._allocations = await self._wire.newest(Allocation)
         while True:
             sample = await samples.next(self._patience_s())
             if sample is not None and self._take(sample, samples):
@@ -73,35 +90,79 @@ class AdvisorApp:
         """Make a sample the newest input; False where it cannot be judged yet."""
         online = CpuSet.parse(sample.node_reading.online_cpus) & self._topology.all
         bounds = self._choice.settings.bounds(len(online or self._topology.all), smt=self._topology.smt)
-        view = view_of(sample, bounds)
+        view = view_of(sample, bounds, self._places())
         if has_no_rates(sample, view):
-            log.info("sample.skipped", sample=sample.ref, why="first pass of a measuring life: no CPU use yet")
+            self._skipped = "the newest one is the first pass of a measuring life: no CPU use yet"
+            log.info("sample.skipped", sample=sample.ref, why=self._skipped)
             return False
+        self._skipped = ""
         if self._view is not None and self._view.bounds.disjoint != bounds.disjoint:
             self._round = None  # sizes are in another unit now: those of the last round limit nothing
-        self._view = view
+        self._view, self._sample = view, sample
         self._received_at = self._clock.monotonic() - (samples.age_s or 0.0)
         self._based_on = (sample.ref,)
         return True
+
+    def _places(self) -> Mapping[str, Place]:
+        """Where pods are; nothing where no allocation is fresh enough to say so."""
+        newest = self._fresh_allocation()
+        return NOWHERE if newest is None else places_in(newest, self._topology.numas)
+
+    def _fresh_allocation(self) -> Allocation | None:
+        slot = self._allocations
+        return slot.within(self._choice.settings.max_allocation_age_s) if slot else None
 
     async def _advise(self) -> None:
         """Decide on the newest view and say it."""
         if self._view is None:
             return
-        started_at = self._clock.monotonic()
-        choice, before = self._choice, self._round
-        with telemetry.span("advisor.decide", {"policy": choice.policy.name, "fresh": self._view.fresh}):
-            self._round = decide(
-                self._view, started_at, choice.policy, choice.policy_settings, choice.settings.rules, before
-            )
+        started_s = self._clock.monotonic()
+        before = self._round
+        with telemetry.span("advisor.decide", {"policy": self._choice.policy.name, "fresh": self._view.fresh}):
+            try:
+                self._round = self._decide(self._view, started_s)
+            except Refused as refusal:  # nobody could decide: no word, until the lease of the last one runs out
+                log.error("advice.impossible", reason=refusal.reason, why=str(refusal))
+                self._pass_over(str(refusal), refusal.reason, started_s)
+                return
             if before is None or before.sizes.reclaim_cpus != self._round.sizes.reclaim_cpus:
                 sizes = self._round.sizes
                 log.info("advice.changed", share=sizes.share_cpus, reclaim=sizes.reclaim_cpus, based_on=self._based_on)
+            self._fields = self._offered(self._round)
             await self._say()
-        telemetry.STEP_SECONDS.labels(NAME).observe(self._clock.monotonic() - started_at)
+        telemetry.STEP_SECONDS.labels(NAME).observe(self._clock.monotonic() - started_s)
+
+    def _decide(self, view: View, now_s: float) -> Round:
+        """The next round: by the chosen policy, by canonical while that one is passed over.
+
+        Raises:
+            Refused: as `decide`.
+        """
+        choice, rules = self._choice, self._choice.rules
+        policy, settings = choice.policy, choice.policy_settings
+        if self._passed_over and now_s >= self._retry_at_s:
+            log.info("policy.retried", policy=policy.name)
+            self._passed_over = ""
+        if self._passed_over and choice.fallback is not None:
+            policy, settings = choice.fallback.policy, choice.fallback.settings
+            rules = replace(rules, instead=self._passed_over)
+        done = decide(view, now_s, policy, settings, rules, self._round)
+        took_ms, budget_ms = 1000 * (self._clock.monotonic() - now_s), choice.settings.policy_budget_ms
+        if done.failed:
+            self._pass_over(done.failed, "policy_failed", now_s)
+        elif took_ms > budget_ms and policy.name != CANONICAL:
+            words = f"policy {policy.name!r} took {took_ms:.0f} ms for a round, policy_budget_ms is {budget_ms:g}"
+            self._pass_over(words, SLOW, now_s)
+        return done
+
+    def _pass_over(self, why: str, reason: str, now_s: float) -> None:
+        """Let canonical decide for a while."""
+        self._passed_over, self._retry_at_s = why, now_s + self._choice.settings.policy_retry_s
+        telemetry.REFUSED.labels(NAME, "policy", reason).inc()
+        log.warning("policy.passed_over", policy=self._choice.policy.name, reason=reason, why=why)
 
     async def _say(self) -> None:
-        """Publish the last decision."""
+        """Publish the last decision; page cache is to be dropped once, not with every repetition."""
         if self._round is None:
             return
         self._advice = self._wire.stamp(
@@ -109,26 +170,68 @@ class AdvisorApp:
             based_on=self._based_on,
             mode=self._choice.policy_settings.mode,
             valid_for_s=self._choice.settings.valid_for_s,
-            **self._round.fields(),
+            **self._fields,
         )
+        self._fields = {**self._fields, "drop_cache": ()}
         await self._wire.publish(self._advice)
 
+    def _offered(self, done: Round) -> Mapping[str, Any]:
+        """The fields of the advice with the offer that follows from the round."""
+        if self._sample is None or self._view is None:
+            return done.fields()
+        allocation, settings = self._fresh_allocation(), self._choice.settings
+        pool = None if allocation is None else allocation.pool(RECLAIM)
+        seen = Seen(self._sample, self._view, CpuSet.parse(pool.cpus) if pool else None, self._topology.numas)
+        made = offering(done, seen, settings.offer.rules, self._choice.rules, self._offer)
+        self._offer = made.cpu
+        return made.fields
+
     def health(self) -> ServiceHealth:
-        """Well while usable samples come."""
+        """Well while usable samples come and the chosen policy decides."""
         if self._view is None:
-            return ServiceHealth(service=NAME, ok=False, why="no usable sample received yet")
-        ok = self._view.fresh and self._age_s <= self._choice.settings.max_input_age_s
-        why = "" if ok else f"the newest usable sample is {self._age_s:.1f} s old"
-        return ServiceHealth(service=NAME, ok=ok, why=why, input_age_s=self._age_s)
+            words = f"no usable sample received yet{'; ' if self._skipped else ''}{self._skipped}"
+            return ServiceHealth(service=NAME, ok=False, why=words)
+        problems = [*self._stale(), *self._choice.problems]
+        if self._passed_over:
+            problems.append(f"{self._passed_over}; canonical decides, again from {self._retry_in_s:.0f} s on")
+        ok = not problems
+        return ServiceHealth(
+            service=NAME, ok=ok, why="; ".join([*problems, *self._unplaced()]), input_age_s=self._age_s
+        )
+
+    @property
+    def _retry_in_s(self) -> float:
+        return max(0.0, self._retry_at_s - self._clock.monotonic())
+
+    def _stale(self) -> list[str]:
+        bound_s = self._choice.settings.max_input_age_s
+        if self._view is not None and self._view.fresh and self._age_s <= bound_s:
+            return []
+        words = f"the newest usable sample is {self._age_s:.1f} s old, {bound_s:g} s is the bound"
+        return [f"{words}; {self._skipped}" if self._skipped else words]
+
+    def _unplaced(self) -> list[str]:
+        """An allocation that grew old costs precision, not safety: a word, but no failure."""
+        age_s = self._allocations.age_s if self._allocations else None
+        bound_s = self._choice.settings.max_allocation_age_s
+        if age_s is None or age_s <= bound_s:
+            return []
+        return [
+            f"the newest allocation is {age_s:.1f} s old, {bound_s:g} s is the bound: pods count where they ask to be"
+        ]
 
     def state(self) -> Mapping[str, Any]:
         """The last advice, and what it rests on."""
+        slot = self._allocations
         return {
             "policy": self._choice.policy.name,
+            "decides": None if self._round is None else self._round.policy,
+            "problems": [*self._choice.problems, *([self._passed_over] if self._passed_over else [])],
             "settings": self._choice.settings.model_dump(mode="json"),
             "advice": None if self._advice is None else self._advice.model_dump(mode="json"),
             "input": list(self._based_on),
             "input_age_s": None if self._view is None else self._age_s,
+            "allocation_age_s": slot.age_s if slot else None,
             "fresh": self._view is not None and self._view.fresh,
         }
 
@@ -139,6 +242,7 @@ class AdvisorApp:
             BadConfig: a key, a policy or a value cannot be used.
         """
         self._choice = choose(merge(self._static, section))
+        self._passed_over = ""
 
     async def close(self) -> None:
         """End the subscription."""

@@ -1,32 +1,102 @@
 """Settings of the advisor, and the choice of policy they make."""
 
-import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from services.advisor import policies
+from services.advisor.core.guard import Fallback
+from services.advisor.core.headroom_util import UtilRules
+from services.advisor.core.isolation import IsolationRules
 from services.advisor.core.machine import Bounds
+from services.advisor.core.memory_numa import NumaRules
+from services.advisor.core.offering import OfferRules
 from services.advisor.core.policy import Policy, PolicySettings
-from services.advisor.core.pools import Pace
-from services.advisor.core.regulate import MAX_RAMP_DOWN_STEP_CPUS, MIN_RAMP_DOWN_PERIOD_S
+from services.advisor.core.provision import Pace
+from services.advisor.core.regulate import MAX_RAMP_DOWN_STEP_CPUS, MAX_RAMP_DOWN_WAIT_S, MIN_RAMP_DOWN_PERIOD_S
 from services.advisor.core.sizing import Rules
-from shared.core.scan import modules_in
-from shared.errors import BadConfig
+from services.advisor.registry import known_policies, load, outside_policies, unknown
+from shared.errors import Refused
 from shared.settings import Settings, check
 
 NAME = "advisor"
+CANONICAL = "canonical"
+"""The policy that decides where another fails."""
 
 Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
+
+
+Part = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class IsolationSettings(Settings):
+    """When a noisy shared pod gets CPUs of its own, and how many pods may."""
+
+    enabled: bool = False
+    """Whether pods are isolated at all."""
+    cpu_ratio: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = IsolationRules().cpu_ratio
+    """A container is noisy with more runnable tasks than its cores times this…"""
+    cpu_size: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = IsolationRules().cpu_size
+    """…or with more than its cores and this."""
+    lock_in_rounds: Annotated[int, Field(ge=1, le=1000)] = IsolationRules().lock_in_threshold
+    """Noisy rounds in a row after which its pod is isolated."""
+    lock_out_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = IsolationRules().lock_out_s
+    """Seconds of calm after which it comes back."""
+    max_resource_ratio: Part = IsolationRules().max_resource_ratio
+    """Part of a pool's cores that may be isolated."""
+    max_pod_ratio: Part = IsolationRules().max_pod_ratio
+    """Part of a pool's pods that may be isolated."""
+    disabled_pools: tuple[str, ...] = ()
+    """Pools whose pods never are."""
+
+    @property
+    def rules(self) -> IsolationRules | None:
+        """The rules; None where isolation is off."""
+        if not self.enabled:
+            return None
+        return IsolationRules(
+            self.cpu_ratio,
+            self.cpu_size,
+            self.lock_in_rounds,
+            self.lock_out_s,
+            self.max_resource_ratio,
+            self.max_pod_ratio,
+            frozenset(self.disabled_pools),
+        )
+
+
+class OfferSettings(Settings):
+    """How much of what is left is offered to reclaimed pods."""
+
+    cpu: Literal["pool", "supply", "util"] = "pool"
+    """pool: all CPUs of the reclaimed pool. supply: without what others use of them. util: more than the pool holds
+    while it is little used."""
+    memory: Literal["canonical", "numa_aware"] = "canonical"
+    """canonical: the node as a whole. numa_aware: NUMA node by NUMA node, at most what canonical offers."""
+    target_util_ratio: Part = UtilRules().target_ratio
+    """util: below this use of the pool the offer rises."""
+    max_util_ratio: Part = UtilRules().max_ratio
+    """util: above this use it falls again; 0: never."""
+    max_oversold_ratio: Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)] = UtilRules().max_oversold_ratio
+    """util: never more than the pool times this."""
+    cache_ratio: Part = NumaRules().cache_ratio
+    """numa_aware: part of the inactive page cache that counts as free."""
+    reap_cache: bool = True
+    """Whether reclaimed pods' page cache is dropped, in bounded steps, when memory runs short (cgroup v2)."""
+
+    @property
+    def rules(self) -> OfferRules:
+        """As the core takes them."""
+        util = UtilRules(self.target_util_ratio, self.max_util_ratio, self.max_oversold_ratio)
+        return OfferRules(self.cpu, util, self.memory, NumaRules(cache_ratio=self.cache_ratio), self.reap_cache)
 
 
 class AdvisorSettings(Settings):
     """What is kept back, how fast tenants' CPUs may be taken, and which policy says what tenants need."""
 
     policy: str = "canonical"
-    """Name of a file in services/advisor/policies."""
+    """Name of a file in services/advisor/policies, or of a policy that a wheel has registered."""
     policies: dict[str, dict[str, Any]] = {}
     """Settings of single policies, by the policy's name: `policies: {canonical: {usage_factor: 1.5}}`."""
     reserve_cores: Literal["auto"] | Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = "auto"
@@ -39,6 +109,18 @@ class AdvisorSettings(Settings):
     """CPUs by which the tenants' pool shrinks at most in one step; with 1 an even size could never shrink."""
     min_ramp_down_period_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = MIN_RAMP_DOWN_PERIOD_S
     """Seconds between two such steps."""
+    max_ramp_down_wait_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = MAX_RAMP_DOWN_WAIT_S
+    """A step down that had to be taken back before the next one was due doubles the time to the next, up to this."""
+    isolation: IsolationSettings = IsolationSettings()
+    offer: OfferSettings = OfferSettings()
+    """CPUs of their own for noisy shared pods; off unless `enabled`."""
+    policy_budget_ms: Annotated[float, Field(gt=0, le=60_000, allow_inf_nan=False)] = 250.0
+    """A policy that needs longer for one round is replaced by canonical. Milliseconds; a round takes less than one,
+    the rest is for the moments in which the machine gives the advisor no CPU."""
+    policy_retry_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 300.0
+    """A policy that failed or was too slow is tried again after this time, from its beginning."""
+    max_allocation_age_s: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 30.0
+    """An older allocation is not used: where pods run is taken from what they ask for."""
     period_s: Seconds = 3.0
     """The last advice is said again after this time without a new sample; more than a period of the metrics service,
     whose samples would else often come just after the repetition."""
@@ -56,21 +138,31 @@ class AdvisorSettings(Settings):
     def rules(self) -> Rules:
         """What holds for every policy."""
         reserved = None if self.reserved_memory_bytes == "auto" else self.reserved_memory_bytes
-        return Rules(Pace(self.max_ramp_down_step_cpus, self.min_ramp_down_period_s), reserved)
+        pace = Pace(
+            self.max_ramp_down_step_cpus, self.min_ramp_down_period_s, max_down_wait_s=self.max_ramp_down_wait_s
+        )
+        return Rules(pace, reserved, self.isolation.rules)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Checked settings: the advisor's own, the policy, and the policy's."""
+    """Checked settings: the advisor's own, the policy, and the policy's.
+
+    Where the chosen policy comes from a wheel and is broken, canonical is the policy, and `instead` says why.
+    `problems` names every broken policy that was chosen, or that settings were given for.
+    """
 
     settings: AdvisorSettings
     policy: Policy[Any, Any]
     policy_settings: PolicySettings
+    fallback: Fallback | None = None
+    problems: tuple[str, ...] = ()
+    instead: str = ""
 
-
-def known_policies() -> dict[str, Policy[Any, Any]]:
-    """Every policy of the folder by name, ascending."""
-    return {name: module.POLICY for name, module in modules_in(policies).items()}
+    @property
+    def rules(self) -> Rules:
+        """What holds for every policy, and who decides where the policy fails."""
+        return replace(self.settings.rules, fallback=self.fallback, instead=self.instead)
 
 
 def choose(section: Mapping[str, Any]) -> Choice:
@@ -81,13 +173,29 @@ def choose(section: Mapping[str, Any]) -> Choice:
     """
     settings = check(AdvisorSettings, section, where=NAME)
     known = known_policies()
+    problems: dict[str, str] = {}
+    outside = outside_policies(known)
+    for name in dict.fromkeys((*settings.policies, settings.policy)):
+        if name in outside:
+            try:
+                known[name] = load(outside[name])
+            except Refused as refusal:
+                problems[name] = str(refusal)
+        elif name not in known:
+            raise unknown(name, (*known, *outside))
     checked = {
         name: check(policy.settings, settings.policies.get(name, {}), where=f"{NAME}.policies.{name}")
         for name, policy in known.items()
     }
-    for name in (*settings.policies, settings.policy):
-        if name not in known:
-            hint = difflib.get_close_matches(name, known, n=1)
-            meant = f"did you mean {hint[0]!r}?" if hint else f"known: {', '.join(known)}"
-            raise BadConfig(f"settings: {NAME}: no policy {name!r}; {meant}", reason="invalid")
-    return Choice(settings, known[settings.policy], checked[settings.policy])
+    fallback = Fallback(known[CANONICAL], checked[CANONICAL])
+    if settings.policy in known:
+        policy, own = known[settings.policy], checked[settings.policy]
+    else:
+        policy, own = fallback.policy, _in_mode_of(settings.policies.get(settings.policy, {}), fallback.settings)
+    return Choice(settings, policy, own, fallback, tuple(problems.values()), problems.get(settings.policy, ""))
+
+
+def _in_mode_of(section: Mapping[str, Any], settings: PolicySettings) -> PolicySettings:
+    """The settings of the policy that stands in: it goes no further than the broken one was to go."""
+    mode = check(PolicySettings, {key: value for key, value in section.items() if key == "mode"}, where=NAME).mode
+    return settings.model_copy(update={"mode": mode})

@@ -32,6 +32,7 @@ from shared.contracts.envelope import Reason
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.subjects import admit_subject
 from shared.core.cpuset import CpuSet
+from shared.core.knobs import UNLIMITED
 from shared.core.layout import RESERVE
 from shared.errors import Refused, SubletError, Unavailable
 from shared.ports import PodSource
@@ -85,6 +86,7 @@ class QrmApp:
         self._resume()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._offloading.run(), name="qrm-offloading")
+            tasks.create_task(self._offloading.run_drops(), name="qrm-cache-drops")
             await self._work(self._slot)
 
     async def _work(self, slot: Newest[PoolAdvice]) -> None:
@@ -93,7 +95,9 @@ class QrmApp:
             advice = await slot.next(self._settings.poll_s)
             if advice is not None:
                 received_s = self._clock.monotonic() - (slot.age_s or 0.0)
-                await self._pass(began_s=received_s if self._take(advice, received_s) else None)
+                taken = self._take(advice, received_s)
+                await self._pass(began_s=received_s if taken else None)
+                self._offloading.drop(advice.drop_cache if taken and self._mode() == "enforce" else ())
             elif self._due():
                 await self._pass()
 
@@ -186,7 +190,7 @@ class QrmApp:
             applied = self._groups.apply(
                 what, self._roster.pods, limit, now_s,
                 asked_millis=asked, verify_s=settings.verify_s, migrate=settings.memory_migrate,
-                burst_percent=settings.burst_percent,
+                burst_percent=settings.burst_percent, quota_millis=_quota_millis(fresh),
             )  # fmt: skip
             return applied, []
         would = [writes_reason(self._groups.planned(what, self._roster.pods))] if mode == "dry-run" else []
@@ -291,3 +295,10 @@ class QrmApp:
         await self._wire.stop()
         if self._keeping is not None:
             await self._keeping.stop()
+
+
+def _quota_millis(advice: PoolAdvice | None) -> int | None:
+    """The bound that fresh advice sets, or takes away; without it the last one stays."""
+    if advice is None:
+        return None
+    return UNLIMITED if advice.reclaimed_quota_millis is None else advice.reclaimed_quota_millis

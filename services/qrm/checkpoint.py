@@ -103,7 +103,8 @@ def _alike(kept: PoolAdvice, now: PoolAdvice) -> bool:
 
 
 def _sizes(advice: PoolAdvice) -> tuple[object, ...]:
-    return advice.policy, advice.mode, advice.pools, advice.overlap, advice.reclaimed_cpu_millis, advice.valid_for_s
+    cpu = (advice.reclaimed_cpu_millis, advice.reclaimed_quota_millis)
+    return advice.policy, advice.mode, advice.pools, advice.overlap, cpu, advice.valid_for_s
 
 
 def _near(kept: int | None, now: int | None) -> bool:

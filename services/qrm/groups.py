@@ -77,6 +77,7 @@ class Groups:
         verify_s: float = 0.0,
         migrate: bool = False,
         burst_percent: float = 0.0,
+        quota_millis: int | None = None,
     ) -> Outcome:
         """Make the groups where they are missing, write what differs, read everything back.
 
@@ -85,7 +86,8 @@ class Groups:
         ago, all went well, no pod came or went and the classes are as they were left, the groups below them are not
         read again: they cannot have more than their class. With `migrate` the pages of pods that are bound to NUMA
         nodes move with them, which may take long. `burst_percent` is for containers whose pod does not say how much
-        of their quota they may save up.
+        of their quota they may save up. `quota_millis` bounds the CPU time of the reclaimed class, UNLIMITED takes the
+        bound away, None leaves it.
         """
         wanted = self.wanted(what, pods)
         last = self._whole
@@ -98,7 +100,8 @@ class Groups:
             self._whole = _Whole(wanted, self.members(), outcome.unwritten(), now_s) if sound else None
         self._reclaimed = self.layout.reclaimed_group(pods)
         bursts = burst_writes(pods, self.layout, burst_percent)
-        problems = self._writer.settle([*self._weights(asked_millis, pods), *self._limits(limit_bytes), *bursts])
+        limits = [*self._limits(limit_bytes), *self._quota(quota_millis)]
+        problems = self._writer.settle([*self._weights(asked_millis, pods), *limits, *bursts])
         return outcome.with_problems(problems)
 
     def _stands(self, last: "_Whole", wanted: Mapping[str, Want]) -> bool:
@@ -167,6 +170,10 @@ class Groups:
         if group is None or limit_bytes is None or use is None:
             return []
         return [Write(group, knob, value) for knob, value in limit_steps(limit_bytes, use, self._cgroups.version)]
+
+    def _quota(self, millis: int | None) -> list[Write]:
+        group = self._reclaimed
+        return [] if group is None or millis is None else [Write(group, Knob.CPU_QUOTA, millis)]
 
     def _memory_use(self, group: str) -> MemoryUse | None:
         v1 = self._cgroups.version == 1

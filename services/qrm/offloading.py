@@ -1,14 +1,15 @@
-"""Offloading at work: every few seconds, for each pod's cgroup of the classes that take part, one bounded step."""
+"""Memory given back by pods: idle memory step by step where that is switched on, page cache when it runs short."""
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
-from services.qrm.offload import Offloader
+from services.qrm.offload import Offloader, Reclaimed
 from services.qrm.settings import OffloadSettings
 from shared import telemetry
+from shared.contracts.advice import CacheDrop
 from shared.contracts.pod import Pod
 from shared.core.layout import Layout
 from shared.ports import Clock
@@ -19,7 +20,7 @@ IDLE_S = 10.0
 """How often is looked whether it has been switched on."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Offloading:
     """`pods` gives those that run now; `settings` how they give memory back, None where nothing may be done."""
 
@@ -28,9 +29,28 @@ class Offloading:
     clock: Clock
     pods: Callable[[], Sequence[Pod]]
     settings: Callable[[], OffloadSettings | None]
+    _drops: Sequence[CacheDrop] = ()
+    _wanted: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def drop(self, drops: Sequence[CacheDrop]) -> None:
+        """Page cache that must go; what was asked for before and has not been done is forgotten."""
+        self._drops = drops
+        if drops:
+            self._wanted.set()
+
+    async def run_drops(self) -> None:
+        """Drop page cache as it is asked for, until cancelled; the kernel works in a thread of its own."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            groups = {pod.uid: self.layout.pod_group(pod) for pod in self.pods() if pod.qos == "reclaimed_cores"}
+            for drop in self._drops:
+                if drop.uid in groups:
+                    done = await asyncio.to_thread(self.offloader.reclaim, groups[drop.uid], drop.bytes)
+                    _told(groups[drop.uid], done, "memory runs short")
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Offload until cancelled."""
         while True:
             settings = self.settings()
             await self.clock.sleep(IDLE_S if settings is None else settings.period_s)
@@ -43,7 +63,11 @@ class Offloading:
         for group in groups:
             decision, done = await asyncio.to_thread(self.offloader.step, group, settings.rules, self.clock.monotonic())
             if done.asked_bytes:
-                telemetry.OFFLOADED_BYTES.labels(done.status).inc(done.given_bytes)
-                log.info("memory.offloaded", group=group, asked=done.asked_bytes, given=done.given_bytes,
-                         status=done.status, why=done.why or decision.why)  # fmt: skip
+                _told(group, done, decision.why)
         self.offloader.forget(frozenset(groups))
+
+
+def _told(group: str, done: Reclaimed, why: str) -> None:
+    telemetry.OFFLOADED_BYTES.labels(done.status).inc(done.given_bytes)
+    log.info("memory.given_back", group=group, asked=done.asked_bytes, given=done.given_bytes, status=done.status,
+             why=done.why or why)  # fmt: skip

@@ -1,30 +1,33 @@
 """Memory offered to reclaimed pods, and the limit of their cgroup (notes/katalyst-node-agent.md section 5)."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
 
-from pydantic import Field
-
-from services.advisor.core.machine import SEED_CRITICAL_BYTES
+from services.advisor.core.memory_guard import Zone, guarded_limit_bytes, next_limit_bytes
 from shared.contracts.pod import QosClass
-from shared.core.decisions import Answer, Question, decision
-from shared.errors import Refused
 
 TENANT_PERCENT = 110
 """Shared and dedicated containers count with a tenth on top (section 5.1 of the notes)."""
-HIGH_PERCENT = 95
-"""Where the kernel begins to slow a cgroup down, of its limit (section 5.2 of the notes)."""
 LIMIT_STEPS = 512
 """A limit is rounded up to a 512th of the machine's memory, so that it is not written anew for every page."""
+DOWN_STEPS = 16
+"""A limit shrinks by a 16th of the machine's memory in one round at most: the kernel reclaims while it is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """What is measured of a container's memory. `cache_bytes` holds shared memory too, as the kernel counts."""
+    """What is measured of a container's memory; None where missing.
+
+    Where `shmem_bytes` is not told by itself, `cache_bytes` holds it too, as the kernel counts.
+    """
 
     rss_bytes: int | None = None
     cache_bytes: int | None = None
+    shmem_bytes: int | None = None
+
+    @property
+    def all(self) -> tuple[int | None, int | None, int | None]:
+        """Every figure."""
+        return self.rss_bytes, self.cache_bytes, self.shmem_bytes
 
 
 def estimate_bytes(
@@ -37,7 +40,7 @@ def estimate_bytes(
     if qos == "reclaimed_cores":
         return 0
     system = qos == "system_cores"
-    known = [figure for figure in (figures.rss_bytes, None if system else figures.cache_bytes) if figure]
+    known = [figure for figure in (figures.all[:1] if system else figures.all) if figure]
     if known:
         return -(-sum(known) * (100 if system else percent) // 100)
     return request_bytes if request_bytes > 0 else unknown_bytes
@@ -53,6 +56,14 @@ class NodeMemory:
     watermark_scale_factor: int | None = None
 
 
+def canonical_offer_bytes(
+    total_bytes: int, reserved_bytes: int, tenants_bytes: int, buffer_bytes: float = 0.0
+) -> float:
+    """Total - reserve - tenants, and a buffer on top; from 0 to total - reserve (section 5.1 of the notes)."""
+    most = max(0, total_bytes - reserved_bytes)
+    return min(max(0, most - tenants_bytes) + max(0.0, buffer_bytes), most)
+
+
 def offered_bytes(node: NodeMemory, tenants_bytes: int, reserved_bytes: int, before_bytes: int) -> int:
     """Total - reserve - tenants, as the canonical rule has it, but never above what is really there for reclaimed pods.
 
@@ -61,46 +72,16 @@ def offered_bytes(node: NodeMemory, tenants_bytes: int, reserved_bytes: int, bef
     """
     if node.total_bytes is None:
         return before_bytes
-    canonical = max(0, node.total_bytes - reserved_bytes - tenants_bytes)
+    canonical = int(canonical_offer_bytes(node.total_bytes, reserved_bytes, tenants_bytes))
     if node.available_bytes is None:
         return min(canonical, before_bytes)
     return min(canonical, node.available_bytes + (node.reclaimed_used_bytes or 0))
 
 
-@dataclass(frozen=True, slots=True)
-class Zone:
-    """A NUMA node, or the whole machine as one. `low_bytes` is its low watermark where the kernel tells it."""
-
-    total_bytes: int
-    free_bytes: int
-    reclaim_used_bytes: int | None
-    low_bytes: int | None = None
-
-
-def guarded_limit_bytes(
-    zones: Iterable[Zone], watermark_scale_factor: float, critical_bytes: int, critical_factor: float = 1.0
-) -> int:
-    """What reclaimed pods use, and of the free memory what lies above the critical watermark, zone by zone.
-
-    Raises:
-        Refused: `missing_metric`, their use of a zone is not known, or there is no zone.
-    """
-    spare = [_allowed_bytes(zone, watermark_scale_factor, critical_bytes, critical_factor) for zone in zones]
-    if not spare:
-        raise Refused("memory guard: no NUMA node is known", reason="missing_metric")
-    return sum(spare)
-
-
-def _allowed_bytes(zone: Zone, watermark_scale_factor: float, critical_bytes: int, critical_factor: float) -> int:
-    if zone.reclaim_used_bytes is None:
-        raise Refused("memory guard: the reclaimed pods' use is not known", reason="missing_metric")
-    low = zone.total_bytes * watermark_scale_factor / 10_000 if zone.low_bytes is None else zone.low_bytes
-    critical = max(critical_bytes, int(low * critical_factor))
-    return zone.reclaim_used_bytes + max(0, zone.free_bytes - critical)
-
-
-def node_limit_bytes(node: NodeMemory, critical_bytes: int) -> int | None:
+def node_limit_bytes(node: NodeMemory, critical_bytes: int, before_bytes: int | None = None) -> int | None:
     """The limit for the reclaimed pool's cgroup over the whole node; None where a figure is missing: leave it as it is.
+
+    It follows the last round's (`before_bytes`) up at once and down by a `DOWN_STEPS`th of the memory at most.
 
     Available memory stands for free memory: on a machine that has run for a while the page cache holds nearly all that
     is free, and a limit by free memory alone would freeze batch work at its present size.
@@ -108,46 +89,7 @@ def node_limit_bytes(node: NodeMemory, critical_bytes: int) -> int | None:
     total, available, used = node.total_bytes, node.available_bytes, node.reclaimed_used_bytes
     if total is None or available is None or used is None or node.watermark_scale_factor is None:
         return None
-    limit = guarded_limit_bytes([Zone(total, available, used)], node.watermark_scale_factor, critical_bytes)
+    wanted = guarded_limit_bytes([Zone(total, available, used)], node.watermark_scale_factor, critical_bytes)
+    limit = next_limit_bytes(wanted, before_bytes, used, total // DOWN_STEPS)
     step = max(1, total // LIMIT_STEPS)
     return -(-limit // step) * step
-
-
-ByteCount = Annotated[int, Field(ge=0, le=1 << 60)]
-
-
-class NumaMemory(Question):
-    """One NUMA node."""
-
-    total_bytes: ByteCount
-    free_bytes: ByteCount
-    reclaim_used_bytes: ByteCount | None = None
-    zone_low_bytes: ByteCount | None = None
-
-
-class GuardQuestion(Question):
-    """The machine's NUMA nodes by id, and how much of each stays free."""
-
-    numas: dict[int, NumaMemory]
-    watermark_scale_factor: Annotated[float, Field(ge=0, le=10_000)]
-    min_critical_watermark_bytes: ByteCount = SEED_CRITICAL_BYTES
-    critical_watermark_factor: Annotated[float, Field(ge=0, le=1e6)] = 1.0
-
-
-class GuardAnswer(Answer):
-    """Hard limit, and where slowing down begins."""
-
-    memory_limit_bytes: int
-    memory_high_bytes: int
-
-
-@decision("memory_guard", area="memory", asks=GuardQuestion, answers=GuardAnswer)
-def memory_guard(question: GuardQuestion) -> GuardAnswer:
-    """The memory limit of the reclaimed root cgroup."""
-    limit = guarded_limit_bytes(
-        (Zone(n.total_bytes, n.free_bytes, n.reclaim_used_bytes, n.zone_low_bytes) for n in question.numas.values()),
-        question.watermark_scale_factor,
-        question.min_critical_watermark_bytes,
-        question.critical_watermark_factor,
-    )
-    return GuardAnswer(memory_limit_bytes=limit, memory_high_bytes=limit * HIGH_PERCENT // 100)

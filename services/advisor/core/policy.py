@@ -1,7 +1,8 @@
 """What a sizing policy is: one file in `services/advisor/policies` that ends in `POLICY = Policy(...)`.
 
 A policy says what the tenants need, nothing else. Reserves, floors, the pace of shrinking and the offer that results
-are the same for all of them (`pools`, `memory`), so that no policy can starve a tenant or promise what is not there.
+are the same for all of them (`provision`, `pools`, `memory`), so that no policy can starve a tenant or promise what is
+not there. It is asked for every region of the node apart, and keeps a state for each.
 """
 
 from collections.abc import Callable
@@ -31,6 +32,8 @@ class Demand:
     cores: float
     memory_bytes: int
     why: tuple[Reason, ...] = ()
+    reclaim_quota_cores: float | None = None
+    """CPU time that reclaimed pods may use together, whatever the size of their pool; None: no such limit."""
 
 
 C = TypeVar("C", bound=PolicySettings)

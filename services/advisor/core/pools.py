@@ -12,27 +12,13 @@ from pydantic import Field, model_validator
 
 from services.advisor.core.estimate import Cores, RuleName, total_cores
 from services.advisor.core.machine import SEED_CPUS, Bounds, reclaim_floor_cpus
-from services.advisor.core.regulate import (
-    MAX_RAMP_DOWN_STEP_CPUS,
-    MIN_RAMP_DOWN_PERIOD_S,
-    Even,
-    Limits,
-    Ramp,
-    regulated,
-    rounded,
-)
+from services.advisor.core.provision import Pace, Provision
+from services.advisor.core.regulate import Even, Limits, Ramp, regulated, rounded
 from shared.contracts.envelope import Reason
 from shared.core.decisions import Answer, Question, decision
+from shared.core.layout import RECLAIM, SHARE
 
 MILLIS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How fast the tenants' pool may shrink; it always grows at once."""
-
-    max_down_step_cpus: int = MAX_RAMP_DOWN_STEP_CPUS
-    down_period_s: float = MIN_RAMP_DOWN_PERIOD_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,42 +34,30 @@ class PoolSizes:
     why: Reason
 
 
-def pool_sizes(
+def disjoint_sizes(bounds: Bounds, provision: Provision, before: Ramp | None, *, may_shrink: bool) -> PoolSizes:
+    """The three class pools of a machine with room for disjoint ones. `before`: the share pool's ramp so far."""
+    assembled, share = provision.assembled, provision.regulated[SHARE]
+    size, reclaim = assembled.size_of(SHARE), assembled.size_of(RECLAIM)
+    why = _reason("disjoint pools", bounds, before, share.wanted_cores, share.wanted_cpus, size, may_shrink)
+    return PoolSizes(size, reclaim, bounds.reserve_pool_cpus, False, reclaim * MILLIS, share.ramp, why)
+
+
+def overlapping_sizes(
     bounds: Bounds, pace: Pace, ramp: Ramp | None, now_s: float, required_cores: float, *, may_shrink: bool = True
 ) -> PoolSizes:
-    """Sizes for a need (without the reserve); `ramp` is the last round's, None in the first.
+    """Sizes of a machine that is too small for disjoint pools, for a need without the reserve.
 
-    Without `may_shrink` the tenants keep at least what they have: their need is not known well enough to take any.
+    `ramp` is the last round's, None in the first. Without `may_shrink` the tenants keep at least what they have: their
+    need is not known well enough to take any.
     """
     wanted_cores = required_cores + bounds.reserve_cores
-    if bounds.disjoint:
-        return _disjoint(bounds, pace, ramp, now_s, wanted_cores, may_shrink)
-    return _overlapping(bounds, pace, ramp, now_s, wanted_cores, may_shrink)
-
-
-def _disjoint(
-    bounds: Bounds, pace: Pace, ramp: Ramp | None, now_s: float, wanted_cores: float, may_shrink: bool
-) -> PoolSizes:
-    limits = Limits(
-        lower=bounds.min_share_cpus,
-        upper=bounds.max_share_cpus,
-        even="after_limits" if bounds.smt else "off",
-        max_down_step=pace.max_down_step_cpus,
-        down_period_s=pace.down_period_s,
-    )
-    wanted = rounded(wanted_cores, limits.even)
-    after = _next(ramp, limits, now_s, wanted, may_shrink)
-    reclaim = bounds.cpus - bounds.reserve_pool_cpus - after.size
-    why = _reason("disjoint pools", bounds, ramp, wanted_cores, wanted, after.size, may_shrink)
-    return PoolSizes(after.size, reclaim, bounds.reserve_pool_cpus, False, reclaim * MILLIS, after, why)
-
-
-def _overlapping(
-    bounds: Bounds, pace: Pace, ramp: Ramp | None, now_s: float, wanted_cores: float, may_shrink: bool
-) -> PoolSizes:
     capacity = bounds.cpus * MILLIS
     limits = Limits(
-        lower=0, upper=capacity, max_down_step=pace.max_down_step_cpus * MILLIS, down_period_s=pace.down_period_s
+        lower=0,
+        upper=capacity,
+        max_down_step=pace.max_down_step_cpus * MILLIS,
+        down_period_s=pace.down_period_s,
+        max_wait_s=pace.max_down_wait_s,
     )
     wanted = rounded(round(wanted_cores * MILLIS, 3), "off")  # 1.1 cores are 1100 millis, not 1101
     after = _next(ramp, limits, now_s, wanted, may_shrink)

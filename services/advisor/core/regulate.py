@@ -1,7 +1,7 @@
 """From a requirement to a size, over time: round, limit the steps, clamp (notes/katalyst-node-agent.md section 4.4)."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -15,6 +15,7 @@ Seconds = Annotated[float, Field(ge=0, le=1e9)]
 
 MAX_RAMP_DOWN_STEP_CPUS = 2
 MIN_RAMP_DOWN_PERIOD_S = 30.0
+MAX_RAMP_DOWN_WAIT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +30,22 @@ class Limits:
     max_down_step: int = MAX_RAMP_DOWN_STEP_CPUS
     down_period_s: float = MIN_RAMP_DOWN_PERIOD_S
     """Time between two steps down."""
+    max_wait_s: float = 0.0
+    """A step down that had to be taken back before the next one was due doubles that time, up to this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """The size so far, and when it last became smaller. Before the first step: 0, and never."""
+    """The size so far, and when it last became smaller. Before the first step: 0, and never.
+
+    `wait_s` is the time to the next step down where that is more than usual, `regretted` whether the last step down has
+    been taken back: a load that only swings does not move the size with every swing.
+    """
 
     size: int = 0
     last_down_s: float = -math.inf
+    wait_s: float = 0.0
+    regretted: bool = False
 
 
 def rounded(required: float, even: Even) -> int:
@@ -57,14 +66,26 @@ def regulated(ramp: Ramp, limits: Limits, now_s: float, wanted: int, effective: 
         size = next((even for even in (size + 1, size - 1) if limits.lower <= even <= limits.upper), size)
     if size == ramp.size:
         return ramp
-    return Ramp(size, now_s if size < ramp.size else ramp.last_down_s)
+    if size < ramp.size:
+        return Ramp(size, now_s, ramp.wait_s if ramp.regretted else 0.0)
+    if ramp.regretted or not _is_waiting(ramp, limits, now_s):
+        return replace(ramp, size=size)
+    return Ramp(size, ramp.last_down_s, min(2 * _wait_s(ramp, limits), limits.max_wait_s), regretted=True)
 
 
 def _stepped(ramp: Ramp, limits: Limits, now_s: float, wanted: int, effective: int) -> int:
     if wanted < effective:
-        waiting = now_s < ramp.last_down_s + limits.down_period_s
+        waiting = _is_waiting(ramp, limits, now_s)
         return effective if waiting else max(wanted, effective - limits.max_down_step)
     return wanted if limits.max_up_step is None else min(wanted, effective + limits.max_up_step)
+
+
+def _wait_s(ramp: Ramp, limits: Limits) -> float:
+    return max(ramp.wait_s, limits.down_period_s)
+
+
+def _is_waiting(ramp: Ramp, limits: Limits, now_s: float) -> bool:
+    return now_s < ramp.last_down_s + _wait_s(ramp, limits)
 
 
 class RegulateStep(Question):

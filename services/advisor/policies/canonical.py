@@ -4,6 +4,7 @@ Cores: for every shared container the larger of usage x 1.25 and its load averag
 measured; dedicated containers count their request. Memory: what is resident and cached, with a tenth on top.
 """
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
@@ -12,6 +13,7 @@ from services.advisor.core.estimate import DEFAULT_RULE, Rule, estimate_cores, r
 from services.advisor.core.machine import unknown_memory_bytes
 from services.advisor.core.memory import TENANT_PERCENT, estimate_bytes
 from services.advisor.core.policy import Demand, Policy, PolicySettings
+from services.advisor.core.predictor_need import pool_need_cores
 from services.advisor.core.view import CPU_TENANTS, ContainerView, View
 from shared.contracts.envelope import Reason
 
@@ -28,26 +30,32 @@ class Settings(PolicySettings):
 
 
 def judge(_state: None, view: View, _now_s: float, settings: Settings) -> tuple[None, Demand]:
-    """The sum of the containers' estimates, and at least what their pool as a whole was seen to use.
+    """The sum of the containers' estimates, and at least what their pool as a whole was seen to use or to wait for.
 
-    A sample made early because the tenants woke shows that first in their pool (services.metrics.app).
+    A sample made early because the tenants woke shows that first in their pool (services.metrics.app). Tenants that
+    wait cannot use more than they have: counted in, a pool that is too small grows to its need in one pass.
     """
-    cores = [(c.key, _cores(c, view, settings)) for c in view.of(*CPU_TENANTS)]
+    cores = [(c.key, estimate) for c, estimate in _estimates(view, settings)]
     unknown = unknown_memory_bytes(view.memory.total_bytes or 0)
     memory_bytes = sum(
         estimate_bytes(c.qos, c.memory, c.request_bytes, unknown, settings.memory_percent) for c in view.containers
     )
-    pool_cores = settings.usage_factor * (view.tenants_usage_cores or 0.0)
+    pool_cores = max(settings.usage_factor * (view.tenants_usage_cores or 0.0), pool_need_cores(view))
     needed = max(total_cores(estimate for _, estimate in cores), pool_cores)
     return None, Demand(needed, memory_bytes, (_reason(cores, pool_cores, settings),))
 
 
-def _cores(container: ContainerView, view: View, settings: Settings) -> float:
-    if container.qos == "dedicated_cores":
-        return requested_cores(container.request_cores, view.bounds.fallback_cores)
-    # The rule alone would take a load average for the whole need while the usage of a new container is still unknown.
-    rule = Rule(settings.usage_factor, request_fills_gaps=container.cpu.usage_cores is None)
-    return estimate_cores(container.cpu, container.request_cores, rule, view.bounds.fallback_cores)
+def _estimates(view: View, settings: Settings) -> Iterator[tuple[ContainerView, float]]:
+    fallback = view.bounds.fallback_cores
+    measured = Rule(settings.usage_factor, request_fills_gaps=False)
+    # That rule alone would take a load average for the whole need while the usage of a new container is still unknown.
+    unknown = Rule(settings.usage_factor, request_fills_gaps=True)
+    for container in view.of(*CPU_TENANTS):
+        if container.qos == "dedicated_cores":
+            yield container, requested_cores(container.request_cores, fallback)
+        else:
+            rule = unknown if container.cpu.usage_cores is None else measured
+            yield container, estimate_cores(container.cpu, container.request_cores, rule, fallback)
 
 
 def _reason(cores: list[tuple[str, float]], pool_cores: float, settings: Settings) -> Reason:

@@ -1,17 +1,20 @@
 """Everything that shall be in force: the pools, and the pods with CPUs of their own. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from services.qrm.core.admission import BOUND_SHARE_RATIO
 from services.qrm.core.assignment import Assignment, Owned, assign, bind_reclaimed
 from services.qrm.core.placement import NOBODYS, Order, Placement, floor_cpus, place, place_floor, place_reserve
 from services.qrm.core.wishes import Wish, wish_of
-from shared.contracts.advice import PoolAdvice
+from shared.contracts.advice import PoolAdvice, isolation_pool
 from shared.contracts.pod import Pod
 from shared.core.cpuset import CpuSet
 from shared.core.layout import RECLAIM, SHARE
 from shared.core.topology import Topology
 
+ANYWHERE = -1
+"""How the advice says: on no NUMA node in particular."""
 RAMP_UP = "ramp-up"
 """Where a shared pod is while its need is not known yet: on the reclaimed pool's CPUs as well, which give way to it."""
 
@@ -64,7 +67,7 @@ def arrange(node: Node, advice: PoolAdvice, order: Order) -> Arrangement:
     """
     reserve = place_reserve(node.topology, advice, node.pinned)
     wishes, unread = _wishes(node.pods)
-    own = _assign(node, node.usable - reserve, wishes)
+    own = _assign(node, node.usable - reserve, _as_advised(node, wishes, advice))
     return _whole(node, place(node.topology, advice, order, own.cpus, node.pinned), own, wishes, unread)
 
 
@@ -87,6 +90,58 @@ def _wishes(pods: Sequence[Pod]) -> tuple[list[Wish], dict[str, str]]:
             elif wish is not None:
                 wishes.append(wish)
     return wishes, unread
+
+
+def _as_advised(node: Node, wishes: Sequence[Wish], advice: PoolAdvice) -> list[Wish]:
+    """The wishes in the sizes that were advised for their pools, and those of pods that were advised CPUs of their own.
+
+    A pool that is not in the advice, because its pods have only just come, has what they asked for.
+    """
+    sizes = {(part.pool, part.numa): part.cpus for part in advice.pools if part.of_pods}
+    if not sizes:
+        return list(wishes)
+    known = {wish.uid: wish for wish in wishes}
+    pools: dict[tuple[str, int], list[Wish]] = {}
+    advised = []
+    for pod in node.pods:
+        wish = _isolated(pod, known.get(pod.uid), {pool for pool, _ in sizes})
+        pool = None if wish is None else _advised_pool(node, wish)
+        if wish is not None and pool in sizes:
+            pools.setdefault(pool, []).append(wish)
+        elif wish is not None:
+            advised.append(wish)
+    return [*advised, *(wish for pool, members in pools.items() for wish in _shares(members, sizes[pool]))]
+
+
+def _isolated(pod: Pod, wish: Wish | None, advised: Collection[str]) -> Wish | None:
+    """The wish of a shared pod that leaves its pool; its own wish where it does not."""
+    pool = isolation_pool(pod.key)
+    if pod.qos != "shared_cores" or pool not in advised or pod.phase not in ("Pending", "Running"):
+        return wish
+    if wish is not None:
+        return replace(wish, pool=pool)
+    return Wish("named-share", pod.uid, pod.key, 0.0, pod.memory_request_bytes, pool=pool)
+
+
+def _advised_pool(node: Node, wish: Wish) -> tuple[str, int] | None:
+    """The pool as the advice names it, with its NUMA node; None where it has no size of its own, or no node yet."""
+    if wish.kind == "named-share":
+        return wish.pool, ANYWHERE
+    if wish.kind != "bound-share":
+        return None
+    held = node.held.get(wish.uid, NOBODYS)
+    numas = [numa for numa, cpus in node.topology.numas.items() if cpus & held]
+    if len(numas) != 1:
+        return None
+    isolated = wish.pool == isolation_pool(wish.key)
+    return wish.pool if isolated else f"{wish.pool}-NUMA{numas[0]}", numas[0]
+
+
+def _shares(members: Sequence[Wish], cpus: int) -> list[Wish]:
+    """The members of one pool with requests that make up its size, in whole milli-cores."""
+    ratio = BOUND_SHARE_RATIO if members[0].kind == "bound-share" else 1.0
+    each, more = divmod(round(1000 * cpus / ratio), len(members))
+    return [replace(wish, request_cores=(each + (index < more)) / 1000) for index, wish in enumerate(members)]
 
 
 def _assign(node: Node, free: CpuSet, wishes: Sequence[Wish]) -> Assignment:

@@ -108,7 +108,9 @@ def place_floor(topology: Topology, reserve: CpuSet, cpus: int, owned: CpuSet = 
 
 def _check_parts(topology: Topology, advice: PoolAdvice) -> None:
     for part in advice.pools:
-        if part.pool not in POOLS:
+        if part.of_pods and part.pool not in POOLS:  # follows the pods, see `arrangement`; they may have gone
+            continue
+        if part.of_pods or part.pool not in POOLS:
             raise Refused(
                 f"advice {advice.seq}: no pool {part.pool!r}; known: {', '.join(POOLS)}", reason="unknown_pool"
             )

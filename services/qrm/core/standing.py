@@ -43,6 +43,5 @@ def offered(advice: PoolAdvice | None, reclaim_cpus: int, limit_bytes: int | Non
     if advice is None:
         return 0, 0
     memory = advice.reclaimed_memory_bytes
-    return min(advice.reclaimed_cpu_millis, 1000 * reclaim_cpus), memory if limit_bytes is None else min(
-        memory, limit_bytes
-    )
+    cpu = min(advice.reclaimed_cpu_millis, int(1000 * reclaim_cpus * advice.oversold_ratio))
+    return cpu, memory if limit_bytes is None else min(memory, limit_bytes)

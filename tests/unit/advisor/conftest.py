@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from advisor_world import SEED, Node
 
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading, PoolReading
@@ -54,3 +55,17 @@ def sample(fields) -> Callable[..., NodeSample]:
     """A whole sample of the tutorial's node."""
     envelope = {"node": "node1", "boot_id": "0" * 16, "seq": 1, "sent_at": datetime(2026, 1, 1, tzinfo=UTC)}
     return lambda *pods, **over: NodeSample(**envelope, **fields(*pods, **over))
+
+
+@pytest.fixture
+def live(virtual):
+    """Run a story with a node: live(story) or live(story, settings, topology)."""
+
+    def run(story, settings=None, topology=SEED):
+        async def whole():
+            async with Node(settings or {}, topology).running() as node:
+                await story(node)
+
+        virtual(whole())
+
+    return run

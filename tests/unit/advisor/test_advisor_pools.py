@@ -5,9 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.advisor.core.machine import Bounds
-from services.advisor.core.pools import Pace, SeedQuestion, pool_sizes, seed_pool_sizes
+from services.advisor.core.policy import Demand, Policy, PolicySettings
+from services.advisor.core.pools import PoolSizes, SeedQuestion, seed_pool_sizes
+from services.advisor.core.sizing import Round, Rules, decide
+from services.advisor.core.view import View
 
-PACE = Pace()
 machines = st.builds(
     Bounds.of,
     st.integers(1, 512),
@@ -16,6 +18,21 @@ machines = st.builds(
     reserve_pool_cpus=st.integers(0, 64),
 )
 needs = st.floats(0, 600)
+NEED = Policy(
+    "need", PolicySettings, lambda: 0, lambda state, view, _now_s, _settings: (state, Demand(view.node_usage_cores, 0))
+)
+"""Tenants need what the node uses."""
+
+
+def round_of(
+    bounds: Bounds, need: float, now_s: float = 0.0, last: Round | None = None, *, fresh: bool = True
+) -> Round:
+    view = View(bounds, node_usage_cores=need, fresh=fresh)
+    return decide(view, now_s, NEED, PolicySettings(), Rules(), last)
+
+
+def sizes_of(bounds: Bounds, need: float) -> PoolSizes:
+    return round_of(bounds, need).sizes
 
 
 @pytest.mark.parametrize(
@@ -41,7 +58,7 @@ needs = st.floats(0, 600)
     ],
 )
 def test_the_sizes_of_a_machine(cpus, smt, need, share, reclaim, overlap, offer):
-    sizes = pool_sizes(Bounds.of(cpus, smt=smt), PACE, None, 0.0, need)
+    sizes = sizes_of(Bounds.of(cpus, smt=smt), need)
     assert (sizes.share_cpus, sizes.reclaim_cpus, sizes.reserve_cpus) == (share, reclaim, 0)
     assert (sizes.overlap, sizes.reclaimed_cpu_millis) == (overlap, offer)
 
@@ -56,39 +73,37 @@ def test_the_automatic_reserve_is_a_quarter_of_a_small_machine_and_4_of_a_large_
 
 def test_a_reserve_pool_is_cut_out_only_where_both_other_pools_keep_room():
     assert Bounds.of(48, smt=True, reserve_pool_cpus=2).reserve_pool_cpus == 2
-    assert pool_sizes(Bounds.of(48, smt=True, reserve_pool_cpus=2), PACE, None, 0.0, 0).reclaim_cpus == 42
+    assert sizes_of(Bounds.of(48, smt=True, reserve_pool_cpus=2), 0).reclaim_cpus == 42
     crowded = Bounds.of(8, smt=True, reserve_pool_cpus=6)
     assert (crowded.disjoint, crowded.reserve_pool_cpus) == (False, 0)
 
 
-def test_tenants_grow_at_once_and_shrink_by_2_cpus_in_30_s():
-    bounds, ramp, story = Bounds.of(48, smt=True), None, []
-    for now_s, need in [(0, 0), (1, 30), (2, 0), (3, 0), (31.9, 0), (32, 0), (33, 28), (40, 0), (62, 0)]:
-        sizes = pool_sizes(bounds, PACE, ramp, now_s, need)
-        ramp = sizes.ramp
-        story.append(sizes.share_cpus)
-    assert story == [4, 34, 32, 32, 32, 30, 32, 32, 30]
+def test_tenants_grow_at_once_and_shrink_by_2_cpus_in_30_s_or_60_after_a_step_that_was_taken_back():
+    bounds, last, story = Bounds.of(48, smt=True), None, []
+    for now_s, need in [(0, 0), (1, 30), (2, 0), (3, 0), (31.9, 0), (32, 0), (33, 28), (40, 0), (62, 0), (92, 0)]:
+        last = round_of(bounds, need, now_s, last)
+        story.append(last.sizes.share_cpus)
+    assert story == [4, 34, 32, 32, 32, 30, 32, 32, 32, 30]
 
 
 def test_the_same_pace_holds_where_the_pools_overlap():
-    bounds, ramp, story = Bounds.of(3, smt=False), None, []
+    bounds, last, story = Bounds.of(3, smt=False), None, []
     for now_s, need in [(0, 0.5), (1, 2.9), (2, 0.5), (3, 0.2), (33, 0.2)]:
-        sizes = pool_sizes(bounds, PACE, ramp, now_s, need)
-        ramp = sizes.ramp
-        story.append((sizes.reclaim_cpus, sizes.reclaimed_cpu_millis))
+        last = round_of(bounds, need, now_s, last)
+        story.append((last.sizes.reclaim_cpus, last.sizes.reclaimed_cpu_millis))
     assert story == [(3, 2500), (1, 1000), (3, 2100), (3, 2100), (3, 2800)]
 
 
 def test_without_leave_to_shrink_the_tenants_keep_what_they_have_and_may_grow():
     bounds = Bounds.of(48, smt=True)
-    ramp = pool_sizes(bounds, PACE, None, 0.0, 20).ramp
-    assert pool_sizes(bounds, PACE, ramp, 100.0, 1, may_shrink=False).share_cpus == 24
-    assert pool_sizes(bounds, PACE, ramp, 100.0, 30, may_shrink=False).share_cpus == 34
+    last = round_of(bounds, 20)
+    assert round_of(bounds, 1, 100.0, last, fresh=False).sizes.share_cpus == 24
+    assert round_of(bounds, 30, 100.0, last, fresh=False).sizes.share_cpus == 34
 
 
 @given(machines, needs)
 def test_tenants_get_what_they_need_up_to_the_bound_and_reclaimed_work_always_keeps_a_cpu(bounds, need):
-    sizes = pool_sizes(bounds, PACE, None, 0.0, need)
+    sizes = sizes_of(bounds, need)
     assert bounds.min_share_cpus <= sizes.share_cpus <= bounds.cpus
     assert 1 <= sizes.reclaim_cpus <= bounds.cpus
     assert 0 <= sizes.reclaimed_cpu_millis <= sizes.reclaim_cpus * 1000
@@ -100,7 +115,7 @@ def test_tenants_get_what_they_need_up_to_the_bound_and_reclaimed_work_always_ke
 
 @given(machines, needs, st.floats(0, 100))
 def test_more_need_never_leaves_more_to_reclaimed_work(bounds, need, more):
-    less, greater = (pool_sizes(bounds, PACE, None, 0.0, n) for n in (need, need + more))
+    less, greater = (sizes_of(bounds, n) for n in (need, need + more))
     assert greater.share_cpus >= less.share_cpus
     assert greater.reclaim_cpus <= less.reclaim_cpus
     assert greater.reclaimed_cpu_millis <= less.reclaimed_cpu_millis

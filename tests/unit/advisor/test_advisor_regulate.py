@@ -101,3 +101,24 @@ def test_within_one_period_a_size_falls_by_one_step_at_most(limits, moves):
 def test_an_even_size_stays_even_where_the_clamp_allows_it(lower, more, need):
     limits = Limits(lower * 2, (lower + more) * 2, "after_limits")
     assert regulated(Ramp(), limits, 0, rounded(need, limits.even), None).size % 2 == 0
+
+
+def test_a_step_down_that_is_taken_back_doubles_the_wait_and_one_that_lasts_ends_that():
+    limits = Limits(0, 100, max_wait_s=100.0)
+    ramp, falls = Ramp(20), []
+    for now_s in range(800):
+        # Someone comes back a second after each of the first four steps down, and is gone by the next second.
+        wanted = 20 if falls and len(falls) <= 4 and now_s == falls[-1] + 1 else 0
+        after = regulated(ramp, limits, now_s, wanted, ramp.size)
+        if after.size < ramp.size:
+            falls.append(now_s)
+        ramp = after
+    waits = [later - earlier for earlier, later in pairwise(falls)]
+    assert waits == [60, 100, 100, 100, *[100], *[30] * (len(waits) - 5)]
+
+
+def test_without_a_longest_wait_nothing_is_doubled():
+    """So it is in the notes, and in the what-if kind."""
+    ramp = regulated(Ramp(20), Limits(0, 100), 0, 0, 20)
+    ramp = regulated(ramp, Limits(0, 100), 1, 20, 18)
+    assert regulated(ramp, Limits(0, 100), 30, 0, 20).size == 18

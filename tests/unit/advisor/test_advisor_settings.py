@@ -30,7 +30,7 @@ def test_a_policy_gets_its_own_settings():
     [
         pytest.param({"polcy": "canonical"}, "did you mean 'policy'", id="a misspelt key"),
         pytest.param({"policy": "canonicle"}, "did you mean 'canonical'", id="a misspelt policy"),
-        pytest.param({"policies": {"rama": {}}}, "no policy 'rama'", id="settings of an unknown policy"),
+        pytest.param({"policies": {"ramma": {}}}, "did you mean 'rama'", id="settings of an unknown policy"),
         pytest.param(
             {"policies": {"canonical": {"usage_facto": 2}}}, "did you mean 'usage_factor'", id="a policy's key"
         ),

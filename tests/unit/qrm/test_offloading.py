@@ -1,12 +1,14 @@
 """Offloading in qrm: off by default, only for the classes named, only while qrm may write at all."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from plain_cgroups import PlainCgroups
 from qrm_world import Node, Run
 
+from shared.contracts.advice import CacheDrop
 from shared.contracts.pod import Pod
 from shared.core.layout import pod_group
 
@@ -35,6 +37,17 @@ def asked(node: Node, pod: Pod) -> str:
     return node.plain.get(pod_group(pod), "memory.reclaim")
 
 
+async def threads_done() -> None:
+    """What was handed to a thread before is done, and whoever waited for it has gone on."""
+    for _ in range(5):
+        await asyncio.get_running_loop().run_in_executor(None, int)
+        await asyncio.sleep(0.01)
+
+
+def one_thread() -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(max_workers=1))
+
+
 @pytest.mark.parametrize(
     ("settings", "batch", "web"),
     [
@@ -47,10 +60,28 @@ def asked(node: Node, pod: Pod) -> str:
 )
 def test_who_is_asked_for_memory(tmp_path: Path, virtual: Run, settings, batch, web) -> None:
     async def story() -> None:
+        one_thread()
         async with world(tmp_path, **settings) as node:
             for _ in range(8):
                 await node.hear(node.advice(6, 42))
                 await asyncio.sleep(5)
+                await threads_done()
             assert (asked(node, BATCH) != "", asked(node, WEB) != "") == (batch, web)
+
+    virtual(story())
+
+
+@pytest.mark.parametrize(
+    ("whose", "settings", "dropped"),
+    [(BATCH, {}, True), (WEB, {}, False), (BATCH, {"mode": "dry-run"}, False)],
+    ids=["a reclaimed pod", "a tenant never", "qrm does not write"],
+)
+def test_page_cache_goes_as_advised(tmp_path: Path, virtual: Run, whose, settings, dropped) -> None:
+    async def story() -> None:
+        one_thread()
+        async with world(tmp_path, **settings) as node:
+            await node.hear(node.advice(6, 42, drop_cache=(CacheDrop(uid=whose.uid, bytes=5 * MIB),)))
+            await threads_done()
+            assert (asked(node, whose) == str(5 * MIB)) is dropped
 
     virtual(story())

@@ -328,3 +328,17 @@ def test_settings_are_taken_whole_or_not_at_all(tmp_path: Path, virtual: Run) ->
             assert node.app.state()["settings"]["lease_s"] == 7
 
     virtual(story())
+
+
+def test_the_reclaimed_class_is_bounded_by_an_advised_quota_and_freed_when_the_advice_names_none(tmp_path, virtual):
+    async def story() -> None:
+        async with Node(tmp_path) as node:
+            quota = lambda: node.plain.get(RECLAIMED, "cpu.cfs_quota_us", "cpu")  # noqa: E731
+            await node.hear(node.advice(6, 42, reclaimed_quota_millis=1500))
+            assert quota() == "150000"
+            await asyncio.sleep(30)
+            assert quota() == "150000", "without advice the bound stays"
+            await node.hear(node.advice(6, 42))
+            assert quota() == "-1"
+
+    virtual(story())

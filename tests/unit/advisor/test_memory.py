@@ -8,13 +8,11 @@ from services.advisor.core.machine import critical_memory_bytes, reserved_memory
 from services.advisor.core.memory import (
     NodeMemory,
     Resident,
-    Zone,
+    canonical_offer_bytes,
     estimate_bytes,
-    guarded_limit_bytes,
     node_limit_bytes,
     offered_bytes,
 )
-from shared.errors import Refused
 
 GIB = 1 << 30
 SEED_BYTES = 195_924_424 << 10
@@ -39,6 +37,7 @@ nodes = st.builds(
         pytest.param("shared_cores", 0, 0, 7, 7, id="0 counts as not measured"),
         pytest.param("shared_cores", None, None, 0, 8, id="nothing known"),
         pytest.param("system_cores", None, 50, 0, 8, id="system: nothing known"),
+        pytest.param("shared_cores", None, 10, 0, 11, id="one figure is enough"),
     ],
 )
 def test_what_one_container_counts(qos, rss, cache, asked, want):
@@ -94,30 +93,6 @@ def test_more_for_tenants_never_leaves_more_to_offer(node, tenants, more, reserv
     assert offered_bytes(node, tenants + more, reserved, before) <= offered_bytes(node, tenants, reserved, before)
 
 
-@pytest.mark.parametrize(
-    ("zones", "scale", "critical", "factor", "want"),
-    [
-        pytest.param([Zone(10_000, 500, 7)], 100, 50, 1.0, 407, id="the watermark by scale: 100"),
-        pytest.param([Zone(10_000, 500, 7)], 100, 200, 1.0, 307, id="the smallest watermark is larger"),
-        pytest.param([Zone(10_000, 500, 7)], 100, 50, 2.0, 307, id="the factor is on the watermark"),
-        pytest.param([Zone(10_000, 500, 7)], 100, 200, 1.5, 307, id="the factor is not on the smallest watermark"),
-        pytest.param([Zone(10_000, 500, 7, 150)], 100, 50, 1.0, 357, id="the watermark that the kernel tells"),
-        pytest.param([Zone(10_000, 500, 7, 0)], 100, 50, 1.0, 457, id="a told watermark of 0 is one"),
-        pytest.param([Zone(10_000, 99, 7)], 100, 50, 1.0, 7, id="nothing to spare: what is used"),
-        pytest.param([Zone(10_000, 99, 7), Zone(10_000, 500, 1)], 100, 50, 1.0, 408, id="each zone for itself"),
-    ],
-)
-def test_the_limit_is_the_use_and_what_lies_above_the_critical_watermark(zones, scale, critical, factor, want):
-    assert guarded_limit_bytes(zones, scale, critical, factor) == want
-
-
-@pytest.mark.parametrize("zones", [[], [Zone(100, 50, 1), Zone(100, 50, None)]], ids=["no zone", "unknown use"])
-def test_without_the_use_of_every_zone_there_is_no_limit(zones):
-    with pytest.raises(Refused) as refusal:
-        guarded_limit_bytes(zones, 10, 1)
-    assert refusal.value.reason == "missing_metric"
-
-
 @given(nodes)
 def test_a_limit_is_never_below_the_use_and_missing_figures_leave_it_alone(node):
     limit = node_limit_bytes(node, 100)
@@ -134,3 +109,22 @@ def test_a_limit_does_not_follow_every_page():
         for page in range(0, 10_000, 100)
     }
     assert len(limits) <= 2
+
+
+def test_shared_memory_that_is_told_by_itself_counts_for_tenants_and_not_for_the_system():
+    figures = Resident(100, 50, 50)
+    assert estimate_bytes("shared_cores", figures, 0, 8) == 220
+    assert estimate_bytes("system_cores", figures, 0, 8) == 100
+
+
+@given(byte_counts, byte_counts, byte_counts, st.floats(0, 1 << 45))
+def test_a_buffer_adds_to_the_offer_and_never_lifts_it_above_total_without_reserve(total, reserved, tenants, buffer):
+    plain, more = (canonical_offer_bytes(total, reserved, tenants, extra) for extra in (0.0, buffer))
+    assert 0 <= plain <= more <= max(0, total - reserved)
+
+
+def test_a_limit_of_the_last_round_is_left_in_steps():
+    node = NodeMemory(1600, 100, 50, 0)
+    assert node_limit_bytes(node, 100) == 51
+    assert node_limit_bytes(node, 100, before_bytes=900) == 801
+    assert node_limit_bytes(NodeMemory(1600, 1000, 50, 0), 100, before_bytes=300) == 951

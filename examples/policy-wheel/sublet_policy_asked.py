@@ -1,0 +1,42 @@
+"""Tenants keep a part of what they asked for, and what they use: a policy that lives in a wheel of its own."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from services.advisor.core.estimate import requested_cores, total_cores
+from services.advisor.core.machine import unknown_memory_bytes
+from services.advisor.core.memory import estimate_bytes
+from services.advisor.core.policy import Demand, Policy, PolicySettings
+from services.advisor.core.view import CPU_TENANTS, ContainerView, View
+from shared.contracts.envelope import Reason
+
+
+class Settings(PolicySettings):
+    """How much of a request is kept."""
+
+    part: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 1.0
+    """Part of a shared container's request that counts even if it is not used."""
+
+
+def judge(_state: None, view: View, _now_s: float, settings: Settings) -> tuple[None, Demand]:
+    """The larger of what each container uses and the part of its request."""
+    tenants = view.of(*CPU_TENANTS)
+    cores = max(
+        total_cores(_cores(container, view.bounds.fallback_cores, settings) for container in tenants),
+        view.tenants_usage_cores or 0.0,
+    )
+    unknown = unknown_memory_bytes(view.memory.total_bytes or 0)
+    memory_bytes = sum(estimate_bytes(c.qos, c.memory, c.request_bytes, unknown) for c in view.containers)
+    why = Reason(rule=f"max(usage, {settings.part:g} x request)", numbers={"containers": len(tenants), "cores": cores})
+    return None, Demand(cores, memory_bytes, (why,))
+
+
+def _cores(container: ContainerView, fallback_cores: float, settings: Settings) -> float:
+    requested, usage = requested_cores(container.request_cores, fallback_cores), container.cpu.usage_cores
+    if container.qos == "dedicated_cores" or usage is None:
+        return requested
+    return max(usage, settings.part * requested)
+
+
+POLICY = Policy(name="asked", settings=Settings, start=lambda: None, judge=judge)

@@ -1,0 +1,62 @@
+"""A histogram that forgets: how much was used, and for what part of the recent past (notes/koordinator.md section A13).
+
+Buckets grow by 5 %, so that a percentile is exact to 5 % whatever the size, and their number is bounded. A sample's
+weight is the time that it stands for; it halves with every half-life.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate, count, takewhile
+
+RATIO = 1.05
+"""By how much each bucket is wider than the one before."""
+EPSILON = 1e-4
+"""A bucket with a smaller part of the whole weight is forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Where buckets end, ascending, in the unit of what is counted. What is larger than all counts as the largest."""
+
+    ends: tuple[float, ...]
+
+    @classmethod
+    def of(cls, first: float, largest: float, ratio: float = RATIO) -> "Buckets":
+        """Buckets from 0: the first is `first` wide, each next one `ratio` times wider; the last ends at `largest`."""
+        widths = (first * ratio**i for i in count())
+        return cls((*takewhile(lambda end: end < largest, accumulate(widths)), largest))
+
+    def index(self, value: float) -> int:
+        """The bucket of a value."""
+        return min(bisect_left(self.ends, value), len(self.ends) - 1)
+
+
+CPU_CORES = Buckets.of(0.025, 1024.0)
+MEMORY_BYTES = Buckets.of(5 * 2.0**20, 2.0**41)
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Weights by bucket at the moment of the newest sample."""
+
+    weights: Mapping[int, float] = field(default_factory=dict)
+
+    def add(self, bucket: int, weight: float, aged_half_lives: float) -> "Histogram":
+        """The histogram with one more sample, after what it held has aged by so many half-lives."""
+        factor = 2.0 ** -max(0.0, aged_half_lives)
+        weights = {index: old * factor for index, old in self.weights.items()}
+        weights[bucket] = weights.get(bucket, 0.0) + weight
+        least = EPSILON * math.fsum(weights.values())
+        return Histogram({index: weight for index, weight in weights.items() if weight >= least})
+
+    def bucket_at(self, percentile: float) -> int | None:
+        """The lowest bucket up to which `percentile` percent of the weight lie; None while there is no sample."""
+        goal = math.fsum(self.weights.values()) * percentile / 100
+        below = 0.0
+        for index in sorted(self.weights):
+            below += self.weights[index]
+            if below >= goal:
+                return index
+        return max(self.weights, default=None)

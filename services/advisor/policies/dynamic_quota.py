@@ -1,0 +1,57 @@
+"""Reclaimed pods get the CPU time that brings the machine to its target (notes/katalyst-node-agent.md, section 4.3).
+
+The tenants' need is the canonical one. On top of it, what reclaimed pods may use together is limited in time instead
+of in CPUs: what they use now, and what is missing to the target over all CPUs. Their pool may be large then, and tasks
+of tenants still find most of its time free (notes: dynamic-quota, which upstream applies on cgroup v2).
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from services.advisor.core.machine import reclaim_floor_cpus
+from services.advisor.core.policy import Demand, Policy
+from services.advisor.core.quota import reclaim_quota_cores
+from services.advisor.core.view import View
+from services.advisor.policies import canonical
+from shared.contracts.envelope import Reason
+from shared.core.layout import SHARE
+from shared.errors import Refused
+
+
+class Settings(canonical.Settings):
+    """How busy the machine should be."""
+
+    target_usage_ratio: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.6
+    """Cores used, by tenants and reclaimed pods together, of all CPUs that are not reserved."""
+
+
+def judge(state: float | None, view: View, now_s: float, settings: Settings) -> tuple[float | None, Demand]:
+    """The canonical demand, and the quota of the whole machine; while a figure is missing the last quota stays."""
+    _, base = canonical.judge(None, view, now_s, settings)
+    if view.region != SHARE:  # there is one quota, not one for each region
+        return None, base
+    quota, why = _quota(state, view, settings)
+    return quota, Demand(base.cores, base.memory_bytes, (*base.why, why), quota)
+
+
+def _quota(last: float | None, view: View, settings: Settings) -> tuple[float | None, Reason]:
+    cpus = view.bounds.cpus - view.bounds.reserve_pool_cpus
+    usage = view.node_usage_cores
+    floor = float(reclaim_floor_cpus(view.bounds.cpus))
+    numbers: dict[str, float | int | str | bool | None] = {
+        "cpus": cpus,
+        "target_usage_ratio": settings.target_usage_ratio,
+        "node_usage_cores": usage,
+        "reclaimed_usage_cores": view.reclaimed_usage_cores,
+        "last_quota_cores": last,
+    }
+    try:
+        ratio = None if usage is None else usage / cpus
+        quota = reclaim_quota_cores(cpus, settings.target_usage_ratio, ratio, view.reclaimed_usage_cores, floor)
+    except Refused as refusal:
+        return last, Reason(rule=str(refusal), numbers=numbers)
+    return quota, Reason(rule="quota: cpus x (target - usage ratio) + reclaimed usage", numbers=numbers)
+
+
+POLICY = Policy(name="dynamic_quota", settings=Settings, start=lambda: None, judge=judge)

@@ -1,0 +1,146 @@
+"""The tenants need what a learned predictor says they will not exceed in the next moments (docs/model-policy.md).
+
+It looks at the need of all shared containers together. The bound that it gives is meant to hold in a stated part of all
+cases; whether it does is checked all the time, and a predictor that misses more often is set aside: canonical decides
+until it has been right for a while. Canonical also decides while the past is too short, and on a view without figures.
+What the tenants use and queue for now is always the least that counts. Memory is canonical's.
+
+Weights of one's own are read when the settings are checked, the shipped ones once, when they are first asked for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
+
+from services.advisor.core.policy import Demand, Policy, PolicySettings
+from services.advisor.core.predictor import StepModel, Weights
+from services.advisor.core.predictor_need import tenants_need
+from services.advisor.core.predictor_track import Rules, Track, tracks_of
+from services.advisor.core.view import View
+from services.advisor.policies import canonical
+from shared.contracts.envelope import Reason
+
+SHIPPED = Path(__file__).with_suffix(".json")
+"""Made by `sublet train`; the command is in docs/model-policy.md."""
+MAX_BYTES = 1 << 20
+CANONICAL = canonical.Settings()
+
+
+def read_weights(file: Path) -> Weights:
+    """A weights file.
+
+    Raises:
+        ValueError: it cannot be read, or does not hold weights.
+    """
+    try:
+        with file.open("rb") as source:
+            return Weights.model_validate_json(source.read(MAX_BYTES))
+    except OSError as error:
+        raise ValueError(f"{file}: {error.strerror}; make one with `sublet train FILE -o {file}`") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "file"
+        raise ValueError(f"{file}: {where}: {first['msg']}; make one with `sublet train FILE -o {file}`") from None
+
+
+@cache
+def shipped_models() -> tuple[StepModel, ...]:
+    """The predictors that come with the product.
+
+    Raises:
+        ValueError: as `read_weights`.
+    """
+    return read_weights(SHIPPED).models
+
+
+class Settings(PolicySettings):
+    """Which weights are used, and when they are no longer believed."""
+
+    weights: Path | None = None
+    """A file made by `sublet train`; None: the one that comes with the product."""
+    max_miss_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.15
+    """Part of the last predictions that may have been exceeded; above it canonical decides. The bounds are calibrated
+    to be exceeded in 1 case of 20, but misses come in clumps."""
+    window_steps: Annotated[int, Field(ge=10, le=1000)] = 120
+    """Number of predictions that are looked back on."""
+    return_after_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 600.0
+    """Seconds without too many misses after which the predictor is used again."""
+    _models: tuple[StepModel, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="after")
+    def _read(self) -> Self:
+        if self.weights is not None:
+            self._models = read_weights(self.weights).models
+        return self
+
+    @classmethod
+    def with_models(cls, models: Sequence[StepModel]) -> Self:
+        """Default settings with predictors that are in no file yet."""
+        settings = cls()
+        settings._models = tuple(models)
+        return settings
+
+    @property
+    def models(self) -> tuple[StepModel, ...]:
+        """The predictors, ascending by step.
+
+        Raises:
+            ValueError: the shipped weights cannot be read.
+        """
+        return self._models or shipped_models()
+
+    @property
+    def rules(self) -> Rules:
+        """When a predictor counts as wrong."""
+        return Rules(self.max_miss_ratio, self.window_steps, self.return_after_s)
+
+
+State = tuple[Track, ...]
+"""A track for each predictor."""
+
+
+def judge(state: State, view: View, now_s: float, settings: Settings) -> tuple[State, Demand]:
+    """The bound of the finest predictor whose past is whole, unless it is wrong; else canonical's demand."""
+    _, by_rule = canonical.judge(None, view, now_s, CANONICAL)
+    tracks, need = tracks_of(settings.models, state), tenants_need(view)
+    if not view.fresh or need.measured_cores is None:
+        return tracks, _canonical(by_rule, "no figures", {"fresh": view.fresh})
+    least_cores = need.measured_cores + need.asked_cores
+    by_rule = replace(by_rule, cores=max(by_rule.cores, least_cores))
+    tracks = tuple(track.observe(need.measured_cores, now_s, settings.rules) for track in tracks)
+    ready = next((track for track in tracks if track.is_whole), None)
+    if ready is None:
+        lengths = {f"steps of {track.model.step_s:g} s": len(track.past) for track in tracks}
+        return tracks, _canonical(by_rule, "the past is too short", lengths)
+    bound = ready.bound_cores()
+    numbers = _numbers(ready, bound, need.measured_cores, need.asked_cores, settings)
+    if ready.is_wrong(now_s, settings.rules):
+        return tracks, _canonical(by_rule, "too many needs exceeded their bound", numbers)
+    why = Reason(rule=f"model: need of the next {ready.model.horizon_s:g} s, at least that of now", numbers=numbers)
+    return tracks, Demand(max(bound + need.asked_cores, least_cores), by_rule.memory_bytes, (why,))
+
+
+def _numbers(
+    track: Track, bound_cores: float, measured_cores: float, asked_cores: float, settings: Settings
+) -> dict[str, float]:
+    return {
+        "bound_cores": round(bound_cores, 6),
+        "now_cores": round(measured_cores, 6),
+        "asked_cores": round(asked_cores, 6),
+        "coverage": track.model.coverage,
+        "predictions": len(track.outcomes),
+        "misses": track.misses,
+        "max_misses": settings.rules.max_misses,
+    }
+
+
+def _canonical(by_rule: Demand, why: str, numbers: Mapping[str, float]) -> Demand:
+    """Canonical's demand, and why it decides."""
+    return replace(by_rule, why=(Reason(rule=f"model: {why}; canonical decides", numbers=dict(numbers)), *by_rule.why))
+
+
+POLICY = Policy(name="model", settings=Settings, start=tuple, judge=judge)

@@ -1,0 +1,157 @@
+"""The tenants need what they usually peak at, and never less than what they use now (notes/koordinator.md section A13).
+
+Each shared container counts a high percentile of its own recent past with a margin on top, so that what it will soon
+want again is not lent out in the meantime. What it uses and queues for now is always the least that counts: a peak that
+was never seen before reaches the pool in the round that sees it. While a container is young its past says little: the
+canonical estimate counts as well, and with `cold_start: request` what it asked for. Dedicated containers count their
+request.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from services.advisor.core.estimate import DEFAULT_RULE, Rule, estimate_cores, requested_cores, total_cores
+from services.advisor.core.histogram import CPU_CORES, MEMORY_BYTES
+from services.advisor.core.histogram_peak import Peak, Scale
+from services.advisor.core.machine import unknown_memory_bytes
+from services.advisor.core.memory import estimate_bytes
+from services.advisor.core.policy import Demand, Policy, PolicySettings
+from services.advisor.core.predictor_need import need_cores, pool_need_cores
+from services.advisor.core.view import CPU_TENANTS, ContainerView, View
+from shared.contracts.envelope import Reason
+
+NAMED_CONTAINERS = 8
+EXACTLY = 100
+"""Percent of a container's memory: what is measured, without a margin."""
+
+Percentile = Annotated[float, Field(ge=50, le=100, allow_inf_nan=False)]
+HalfLife = Annotated[float, Field(ge=60, le=30 * 86_400, allow_inf_nan=False)]
+
+
+class Settings(PolicySettings):
+    """Which part of the past counts, for how long it is remembered, and how much room is added."""
+
+    cpu_percentile: Percentile = 95.0
+    """Percent of the time for which a container's CPU use was at or below what counts."""
+    memory_percentile: Percentile = 98.0
+    """The same of its memory."""
+    margin_percent: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 10.0
+    """Percent added to both percentiles; not to what is used now."""
+    cpu_half_life_s: HalfLife = 12 * 3600.0
+    """Seconds after which a sample of CPU use counts half. A level that has ended is forgotten by the 95th percentile
+    after 4.3 half-lives, by the 98th after 5.6."""
+    memory_half_life_s: HalfLife = 24 * 3600.0
+    """The same of memory."""
+    cold_start_s: Annotated[float, Field(ge=0, le=30 * 86_400, allow_inf_nan=False)] = 1800.0
+    """Seconds after the first sight of a container (or the start of the advisor) in which it counts as young."""
+    cold_start: Literal["canonical", "request"] = "canonical"
+    """What a young container counts at least: the canonical estimate of its figures, or also its request."""
+
+    @property
+    def cpu(self) -> Scale:
+        """How CPU use is counted."""
+        return Scale(CPU_CORES, self.cpu_percentile, self.cpu_half_life_s)
+
+    @property
+    def memory(self) -> Scale:
+        """How memory is counted."""
+        return Scale(MEMORY_BYTES, self.memory_percentile, self.memory_half_life_s)
+
+    def with_margin(self, peak: Peak) -> float:
+        """What a peak counts; nothing while it is unknown."""
+        return (peak.value or 0.0) * (1 + self.margin_percent / 100)
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What is remembered of one container."""
+
+    since_s: float
+    cpu: Peak = field(default_factory=Peak)
+    memory: Peak = field(default_factory=Peak)
+
+
+State = Mapping[tuple[str, str], Past]
+"""By pod UID and container name; a container that has gone is forgotten at once."""
+
+
+def judge(state: State, view: View, now_s: float, settings: Settings) -> tuple[State, Demand]:
+    """The sum over the containers of what each one usually peaks at, at least what they and their pool need now."""
+    remembered: dict[tuple[str, str], Past] = {}
+    cores: list[tuple[str, float]] = []
+    memory_bytes = young = 0
+    for container in view.containers:
+        if container.qos == "reclaimed_cores":
+            continue
+        key = (container.uid, container.name)
+        past = remembered[key] = _observed(state.get(key) or Past(now_s), container, now_s, settings)
+        is_young = now_s - past.since_s < settings.cold_start_s
+        young += is_young
+        memory_bytes += _bytes(container, past, is_young, view, settings)
+        if container.qos in CPU_TENANTS:
+            cores.append((container.key, _cores(container, past, is_young, view, settings)))
+    pool_cores = pool_need_cores(view)
+    needed = max(total_cores(estimate for _, estimate in cores), pool_cores)
+    return remembered, Demand(needed, memory_bytes, (_reason(cores, pool_cores, young, settings),))
+
+
+def _observed(past: Past, container: ContainerView, now_s: float, settings: Settings) -> Past:
+    """What is remembered after this round; a figure that is missing adds nothing."""
+    need, held = need_cores(container.cpu), _held_bytes(container)
+    return Past(
+        past.since_s,
+        past.cpu if need is None else past.cpu.observe(need, now_s, settings.cpu),
+        past.memory.observe(held, now_s, settings.memory) if held else past.memory,
+    )
+
+
+def _cores(container: ContainerView, past: Past, young: bool, view: View, settings: Settings) -> float:
+    fallback = view.bounds.fallback_cores
+    if container.qos == "dedicated_cores":
+        return requested_cores(container.request_cores, fallback)
+    need = need_cores(container.cpu)
+    floors = [need or 0.0, settings.with_margin(past.cpu)]
+    if young or need is None:
+        rule = Rule(DEFAULT_RULE.usage_factor, request_fills_gaps=need is None)
+        floors.append(estimate_cores(container.cpu, container.request_cores, rule, fallback))
+    if young and settings.cold_start == "request":
+        floors.append(container.request_cores)
+    return max(floors)
+
+
+def _bytes(container: ContainerView, past: Past, young: bool, view: View, settings: Settings) -> int:
+    held = _held_bytes(container)
+    floors = [held, round(settings.with_margin(past.memory))]
+    if young or not held:
+        unknown = unknown_memory_bytes(view.memory.total_bytes or 0)
+        floors.append(estimate_bytes(container.qos, container.memory, container.request_bytes, unknown))
+    if young and settings.cold_start == "request":
+        floors.append(container.request_bytes)
+    return max(floors)
+
+
+def _held_bytes(container: ContainerView) -> int:
+    """What is measured of a container's memory; 0 where nothing is."""
+    return estimate_bytes(container.qos, container.memory, 0, 0, EXACTLY)
+
+
+def _reason(cores: list[tuple[str, float]], pool_cores: float, young: int, settings: Settings) -> Reason:
+    """The largest estimates by name, the rest as one sum."""
+    largest_first = sorted(cores, key=lambda named: (-named[1], named[0]))
+    rest = total_cores(estimate for _, estimate in largest_first[NAMED_CONTAINERS:])
+    return Reason(
+        rule=f"max(usage, load1, p{settings.cpu_percentile:g} + {settings.margin_percent:g} %), canonical while young",
+        numbers={
+            **{key: round(estimate, 6) for key, estimate in largest_first[:NAMED_CONTAINERS]},
+            "containers": len(cores),
+            "young": young,
+            "all other containers": round(rest, 6),
+            "their pool": round(pool_cores, 6),
+        },
+    )
+
+
+POLICY = Policy(name="percentile", settings=Settings, start=dict, judge=judge)

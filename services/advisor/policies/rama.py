@@ -1,0 +1,128 @@
+"""The tenants need what keeps their indicators at their targets (notes/katalyst-node-agent.md section 4.3, rama).
+
+Indicators of a region: how busy its pool is, how many of its tasks wait for a CPU, how long they do (PSI), and cycles
+per instruction. Each has a controller that corrects the size in force; the one that asks for most decides. An
+indicator that is not measured, or has no target, is not judged; without any the canonical estimate is the need.
+
+The result stays close to the canonical estimate, so that an indicator which more CPUs cannot mend (a quota that
+throttles, a noisy neighbour in the caches) does not take the whole machine, and it is never below what is used now.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
+
+from services.advisor.core.estimate import total_cores
+from services.advisor.core.pid import Controller, Gains, Indicator, SizeRange, corrected
+from services.advisor.core.policy import Demand, Policy
+from services.advisor.core.view import CPU_TENANTS, View
+from services.advisor.policies import canonical
+from shared.contracts.envelope import Reason
+
+STEP_S = 5.0
+"""Seconds between two corrections for which the gains are meant (section 4.1 of the notes)."""
+USAGE, WAITING, PRESSURE, CPI = "cpu_usage_ratio", "sched_wait", "cpu_pressure", "cpi"
+
+GAINS: Mapping[str, Gains] = {
+    USAGE: Gains(kpp=0.1, kpn=0.04, deadband_upper=0.01, deadband_lower=0.06),
+    WAITING: Gains(kpp=0.05, kpn=0.009, deadband_upper=0.05, deadband_lower=0.2),
+    PRESSURE: Gains(kpp=0.05, kpn=0.009, deadband_upper=0.05, deadband_lower=0.2),
+    CPI: Gains(kpp=0.1, kpn=0.04, deadband_upper=0.0, deadband_lower=0.02),
+}
+"""Of the notes; PSI measures the same as the scheduler's wait and has its gains."""
+
+Target = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+
+
+class Settings(canonical.Settings):
+    """Targets of the indicators (none: not judged), and how far from the canonical estimate they may lead."""
+
+    cpu_usage_ratio: Target | None = 0.75
+    """Cores used, of the CPUs of the pool."""
+    sched_wait: Target | None = 0.2
+    """Runnable tasks that wait for a CPU, for each CPU of the pool."""
+    cpu_pressure: Target | None = 10.0
+    """Percent of the last 10 s in which at least one task waited."""
+    cpi: Target | None = None
+    """Cycles per instruction; what is normal depends on the service."""
+    max_gap_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.3
+    """The result is at most this part of the canonical estimate below or above it."""
+    max_gap_cores: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 4.0
+    """Cores by which it may be above in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The controllers by indicator, and when they last corrected (seconds)."""
+
+    controllers: Mapping[str, Controller] = field(default_factory=dict)
+    at_s: float | None = None
+
+
+def judge(state: State, view: View, now_s: float, settings: Settings) -> tuple[State, Demand]:
+    """The size in force, corrected; the canonical estimate while there is none or nothing is measured."""
+    _, base = canonical.judge(None, view, now_s, settings)
+    indicators = _indicators(view, settings)
+    if view.size_cpus is None or not indicators:
+        return State(), base
+    sizes = _range(view, base.cores, settings)
+    weight = 1.0 if state.at_s is None else min(1.0, max(0.0, (now_s - state.at_s) / STEP_S))
+    controllers, asked = corrected(indicators, sizes, state.controllers, weight)
+    need = max(asked.values())
+    why = Reason(
+        rule="size in force, corrected by indicators",
+        numbers={
+            **{f"{name} / target": round(one.current / one.target, 6) for name, one in indicators.items()},
+            **{f"{name} asks for": round(cores, 6) for name, cores in asked.items()},
+            "at least": round(sizes.lower_cores, 6),
+            "at most": round(sizes.upper_cores, 6),
+        },
+    )
+    return State(controllers, now_s), Demand(need, base.memory_bytes, (why, *base.why))
+
+
+def _range(view: View, canonical_cores: float, settings: Settings) -> SizeRange:
+    """The size in force without the reserve, and the bounds of the next one."""
+    known = [c for c in view.of(*CPU_TENANTS) if c.cpu.usage_cores is not None]
+    used = max(total_cores(c.cpu.usage_cores or 0.0 for c in known), view.tenants_usage_cores or 0.0)
+    unknown = total_cores(c.request_cores for c in view.of(*CPU_TENANTS) if c.cpu.usage_cores is None)
+    lower = max(used + unknown, canonical_cores * (1 - settings.max_gap_ratio))
+    upper = max(lower, canonical_cores * (1 + settings.max_gap_ratio), canonical_cores + settings.max_gap_cores)
+    return SizeRange(max(0.0, (view.size_cpus or 0) - view.region_reserve_cores), lower, upper)
+
+
+def _indicators(view: View, settings: Settings) -> dict[str, Indicator]:
+    """What is measured of the region and has a target."""
+    cpus = view.size_cpus
+    used, signs = _used_cores(view), view.signs
+    figures = {
+        USAGE: (used / cpus if cpus and used is not None else None, settings.cpu_usage_ratio),
+        WAITING: (
+            signs.waiting_tasks / cpus if cpus and signs.waiting_tasks is not None else None,
+            settings.sched_wait,
+        ),
+        PRESSURE: (signs.pressure_percent, settings.cpu_pressure),
+        CPI: (signs.cycles_per_instruction, settings.cpi),
+    }
+    return {
+        name: Indicator(current, target, GAINS[name])
+        for name, (current, target) in figures.items()
+        if current is not None and target is not None
+    }
+
+
+def _per_cpu(figure: float | None, view: View) -> float | None:
+    return figure / view.size_cpus if view.size_cpus and figure is not None else None
+
+
+def _used_cores(view: View) -> float | None:
+    """Of the whole pool where that is measured, else of its containers; None where nothing is."""
+    if view.tenants_usage_cores is not None:
+        return view.tenants_usage_cores
+    known = [c.cpu.usage_cores for c in view.of(*CPU_TENANTS) if c.cpu.usage_cores is not None]
+    return total_cores(known) if known else None
+
+
+POLICY = Policy(name="rama", settings=Settings, start=State, judge=judge)

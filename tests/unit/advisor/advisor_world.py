@@ -1,0 +1,74 @@
+"""An advisor on a bus in memory and in virtual time, and the voices of the services that it listens to."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from services.advisor.app import AdvisorApp
+from shared.adapters.clock import LoopClock
+from shared.contracts.advice import PoolAdvice
+from shared.contracts.allocation import Allocation, PodAllocation
+from shared.contracts.sample import NodeSample
+from shared.contracts.subjects import state_subject
+from shared.core.topology import Topology
+from shared.fakes.memory_bus import MemoryBus
+from shared.wire import Wire
+
+SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+SOON_S = 0.01
+
+
+class Skewed(LoopClock):
+    """A clock that somebody can make run ahead."""
+
+    ahead_s = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead_s
+
+
+class Node:
+    """An advisor, and the voice of the metrics service."""
+
+    def __init__(self, settings, topology=SEED):
+        self.clock, self.bus = Skewed(), MemoryBus()
+        self.metrics = Wire(self.bus, self.clock, node="node1", service="metrics")
+        self.qrm = Wire(self.bus, self.clock, node="node1", service="qrm")
+        wire = Wire(self.bus, self.clock, node="node1", service="advisor")
+        self.app = AdvisorApp(wire, self.clock, {"advisor": settings}, topology)
+        self.heard: list[tuple[float, PoolAdvice]] = []
+
+    async def measure(self, fields) -> NodeSample:
+        sample = self.metrics.stamp(NodeSample, **fields)
+        await self.metrics.publish(sample)
+        await asyncio.sleep(SOON_S)
+        return sample
+
+    async def place(self, *pods: PodAllocation) -> None:
+        await self.qrm.publish(self.qrm.stamp(Allocation, status="applied", pods=pods))
+        await asyncio.sleep(SOON_S)
+
+    @property
+    def advices(self) -> list[PoolAdvice]:
+        return [advice for _, advice in self.heard]
+
+    @property
+    def shares(self) -> list[int]:
+        return [advice.size_of("share") for advice in self.advices]
+
+    def _hear(self, received) -> None:
+        self.heard.append((self.clock.monotonic(), PoolAdvice.decode(received.data)))
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator["Node"]:
+        await self.bus.subscribe(state_subject(PoolAdvice, "*"), self._hear)
+        task = asyncio.create_task(self.app.run())
+        await asyncio.sleep(SOON_S)
+        try:
+            yield self
+        finally:
+            assert not task.done(), task.exception()
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            await self.app.close()

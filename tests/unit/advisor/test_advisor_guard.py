@@ -1,0 +1,177 @@
+"""Policies that raise, return nonsense, or cannot be loaded: nothing of it reaches the pools."""
+
+import math
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.advisor.core.guard import Fallback, judged
+from services.advisor.core.machine import Bounds
+from services.advisor.core.policy import Demand, Policy, PolicySettings
+from services.advisor.core.sizing import Rules, decide
+from services.advisor.core.view import View
+from services.advisor.policies import canonical
+from services.advisor.registry import outside_policies
+from services.advisor.settings import choose
+from shared.contracts.envelope import Reason
+from shared.errors import BadConfig, Refused
+
+VIEW = View(Bounds.of(48, smt=True), tenants_usage_cores=20.0)
+FALLBACK = Fallback(canonical.POLICY, canonical.Settings())
+
+
+def saying(answer: Any) -> Policy[Any, Any]:
+    """A policy whose judge returns this, or calls it where it can be called."""
+    judge = lambda *_: answer() if callable(answer) else answer  # noqa: E731
+    return Policy("odd", PolicySettings, lambda: 0, judge)
+
+
+def explode() -> None:
+    raise ZeroDivisionError("of all things")
+
+
+NONSENSE = [
+    pytest.param((0, Demand(math.nan, 0)), "cores nan", id="NaN"),
+    pytest.param((0, Demand(math.inf, 0)), "cores inf", id="infinite"),
+    pytest.param((0, Demand(-1.0, 0)), "cores -1.0", id="negative"),
+    pytest.param((0, Demand("8", 0)), "cores '8'", id="a text"),
+    pytest.param((0, Demand(True, 0)), "cores True", id="a truth"),
+    pytest.param((0, Demand(None, 0)), "cores None", id="nothing"),
+    pytest.param((0, Demand(1.0, -1)), "memory_bytes -1", id="negative memory"),
+    pytest.param((0, Demand(1.0, math.nan)), "memory_bytes nan", id="memory that is no whole number"),
+    pytest.param((0, Demand(1.0, 0, ("because",))), "why is not", id="a reason that is none"),
+    pytest.param((0, Demand(1.0, 0, (), -1.0)), "reclaim_quota_cores -1.0", id="a negative quota"),
+    pytest.param(Demand(1.0, 0), "Demand instead of", id="no state"),
+    pytest.param(None, "NoneType instead of", id="no answer"),
+    pytest.param((0, 8.0), "tuple instead of", id="no demand"),
+]
+
+
+@pytest.mark.parametrize(("answer", "says"), NONSENSE)
+def test_nonsense_is_refused_by_name(answer, says):
+    with pytest.raises(Refused, match=f"policy 'odd' returned {says}") as refusal:
+        judged(saying(answer), 0, VIEW, 0.0, PolicySettings())
+    assert refusal.value.reason == "policy_nonsense"
+
+
+def test_numbers_of_other_kinds_are_numbers():
+    _, demand = judged(saying((0, Demand(Fraction(5, 2), 7))), 0, VIEW, 0.0, PolicySettings())
+    assert (demand.cores, type(demand.cores), demand.memory_bytes) == (2.5, float, 7)
+
+
+@pytest.mark.parametrize("odd", [saying(explode), Policy("odd", PolicySettings, explode, lambda *_: (0, Demand(0, 0)))])
+def test_a_policy_that_raises_is_refused_with_its_words(odd):
+    with pytest.raises(Refused, match="policy 'odd' raised ZeroDivisionError: of all things") as refusal:
+        judged(odd, None, VIEW, 0.0, PolicySettings())
+    assert refusal.value.reason == "policy_raised"
+
+
+@pytest.mark.parametrize("answer", [explode, *[case.values[0] for case in NONSENSE]])
+def test_the_round_is_decided_by_canonical_and_goes_on_from_the_last_sizes(answer):
+    rules = Rules(fallback=FALLBACK)
+    last = decide(VIEW, 0.0, canonical.POLICY, canonical.Settings(), rules, None)
+    calm = View(VIEW.bounds, tenants_usage_cores=1.0)
+    done = decide(calm, 1.0, saying(answer), PolicySettings(), rules, last)
+    assert (last.sizes.share_cpus, done.sizes.share_cpus) == (30, 28)
+    assert (done.policy, done.failed[:12]) == ("canonical", "policy 'odd'")
+    assert done.why[0].rule == f"{done.failed}; canonical decides"
+
+
+def test_without_somebody_to_stand_in_the_failure_is_raised():
+    with pytest.raises(Refused, match="odd"):
+        decide(VIEW, 0.0, saying(explode), PolicySettings(), Rules(), None)
+
+
+@given(st.one_of(st.none(), st.text(), st.floats(), st.integers(), st.tuples(st.floats(), st.floats())))
+def test_whatever_a_policy_returns_the_sizes_are_those_of_the_machine(answer):
+    done = decide(VIEW, 0.0, saying((0, answer)), PolicySettings(), Rules(fallback=FALLBACK), None)
+    assert (done.sizes.share_cpus, done.sizes.reclaim_cpus) == (30, 18)
+
+
+@given(st.floats(), st.floats())
+def test_whatever_demand_a_policy_makes_the_pools_stay_inside_the_machine(cores, quota):
+    done = decide(VIEW, 0.0, saying((0, Demand(cores, 0, (), quota))), PolicySettings(), Rules(fallback=FALLBACK), None)
+    assert 4 <= done.sizes.share_cpus <= 44
+    assert done.sizes.share_cpus + done.sizes.reclaim_cpus == 48
+    assert 0 <= done.fields()["reclaimed_cpu_millis"] <= 44_000
+
+
+WHEEL = {
+    "outside_good": "from services.advisor.core.policy import *\n"
+    "POLICY = Policy('outside_good', PolicySettings, lambda: None, lambda s, v, n, c: (None, Demand(16.0, 0)))\n",
+    "outside_raises": "raise RuntimeError('not today')\n",
+    "outside_text": "POLICY = 'a text'\n",
+    "outside_other": "from services.advisor.core.policy import *\n"
+    "POLICY = Policy('another', PolicySettings, lambda: None, lambda s, v, n, c: (None, Demand(16.0, 0)))\n",
+    "canonical": "raise RuntimeError('a name that is taken must not even be imported')\n",
+}
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], bool]:
+    """An installed wheel that registers policies; the result says whether a module of it has been imported."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    info = tmp_path / "outside-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")
+    points = [f"{name} = wheel_{name}:POLICY" for name in WHEEL]
+    (info / "entry_points.txt").write_text("\n".join(["[sublet.advisor.policies]", *points, ""]))
+    for name, text in WHEEL.items():
+        (tmp_path / f"wheel_{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, f"wheel_{name}", raising=False)
+    return lambda name: f"wheel_{name}" in sys.modules
+
+
+def test_a_wheel_registers_policies_and_none_is_imported_before_it_is_chosen(wheel):
+    assert {name for name in outside_policies(["canonical"]) if name.startswith("outside")} == set(WHEEL) - {
+        "canonical"
+    }
+    assert choose({}).policy.name == "canonical"
+    assert not any(wheel(name) for name in WHEEL)
+    choice = choose({"policy": "outside_good"})
+    assert wheel("outside_good")
+    assert not wheel("outside_raises")
+    assert (choice.policy.name, choice.problems) == ("outside_good", ())
+    done = decide(VIEW, 0.0, choice.policy, choice.policy_settings, choice.rules, None)
+    assert done.sizes.share_cpus == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("outside_raises", "policy 'outside_raises' (wheel_outside_raises:POLICY) cannot be loaded: RuntimeError: not"),
+        ("outside_text", "is a str, not a Policy"),
+        ("outside_other", "calls itself 'another'"),
+    ],
+)
+def test_a_broken_one_is_named_and_canonical_decides_in_its_mode(wheel, name, says):
+    assert not wheel(name)
+    choice = choose({"policy": name, "policies": {name: {"mode": "observe", "speed": 3}}})
+    assert choice.policy.name == "canonical"
+    assert says in choice.problems[0]
+    assert choice.policy_settings.mode == "observe"
+    done = decide(VIEW, 0.0, choice.policy, choice.policy_settings, choice.rules, None)
+    assert says in done.why[0].rule
+
+
+def test_settings_of_a_policy_from_outside_are_checked(wheel):
+    assert not wheel("outside_good")
+    with pytest.raises(BadConfig, match="outside_good"):
+        choose({"policies": {"outside_good": {"speed": 3}}})
+
+
+def test_an_unknown_name_is_refused_with_the_one_that_was_meant(wheel):
+    assert not wheel("outside_good")
+    with pytest.raises(BadConfig, match="did you mean 'outside_good'"):
+        choose({"policy": "outside_goood"})
+
+
+def test_reasons_survive():
+    why = (Reason(rule="r", numbers={"a": 1}),)
+    assert judged(saying((0, Demand(1.0, 0, why))), 0, VIEW, 0.0, PolicySettings())[1].why == why

@@ -1,0 +1,180 @@
+"""What the advisor does with inputs that repeat, freeze or grow old, and with policies that fail."""
+
+import asyncio
+import math
+from dataclasses import replace
+
+import pytest
+from advisor_world import SOON_S
+
+from services.advisor import settings
+from services.advisor.core.policy import Demand, Policy, PolicySettings
+from services.advisor.policies import canonical
+from shared.contracts.allocation import PodAllocation
+
+
+def test_a_sample_that_is_repeated_or_comes_late_is_not_used(live, fields, pod):
+    async def story(node):
+        old = await node.measure(fields(pod("web", cpu_usage_cores=1.0)))
+        newest = await node.measure(fields(pod("web", cpu_usage_cores=20.0)))
+        for sample in (old, newest, newest):
+            await node.metrics.publish(sample)
+            await asyncio.sleep(SOON_S)
+        assert node.shares == [6, 30]
+        assert node.advices[-1].based_on == (newest.ref,)
+
+    live(story)
+
+
+def test_a_frozen_source_that_says_the_same_again_and_again_counts_as_silent(live, fields, pod):
+    async def story(node):
+        frozen = await node.measure(fields(pod("web", cpu_millis=9000, cpu_usage_cores=1.0)))
+        for _ in range(80):
+            await node.metrics.publish(frozen)
+            await asyncio.sleep(0.1)
+        assert node.shares[-1] == 14  # what the pod asked for, and the reserve
+        last_at, said = node.heard[-1][0], len(node.heard)
+        assert last_at < 5.2
+        health = node.app.health()
+        assert not health.ok
+        assert health.why == "the newest usable sample is 8.0 s old, 5 s is the bound"
+        await asyncio.sleep(10)
+        assert len(node.heard) == said
+
+    live(story)
+
+
+def test_the_health_says_that_only_first_passes_come(live, fields, pod):
+    async def story(node):
+        await node.measure(fields(pod("web", cpu_millis=1000), window_s=None))
+        assert node.app.health().why.endswith("the first pass of a measuring life: no CPU use yet")
+        await node.measure(fields(pod("web", cpu_usage_cores=1.0)))
+        assert (node.app.health().ok, node.app.health().why) == (True, "")
+
+    live(story)
+
+
+class Moody:
+    """A policy whose mood can be changed."""
+
+    def __init__(self, node=None):
+        self.mood, self.node = "well", node
+        self.policy = Policy("moody", PolicySettings, lambda: 0, self.judge)
+
+    def judge(self, state, _view, _now_s, _settings):
+        if self.mood == "raises":
+            raise ValueError("bad mood")
+        if self.mood == "slow":
+            self.node.clock.ahead_s += 0.3
+        return state, Demand(math.nan if self.mood == "nonsense" else 10.0, 0)
+
+
+@pytest.fixture
+def moody(monkeypatch):
+    one = Moody()
+    monkeypatch.setattr(settings, "known_policies", lambda: {"canonical": canonical.POLICY, "moody": one.policy})
+    return one
+
+
+@pytest.mark.parametrize(
+    ("mood", "says"),
+    [
+        ("raises", "policy 'moody' raised ValueError: bad mood"),
+        ("nonsense", "policy 'moody' returned cores nan"),
+        ("slow", "policy 'moody' took 300 ms for a round, policy_budget_ms is 250"),
+    ],
+)
+def test_a_policy_that_fails_is_passed_over_for_a_while_and_everybody_is_told(live, fields, pod, moody, mood, says):
+    async def story(node):
+        moody.node = node
+        web = fields(pod("web", cpu_usage_cores=20.0))
+        await node.measure(web)
+        assert (node.shares, node.app.health().why) == ([14], "")
+        moody.mood = mood
+        await node.measure(web)
+        moody.mood = "well"
+        await node.measure(web)
+        assert node.shares[-1] == 30
+        assert node.advices[-1].policy == "canonical"
+        assert node.advices[-1].why[0].rule.startswith(says)
+        health = node.app.health()
+        assert not health.ok
+        assert health.why.startswith(says)
+        assert "canonical decides" in health.why
+        assert any(problem.startswith(says) for problem in node.app.state()["problems"])
+        assert node.advices[-1].mode == "observe"
+        await asyncio.sleep(300)
+        await node.measure(web)
+        assert (node.advices[-1].policy, node.app.health().ok) == ("moody", True)
+
+    live(story, {"policy": "moody", "policies": {"moody": {"mode": "observe"}}})
+
+
+def test_new_settings_give_a_policy_another_chance(live, fields, moody):
+    async def story(node):
+        moody.mood = "raises"
+        await node.measure(fields())
+        moody.mood = "well"
+        node.app.reconfigure({"policies": {"moody": {"mode": "enforce"}}})
+        await node.measure(fields())
+        assert [advice.policy for advice in node.advices] == ["canonical", "moody"]
+
+    live(story, {"policy": "moody"})
+
+
+def test_where_nobody_can_decide_nothing_is_said(live, fields, monkeypatch):
+    def explode(*_):
+        raise ValueError("bad day")
+
+    broken = replace(canonical.POLICY, judge=explode)
+    monkeypatch.setattr(settings, "known_policies", lambda: {"canonical": broken})
+
+    async def story(node):
+        await node.measure(fields())
+        assert node.heard == []
+        assert "bad day" in node.app.health().why
+
+    live(story)
+
+
+def numa_bound(pod, name, millis, **reading):
+    """A dedicated pod that asks for CPUs of its own."""
+    asked = pod(name, "dedicated_cores", millis, **reading)
+    note = {"katalyst.kubewharf.io/memory_enhancement": '{"numa_binding": "true"}'}
+    return asked.model_copy(update={"pod": asked.pod.model_copy(update={"annotations": note})})
+
+
+def test_a_dedicated_pod_counts_where_qrm_has_put_it(live, fields, pod):
+    async def story(node):
+        database = numa_bound(pod, "db", 8000)
+        uid = database.pod.uid
+        placed = {"uid": uid, "namespace": "default", "name": "db"}
+        await node.measure(fields(database))
+        assert (node.shares[-1], node.advices[-1].size_of("reclaim")) == (4, 36)
+        await node.place(PodAllocation(**placed, pool="dedicated", cpus="0-3,24-27"))
+        await node.measure(fields(database))
+        assert (node.shares[-1], node.advices[-1].size_of("reclaim")) == (4, 36)
+        await node.place(PodAllocation(**placed, pool="share", cpus="0-47"))
+        await node.measure(fields(database))
+        assert (node.shares[-1], node.advices[-1].size_of("reclaim")) == (12, 36)
+
+    live(story)
+
+
+def test_an_allocation_that_grew_old_is_not_used_and_the_health_says_so(live, fields, pod):
+    async def story(node):
+        database = numa_bound(pod, "db", 8000)
+        placed = {"uid": database.pod.uid, "namespace": "default", "name": "db"}
+        await node.place(PodAllocation(**placed, pool="share", cpus="0-47"))
+        await node.measure(fields(database))
+        assert node.shares == [12]
+        await asyncio.sleep(31)
+        await node.measure(fields(database))
+        assert (
+            node.advices[-1].size_of("reclaim") == 30
+        )  # 8 for the pod alone, 10 for the share pool, which shrinks by a step
+        health = node.app.health()
+        assert health.ok
+        assert "the newest allocation is 31.0 s old, 30 s is the bound" in health.why
+
+    live(story)

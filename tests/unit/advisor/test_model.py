@@ -1,0 +1,194 @@
+"""The policy `model`: when the predictor decides, when canonical does, and what always counts."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.advisor.core.estimate import Figures
+from services.advisor.core.machine import Bounds
+from services.advisor.core.memory import NodeMemory, Resident
+from services.advisor.core.predictor import StepModel
+from services.advisor.core.view import ContainerView, Signs, View
+from services.advisor.policies import canonical, model
+from services.advisor.policies.model import POLICY, SHIPPED, Settings, read_weights
+from services.advisor.settings import choose
+from shared.errors import BadConfig
+
+GIB = 1 << 30
+BOUNDS = Bounds.of(48, smt=True)
+STEPS = 12
+FINE = StepModel(step_s=10, history_steps=STEPS, horizon_steps=2, coverage=0.95, weights={"max": 1.0}, margin=1.5)
+COARSE = FINE.model_copy(update={"step_s": 300.0, "margin": 3.0})
+SETTINGS = Settings.with_models([FINE, COARSE])
+LOW = Settings.with_models([FINE.model_copy(update={"weights": {"min": 1.0}, "margin": 1.0})])
+"""A predictor that hopes for the best."""
+
+
+def container(name="a", usage=None, request=2.0, load1=None, qos="shared_cores"):
+    return ContainerView(f"default/{name}", f"uid-{name}", "main", qos, request, GIB,
+                         Figures(usage, load1), Resident(GIB))  # fmt: skip
+
+
+def view(*containers, **over):
+    return View(BOUNDS, containers, NodeMemory(total_bytes=100 * GIB), **over)
+
+
+def lived(needs, state=None, start_s=0.0, period_s=10.0, settings=SETTINGS):
+    """State and demand after one round for each need of the one tenant."""
+    state, demand = POLICY.start() if state is None else state, None
+    for number, need in enumerate(needs, 1):
+        state, demand = POLICY.judge(state, view(container(usage=need)), start_s + period_s * number, settings)
+    return state, demand
+
+
+def by_canonical(seen):
+    return canonical.judge(None, seen, 0.0, canonical.Settings())[1]
+
+
+def test_canonical_decides_until_the_past_is_whole():
+    _, before = lived([2.0] * (STEPS - 1))
+    assert before.cores == by_canonical(view(container(usage=2.0))).cores == 2.5
+    assert "the past is too short" in before.why[0].rule
+    _, after = lived([2.0] * STEPS)
+    assert after.cores == 3.0
+    assert after.why[0].rule == "model: need of the next 20 s, at least that of now"
+    assert after.why[0].numbers["bound_cores"] == 3.0
+
+
+def test_readings_too_rare_for_short_steps_are_judged_by_long_ones():
+    _, demand = lived([2.0] * STEPS, period_s=300.0)
+    assert demand.cores == 6.0
+    assert "next 600 s" in demand.why[0].rule
+
+
+@given(needs=st.lists(st.floats(0, 64), min_size=1, max_size=40))
+def test_the_tenants_never_count_less_than_they_use_or_queue_for(needs):
+    state = POLICY.start()
+    for number, need in enumerate(needs):
+        seen = view(container(usage=need / 2, load1=need))
+        state, demand = POLICY.judge(state, seen, 10.0 * number, LOW)
+        assert demand.cores >= need - 1e-9
+
+
+@given(needs=st.lists(st.floats(0, 64), min_size=STEPS, max_size=STEPS + 20), extra=st.floats(0, 64))
+def test_more_use_now_never_gives_tenants_less_whatever_the_past(needs, extra):
+    state, _ = lived(needs)
+    now_s = 10.0 * len(needs) + 5
+    seen = [view(container(usage=needs[-1] + more)) for more in (0.0, extra)]
+    less, more = (POLICY.judge(state, one, now_s, SETTINGS)[1] for one in seen)
+    assert more.cores >= less.cores
+
+
+def test_a_spike_counts_in_the_round_that_sees_it():
+    state, _ = lived([1.0] * 20, settings=LOW)
+    for spike in (
+        view(container(usage=30.0)),
+        view(container(usage=1.0), tenants_usage_cores=30.0),
+        view(container(usage=1.0), tenants_usage_cores=8.0, signs=Signs(waiting_tasks=22.0)),
+    ):
+        _, demand = POLICY.judge(state, spike, 205.0, LOW)
+        assert demand.cores == 30.0
+        assert demand.why[0].numbers["bound_cores"] == 1.0
+
+
+def test_who_waits_counts_while_canonical_decides_too():
+    seen = view(container(usage=1.0), tenants_usage_cores=8.0, signs=Signs(waiting_tasks=22.0))
+    _, demand = POLICY.judge(POLICY.start(), seen, 10.0, SETTINGS)
+    assert "canonical decides" in demand.why[0].rule
+    assert demand.cores == 30.0
+
+
+def test_what_is_not_measured_counts_its_request_on_top():
+    state, alone = lived([2.0] * 20)
+    seen = view(container(usage=2.0), container("new", None, request=5.0),
+                container("own", 0.1, request=4.0, qos="dedicated_cores"))  # fmt: skip
+    _, demand = POLICY.judge(state, seen, 205.0, SETTINGS)
+    assert demand.cores == alone.cores + 5.0 + 4.0
+
+
+def test_a_view_without_figures_is_canonicals_and_adds_nothing_to_the_past():
+    state, _ = lived([2.0] * 20)
+    blind = view(container(usage=2.0, request=7.0)).blind()
+    after, demand = POLICY.judge(state, blind, 205.0, SETTINGS)
+    assert after == state
+    assert demand.cores == by_canonical(blind).cores == 7.0
+    assert "no figures" in demand.why[0].rule
+
+
+def climbing(count):
+    """Every step half as much again as the bound of the step before allowed: each prediction is a miss."""
+    return [1.6**number for number in range(count)]
+
+
+def test_a_predictor_that_is_wrong_too_often_is_set_aside_and_returns_after_being_right():
+    settings = Settings(max_miss_ratio=0.1, window_steps=20, return_after_s=200)
+    settings._models = (FINE,)
+    state, good = lived([1.0] * 20, settings=settings)
+    assert good.cores == 1.5
+    state, wrong = lived(climbing(6), state, 200.0, settings=settings)
+    assert wrong.cores == pytest.approx(1.25 * climbing(6)[-1])
+    assert "too many needs exceeded their bound; canonical decides" in wrong.why[0].rule
+    assert wrong.why[0].numbers["misses"] > wrong.why[0].numbers["max_misses"] == 2
+    state, still = lived([1.0] * 20, state, 260.0, settings=settings)
+    assert still.cores == 1.25
+    _, back = lived([1.0] * 40, state, 460.0, settings=settings)
+    assert back.cores == 1.5
+    assert "canonical" not in back.why[0].rule
+
+
+def test_other_weights_begin_with_a_past_of_their_own():
+    state, _ = lived([2.0] * 20)
+    other = Settings.with_models([FINE.model_copy(update={"margin": 2.0})])
+    state, demand = POLICY.judge(state, view(container(usage=2.0)), 205.0, other)
+    assert demand.cores == 2.5
+    assert len(state) == 1
+
+
+def test_memory_is_canonicals():
+    _, demand = lived([2.0] * 20)
+    assert demand.memory_bytes == by_canonical(view(container(usage=2.0))).memory_bytes
+
+
+def test_the_state_of_a_round_is_not_changed_by_the_next():
+    state, _ = lived([2.0] * 20)
+    copy = tuple(replace(track) for track in state)
+    lived([9.0] * 5, state, 200.0)
+    assert state == copy
+
+
+def test_the_shipped_weights_are_whole_small_and_say_what_they_were_learned_from():
+    weights = read_weights(SHIPPED)
+    assert SHIPPED.stat().st_size < 4096
+    assert [one.step_s for one in weights.models] == [10.0, 300.0]
+    assert all(one.coverage == 0.95 and one.trained_on["sources"] for one in weights.models)
+    assert Settings().models == weights.models
+
+
+def test_weights_of_ones_own_come_from_a_file(tmp_path):
+    file = tmp_path / "weights.json"
+    file.write_text(json.dumps({"v": 1, "models": [FINE.model_dump(mode="json")]}))
+    choice = choose({"policy": "model", "policies": {"model": {"weights": str(file)}}})
+    assert choice.policy_settings.models == (FINE,)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        pytest.param(None, "No such file", id="no file"),
+        pytest.param("{", "file: Invalid JSON", id="no JSON"),
+        pytest.param('{"v": 2, "models": []}', "v: Input should be 1", id="another version"),
+        pytest.param('{"v": 1, "models": []}', "models: Tuple should have at least 1", id="no model"),
+        pytest.param(" " * model.MAX_BYTES + '{"v": 1}', "file: Invalid JSON", id="too large"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused_with_what_to_do(tmp_path, text, names):
+    file: Path = tmp_path / "weights.json"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(BadConfig, match=names) as refused:
+        choose({"policies": {"model": {"weights": str(file)}}})
+    assert "sublet train" in str(refused.value)
