@@ -8,7 +8,9 @@ from typing import Any
 import structlog
 
 from services.reporter import fields as field_package
-from services.reporter.core import Fields, cnr, facts, fold_health, must_write, parts
+from services.reporter.core.health import facts, fold_health
+from services.reporter.core.node_object import Fields, cnr, must_write, parts
+from services.reporter.rising import Offers
 from services.reporter.settings import ReporterSettings
 from services.reporter.view import Field, Part, View
 from shared.contracts.allocation import Allocation
@@ -33,6 +35,7 @@ class ReporterApp:
         self._static = dict(raw.get(NAME) or {})
         self._settings = section(ReporterSettings, raw, NAME)
         self._fields = _fields(self._settings)
+        self._offers = Offers(self._settings)
         self._allocation: Newest[Allocation] | None = None
         self._sample: Newest[NodeSample] | None = None
         self._healths: dict[str, Newest[Health]] = {}
@@ -87,7 +90,7 @@ class ReporterApp:
         if self._wait_for_allocation():
             return
         now = self._clock.monotonic()
-        found = parts(self._view(), self._fields)
+        found = parts(self._view(now), self._fields)
         since_written_s = now - self._written_at
         if not must_write(
             self._fields, self._written, found, since_written_s=since_written_s, refresh_s=self._settings.refresh_s
@@ -110,12 +113,15 @@ class ReporterApp:
         heard = self._allocation is not None and self._allocation.value is not None
         return not heard and self._written is None and waited_s < self._settings.max_allocation_age_s
 
-    def _view(self) -> View:
+    def _view(self, now_s: float) -> View:
         allocation, sample, settings = self._allocation, self._sample, self._settings
+        applied = allocation.value if allocation else None
+        fresh = bool(allocation and allocation.within(settings.max_allocation_age_s))
         return View(
             now=self._clock.wall(),
-            allocation=allocation.value if allocation else None,
-            allocation_fresh=bool(allocation and allocation.within(settings.max_allocation_age_s)),
+            allocation=applied,
+            allocation_fresh=fresh,
+            offered=self._offers.look(applied, now_s, fresh=fresh),
             sample=sample.value if sample else None,
             sample_fresh=bool(sample and sample.within(settings.max_sample_age_s)),
             services=self._services,
@@ -145,6 +151,7 @@ class ReporterApp:
             "services": [health.model_dump(mode="json") for health in self._services],
             "ready": bool(self._services) and all(health.ok for health in self._services),
             "allocation": self._ref(),
+            "offered": self._offers.state(),
             "allocation_age_s": self._allocation.age_s if self._allocation else None,
             "sample": sample.ref if sample else None,
             "sample_age_s": self._sample.age_s if self._sample else None,
@@ -158,6 +165,7 @@ class ReporterApp:
         """
         settings = check(ReporterSettings, merge(self._static, section), where=NAME)
         self._fields = _fields(settings)
+        self._offers.reconfigure(settings)
         self._settings = settings
 
     async def close(self) -> None:

@@ -26,6 +26,14 @@ class ReporterSettings(Settings):
     """An older allocation keeps its values in the object, and a condition says that they are old."""
     max_sample_age_s: Seconds = 15.0
     """Usage from an older sample is left out."""
+    rise_sample_s: Seconds = 5.0
+    """Seconds between two looks at an offer that rises; a fall is told at once."""
+    rise_window_s: Seconds = 15.0
+    """A rise is told as the average over so many seconds; as long as one look: as it is, by the largest step."""
+    max_rise_cpu_millis: Annotated[int, Field(ge=1, le=1 << 40)] = 16_000
+    """Milli-cores by which the told CPU rises at most from look to look; large machines are back within minutes."""
+    max_rise_memory_bytes: Annotated[int, Field(ge=1, le=1 << 60)] = 32 << 30
+    """Bytes by which the told memory rises at most from look to look."""
     services: tuple[str, ...] = NODE_SERVICES
     """The services whose health makes the node ready."""
     fields: dict[str, dict[str, Any]] = {}

@@ -23,6 +23,14 @@ TIMES = frozenset({"lastHeartbeatTime", "updateTime"})
 
 
 @dataclass(frozen=True, slots=True)
+class Offered:
+    """What may be told of the offer in force: never more than it."""
+
+    cpu_millis: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """The newest input of the reporter. A message stays here when it is too old; its flag then says so."""
 
@@ -33,6 +41,8 @@ class View:
     sample_fresh: bool = False
     services: tuple[ServiceHealth, ...] = ()
     """Every expected service, folded; a silent one has ok false."""
+    offered: Offered | None = None
+    """What is told of the allocation's offer; None: all of it."""
 
 
 class FieldSettings(BaseModel):

@@ -1,15 +1,15 @@
-"""What the node offers to reclaimed pods, as applied: the two figures that the quick start prints.
+"""What the node offers to reclaimed pods: the two figures that the quick start prints.
 
 The older place (`resourceAllocatable`) carries the older names exactly as the tutorial shows them; today's place
-(`resources.allocatable`) carries both spellings (notes/katalyst-eviction-central.md section 1). Capacity equals
-allocatable, as there (notes/katalyst-node-agent.md section 6).
+(`resources.allocatable`) carries both spellings (notes/katalyst-eviction-central.md section 1). Capacity is what is
+applied. Allocatable is what pods may be placed on: the same, but a rise shows there by and by only.
 """
 
 from typing import Annotated, Any
 
 from pydantic import Field as Bound
 
-from services.reporter.view import Field, FieldSettings, Part, View
+from services.reporter.view import Field, FieldSettings, Offered, Part, View
 from shared.contracts.pod import ALIASES, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.contracts.quantities import format_units, parse_units
 
@@ -27,18 +27,26 @@ def part(view: View, _settings: Settings) -> Part | None:
     """The offer of the newest allocation; left out as long as no allocation was ever received."""
     if view.allocation is None:
         return None
-    offered = {
-        SEED_RECLAIMED_CPU: format_units(view.allocation.reclaimed_cpu_millis),
-        SEED_RECLAIMED_MEMORY: format_units(view.allocation.reclaimed_memory_bytes),
-    }
-    aliased = offered | {ALIASES[name]: amount for name, amount in offered.items()}
+    applied = Offered(view.allocation.reclaimed_cpu_millis, view.allocation.reclaimed_memory_bytes)
+    capacity, allocatable = _amounts(applied), _amounts(view.offered or applied)
     return {
         "status": {
-            "resourceAllocatable": offered,
-            "resourceCapacity": offered,
-            "resources": {"allocatable": aliased, "capacity": aliased},
+            "resourceAllocatable": allocatable,
+            "resourceCapacity": capacity,
+            "resources": {"allocatable": _aliased(allocatable), "capacity": _aliased(capacity)},
         }
     }
+
+
+def _amounts(offered: Offered) -> dict[str, str]:
+    return {
+        SEED_RECLAIMED_CPU: format_units(offered.cpu_millis),
+        SEED_RECLAIMED_MEMORY: format_units(offered.memory_bytes),
+    }
+
+
+def _aliased(amounts: dict[str, str]) -> dict[str, str]:
+    return amounts | {ALIASES[name]: amount for name, amount in amounts.items()}
 
 
 def urgent(before: Part | None, now: Part | None, settings: Settings) -> bool:

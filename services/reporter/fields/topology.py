@@ -2,17 +2,20 @@
 
 Both shapes: notes/katalyst-eviction-central.md section 7.2. Sockets are known where the sample's NUMA readings carry
 `extra["socket"]`; without it the NUMA zones stand at the top and the older shape, which starts at sockets, is left out.
+Each NUMA zone says its part of the offered CPU, by its CPUs of the reclaimed pool (notes/katalyst-node-agent.md section
+6); the older shape does not know such parts.
 """
 
 from typing import Any
 
-from services.reporter.view import Field, FieldSettings, Part, View, plain
+from services.reporter.core.shares import shared_out
+from services.reporter.view import Field, FieldSettings, Part, View, changed, plain
 from shared.contracts.allocation import Allocation
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
 from shared.contracts.quantities import format_millis, format_units
 from shared.contracts.sample import NodeSample, NumaReading
 from shared.core.cpuset import CpuSet
-from shared.core.layout import RESERVE
+from shared.core.layout import RECLAIM, RESERVE
 
 
 def part(view: View) -> Part | None:
@@ -21,13 +24,15 @@ def part(view: View) -> Part | None:
         return None
     numas = sorted(view.sample.numas, key=lambda numa: numa.numa)
     facts = {numa.numa: _facts(numa, view.sample, view.allocation) for numa in numas}
+    reclaimed = _reclaimed(view, numas)
+    zone = {n: _zone(n, facts[n], reclaimed.get(n, {})) for n in facts}
     sockets: dict[int, list[int]] = {}
     for numa in numas:
         if "socket" not in numa.extra:
-            return {"status": {"topologyZone": [_zone(n, facts[n]) for n in facts]}}
+            return {"status": {"topologyZone": list(zone.values())}}
         sockets.setdefault(int(numa.extra["socket"]), []).append(numa.numa)
     zones = [
-        {"type": "Socket", "name": str(socket), "children": [_zone(n, facts[n]) for n in members]}
+        {"type": "Socket", "name": str(socket), "children": [zone[n] for n in members]}
         for socket, members in sorted(sockets.items())
     ]
     older = [
@@ -37,8 +42,26 @@ def part(view: View) -> Part | None:
     return {"status": {"topologyZone": zones, "topologyStatus": {"sockets": older}}}
 
 
-def _zone(number: int, facts: dict[str, Any]) -> dict[str, Any]:
-    resources = {key: facts[key] for key in ("allocatable", "capacity") if key in facts}
+def _reclaimed(view: View, numas: list[NumaReading]) -> dict[int, dict[str, dict[str, str]]]:
+    """By NUMA node its part of what is told and of what is applied; empty where no CPU of the pool is known."""
+    pool = view.allocation.pool(RECLAIM) if view.allocation else None
+    if view.allocation is None or pool is None:
+        return {}
+    held = {numa.numa: len(CpuSet.parse(pool.cpus) & CpuSet.parse(numa.cpus)) for numa in numas}
+    applied = view.allocation.reclaimed_cpu_millis
+    capacity = shared_out(applied, held)
+    told = shared_out(view.offered.cpu_millis if view.offered else applied, held)
+    return {
+        number: {
+            "allocatable": {RECLAIMED_CPU: format_units(told[number])},
+            "capacity": {RECLAIMED_CPU: format_units(capacity[number])},
+        }
+        for number in told
+    }
+
+
+def _zone(number: int, facts: dict[str, Any], reclaimed: dict[str, dict[str, str]]) -> dict[str, Any]:
+    resources = {key: facts[key] | reclaimed.get(key, {}) for key in ("allocatable", "capacity") if key in facts}
     zone = {"type": "Numa", "name": str(number), "resources": resources}
     return zone | ({"allocations": facts["allocations"]} if "allocations" in facts else {})
 
@@ -81,4 +104,19 @@ def _requests(pod: Pod) -> dict[str, str]:
     }
 
 
-FIELD = Field(FieldSettings, plain(part))
+def urgent(before: Part | None, now: Part | None, _settings: FieldSettings) -> bool:
+    """Any change but that of the parts of the offer: whether those must be written says the offer itself."""
+    return changed(_without_offer(before), _without_offer(now))
+
+
+def _without_offer(value: Any, *, resources: bool = False) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _without_offer(item, resources=resources or key == "resources")
+            for key, item in value.items()
+            if not (resources and key == RECLAIMED_CPU)
+        }
+    return [_without_offer(item, resources=resources) for item in value] if isinstance(value, list) else value
+
+
+FIELD = Field(FieldSettings, plain(part), urgent)

@@ -117,6 +117,51 @@ def test_a_small_rise_is_written_with_the_refresh_and_a_small_fall_at_once(play)
     assert play(story).writer.offers == ["40k", "40200", "40199"]
 
 
+def test_a_rise_is_told_by_and_by_and_a_fall_at_once(play):
+    async def story(node):
+        await node.offer(44_000)
+        await node.offer(4_000)
+        for _ in range(5):
+            await node.offer(44_000)
+            await asyncio.sleep(5)
+        assert node.writer.offers == ["44k", "4k", "20k", "30666", "44k"]
+        capacities = [d["status"]["resourceCapacity"]["katalyst.kubewharf.io/reclaimed_millicpu"]
+                      for d in node.writer.documents]  # fmt: skip
+        assert capacities == ["44k", "4k", "44k", "44k", "44k"]
+        await node.offer(10_000)
+
+    assert play(story).writer.offers[-1] == "10k"
+
+
+def test_the_floor_at_the_start_is_no_amount_to_rise_from(play):
+    async def story(node):
+        for millis, status in ((0, "floor"), (4_000, "floor"), (44_000, "applied"), (4_000, "floor"), (44_000, "held")):
+            await node.offer(millis, status=status)
+
+    assert play(story).writer.offers == ["0", "4k", "44k", "4k", "4k"]
+
+
+def test_one_step_of_the_tenants_pool_is_told_whole_within_the_window(play):
+    async def story(node):
+        await node.offer(42_000)
+        for _ in range(20):
+            await node.offer(44_000)
+            await asyncio.sleep(1)
+
+    assert play(story).writer.offers == ["42k", "42666", "43333", "44k"]
+
+
+def test_on_an_old_allocation_nothing_rises(play):
+    async def story(node):
+        node.app.reconfigure({"rise_sample_s": 20, "rise_window_s": 20})
+        await node.offer(4_000)
+        await node.offer(44_000)
+        await asyncio.sleep(200)
+        assert node.app.state()["offered"] == {"cpu_millis": 20_000, "memory_bytes": 195_257_901_056}
+
+    play(story)
+
+
 def test_a_stale_allocation_keeps_the_offer_and_marks_the_condition(play):
     async def story(node):
         await node.offer(44_000)
@@ -229,7 +274,8 @@ def test_state_holds_the_object_as_written_and_is_json(play):
 )
 def test_bad_settings_are_refused_and_the_last_good_ones_stay(play, section, words):
     async def story(node):
-        node.app.reconfigure({"fields": {"reclaimed": {"min_rise_cpu_millis": 0}}})
+        at_once = {"rise_sample_s": 0.001, "rise_window_s": 0.001}
+        node.app.reconfigure({**at_once, "fields": {"reclaimed": {"min_rise_cpu_millis": 0}}})
         with pytest.raises(BadConfig, match=words):
             node.app.reconfigure(section)
         await node.offer(40_000)

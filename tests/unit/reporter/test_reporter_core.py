@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.reporter import fields as package
-from services.reporter.core import cnr, facts, fold_health, must_write, parts
+from services.reporter.core.health import facts, fold_health
+from services.reporter.core.node_object import cnr, must_write, parts
 from services.reporter.view import View
 from shared.contracts.readiness import ServiceHealth
 from shared.core.scan import modules_in

@@ -4,10 +4,14 @@ import json
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from services.reporter import fields as package
+from services.reporter.core.shares import shared_out
 from services.reporter.fields import conditions, node_metrics, properties, reclaimed, topology
-from services.reporter.view import Field, FieldSettings, View, without_times
+from services.reporter.view import Field, FieldSettings, Offered, View, without_times
+from shared.contracts.allocation import PoolAllocation
 from shared.contracts.sample import NodeReading
 from shared.core.scan import modules_in
 
@@ -81,6 +85,17 @@ def test_todays_place_carries_both_spellings(now, allocation):
     assert resources == {"allocatable": amounts, "capacity": amounts}
 
 
+def test_allocatable_is_what_is_told_and_capacity_what_is_applied(now, allocation):
+    view = View(now, allocation(), True, offered=Offered(41_000, 1))
+    status = reclaimed.part(view, reclaimed.Settings())["status"]
+    cpu, memory = "katalyst.kubewharf.io/reclaimed_millicpu", "katalyst.kubewharf.io/reclaimed_memory"
+    assert (status["resourceAllocatable"][cpu], status["resourceCapacity"][cpu]) == ("41k", "42k")
+    assert (status["resources"]["allocatable"][memory], status["resources"]["capacity"][memory]) == (
+        "1",
+        "195257901056",
+    )
+
+
 def test_a_stale_allocation_keeps_its_values(now, allocation):
     fresh, stale = (reclaimed.part(View(now, allocation(), flag), reclaimed.Settings()) for flag in (True, False))
     assert stale == fresh
@@ -148,14 +163,52 @@ def test_topology_has_both_shapes_ascending_with_the_reserve_taken_off(full):
     ]
     zone0, zone1 = status["topologyZone"]
     assert (zone0["type"], zone0["name"], zone1["name"]) == ("Socket", "0", "1")
+    offer = {"resource.katalyst.kubewharf.io/reclaimed_millicpu": "21k"}
     assert zone0["children"] == [
         {
             "type": "Numa",
             "name": "0",
-            "resources": {"allocatable": numa0["allocatable"], "capacity": numa0["capacity"]},
+            "resources": {"allocatable": numa0["allocatable"] | offer, "capacity": numa0["capacity"] | offer},
             "allocations": numa0["allocations"],
         }
     ]
+
+
+def _numa_offers(view: View) -> list[tuple[str, str]]:
+    name = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
+    zones = [numa for socket in topology.part(view)["status"]["topologyZone"] for numa in socket["children"]]
+    return [tuple(zone["resources"][key].get(name) for key in ("allocatable", "capacity")) for zone in zones]
+
+
+def test_each_numa_zone_says_its_part_of_what_is_told_and_of_what_is_applied(now, allocation, sample):
+    pools = (PoolAllocation(pool="reclaim", cpus="0,12-13"),)
+    view = View(now, allocation(reclaimed_cpu_millis=3001, pools=pools), True, sample(), True, offered=Offered(3, 1))
+    assert _numa_offers(view) == [("1", "1k"), ("2", "2001")]
+    assert _numa_offers(View(now, allocation(pools=()), True, sample(), True)) == [(None, None)] * 2
+
+
+def test_a_part_of_the_offer_that_moves_waits_for_the_offer_itself(now, allocation, sample):
+    one, two, other = (
+        topology.part(View(now, allocation(reclaimed_cpu_millis=cpu, pods=pods), True, sample(), True))
+        for cpu, pods in ((42_000, ()), (44_000, ()), (42_000, allocation().pods))
+    )
+    assert one != two
+    assert not topology.FIELD.urgent(one, two, FieldSettings())
+    assert topology.FIELD.urgent(one, other, FieldSettings())
+    assert topology.FIELD.urgent(None, one, FieldSettings())
+
+
+@given(st.integers(0, 10**9), st.dictionaries(st.integers(0, 64), st.integers(0, 8192), max_size=8))
+def test_shares_add_up_and_follow_the_weights(total, weights):
+    parts = shared_out(total, weights)
+    if sum(weights.values()) == 0:
+        assert parts == {}
+        return
+    assert sum(parts.values()) == total
+    assert list(parts) == sorted(weights)
+    for key, weight in weights.items():
+        assert abs(parts[key] - total * weight / sum(weights.values())) < 1
+        assert parts[key] == 0 or weight > 0
 
 
 def test_a_pod_whose_cpus_span_numa_nodes_is_claimed_by_none(full):

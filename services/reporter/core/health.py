@@ -1,0 +1,35 @@
+"""The node's readiness from the health of its services."""
+
+from collections.abc import Mapping, Sequence
+
+from shared.contracts.readiness import ServiceHealth
+
+
+def fold_health(
+    expected: Sequence[str], heard: Mapping[str, tuple[ServiceHealth, float]], *, max_age_s: float
+) -> tuple[ServiceHealth, ...]:
+    """One health for each expected service, in that order; `heard` is the newest one with its age in seconds.
+
+    A service that was never heard of, or not within `max_age_s`, is not ok: silence is not health. The words name the
+    bound, not the age, so that they stay the same for as long as the silence lasts.
+    """
+    return tuple(_folded(service, heard.get(service), max_age_s) for service in expected)
+
+
+def _folded(service: str, heard: tuple[ServiceHealth, float] | None, max_age_s: float) -> ServiceHealth:
+    if heard is None:
+        return ServiceHealth(service=service, ok=False, why="not heard of yet")
+    health, age_s = heard
+    input_age_s = None if health.input_age_s is None else health.input_age_s + age_s
+    silent = age_s > max_age_s
+    return ServiceHealth(
+        service=service,
+        ok=health.ok and not silent,
+        why=f"silent for more than {max_age_s:g} s" if silent else health.why,
+        input_age_s=input_age_s,
+    )
+
+
+def facts(services: Sequence[ServiceHealth]) -> tuple[tuple[str, bool], ...]:
+    """What makes a readiness another one: which service is ok, not how old its input is at the moment."""
+    return tuple((health.service, health.ok) for health in services)
