@@ -1,0 +1,120 @@
+"""`sublet replay`: recordings and public traces through sizing policies, to compare them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from sublet.replay.options import finite
+
+if TYPE_CHECKING:
+    from sublet.replay.contender import Contender
+
+FILES = typer.Argument(
+    metavar="FILE...", help="Recordings, PlanetLab days (csv, csv.xz), or CSV files time_s,id,usage_cores."
+)
+POLICY = typer.Option(
+    "--policy", metavar="NAME[:KEY=VALUE,…]", help="A policy, with settings of it or of the advisor; all without it."
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(replay)
+
+
+def replay(
+    files: Annotated[list[Path], FILES],
+    policy: Annotated[list[str] | None, POLICY] = None,
+    peer: Annotated[
+        list[str] | None, typer.Option("--peer", help="The formulas of katalyst or koordinator as a row too.")
+    ] = None,
+    file_format: Annotated[
+        Literal["auto", "recording", "planetlab", "csv"], typer.Option("--format", help="auto: by the content.")
+    ] = "auto",
+    cpus: Annotated[int, typer.Option(min=1, max=8192, help="CPUs of a node; a recording says its own.")] = 48,
+    pods_per_node: Annotated[
+        int | None, typer.Option(min=0, help="Tenants on a node; 0: all. 12 for PlanetLab, all for a CSV.")
+    ] = None,
+    pod_cores: Annotated[
+        float, typer.Option(min=0.001, max=8192, callback=finite, help="Cores that a tenant requests.")
+    ] = 4.0,
+    seed: Annotated[int, typer.Option(help="Which tenants share a node.")] = 0,
+    step: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1, max=3600, callback=finite, metavar="SECONDS", help="From frame to frame; 30, or the interval."
+        ),
+    ] = None,
+    between: Annotated[
+        Literal["hold", "linear"], typer.Option(help="Between two values: the first one, or a straight line.")
+    ] = "hold",
+    nodes: Annotated[int, typer.Option(min=0, help="At most so many nodes of a file; 0: all.")] = 0,
+    batch_pod_cores: Annotated[
+        float, typer.Option(min=0.1, max=1000, callback=finite, help="Cores of one batch pod.")
+    ] = 2.0,
+    evict_after: Annotated[
+        float,
+        typer.Option(
+            min=0, max=86400, callback=finite, metavar="SECONDS", help="How long more may run than is offered."
+        ),
+    ] = 60.0,
+    plot: Annotated[Path | None, typer.Option(help="Write a page with curves of one node.")] = None,
+    plot_node: Annotated[str, typer.Option(help="That node; without it the first one.")] = "",
+    output: Annotated[Literal["table", "json"], typer.Option("--output", "-o", help="How to print it.")] = "table",
+) -> None:
+    """Replay traces through sizing policies: what each would have offered to batch work and withheld from tenants.
+
+    The same functions decide as in the advisor. The same input gives the same output, byte for byte.
+    """
+    import sys
+    import time
+
+    from shared.errors import Refused, Unavailable
+    from sublet.output import as_text
+    from sublet.replay import loaders, table, told
+    from sublet.replay.batch import BatchRules
+    from sublet.replay.page import page
+    from sublet.replay.run import replay as run
+    from sublet.replay.tenants import Packing
+
+    rules = BatchRules(batch_pod_cores, evict_after)
+    packing = Packing(cpus, True, pods_per_node, pod_cores, seed, step, between, nodes)
+    started_s = time.perf_counter()
+    traces = (trace for path in files for trace in loaders.traces(path, file_format, packing))
+    outcome = run(
+        told.each(traces, sys.stderr), _contenders(policy or (), peer or ()), rules, plot_node if plot else None
+    )
+    took_s = time.perf_counter() - started_s
+    for line in told.faults(outcome.faults):
+        typer.echo(f"sublet replay: {line}", err=True)
+    if outcome.frames == 0:
+        raise Refused("replay: no frame can be used", reason="malformed")
+    found = table.document(outcome, [path.name for path in files], rules)
+    if plot:
+        if outcome.plotted is None:
+            raise Refused(f"--plot-node {plot_node}: no such node; there is {', '.join(outcome.nodes[:5])} …")
+        try:
+            plot.write_text(page(outcome, found))
+        except OSError as error:
+            raise Unavailable(f"{plot}: {error.strerror or error}") from error
+    typer.echo(as_text(found, "json") if output == "json" else table.table(found))
+    typer.echo(told.speed(outcome, took_s), err=True)
+
+
+def _contenders(policies: Sequence[str], peers: Sequence[str]) -> "list[Contender]":
+    """The rows: the baseline, the policies, the peers."""
+    import difflib
+
+    from services.advisor.registry import known_policies
+    from shared.errors import BadConfig
+    from sublet.replay.contender import StaticContender, policy_of
+    from sublet.replay.peers import PEERS
+
+    for name in peers:
+        if name not in PEERS:
+            hint = difflib.get_close_matches(name, PEERS, n=1) or sorted(PEERS)
+            raise BadConfig(f"--peer {name}: known are {', '.join(sorted(PEERS))}; did you mean {hint[0]}?")
+    chosen: list[Contender] = [StaticContender(), *(policy_of(text) for text in policies or known_policies())]
+    return [*chosen, *(PEERS[name] for name in peers)]

@@ -1,0 +1,167 @@
+"""Whoever is compared: from what may be seen of a node, the CPUs of tenants and batch, and the offer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from services.advisor.core.machine import Bounds
+from services.advisor.core.sizing import Round, decide
+from services.advisor.core.view import CPU_TENANTS, View
+from services.advisor.settings import Choice, choose
+from shared.contracts.advice import PoolSize
+from shared.core.layout import RECLAIM, RESERVE
+from shared.errors import BadConfig, Refused
+from sublet.replay.frames import Trace
+
+MILLIS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What is in force until the next decision, in cores."""
+
+    tenants_cores: float
+    """CPUs that tenants may run on."""
+    batch_cores: float
+    """CPUs that batch work may run on."""
+    offered_cores: float
+    """What is promised to batch pods."""
+    shared_cores: float = 0.0
+    """CPUs counted in both of the first two."""
+
+    def room_cores(self, batch_wanted_cores: float) -> float:
+        """What tenants have without batch work beside them: shared CPUs are theirs as far as no batch pod uses them.
+
+        The kernel gives a tenant more of a shared CPU than its part, but nobody is credited with that here.
+        """
+        return self.tenants_cores - min(self.shared_cores, max(0.0, min(batch_wanted_cores, self.batch_cores)))
+
+    def batch_use_cores(self, batch_wanted_cores: float) -> float:
+        """What batch pods use: what they want, on the CPUs that there are, and no more than was promised."""
+        return min(batch_wanted_cores, self.batch_cores, self.offered_cores)
+
+
+class Decider(Protocol):
+    """One contender on one node. It is asked once a frame, in order."""
+
+    def decide(self, view: View, system_cores: float, now_s: float) -> Sizes:
+        """The sizes that are in force from now on."""
+        ...
+
+
+class Contender(Protocol):
+    """A row of the comparison."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the table."""
+        ...
+
+    def bounds(self, trace: Trace) -> Bounds:
+        """What its view of a node knows of the machine."""
+        ...
+
+    def start(self, trace: Trace) -> Decider:
+        """A new decider for a node."""
+        ...
+
+
+@dataclass(frozen=True)
+class PolicyContender:
+    """A policy of the advisor, decided by the very functions that the service calls.
+
+    No other policy stands in where it fails: that would be another policy's result.
+    """
+
+    name: str
+    choice: Choice
+
+    def bounds(self, trace: Trace) -> Bounds:
+        """See `Contender`."""
+        return self.choice.settings.bounds(trace.cpus, smt=trace.smt)
+
+    def start(self, trace: Trace) -> "_PolicyDecider":
+        """See `Contender`."""
+        return _PolicyDecider(self.name, self.choice, trace.node)
+
+
+class _PolicyDecider:
+    def __init__(self, name: str, choice: Choice, node: str) -> None:
+        self._name, self._choice, self._node = name, choice, node
+        self._rules = choice.settings.rules
+        self._round: Round | None = None
+
+    def decide(self, view: View, system_cores: float, now_s: float) -> Sizes:  # noqa: ARG002
+        choice = self._choice
+        try:
+            self._round = decide(view, now_s, choice.policy, choice.policy_settings, self._rules, self._round)
+        except Refused as refusal:
+            raise Refused(f"{self._name}: {self._node} at {now_s:g} s: {refusal}", reason=refusal.reason) from refusal
+        return _sizes(view.bounds.cpus, self._round.fields())
+
+
+def _sizes(cpus: int, advice: Mapping[str, Any]) -> Sizes:
+    """What an advice comes to; tenants have every pool but the reclaimed one and the reserve."""
+    pools: tuple[PoolSize, ...] = advice["pools"]
+    reclaim = sum(size.cpus for size in pools if size.pool == RECLAIM)
+    own = sum(size.cpus for size in pools if size.pool not in (RECLAIM, RESERVE))
+    tenants = cpus if advice["overlap"] else min(own, cpus)
+    quota = advice["reclaimed_quota_millis"]
+    return Sizes(
+        tenants_cores=tenants,
+        batch_cores=reclaim if quota is None else min(reclaim, quota / MILLIS),
+        offered_cores=advice["reclaimed_cpu_millis"] / MILLIS,
+        shared_cores=max(0, tenants + reclaim - cpus),
+    )
+
+
+@dataclass(frozen=True)
+class StaticContender:
+    """No colocation by use: tenants keep what they request, for ever; only what nobody requested is offered."""
+
+    name: str = "static"
+
+    def bounds(self, trace: Trace) -> Bounds:
+        """See `Contender`."""
+        return Bounds.of(trace.cpus, smt=trace.smt)
+
+    def start(self, trace: Trace) -> "StaticContender":  # noqa: ARG002
+        """See `Contender`."""
+        return self
+
+    def decide(self, view: View, system_cores: float, now_s: float) -> Sizes:  # noqa: ARG002
+        """See `Decider`."""
+        bounds = view.bounds
+        requested = sum(c.request_cores for c in view.of(*CPU_TENANTS))
+        share = min(max(requested, bounds.min_share_cpus), bounds.max_share_cpus)
+        return Sizes(share, bounds.cpus - share, bounds.cpus - share)
+
+
+def policy_of(text: str) -> PolicyContender:
+    """A policy from `NAME` or `NAME:key=value,…`: keys of its own settings, or of the advisor's.
+
+    Raises:
+        BadConfig: no such policy or key, or a value out of bounds.
+    """
+    import yaml
+
+    name, _, rest = text.partition(":")
+    given: dict[str, Any] = {}
+    for item in filter(None, rest.split(",")):
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise BadConfig(f"--policy {text}: want NAME:key=value,key=value, not {item!r}", reason="invalid")
+        given[key.strip()] = yaml.safe_load(value)
+    choice = choose(_section(name, given))
+    if choice.problems:
+        raise BadConfig(f"--policy {text}: {'; '.join(choice.problems)}", reason="invalid")
+    return PolicyContender(text, choice)
+
+
+def _section(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The advisor's section of the settings: a key that it does not have itself is the policy's."""
+    from services.advisor.settings import AdvisorSettings
+
+    own = {key: value for key, value in given.items() if key in AdvisorSettings.model_fields}
+    rest = {key: value for key, value in given.items() if key not in own}
+    return {**own, "policy": name, **({"policies": {name: rest}} if rest else {})}

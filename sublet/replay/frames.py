@@ -1,0 +1,98 @@
+"""What is replayed: for each node a row of frames, each frame one sample and the time it speaks for."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from services.advisor.core.view import CPU_TENANTS
+from shared.contracts.ids import NAME_PATTERN
+from shared.contracts.sample import NodeSample
+from shared.core.layout import SHARE
+
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+"""Samples made from a trace are dated from here: a trace knows seconds, not days."""
+BOOT_ID = "0" * 16
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One sample. `at_s` counts from the start of the trace."""
+
+    at_s: float
+    covers_s: float
+    """The time before it that it speaks for: 0 for the first frame and after a gap of which nothing is known."""
+    sample: NodeSample
+
+
+@dataclass(slots=True)
+class Faults:
+    """What of a trace could not be used; filled while its frames are read."""
+
+    lost_frames: int = 0
+    """Frames that were begun and not finished; what would have come after them is not known."""
+    refused: list[str] = field(default_factory=list)
+    """One clear word for each frame that was refused, with its line."""
+    gaps_s: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The frames of one node, oldest first. `frames` may be called once; `faults` are complete when it has ended."""
+
+    node: str
+    cpus: int
+    smt: bool
+    frames: Callable[[], Iterator[Frame]]
+    faults: Faults = field(default_factory=Faults)
+    rule: str = ""
+    """How the frames were made from a trace of another kind; empty for a recording."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """CPU use in one frame, in cores."""
+
+    tenants_cores: float
+    system_cores: float
+    """What the node uses beside all of its pods; 0 where the node's use is not known."""
+
+
+def load_of(sample: NodeSample) -> Load:
+    """What the tenants use: the sum of their containers, and at least what the shared pods' cgroup was seen to use.
+
+    Containers without a figure count nothing: it cannot be said that they wanted more than they had.
+    """
+    pool = sample.pool(SHARE)
+    shared = dedicated = everybody = 0.0
+    for reading in sample.pods:
+        used = sum(c.cpu_usage_cores or 0.0 for c in reading.containers)
+        everybody += used
+        if reading.pod.qos == "shared_cores":
+            shared += used
+        elif reading.pod.qos in CPU_TENANTS:
+            dedicated += used
+    if pool and pool.cpu_usage_cores is not None:
+        shared = max(shared, pool.cpu_usage_cores)
+    node_cores = sample.node_reading.cpu_usage_cores
+    system = 0.0 if node_cores is None else max(0.0, node_cores - everybody)
+    return Load(shared + dedicated, system)
+
+
+def sample_of(node: str, seq: int, at_s: float, fields: Mapping[str, Any]) -> NodeSample:
+    """A sample with the envelope that every replayed sample has.
+
+    Raises:
+        pydantic.ValidationError: a field is out of bounds.
+    """
+    envelope = {"v": 1, "node": node, "boot_id": BOOT_ID, "seq": seq, "sent_at": EPOCH + timedelta(seconds=at_s)}
+    return NodeSample.model_validate({**fields, **envelope})
+
+
+def node_name(text: str) -> str:
+    """A text as a node's or pod's name: lower case, everything else a dash."""
+    name = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.") or "x"
+    name = name[:253].rstrip("-.")
+    return name if re.fullmatch(NAME_PATTERN, name) else "x"

@@ -1,0 +1,113 @@
+"""From a file to traces: which format it is in, by its content, and who reads it."""
+
+import io
+import lzma
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, BinaryIO, Literal
+
+from shared.errors import Refused, Unavailable
+from sublet.replay.frames import Faults, Trace
+from sublet.replay.planetlab import INTERVAL_S, MACHINES, looks_like_planetlab, read_planetlab
+from sublet.replay.reading import read_recording
+from sublet.replay.tenants import Packing, nodes_of
+from sublet.replay.usage_csv import looks_like_usage, read_usage
+
+FileFormat = Literal["auto", "recording", "planetlab", "csv"]
+_GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
+_HEAD_BYTES = 1 << 16
+
+
+def traces(path: Path, file_format: FileFormat, packing: Packing) -> Iterator[Trace]:
+    """The traces of one file; the file is open while they are read.
+
+    Raises:
+        Unavailable: the file cannot be read.
+        Refused: it is in no known format, or nothing in it can be used.
+    """
+    name = path.name
+    try:
+        with path.open("rb") as source:
+            chosen = _format_of(name, source) if file_format == "auto" else file_format
+            if chosen == "recording":
+                yield read_recording(name, source)
+            else:
+                yield from _from_lines(name, source, chosen, packing)
+    except OSError as error:
+        raise Unavailable(f"{path}: {error.strerror or error}") from error
+
+
+def _from_lines(name: str, source: BinaryIO, chosen: FileFormat, packing: Packing) -> Iterator[Trace]:
+    """All series of a file are read before the first node: any of them may be on it.
+
+    Unless said otherwise twelve PlanetLab machines share a node, and all ids of a CSV.
+    """
+    faults = Faults()
+    stem = name.split(".", maxsplit=1)[0]
+    with _text(source) as text:
+        lines = _whole_lines(name, text, faults)
+        if chosen == "planetlab":
+            series, interval_s, usual = read_planetlab(name, lines, packing.pod_cores, faults), INTERVAL_S, MACHINES
+        else:
+            (series, interval_s), usual = read_usage(name, lines, faults), 0
+    if packing.pods_per_node is None:
+        packing = replace(packing, pods_per_node=usual)
+    for number, trace in enumerate(nodes_of(series, interval_s, packing, stem)):
+        if number == 0:  # what was found in the file is told once
+            trace.faults.refused += faults.refused
+            trace.faults.lost_frames, trace.faults.notes = faults.lost_frames, faults.notes
+        yield trace
+
+
+def _format_of(name: str, source: BinaryIO) -> FileFormat:
+    magic = source.read(len(_XZ))
+    source.seek(0)
+    if magic.startswith((_GZIP, b"{")):
+        return "recording"
+    with _text(source) as text:
+        try:
+            first = text.readline(_HEAD_BYTES)
+        except (EOFError, lzma.LZMAError, UnicodeDecodeError):
+            first = ""
+    source.seek(0)
+    if looks_like_usage(first):
+        return "csv"
+    if looks_like_planetlab(first):
+        return "planetlab"
+    raise Refused(
+        f"{name}: no known format: want a recording, a PlanetLab day, or a CSV with the header time_s,id,usage_cores; "
+        "--format says which",
+        reason="unknown_format",
+    )
+
+
+@contextmanager
+def _text(source: BinaryIO) -> Iterator[IO[str]]:
+    """The file as text, unpacked where it is xz; the file stays open."""
+    packed = source.read(len(_XZ)) == _XZ
+    source.seek(0)
+    unpacked = lzma.LZMAFile(source) if packed else source  # noqa: SIM115 - it holds nothing but `source`
+    text = io.TextIOWrapper(unpacked, encoding="utf-8", newline="")
+    try:
+        yield text
+    finally:
+        if not packed:
+            text.detach()
+
+
+def _whole_lines(name: str, text: IO[str], faults: Faults) -> Iterator[str]:
+    """The lines that are there; the last one is lost where the file ends within it."""
+    try:
+        for line in text:
+            if not line.endswith("\n"):
+                faults.lost_frames += 1
+                faults.notes.append(f"{name}: the last line has no end: the file is cut")
+                return
+            yield line
+    except (EOFError, lzma.LZMAError) as error:
+        faults.lost_frames += 1
+        faults.notes.append(f"{name}: the compressed data is cut or damaged ({error})")
+    except UnicodeDecodeError as error:
+        raise Refused(f"{name}: no text: {error}", reason="malformed") from error

@@ -1,0 +1,61 @@
+"""PlanetLab days: one line a machine, its name, then 288 integers: percent of its CPU, one every 300 s from midnight.
+
+A machine becomes a tenant that requests `pod_cores`; 100 percent of the machine are all of them.
+"""
+
+from collections.abc import Iterable
+
+from shared.errors import Refused
+from sublet.replay.frames import Faults
+from sublet.replay.tenants import Series
+
+INTERVAL_S = 300.0
+VALUES = 288
+MAX_PERCENT = 100
+MACHINES = 12
+"""On a node of 48 CPUs: with 4 cores each they request all of it."""
+
+
+def looks_like_planetlab(first_line: str) -> bool:
+    """Whether a line is a name and 288 integers, or what is left of that."""
+    _, *values = first_line.rstrip("\n").split(",")
+    return len(values) > VALUES // 2 and all(value.strip().isdigit() for value in values)
+
+
+def read_planetlab(name: str, lines: Iterable[str], pod_cores: float, faults: Faults) -> list[Series]:
+    """The machines of a day; a line that cannot be used is told in `faults` and left out.
+
+    Raises:
+        Refused: no line can be used.
+    """
+    times = [number * INTERVAL_S for number in range(VALUES)]
+    found: dict[str, Series] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        machine, *values = line.rstrip("\n").split(",")
+        try:
+            cores = [_percent(value) * pod_cores / MAX_PERCENT for value in values]
+            if len(values) != VALUES:
+                raise ValueError(f"{len(values)} values, want {VALUES}")
+            if not machine or machine in found:
+                raise ValueError(f"machine {machine!r} has no name of its own")
+        except ValueError as error:
+            faults.refused.append(f"{name}: line {number}: {error}")
+            continue
+        found[machine] = Series(machine, times, cores)
+    if not found:
+        raise Refused(f"{name}: no line is a name and {VALUES} percentages", reason="malformed")
+    return list(found.values())
+
+
+def _percent(text: str) -> int:
+    """One value.
+
+    Raises:
+        ValueError: it is not a whole percentage.
+    """
+    value = int(text) if text.strip().isdigit() else -1
+    if not 0 <= value <= MAX_PERCENT:
+        raise ValueError(f"{text.strip()!r} is no whole percentage of 0 to {MAX_PERCENT}")
+    return value

@@ -1,0 +1,80 @@
+"""What a contender is judged by, counted frame by frame."""
+
+from dataclasses import dataclass, fields
+from typing import Self
+
+from sublet.replay.contender import Sizes
+
+EPSILON_CORES = 1e-6
+HOUR_S = 3600.0
+
+
+@dataclass(slots=True)
+class Score:
+    """Sums over time; those of several nodes add up. CPU in core-seconds."""
+
+    machine_core_s: float = 0.0
+    node_s: float = 0.0
+    tenants_core_s: float = 0.0
+    """What tenants wanted."""
+    room_core_s: float = 0.0
+    """What tenants had."""
+    offered_core_s: float = 0.0
+    batch_core_s: float = 0.0
+    """What batch work could run on, of what was promised to it."""
+    violation_s: float = 0.0
+    violation_core_s: float = 0.0
+    """What tenants wanted above what they had."""
+    max_utilisation: float = 0.0
+    """The largest ratio of what tenants wanted to what they had."""
+    size_changes: int = 0
+    evictions: int = 0
+
+    def count(self, covers_s: float, cpus: int, wanted_cores: float, sizes: Sizes, batch_cores: float) -> bool:
+        """Count the time before a frame, with the sizes that were in force then; True where tenants wanted more."""
+        room = sizes.room_cores(batch_cores)
+        missing = wanted_cores - room
+        violated = missing > EPSILON_CORES
+        self.machine_core_s += cpus * covers_s
+        self.node_s += covers_s
+        self.tenants_core_s += wanted_cores * covers_s
+        self.room_core_s += room * covers_s
+        self.offered_core_s += sizes.offered_cores * covers_s
+        self.batch_core_s += sizes.batch_use_cores(batch_cores) * covers_s
+        if room > 0:
+            self.max_utilisation = max(self.max_utilisation, wanted_cores / room)
+        if violated:
+            self.violation_s += covers_s
+            self.violation_core_s += missing * covers_s
+        return violated
+
+    def add(self, other: Self) -> None:
+        """Add another node's sums."""
+        for field in fields(self):
+            mine, theirs = getattr(self, field.name), getattr(other, field.name)
+            setattr(self, field.name, max(mine, theirs) if field.name == "max_utilisation" else mine + theirs)
+
+    def figures(self) -> dict[str, float | int | None]:
+        """The row of the comparison: units in the names, None where nothing was counted."""
+        served_core_s = self.tenants_core_s - self.violation_core_s
+        return {
+            "offered_core_hours": round(self.offered_core_s / HOUR_S, 3),
+            "offered_percent": _percent(self.offered_core_s, self.machine_core_s),
+            "batch_core_hours": round(self.batch_core_s / HOUR_S, 3),
+            "machine_used_percent": _percent(served_core_s + self.batch_core_s, self.machine_core_s),
+            "violation_s": round(self.violation_s, 3),
+            "violation_core_s": round(self.violation_core_s, 3),
+            "violation_ppm": _ratio(1e6 * self.violation_core_s, self.tenants_core_s, 1),
+            "evictions": self.evictions,
+            "size_changes": self.size_changes,
+            "tenant_utilisation_mean_percent": _percent(self.tenants_core_s, self.room_core_s),
+            "tenant_utilisation_max_percent": round(100 * self.max_utilisation, 1) if self.node_s else None,
+        }
+
+
+def _percent(part: float, whole: float) -> float | None:
+    return _ratio(100 * part, whole, 2)
+
+
+def _ratio(part: float, whole: float, digits: int) -> float | None:
+    return round(part / whole, digits) if whole > 0 else None

@@ -1,0 +1,174 @@
+"""From series of CPU use to the frames of nodes: which tenants share a node, and what is said between two values.
+
+The rules, all of them stated in docs/replay.md:
+- Packing: ids in the order of sha256("<seed>/<id>"), as many on a node as asked; what fills no whole node is left out.
+- Between values: a value holds from its time to the next one (`hold`), or the use goes in a straight line from one to
+  the next (`linear`). A frame every `step_s`; it says the use of the time that ends with it.
+- Presence: a tenant is there from its first value until one interval after its last.
+- Loads: the kernel's damping over 60 and 300 s of the use, as if every wanted core were one runnable task.
+"""
+
+import hashlib
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from shared.contracts.pod import Container, Pod
+from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading, PoolReading
+from shared.core.layout import RECLAIM, SHARE
+from shared.errors import BadConfig
+from sublet.replay.frames import Frame, Trace, node_name, sample_of
+
+Between = Literal["hold", "linear"]
+LOAD1_S, LOAD5_S = 60.0, 300.0
+STEP_S = 30.0
+MAX_FRAMES = 5_000_000
+"""Of one node: two months of a frame a second."""
+MILLIS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """CPU use of one tenant: times in seconds, ascending, and cores."""
+
+    id: str
+    times_s: Sequence[float]
+    cores: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How series become nodes."""
+
+    cpus: int = 48
+    smt: bool = True
+    pods_per_node: int | None = None
+    """0: all on one node; None: as the format has it."""
+    pod_cores: float = 4.0
+    """What each tenant requests; where the series are in percent, what 100 % means."""
+    seed: int = 0
+    step_s: float | None = None
+    """None: 30 s, or the time between two values where that is shorter."""
+    between: Between = "hold"
+    nodes: int = 0
+    """At most so many nodes; 0: all."""
+
+
+def nodes_of(series: Sequence[Series], interval_s: float, packing: Packing, name: str) -> Iterator[Trace]:
+    """One trace a node. `interval_s` is the usual time between two values.
+
+    Raises:
+        BadConfig: there are fewer series than a node takes, or the step does not fit the interval.
+    """
+    ordered = sorted(series, key=lambda s: (hashlib.sha256(f"{packing.seed}/{s.id}".encode()).digest(), s.id))
+    size = packing.pods_per_node or len(ordered)
+    if len(ordered) < size or not ordered:
+        raise BadConfig(
+            f"{name}: {len(ordered)} tenants, --pods-per-node {size}: not even one node is full; ask for fewer",
+            reason="invalid",
+        )
+    step_s = _step_s(name, interval_s, packing.step_s)
+    rule = (
+        f"{size} tenants of {packing.pod_cores:g} cores on {packing.cpus} CPUs, seed {packing.seed}; a frame every "
+        f"{step_s:g} s, values {'held' if packing.between == 'hold' else 'in a straight line'}"
+    )
+    count = len(ordered) // size
+    for number in range(min(count, packing.nodes or count)):
+        members = sorted(ordered[number * size : (number + 1) * size], key=lambda s: s.id)
+        node = f"{node_name(name)}-{number + 1:0{len(str(count))}}"
+        resampled = _Resampled(node, members, interval_s, step_s, packing)
+        yield Trace(node, packing.cpus, packing.smt, resampled.frames, rule=rule)
+
+
+def _step_s(name: str, interval_s: float, asked_s: float | None) -> float:
+    if asked_s is None:
+        return min(STEP_S, interval_s)
+    if asked_s > interval_s:
+        raise BadConfig(
+            f"--step {asked_s:g}: {name} has a value every {interval_s:g} s: a longer step would pass over some",
+            reason="invalid",
+        )
+    return asked_s
+
+
+class _Tenant:
+    """One tenant while its node is replayed."""
+
+    def __init__(self, series: Series, packing: Packing, interval_s: float) -> None:
+        self._series, self._linear = series, packing.between == "linear"
+        self._end_s = series.times_s[-1] + interval_s
+        self._load1: float | None = None
+        self._load5 = 0.0
+        self.pod = _pod(series.id, packing.pod_cores)
+
+    def reading(self, from_s: float, to_s: float) -> tuple[PodReading, float] | None:
+        """The pod in the time between two moments and its use in cores; None where it is not there."""
+        use = self._use(from_s, to_s)
+        if use is None:
+            return None
+        if self._load1 is None:
+            self._load1 = self._load5 = use
+        else:
+            step_s = to_s - from_s
+            self._load1 = use + (self._load1 - use) * math.exp(-step_s / LOAD1_S)
+            self._load5 = use + (self._load5 - use) * math.exp(-step_s / LOAD5_S)
+        container = ContainerReading(name="main", cpu_usage_cores=use, load1=self._load1, load5=self._load5)
+        return PodReading(pod=self.pod, containers=(container,)), use
+
+    def _use(self, from_s: float, to_s: float) -> float | None:
+        """By the value at the start of the time, or in a straight line at its middle."""
+        times, cores = self._series.times_s, self._series.cores
+        at_s = (from_s + to_s) / 2 if self._linear else from_s
+        index = bisect_right(times, at_s) - 1
+        if index < 0 or at_s >= self._end_s:
+            return None
+        if not self._linear or index + 1 == len(times):
+            return cores[index]
+        part = (at_s - times[index]) / (times[index + 1] - times[index])
+        return cores[index] + (cores[index + 1] - cores[index]) * part
+
+
+def _pod(tenant: str, request_cores: float) -> Pod:
+    uid = hashlib.sha256(tenant.encode()).hexdigest()[:32]
+    container = Container(name="main", cpu_request_millis=round(request_cores * MILLIS))
+    return Pod(uid=uid, name=node_name(tenant), containers=(container,))
+
+
+class _Resampled:
+    """The frames of one node: one at the start, then one after each step."""
+
+    def __init__(
+        self, node: str, members: Sequence[Series], interval_s: float, step_s: float, packing: Packing
+    ) -> None:
+        self._node, self._step_s, self._online = node, step_s, f"0-{packing.cpus - 1}"
+        self._tenants = [_Tenant(series, packing, interval_s) for series in members]
+        self._first_s = min(series.times_s[0] for series in members)
+        length_s = max(series.times_s[-1] for series in members) + interval_s - self._first_s
+        self._steps = max(1, round(length_s / step_s))
+        if self._steps > MAX_FRAMES:
+            raise BadConfig(
+                f"{node}: {self._steps} frames in {length_s:g} s, at most {MAX_FRAMES}: look at the times in the file, "
+                "or ask for a longer --step",
+                reason="invalid",
+            )
+
+    def frames(self) -> Iterator[Frame]:
+        """The frames, once."""
+        yield Frame(0.0, 0.0, self._sample(0, self._first_s, self._first_s))
+        for number in range(1, self._steps + 1):
+            to_s = self._first_s + number * self._step_s
+            sample = self._sample(number, self._first_s + (number - 1) * self._step_s, to_s)
+            yield Frame(number * self._step_s, self._step_s, sample)
+
+    def _sample(self, seq: int, from_s: float, to_s: float) -> NodeSample:
+        found = [reading for tenant in self._tenants if (reading := tenant.reading(from_s, to_s)) is not None]
+        used = math.fsum(use for _, use in found)
+        fields = {
+            "window_s": self._step_s,
+            "node_reading": NodeReading(online_cpus=self._online, cpu_usage_cores=used),
+            "pools": (PoolReading(pool=SHARE, cpu_usage_cores=used), PoolReading(pool=RECLAIM)),
+            "pods": tuple(pod for pod, _ in found),
+        }
+        return sample_of(self._node, seq, to_s - self._first_s, fields)

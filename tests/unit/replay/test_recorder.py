@@ -1,0 +1,113 @@
+"""Recording from the bus."""
+
+import asyncio
+import io
+
+import pytest
+
+from shared.adapters.clock import LoopClock
+from shared.contracts.sample import NodeSample
+from shared.errors import Refused
+from shared.fakes.memory_bus import MemoryBus
+from shared.wire import Wire
+from sublet.replay import told
+from sublet.replay.frames import Faults
+from sublet.replay.reading import read_recording
+from sublet.replay.recorder import SILENCE_S, Progress, record
+from sublet.replay.recording import Writer
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+async def recording(topology, sample, *, count=10, for_s=None, max_bytes=None, stop_at_s=None):
+    """What a recorder writes while samples come every 2 s for `count` times; and all that it told."""
+    bus, clock, stop, out = MemoryBus(), LoopClock(), asyncio.Event(), io.BytesIO()
+    writer, told_of = Writer(out, "node1", topology, max_bytes=max_bytes), []
+    samples = await Wire(bus, clock, node="node1", service="record").newest(NodeSample)
+    metrics = Wire(bus, clock, node="node1", service="metrics")
+
+    async def send():
+        for number in range(count):
+            fields = sample([1.0 + number]).model_dump(include={"window_s", "node_reading", "pods"})
+            await metrics.publish(metrics.stamp(NodeSample, **fields))
+            await clock.sleep(2.0)
+
+    async def end():
+        await clock.sleep(stop_at_s)
+        stop.set()
+
+    others = [asyncio.ensure_future(send()), *([asyncio.ensure_future(end())] if stop_at_s else [])]
+    ending = await record(samples, writer, clock, stop, told_of.append, for_s)
+    for other in others:
+        other.cancel()
+    writer.close()
+    return ending, out.getvalue(), told_of
+
+
+def frames(data: bytes):
+    return list(read_recording("a", io.BytesIO(data)).frames())
+
+
+def test_each_sample_becomes_a_frame_until_the_time_is_over(virtual, topology, sample):
+    ending, data, told_of = virtual(recording(topology, sample, for_s=9.0))
+    found = frames(data)
+    assert ending == "time"
+    assert [round(frame.at_s) for frame in found] == [0, 2, 4, 6, 8]
+    assert [frame.sample.pods[0].containers[0].cpu_usage_cores for frame in found] == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert told_of[-1].frames == 5
+
+
+def test_a_recorder_stops_when_told(virtual, topology, sample):
+    ending, data, _ = virtual(recording(topology, sample, stop_at_s=3.5))
+    assert (ending, len(frames(data))) == ("stopped", 2)
+
+
+def test_a_recorder_stops_when_the_file_is_full(virtual, topology, sample):
+    ending, data, _ = virtual(recording(topology, sample, count=500, max_bytes=1500))
+    assert ending == "full"
+    assert 0 < len(frames(data)) < 500
+
+
+def test_silence_is_told(virtual, topology, sample):
+    _, data, told_of = virtual(recording(topology, sample, count=0, for_s=30.0))
+    assert frames(data) == []
+    assert max(progress.silent_s for progress in told_of) >= SILENCE_S
+
+
+def test_progress_is_a_line_a_minute_where_nobody_looks_and_one_line_on_a_terminal():
+    quiet, seen = io.StringIO(), Terminal()
+    for teller in (told.Teller("node1", quiet), told.Teller("node1", seen)):
+        for second in range(121):
+            teller.tell(Progress(float(second), second // 2, 1000 * second, 0.0))
+        teller.end("done")
+    assert quiet.getvalue().splitlines() == [
+        "recording node1: 0:00:00, 0 frames, 0 kB",
+        "recording node1: 0:01:00, 30 frames, 60 kB",
+        "recording node1: 0:02:00, 60 frames, 120 kB",
+        "done",
+    ]
+    assert seen.getvalue().count("\n") == 1
+
+
+def test_silence_is_said_once_where_nobody_looks():
+    out = io.StringIO()
+    teller = told.Teller("node1", out)
+    for second in range(40):
+        teller.tell(Progress(float(second), 1, 10, float(max(0, second - 5))))
+    assert [line for line in out.getvalue().splitlines() if "no sample for 10 s" in line]
+    assert len(out.getvalue().splitlines()) == 2
+
+
+def test_faults_are_told_in_one_line_each_and_not_without_end():
+    faults = Faults(1, [f"a: line {n}: bad" for n in range(30)], 40.0, ["a: cut"])
+    lines = list(told.faults(faults))
+    assert lines[:3] == ["a: cut", "lost: 1 frame, begun and not finished", "frame refused: a: line 0: bad"]
+    assert lines[-2:] == ["frames refused: 20 more", "gaps: 40 s without a frame are not counted"]
+
+
+def test_a_damaged_head_is_no_recording(topology):
+    with pytest.raises(Refused):
+        read_recording("a", io.BytesIO(b"\x1f\x8b\x00"))

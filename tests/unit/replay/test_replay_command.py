@@ -1,0 +1,187 @@
+"""`sublet replay` and `sublet record` as users type them."""
+
+import gzip
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from services.advisor.registry import known_policies
+from shared.errors import BadConfig, Refused, Unavailable
+from sublet.commands import replay
+from sublet.replay import generate
+from sublet.replay.curves import MAX_BINS, bins, moment
+from sublet.replay.page import _LABEL_PX, _apart
+from sublet.replay.run import Curve
+
+SHIPPED = Path(__file__).parents[3] / "examples" / "traces" / "web-and-batch.jsonl.gz"
+BASELINES = ["--policy", "canonical", "--peer", "katalyst", "--peer", "koordinator"]
+GOLDEN = """\
+web-and-batch.jsonl.gz: 1 node, 0.333 node-hours, 601 frames
+batch pods of 2 cores fill the offer; what runs above it for 60 s is evicted
+"""
+
+
+@pytest.fixture
+def run():
+    app = typer.Typer()
+    app.command()(replay.replay)
+
+    def invoke(*arguments: object):
+        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    return invoke
+
+
+@pytest.fixture
+def small(tmp_path) -> Path:
+    path = tmp_path / "small.jsonl.gz"
+    with path.open("wb") as out:
+        generate.write(out, seed=5, length_s=60.0)
+    return path
+
+
+def test_the_shipped_recording_is_the_one_that_the_generator_makes():
+    made = io.BytesIO()
+    generate.write(made)
+    assert gzip.decompress(made.getvalue()) == gzip.decompress(SHIPPED.read_bytes())
+    assert SHIPPED.stat().st_size < 200_000
+
+
+def test_peers_and_baseline_on_the_shipped_recording(run):
+    """These do not change when our policies do."""
+    result = run(SHIPPED, "-o", "json", *BASELINES)
+    rows = {row["name"]: row for row in json.loads(result.stdout)["rows"]}
+    keys = ("offered_core_hours", "violation_s", "violation_core_s", "evictions", "size_changes")
+    assert {name: tuple(row[key] for key in keys) for name, row in rows.items() if name != "canonical"} == {
+        "static": (4.0, 0.0, 0.0, 0, 0),
+        "katalyst": (9.076, 6.0, 12.526, 18, 51),
+        "koordinator": (6.41, 0.0, 0.0, 0, 281),
+    }
+
+
+def test_every_policy_is_compared_and_says_the_same_in_every_process():
+    """Standard output to the byte, whatever the order of sets and dicts; the speed is on standard error."""
+    command = [sys.executable, "-m", "sublet", "replay", str(SHIPPED), "--peer", "katalyst"]
+    first, again = (
+        subprocess.run(command, capture_output=True, check=True, env=os.environ | {"PYTHONHASHSEED": seed})
+        for seed in ("1", "2")
+    )
+    assert first.stdout == again.stdout
+    lines = first.stdout.decode().splitlines()
+    assert [line.split()[0] for line in lines[4:]] == ["static", *known_policies(), "katalyst"]
+    assert first.stdout.decode().startswith(GOLDEN)
+    assert re.search(rb"\d+ times real time", first.stderr)
+
+
+def test_the_page_needs_nothing_from_elsewhere(run, tmp_path):
+    texts = []
+    for name in ("one.html", "two.html"):
+        result = run(SHIPPED, "--policy", "canonical", "--peer", "katalyst", "--plot", tmp_path / name)
+        assert result.exit_code == 0
+        texts.append((tmp_path / name).read_text())
+    text, again = texts
+    assert text == again
+    assert text.count("<svg") == 4  # three rows, and offer against violations
+    assert 'class="miss"' in text
+    assert not re.search(r"https?:|<script|<link|<img|@import|url\(", text)
+    assert "prefers-color-scheme:dark" in text
+
+
+def test_without_a_violation_the_page_says_so(run, small, tmp_path):
+    assert run(small, "--policy", "canonical:reserve_cores=40", "--plot", tmp_path / "out.html").exit_code == 0
+    text = (tmp_path / "out.html").read_text()
+    assert "Nobody withheld anything" in text
+    assert text.count("<svg") == 2
+
+
+def test_names_beside_dots_do_not_cover_each_other():
+    heights = _apart([(0.0, 10.0), (5.0, 11.0), (5.0, 12.0), (500.0, 12.0)])
+    assert heights[3] == 12.0
+    assert all(lower - upper >= _LABEL_PX - 0.5 for upper, lower in pairwise(heights[:3]))
+
+
+def test_a_name_in_a_file_cannot_write_into_the_page(run, small, tmp_path):
+    evil = tmp_path / "<script>x.jsonl.gz"
+    evil.write_bytes(small.read_bytes())
+    run(evil, "--policy", "canonical", "--plot", tmp_path / "out.html")
+    assert "<script" not in (tmp_path / "out.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "word"),
+    [
+        (["--policy", "nothing"], BadConfig, "nothing"),
+        (["--peer", "katalist"], BadConfig, "did you mean katalyst"),
+        (["--format", "csv"], Refused, "no text"),
+        (["--plot", "/dev/null/x.html"], Unavailable, "x.html"),
+        (["--plot", "out.html", "--plot-node", "other"], Refused, "other"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(run, small, tmp_path, monkeypatch, arguments, error, word):
+    monkeypatch.chdir(tmp_path)
+    result = run(small, *arguments)
+    assert isinstance(result.exception, error)
+    assert word in str(result.exception)
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("option", ["--step", "--pod-cores", "--batch-pod-cores", "--evict-after"])
+@pytest.mark.parametrize("value", ["nan", "-1", "inf", "x"])
+def test_a_number_that_is_none_is_refused(run, small, option, value):
+    result = run(small, option, value)
+    assert result.exit_code == 2
+    assert option in result.stderr
+
+
+def test_a_cut_file_is_replayed_and_the_loss_is_said(run, small):
+    plain = gzip.decompress(small.read_bytes())
+    small.write_bytes(plain[: len(plain) // 2])
+    result = run(small, "--policy", "canonical", "-o", "json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["lost_frames"] == 1
+    assert "lost: 1 frame" in result.stderr
+    assert "1 lost or refused" in run(small, "--policy", "canonical").stdout
+
+
+def test_a_file_without_a_frame_is_refused(run, small):
+    head = gzip.decompress(small.read_bytes()).splitlines(keepends=True)[0]
+    small.write_bytes(head)
+    result = run(small, "--policy", "canonical")
+    assert isinstance(result.exception, Refused)
+    assert "no frame" in str(result.exception)
+
+
+def test_the_rule_of_a_trace_is_printed(run, tmp_path):
+    path = tmp_path / "use.csv"
+    path.write_text("time_s,id,usage_cores\n0,a,1\n0,b,2\n60,a,3\n60,b,2\n")
+    result = run(path, "--policy", "canonical", "--seed", "7", "--pod-cores", "3")
+    assert "2 tenants of 3 cores on 48 CPUs, seed 7; a frame every 30 s, values held" in result.stdout
+
+
+def test_a_long_curve_is_drawn_in_few_columns_and_loses_no_violation():
+    curve = Curve()
+    for n in range(10_000):
+        curve.at_s.append(2.0 * (n + 1))
+        curve.wanted_cores.append(40.0 if n == 7777 else 5.0)
+        curve.room_cores.append(10.0)
+        curve.offered_cores.append(38.0)
+        curve.violated.append(n == 7777)
+    found = bins(curve)
+    assert len(found) <= MAX_BINS
+    assert (found[0].from_s, found[-1].to_s) == (0.0, 20_000.0)
+    assert [column.missing_cores for column in found if column.violated] == [30.0]
+    assert all(one.to_s == two.from_s for one, two in pairwise(found))
+
+
+@pytest.mark.parametrize(("at_s", "step_s", "text"), [(90, 30, "1:30"), (5400, 1800, "1:30 h"), (0, 120, "0:00")])
+def test_times_on_the_axis(at_s, step_s, text):
+    assert moment(at_s, step_s) == text

@@ -1,0 +1,178 @@
+"""The replay itself: what is judged, what is seen, and what is told of it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from replay_world import make_trace
+
+from services.advisor.core.machine import Bounds
+from services.advisor.core.view import View
+from services.advisor.registry import known_policies
+from shared.errors import BadConfig, Refused
+from sublet.replay.batch import BatchRules
+from sublet.replay.contender import PolicyContender, Sizes, StaticContender, policy_of
+from sublet.replay.frames import Frame, Trace, load_of
+from sublet.replay.peers import PEERS
+from sublet.replay.run import as_seen, replay
+from sublet.replay.score import Score
+
+RULES = BatchRules()
+
+
+class Scripted:
+    """Gives tenants these cores, frame by frame, and keeps what it was shown."""
+
+    def __init__(self, *tenants: float) -> None:
+        self.name = "scripted"
+        self.tenants, self.seen = list(tenants), []
+
+    def bounds(self, trace: Trace) -> Bounds:
+        return Bounds.of(trace.cpus, smt=trace.smt)
+
+    def start(self, trace: Trace) -> "Scripted":
+        return self
+
+    def decide(self, view: View, system_cores: float, now_s: float) -> Sizes:
+        self.seen.append([c.cpu.usage_cores for c in view.containers])
+        cores = self.tenants.pop(0) if len(self.tenants) > 1 else self.tenants[0]
+        return Sizes(cores, 48 - cores, 48 - cores)
+
+
+def score(trace: Trace, contender, rules: BatchRules = RULES) -> dict:
+    return replay([trace], [contender], rules).rows[0].score.figures()
+
+
+def test_demand_is_judged_by_the_sizes_that_were_decided_before_it(trace):
+    """Grown too late: the frame that shows the demand is the one that violates."""
+    found = score(trace([5.0, 20.0, 20.0]), Scripted(10.0, 30.0, 30.0))
+    assert (found["violation_s"], found["violation_core_s"]) == (2.0, 20.0)
+    assert score(trace([5.0, 20.0, 20.0]), Scripted(20.0))["violation_s"] == 0.0
+
+
+def test_the_first_frame_is_not_judged(trace):
+    assert score(trace([47.0]), Scripted(4.0))["violation_s"] == 0.0
+
+
+def test_a_contender_sees_no_more_use_than_it_gave(trace):
+    contender = Scripted(10.0)
+    replay([trace([8.0, 40.0, 8.0])], [contender], RULES)
+    assert contender.seen == [[8.0], [10.0], [8.0]]
+
+
+def test_load_averages_are_seen_whole(sample):
+    from services.advisor.core.view import view_of
+
+    one = sample([20.0, 20.0])
+    pods = [pod.model_copy(update={"containers": (pod.containers[0].model_copy(update={"load1": 20.0}),)})
+            for pod in one.pods]  # fmt: skip
+    view = view_of(one.model_copy(update={"pods": tuple(pods)}), Bounds.of(48, smt=True))
+    cut = as_seen(view, 40.0, 10.0, 6.0, 1.0)
+    assert [(c.cpu.usage_cores, c.cpu.load1) for c in cut.containers] == [(5.0, 20.0)] * 2
+    assert (cut.reclaimed_usage_cores, cut.node_usage_cores) == (6.0, 17.0)
+    assert as_seen(view, 40.0, 40.0, 0.0, 0.0).containers == view.containers
+
+
+def test_offered_time_and_size_changes_are_summed(trace):
+    found = score(trace([1.0] * 4, step_s=1800.0), Scripted(8.0, 8.0, 16.0, 8.0))
+    assert found["offered_core_hours"] == pytest.approx((40 + 40 + 32) / 2)
+    assert found["offered_percent"] == pytest.approx(100 * 112 / 144, abs=0.01)
+    assert found["size_changes"] == 2
+
+
+def test_batch_work_that_the_offer_no_longer_carries_is_evicted(trace):
+    found = score(trace([1.0] * 80), Scripted(8.0, 28.0))
+    assert found["evictions"] == 10
+
+
+def test_time_after_a_gap_does_not_count(sample):
+    frames = [Frame(0.0, 0.0, sample([1.0])), Frame(100.0, 0.0, sample([40.0])), Frame(102.0, 2.0, sample([1.0]))]
+    outcome = replay([Trace("n", 48, True, lambda: iter(frames))], [Scripted(8.0)], RULES)
+    assert outcome.node_s == 2.0
+    assert outcome.rows[0].score.violation_s == 0.0
+
+
+def test_a_first_pass_without_rates_decides_nothing(sample):
+    first = sample([None]).model_copy(update={"window_s": None})
+    frames = [Frame(0.0, 0.0, first), Frame(2.0, 2.0, sample([3.0], 2, 2.0))]
+    contender = Scripted(8.0)
+    outcome = replay([Trace("n", 48, True, lambda: iter(frames))], [contender], RULES)
+    assert contender.seen == [[3.0]]
+    assert outcome.node_s == 0.0
+
+
+def test_shared_cpus_are_the_tenants_as_far_as_no_batch_pod_uses_them():
+    sizes = Sizes(48, 20, 20, shared_cores=20)
+    assert [sizes.room_cores(wanted) for wanted in (0, 12, 40)] == [48, 36, 28]
+    assert Sizes(30, 18, 18).room_cores(40) == 30
+
+
+def test_what_tenants_use_is_at_least_what_their_pool_uses(sample):
+    one = sample([2.0, None], cpu_usage_cores=9.0)
+    assert (load_of(one).tenants_cores, load_of(one).system_cores) == (2.0, 7.0)
+    pooled = one.model_validate(one.model_dump() | {"pools": [{"pool": "share", "cpu_usage_cores": 5.0}]})
+    assert load_of(pooled).tenants_cores == 5.0
+    assert load_of(sample([2.0])).system_cores == 0.0
+
+
+def test_nodes_add_up_and_the_plotted_one_is_found(trace):
+    traces = [trace([1.0, 1.0], node="a"), trace([30.0, 30.0, 30.0], node="b")]
+    outcome = replay(traces, [Scripted(10.0)], RULES, plot_node="b")
+    assert (outcome.nodes, outcome.frames, outcome.plotted, outcome.node_s) == (("a", "b"), 5, "b", 6.0)
+    assert outcome.rows[0].score.violation_core_s == 80.0
+    curve = outcome.rows[0].curve
+    assert list(curve.at_s) == [2.0, 4.0]
+    assert list(curve.violated) == [1, 1]
+
+
+def test_a_policy_that_raises_ends_the_replay_with_its_name_and_moment(trace):
+    def broken(*_args):
+        raise ZeroDivisionError("no cores")
+
+    chosen = policy_of("canonical")
+    policy = replace(chosen.choice.policy, name="mine", judge=broken)
+    mine = PolicyContender("mine:a=1", replace(chosen.choice, policy=policy))
+    with pytest.raises(Refused, match="mine:a=1: node1 at 0 s: policy 'mine' raised ZeroDivisionError: no cores"):
+        replay([trace([1.0])], [mine], RULES)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("canonicl", "did you mean 'canonical'"),
+        ("canonical:usage_factor", "NAME:key=value"),
+        ("canonical:usage_factr=2", "usage_factr"),
+        ("canonical:usage_factor=.nan", "usage_factor"),
+        ("canonical:usage_factor=0.5", "usage_factor"),
+        ("canonical:reserve_cores=-1", "reserve_cores"),
+    ],
+)
+def test_a_policy_that_cannot_be_used_is_refused(text, word):
+    with pytest.raises(BadConfig, match=word):
+        policy_of(text)
+
+
+def test_settings_of_the_policy_and_of_the_advisor_are_told_apart(trace):
+    chosen = policy_of("canonical:usage_factor=2,reserve_cores=8").choice
+    assert (chosen.policy_settings.usage_factor, chosen.settings.reserve_cores) == (2.0, 8)
+    more = replay([trace([4.0] * 3)], [policy_of("canonical"), policy_of("canonical:reserve_cores=12")], RULES)
+    assert more.rows[0].score.offered_core_s > more.rows[1].score.offered_core_s
+
+
+@pytest.mark.parametrize("contender", [*map(policy_of, known_policies()), *PEERS.values(), StaticContender()],
+                         ids=lambda contender: contender.name)  # fmt: skip
+@given(wanted=st.lists(st.floats(0, 60), min_size=2, max_size=25))
+def test_laws_of_every_contender(contender, wanted):
+    """The same twice; nobody gives more than the machine; what was missing is what was wanted above the room."""
+    trace = make_trace(wanted, step_s=30.0)
+    first, again = (replay([trace], [contender], RULES, plot_node="").rows[0] for _ in range(2))
+    assert first == again
+    found: Score = first.score
+    assert found.offered_core_s <= found.machine_core_s
+    assert found.batch_core_s <= found.offered_core_s + 1e-6
+    assert found.batch_core_s + found.tenants_core_s - found.violation_core_s <= found.machine_core_s + 1e-6
+    curve = first.curve
+    missing = sum(max(0.0, w - r) for w, r in zip(curve.wanted_cores, curve.room_cores, strict=True))
+    assert found.violation_core_s == pytest.approx(30.0 * missing, abs=1e-3)
+    assert found.violation_s == 30.0 * sum(curve.violated)
