@@ -140,7 +140,9 @@ class EvictorApp:
         """One round: look, confirm, choose, begin."""
         now_s = self._clock.monotonic()
         with telemetry.span("evictor.judge", {"sample": sample.seq}):
-            findings = self._panel.look(View(now_s, sample, self._offered()), self._settings.rules)
+            findings = self._panel.look(
+                View(now_s, sample, self._offered(), allocation=self._allocation()), self._settings.rules
+            )
             try:
                 self._panel.note_relief(findings, self._clerk)
                 if not self._closed and not self._paused():

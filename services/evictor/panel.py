@@ -1,7 +1,7 @@
 """The plugins at work: each with its settings, its memory, what it last saw, and why it does not act."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
@@ -9,7 +9,15 @@ import structlog
 from services.evictor.clerk import Clerk
 from services.evictor.core.choice import Choice, Ready
 from services.evictor.core.guards import Refusal
-from services.evictor.core.plugin import Candidate, PluginSettings, Pressure, Silence, View
+from services.evictor.core.plugin import (
+    Candidate,
+    PluginSettings,
+    Pressure,
+    Silence,
+    View,
+    checked_finding,
+    checked_ranking,
+)
 from services.evictor.core.watch import Rules, Watch, relieved
 from services.evictor.executor import Evidence
 from services.evictor.settings import Configured
@@ -26,6 +34,8 @@ class _Seat:
     finding: Pressure | Silence = "unknown"
     refusals: tuple[Refusal, ...] = ()
     hold: str | None = None
+    failure: str = ""
+    """What its code raised at the last sample."""
 
 
 class Panel:
@@ -56,7 +66,11 @@ class Panel:
         self._view = view
         for seat in self._seats.values():
             plugin, settings = seat.configured.plugin, seat.configured.settings
-            seat.memory, seat.finding = plugin.evaluate(seat.memory, view, settings)
+            try:
+                memory, finding = plugin.evaluate(seat.memory, view, settings)
+                seat.memory, seat.finding, seat.failure = memory, checked_finding(finding), ""
+            except Exception as error:  # noqa: BLE001 - one plugin that fails must not stop the others
+                self._fail(seat, error)
             seat.watch = seat.watch.see(seat.finding, view.t_s, rules)
             seat.refusals = ()
         return {name: seat.finding for name, seat in self._seats.items()}
@@ -89,7 +103,7 @@ class Panel:
                 log.info("pressure.judged", plugin=name, hold=hold, **_figures(seat.watch.pressure))
                 seat.hold = hold
             if hold is None and seat.watch.pressure is not None and self._view is not None:
-                ready[name] = Ready(seat.watch.pressure, _ranking(seat, self._view, seat.watch.pressure))
+                ready[name] = Ready(seat.watch.pressure, self._ranking(seat, self._view, seat.watch.pressure))
         return ready
 
     def state(self, now_s: float, rules: Rules, clerk: Clerk, busy: set[str]) -> dict[str, Any]:
@@ -110,6 +124,8 @@ class Panel:
         """What an operator should know, ascending by type."""
         found = [Condition(type="EvictionLedgerUnavailable", message=closed)] if closed else []
         for name, seat in self._seats.items():
+            if seat.failure:
+                found.append(Condition(type="EvictionPluginFailed", message=f"{name}: {seat.failure}"))
             without_relief = clerk.record_of(name).without_relief
             if without_relief >= rules.max_without_relief:
                 message = f"{name}: {without_relief} evictions brought no relief; no more until the pressure has gone"
@@ -121,13 +137,29 @@ class Panel:
         return [c.model_dump() for c in sorted(found, key=lambda c: (c.type, c.message))]
 
     def _hold(self, name: str, seat: _Seat, now_s: float, rules: Rules, clerk: Clerk, busy: set[str]) -> str | None:
+        settings = seat.configured.settings
+        rules = replace(rules, cooling_s=max(rules.cooling_s, settings.cooling_s))
         hold = seat.watch.holds(now_s, rules, clerk.record_of(name), under_way=name in busy)
-        return hold if hold is not None or seat.configured.settings.mode != "observe" else "observe"
+        return hold if hold is not None or settings.mode != "observe" else "observe"
 
+    def _fail(self, seat: _Seat, error: Exception) -> None:
+        """A plugin whose code failed has seen nothing, and starts anew at the next sample."""
+        failure = f"{type(error).__name__}: {error}"
+        if failure != seat.failure:
+            log.error("plugin.failed", plugin=seat.configured.plugin.name, why=failure)
+        seat.memory, seat.finding, seat.failure = seat.configured.plugin.start(), "unknown", failure
 
-def _ranking(seat: _Seat, view: View, pressure: Pressure) -> Callable[[], tuple[Candidate, ...]]:
-    plugin, settings = seat.configured.plugin, seat.configured.settings
-    return lambda: plugin.rank(view, pressure, settings)
+    def _ranking(self, seat: _Seat, view: View, pressure: Pressure) -> Callable[[], tuple[Candidate, ...]]:
+        plugin, settings = seat.configured.plugin, seat.configured.settings
+
+        def rank() -> tuple[Candidate, ...]:
+            try:
+                return checked_ranking(plugin.rank(view, pressure, settings), view)
+            except Exception as error:  # noqa: BLE001 - as in `look`
+                self._fail(seat, error)
+                return ()
+
+        return rank
 
 
 def _figures(pressure: Pressure | None) -> dict[str, Any]:

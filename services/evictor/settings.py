@@ -1,18 +1,16 @@
-"""Settings of the evictor and of its plugins, whose sections are found by scanning the plugin folder."""
+"""Settings of the evictor and of its plugins: those of the plugin folder, and those of other wheels."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import ModuleType
+from importlib.metadata import EntryPoint
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from services.evictor import plugins as plugin_folder
 from services.evictor.core.plugin import Plugin, PluginSettings
 from services.evictor.core.watch import Rules
-from shared.core.scan import modules_in
-from shared.errors import BadConfig
+from services.evictor.registry import known_plugins, load, outside_plugins, unknown, unusable
+from shared.errors import Refused
 from shared.settings import Settings, check
 
 SECTION = "evictor"
@@ -43,7 +41,7 @@ class EvictorSettings(Settings):
     protected_namespaces: tuple[str, ...] = ("kube-system", "sublet-system")
     """Namespaces of which no pod is ever evicted."""
     plugins: dict[str, dict[str, Any]] = {}
-    """Settings of each plugin, by the name of its file."""
+    """Settings of each plugin, by the name of its file or, of another wheel, of its entry point."""
 
     @property
     def rules(self) -> Rules:
@@ -59,26 +57,33 @@ class Configured:
     settings: PluginSettings
 
 
-def plugins_in(package: ModuleType) -> dict[str, Plugin[Any, Any, Any]]:
-    """Every plugin of a folder by the name of its file, ascending."""
-    return {name: module.PLUGIN for name, module in modules_in(package).items()}
-
-
 def read(section: Mapping[str, Any]) -> tuple[EvictorSettings, dict[str, Configured]]:
     """The settings, and the enabled plugins by their name in events.
 
+    A plugin of another wheel that cannot be used is replaced by one that sees nothing and says why; the others go on.
+
     Raises:
-        BadConfig: a value out of bounds, or a plugin that no file holds.
+        BadConfig: a value out of bounds, or a plugin that nobody has.
     """
     settings = check(EvictorSettings, section, where=SECTION)
-    known = plugins_in(plugin_folder)
+    own = known_plugins()
+    outside = outside_plugins(own)
     for name in settings.plugins:
-        if name not in known:
-            hint = difflib.get_close_matches(name, known, n=1)
-            meant = f"did you mean {hint[0]!r}?" if hint else f"known: {', '.join(known)}"
-            raise BadConfig(f"settings: {SECTION}.plugins.{name}: no such plugin; {meant}", reason="invalid")
-    configured = (
-        Configured(plugin, check(plugin.settings, settings.plugins.get(name, {}), where=f"{SECTION}.plugins.{name}"))
-        for name, plugin in known.items()
-    )
-    return settings, {c.plugin.name: c for c in configured if c.settings.enabled}
+        if name not in own and name not in outside:
+            raise unknown(name, [*own, *outside])
+    found = [_configured(name, plugin, settings.plugins.get(name, {})) for name, plugin in own.items()]
+    for name in sorted(settings.plugins.keys() & outside.keys()):
+        found.append(_outside(outside[name], settings.plugins[name], [c.plugin.name for c in found]))
+    return settings, {c.plugin.name: c for c in found if c.settings.enabled}
+
+
+def _configured(name: str, plugin: Plugin[Any, Any, Any], said: Mapping[str, Any]) -> Configured:
+    return Configured(plugin, check(plugin.settings, said, where=f"{SECTION}.plugins.{name}"))
+
+
+def _outside(point: EntryPoint, said: Mapping[str, Any], taken: list[str]) -> Configured:
+    try:
+        plugin = load(point, taken)
+    except Refused as refusal:
+        return Configured(unusable(point.name, str(refusal)), PluginSettings())
+    return _configured(point.name, plugin, said)

@@ -18,7 +18,9 @@ CONFIG_SOURCE = "kubernetes.io/config.source"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
 
 Never = Literal["system_cores", "static_pod", "mirror_pod", "critical_priority", "protected_namespace"]
-NotNow = Literal["finished", "terminating", "live_intent", "backing_off", "tenant_before_reclaimed"]
+NotNow = Literal[
+    "finished", "terminating", "live_intent", "backing_off", "tenant_before_reclaimed", "another_soft_victim"
+]
 Why = Literal[Never, NotNow]
 
 

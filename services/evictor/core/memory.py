@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from services.evictor.core.steps import InTime
 from shared.core.decisions import Answer, Question, decision
 
 Action = Literal["noop", "reclaimed", "all"]
@@ -121,7 +122,12 @@ def judge(counters: Counters, reading: Reading, limits: Limits) -> Verdict:
         system.append("reclaimed")
     if limits.system_level and counters.kswapd_busy >= limits.kswapd_exceed_times:
         system.append("all")
-    return Verdict(numa_actions, max(system, key=_STRENGTH.__getitem__))
+    return Verdict(numa_actions, stronger(*system))
+
+
+def stronger(*actions: Action) -> Action:
+    """The one that reaches the most pods."""
+    return max(actions, key=_STRENGTH.__getitem__)
 
 
 def numa_order(numa: str) -> tuple[int, str]:
@@ -151,7 +157,7 @@ class MemoryQuestion(Question):
     kswapd_steal_pages_before: int | None = None
     numa_level: bool = True
     system_level: bool = True
-    steps: list[MemoryStep]
+    steps: Annotated[list[MemoryStep], InTime]
 
 
 class MemoryVerdict(Answer):

@@ -4,13 +4,15 @@ A plugin says whether there is pressure (`evaluate`) and in which order pods wou
 to evict: confirmation, guards, cooling and rate are the same for all plugins (see `watch`, `guards` and `choice`).
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from shared.contracts.advice import Mode
+from shared.contracts.allocation import Allocation
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.contracts.sample import NodeSample, PodReading
@@ -27,6 +29,8 @@ class PluginSettings(BaseModel):
     """observe: only say what it sees. dry-run: go as far as the eviction's dry run. enforce: evict."""
     grace_period_s: Annotated[float, Field(ge=-1, le=3600)] = -1
     """Grace for its victims; -1 leaves the pod's own."""
+    cooling_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
+    """Time after an eviction in which it evicts nobody, where that is more than the evictor's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,10 @@ class View:
     sample: NodeSample
     reclaimed: Mapping[str, int] | None = None
     """Offered reclaimed resources by name, as applied; None when that is missing or stale (never an empty map)."""
+    reclaimed_by_numa: Mapping[int, Mapping[str, int]] | None = None
+    """The same by NUMA node; None when it is missing, stale, or not told by NUMA node."""
+    allocation: Allocation | None = None
+    """Pools and pods with their CPUs, as applied; None when that is missing or stale."""
 
     @property
     def pods(self) -> tuple[PodReading, ...]:
@@ -69,6 +77,8 @@ class Candidate:
 
     pod: Pod
     why: Reason
+    relief: float | None = None
+    """By how much its going lowers what the pressure observes, in the same unit; None where nobody can say."""
 
 
 C = TypeVar("C", bound=PluginSettings)
@@ -89,3 +99,36 @@ class Plugin(Generic[C, S, P]):
     """The memory after this sample, and what it shows."""
     rank: Callable[[View, P, C], tuple[Candidate, ...]]
     """Everybody whose going would help, first to go first; a total order that ends in namespace/name."""
+
+
+def checked_finding(finding: object) -> Pressure | Silence:
+    """What a plugin found, if it is something that a plugin may find.
+
+    Raises:
+        TypeError: it is neither a pressure nor one of the silences.
+        ValueError: its figures are no numbers.
+    """
+    if isinstance(finding, Pressure):
+        if not (math.isfinite(finding.observed) and math.isfinite(finding.threshold)):
+            raise ValueError(f"observed {finding.observed}, threshold {finding.threshold}: want finite numbers")
+        return finding
+    if finding == "calm" or finding == "unknown":
+        return finding
+    raise TypeError(f"evaluate: want a Pressure, 'calm' or 'unknown', got {finding!r}")
+
+
+def checked_ranking(ranking: Iterable[object], view: View) -> tuple[Candidate, ...]:
+    """A plugin's candidates, if each is a pod of this sample.
+
+    Raises:
+        TypeError: one is no candidate.
+        ValueError: one is not of this sample.
+    """
+    here, candidates = {reading.pod.uid for reading in view.pods}, []
+    for candidate in ranking:
+        if not isinstance(candidate, Candidate):
+            raise TypeError(f"rank: want candidates, got {candidate!r}")
+        if candidate.pod.uid not in here:
+            raise ValueError(f"rank: {candidate.pod.key} ({candidate.pod.uid}) is not in the sample")
+        candidates.append(candidate)
+    return tuple(candidates)

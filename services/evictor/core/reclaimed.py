@@ -92,11 +92,11 @@ def reclaimed_pressure(question: ReclaimedQuestion) -> ReclaimedAnswer:
 
 def _first_met(question: ReclaimedQuestion) -> tuple[Met, str, Offer, float] | None:
     """The threshold that counts: level, resource, what is offered of it, ratio times that."""
-    offers, pods = _offers(question.allocatable), _reclaimed(question)
+    offers, pods = offers_by_resource(question.allocatable), _reclaimed(question)
     skipped_at_zero = {canonical_resource(name) for name in question.skip_zero_resources or ()}
     levels: tuple[tuple[Met, dict[str, float]], ...] = (
-        ("HARD_MET", _thresholds(question.hard_thresholds)),
-        ("SOFT_MET", _thresholds(question.soft_thresholds or {})),
+        ("HARD_MET", ratios_by_resource(question.hard_thresholds)),
+        ("SOFT_MET", ratios_by_resource(question.soft_thresholds or {})),
     )
     for met, ratios in levels:
         for resource in sorted(offers.keys() & ratios.keys()):
@@ -134,7 +134,7 @@ def soft_victims(pods: list[ReclaimedPod], resource: str, threshold: float) -> l
     return order[: max(len(order) - kept, 1)]
 
 
-def _offers(allocatable: Mapping[str, int]) -> dict[str, Offer]:
+def offers_by_resource(allocatable: Mapping[str, int]) -> dict[str, Offer]:
     """By today's name. Where both spellings are given they are one resource, and the larger amount counts."""
     offers: dict[str, Offer] = {}
     for spelled in sorted(allocatable):
@@ -144,7 +144,7 @@ def _offers(allocatable: Mapping[str, int]) -> dict[str, Offer]:
     return offers
 
 
-def _thresholds(ratios: Mapping[str, float]) -> dict[str, float]:
+def ratios_by_resource(ratios: Mapping[str, float]) -> dict[str, float]:
     """By today's name; of two spellings the more patient one counts."""
     by_resource: dict[str, float] = {}
     for spelled, ratio in ratios.items():

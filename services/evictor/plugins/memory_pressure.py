@@ -11,14 +11,10 @@ from typing import Annotated
 from pydantic import Field
 
 from services.evictor.core.memory import SCOPE, Counters, Limits, Reading, Verdict, judge
-from services.evictor.core.memory_victims import MemoryPod, in_order
+from services.evictor.core.memory_pods import ranked
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
+from services.evictor.core.rings import LOST_AFTER_PERIODS
 from shared.contracts.envelope import Reason
-from shared.contracts.pod import Pod
-from shared.contracts.sample import PodReading
-
-LOST_AFTER_PERIODS = 3
-"""After so long without a sample a row of steps is no row any more."""
 
 
 class Settings(PluginSettings):
@@ -88,45 +84,9 @@ def _advance(memory: Memory, reading: Reading, t_s: float, settings: Settings) -
 
 
 def rank(view: View, pressure: MemoryShortage, _settings: Settings) -> tuple[Candidate, ...]:
-    """Reclaimed pods before tenants, low priority first, large use first.
-
-    A sample does not say on which NUMA node a pod's memory lies; its whole use stands in for it there.
-    """
-    pods, verdict = view.pods, pressure.verdict
-    order = in_order(
-        [_using(reading, tuple(verdict.numa_actions)) for reading in pods],
-        system_action=verdict.system_action,
-        numa_actions=verdict.numa_actions,
-        top_n=len(pods),
-        numa_total_bytes={},
-    )
-    return tuple(
-        Candidate(
-            p.pod,
-            Reason(
-                rule="reclaimed first, low priority first, large use first",
-                numbers={"qos": p.qos, "priority": p.priority, "usage_bytes": p.usage_bytes},
-            ),
-        )
-        for p in order
-    )
-
-
-class _Using(MemoryPod):
-    pod: Pod
-
-
-def _using(reading: PodReading, numas: tuple[str, ...]) -> _Using:
-    pod, usage = reading.pod, reading.memory_usage_bytes
-    return _Using(
-        name=pod.name,
-        namespace=pod.namespace,
-        qos=pod.qos,
-        priority=pod.priority,
-        usage_bytes=usage,
-        numa_usage_bytes=dict.fromkeys(numas, usage),
-        pod=pod,
-    )
+    """Reclaimed pods before tenants, low priority first, large use first."""
+    verdict = pressure.verdict
+    return ranked(view.pods, system_action=verdict.system_action, numa_actions=verdict.numa_actions)
 
 
 def _reading(view: View) -> Reading:

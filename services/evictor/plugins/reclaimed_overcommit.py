@@ -61,7 +61,11 @@ def rank(view: View, pressure: Pressure, _settings: Settings) -> tuple[Candidate
     resource = canonical_resource(pressure.scope)
     asking = [pod for pod in _staying(view) if pod.qos == "reclaimed_cores"]
     return tuple(
-        Candidate(a.pod, Reason(rule="largest request first", numbers={"request": a.request(resource)}))
+        Candidate(
+            a.pod,
+            Reason(rule="largest request first", numbers={"request": a.request(resource)}),
+            a.request(resource),
+        )
         for a in largest_first(asking, resource)
     )
 

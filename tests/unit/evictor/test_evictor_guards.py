@@ -201,3 +201,35 @@ def test_a_bucket_never_gives_more_than_capacity_and_rate_allow(steps, capacity)
 )
 def test_only_time_that_has_certainly_passed_counts(since, now, passed):
     assert passed_s(since, now) == passed
+
+
+def soft(scope: str) -> Pressure:
+    return Pressure(hard=False, scope=scope, observed=1, threshold=2)
+
+
+HIGH, LOW = pod("high", priority=9), pod("low", priority=1)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "going"),
+    [
+        pytest.param({"a": ("x", WEB), "b": ("x", HIGH)}, ("b", "high"), id="reclaimed before tenants"),
+        pytest.param({"a": ("x", LOW), "b": ("x", HIGH)}, ("a", "low"), id="low priority"),
+        pytest.param({"a": ("memory", BATCH), "b": ("nic", pod("other"))}, ("b", "other"), id="scope"),
+        pytest.param({"a": ("cpu.load", BATCH), "b": ("mem", pod("any"))}, ("b", "any"), id="scope of a figure"),
+        pytest.param({"a": ("x", BATCH), "b": ("x", BATCH)}, ("a", "batch"), id="the same pod: the first plugin"),
+    ],
+)
+def test_of_all_soft_candidates_one_goes_and_the_others_wait(wishes, going):
+    chosen = choose({plugin: ready(soft(scope), p) for plugin, (scope, p) in wishes.items()}, AROUND)
+    assert [(c.plugin, c.victim.pod.name) for c in chosen if c.victim] == [going]
+    (waiting,) = (c for c in chosen if not c.victim)
+    assert [r.why for r in waiting.refusals] == ["another_soft_victim"]
+
+
+def test_a_plugin_that_names_nobody_still_has_an_outcome():
+    assert [(c.plugin, c.victim) for c in choose({"a": ready(SOFT), "b": ready(SOFT)}, AROUND)] == [
+        ("a", None),
+        ("b", None),
+    ]
+    assert [c.plugin for c in choose({"a": ready(HARD)}, AROUND)] == ["a"]

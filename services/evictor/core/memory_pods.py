@@ -1,0 +1,72 @@
+"""Pods of a sample as `memory_victims` ranks them."""
+
+from collections.abc import Iterable, Mapping
+
+from services.evictor.core.memory import Action
+from services.evictor.core.memory_victims import MemoryPod, in_order
+from services.evictor.core.plugin import Candidate
+from shared.contracts.envelope import Reason
+from shared.contracts.pod import Pod
+from shared.contracts.sample import PodReading
+
+
+class UsingPod(MemoryPod):
+    """One with the pod that it stands for."""
+
+    pod: Pod
+
+
+def using(reading: PodReading, numas: Iterable[str]) -> UsingPod:
+    """Where a container does not say on which NUMA node its memory lies, the pod's whole use stands in for it there."""
+    pod, usage, told = reading.pod, reading.memory_usage_bytes, numa_usage_bytes(reading)
+    return UsingPod(
+        name=pod.name,
+        namespace=pod.namespace,
+        qos=pod.qos,
+        priority=pod.priority,
+        usage_bytes=usage,
+        numa_usage_bytes={numa: usage if told is None else told.get(numa, 0) for numa in numas},
+        pod=pod,
+    )
+
+
+def numa_usage_bytes(reading: PodReading) -> dict[str, int] | None:
+    """Anonymous memory and page cache by NUMA node; None unless every container says."""
+    usage: dict[str, int] = {}
+    for container in reading.containers:
+        if container.memory_numa is None:
+            return None
+        for share in container.memory_numa:
+            held = (share.anon_bytes or 0) + (share.file_bytes or 0)
+            usage[str(share.numa)] = usage.get(str(share.numa), 0) + held
+    return usage if reading.containers else None
+
+
+def ranked(
+    pods: Iterable[PodReading],
+    *,
+    system_action: Action,
+    numa_actions: Mapping[str, Action],
+    numa_total_bytes: Mapping[str, int] | None = None,
+    min_utilization_ratio: float = 0.0,
+) -> tuple[Candidate, ...]:
+    """Everybody whom the actions reach: reclaimed pods before tenants, low priority first, large use first."""
+    pods = tuple(pods)
+    order = in_order(
+        [using(reading, tuple(numa_actions)) for reading in pods],
+        system_action=system_action,
+        numa_actions=numa_actions,
+        top_n=len(pods),
+        numa_total_bytes=numa_total_bytes or {},
+        min_utilization_ratio=min_utilization_ratio,
+    )
+    return tuple(
+        Candidate(
+            p.pod,
+            Reason(
+                rule="reclaimed first, low priority first, large use first",
+                numbers={"qos": p.qos, "priority": p.priority, "usage_bytes": p.usage_bytes},
+            ),
+        )
+        for p in sorted(order, key=lambda p: p.qos != "reclaimed_cores")
+    )

@@ -1,0 +1,149 @@
+"""Is one NUMA node short of memory? Free memory against the kernel's watermarks, over time.
+
+Source: notes/katalyst-eviction-central.md section 3.4; below min a row of steps goes on to tenants' pods as well
+(whatif.md section 1.5 rule 3).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from services.evictor.core.memory import Action, numa_order
+from services.evictor.core.steps import InTime
+from shared.core.decisions import Answer, Question, decision
+
+SCOPE = "NumaMemory"
+GAP_BYTES = 1 << 30
+"""Added to the kernel's min watermark, and to low where page cache is scarce."""
+GUARD_BYTES = 256 << 20
+"""Added to the kernel's low watermark, so that kswapd and evictions do not take turns."""
+CACHE_RESERVE_BYTES = 4 << 30
+"""With less inactive page cache than this the machine thrashes long before free memory is low."""
+HASTE_FROM = 2
+"""Counts from which on a node that is deep below low counts twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Free memory below `min` is danger, below `low` pressure."""
+
+    min_bytes: float
+    low_bytes: float
+
+    def deep(self, free_bytes: float) -> bool:
+        """Nearer to min than to low, or more than the gap below low."""
+        gap = self.low_bytes > GAP_BYTES and free_bytes < self.low_bytes - GAP_BYTES
+        return free_bytes < (self.min_bytes + self.low_bytes) / 2 or gap
+
+
+def adjusted(min_bytes: int, low_bytes: int, inactive_file_bytes: int) -> Marks:
+    """The kernel's watermarks with their margins; low rises where there is little page cache left to drop."""
+    low = low_bytes + GUARD_BYTES
+    if inactive_file_bytes < max(CACHE_RESERVE_BYTES, low):
+        low = max(CACHE_RESERVE_BYTES, low + GAP_BYTES)
+    return Marks(min_bytes + GAP_BYTES, low)
+
+
+def by_scale(total_bytes: int, watermark_scale_factor: int) -> Marks:
+    """Where the kernel's watermarks are not known: low is total * scale / 10000, min is none."""
+    return Marks(0.0, total_bytes * watermark_scale_factor / 10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Counts from which on all pods may go, above which reclaimed ones may, and steps to wait in danger."""
+
+    all_pods: int = 12
+    reclaimed: int = 6
+    danger_wait: int = 1
+
+
+def counted(count: int, free_bytes: float, marks: Marks, patience: Patience) -> int:
+    """The count of one node one step further."""
+    if free_bytes < marks.min_bytes:
+        return max(count + 1, patience.all_pods - patience.danger_wait)
+    if free_bytes < marks.low_bytes:
+        return count + (2 if count >= HASTE_FROM and marks.deep(free_bytes) else 1)
+    return max(0, min(count - 1, patience.reclaimed))
+
+
+def action(count: int, free_bytes: float, marks: Marks, patience: Patience) -> Action:
+    """What a node with this count asks for now; nothing above low, whatever has been counted."""
+    if free_bytes >= marks.low_bytes and free_bytes >= marks.min_bytes:
+        return "noop"
+    if count >= patience.all_pods:
+        return "all"
+    return "reclaimed" if free_bytes < marks.min_bytes or count > patience.reclaimed else "noop"
+
+
+def judge(
+    counts: Mapping[str, int], free_bytes: Mapping[str, int | None], marks: Mapping[str, Marks], patience: Patience
+) -> tuple[dict[str, int], dict[str, Action]]:
+    """One step of all nodes. A node whose free memory is unknown asks for nothing and counts neither up nor down."""
+    after: dict[str, int] = dict(counts)
+    actions: dict[str, Action] = {}
+    for numa in sorted(marks, key=numa_order):
+        free, actions[numa] = free_bytes.get(numa), "noop"
+        if free is not None:
+            after[numa] = counted(counts.get(numa, 0), free, marks[numa], patience)
+            actions[numa] = action(after[numa], free, marks[numa], patience)
+    return after, actions
+
+
+class Watermarks(Question):
+    """Already adjusted."""
+
+    min_bytes: Annotated[int, Field(ge=0)]
+    low_bytes: Annotated[int, Field(ge=0)]
+
+
+class NumaMemoryStep(Question):
+    """Free memory at one moment; null is unknown."""
+
+    t_s: float
+    numa_free_bytes: dict[str, int | None]
+
+
+class NumaMemoryQuestion(Question):
+    """Watermarks, patience, and free memory step by step."""
+
+    watermarks: dict[str, Watermarks]
+    times_threshold: int = 12
+    times_reclaimed_threshold: int = 6
+    fast_eviction_wait_cycles: int = 1
+    steps: Annotated[list[NumaMemoryStep], InTime]
+
+
+class NumaMemoryVerdict(Answer):
+    """What one step asks for."""
+
+    met: Literal["NOT_MET", "HARD_MET"]
+    scope: str | None
+    condition: str | None = None
+    numa_actions: dict[str, Action]
+
+
+class NumaMemoryAnswer(Answer):
+    """One verdict for each step."""
+
+    steps: list[NumaMemoryVerdict]
+
+
+@decision("numa_memory_pressure", area="eviction_memory", asks=NumaMemoryQuestion, answers=NumaMemoryAnswer)
+def numa_memory_pressure(question: NumaMemoryQuestion) -> NumaMemoryAnswer:
+    """Which NUMA nodes are below their watermarks, step by step, and what that asks for?"""
+    marks = {numa: Marks(mark.min_bytes, mark.low_bytes) for numa, mark in question.watermarks.items()}
+    patience = Patience(
+        question.times_threshold, question.times_reclaimed_threshold, question.fast_eviction_wait_cycles
+    )
+    counts: dict[str, int] = {}
+    verdicts = []
+    for moment in question.steps:
+        counts, actions = judge(counts, moment.numa_free_bytes, marks, patience)
+        met = any(action != "noop" for action in actions.values())
+        verdicts.append(
+            NumaMemoryVerdict(met="HARD_MET" if met else "NOT_MET", scope=SCOPE if met else None, numa_actions=actions)
+        )
+    return NumaMemoryAnswer(steps=verdicts)

@@ -1,0 +1,107 @@
+"""More threads want to run in a shared pool than it has CPUs: soft pressure taints, hard evicts the largest load.
+
+The rule is `cpu_load_pressure`; facts: notes/katalyst-eviction-central.md section 3.7; names and scope are the
+tutorial's. Off by default, as the notes have it (v0.1.0's flag too): the tutorial's step switches it on.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
+
+from services.evictor.core.cpu_load import CONDITION, SCOPE, LoadPod, Rule, busiest, judged
+from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
+from services.evictor.core.pod_figures import load1
+from services.evictor.core.rings import Rings
+from shared.contracts.envelope import Reason
+from shared.contracts.pod import Pod
+from shared.core.cpuset import CpuSet
+
+
+class Settings(PluginSettings):
+    """How much load is too much, and for how long."""
+
+    enabled: bool = False
+    cooling_s: Annotated[float, Field(ge=0, le=3600)] = 300.0
+    period_s: Annotated[float, Field(gt=0, le=600)] = 10.0
+    """How often a sample is taken into the ring; Katalyst takes one every 30 s."""
+    metric_ring_size: Annotated[int, Field(ge=1, le=1000)] = 10
+    load_lower_bound_ratio: Annotated[float, Field(gt=0)] = 1.0
+    """Load above this times the pool's CPUs is soft pressure."""
+    load_upper_bound_ratio: Annotated[float, Field(gt=0)] = 1.8
+    """Load above this times the pool's CPUs is hard pressure."""
+    load_threshold_met_ratio: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """Share of the ring's samples that must be above."""
+
+    @property
+    def rule(self) -> Rule:
+        """As the detector takes it: bounds by the pools' sizes."""
+        return Rule(self.load_lower_bound_ratio, self.load_upper_bound_ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class Load(Pressure):
+    """The pressure, and the pods of the pool that is over, the largest load first."""
+
+    ranked: tuple[tuple[Pod, float], ...] = field(default=())
+
+
+class _Loaded(LoadPod):
+    pod: Pod
+
+    @property
+    def order(self) -> str:
+        """Names alone may be borne twice."""
+        return self.pod.key
+
+
+def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, Load | Silence]:
+    """Take the loads into the rings when a period is over; judge the rings, and the loads of this moment as well."""
+    loads = {r.pod.uid: (r, load) for r in view.pods if (load := load1(r)) is not None}
+    if view.allocation is None or not loads:
+        return Rings(), "unknown"
+    pools = {p.pool: len(CpuSet.parse(p.cpus)) for p in view.allocation.pools if judged(p.pool)}
+    pool_of = {p.uid: p.pool for p in view.allocation.pods}
+    rings = rings.after(
+        {uid: load for uid, (_, load) in loads.items()},
+        view.t_s,
+        period_s=settings.period_s,
+        ring_size=settings.metric_ring_size,
+    )
+    pods = [
+        _Loaded(name=r.pod.name, pool=pool_of[uid], loads=list(rings.of(uid)), pod=r.pod)
+        for uid, (r, _) in loads.items()
+        if pool_of.get(uid) in pools
+    ]
+    found = busiest(
+        pools, pods, settings.rule, ring_size=settings.metric_ring_size, met_ratio=settings.load_threshold_met_ratio
+    )
+    if found is None:
+        return rings, "calm"
+    now = sum(loads[pod.pod.uid][1] for pod in found.pods)
+    if now <= found.bound:
+        return rings, "calm"
+    return rings, Load(
+        hard=found.met == "HARD_MET",
+        scope=SCOPE,
+        observed=now,
+        threshold=found.bound,
+        condition=CONDITION,
+        why=Reason(
+            rule="load of a pool above ratio times its CPUs",
+            numbers={"pool": found.pool, "load": now, "bound": found.bound, "cpus": pools[found.pool]},
+        ),
+        ranked=tuple((pod.pod, loads[pod.pod.uid][1]) for pod in found.pods),
+    )
+
+
+def rank(_view: View, pressure: Load, _settings: Settings) -> tuple[Candidate, ...]:
+    """Hard: the pods of the pool, the largest load first. Soft: nobody; the condition keeps new pods away."""
+    if not pressure.hard:
+        return ()
+    return tuple(
+        Candidate(pod, Reason(rule="largest load first", numbers={"load": load}), load) for pod, load in pressure.ranked
+    )
+
+
+PLUGIN = Plugin(name="cpu-pressure-eviction-plugin", settings=Settings, start=Rings, evaluate=evaluate, rank=rank)

@@ -1,0 +1,140 @@
+"""Reclaimed pods that get far less CPU than they asked for, for too long: soft, so that they run elsewhere.
+
+The rule is `cpu_suppression`; facts: notes/katalyst-eviction-central.md section 3.8. Off by default, as the notes have
+it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
+
+from services.evictor.core.cpu_suppression import Bounds, Suppressed, SuppressedPod, step, supply_cores
+from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
+from shared.contracts.envelope import Reason
+from shared.contracts.pod import Pod
+from shared.core.cpuset import CpuSet
+from shared.core.layout import RECLAIM
+from shared.core.pod_qos import PodQosQuestion, pod_qos
+
+SCOPE = "cpu.suppression.reclaimed"
+
+
+class Settings(PluginSettings):
+    """How much suppression is too much, and for how long."""
+
+    enabled: bool = False
+    max_suppression_tolerance_ratio: Annotated[float, Field(gt=0, le=1000)] = 5.0
+    """No pod bears more requests per available core than this, whatever it says."""
+    min_suppression_tolerance_duration_s: Annotated[float, Field(ge=0, le=86400)] = 300.0
+    longest_gap_s: Annotated[float, Field(gt=0, le=3600)] = 30.0
+    """Two samples further apart start every clock anew."""
+
+    @property
+    def bounds(self) -> Bounds:
+        """As the detector takes them."""
+        return Bounds(self.max_suppression_tolerance_ratio, self.min_suppression_tolerance_duration_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Since when each pod has been suppressed, by UID, and when that was last looked at."""
+
+    since_s: Mapping[str, float] = field(default_factory=dict)
+    seen_at_s: float | None = None
+
+
+class _Reclaimed(SuppressedPod):
+    pod: Pod
+
+    @property
+    def order(self) -> tuple[float, float, str]:
+        """Large requests first, low priority first, then by namespace/name."""
+        return -self.request_cores, self.pod.priority, self.pod.key
+
+    @property
+    def key(self) -> str:
+        """A successor of the same name starts anew."""
+        return self.pod.uid
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression(Pressure):
+    """The pressure, and who has borne it for too long."""
+
+    going: tuple[Suppressed[_Reclaimed], ...] = field(default=())
+
+
+def evaluate(memory: Memory, view: View, settings: Settings) -> tuple[Memory, Suppression | Silence]:
+    """Compare what reclaimed pods ask for with what they can have."""
+    supply = _supply(view)
+    if supply is None:
+        return Memory(), "unknown"
+    if memory.seen_at_s is not None and view.t_s - memory.seen_at_s > settings.longest_gap_s:
+        memory = Memory()
+    pods = [_reclaimed(r.pod) for r in view.pods if r.pod.qos == "reclaimed_cores" and not r.pod.terminating]
+    since_s, going = step(memory.since_s, pods, supply, view.t_s, settings.bounds)
+    memory = Memory(since_s, view.t_s)
+    if not going:
+        return memory, "calm"
+    worst = going[0]
+    asked = sum(pod.request_cores for pod in pods)
+    return memory, Suppression(
+        hard=False,
+        scope=SCOPE,
+        observed=asked,
+        threshold=worst.tolerance_ratio * supply,
+        why=Reason(
+            rule="requests above tolerance times supply for too long",
+            numbers={
+                "supply_cores": supply,
+                "requests_cores": asked,
+                "suppression_ratio": worst.ratio,
+                "tolerance_ratio": worst.tolerance_ratio,
+            },
+        ),
+        going=tuple(going),
+    )
+
+
+def rank(_view: View, pressure: Suppression, _settings: Settings) -> tuple[Candidate, ...]:
+    """Large requests first, low priority first."""
+    return tuple(
+        Candidate(
+            found.pod.pod,
+            Reason(
+                rule=f"current pool suppression rate {found.ratio:.2f} is over than the pod suppression tolerance "
+                f"rate {found.tolerance_ratio:.2f}",
+                numbers={"request_cores": found.pod.request_cores},
+            ),
+            found.pod.request_cores,
+        )
+        for found in pressure.going
+    )
+
+
+def _supply(view: View) -> float | None:
+    """None where the pool, its CPUs' usage or its own is not known."""
+    pool = view.allocation.pool(RECLAIM) if view.allocation is not None else None
+    reading, usage = view.sample.pool(RECLAIM), view.sample.node_reading.cpus
+    if pool is None or reading is None or reading.cpu_usage_cores is None or usage is None:
+        return None
+    percent, cpus = usage.by_cpu(), tuple(CpuSet.parse(pool.cpus))
+    if any(cpu not in percent for cpu in cpus):
+        return None
+    busy = sum(percent[cpu] for cpu in cpus) / 100
+    return supply_cores(len(cpus), busy, reading.cpu_usage_cores, reading.cpu_limit_cores)
+
+
+def _reclaimed(pod: Pod) -> _Reclaimed:
+    return _Reclaimed(
+        name=pod.name,
+        priority=pod.priority,
+        request_cores=pod.cpu_request_millis / 1000,
+        tolerance_ratio=pod_qos(PodQosQuestion(annotations=pod.annotations)).suppression_tolerance_ratio,
+        pod=pod,
+    )
+
+
+PLUGIN = Plugin(name="cpu-pressure-suppression-plugin", settings=Settings, start=Memory, evaluate=evaluate, rank=rank)

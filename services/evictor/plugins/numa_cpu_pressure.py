@@ -1,0 +1,114 @@
+"""A NUMA node whose NUMA-bound shared pods use too much CPU: the pod whose going closes the gap best goes.
+
+The rule is `numa_cpu_pressure`; facts: notes/katalyst-eviction-central.md section 3.9. Off by default, as the notes
+have it. A pod's owner is not part of a sample, so the filter `OwnerRef` spares nobody here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
+
+from services.evictor.core.numa_cpu import CONDITION, SCOPE, Choosing, NumaCpuPod, Rule, overload
+from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
+from services.evictor.core.pod_figures import bound_numa, cpu_usage_cores
+from services.evictor.core.rings import Rings
+from services.evictor.core.victim_scores import TOO_SMALL_SCORE, Filter, Scorer
+from shared.contracts.envelope import Reason
+from shared.contracts.pod import Pod
+from shared.core.cpuset import CpuSet
+
+
+class Settings(PluginSettings):
+    """How much usage is too much; the threshold is that of an unknown CPU model (section 3.9 of the notes)."""
+
+    enabled: bool = False
+    period_s: Annotated[float, Field(gt=0, le=600)] = 15.0
+    """How often a sample is taken into the ring."""
+    threshold_ratio: Annotated[float, Field(gt=0, le=1)] = 0.6
+    threshold_expand_factor: Annotated[float, Field(ge=1, le=2)] = 1.1
+    metric_ring_size: Annotated[int, Field(ge=1, le=1000)] = 4
+    threshold_met_ratio: Annotated[float, Field(gt=0, le=1)] = 0.7
+    filters: tuple[Filter, ...] = ("OwnerRef", "OverloadNuma")
+    skipped_pod_kinds: tuple[str, ...] = ("DaemonSet",)
+    scorers: tuple[Scorer, ...] = ("Usage",)
+
+    @property
+    def rule(self) -> Rule:
+        """As the detector takes it."""
+        return Rule(self.threshold_ratio, self.threshold_expand_factor, self.metric_ring_size, self.threshold_met_ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class NumaLoad(Pressure):
+    """The pressure, and the pods of the fullest node with usage ratio and score, the best first."""
+
+    ranked: tuple[tuple[Pod, float, int], ...] = field(default=())
+
+
+class _Bound(NumaCpuPod):
+    pod: Pod
+
+    @property
+    def order(self) -> str:
+        """Names alone may be borne twice."""
+        return self.pod.key
+
+
+def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, NumaLoad | Silence]:
+    """Take the usage into the rings when a period is over; judge the rings, and the usage of this moment as well."""
+    sizes = {n.numa: size for n in view.sample.numas if (size := len(CpuSet.parse(n.cpus))) > 0}
+    bound = [
+        (r.pod, numa, usage / sizes[numa])
+        for r in view.pods
+        if r.pod.qos == "shared_cores" and (numa := bound_numa(r.pod)) in sizes and numa is not None
+        if (usage := cpu_usage_cores(r)) is not None
+    ]
+    if not bound:
+        return Rings(), "unknown"
+    now = {f"numa/{numa}": sum(u for _, at, u in bound if at == numa) for numa in sizes}
+    rings = rings.after(
+        now | {pod.uid: usage for pod, _, usage in bound},
+        view.t_s,
+        period_s=settings.period_s,
+        ring_size=settings.metric_ring_size,
+    )
+    found = overload(
+        {str(numa): rings.of(f"numa/{numa}") for numa in sizes},
+        [_Bound(name=pod.name, numa=numa, usage=list(rings.of(pod.uid)), pod=pod) for pod, numa, _ in bound],
+        settings.rule,
+        Choosing(settings.filters, settings.skipped_pod_kinds, settings.scorers),
+    )
+    if found is None or now[f"numa/{found.fullest}"] <= settings.rule.line:
+        return rings, "calm"
+    observed, usage_of = now[f"numa/{found.fullest}"], {pod.uid: usage for pod, _, usage in bound}
+    return rings, NumaLoad(
+        hard=True,
+        scope=SCOPE,
+        observed=observed,
+        threshold=settings.rule.line,
+        condition=CONDITION if found.all_numas else None,
+        why=Reason(
+            rule="CPU usage of a NUMA node above its threshold",
+            numbers={
+                "numa": found.fullest,
+                "usage_ratio": observed,
+                "mean_ratio": found.mean_ratio,
+                "threshold_ratio": settings.rule.line,
+                "overloaded": ",".join(found.numas),
+            },
+        ),
+        ranked=tuple((of.pod, usage_of[of.pod.uid], points) for of, points in found.ranked),
+    )
+
+
+def rank(_view: View, pressure: NumaLoad, _settings: Settings) -> tuple[Candidate, ...]:
+    """The highest score first. A pod that is too small to close the gap would go for nothing, and stays."""
+    return tuple(
+        Candidate(pod, Reason(rule="highest score first", numbers={"score": points, "usage_ratio": usage}), usage)
+        for pod, usage, points in pressure.ranked
+        if points > TOO_SMALL_SCORE
+    )
+
+
+PLUGIN = Plugin(name="numa-cpu-pressure-plugin", settings=Settings, start=Rings, evaluate=evaluate, rank=rank)

@@ -1,0 +1,132 @@
+"""One NUMA node runs out of memory: its free memory against the kernel's watermarks, over time.
+
+The detector is `numa_memory_pressure`, the order of victims that of `memory_victims`; facts:
+notes/katalyst-eviction-central.md section 3.4. Counts advance once a period however many samples come; falling below
+min counts at once. Off by default: the tutorial's combined plugin (`memory_pressure`) is on and watches NUMA nodes too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
+
+from services.evictor.core.memory import Action, numa_order
+from services.evictor.core.memory_pods import ranked
+from services.evictor.core.numa_memory import SCOPE, Marks, Patience, action, adjusted, by_scale, judge
+from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
+from services.evictor.core.rings import LOST_AFTER_PERIODS
+from shared.contracts.envelope import Reason
+from shared.contracts.sample import NumaReading
+
+
+class Settings(PluginSettings):
+    """Patience of the detector, and who is worth evicting."""
+
+    enabled: bool = False
+    period_s: Annotated[float, Field(gt=0, le=600)] = 5.0
+    """How often counts advance."""
+    numa_free_below_watermark_times: Annotated[int, Field(ge=1)] = 12
+    """Counts from which on tenants' pods may go as well."""
+    numa_free_below_watermark_times_reclaimed: Annotated[int, Field(ge=0)] = 6
+    """Counts above which reclaimed pods go."""
+    numa_free_constraint_fast_eviction_wait_cycle: Annotated[int, Field(ge=0)] = 1
+    """Steps below min after which tenants' pods may go as well."""
+    numa_victim_minimum_utilization_ratio: Annotated[float, Field(ge=0, le=1)] = 0.001
+    """Pods that use less of the node are left alone."""
+
+    @property
+    def patience(self) -> Patience:
+        """As the detector takes it."""
+        return Patience(
+            self.numa_free_below_watermark_times,
+            self.numa_free_below_watermark_times_reclaimed,
+            self.numa_free_constraint_fast_eviction_wait_cycle,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Counts by NUMA node, and when they last advanced."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    stepped_at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NumaShortage(Pressure):
+    """The pressure with what each NUMA node asks for."""
+
+    actions: Mapping[str, Action] = field(default_factory=dict)
+    totals_bytes: Mapping[str, int] = field(default_factory=dict)
+
+
+def evaluate(memory: Memory, view: View, settings: Settings) -> tuple[Memory, NumaShortage | Silence]:
+    """Judge this sample; advance the counts when a period is over."""
+    marks = {str(numa.numa): mark for numa in view.sample.numas if (mark := _marks(view, numa)) is not None}
+    free = {str(n.numa): n.memory_free_bytes for n in view.sample.numas if n.memory_free_bytes is not None}
+    if not marks.keys() & free.keys():
+        return Memory(), "unknown"
+    memory, actions = _advance(memory, free, marks, view.t_s, settings)
+    acting = [numa for numa, asked in actions.items() if asked != "noop"]
+    if not acting:
+        return memory, "calm"
+    fullest = min(acting, key=lambda numa: (free[numa] - marks[numa].low_bytes, numa_order(numa)))
+    return memory, NumaShortage(
+        hard=True,
+        scope=SCOPE,
+        observed=free[fullest],
+        threshold=marks[fullest].low_bytes,
+        why=Reason(
+            rule="free memory of a NUMA node below its watermarks",
+            numbers={
+                "numa": fullest,
+                "free_bytes": free[fullest],
+                "min_bytes": marks[fullest].min_bytes,
+                "low_bytes": marks[fullest].low_bytes,
+            }
+            | {f"numa{numa}_action": asked for numa, asked in actions.items()},
+        ),
+        actions=actions,
+        totals_bytes={str(n.numa): n.memory_total_bytes for n in view.sample.numas if n.memory_total_bytes is not None},
+    )
+
+
+def _advance(
+    memory: Memory, free: Mapping[str, int], marks: Mapping[str, Marks], t_s: float, settings: Settings
+) -> tuple[Memory, Mapping[str, Action]]:
+    since_s = None if memory.stepped_at_s is None else t_s - memory.stepped_at_s
+    patience = settings.patience
+    if since_s is not None and since_s < settings.period_s:
+        return memory, {
+            numa: action(memory.counts.get(numa, 0), free[numa], marks[numa], patience)
+            for numa in sorted(marks.keys() & free.keys(), key=numa_order)
+        }
+    lost = since_s is None or since_s > LOST_AFTER_PERIODS * settings.period_s
+    counts, actions = judge({} if lost else memory.counts, free, marks, patience)
+    return Memory(counts, t_s), actions
+
+
+def _marks(view: View, numa: NumaReading) -> Marks | None:
+    """The kernel's watermarks where they are told, else the share of the node's memory; None: neither is known."""
+    low, lowest = numa.watermark_low_bytes, numa.watermark_min_bytes
+    if low is not None and lowest is not None and numa.inactive_file_bytes is not None:
+        return adjusted(lowest, low, numa.inactive_file_bytes)
+    total, scale = numa.memory_total_bytes, view.sample.node_reading.watermark_scale_factor
+    return None if total is None or scale is None else by_scale(total, scale)
+
+
+def rank(view: View, pressure: NumaShortage, settings: Settings) -> tuple[Candidate, ...]:
+    """Reclaimed pods before tenants, low priority first, large use of the acting nodes first."""
+    return ranked(
+        view.pods,
+        system_action="noop",
+        numa_actions=pressure.actions,
+        numa_total_bytes=pressure.totals_bytes,
+        min_utilization_ratio=settings.numa_victim_minimum_utilization_ratio,
+    )
+
+
+PLUGIN = Plugin(
+    name="numa-memory-pressure-eviction-plugin", settings=Settings, start=Memory, evaluate=evaluate, rank=rank
+)

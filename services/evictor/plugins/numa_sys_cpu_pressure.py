@@ -1,0 +1,121 @@
+"""A NUMA node that spends much of its time in the kernel: a soft pressure taints, a hard one evicts who causes most.
+
+The rules are `numa_sys_cpu_stats` and `numa_sys_cpu_pressure`; facts: notes/katalyst-eviction-central.md section 3.10.
+Off by default, as the notes have it. System time is read from the containers' `extra["cpu_sys_cores"]`; without it
+nothing is judged.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
+
+from services.evictor.core.numa_sys_cpu import CONDITION, SCOPE, Rule, SysPod, most_system_time, stats
+from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
+from services.evictor.core.pod_figures import bound_numa, cpu_usage_cores, extra_sum
+from services.evictor.core.rings import Rings
+from shared.contracts.envelope import Reason
+from shared.contracts.pod import Pod
+from shared.core.cpuset import CpuSet
+
+SYS_CORES = "cpu_sys_cores"
+
+
+class Settings(PluginSettings):
+    """How much of a node's time may be the kernel's."""
+
+    enabled: bool = False
+    grace_period_s: Annotated[float, Field(ge=-1, le=3600)] = 60
+    period_s: Annotated[float, Field(gt=0, le=600)] = 10.0
+    """How often a sample is taken into the rings."""
+    metric_ring_size: Annotated[int, Field(ge=1, le=1000)] = 4
+    threshold_met_ratio: Annotated[float, Field(gt=0, le=1)] = 0.7
+    cpu_soft_ratio: Annotated[float, Field(gt=0, le=1)] = 0.4
+    cpu_hard_ratio: Annotated[float, Field(gt=0, le=1)] = 0.5
+    sys_soft_ratio: Annotated[float, Field(gt=0, le=1)] = 0.4
+    sys_hard_ratio: Annotated[float, Field(gt=0, le=1)] = 0.5
+    pod_min_sys_ratio: Annotated[float, Field(ge=0, le=1)] = 0.3
+    """A pod with a smaller share of system time is no victim."""
+
+    @property
+    def rule(self) -> Rule:
+        """As the detector takes it."""
+        return Rule(
+            self.cpu_soft_ratio,
+            self.cpu_hard_ratio,
+            self.sys_soft_ratio,
+            self.sys_hard_ratio,
+            self.metric_ring_size,
+            self.threshold_met_ratio,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTime(Pressure):
+    """The pressure, and the pods of that node, the most system time first."""
+
+    ranked: tuple[tuple[Pod, float, float], ...] = field(default=())
+
+
+class _Bound(SysPod):
+    pod: Pod
+
+    @property
+    def order(self) -> str:
+        """Names alone may be borne twice."""
+        return self.pod.key
+
+
+def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, SystemTime | Silence]:
+    """Take usage and system time into the rings when a period is over; judge them, and this moment as well."""
+    sizes = {n.numa: size for n in view.sample.numas if (size := len(CpuSet.parse(n.cpus))) > 0}
+    pods = [
+        _Bound(name=r.pod.name, numa=bound_numa(r.pod), cpu_cores=cpu, sys_cores=sys, pod=r.pod)
+        for r in view.pods
+        if (cpu := cpu_usage_cores(r)) is not None and (sys := extra_sum(r, SYS_CORES)) is not None
+    ]
+    used = {numa: sum(p.cpu_cores for p in pods if p.numa == numa) / size for numa, size in sizes.items()}
+    system = {numa: sum(p.sys_cores for p in pods if p.numa == numa) / size for numa, size in sizes.items()}
+    if not any(pod.numa in sizes for pod in pods):
+        return Rings(), "unknown"
+    rings = rings.after(
+        {f"cpu/{n}": u for n, u in used.items()} | {f"sys/{n}": s for n, s in system.items()},
+        view.t_s,
+        period_s=settings.period_s,
+        ring_size=settings.metric_ring_size,
+    )
+    found = stats({str(n): (rings.of(f"cpu/{n}"), rings.of(f"sys/{n}")) for n in sizes}, settings.rule)
+    if not found:
+        return rings, "calm"
+    worst = found[0]
+    hard = worst.met == "HARD_MET"
+    cpu_line, threshold = settings.cpu_soft_ratio, settings.sys_soft_ratio
+    if hard:
+        cpu_line, threshold = settings.cpu_hard_ratio, settings.sys_hard_ratio
+    cpu, now = used[worst.numa], system[worst.numa]
+    if cpu <= cpu_line or now / cpu <= threshold:
+        return rings, "calm"
+    order = most_system_time(pods, worst.numa, settings.pod_min_sys_ratio) if hard else []
+    return rings, SystemTime(
+        hard=hard,
+        scope=SCOPE,
+        observed=worst.sys_ratio,
+        threshold=threshold,
+        condition=CONDITION,
+        why=Reason(
+            rule="system time of a NUMA node above its share",
+            numbers={"numa": worst.numa, "cpu_ratio": cpu, "sys_ratio": now, "threshold_ratio": threshold},
+        ),
+        ranked=tuple((bound.pod, bound.sys_cores, bound.cpu_cores) for bound in order),
+    )
+
+
+def rank(_view: View, pressure: SystemTime, _settings: Settings) -> tuple[Candidate, ...]:
+    """Hard: the pods of that node, the most system time first. Soft: nobody."""
+    return tuple(
+        Candidate(pod, Reason(rule="most system time first", numbers={"sys_cores": sys, "cpu_cores": cpu}))
+        for pod, sys, cpu in pressure.ranked
+    )
+
+
+PLUGIN = Plugin(name="numa-sys-cpu-pressure-plugin", settings=Settings, start=Rings, evaluate=evaluate, rank=rank)

@@ -1,0 +1,111 @@
+"""Pods that use too much of the root file system: soft, the largest use first.
+
+The rule is `rootfs_overuse`; facts: notes/katalyst-eviction-central.md section 3.12. Off by default, as the notes have
+it, and without thresholds. Figures are read from `extra`: `rootfs_capacity_bytes` of the node, `rootfs_used_bytes` of
+containers; without them nothing is judged.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
+from services.evictor.core.pod_figures import extra_sum
+from services.evictor.core.rootfs import MAX_AGE_S, Line, check_one
+from services.evictor.core.rootfs_overuse import OverusePod, overusing, threshold_bytes
+from shared.contracts.envelope import Reason
+from shared.contracts.pod import Pod, QosClass
+
+SCOPE = "rootfs.used.pod"
+CAPACITY, USED = "rootfs_capacity_bytes", "rootfs_used_bytes"
+
+Amount = Annotated[int, Field(ge=0)]
+Ratio = Annotated[float, Field(ge=0, le=1)]
+
+
+class Settings(PluginSettings):
+    """How much is too much, by class, and whom it is for. No threshold is below 20 GiB or a tenth of the capacity."""
+
+    enabled: bool = False
+    max_victims: Annotated[int, Field(ge=1)] = 1
+    supported_qos: tuple[QosClass, ...] = ("shared_cores",)
+    shared_threshold_bytes: Amount | None = None
+    shared_threshold_ratio: Ratio | None = None
+    reclaimed_threshold_bytes: Amount | None = None
+    reclaimed_threshold_ratio: Ratio | None = None
+    shared_namespaces: tuple[str, ...] = ("default",)
+
+    @model_validator(mode="after")
+    def _never_both(self) -> Self:
+        check_one("shared_threshold", self.shared_threshold_bytes, self.shared_threshold_ratio)
+        check_one("reclaimed_threshold", self.reclaimed_threshold_bytes, self.reclaimed_threshold_ratio)
+        return self
+
+    def thresholds(self, capacity_bytes: int) -> dict[QosClass, float | None]:
+        """By class, in bytes."""
+        shared = Line(self.shared_threshold_bytes, self.shared_threshold_ratio)
+        reclaimed = Line(self.reclaimed_threshold_bytes, self.reclaimed_threshold_ratio)
+        return {
+            "shared_cores": threshold_bytes(shared, capacity_bytes),
+            "reclaimed_cores": threshold_bytes(reclaimed, capacity_bytes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Overuse(Pressure):
+    """The pressure, and the pods above their threshold, the largest use first."""
+
+    over: tuple[tuple[Pod, int, float], ...] = field(default=())
+
+
+class _Writing(OverusePod):
+    pod: Pod
+
+
+def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Overuse | Silence]:
+    """Compare what each pod has written with the threshold of its class."""
+    capacity, ages = view.sample.node_reading.extra.get(CAPACITY), view.sample.figure_ages_s
+    pods = [
+        _Writing(name=r.pod.name, namespace=r.pod.namespace, qos=r.pod.qos, used_bytes=int(used), pod=r.pod)
+        for r in view.pods
+        if not r.pod.terminating and (used := extra_sum(r, USED)) is not None
+    ]
+    if not capacity or not pods or max(ages.get(CAPACITY, 0.0), ages.get(USED, 0.0)) > MAX_AGE_S:
+        return None, "unknown"
+    thresholds = settings.thresholds(int(capacity))
+    over = overusing(pods, thresholds, settings.supported_qos, settings.shared_namespaces)[: settings.max_victims]
+    if not over:
+        return None, "calm"
+    worst, threshold = over[0], thresholds[over[0].qos] or 0.0
+    return None, Overuse(
+        hard=False,
+        scope=SCOPE,
+        observed=worst.used_bytes,
+        threshold=threshold,
+        why=Reason(
+            rule="use of the root file system above the threshold of the class",
+            numbers={"pod": worst.pod.key, "used_bytes": worst.used_bytes, "threshold_bytes": threshold},
+        ),
+        over=tuple((pod.pod, pod.used_bytes, thresholds[pod.qos] or 0.0) for pod in over),
+    )
+
+
+def rank(_view: View, pressure: Overuse, _settings: Settings) -> tuple[Candidate, ...]:
+    """Reclaimed pods before tenants, the largest use first."""
+    order = sorted(pressure.over, key=lambda item: item[0].qos != "reclaimed_cores")
+    return tuple(
+        Candidate(
+            pod,
+            Reason(
+                rule=f"rootfs overuse threshold met, used: {used}, threshold: {threshold:.0f}",
+                numbers={"used_bytes": used, "threshold_bytes": threshold},
+            ),
+        )
+        for pod, used, threshold in order
+    )
+
+
+PLUGIN = Plugin(
+    name="rootfs-overuse-eviction-plugin", settings=Settings, start=lambda: None, evaluate=evaluate, rank=rank
+)

@@ -1,0 +1,118 @@
+"""Pods whose resident memory exceeds their request: soft, one of them goes in each round.
+
+The rule is `rss_overuse`; facts: notes/katalyst-eviction-central.md section 3.6. Off by default, as the notes have it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
+
+from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
+from services.evictor.core.rss_overuse import JUDGED, RssContainer, RssPod, overusing
+from services.evictor.core.soft_order import going_first
+from shared.contracts.envelope import Reason
+from shared.contracts.pod import Pod
+from shared.contracts.sample import PodReading
+from shared.core.pod_qos import PodQosQuestion, pod_qos
+
+SCOPE = "mem.rss.container"
+OWN_THRESHOLD = "rss_overuse_threshold"
+
+
+class Settings(PluginSettings):
+    """How much resident memory is too much."""
+
+    enabled: bool = False
+    rss_overuse_ratio: Annotated[float, Field(gt=0, le=100)] = 1.05
+    """Resident memory above this times the request; a pod's `memory_enhancement.rss_overuse_threshold` overrides."""
+    label_filter: dict[str, str] = {}
+    """Only pods with all these labels are looked at."""
+
+
+class _Resident(RssPod):
+    pod: Pod
+
+    @property
+    def order(self) -> str:
+        """Names alone may be borne twice."""
+        return self.pod.key
+
+
+@dataclass(frozen=True, slots=True)
+class Overuse(Pressure):
+    """The pressure, and the pods above their threshold."""
+
+    over: tuple[_Resident, ...] = field(default=())
+
+
+def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Overuse | Silence]:
+    """Compare the resident memory of each pod with its request; pods without a figure are not judged."""
+    judged = [reading for reading in view.pods if reading.pod.qos in JUDGED and not reading.pod.terminating]
+    known = [pod for reading in judged if (pod := _resident(reading)) is not None]
+    if not known:
+        return None, "unknown"
+    over = overusing(known, settings.rss_overuse_ratio, settings.label_filter)
+    if not over:
+        return None, "calm"
+    worst = max(over, key=lambda pod: _excess(pod, settings))
+    threshold = worst.threshold_bytes(settings.rss_overuse_ratio) or 0.0
+    return None, Overuse(
+        hard=False,
+        scope=SCOPE,
+        observed=worst.rss_bytes,
+        threshold=threshold,
+        why=Reason(
+            rule="resident memory above ratio times request",
+            numbers={"pod": worst.pod.key, "rss_bytes": worst.rss_bytes, "threshold_bytes": threshold},
+        ),
+        over=tuple(over),
+    )
+
+
+def rank(_view: View, pressure: Overuse, settings: Settings) -> tuple[Candidate, ...]:
+    """Reclaimed pods before tenants, low priority first, then by name."""
+    by_key = {over.pod.uid: over for over in pressure.over}
+    return tuple(
+        Candidate(
+            pod,
+            Reason(
+                rule="resident memory above ratio times request",
+                numbers={
+                    "rss_bytes": by_key[pod.uid].rss_bytes,
+                    "request_bytes": by_key[pod.uid].request_bytes,
+                    "threshold_bytes": by_key[pod.uid].threshold_bytes(settings.rss_overuse_ratio),
+                },
+            ),
+        )
+        for pod in going_first([over.pod for over in pressure.over])
+    )
+
+
+def _excess(pod: _Resident, settings: Settings) -> float:
+    return pod.rss_bytes - (pod.threshold_bytes(settings.rss_overuse_ratio) or 0.0)
+
+
+def _resident(reading: PodReading) -> _Resident | None:
+    """None unless every container's resident memory is known, or where the pod's own threshold cannot be read."""
+    pod, rss = reading.pod, {c.name: c.memory_rss_bytes for c in reading.containers}
+    if not pod.containers or any(rss.get(c.name) is None for c in pod.containers):
+        return None
+    said = pod_qos(PodQosQuestion(annotations=pod.annotations))
+    own = said.rss_overuse_threshold_ratio
+    if own is None and OWN_THRESHOLD in said.enhancements:
+        return None
+    return _Resident(
+        name=pod.name,
+        qos=pod.qos,
+        labels=pod.labels,
+        rss_overuse_threshold_ratio=own,
+        containers=[
+            RssContainer(request_bytes=c.memory_request_bytes or None, rss_bytes=rss[c.name] or 0)
+            for c in pod.containers
+        ],
+        pod=pod,
+    )
+
+
+PLUGIN = Plugin(name="rss-overuse-eviction-plugin", settings=Settings, start=lambda: None, evaluate=evaluate, rank=rank)

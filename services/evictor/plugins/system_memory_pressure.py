@@ -1,0 +1,123 @@
+"""The node runs out of memory: free memory, tenants that stall for memory, and a kswapd that is busy for minutes.
+
+The detector is `system_memory_pressure`, the order of victims that of `memory_victims`; facts:
+notes/katalyst-eviction-central.md section 3.3. Off by default: the tutorial's combined plugin (`memory_pressure`) is on
+and watches free memory and kswapd too.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
+
+from services.evictor.core.memory import CONDITION, Action
+from services.evictor.core.memory_pods import ranked
+from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
+from services.evictor.core.system_memory import SCOPE, Clocks, Limits, Reading, StallLimits, judge
+from shared.contracts.envelope import Reason
+
+Percent = Annotated[int, Field(ge=1, le=100)]
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+
+
+class Settings(PluginSettings):
+    """Thresholds of the detector."""
+
+    enabled: bool = False
+    cooling_s: Annotated[float, Field(ge=0, le=3600)] = 35.0
+    minimum_free_bytes: Annotated[int, Field(ge=0)] = 0
+    """Free memory below this, or below the kernel's watermark where that is more, is pressure."""
+    stall: bool = True
+    """Watch the shares of time in which tenants wait for memory (PSI; where the kernel tells)."""
+    workload_threshold_percent: Percent = 15
+    pods_mean_threshold_percent: Percent = 4
+    pod_threshold_percent: Percent = 1
+    min_pods: Annotated[int, Field(ge=1)] = 3
+    stall_duration_s: Seconds = 15.0
+    kswapd_rate_pages_per_s: Annotated[float, Field(gt=0)] = 2000.0
+    kswapd_exceed_duration_s: Seconds = 120.0
+    longest_gap_s: Seconds = 30.0
+    """Two samples further apart start every clock anew."""
+
+    @property
+    def limits(self) -> Limits:
+        """As the detector takes them."""
+        stall = StallLimits(
+            self.workload_threshold_percent,
+            self.pods_mean_threshold_percent,
+            self.pod_threshold_percent,
+            self.min_pods,
+            self.stall_duration_s,
+        )
+        return Limits(
+            self.minimum_free_bytes,
+            stall if self.stall else None,
+            self.kswapd_rate_pages_per_s,
+            self.kswapd_exceed_duration_s,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SystemShortage(Pressure):
+    """The pressure with the action that the detector asks for."""
+
+    action: Action = field(default="noop")
+
+
+def evaluate(clocks: Clocks, view: View, settings: Settings) -> tuple[Clocks, SystemShortage | Silence]:
+    """Judge this sample. Without free memory, total and watermark nothing can be said."""
+    node = view.sample.node_reading
+    free, total, scale = node.memory_free_bytes, node.memory_total_bytes, node.watermark_scale_factor
+    if free is None or total is None or scale is None:
+        return Clocks(), "unknown"
+    if view.t_s - clocks.read_at_s > settings.longest_gap_s:
+        clocks = Clocks()
+    clocks, action = judge(clocks, _reading(view), total, scale, settings.limits)
+    if action == "noop":
+        return clocks, "calm"
+    threshold = settings.limits.free_bytes(total, scale)
+    return clocks, SystemShortage(
+        hard=True,
+        scope=SCOPE,
+        observed=free,
+        threshold=threshold,
+        condition=CONDITION,
+        why=Reason(
+            rule="free memory below the threshold, tenants stalling, or kswapd busy",
+            numbers={
+                "free_bytes": free,
+                "threshold_bytes": threshold,
+                "stalled_since_s": clocks.stalled_since_s,
+                "kswapd_since_s": clocks.kswapd_since_s,
+                "action": action,
+            },
+        ),
+        action=action,
+    )
+
+
+def rank(view: View, pressure: SystemShortage, _settings: Settings) -> tuple[Candidate, ...]:
+    """Reclaimed pods before tenants, low priority first, large use first."""
+    return ranked(view.pods, system_action=pressure.action, numa_actions={})
+
+
+def _reading(view: View) -> Reading:
+    node = view.sample.node_reading
+    stalls = [
+        max(c.memory_pressure.some_avg10_percent for c in reading.containers if c.memory_pressure is not None)
+        for reading in view.pods
+        if reading.pod.qos in ("shared_cores", "dedicated_cores")
+        and any(c.memory_pressure is not None for c in reading.containers)
+    ]
+    return Reading(
+        view.t_s,
+        node.memory_free_bytes,
+        node.kswapd_steal_pages,
+        None if node.memory_pressure is None else node.memory_pressure.some_avg10_percent,
+        stalls,
+    )
+
+
+PLUGIN = Plugin(
+    name="system-memory-pressure-eviction-plugin", settings=Settings, start=Clocks, evaluate=evaluate, rank=rank
+)

@@ -1,0 +1,56 @@
+"""The plugin to copy: the largest reclaimed pod goes while less than a share of the memory is available.
+
+It is complete and it works, but it is off by default: `memory_pressure` watches what the kernel itself goes by.
+docs/writing-an-eviction-plugin.md explains it line by line.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
+from shared.contracts.envelope import Reason
+
+
+class Settings(PluginSettings):
+    """What can be set, with its bounds."""
+
+    enabled: bool = False
+    least_available_ratio: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    """Less of the memory available than this is pressure."""
+
+
+def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Pressure | Silence]:
+    """Is there pressure? A figure that is missing is "unknown", never calm and never pressure."""
+    node = view.sample.node_reading
+    if node.memory_available_bytes is None or node.memory_total_bytes is None:
+        return None, "unknown"
+    least = settings.least_available_ratio * node.memory_total_bytes
+    if node.memory_available_bytes >= least:
+        return None, "calm"
+    return None, Pressure(
+        hard=True,
+        scope="memory.available",
+        observed=node.memory_available_bytes,
+        threshold=least,
+        why=Reason(
+            rule="available memory below its share",
+            numbers={"available_bytes": node.memory_available_bytes, "least_bytes": least},
+        ),
+    )
+
+
+def rank(view: View, _pressure: Pressure, _settings: Settings) -> tuple[Candidate, ...]:
+    """Who would relieve it, first to go first? The order ends in the name; a pod of unknown use is nobody's guess."""
+    using = [
+        (r.pod, used)
+        for r in view.pods
+        if r.pod.qos == "reclaimed_cores" and (used := r.memory_usage_bytes) is not None
+    ]
+    return tuple(
+        Candidate(pod, Reason(rule="largest use first", numbers={"usage_bytes": used}))
+        for pod, used in sorted(using, key=lambda item: (-item[1], item[0].key, item[0].uid))
+    )
+
+
+PLUGIN = Plugin(name="template-eviction-plugin", settings=Settings, start=lambda: None, evaluate=evaluate, rank=rank)
