@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: setup demo test lint type imports unit chaos test-vm bench schemas requirements clean
+.PHONY: setup demo test lint type imports unit test-chaos test-vm test-compose test-consumers bench schemas requirements clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -31,14 +31,21 @@ imports: $(STAMP)
 	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 unit: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not vm"
+	$(BIN)/python -m pytest -m "not slow and not vm and not compose and not consumers"
 
-chaos: $(STAMP)          ## kill -9 of each service while the main job runs, 20 times each
+test-chaos: $(STAMP)     ## kill -9 of each service while the main job runs, 20 times each, and a storm of 100 kills; STORM_KILLS=1000 for a long one
 	$(BIN)/python -m pytest -m slow
 
 test-vm: $(STAMP)        ## the quick start on 48 CPUs of an emulated machine; as root on Debian 12, takes 10 min and 0.7 GB of cache
 	PYTHONPATH=tests/vm $(BIN)/python -m rig
 	$(BIN)/python -m pytest -m vm tests/vm
+
+test-compose: $(STAMP)   ## deploy/compose on a container engine of its own; as root on Debian 12, the first time takes 6 min more
+	PYTHONPATH=tests/compose:tests/vm $(BIN)/python -m compose_rig
+	$(BIN)/python -m pytest -m compose tests/compose
+
+test-consumers: $(STAMP) ## build and run the example subscribers, each in its language, through restarts; without Go, Node or Java that one is skipped
+	$(BIN)/python -m pytest -m consumers tests/consumers
 
 bench: $(STAMP)          ## measure reaction times and footprint; prints a table
 	$(BIN)/python -m bench

@@ -1,0 +1,209 @@
+"""docs/subscribing.md: its commands run, its example is what is sent, its figures are the product's."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import nats
+import pytest
+from consumer_rig import EXAMPLES, LANGUAGES
+from events_told import Teller, evictions
+from nats.aio.client import Client
+from nats.js.api import AckPolicy, ConsumerConfig
+
+from shared.contracts.cloudevents import event_headers
+from shared.contracts.eviction import PHASES, EvictionEvent
+from shared.contracts.ids import intent_id
+from shared.contracts.subjects import EVENTS_STREAM, STREAMS, event_filter, event_subject
+
+pytestmark = [pytest.mark.consumers, pytest.mark.timeout(120)]
+
+ROOT = EXAMPLES.parents[1]
+PAGE = (ROOT / "docs" / "subscribing.md").read_text()
+PATIENCE_S = 30.0
+FOR_EVER = "until Ctrl-C"
+
+EXAMPLE = EvictionEvent(
+    node="node-a.example",
+    boot_id="5f3a9c1e",
+    seq=41,
+    sent_at=datetime(2026, 3, 9, 14, 7, 31, 250_000, tzinfo=UTC),
+    intent_id=intent_id("node-a.example", "0f6c2d1e-77aa-4b7c-9a51-3f1f2a6f8f10", "memory-pressure", 7),
+    namespace="team-a",
+    pod="encode-5",
+    pod_uid="0f6c2d1e-77aa-4b7c-9a51-3f1f2a6f8f10",
+    qos="reclaimed_cores",
+    plugin="memory-pressure",
+    scope="memory",
+    observed=97.5,
+    threshold=95,
+    phase="created",
+    message="Successfully create eviction; reason: met threshold in scope: memory from plugin: memory-pressure",
+)
+
+
+@pytest.fixture
+async def client(server) -> AsyncIterator[Client]:
+    """A client of NATS that is not the product's."""
+    client = await nats.connect(server.url)
+    yield client
+    await client.close()
+
+
+def blocks(language: str) -> list[str]:
+    """The contents of the page's fenced blocks of one language."""
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return [content for named, content in fenced if named == language]
+
+
+def commands() -> list[str]:
+    return [line for block in blocks("sh") for line in block.splitlines()]
+
+
+def environment(url: str) -> dict[str, str]:
+    """As after `make setup`, with the commands of .venv on the path."""
+    where = {"SUBLET_NATS_URL": url, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    return os.environ | where | {"SUBLET_STATE_DIR": "/nonexistent"}
+
+
+def run(line: str, url: str, folder: Path) -> str:
+    """What a command of the page prints, and writes to its file; one that goes on for ever is stopped by Ctrl-C."""
+    (folder / "out").mkdir(exist_ok=True)
+    (folder / "examples").exists() or (folder / "examples").symlink_to(ROOT / "examples")
+    written = folder / "out" / "evictions.jsonl"
+    written.unlink(missing_ok=True)
+    with (folder / "said").open("w+b") as said:
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec env {line}"], cwd=folder, env=environment(url), stdout=said, stderr=said
+        )
+        try:
+            deadline = time.monotonic() + PATIENCE_S
+            while FOR_EVER in line and process.poll() is None and not (_size(written) or _rows(said.name) > 1):
+                assert time.monotonic() < deadline, f"{line} printed nothing"
+                time.sleep(0.05)
+            if FOR_EVER in line:
+                process.send_signal(signal.SIGINT)
+            code = process.wait(PATIENCE_S)
+        finally:
+            process.kill()
+            process.wait()
+    text = Path(said.name).read_text() + (written.read_text() if written.exists() else "")
+    assert code in (0, 130), f"{line} ended with {code}:\n{text}"
+    return text
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _rows(path: str) -> int:
+    return Path(path).read_text().count("\n")
+
+
+def headers_shown() -> str:
+    return "".join(f"{name}: {value}\n" for name, value in event_headers(EXAMPLE).items())
+
+
+def body_shown() -> str:
+    return json.dumps(json.loads(EXAMPLE.encode()), indent=2) + "\n"
+
+
+def test_the_example_is_what_is_sent():
+    assert blocks("") == [headers_shown()]
+    assert blocks("json") == [body_shown()]
+
+
+def test_the_phases_are_all_there():
+    assert tuple(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)) == PHASES
+
+
+def test_the_limits_are_the_streams():
+    [events] = [spec for spec in STREAMS if spec.name == EVENTS_STREAM]
+    assert f"{events.max_age_s / 86_400:g} days and {events.max_bytes >> 20} MiB" in PAGE
+    size = sum(len(name) + len(value) + 4 for name, value in event_headers(EXAMPLE).items()) + len(EXAMPLE.encode())
+    size += len(event_subject(EXAMPLE)) + 64  # what the server keeps beside it
+    assert events.max_bytes // size > 200_000
+    assert "(more than 200 000 events)" in PAGE
+    assert f"within {events.duplicate_window_s / 60:g} minutes" in PAGE
+
+
+def test_the_filters_are_the_contracts():
+    shown = re.findall(r"`(sublet\.cluster\.v1\.event\.eviction\.[^`<]+)` \|", PAGE)
+    assert shown == [
+        event_filter(namespace="team-a"),
+        event_filter(phase="succeeded"),
+        event_filter(node="node-a.example"),
+    ]
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^):]+)\)", PAGE))))
+def test_what_it_links_to_is_there(target):
+    assert (ROOT / "docs" / target).exists()
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.name)
+def test_the_table_of_examples_says_how_each_is_run(language):
+    assert f"`cd {language.name} && {language.shown} FILE`" in (EXAMPLES / "README.md").read_text()
+
+
+def test_the_python_example_pins_what_the_project_pins():
+    pins = (ROOT / "requirements" / "run.in").read_text().splitlines()
+    assert (EXAMPLES / "python" / "requirements.txt").read_text().strip() in pins
+
+
+@pytest.mark.parametrize("line", [line for line in commands() if not line.startswith("sublet up")])
+async def test_each_command_runs(line, server, teller: Teller, tmp_path):
+    await teller.tell(evictions("default", 1, pods=2))
+    text = await asyncio.to_thread(run, line, server.url, tmp_path)
+    assert ("stored as" if "pretend.py" in line else "batch-1") in text
+
+
+async def test_pretended_events_arrive_once(server, teller: Teller, tmp_path):
+    first, again = [line for line in commands() if "pretend.py" in line]
+    assert (await asyncio.to_thread(run, first, server.url, tmp_path)).count("stored as") == 3
+    assert (await asyncio.to_thread(run, again, server.url, tmp_path)).count("dropped, known") == 3
+    assert len(await teller.bus.replay(EVENTS_STREAM, event_filter(namespace="default"))) == 3
+
+
+async def test_a_replay_begins_where_it_is_told(server, teller: Teller, tmp_path):
+    await teller.tell(evictions("default", 1, pods=2))
+    by_sequence, by_time = (next(c for c in commands() if option in c) for option in ("--from-sequence", "--hours"))
+    told = (await asyncio.to_thread(run, by_sequence, server.url, tmp_path)).splitlines()
+    assert [json.loads(line)["sequence"] for line in told] == [2, 3, 4, 5, 6]
+    told = (await asyncio.to_thread(run, by_time, server.url, tmp_path)).splitlines()
+    assert [json.loads(line)["sequence"] for line in told] == [1, 2, 3, 4, 5, 6]
+    nothing = by_time.replace("--hours 2", "--hours 0")
+    assert await asyncio.to_thread(run, nothing, server.url, tmp_path) == ""
+
+
+async def test_a_durable_that_gives_up_says_so_where_the_page_says(client, teller: Teller):
+    [subject] = re.findall(r"`(\$JS\.EVENT\.ADVISORY[^`]+)`", PAGE)
+    await teller.tell(evictions("default", 1, pods=1))
+    advisories = await client.subscribe(subject.replace("<durable>", "gives-up"))
+    config = ConsumerConfig(ack_policy=AckPolicy.EXPLICIT, max_deliver=2)
+    durable = await client.jetstream().pull_subscribe(
+        event_filter(phase="created"), durable="gives-up", stream=EVENTS_STREAM, config=config
+    )
+    for _ in range(config.max_deliver):
+        [message] = await durable.fetch(1, timeout=PATIENCE_S)
+        await message.nak()
+    with contextlib.suppress(TimeoutError):  # it is the next question that makes the server look
+        await durable.fetch(1, timeout=0.1)
+    advisory = json.loads((await advisories.next_msg(timeout=PATIENCE_S)).data)
+    assert advisory["stream_seq"] == 2
+
+
+def test_the_local_server_starts_as_it_says():
+    [line] = [line for line in commands() if line.startswith("sublet up")]
+    words = [*shlex.split(line, comments=True), "--help"]
+    subprocess.run(words, env=environment("nats://127.0.0.1:1"), capture_output=True, check=True)
