@@ -40,8 +40,9 @@ log = structlog.get_logger()
 class SimHost:
     """Runs the pods of a store on a generated host. Nothing of the real machine is touched."""
 
-    def __init__(self, kernel: Kernel, state_dir: Path) -> None:
+    def __init__(self, kernel: Kernel, state_dir: Path, uid_space: uuid.UUID = _UID_SPACE) -> None:
         self.kernel, self.pods = kernel, LocalPods(state_dir)
+        self._uid_space = uid_space
         self._config_file = state_dir / "config.yaml"
         self._started: dict[str, Pod] = {}
         self._asked_to_end: dict[str, float] = {}
@@ -49,18 +50,21 @@ class SimHost:
         self._applied = 0
 
     @classmethod
-    def create(cls, folder: Path, machine: Machine, state_dir: Path) -> Self:
-        """Write the machine's tree below `folder`; pods come from the store in `state_dir`."""
-        return cls(Kernel(folder, machine), state_dir)
+    def create(cls, folder: Path, machine: Machine, state_dir: Path, uid_space: uuid.UUID = _UID_SPACE) -> Self:
+        """Write the machine's tree below `folder`; pods come from the store in `state_dir`.
+
+        Pods get the UIDs of `uid_space` in the order of their coming.
+        """
+        return cls(Kernel(folder, machine), state_dir, uid_space)
 
     def apply_pod(self, manifest: Mapping[str, Any]) -> Pod:
-        """Add a pod to the store; it starts at the next step. The same story gives the same UIDs.
+        """Add a pod to the store; it starts at the next step. In one UID space the same story gives the same UIDs.
 
         Raises:
             Refused: the manifest is no pod that can run here, or its command cannot be read.
             Conflict: a pod of that name is there.
         """
-        while self.pods.get(uid := str(uuid.uuid5(_UID_SPACE, str(self._applied)))) is not None:
+        while self.pods.get(uid := str(uuid.uuid5(self._uid_space, str(self._applied)))) is not None:
             self._applied += 1
         self._applied += 1
         record = read_pod(manifest, uid).record
@@ -199,25 +203,30 @@ class SimHost:
                 self._finish(pod, reason="OOMKilled")
 
 
-async def _follow(host: SimHost, scenario: Scenario, clock: Clock) -> None:
-    """Perform a scenario's steps in real time; one that fails is said and left out."""
+async def follow(host: SimHost, scenario: Scenario, clock: Clock) -> None:
+    """Perform a scenario's steps in real time, anew as often as it says; one that fails is said and left out."""
     start_s = clock.monotonic()
-    for step in scenario.steps:
-        await clock.sleep(max(0.0, start_s + step.at_s - clock.monotonic()))
-        try:
-            host.perform(step)
-        except SubletError as error:
-            log.error("step.failed", at_s=step.at_s, why=str(error))
+    while True:
+        for step in scenario.steps:
+            await clock.sleep(max(0.0, start_s + step.at_s - clock.monotonic()))
+            try:
+                host.perform(step)
+            except SubletError as error:
+                log.error("step.failed", at_s=step.at_s, why=str(error))
+        if scenario.again_at_s is None:
+            return
+        start_s += scenario.again_at_s
 
 
 async def _main(folder: Path, state_dir: Path, name: str | None) -> None:
     common = common_settings(raw_settings())
     telemetry.setup_logging("sim", common.node, as_json=common.log_json, level=common.log_level)
     scenario = load_scenario(name or DEFAULT)
-    host, clock = SimHost.create(folder, scenario.machine, state_dir), SystemClock()
+    # A UID is used once, also over restarts and among hosts: what was decided on one stands in ledgers and streams.
+    host, clock = SimHost.create(folder, scenario.machine, state_dir, uuid.uuid4()), SystemClock()
     tasks = [asyncio.create_task(host.live(clock))]
     if name is not None:
-        tasks.append(asyncio.create_task(_follow(host, scenario, clock)))
+        tasks.append(asyncio.create_task(follow(host, scenario, clock)))
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

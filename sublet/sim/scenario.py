@@ -131,6 +131,8 @@ class Scenario(_Part):
     settings: Sections = {}
     """Settings by service, over the simulator's own."""
     steps: Annotated[tuple[Step, ...], Field(min_length=1)]
+    again_at_s: Seconds | None = None
+    """When a host in real time begins with the first step anew; None: never. In virtual time a story is played once."""
 
     @model_validator(mode="after")
     def _in_order(self) -> "Scenario":
@@ -138,6 +140,8 @@ class Scenario(_Part):
             end_s = before.at_s + before.within_s
             if after.at_s < end_s:
                 raise ValueError(f"steps: at_s {after.at_s:g} comes before the end of the one above ({end_s:g})")
+        if self.again_at_s is not None and self.again_at_s <= self.steps[-1].at_s:
+            raise ValueError(f"again_at_s {self.again_at_s:g}: want a time after the last step's")
         return self
 
 

@@ -1,10 +1,14 @@
 """The simulated host starts and ends what the pod store says, and touches nothing of the real machine."""
 
+import asyncio
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from shared.adapters.clock import LoopClock
 from shared.adapters.local_evictor import SimEvictor
 from shared.adapters.local_pods import LocalPods
 from shared.contracts.pod import Pod
@@ -13,9 +17,9 @@ from shared.core.layout import container_group, pod_group
 from shared.core.manifest import read_pod
 from shared.errors import Conflict, Refused
 from sublet.sim.demand import STOP_AFTER
-from sublet.sim.host import SimHost
+from sublet.sim.host import SimHost, follow
 from sublet.sim.machine import Machine
-from sublet.sim.scenario import Exec, Step
+from sublet.sim.scenario import Exec, Step, read_scenario
 
 QOS = "katalyst.kubewharf.io/qos_level"
 
@@ -199,3 +203,39 @@ def test_a_restarted_host_takes_its_pods_up_again_and_keeps_what_was_written(
     assert again.kernel.groups.cgroups.read("sublet/reclaimed_cores", Knob.CPUS) == "0-1"
     other = again.apply_pod(manifest("batch"))
     assert other.uid != pod.uid
+
+
+def test_each_uid_space_gives_uids_of_its_own_and_always_the_same(machine: Machine, tmp_path: Path) -> None:
+    def uids(folder: str, space: uuid.UUID) -> list[str]:
+        host = SimHost.create(tmp_path / folder / "host", machine, tmp_path / folder / "state", space)
+        return [host.apply_pod(manifest(name)).uid for name in ("a", "b")]
+
+    one, other = uuid.UUID(int=1), uuid.UUID(int=2)
+    assert uids("first", one) == uids("again", one)
+    assert len({*uids("third", one), *uids("other", other)}) == 4
+
+
+@pytest.mark.parametrize(("again_at_s", "begun_at_s"), [(None, [5.0]), (20.0, [5.0, 25.0, 45.0])])
+def test_a_story_in_real_time_is_played_once_or_as_often_as_it_says(
+    host: SimHost, virtual: Callable[[Any], Any], again_at_s: float | None, begun_at_s: list[float]
+) -> None:
+    pod = manifest()
+    pod["metadata"]["annotations"][STOP_AFTER] = "1"
+    steps = [{"at_s": 5, "apply": [pod]}, {"at_s": 10, "delete": "web"}]
+    story = read_scenario({"name": "story", "again_at_s": again_at_s, "steps": steps}, source="test")
+    begun: list[float] = []
+
+    async def play() -> None:
+        clock = LoopClock()
+        start_s = clock.monotonic()
+        playing = asyncio.create_task(follow(host, story, clock))
+        while clock.monotonic() - start_s < 60:
+            running = host.running()
+            host.step(clock.monotonic())
+            if host.running() > running:
+                begun.append(float(int(clock.monotonic() - start_s)))
+            await clock.sleep(0.5)
+        playing.cancel()
+
+    virtual(play())
+    assert begun == begun_at_s

@@ -50,6 +50,7 @@ def test_amounts_and_cpu_lists_are_normalised() -> None:
         pytest.param({"machine": {"cgroup_version": 3}}, "machine.cgroup_version", id="a cgroup version that is none"),
         pytest.param({"settings": {"advisr": {}}}, "no service 'advisr'", id="an unknown service"),
         pytest.param({"steps": [{"at_s": 1, "configure": {"evictr": {}}}]}, "steps.0.configure", id="a wrong section"),
+        pytest.param({"steps": [{"at_s": 9, "say": "x"}], "again_at_s": 9}, "again_at_s 9", id="anew before its end"),
         pytest.param({"colour": "red"}, "colour", id="an unknown key"),
     ],
 )  # fmt: skip

@@ -1,0 +1,32 @@
+"""The compose project on an engine of the tests' own: built from this checkout, up once for all tests."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "vm"))  # its rig knows how to fetch Debian packages
+
+from compose_rig.engine import EngineError, base_image, running
+from compose_rig.parts import build_compose, cache_held, require_tools
+from compose_rig.project import Project
+
+
+@pytest.fixture(scope="session")
+def project() -> Iterator[Project]:
+    """Healthy, with volumes as new."""
+    require_tools()
+    with cache_held() as cache:
+        build_compose(cache, print)
+        with running(cache) as engine:
+            project = Project(engine, base_image(engine, cache, print))
+            project.down()  # what a run that was killed has left
+            project.build()
+            try:
+                project.up()
+                yield project
+            except EngineError as error:
+                raise AssertionError(f"{error}\n{project.compose('logs', '--tail', '5')}") from error
+            finally:
+                project.down()
