@@ -55,8 +55,8 @@ F = TypeVar("F", bound=FieldSettings)
 
 
 def changed(before: Part | None, now: Part | None) -> bool:
-    """Whether two parts differ apart from times."""
-    return bool(without_times(before) != without_times(now))
+    """Whether two parts differ apart from times; most are the same as before."""
+    return before != now and bool(without_times(before) != without_times(now))
 
 
 def without_times(value: Any) -> Any:

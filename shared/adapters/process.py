@@ -6,6 +6,7 @@ HTTP port); 4 this host cannot run it.
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -91,6 +92,7 @@ async def run_process(
         if bus is None:
             return 0
         runner = Runner(plans, bus if len(plans) == 1 else IslandBus(bus), clock, common, raw)
+        gc.freeze()  # what is imported by now stays for good: the collector need not look at it again and again
         async with _http(common, runner):
             return await runner.run(stop)
 

@@ -106,7 +106,7 @@ def _requests(pod: Pod) -> dict[str, str]:
 
 def urgent(before: Part | None, now: Part | None, _settings: FieldSettings) -> bool:
     """Any change but that of the parts of the offer: whether those must be written says the offer itself."""
-    return changed(_without_offer(before), _without_offer(now))
+    return before != now and changed(_without_offer(before), _without_offer(now))
 
 
 def _without_offer(value: Any, *, resources: bool = False) -> Any:
