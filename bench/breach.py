@@ -13,6 +13,7 @@ from sublet.demo.watch import memory_free_bytes
 BREACHES = 15
 HOG_MIB, AFTER_MIB = 768, 384
 TIMEOUT_S = 20.0
+STEADY_S, STEADY_MIB = 0.5, 4
 MIB = 1 << 20
 # Cooling and the caps protect a node from many evictions in a row, which is just what is measured here.
 EVICTOR = {"cooling_s": 0.1, "evictions_per_minute": 600}
@@ -32,7 +33,7 @@ async def measure(breaches: int = BREACHES) -> list[Row]:
 
 
 async def _one(chain: Chain, config: Path, name: str) -> float | None:
-    threshold = memory_free_bytes() - AFTER_MIB * MIB
+    threshold = await _steady_free_bytes() - AFTER_MIB * MIB
     evictor = {"plugins": {"memory_pressure": {"minimum_free_bytes": threshold}}}
     config.write_text(json.dumps({"evictor": evictor, "metrics": {"memory_watch_bytes": threshold}}))
     await chain.configured(TIMEOUT_S)
@@ -44,6 +45,17 @@ async def _one(chain: Chain, config: Path, name: str) -> float | None:
         await end([hog])
     created = chain.first_s("created", name)
     return None if breach is None or created is None else max(0.0, created - breach)
+
+
+async def _steady_free_bytes() -> int:
+    """Free memory once the last pod's has come back: a threshold from before that would never be crossed."""
+    before = memory_free_bytes()
+    while True:
+        await asyncio.sleep(STEADY_S)
+        now = memory_free_bytes()
+        if abs(now - before) < STEADY_MIB * MIB:
+            return now
+        before = now
 
 
 async def _breach(threshold: int) -> float | None:

@@ -13,7 +13,6 @@ from services.advisor.core.estimate import DEFAULT_RULE, Rule, estimate_cores, r
 from services.advisor.core.machine import unknown_memory_bytes
 from services.advisor.core.memory import TENANT_PERCENT, estimate_bytes
 from services.advisor.core.policy import Demand, Policy, PolicySettings
-from services.advisor.core.predictor_need import pool_need_cores
 from services.advisor.core.view import CPU_TENANTS, ContainerView, View
 from shared.contracts.envelope import Reason
 
@@ -30,17 +29,17 @@ class Settings(PolicySettings):
 
 
 def judge(_state: None, view: View, _now_s: float, settings: Settings) -> tuple[None, Demand]:
-    """The sum of the containers' estimates, and at least what their pool as a whole was seen to use or to wait for.
+    """The sum of the containers' estimates, and at least what their pool as a whole was seen to use.
 
-    A sample made early because the tenants woke shows that first in their pool (services.metrics.app). Tenants that
-    wait cannot use more than they have: counted in, a pool that is too small grows to its need in one pass.
+    A sample made early because the tenants woke shows that first in their pool (services.metrics.app). Tasks that wait
+    for a CPU are left out on purpose: where the hypervisor takes time away they wait as well, and no CPU more helps.
     """
     cores = [(c.key, estimate) for c, estimate in _estimates(view, settings)]
     unknown = unknown_memory_bytes(view.memory.total_bytes or 0)
     memory_bytes = sum(
         estimate_bytes(c.qos, c.memory, c.request_bytes, unknown, settings.memory_percent) for c in view.containers
     )
-    pool_cores = max(settings.usage_factor * (view.tenants_usage_cores or 0.0), pool_need_cores(view))
+    pool_cores = settings.usage_factor * (view.tenants_usage_cores or 0.0)
     needed = max(total_cores(estimate for _, estimate in cores), pool_cores)
     return None, Demand(needed, memory_bytes, (_reason(cores, pool_cores, settings),))
 

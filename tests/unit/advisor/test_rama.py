@@ -81,7 +81,7 @@ def test_what_more_cpus_cannot_mend_does_not_take_the_machine():
 @given(st.none() | st.floats(0, 44), st.integers(4, 44), st.floats(0, 100), st.floats(0, 100), st.floats(0, 8))
 def test_never_less_than_what_is_used_nor_far_from_the_canonical_estimate(usage, size, pressure, waiting, request):
     view = seen(usage, size, Signs(waiting, pressure), request)
-    asked, plain = cores(view), cores(seen(usage, None, Signs(waiting), request))
+    asked, plain = cores(view), cores(seen(usage, None, request=request))
     assert asked >= (usage or 0.0) - 1e-9
     assert asked >= 0.7 * plain - 1e-9 or asked >= (usage or 0.0)
     assert asked <= max(1.3 * plain, plain + 4, usage or 0.0, request) + 1e-9
