@@ -1,22 +1,17 @@
 """docs/writing-a-policy.md: what it prints works as printed, in a copy of the tree."""
 
 import json
-import os
 import re
 import shlex
-import shutil
-import subprocess
-import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 import yaml
+from printed_page import ROOT, copy_of_tree, run
 
 from services.advisor.settings import known_policies
 from shared.settings import raw_settings
 
-ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/writing-a-policy.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
 COPIED = ("services", "shared", "sublet", "tests/unit/advisor", "examples", "pyproject.toml")
@@ -27,25 +22,7 @@ CHOOSE = "import json, sys; from services.advisor.settings import choose; c = ch
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
-    """The copy; what is installed goes to a folder of it."""
-    copy = tmp_path_factory.mktemp("tree")
-    for name in COPIED:
-        source, goal = ROOT / name, copy / name
-        goal.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, goal, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
-        else:
-            shutil.copy(source, goal)
-    (copy / ".venv").symlink_to(sys.prefix)
-    return copy
-
-
-def run(tree, command, text=None):
-    paths = f"{tree}{os.pathsep}{tree / 'installed'}"
-    env = os.environ | {"PYTHONPATH": paths, "PIP_TARGET": str(tree / "installed")}
-    done = subprocess.run(command, cwd=tree, env=env, input=text, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    return copy_of_tree(tmp_path_factory.mktemp("tree"), COPIED)
 
 
 def chosen(tree, section):

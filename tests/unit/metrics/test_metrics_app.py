@@ -1,134 +1,14 @@
 """The metrics service over a host of functions of time, in virtual time."""
 
 import asyncio
-import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable
 
 import pytest
+from metrics_world import GIB, POD, TOTAL, Service, running
 
-from services.metrics.app import MetricsApp
-from services.metrics.core.figures import NODE, TENANTS, Gauge, Offer, Rate, Target
-from services.metrics.core.reading import Part, Reading
-from services.metrics.ports import Collected
-from shared.adapters.clock import LoopClock
-from shared.contracts.pod import Container, Pod
-from shared.contracts.sample import NodeSample
-from shared.contracts.subjects import state_subject
-from shared.errors import BadConfig, Unavailable
-from shared.fakes.memory_bus import MemoryBus
-from shared.wire import Wire
-
-GIB = 1 << 30
-TOTAL = 10 * GIB
-USAGE = Rate("cpu_usage_cores", of="cpu_usage_ns", scale=1e-9)
-POD = Pod(uid="aa", name="web", containers=(Container(name="main"),))
-CONTAINER = Target("container", "aa/main", "g")
-
-
-class Host:
-    """Collector, tripwire, pod source and alarm in one: cores and free memory are what a test says from now on."""
-
-    offered = {
-        "node": {"all": Offer.of([Gauge(n) for n in ("online_cpus", "memory_total_bytes", "memory_free_bytes",
-                                                     "watermark_scale_factor")] + [USAGE])},
-        "pool": {"all": Offer.of([USAGE])},
-        "container": {"all": Offer.of([USAGE])},
-    }  # fmt: skip
-
-    def __init__(self, clock: LoopClock):
-        self.clock = clock
-        self.cores, self.free, self.listed, self.number = 0.5, 5 * GIB, [POD], 1
-        self.used_ns, self.since_s = 1e12, 0.0
-        self.failing = self.failures = None
-        self.listings = self.looks = self.node_ns = 0
-        self.wake: Callable[[], None] = lambda: None
-        self.closed = False
-
-    def load(self, cores: float) -> None:
-        self.used_ns, self.since_s, self.cores = self.usage_ns, self.clock.monotonic(), cores
-
-    @property
-    def usage_ns(self) -> int:
-        return int(self.used_ns + self.cores * 1e9 * (self.clock.monotonic() - self.since_s))
-
-    def collect(self, pods):
-        if self.failing:
-            raise OSError(self.failing)
-        now_s = self.clock.monotonic()
-        node = {"online_cpus": "0-3", "memory_total_bytes": TOTAL, "memory_free_bytes": self.free,
-                "watermark_scale_factor": 10, "cpu_usage_ns": self.node_ns}  # fmt: skip
-        usage = {"cpu_usage_ns": self.usage_ns}
-        readings = {target: Reading(now_s, {"all": Part(now_s, usage)}, 1) for target in (TENANTS, CONTAINER)}
-        return Collected({NODE: Reading(now_s, {"all": Part(now_s, node)}), **readings}, self.failures or {})
-
-    def look(self):
-        self.looks += 1
-        return self.usage_ns, self.free
-
-    def pods(self):
-        self.listings += 1
-        if self.listed is None:
-            raise Unavailable("the list of pods is torn")
-        return self.listed
-
-    def generation(self):
-        return self.number
-
-    def show(self, sample, *, missing, failing):
-        self.shown = (sample.seq, missing, failing)
-
-    def arm(self, wake):
-        self.wake = wake
-
-    def close(self):
-        self.closed = True
-
-
-class Service:
-    """The app, its host, and the samples it sends with the time they came at."""
-
-    def __init__(self, settings: dict | None = None):
-        self.clock, self.bus = LoopClock(), MemoryBus()
-        self.host = Host(self.clock)
-        wire = Wire(self.bus, self.clock, node="node1", service="metrics")
-        self.app = MetricsApp(
-            wire, self.clock, {"metrics": settings or {}},
-            pods=self.host, collector=self.host, tripwire=self.host, alarm=self.host,
-            show=self.host,
-        )  # fmt: skip
-        self.samples: list[tuple[float, NodeSample]] = []
-
-    @property
-    def said(self) -> list[tuple[float, str]]:
-        """Moment and trigger of every sample."""
-        return [(round(at_s, 2), sample.trigger) for at_s, sample in self.samples]
-
-    @property
-    def last(self) -> NodeSample:
-        return self.samples[-1][1]
-
-    def since(self, start_s: float) -> list[tuple[float, str]]:
-        return [(round(at_s - start_s, 2), trigger) for at_s, trigger in self.said if at_s >= start_s]
-
-
-@contextlib.asynccontextmanager
-async def running(settings: dict | None = None) -> AsyncIterator[Service]:
-    service = Service(settings)
-
-    def keep(received):
-        service.samples.append((service.clock.monotonic(), NodeSample.decode(received.data)))
-
-    await service.bus.subscribe(state_subject(NodeSample, "node1"), keep)
-    task = asyncio.create_task(service.app.run())
-    try:
-        yield service
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-        await service.app.close()
+from shared.contracts.pod import Pod
+from shared.errors import BadConfig
 
 
 @pytest.fixture

@@ -1,0 +1,32 @@
+"""A page of the documentation that is tried as printed, in a copy of the tree."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def copy_of_tree(goal: Path, names: Sequence[str]) -> Path:
+    """Copy these files and folders of the project; what is installed goes to a folder of the copy."""
+    for name in names:
+        source, target = ROOT / name, goal / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
+        else:
+            shutil.copy(source, target)
+    (goal / ".venv").symlink_to(sys.prefix)
+    return goal
+
+
+def run(tree: Path, command: Sequence[str], text: str | None = None) -> str:
+    """A command's output in the copy; it must succeed."""
+    paths = f"{tree}{os.pathsep}{tree / 'installed'}"
+    env = os.environ | {"PYTHONPATH": paths, "PIP_TARGET": str(tree / "installed")}
+    done = subprocess.run(command, cwd=tree, env=env, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
