@@ -17,6 +17,9 @@ def events(
         Literal["intended", "created", "succeeded", "failed", "refused", "cancelled", ""],
         typer.Option(help="Only this phase."),
     ] = "",
+    since: Annotated[
+        str, typer.Option(metavar="2h|TIME", help="Only events of the last 30m, 2h, 7d, or since an RFC 3339 time.")
+    ] = "",
     since_seq: Annotated[int, typer.Option(min=1, help="Begin at this sequence of the stream.")] = 1,
     output: Annotated[
         Literal["table", "json", "cloudevents"], typer.Option("--output", "-o", help="One line an event.")
@@ -24,13 +27,19 @@ def events(
 ) -> None:
     """Print eviction events from the stream: phase, pod, message and the numbers behind them."""
     from collections.abc import AsyncIterator
+    from datetime import UTC, datetime
 
     from shared.contracts.subjects import EVENTS_STREAM, event_filter
     from shared.errors import Refused
     from shared.ports import Bus, Received
     from sublet.ask import Target, run
+    from sublet.moment import parse_moment
     from sublet.views import events as view
 
+    try:
+        begin = parse_moment(since, datetime.now(UTC)) if since else None
+    except Refused as refusal:
+        raise typer.BadParameter(str(refusal), param_hint="--since") from None
     wanted = event_filter(phase=phase or "*", namespace=namespace.replace(".", "_") or "*")
 
     async def stored(bus: Bus) -> AsyncIterator[Received]:
@@ -44,7 +53,8 @@ def events(
         source = bus.follow(EVENTS_STREAM, wanted, from_sequence=since_seq) if follow else stored(bus)
         async for received in source:
             try:
-                typer.echo(view.line(received, output))
+                if line := view.line(received, output, begin=begin):
+                    typer.echo(line)
             except Refused as error:
                 typer.echo(f"sublet events: sequence {received.sequence} cannot be read: {error}", err=True)
         return 0

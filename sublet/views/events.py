@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
@@ -35,13 +36,15 @@ def cloudevent_line(headers: Mapping[str, str], body: bytes) -> str:
     return json.dumps(document)
 
 
-def line(received: Received, output: str) -> str:
-    """One message of the stream in the form asked for.
+def line(received: Received, output: str, *, begin: datetime | None = None) -> str:
+    """One message of the stream in the form asked for; "" for an event that the node's clock puts before `begin`.
 
     Raises:
         Refused: it is not an eviction event that can be read.
     """
     event = read_event(received.headers, received.data)
+    if begin is not None and event.sent_at < begin:
+        return ""
     if output == "cloudevents":
         return cloudevent_line(received.headers, received.data)
     if output == "json":

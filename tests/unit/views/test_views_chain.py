@@ -1,6 +1,7 @@
 """The explanation of one pod, and eviction events as lines."""
 
 import json
+from datetime import timedelta
 
 import pytest
 
@@ -99,3 +100,9 @@ def test_an_event_as_a_cloudevent_has_the_attributes_and_the_data(events):
 def test_a_message_that_is_no_event_is_refused(output):
     with pytest.raises(Refused, match="CloudEvent"):
         view.line(Received("sublet.x", b"{}", {}, 1), output)
+
+
+def test_an_event_from_before_the_asked_moment_is_left_out(events):
+    event = events[1]
+    assert view.line(message(event), "table", begin=event.sent_at)
+    assert view.line(message(event), "table", begin=event.sent_at + timedelta(seconds=1)) == ""

@@ -1,0 +1,24 @@
+"""A moment as people write it on a command line: `30m`, `2h`, `7d` ago, or an RFC 3339 time."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from shared.errors import Refused
+
+_AGO = re.compile(r"(?P<count>\d{1,5})(?P<unit>[smhd])", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def parse_moment(text: str, now: datetime) -> datetime:
+    """The moment that a text names; a time without an offset is UTC.
+
+    Raises:
+        Refused: it names none.
+    """
+    if ago := _AGO.fullmatch(text):
+        return now - timedelta(seconds=int(ago["count"]) * _SECONDS[ago["unit"]])
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise Refused(f"{text!r} is no time: want 30m, 2h, 7d, or 2026-03-09T14:00:00Z", reason="no_time") from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
