@@ -2,13 +2,15 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from shared.contracts.envelope import Bytes, Millis, Part
 from shared.contracts.ids import ObjectName, PodUid
 
 QosClass = Literal["shared_cores", "dedicated_cores", "reclaimed_cores", "system_cores"]
 KubeQos = Literal["Guaranteed", "Burstable", "BestEffort"]
+Owner = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]{1,63}/[^/\s]{1,253}$")]
+"""Kind/name of a controller."""
 
 RECLAIMED_CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
 RECLAIMED_MEMORY = "resource.katalyst.kubewharf.io/reclaimed_memory"
@@ -51,11 +53,23 @@ class Pod(Part):
     grace_s: Annotated[float, Field(ge=0, le=3600)] = 30.0
     phase: Literal["Pending", "Running", "Succeeded", "Failed"] = "Running"
     terminating: bool = False
+    owner: Owner | None = None
+    """Kind/name of the controlling ownerReference, in the pod's own namespace; None: the pod stands alone."""
 
     @property
     def key(self) -> str:
         """namespace/name, the last word of every ordering (DESIGN section 7 rule 6)."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def owner_key(self) -> str | None:
+        """namespace/Kind/name: whose pod it is, on the whole node; None: nobody's."""
+        return None if self.owner is None else f"{self.namespace}/{self.owner}"
+
+    @property
+    def owner_kind(self) -> str | None:
+        """The owner's kind."""
+        return None if self.owner is None else self.owner.partition("/")[0]
 
     @property
     def cpu_request_millis(self) -> int:

@@ -104,6 +104,7 @@ def read_pod(document: object, uid: str, fallback: Fallback = "shared_cores") ->
         "grace_s": integer(spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE_S),
                            f"{where}: terminationGracePeriodSeconds"),
         "phase": "Pending",
+        "owner": _owner(meta, where),
     }  # fmt: skip
     notes = [*_left_out(top, _POD_KEYS, where), *_left_out(spec, _SPEC_KEYS, where), *_restarts(spec, where), *notes]
     return Manifest(record=PodRecord(pod=_checked(fields, where), runs=tuple(runs)), notes=tuple(notes))
@@ -114,6 +115,19 @@ def _qos(annotations: Mapping[str, str], labels: Mapping[str, str], default: Qos
         return qos_class(annotations, labels=labels, default=default)
     except Refused as error:
         raise Refused(f"{where}: {error}", reason=error.reason) from error
+
+
+def _owner(meta: Mapping[str, Any], where: str) -> str | None:
+    """Kind/name of the one reference that says `controller: true`; other owners only clean up."""
+    given = items(meta.get("ownerReferences"), f"{where}: ownerReferences")
+    references = [mapping(item, f"{where}: ownerReferences[{index}]") for index, item in enumerate(given)]
+    controllers = [reference for reference in references if reference.get("controller") is True]
+    if len(controllers) > 1:
+        raise refused(f"{where}: ownerReferences", f"{len(controllers)} say controller: true; want one at most")
+    for reference in controllers:
+        kind = text(reference.get("kind"), f"{where}: ownerReferences: kind")
+        return f"{kind}/{text(reference.get('name'), f'{where}: ownerReferences: name')}"
+    return None
 
 
 def _kube_qos(spec: Mapping[str, Any], where: str) -> KubeQos:

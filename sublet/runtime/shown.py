@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared.adapters.stored_pod import PodStatus, StoredPod
-from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Container
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Container, Pod
 from shared.contracts.quantities import format_millis, format_units
 from shared.errors import Refused
 from sublet.output import age, columns
@@ -25,7 +25,7 @@ def select(runtime: Runtime, what: str, name: str, namespace: str) -> tuple[list
     """
     kind, _, inner = what.partition("/")
     if kind not in {"pod", "pods", "po"}:
-        raise Refused(f"get {what!r}: want pods, pod/NAME or cnr", reason="kind")
+        raise Refused(f"get {what!r}: want pods, pod/NAME, cnr or node", reason="kind")
     runtime.reconcile()
     if wanted := inner or name:
         return [runtime.pods.find(wanted, namespace)], True
@@ -71,6 +71,7 @@ def pod_document(stored: StoredPod) -> dict[str, Any]:
             "uid": pod.uid,
             "annotations": pod.annotations,
             "labels": pod.labels,
+            **_owner(pod),
         },
         "spec": {
             "priority": pod.priority,
@@ -91,6 +92,13 @@ def cnr_table(document: dict[str, Any]) -> str:
     name = str(document.get("metadata", {}).get("name", ""))
     cells = [str(offer[resource]) if resource in offer else "" for resource in (RECLAIMED_CPU, RECLAIMED_MEMORY)]
     return columns(("NAME", "RECLAIMED_MILLICPU", "RECLAIMED_MEMORY"), [(name, *cells)])
+
+
+def _owner(pod: Pod) -> dict[str, Any]:
+    if pod.owner is None:
+        return {}
+    kind, _, name = pod.owner.partition("/")
+    return {"ownerReferences": [{"kind": kind, "name": name, "controller": True}]}
 
 
 def _resources(container: Container, qos: str) -> dict[str, dict[str, str]]:

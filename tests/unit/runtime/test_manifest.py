@@ -279,6 +279,22 @@ BAD = {
     "grace not a number": ((*SPEC, "terminationGracePeriodSeconds"), float("nan"), "whole number"),
     "priority too large": ((*SPEC, "priority"), 1 << 40, "whole number"),
     "annotation not text": ((*META, "annotations", "a"), True, "annotations.a"),
+    "owners not a list": ((*META, "ownerReferences"), {"kind": "Job"}, "ownerReferences: want a list"),
+    "owner without a name": (
+        (*META, "ownerReferences"),
+        [{"kind": "Job", "controller": True}],
+        "ownerReferences: name",
+    ),
+    "owner with a path": (
+        (*META, "ownerReferences"),
+        [{"kind": "Job", "name": "a/b", "controller": True}],
+        "owner = 'Job/a/b'",
+    ),
+    "two controllers": (
+        (*META, "ownerReferences"),
+        [{"kind": "Job", "name": name, "controller": True} for name in "ab"],
+        "2 say controller: true",
+    ),
     "spec not a mapping": (SPEC, [1], "spec: want a mapping"),
 }
 
@@ -288,6 +304,23 @@ def test_a_document_that_cannot_be_used_is_refused_by_name(path, value, word):
     with pytest.raises(Refused) as refusal:
         read_pod(_with(path, value), UID)
     assert word in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("references", "owner"),
+    [
+        ([], None),
+        ([{"kind": "Job", "name": "sort", "controller": True, "uid": "x"}], "Job/sort"),
+        ([{"kind": "Job", "name": "sort"}], None),
+        ([{"kind": "Job", "name": "a"}, {"kind": "ReplicaSet", "name": "b", "controller": True}], "ReplicaSet/b"),
+        ([{"kind": "Job", "name": "sort", "controller": False}], None),
+    ],
+)
+def test_the_owner_is_the_reference_that_controls(references, owner):
+    record = read_pod(_with((*META, "ownerReferences"), references), UID).record
+    assert record.pod.owner == owner
+    assert record.pod.owner_key == (owner and f"default/{owner}")
+    assert type(record).model_validate_json(record.model_dump_json()).pod.owner == owner, "it is kept in the store"
 
 
 def test_plain_amounts_are_not_for_reclaimed_pods():
