@@ -6,7 +6,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import breach, calculators, footprint, metrics_pass, reaction, source_cost
+from bench import breach, calculators, footprint, metrics_pass, reaction, source_cost, stored
 from bench.rig import Row, machine, progress
 from shared.settings import CommonSettings
 from sublet.host.preflight import check_host
@@ -16,7 +16,7 @@ OUT = Path("out/bench.json")
 
 async def _all() -> list[Row]:
     rows: list[Row] = []
-    for part in (reaction, breach, footprint, metrics_pass, source_cost, calculators):
+    for part in (reaction, breach, stored, footprint, metrics_pass, source_cost, calculators):
         rows += await part.measure()
         progress("")
     return rows

@@ -16,7 +16,7 @@ TIMEOUT_S = 20.0
 STEADY_S, STEADY_MIB = 0.5, 4
 MIB = 1 << 20
 # Cooling and the caps protect a node from many evictions in a row, which is just what is measured here.
-EVICTOR = {"cooling_s": 0.1, "evictions_per_minute": 600}
+EVICTOR = {"cooling_s": 0.1, "evictions_per_minute": 600, "condition_transition_s": 0}
 
 
 async def measure(breaches: int = BREACHES) -> list[Row]:

@@ -7,10 +7,12 @@ suite in `tests/contract` that runs on both.
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from shared.contracts.pod import Pod
 from shared.contracts.subjects import StreamSpec
+from shared.contracts.taint import Taint
+from shared.core.api_kind import ApiKind
 
 
 class Clock(Protocol):
@@ -174,6 +176,9 @@ class PodSource(Protocol):
 Outcome = Literal["accepted", "gone", "wait", "refused", "failed", "unknown"]
 
 
+Standing = Literal["running", "terminating", "gone", "unknown"]
+
+
 @dataclass(frozen=True, slots=True)
 class ActionResult:
     """What became of one eviction call: accepted (under way), gone (no such UID any more), wait (budget), …."""
@@ -185,7 +190,7 @@ class ActionResult:
 class EvictionActuator(Protocol):
     """The one door through which a pod is evicted. Every call carries the UID; a successor of the name is safe."""
 
-    async def lookup(self, pod: Pod) -> Literal["running", "terminating", "gone", "unknown"]:
+    async def lookup(self, pod: Pod) -> Standing:
         """Where this very UID stands now, read fresh."""
         ...
 
@@ -205,5 +210,116 @@ class NodeWriter(Protocol):
 
         Raises:
             Unavailable: it could not be written; the last one stays.
+        """
+        ...
+
+
+class NodeTaints(Protocol):
+    """The node's taints under our prefix (`spec.taints` of the Node); those of others are neither shown nor touched."""
+
+    async def read(self) -> tuple[Taint, ...]:
+        """Ours, ascending by key and effect; without their causes where the substrate has no place for them.
+
+        Raises:
+            Unavailable: they cannot be read; never an empty answer in that case (absent is not zero).
+        """
+        ...
+
+    async def write(self, taints: Sequence[Taint]) -> None:
+        """Let exactly these be ours; all others stay as they are.
+
+        Raises:
+            Unavailable: they could not be written; the last ones stay.
+            Refused: a taint that is not under our prefix; nothing is written.
+        """
+        ...
+
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class ObjectMirror(Protocol[T_co]):
+    """A collection of the API server, kept as it is there while `run` runs."""
+
+    @property
+    def objects(self) -> Mapping[str, T_co]:
+        """What is kept of each object, by UID.
+
+        Raises:
+            Unavailable: it was never listed (absent is not zero).
+        """
+        ...
+
+    @property
+    def age_s(self) -> float | None:
+        """Seconds since the server last said anything on this collection; None before that."""
+        ...
+
+    @property
+    def why(self) -> str:
+        """Why the newest try failed; "" while it works."""
+        ...
+
+    async def run(self) -> None:
+        """Work until cancelled; trouble is waited out."""
+        ...
+
+
+class Objects(Protocol):
+    """Objects of the API server as documents. Every call may raise `Unavailable`: then it may have been done or not."""
+
+    def mirror(
+        self,
+        kind: ApiKind,
+        keep: Callable[[Mapping[str, Any]], T | None],
+        changed: Callable[[], None],
+        *,
+        labels: str = "",
+    ) -> ObjectMirror[T]:
+        """A mirror of a collection; `keep` makes of a document what is kept, None leaves it out. `labels` selects."""
+        ...
+
+    async def list(self, kind: ApiKind, *, fields: str = "") -> Sequence[Mapping[str, Any]]:
+        """A collection as it is now; `fields` selects (`spec.nodeName=n1`).
+
+        Raises:
+            Refused: the server says no.
+        """
+        ...
+
+    async def get(self, kind: ApiKind, name: str, namespace: str = "") -> Mapping[str, Any] | None:
+        """One object as it is now; None where there is none.
+
+        Raises:
+            Refused: the server says no.
+        """
+        ...
+
+    async def create(self, kind: ApiKind, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A new object; a status in it is not taken.
+
+        Raises:
+            Conflict: there is one of that name.
+            Refused: the server says no.
+        """
+        ...
+
+    async def patch(
+        self, kind: ApiKind, document: Mapping[str, Any], *, status: bool = False
+    ) -> Mapping[str, Any] | None:
+        """Change what the document names (a JSON merge patch), or with `status` its status; None: there is no object.
+
+        Raises:
+            Conflict: the document carries a resource version, and the object has another one.
+            Refused: the server says no.
+        """
+        ...
+
+    async def delete(self, kind: ApiKind, name: str, namespace: str = "", *, uid: str) -> None:
+        """Delete the object of this UID; one that is gone, or has another UID, is left alone.
+
+        Raises:
+            Refused: the server says no.
         """
         ...

@@ -21,6 +21,10 @@ class Announcer:
     def __init__(self, ledger: Ledger, bus: Bus, clock: Clock) -> None:
         self._ledger, self._bus, self._clock = ledger, bus, clock
 
+    def drop(self, record: IntentRecord) -> None:
+        """It is too late to announce this intent."""
+        self._ledger.withdraw(record.id)
+
     async def announce(self, record: IntentRecord, within_s: float) -> Announced:
         """Try for so long; the ledger then lets the message go later, or never."""
         try:
@@ -54,17 +58,18 @@ class Announcer:
                 )
             except Conflict:
                 for received in await self._bus.replay(INTENTS_STREAM, subject, last_per_subject=True):
-                    if _foreign_and_live(received.data, self._clock.wall()):
+                    if _foreign_and_live(received.data, intent, self._clock.wall()):
                         raise
                     last = received.sequence
             else:
                 return stored.sequence
 
 
-def _foreign_and_live(data: bytes, now: datetime) -> bool:
-    """An intent of central's (its epoch is not 0) that may still be carried out; our own live ones the ledger knows."""
+def _foreign_and_live(data: bytes, own: EvictionIntent, now: datetime) -> bool:
+    """Whether it is central's intent (epoch above 0) for this very pod, still to be done; own ones the ledger has."""
     try:
         other = EvictionIntent.decode(data)
     except Refused:  # nobody can carry it out
         return False
-    return other.epoch > 0 and (now - other.sent_at).total_seconds() <= other.deadline_s
+    about_it = (other.node, other.pod_uid) == (own.node, own.pod_uid)
+    return about_it and other.epoch > 0 and (now - other.sent_at).total_seconds() <= other.deadline_s

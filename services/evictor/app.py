@@ -1,4 +1,4 @@
-"""The evictor: every sample is judged at once, a confirmed pressure evicts at most one pod, every step is written.
+"""The evictor: every sample is judged at once, the arbiter begins what nothing speaks against, every step is written.
 
 Without a working ledger nobody is evicted, and health says so.
 """
@@ -10,33 +10,34 @@ from typing import Any
 import structlog
 
 from services.evictor.announcer import Announcer
+from services.evictor.arbiter import Arbiter, Moment
 from services.evictor.backoff import Backoff
-from services.evictor.clerk import Case, Clerk
-from services.evictor.core.choice import Choice, Ready, choose
-from services.evictor.core.guards import Surroundings
-from services.evictor.core.plugin import Candidate, View
+from services.evictor.clerk import Clerk
+from services.evictor.core.eviction_frequency import by_window_h
+from services.evictor.core.guards import Refusal, Surroundings
+from services.evictor.core.offer import offered, offered_by_numa
+from services.evictor.core.outlook import told
+from services.evictor.core.plugin import View
 from services.evictor.executor import Evidence, Executor, Patience
 from services.evictor.ledger import Ledger
 from services.evictor.outbox import Outbox
 from services.evictor.panel import Panel
+from services.evictor.refusals import RefusalBook
 from services.evictor.settings import read
+from services.evictor.tainter import Tainter
 from shared import telemetry
 from shared.contracts.allocation import Allocation
-from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
-from shared.core.intents import Bucket, IntentRecord
-from shared.errors import Conflict, Unavailable
-from shared.ports import EvictionActuator
+from shared.core.intents import IntentRecord
+from shared.errors import Unavailable
+from shared.ports import EvictionActuator, NodeTaints
 from shared.settings import merge
 from shared.wire import Newest, Wire
 
 log = structlog.get_logger()
 
 HOUSEKEEPING_S = 10.0
-USABLE = ("applied", "partial")
-"""Allocations that say what is offered because advice said so. When advice has run out the offer falls by itself
-("held", "floor"), and a silent advisor must evict nobody (DESIGN section 7 rule 1)."""
 
 
 class EvictorApp:
@@ -49,6 +50,7 @@ class EvictorApp:
         actuator: EvictionActuator,
         section: Mapping[str, Any],
         paused: Callable[[], str] = lambda: "",
+        taints: NodeTaints | None = None,
     ) -> None:
         self._wire, self._clock, self._ledger, self._static = wire, wire.clock, ledger, section
         self._paused = paused
@@ -57,9 +59,12 @@ class EvictorApp:
         self._panel = Panel(plugins)
         self._outbox = Outbox(ledger, wire.bus, self._clock)
         self._clerk = Clerk(ledger, wire, written=self._outbox.wake)
+        self._refusals = RefusalBook(ledger)
+        self._arbiter = Arbiter(self._panel, self._clerk, ledger, self._refusals, self._start)
         announcer = Announcer(ledger, wire.bus, self._clock)
         self._executor = Executor(self._clerk, announcer, actuator, self._clock, evidence=self._evidence, paused=paused)
         self._backoff = Backoff()
+        self._tainter = Tainter(taints, self._clock) if taints is not None else None
         self._running: dict[str, IntentRecord] = {}
         self._samples: Newest[NodeSample] | None = None
         self._allocations: Newest[Allocation] | None = None
@@ -85,6 +90,8 @@ class EvictorApp:
             self._keep_house()
             self._tasks.create_task(self._outbox.run(), name="evictor-outbox")
             self._tasks.create_task(self._housekeeping(), name="evictor-housekeeping")
+            if self._tainter is not None:
+                self._tasks.create_task(self._tainter.run(), name="evictor-taints")
             while True:
                 sample = await self._samples.next()
                 if sample is not None:
@@ -100,16 +107,21 @@ class EvictorApp:
 
     def state(self) -> Mapping[str, Any]:
         """What is seen, what is held back and why, and the newest evictions with their numbers."""
+        now_s = self._clock.monotonic()
         try:
             recent, waiting = self._ledger.recent(20), self._ledger.waiting_count()
         except Unavailable as error:
             recent, waiting = [{"error": str(error)}], None
         return {
-            "plugins": self._panel.state(self._clock.monotonic(), self._settings.rules, self._clerk, self._busy()),
+            "plugins": self._panel.state(now_s, self._settings.rules, self._clerk, self._busy()),
             "conditions": [
-                *self._panel.conditions(self._settings.rules, self._clerk, self._closed),
+                *self._panel.conditions(self._settings.rules, self._clerk, self._closed, now_s),
                 *([{"type": "EvictionsPaused", "message": why}] if (why := self._paused()) else []),
+                *(self._tainter.conditions() if self._tainter is not None else []),
             ],
+            "taints": self._tainter.state() if self._tainter is not None else None,
+            "refusals": self._refusals.state(now_s),
+            "outlook": {name: told(seen) for name, seen in self._panel.outlooks(self._around()).items()},
             "live": [record.intent.model_dump(mode="json") for record in self._running.values()],
             "recent": recent,
             "events": [
@@ -134,59 +146,49 @@ class EvictorApp:
 
     async def close(self) -> None:
         """Give the ledger back; what is unfinished goes on at the next start."""
-        self._ledger.close()
+        try:
+            self._refusals.write(self._clock.monotonic(), all_of_it=True)
+        except Unavailable as error:
+            log.warning("ledger.refusals_lost", why=str(error))
+        finally:
+            self._ledger.close()
 
     def _judge(self, sample: NodeSample) -> None:
         """One round: look, confirm, choose, begin."""
         now_s = self._clock.monotonic()
         with telemetry.span("evictor.judge", {"sample": sample.seq}):
-            findings = self._panel.look(
-                View(now_s, sample, self._offered(), allocation=self._allocation()), self._settings.rules
-            )
+            findings = self._panel.look(self._view(sample, now_s), self._settings.rules)
+            self._taint(now_s)
             try:
                 self._panel.note_relief(findings, self._clerk)
-                if not self._closed and not self._paused():
-                    self._act(sample, now_s)
+                self._arbiter.round(self._moment(sample, now_s), self._settings, self._barred())
+                if not self._closed:
+                    self._refusals.write(now_s)
             except Unavailable as error:
                 self._lose_ledger(error)
         telemetry.STEP_SECONDS.labels("evictor").observe(self._clock.monotonic() - now_s)
 
-    def _act(self, sample: NodeSample, now_s: float) -> None:
-        ready = self._panel.ready(now_s, self._settings.rules, self._clerk, self._busy())
-        around = Surroundings(
-            self._settings.protected_namespaces,
-            {record.pod.uid for record in self._running.values()},
-            self._backoff.waiting(now_s),
-        )
-        for choice in choose(ready, around):
-            self._panel.note_choice(choice)
-            if choice.victim is not None:
-                self._begin(choice, choice.victim, ready[choice.plugin], sample, now_s)
+    def _taint(self, now_s: float) -> None:
+        if self._tainter is not None:
+            rules, transition_s = self._settings.rules, self._settings.condition_transition_s
+            told = self._panel.told(rules)
+            self._tainter.see(told, now_s, transition_s=transition_s, max_input_age_s=rules.max_input_age_s)
 
-    def _begin(self, choice: Choice, victim: Candidate, ready: Ready, sample: NodeSample, now_s: float) -> None:
-        per_minute = self._settings.evictions_per_minute
-        bucket = self._ledger.bucket() or Bucket(per_minute, now_s)
-        left = bucket.take(now_s, capacity=max(1.0, per_minute), per_s=per_minute / 60)
-        if left is None:
-            log.warning("eviction.rate_limited", plugin=choice.plugin, per_minute=per_minute)
-            return
-        settings, allocation = self._panel.settings_of(choice.plugin), self._allocation()
-        case = Case(
-            plugin=choice.plugin,
-            mode=settings.mode,
-            pressure=ready.pressure,
-            victim=victim,
-            grace_s=settings.grace_period_s if settings.grace_period_s >= 0 else victim.pod.grace_s,
-            deadline_s=self._settings.intent_deadline_s,
-            based_on=(sample.ref, *((allocation.ref,) if allocation is not None else ())),
-            seen_at_s=now_s,
-        )
-        try:
-            record = self._clerk.begin(case, left)
-        except Conflict as error:
-            log.warning("eviction.already_under_way", why=str(error))
-            return
-        self._start(record)
+    def _view(self, sample: NodeSample, now_s: float) -> View:
+        allocation = self._allocation()
+        evicted = by_window_h((reading.pod for reading in sample.pods), self._clerk.spent, now_s)
+        return View(now_s, sample, offered(allocation), offered_by_numa(allocation), allocation, evicted)
+
+    def _moment(self, sample: NodeSample, now_s: float) -> Moment:
+        return Moment(now_s, sample, self._allocation(), tuple(self._running.values()), self._backoff.waiting(now_s))
+
+    def _barred(self) -> Refusal | None:
+        """Why nobody at all is evicted now."""
+        if self._closed:
+            return Refusal("", "ledger_closed", says=f"without a working ledger nobody is evicted: {self._closed}")
+        if why := self._paused():
+            return Refusal("", "paused", says=f"evictions are paused on this node: {why}")
+        return None
 
     def _start(self, record: IntentRecord) -> None:
         if self._tasks is None:
@@ -210,6 +212,7 @@ class EvictorApp:
             await self._clock.sleep(HOUSEKEEPING_S)
             self._keep_house()
             self._backoff.forget(self._clock.monotonic())
+            self._refusals.forget(self._clock.monotonic())
 
     def _keep_house(self) -> None:
         """Open the ledger or prove that it works; then go on with what it says is unfinished."""
@@ -222,6 +225,7 @@ class EvictorApp:
             if self._closed and not self._for_good:
                 self._closed = ""
                 self._clerk.load()
+                self._refusals.load()
                 for record in self._ledger.live():
                     if record.id not in self._running:
                         self._start(record)
@@ -246,18 +250,14 @@ class EvictorApp:
     def _evidence(self, plugin: str) -> Evidence:
         return self._panel.evidence(plugin, self._clock.monotonic(), self._settings.rules)
 
-    def _offered(self) -> dict[str, int] | None:
-        """What is offered to reclaimed pods, named as the tutorial names it; None: missing, stale, or not by advice."""
-        allocation = self._allocation()
-        if allocation is None or allocation.status not in USABLE:
-            return None
-        return {
-            SEED_RECLAIMED_CPU: allocation.reclaimed_cpu_millis,
-            SEED_RECLAIMED_MEMORY: allocation.reclaimed_memory_bytes,
-        }
-
     def _allocation(self) -> Allocation | None:
         return self._allocations.within(self._settings.max_allocation_age_s) if self._allocations is not None else None
+
+    def _around(self) -> Surroundings:
+        running = {record.pod.uid for record in self._running.values()}
+        return Surroundings(
+            self._settings.protected_namespaces, running, self._backoff.waiting(self._clock.monotonic())
+        )
 
     def _busy(self) -> set[str]:
         """Plugins with an eviction under way."""

@@ -14,7 +14,7 @@ from shared.contracts.cloudevents import event_headers
 from shared.contracts.eviction import EvictionEvent, EvictionFacts, EvictionIntent
 from shared.contracts.ids import intent_id
 from shared.contracts.subjects import event_subject, intent_subject
-from shared.core.intents import PHASE_OF_STEP, Bucket, Call, IntentRecord, Outgoing, Record, Step
+from shared.core.intents import PHASE_OF_STEP, Bucket, Call, IntentRecord, Outgoing, Record, Spent, Step
 from shared.wire import Wire
 
 log = structlog.get_logger()
@@ -35,15 +35,18 @@ class Case:
 
 
 class Clerk:
-    """Keeps the ledger, and each plugin's record in step with it."""
+    """Keeps the ledger, and with it in step each plugin's record and what budgets count."""
 
     def __init__(self, ledger: Ledger, wire: Wire, *, written: Callable[[], None]) -> None:
         self._ledger, self._wire, self._written = ledger, wire, written
         self.records: dict[str, Record] = {}
+        self.spent: tuple[Spent, ...] = ()
+        """Evictions as the ledger has them for the budgets."""
 
     def load(self) -> None:
-        """Read the plugins' records."""
+        """Read the plugins' records, and what budgets count."""
         self.records = dict(self._ledger.records())
+        self.spent = tuple(self._ledger.spent())
 
     def record_of(self, plugin: str) -> Record:
         """One plugin's record."""
@@ -85,6 +88,7 @@ class Clerk:
             intent.intent_id, intent_subject(intent), intent.encode(), telemetry.trace_headers(), held=True
         )
         self._ledger.begin(record, bucket, [announcement, self._event(record)])
+        self.spent = tuple(self._ledger.spent())
         self._tell(record)
         return record
 
@@ -93,10 +97,12 @@ class Clerk:
         now_s = self._wire.clock.monotonic()
         record = record.follow(step, detail=detail, now_s=now_s)
         outgoing = (self._event(record),) if step in PHASE_OF_STEP else ()
-        after = self.record_of(record.intent.plugin).after_eviction(now_s) if _counts(record) else None
+        before = self.record_of(record.intent.plugin)
+        after = before.after_eviction(now_s, record.opened_at_s) if _counts(record) else None
         self._ledger.advance(record, outgoing, calls=calls, now_s=now_s, plugin_record=after)
         if after is not None:
             self.records[record.intent.plugin] = after
+        self.spent = tuple(self._ledger.spent())
         self._tell(record)
         return record
 

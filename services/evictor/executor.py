@@ -79,6 +79,7 @@ class Executor:
 
     async def _announce(self, record: IntentRecord, patience: Patience) -> IntentRecord:
         if record.expired(self._clock.monotonic()):
+            self._announcer.drop(record)
             return self._too_late(record)
         announced = await self._announcer.announce(record, patience.announce_s)
         if announced == "taken":

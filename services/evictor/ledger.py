@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from shared.core.intents import Bucket, Call, IntentRecord, Outgoing, Record
+from shared.contracts.advice import Mode
+from shared.core.intents import Bucket, Call, IntentRecord, KeptRefusal, Outgoing, Record, Spent
 
 
 class Ledger(Protocol):
@@ -29,8 +30,20 @@ class Ledger(Protocol):
         """Number for the next intent: never given twice, also not by a ledger that begins anew."""
         ...
 
-    def bucket(self) -> Bucket | None:
-        """What is left of the rate; None before the first eviction."""
+    def bucket(self, mode: Mode) -> Bucket | None:
+        """What is left of the rate of a mode; None before its first eviction."""
+        ...
+
+    def spent(self) -> Sequence[Spent]:
+        """Evictions that budgets may count: what `begin` has opened, until `prune` finds it older than any window."""
+        ...
+
+    def refusals(self) -> Sequence[KeptRefusal]:
+        """Why pods were not evicted, by pod UID, plugin and guard."""
+        ...
+
+    def keep_refusals(self, refusals: Sequence[KeptRefusal]) -> None:
+        """Write refusals, each in the place of the last one of its key."""
         ...
 
     def records(self) -> Mapping[str, Record]:
@@ -90,5 +103,7 @@ class Ledger(Protocol):
         ...
 
     def prune(self, now_s: float) -> None:
-        """Delete a bounded number of messages acknowledged long ago, and of old intents; also proves that it works."""
+        """Delete a bounded number of messages acknowledged long ago, and of old intents, and all that budgets and
+        refusals no longer need; also proves that it works. Seen first after a restart, a clock below that of the last
+        time has started anew."""
         ...

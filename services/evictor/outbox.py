@@ -6,6 +6,9 @@ import structlog
 
 from services.evictor.ledger import Ledger
 from shared import telemetry
+from shared.contracts.cloudevents import MSG_ID
+from shared.contracts.subjects import STREAMS, stream_of
+from shared.core.intents import Outgoing
 from shared.errors import Unavailable
 from shared.ports import Bus, Clock
 
@@ -15,14 +18,30 @@ AT_ONCE = 100
 BUDGET_S = 20.0
 """Outlives the loss of a stream leader, 4 to 9 s (notes/nats-practice.md section 4)."""
 RETRY_S = 1.0
+SAFE_TO_REPEAT_S = min(spec.duplicate_window_s for spec in STREAMS) / 2
+"""For so long after its first sending a stream certainly drops a repetition."""
+READ_TRIES = 10
+"""Then it is sent unseen: a fact told twice does less harm than one that is never told."""
+ALL = 1_000_000
 
 
 class Outbox:
-    """One message at a time: a pod's events can never overtake each other."""
+    """One message at a time: a pod's events can never overtake each other.
+
+    A message that may have been stored longer ago than the stream remembers its id is looked for before it is sent.
+    """
 
     def __init__(self, ledger: Ledger, bus: Bus, clock: Clock) -> None:
         self._ledger, self._bus, self._clock = ledger, bus, clock
         self._news = asyncio.Event()
+        self._left_over: set[str] | None = None
+        """What a life before may have sent; None: not asked yet."""
+        self._stored: dict[str, dict[str, int]] = {}
+        """Sequences by message id of what streams hold, by subject; as long as there is something left over."""
+        self._unread = 0
+        """How often a stream could not be read although the bus was there."""
+        self._head: tuple[str, float] = ("", 0.0)
+        """The message that is being sent, and when it was for the first time."""
 
     def wake(self) -> None:
         """There may be something to send."""
@@ -41,15 +60,43 @@ class Outbox:
                 self._news.set()
 
     async def _send_all(self) -> None:
+        if self._left_over is None:
+            self._left_over = {message.msg_id for message in self._ledger.waiting(ALL)}
         while waiting := self._ledger.waiting(AT_ONCE):
             telemetry.OUTBOX.set(self._ledger.waiting_count())
             for message in waiting:
-                stored = await self._bus.publish_durable(
-                    message.subject,
-                    message.body,
-                    msg_id=message.msg_id,
-                    headers=message.headers,
-                    budget_s=BUDGET_S,
-                )
-                self._ledger.published(message.msg_id, sequence=stored.sequence, now_s=self._clock.monotonic())
+                sequence = await self._send(message, self._left_over)
+                self._ledger.published(message.msg_id, sequence=sequence, now_s=self._clock.monotonic())
+                self._left_over.discard(message.msg_id)
+                if not self._left_over:
+                    self._stored.clear()
         telemetry.OUTBOX.set(self._ledger.waiting_count())
+
+    async def _send(self, message: Outgoing, left_over: set[str]) -> int:
+        """The sequence under which the stream has it."""
+        now_s = self._clock.monotonic()
+        if self._head[0] != message.msg_id:
+            self._head = (message.msg_id, now_s)
+        if now_s - self._head[1] > SAFE_TO_REPEAT_S:
+            left_over.add(message.msg_id)
+            self._stored.pop(message.subject, None)
+        if message.msg_id in left_over:
+            found = (await self._stored_on(message.subject)).get(message.msg_id)
+            if found is not None:
+                return found
+        stored = await self._bus.publish_durable(
+            message.subject, message.body, msg_id=message.msg_id, headers=message.headers, budget_s=BUDGET_S
+        )
+        return stored.sequence
+
+    async def _stored_on(self, subject: str) -> dict[str, int]:
+        """Read once for all that is left over: nobody else writes on this node's subjects."""
+        if subject not in self._stored and self._unread < READ_TRIES:
+            try:
+                held = await self._bus.replay(stream_of(subject) or "", subject)
+            except Unavailable:
+                self._unread += self._bus.connected
+                raise
+            self._unread = 0
+            self._stored[subject] = {one.headers.get(MSG_ID, ""): one.sequence for one in held}
+        return self._stored.get(subject, {})

@@ -7,6 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from services.evictor.core.budgets import Budget
+from services.evictor.core.choice import Limits, Victims
+from services.evictor.core.conditions import TRANSITION_PERIOD_S
 from services.evictor.core.plugin import Plugin, PluginSettings
 from services.evictor.core.watch import Rules
 from services.evictor.registry import known_plugins, load, outside_plugins, unknown, unusable
@@ -15,6 +18,49 @@ from shared.settings import Settings, check
 
 SECTION = "evictor"
 Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
+
+
+class BudgetSettings(Settings):
+    """So many evictions in any window of time; dry runs are counted by themselves."""
+
+    limit: Annotated[int, Field(ge=0, le=1_000_000)] = 60
+    """0 allows none."""
+    window_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 3600.0
+
+
+class NamespaceBudget(BudgetSettings):
+    """Of each namespace: half of the node's, so that one team's pods never use up what others need."""
+
+    limit: Annotated[int, Field(ge=0, le=1_000_000)] = 30
+
+
+class OwnerBudget(BudgetSettings):
+    """Of each owner: a workload that loses a pod every six minutes on one node makes no headway any more."""
+
+    limit: Annotated[int, Field(ge=0, le=1_000_000)] = 10
+    share: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Also at most this share of its pods on the node, and always one. Not set: a node that a single workload fills
+    could not be relieved."""
+
+
+class Budgets(Settings):
+    """Bounds over long spans; `evictions_per_minute` bounds the moment. They survive restarts of the evictor, and of
+    the machine where the state folder does (notes/reliability.md section 0, P4)."""
+
+    node: BudgetSettings = BudgetSettings()
+    """One a minute on and on: a quarter of what one plugin's cooling lets through. A node that needs more is too small
+    for its work, and that is for people to see to."""
+    namespace: NamespaceBudget = NamespaceBudget()
+    owner: OwnerBudget = OwnerBudget()
+
+    @property
+    def in_order(self) -> tuple[Budget, ...]:
+        """As the core takes them, the widest first."""
+        return (
+            Budget("node", self.node.limit, self.node.window_s),
+            Budget("namespace", self.namespace.limit, self.namespace.window_s),
+            Budget("owner", self.owner.limit, self.owner.window_s, self.owner.share),
+        )
 
 
 class EvictorSettings(Settings):
@@ -32,8 +78,17 @@ class EvictorSettings(Settings):
     """Evictions after which a plugin stops until its pressure has gone once."""
     evictions_per_minute: Annotated[float, Field(gt=0, le=600)] = 10.0
     """Rate of this node, over all plugins; as many may come at once. It survives restarts."""
+    budgets: Budgets = Budgets()
+    """Evictions over long spans, of the node, of each namespace and of each owner."""
+    victims_per_round: Victims = "one"
+    """Of one hard plugin: one, and then it is looked at what that brought, as the tutorial shows it; or enough, which
+    are the fewest of its ranking that bring what it observes to its threshold."""
+    burst: Annotated[int, Field(ge=1, le=100)] = 3
+    """Most evictions of one round over all plugins (notes/katalyst-eviction-central.md section 2.2)."""
     intent_deadline_s: Seconds = 60.0
     """An intent not begun within this time is cancelled."""
+    condition_transition_s: Annotated[float, Field(ge=0, le=86400)] = TRANSITION_PERIOD_S
+    """The node stays tainted until fresh samples have not shown the condition for so long; 0 taints never."""
     announce_s: Seconds = 0.5
     """Longest wait for the stream to take an intent; then a hard pressure acts without it, a soft one does not."""
     call_timeout_s: Seconds = 10.0
@@ -47,6 +102,11 @@ class EvictorSettings(Settings):
     def rules(self) -> Rules:
         """As the core takes them."""
         return Rules(self.confirm_samples, self.max_input_age_s, self.cooling_s, self.max_without_relief)
+
+    @property
+    def limits(self) -> Limits:
+        """As the core takes them."""
+        return Limits(self.victims_per_round, self.burst)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shared.adapters.ledger_file import FINAL, LedgerFile
+from shared.adapters.ledger_upkeep import prune
+from shared.contracts.advice import Mode
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.pod import Pod
-from shared.core.intents import Bucket, Call, IntentRecord, Outgoing, Record, passed_s
+from shared.core.intents import Bucket, Call, IntentRecord, KeptRefusal, Outgoing, Record, Spent
 from shared.errors import Conflict
 
-KEEP_PUBLISHED_S = 600.0
-"""How long acknowledged messages stay (notes/reliability.md section 4c, C2)."""
-KEEP_INTENTS = 1_000
-"""How many finished intents stay, for `explain`."""
-PRUNE_AT_ONCE = 500
 _COLUMNS = "intent, pod, hard, opened_at_s, step, attempts, accepted_at_s, detail"
+_REFUSAL = "pod, uid, plugin, guard, why, count, first_at_s, last_at_s"
+_BUCKETS: Mapping[Mode, str] = {"enforce": "bucket", "dry-run": "dry_bucket", "observe": "observe_bucket"}
 _LIVE = f"SELECT {_COLUMNS} FROM intents WHERE step NOT IN ({FINAL}) ORDER BY row"  # noqa: S608 - constants
 
 
@@ -31,10 +30,29 @@ class SqliteLedger(LedgerFile):
         """The number that `begin` will use up."""
         return int(self._meta()["next_episode"])
 
-    def bucket(self) -> Bucket | None:
-        """The rate bucket as last written."""
-        meta = self._meta()
-        return Bucket(meta["bucket_tokens"], meta["bucket_at_s"]) if "bucket_at_s" in meta else None
+    def bucket(self, mode: Mode) -> Bucket | None:
+        """The rate bucket of a mode as last written."""
+        meta, name = self._meta(), _BUCKETS[mode]
+        return Bucket(meta[f"{name}_tokens"], meta[f"{name}_at_s"]) if f"{name}_at_s" in meta else None
+
+    def spent(self) -> Sequence[Spent]:
+        """Evictions that budgets may count."""
+        with self.reading():
+            rows = self.db.execute("SELECT mode, namespace, owner, at_s FROM spent ORDER BY intent").fetchall()
+            return [Spent(mode, namespace, owner, None if at_s is None else float(at_s)) for mode, namespace, owner,
+                    at_s in rows]  # fmt: skip
+
+    def refusals(self) -> Sequence[KeptRefusal]:
+        """Every refusal that is kept."""
+        with self.reading():
+            rows = self.db.execute(f"SELECT {_REFUSAL} FROM refusals ORDER BY uid, plugin, guard").fetchall()  # noqa: S608
+        return [KeptRefusal(*row) for row in rows]
+
+    def keep_refusals(self, refusals: Sequence[KeptRefusal]) -> None:
+        """Write these, each over what was there of the same pod, plugin and guard."""
+        rows = [(r.pod, r.uid, r.plugin, r.guard, r.why, r.count, r.first_at_s, r.last_at_s) for r in refusals]
+        with self.transaction() as db:
+            db.executemany(f"INSERT OR REPLACE INTO refusals ({_REFUSAL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)  # noqa: S608
 
     def records(self) -> Mapping[str, Record]:
         """Each plugin's record."""
@@ -48,10 +66,11 @@ class SqliteLedger(LedgerFile):
             _write_record(db, plugin, record)
 
     def begin(self, record: IntentRecord, bucket: Bucket, outgoing: Sequence[Outgoing]) -> None:
-        """Intent, spent token, used episode and first messages in one transaction."""
+        """Intent, spent token, what it uses of budgets, used episode and first messages in one transaction."""
+        name = _BUCKETS[record.intent.mode]
         meta = {
-            "bucket_tokens": bucket.tokens,
-            "bucket_at_s": bucket.at_s,
+            f"{name}_tokens": bucket.tokens,
+            f"{name}_at_s": bucket.at_s,
             "next_episode": record.intent.episode + 1,
         }
         try:
@@ -73,6 +92,10 @@ class SqliteLedger(LedgerFile):
                         record.pod.model_dump_json().encode(),
                     ),
                 )
+                db.execute(
+                    "INSERT INTO spent (intent, mode, namespace, owner) VALUES (?, ?, ?, ?)",
+                    (record.id, record.intent.mode, record.pod.namespace, record.pod.owner_key),
+                )
                 db.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", meta.items())
                 _queue(db, record.id, outgoing)
         except sqlite3.IntegrityError as error:
@@ -89,7 +112,7 @@ class SqliteLedger(LedgerFile):
         now_s: float,
         plugin_record: Record | None = None,
     ) -> None:
-        """Step, calls, messages and the plugin's record in one transaction."""
+        """Step, calls, messages, the plugin's record and what budgets count in one transaction."""
         with self.transaction() as db:
             db.execute(
                 "UPDATE intents SET step = ?, attempts = ?, accepted_at_s = ?, detail = ? WHERE id = ?",
@@ -102,6 +125,10 @@ class SqliteLedger(LedgerFile):
             _queue(db, record.id, outgoing)
             if plugin_record is not None:
                 _write_record(db, record.intent.plugin, plugin_record)
+            if not record.spends:
+                db.execute("DELETE FROM spent WHERE intent = ?", (record.id,))
+            elif record.final or record.step == "accepted":
+                db.execute("UPDATE spent SET at_s = coalesce(at_s, ?) WHERE intent = ?", (now_s, record.id))
 
     def live(self) -> Sequence[IntentRecord]:
         """Unfinished intents, oldest first."""
@@ -167,22 +194,9 @@ class SqliteLedger(LedgerFile):
             db.execute("DELETE FROM outbox WHERE msg_id = ? AND held", (msg_id,))
 
     def prune(self, now_s: float) -> None:
-        """Delete at most `PRUNE_AT_ONCE` old rows of each kind."""
+        """In one transaction. With nothing to delete it is a write too: it proves that the ledger can be written."""
         with self.transaction() as db:
-            acknowledged = db.execute(
-                "SELECT row, published_at_s FROM outbox WHERE published_at_s IS NOT NULL ORDER BY row LIMIT ?",
-                (PRUNE_AT_ONCE,),
-            ).fetchall()
-            old = [(row,) for row, at_s in acknowledged if passed_s(at_s, now_s) > KEEP_PUBLISHED_S]
-            db.executemany("DELETE FROM outbox WHERE row = ?", old)
-            finished = db.execute(
-                f"SELECT id FROM intents WHERE step IN ({FINAL}) ORDER BY row DESC LIMIT ? OFFSET ?",  # noqa: S608
-                (PRUNE_AT_ONCE, KEEP_INTENTS),
-            ).fetchall()
-            db.executemany("DELETE FROM calls WHERE intent = ?", finished)
-            db.executemany("DELETE FROM intents WHERE id = ?", finished)
-            # Also with nothing to delete this is a write: it proves that the ledger can be written.
-            db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('pruned_at_s', ?)", (now_s,))
+            prune(db, now_s)
 
     def _meta(self) -> dict[str, float]:
         with self.reading():

@@ -1,6 +1,7 @@
 """The file under the eviction ledger: its lock, its tables, its transactions, and what happens when it is broken.
 
-Write-ahead log with full synchronisation: a transaction that has returned is on the disk.
+Write-ahead log with full synchronisation: a transaction that has returned is on the disk. A file of an older format
+is brought to this one, with all that it holds.
 """
 
 import contextlib
@@ -14,11 +15,31 @@ from shared.core.intents import FINAL_STEPS
 from shared.errors import Conflict, Refused, Unavailable
 
 BUSY_TIMEOUT_S = 1.0
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 FINAL = ", ".join(f"'{step}'" for step in sorted(FINAL_STEPS))
 """The final steps as SQL."""
 
+# What came with format 2: evictions as budgets count them, and why others were refused.
+_SECOND = """
+CREATE TABLE spent (
+    intent TEXT PRIMARY KEY, mode TEXT NOT NULL, namespace TEXT NOT NULL, owner TEXT, at_s REAL) WITHOUT ROWID;
+CREATE TABLE refusals (
+    uid TEXT NOT NULL, plugin TEXT NOT NULL, guard TEXT NOT NULL, pod TEXT NOT NULL, why TEXT NOT NULL,
+    count INTEGER NOT NULL, first_at_s REAL NOT NULL, last_at_s REAL NOT NULL,
+    PRIMARY KEY (uid, plugin, guard)) WITHOUT ROWID;
+"""
+# A finished intent of format 1 does not say when it ended: its last call came after all that it may have done.
+_FROM_FIRST = f"""
+{_SECOND}
+INSERT INTO spent
+    SELECT id, json_extract(CAST(intent AS TEXT), '$.mode'), json_extract(CAST(intent AS TEXT), '$.namespace'), NULL,
+        CASE WHEN step IN ({FINAL}) THEN
+            coalesce(accepted_at_s, (SELECT max(at_s) FROM calls WHERE calls.intent = id), opened_at_s) END
+    FROM intents
+    WHERE step NOT IN ({FINAL}) OR attempts > 0 OR json_extract(CAST(intent AS TEXT), '$.mode') = 'dry-run';
+PRAGMA user_version = 2;
+"""  # noqa: S608 - constants
 _SCHEMA = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE intents (
@@ -36,6 +57,7 @@ CREATE TABLE outbox (
 CREATE INDEX unpublished ON outbox (row) WHERE published_at_s IS NULL;
 CREATE INDEX outbox_of_intent ON outbox (intent);
 CREATE TABLE plugins (name TEXT PRIMARY KEY, without_relief INTEGER NOT NULL, last_at_s REAL) WITHOUT ROWID;
+{_SECOND}
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 
@@ -138,6 +160,8 @@ class LedgerFile:
             db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}")
             db.execute("INSERT INTO meta VALUES ('next_episode', ?)", (first_episode,))
             db.execute("COMMIT")
+        elif version == 1:
+            db.executescript(f"BEGIN IMMEDIATE; {_FROM_FIRST} COMMIT;")
         elif version != SCHEMA_VERSION:
             raise Unavailable(
                 f"eviction ledger {self._path}: written in format {version}, this is {SCHEMA_VERSION}", reason="ledger"

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections import defaultdict
+from datetime import datetime
 from pathlib import Path
 
 from shared.core.eviction_audit import LedgerEntry
@@ -22,8 +23,8 @@ def read_ledger(state_dir: Path) -> list[LedgerEntry]:
         try:
             messages = db.execute("SELECT intent, msg_id, sequence, published_at_s FROM outbox").fetchall()
             rows = db.execute(
-                "SELECT id, pod_uid, step, json_extract(pod, '$.namespace') || '/' || json_extract(pod, '$.name')"
-                " FROM intents ORDER BY row"
+                "SELECT id, pod_uid, step, json_extract(pod, '$.namespace') || '/' || json_extract(pod, '$.name'),"
+                " json_extract(intent, '$.sent_at') FROM intents ORDER BY row"
             ).fetchall()
         finally:
             db.close()
@@ -36,5 +37,11 @@ def read_ledger(state_dir: Path) -> list[LedgerEntry]:
             waiting[intent].add(name)
         else:
             sent[intent][name] = sequence or 0
-    return [LedgerEntry(identity, uid, pod, step, frozenset(waiting[identity]), sent[identity]) for identity, uid,
-            step, pod in rows]  # fmt: skip
+    return [
+        LedgerEntry(identity, uid, pod, step, frozenset(waiting[identity]), sent[identity], _seconds(begun_at))
+        for identity, uid, step, pod, begun_at in rows
+    ]
+
+
+def _seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()

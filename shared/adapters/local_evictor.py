@@ -8,7 +8,6 @@ import asyncio
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 import structlog
 
@@ -20,11 +19,9 @@ from shared.adapters.stored_pod import StoredPod
 from shared.contracts.pod import Pod
 from shared.core.layout import ROOT, pod_group
 from shared.errors import Refused, Unavailable
-from shared.ports import ActionResult, Clock
+from shared.ports import ActionResult, Clock, Standing
 
 log = structlog.get_logger()
-
-Standing = Literal["running", "terminating", "gone", "unknown"]
 
 _FIRST_POLL_S, _LONGEST_POLL_S = 0.01, 0.25
 

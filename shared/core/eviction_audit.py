@@ -1,13 +1,14 @@
 """Is the history of evictions whole? The stream of events, the stream of intents and the ledger, held side by side.
 
 What must be true (DESIGN section 7 rule 4; notes/reliability.md sections 2 and 5): every fact that the ledger holds is
-in the stream once; the events of an intent come in the order of its life and end once; no pod UID is evicted twice; and
-nobody is evicted whom no intent named.
+in the stream once; the events of an intent come in the order of its life, each once, whatever their ids; no pod UID is
+evicted twice; and nobody is evicted whom no intent named.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from shared.contracts.eviction import FINAL_PHASES, EvictionEvent, EvictionIntent, Phase
@@ -37,6 +38,8 @@ class LedgerEntry:
     waiting: frozenset[str] = frozenset()
     sent: Mapping[str, int] = field(default_factory=dict)
     """Acknowledged messages with their sequence."""
+    begun_at_s: float | None = None
+    """When the intent was written, by the node's clock: seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,30 +69,41 @@ class Audit:
         return not self.faults
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Since when the streams hold everything; what is older may have aged out and is not lost. None: since ever."""
+
+    events: datetime | None = None
+    intents: datetime | None = None
+
+
 def audit(
     events: Sequence[StoredEvent],
-    intents: Sequence[EvictionIntent] = (),
+    intents: Sequence[EvictionIntent] | None = None,
     ledger: Sequence[LedgerEntry] = (),
     *,
-    first_sequence: int = 1,
+    kept: Kept = Kept(),
+    unreadable: Sequence[str] = (),
 ) -> Audit:
     """Check a history.
 
     Args:
         events: what the stream holds, in its order.
-        intents: what the stream of intents holds; without any, whom an event names is not checked against them.
+        intents: what the stream of intents holds; None: not known, then whom an event names is not checked against it.
         ledger: what the node's ledger holds; without any, the stream is checked by itself.
-        first_sequence: the oldest that the stream still keeps: what was stored before has aged out and is not lost.
+        kept: how far back the streams reach.
+        unreadable: messages in the streams that are no events or intents, in words.
     """
     by_intent: dict[str, list[StoredEvent]] = defaultdict(list)
     for stored in events:
         by_intent[stored.event.intent_id].append(stored)
     faults = [
-        *_doubled(events),
-        *(fault for history in by_intent.values() for fault in _disordered(history, first_sequence)),
+        *(Fault("unreadable", what) for what in unreadable),
+        *(fault for history in by_intent.values() for fault in _disordered(history, kept.events)),
         *_evicted_twice(events),
-        *_wrong_pods(events, intents),
-        *_lost(by_intent, ledger, first_sequence),
+        *_wrong_pods(by_intent, _uids_of(ledger) | _uids_of(intents or ())),
+        *_lost(by_intent, ledger, kept.events),
+        *(_against_intents(by_intent, intents, ledger, kept.intents) if intents is not None else ()),
     ]
     ended = {identity for identity, history in by_intent.items() if any(_final(s.event) for s in history)}
     return Audit(
@@ -106,22 +120,35 @@ def _final(event: EvictionEvent) -> bool:
     return event.phase in FINAL_PHASES
 
 
-def _doubled(events: Sequence[StoredEvent]) -> Iterator[Fault]:
-    for identity, count in Counter(stored.event.event_id for stored in events).items():
-        if count > 1:
-            yield Fault("doubled", f"event {identity} is in the stream {count} times")
+def _uids_of(intents: Iterable[LedgerEntry | EvictionIntent]) -> dict[str, str]:
+    return {intent.intent_id: intent.pod_uid for intent in intents}
 
 
-def _disordered(history: Sequence[StoredEvent], first_sequence: int) -> Iterator[Fault]:
+def _older(at_s: float | None, kept_since: datetime | None) -> bool:
+    """Whether something of that time, in seconds since 1970, may have aged out."""
+    return at_s is not None and kept_since is not None and at_s < kept_since.timestamp()
+
+
+def _name(event: EvictionEvent) -> str:
+    return f"intent {event.intent_id} of pod {event.namespace}/{event.pod}"
+
+
+def _disordered(history: Sequence[StoredEvent], kept_since: datetime | None) -> Iterator[Fault]:
     phases = [stored.event.phase for stored in history]
-    name = f"intent {history[0].event.intent_id} of pod {history[0].event.namespace}/{history[0].event.pod}"
+    name = _name(history[0].event)
+    for phase, count in Counter(phases).items():
+        if count > 1:
+            ids = sorted({stored.event.event_id for stored in history if stored.event.phase == phase})
+            yield Fault("doubled", f"{name}: {phase} is in the stream {count} times, as {', '.join(ids)}")
     if sum(phase in FINAL_PHASES for phase in set(phases)) > 1:
         yield Fault("doubled", f"{name} ended more than once: {', '.join(phases)}")
     if [_ORDER[phase] for phase in phases] != sorted(_ORDER[phase] for phase in phases):
         yield Fault("out_of_order", f"{name}: {', '.join(phases)}")
-    if phases[0] != "intended" and history[0].sequence > first_sequence:
+    if _older(history[0].event.sent_at.timestamp(), kept_since):
+        return
+    if phases[0] != "intended":
         yield Fault("lost", f"{name} begins with {phases[0]}: its first event is not in the stream")
-    if "succeeded" in phases and "created" not in phases and history[0].sequence > first_sequence:
+    if "succeeded" in phases and "created" not in phases:
         yield Fault("lost", f"{name} succeeded without having been created")
 
 
@@ -138,26 +165,51 @@ def _evicted_twice(events: Sequence[StoredEvent]) -> Iterator[Fault]:
             yield Fault("doubled", f"pod {names[key]} was evicted by {len(found)} intents: {', '.join(sorted(found))}")
 
 
-def _wrong_pods(events: Sequence[StoredEvent], intents: Sequence[EvictionIntent]) -> Iterator[Fault]:
-    uids = {intent.intent_id: intent.pod_uid for intent in intents}
-    for stored in events:
-        event = stored.event
-        meant = uids.get(event.intent_id, event.pod_uid)
-        if event.pod_uid != meant:
-            yield Fault("wrong_pod", f"event {event.event_id} names UID {event.pod_uid}, its intent {meant}")
+def _wrong_pods(by_intent: Mapping[str, Sequence[StoredEvent]], meant: Mapping[str, str]) -> Iterator[Fault]:
+    """Where neither stream nor ledger has the intent any more, its events must at least agree with each other."""
+    for identity, history in by_intent.items():
+        uid = meant.get(identity, history[0].event.pod_uid)
+        for stored in history:
+            if stored.event.pod_uid != uid:
+                what = f"event {stored.event.event_id} names UID {stored.event.pod_uid}, its intent {uid}"
+                yield Fault("wrong_pod", what)
 
 
 def _lost(
-    by_intent: Mapping[str, Sequence[StoredEvent]], ledger: Sequence[LedgerEntry], first_sequence: int
+    by_intent: Mapping[str, Sequence[StoredEvent]], ledger: Sequence[LedgerEntry], kept_since: datetime | None
 ) -> Iterator[Fault]:
     for entry in ledger:
+        if _older(entry.begun_at_s, kept_since):
+            continue
         there = {stored.event.event_id for stored in by_intent.get(entry.intent_id, ())}
         phases = {stored.event.phase for stored in by_intent.get(entry.intent_id, ())}
         for message, sequence in entry.sent.items():
-            if message != entry.intent_id and message not in there and sequence >= first_sequence:
+            if message != entry.intent_id and message not in there:
                 yield Fault("lost", f"event {message} was stored as {sequence} and is not in the stream")
         last = PHASE_OF_STEP.get(entry.step)
         known = any(message.startswith(f"{entry.intent_id}/{last}/") for message in {*entry.waiting, *entry.sent})
-        aged_out = not phases and first_sequence > 1
-        if entry.step in FINAL_STEPS and last not in phases and not known and not aged_out:
+        if entry.step in FINAL_STEPS and last not in phases and not known:
             yield Fault("lost", f"intent {entry.intent_id} of pod {entry.pod} has {last}, and no event says so")
+
+
+def _against_intents(
+    by_intent: Mapping[str, Sequence[StoredEvent]],
+    intents: Sequence[EvictionIntent],
+    ledger: Sequence[LedgerEntry],
+    kept_since: datetime | None,
+) -> Iterator[Fault]:
+    """An intent goes to its stream once, and before the pod is touched."""
+    there = Counter(intent.intent_id for intent in intents)
+    for identity, count in there.items():
+        if count > 1:
+            yield Fault("doubled", f"intent {identity} is in the stream {count} times")
+    for entry in ledger:
+        if entry.intent_id in entry.sent and not there[entry.intent_id] and not _older(entry.begun_at_s, kept_since):
+            sequence = entry.sent[entry.intent_id]
+            yield Fault("lost", f"intent {entry.intent_id} was stored as {sequence} and is not in the stream")
+    known = there.keys() | _uids_of(ledger).keys()
+    for identity, history in by_intent.items():
+        first = history[0].event
+        evicts = any(stored.event.phase == "created" for stored in history)
+        if evicts and identity not in known and not _older(first.sent_at.timestamp(), kept_since):
+            yield Fault("wrong_pod", f"{_name(first)} evicts, and no such intent was ever written")

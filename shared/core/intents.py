@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from shared.contracts.advice import Mode
 from shared.contracts.eviction import EvictionIntent, Phase
 from shared.contracts.pod import Pod
 
@@ -69,6 +70,11 @@ class IntentRecord:
         """Whether nothing more will happen."""
         return self.step in FINAL_STEPS
 
+    @property
+    def spends(self) -> bool:
+        """Whether it uses up budgets: it evicts, may still, or may have. A dry run always uses up its own."""
+        return not self.final or self.attempts > 0 or self.intent.mode == "dry-run"
+
     def follow(self, step: Step, *, detail: str = "", now_s: float | None = None) -> "IntentRecord":
         """The record one step further.
 
@@ -126,6 +132,10 @@ class Bucket:
         tokens = min(capacity, self.tokens + passed_s(self.at_s, now_s) * per_s)
         return Bucket(tokens - 1, now_s) if tokens >= 1 else None
 
+    def wait_s(self, now_s: float, *, per_s: float) -> float:
+        """Seconds until there is one."""
+        return max(0.0, (1 - self.tokens) / per_s - passed_s(self.at_s, now_s))
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -136,10 +146,57 @@ class Record:
     last_at_s: float | None = None
     """When the last one ended."""
 
-    def after_eviction(self, now_s: float) -> "Record":
-        """One more eviction has ended."""
-        return Record(self.without_relief + 1, now_s)
+    def after_eviction(self, now_s: float, opened_at_s: float | None = None) -> "Record":
+        """One more eviction has ended. Those of one round count as one: whether they helped shows when all are gone.
+
+        A plugin's next round opens after all of the last one have ended, so what was opened before the last end
+        belongs to the same round.
+        """
+        together = opened_at_s is not None and self.last_at_s is not None and opened_at_s < self.last_at_s <= now_s
+        return Record(self.without_relief + (not together), now_s)
 
     def after_relief(self) -> "Record":
         """The pressure has gone."""
         return replace(self, without_relief=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """One eviction that budgets count."""
+
+    mode: Mode
+    namespace: str
+    owner: str | None = None
+    """namespace/Kind/name of the pod's owner; None: it stood alone."""
+    at_s: float | None = None
+    """When it had certainly been carried out; None: it may still be."""
+
+    def age_s(self, now_s: float) -> float:
+        """Seconds that have certainly passed since; 0 while it is not over."""
+        return 0.0 if self.at_s is None else passed_s(self.at_s, now_s)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRefusal:
+    """Why a pod, or with an empty `uid` anybody at all, was not evicted for a plugin: the guard that said no."""
+
+    pod: str
+    """namespace/name; "" where the guard held the plugin as a whole."""
+    uid: str
+    plugin: str
+    guard: str
+    why: str
+    """A sentence with the numbers of the newest time."""
+    count: int
+    """Samples at which it said no."""
+    first_at_s: float
+    last_at_s: float
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What there is one of."""
+        return self.uid, self.plugin, self.guard
+
+    def again(self, why: str, now_s: float) -> "KeptRefusal":
+        """The same guard once more; the newest numbers win."""
+        return replace(self, why=why, count=self.count + 1, last_at_s=now_s)

@@ -1,15 +1,19 @@
 """`sublet audit`: is the history of evictions whole?"""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     from shared.core.eviction_audit import Audit
-    from shared.ports import Bus
+    from shared.ports import Bus, Received
     from sublet.ask import Target
+
+R = TypeVar("R")
 
 
 def register(app: typer.Typer) -> None:
@@ -23,7 +27,7 @@ def audit(
     """Check streams and ledger against each other: nothing lost, nothing doubled, nobody else evicted.
 
     Every eviction event in the stream, every intent, and this node's ledger where it can be read. Exit code 0 when
-    the history is whole, 1 when it is not.
+    the history is whole, 1 when it is not, 3 when stream or ledger cannot be read.
     """
     from shared.settings import common_settings, raw_settings
     from sublet.ask import run
@@ -38,28 +42,63 @@ def audit(
     run(check)
 
 
-async def audited(bus: "Bus", state_dir: "Path") -> "Audit":
-    """The audit of all that a bus and the ledger in a state folder hold.
+async def audited(bus: "Bus", state_dir: "Path", *, now: "datetime | None" = None) -> "Audit":
+    """The audit of all that a bus and the ledger in a state folder hold; `now` in UTC, by default this machine's.
 
     Raises:
         Unavailable: stream or ledger cannot be read.
-        Refused: a message in a stream cannot be read.
     """
+    from datetime import UTC, datetime
+
     from shared.adapters.ledger_reader import read_ledger
     from shared.contracts.cloudevents import read_event
     from shared.contracts.eviction import EvictionIntent
     from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, event_filter
-    from shared.core.eviction_audit import StoredEvent
+    from shared.core.eviction_audit import Kept, StoredEvent
     from shared.core.eviction_audit import audit as compare
 
-    # The ledger first: what it has sent by now is in the stream when that is read.
+    # The ledger first: what it has sent by now is in the stream when that is read. Intents last: each is older than
+    # the events that tell of it.
     ledger = read_ledger(state_dir)
-    events = [
-        StoredEvent(received.sequence, read_event(received.headers, received.data))
-        for received in await bus.replay(EVENTS_STREAM, event_filter())
-    ]
-    intents = [EvictionIntent.decode(r.data) for r in await bus.replay(INTENTS_STREAM, "sublet.cluster.v1.intent.>")]
-    return compare(events, intents, ledger, first_sequence=events[0].sequence if events else 1)
+    told = await bus.replay(EVENTS_STREAM, event_filter())
+    announced = await bus.replay(INTENTS_STREAM, "sublet.cluster.v1.intent.>")
+    events, no_events = _readable(told, lambda r: StoredEvent(r.sequence, read_event(r.headers, r.data)))
+    intents, no_intents = _readable(announced, lambda r: EvictionIntent.decode(r.data))
+    now = now or datetime.now(UTC)
+    kept = Kept(
+        events=_kept_since(EVENTS_STREAM, told, [stored.event.sent_at for stored in events], now),
+        intents=_kept_since(INTENTS_STREAM, announced, [intent.sent_at for intent in intents], now),
+    )
+    return compare(events, intents, ledger, kept=kept, unreadable=[*no_events, *no_intents])
+
+
+def _readable(received: "Sequence[Received]", read: "Callable[[Received], R]") -> "tuple[list[R], list[str]]":
+    """What could be read, and for each other message why not."""
+    from shared.errors import Refused
+
+    found, bad = [], []
+    for one in received:
+        try:
+            found.append(read(one))
+        except Refused as refusal:
+            bad.append(f"{one.subject}, sequence {one.sequence}: {refusal}")
+    return found, bad
+
+
+def _kept_since(stream: str, held: "Sequence[Received]", times: "Sequence[datetime]", now: "datetime") -> "datetime":
+    """Since when the stream holds everything, as its limits are: by age, and by size once it is half full.
+
+    A day less than its age, and an hour more than its oldest message: clocks of nodes differ, and what is told late
+    was written earlier.
+    """
+    from datetime import timedelta
+
+    from shared.contracts.subjects import STREAMS
+
+    (spec,) = (spec for spec in STREAMS if spec.name == stream)
+    since = now - timedelta(seconds=spec.max_age_s) + timedelta(days=1)
+    held_bytes = sum(len(one.data) + sum(len(k) + len(v) for k, v in one.headers.items()) for one in held)
+    return max(since, min(times) + timedelta(hours=1)) if times and held_bytes > spec.max_bytes / 2 else since
 
 
 def _lines(found: "Audit") -> list[str]:

@@ -41,8 +41,8 @@ def run(
 
     In the foreground it has this terminal, gets this process's signals, and passes its exit code on; the pod is gone
     when it ends. Exit codes: the command's own; 128+n when signal n ended it (also when it was evicted: then a line
-    on standard error says so); 125 when the pod could not be started, 126 when the command cannot be executed, 127
-    when it was not found.
+    on standard error says so); 125 when the pod could not be started (also when a taint keeps reclaimed pods away from
+    this node), 126 when the command cannot be executed, 127 when it was not found.
     """
     from shared.core.manifest import read_pod
     from shared.errors import SubletError
@@ -50,6 +50,7 @@ def run(
     from sublet.runtime.admission import admit
     from sublet.runtime.offer import warn_over_offer
     from sublet.runtime.runtime import new_uid, open_runtime
+    from sublet.runtime.taints import require_untainted
 
     try:
         runtime = open_runtime()
@@ -62,6 +63,7 @@ def run(
         record = read_pod(document, uid).record
         for line in warn_over_offer(runtime, [record]):
             typer.echo(f"sublet run: {line}", err=True)
+        require_untainted(runtime, [record])
         admit([record], lambda line: typer.echo(f"sublet run: {line}", err=True))
         if not detach:
             runtime.become(record)

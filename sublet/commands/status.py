@@ -13,7 +13,7 @@ def register(app: typer.Typer) -> None:
 def status(
     output: Annotated[Literal["screen", "json"], typer.Option("--output", "-o", help="screen, or json")] = "screen",
 ) -> None:
-    """Show pools as a CPU map, the reclaimed offer, pods, services, conditions and the last evictions."""
+    """Show pools as a CPU map, the reclaimed offer, pods, services, conditions, taints and the last evictions."""
     import json
 
     from rich.console import Console

@@ -14,6 +14,7 @@ from shared.errors import Conflict, Refused, SubletError, Unavailable
 from sublet.runtime.admission import admit
 from sublet.runtime.offer import warn_over_offer
 from sublet.runtime.runtime import Runtime, new_uid
+from sublet.runtime.taints import require_untainted
 
 # As in a container, only what a program needs anywhere; everything else is the document's to say.
 INHERITED = ("PATH", "HOME", "LANG", "TZ")
@@ -59,6 +60,7 @@ def apply_pods(runtime: Runtime, documents: list[object], note: Callable[[str], 
             note(text)
     for text in warn_over_offer(runtime, wanted):
         note(text)
+    require_untainted(runtime, wanted)
     admit(wanted, note)
     _start_all(runtime, wanted)
     return lines

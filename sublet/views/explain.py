@@ -8,6 +8,7 @@ from shared.contracts.envelope import Reason
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
+from sublet.views.explain_evictor import outlook_part, refusals_part
 from sublet.views.facts import NodeFacts
 from sublet.views.usage import Usage, pod_usage, pool_rows
 
@@ -29,6 +30,8 @@ def chain(facts: NodeFacts, events: Sequence[EvictionEvent], namespace: str, nam
         document["placement"] = _placement(facts.allocation, reading.pod)
         document["advice"] = advice_part(facts)
         document["sample"] = _sample(facts, reading)
+        document["outlook"] = outlook_part(facts, reading.pod.key, reading.pod.uid)
+        document["refusals"] = refusals_part(facts, reading.pod.key, reading.pod.uid)
     document["evictions"] = evictions
     return document
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sublet.views.explain import Document
+from sublet.views.explain_evictor import outlook_lines
 from sublet.views.figures import UNKNOWN, clock_of, cores, memory, number
 
 
@@ -15,6 +16,7 @@ def lines(document: Document) -> Iterator[str]:
         yield from _place_lines(document["placement"])
         yield from advice_lines(document["advice"])
         yield from _sample_lines(document["sample"])
+        yield from outlook_lines(document)
     else:
         yield f"pod {name} is not on this node any more"
     for eviction in document["evictions"]:

@@ -14,6 +14,7 @@ from shared.core.layout import QOS_CLASSES, RECLAIM
 from sublet.views.cpu_map import machine_map
 from sublet.views.facts import NodeFacts
 from sublet.views.figures import cores, memory, number
+from sublet.views.taints import line, told_taints
 from sublet.views.usage import Usage, pool_rows, table
 
 LAST_EVICTIONS = 5
@@ -58,6 +59,7 @@ def as_json(facts: NodeFacts) -> dict[str, Any]:
         "pods": pods_by_qos(facts.sample),
         "services": services(facts),
         "conditions": [{"type": kind, "message": message} for kind, message in conditions(facts)],
+        "taints": facts.told("evictor", "taints", None),
         "evictions": facts.told("evictor", "recent", [])[:LAST_EVICTIONS],
         "central": facts.answers.get("central"),
     }
@@ -141,6 +143,8 @@ def _lines(facts: NodeFacts) -> Iterator[Line]:
     yield from _service_lines(facts)
     for title, (kind, message) in _titled("Conditions", conditions(facts)):
         yield _line(title, f"{kind}: {message}", "yellow")
+    for title, taint in _titled("Taints", told_taints(facts.told("evictor", "taints", []))):
+        yield _line(title, line(taint), "yellow")
     for title, eviction in _titled("Evictions", facts.told("evictor", "recent", [])[:LAST_EVICTIONS]):
         yield _line(title, _eviction(eviction))
 

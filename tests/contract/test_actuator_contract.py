@@ -4,10 +4,12 @@ import os
 from typing import Any
 
 import pytest
+from kube_api import Api, FakeKube
 from pods_rig import HOST, ROOT_ONLY, own_top, record, runtime
 
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import SystemClock
+from shared.adapters.kube_evictor import KubeEvictor
 from shared.adapters.local_evictor import LocalEvictor, SimEvictor
 from shared.adapters.local_pods import LocalPods
 from shared.contracts.pod import Pod
@@ -58,6 +60,25 @@ class Sim:
         return
 
 
+class Cluster:
+    """Pods of an API server."""
+
+    def __init__(self) -> None:
+        self.api = Api()
+        self.evictor = KubeEvictor(FakeKube(self.api))
+
+    def run(self, name: str) -> Pod:
+        pod = record(name).pod
+        self.api.run_pod(name, pod.uid)
+        return pod
+
+    def move_on(self) -> None:
+        self.api.end_terminating()
+
+    async def close(self) -> None:
+        return
+
+
 class Host:
     """Real processes in real cgroups."""
 
@@ -77,7 +98,7 @@ class Host:
         await self.evictor.close()
 
 
-@pytest.fixture(params=["fake", "sim", pytest.param("host", marks=ROOT_ONLY)])
+@pytest.fixture(params=["fake", "sim", "cluster", pytest.param("host", marks=ROOT_ONLY)])
 async def world(request: pytest.FixtureRequest, tmp_path: Any) -> Any:
     if request.param == "host":
         with own_top() as top:
@@ -85,7 +106,7 @@ async def world(request: pytest.FixtureRequest, tmp_path: Any) -> Any:
             yield host
             await host.close()
         return
-    yield Fake() if request.param == "fake" else Sim(tmp_path)
+    yield {"fake": Fake, "cluster": Cluster}[request.param]() if request.param != "sim" else Sim(tmp_path)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from eager_evictor import EAGER
 
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import SystemClock
@@ -32,8 +33,6 @@ PATIENCE_S = 40.0
 POLL_S = 0.02
 # A request of 100 CPUs breaks the over-commit rule on any small machine: the pod is evicted as soon as it is seen.
 GREEDY = ["--qos", "reclaimed", "--cpu", "100", "--memory", "16Mi", "--grace-period", "1"]
-# The pressure is kept on by new pods, on purpose: the guards against that are not what is tried here.
-SETTINGS = {"evictor": {"cooling_s": 0.05, "evictions_per_minute": 600, "max_without_relief": 100}}
 
 pytestmark = [
     pytest.mark.slow,
@@ -84,7 +83,7 @@ async def test_killing_a_service_at_any_moment_loses_no_event_and_leaves_no_wron
     chance = random.Random(f"kill-{service}")
     state_dir = tmp_path / "state"
     settings = tmp_path / "settings.yaml"
-    settings.write_text(json.dumps(SETTINGS))
+    settings.write_text(json.dumps(EAGER))
     session = Session(
         CommonSettings(state_dir=state_dir, node="chaos"),
         nats_port=0,

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from eager_evictor import EAGER
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger_reader import read_ledger
@@ -39,8 +40,6 @@ TARGETS = ("evictor", "evictor", "nats", "watcher")
 # A request of 100 CPUs breaks the over-commit rule on any small machine; 10 milli-cores do not.
 GREEDY = ["--qos", "reclaimed", "--cpu", "100", "--memory", "16Mi", "--grace-period", "1"]
 MODEST = ["--qos", "shared", "--cpu", "10m", "--memory", "16Mi"]
-# Pressure comes back at once, on purpose: the guards against that are not what is tried here.
-SETTINGS = {"evictor": {"cooling_s": 0.05, "evictions_per_minute": 600, "max_without_relief": 100}}
 
 pytestmark = [
     pytest.mark.slow,
@@ -138,7 +137,7 @@ async def at_rest(bus: NatsBus, state_dir: Path) -> bool:
 
 async def test_a_storm_of_kills_leaves_a_whole_history(tmp_path: Path, summary: dict[str, object]) -> None:
     state_dir, settings = tmp_path / "state", tmp_path / "settings.yaml"
-    settings.write_text(json.dumps(SETTINGS))
+    settings.write_text(json.dumps(EAGER))
     session = Session(
         CommonSettings(state_dir=state_dir, node="storm"),
         nats_port=0,

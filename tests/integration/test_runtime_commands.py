@@ -1,5 +1,6 @@
 """The pod commands on the real kernel, from YAML to the log."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from pods_rig import HOST, ROOT_ONLY, own_top, runtime, wait_for
 from typer.testing import CliRunner
 
 from shared.adapters.cgroup import Cgroups
+from shared.adapters.taint_file import TaintFile
+from shared.contracts.taint import Taint
 from sublet import cli
 from sublet.commands import apply, delete, get, logs, run
 from sublet.runtime.applying import apply_pods
@@ -50,6 +53,24 @@ def test_from_the_file_to_the_log_to_the_end(pods):
     assert sublet("delete", "pod/talks", "other", "--grace-period", "5")[1] == "pod/talks deleted\npod/other deleted\n"
     assert Cgroups(HOST).pids(pods.top) == []
     assert pods.pods.stored() == []
+
+
+async def _taint(pods):
+    taint = Taint(key="node.katalyst.kubewharf.io/MemoryPressure", effect="NoSchedule")
+    await TaintFile(pods.common.state_dir).write([taint])
+
+
+def test_while_the_node_is_tainted_tenants_start_batch_pods_do_not_and_nothing_that_runs_is_touched(pods):
+    sublet("run", "-d", "--name", "before", "--", "sleep", "300")
+    asyncio.run(_taint(pods))
+    code, _, said = sublet("run", "-d", "--name", "batch", "--", "sleep", "300")
+    assert (code, "takes no reclaimed pods" in said) == (125, True)
+    code, said, _ = sublet("run", "-d", "--qos", "shared", "--name", "web", "--", "sleep", "300")
+    assert (code, said) == (0, "pod/web started\n")
+    TaintFile(pods.common.state_dir).path.unlink()
+    assert sublet("run", "-d", "--name", "after", "--", "sleep", "300")[0] == 0
+    shown = [(stored.record.pod.name, stored.status.phase) for stored in pods.pods.stored()]
+    assert shown == [("after", "Running"), ("before", "Running"), ("web", "Running")]
 
 
 def test_a_file_with_one_pod_that_cannot_run_starts_none(pods):

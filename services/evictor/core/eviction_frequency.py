@@ -1,12 +1,18 @@
 """How often a workload was evicted, from counted spans of time (notes/katalyst-eviction-central.md section 3.9)."""
 
 import math
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
 from typing import Annotated
 
 from pydantic import Field
 
+from shared.contracts.pod import Pod
 from shared.core.decisions import Answer, Question, decision
+from shared.core.intents import Spent
+
+WINDOWS_H = (2.0,)
+"""Windows over which victim scores count (notes/katalyst-eviction-central.md section 3.9)."""
 
 
 class Bucket(Question):
@@ -60,3 +66,23 @@ def per_pod(count: int, expected_pods: int | None) -> float | None:
     if count == 0:
         return 0.0
     return count / expected_pods if expected_pods else None
+
+
+def by_window_h(
+    pods: Iterable[Pod], spent: Iterable[Spent], now_s: float, windows_h: Collection[float] = WINDOWS_H
+) -> dict[str, dict[str, float]]:
+    """How often each pod's workload was really evicted here, for each of its pods here: by UID and window in hours.
+
+    A pod that stands alone is no workload, and is left out.
+    """
+    owner_of = {pod.uid: pod.owner_key for pod in pods if pod.owner_key is not None}
+    expected, buckets = Counter(owner_of.values()), defaultdict[str, list[Bucket]](list)
+    for one in spent:
+        if one.owner is not None and one.mode == "enforce" and one.at_s is not None:
+            buckets[one.owner].append(Bucket(age_s=one.age_s(now_s), duration_s=0, count=1))
+    ratios: dict[str, dict[str, float]] = {}
+    for uid, owner in owner_of.items():
+        counted = {f"{hours:g}": evictions(buckets[owner], hours * 3600) for hours in windows_h}
+        known = {hours: per_pod(count, expected[owner]) for hours, count in counted.items()}
+        ratios[uid] = {hours: ratio for hours, ratio in known.items() if ratio is not None}
+    return ratios

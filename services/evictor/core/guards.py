@@ -7,7 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from services.evictor.core.budgets import BudgetGuard
 from services.evictor.core.plugin import Candidate
+from services.evictor.core.watch import Hold
 from shared.contracts.pod import Pod, QosClass
 from shared.core.decisions import Answer, Question, decision
 from shared.core.qos import qos_class
@@ -16,20 +18,48 @@ from shared.errors import Refused
 CRITICAL_PRIORITY = 2_000_000_000  # system-cluster-critical, as kubelet draws the line
 CONFIG_SOURCE = "kubernetes.io/config.source"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
+DAEMON_SET = "DaemonSet"
 
-Never = Literal["system_cores", "static_pod", "mirror_pod", "critical_priority", "protected_namespace"]
+Never = Literal["system_cores", "static_pod", "mirror_pod", "critical_priority", "protected_namespace", "daemonset_pod"]
 NotNow = Literal[
     "finished", "terminating", "live_intent", "backing_off", "tenant_before_reclaimed", "another_soft_victim"
 ]
-Why = Literal[Never, NotNow]
+Bound = Literal["rate_limit", "burst"]
+Closed = Literal["observe", "paused", "ledger_closed"]
+Guard = Literal[Never, NotNow, BudgetGuard, Bound, Closed, Hold]
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A pod that a guard spared."""
+    """A no: of a guard that spared a pod, or with an empty `pod` of one that held a plugin as a whole."""
 
     pod: str
-    why: Why
+    why: Guard
+    uid: str = ""
+    says: str = ""
+    """The same as a sentence with the numbers."""
+
+
+_TEXTS: dict[Guard, str] = {
+    "system_cores": "a pod of system_cores is never evicted",
+    "static_pod": "a static pod is never evicted: the kubelet would start it again at once",
+    "mirror_pod": "a mirror pod is never evicted: it only shows a static one",
+    "critical_priority": f"a pod of priority {{priority}} is never evicted; the bound is {CRITICAL_PRIORITY}",
+    "protected_namespace": "no pod of the protected namespace {namespace} is ever evicted",
+    "daemonset_pod": "a pod of a DaemonSet is never evicted: it would be put back on this node at once",
+    "finished": "the pod has finished ({phase}) and holds nothing",
+    "terminating": "the pod is already on its way out",
+    "live_intent": "an eviction of this pod is under way",
+    "backing_off": "evicting this pod has failed a moment ago; it is tried again after a pause",
+    "tenant_before_reclaimed": "a tenant's pod stays as long as a reclaimed pod can go or is on its way out",
+    "another_soft_victim": "soft pressure takes one pod a round, and another one came first",
+}
+
+
+def spared_by(guard: Guard, pod: Pod) -> Refusal:
+    """The refusal of a guard whose sentence needs the pod alone."""
+    says = _TEXTS[guard].format(priority=pod.priority, namespace=pod.namespace, phase=pod.phase)
+    return Refusal(pod.key, guard, pod.uid, says)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +111,11 @@ def pod_evictable(question: EvictableQuestion) -> EvictableAnswer:
 
 
 def never(pod: Pod, protected_namespaces: Collection[str]) -> Never | None:
-    """As `spared`, and Sublet's own and the cluster's namespaces."""
+    """As `spared`, and pods of DaemonSets, and Sublet's own and the cluster's namespaces."""
     if pod.namespace in protected_namespaces:
         return "protected_namespace"
+    if pod.owner_kind == DAEMON_SET:
+        return "daemonset_pod"
     return spared(pod.annotations, pod.priority, system_cores=pod.qos == "system_cores")
 
 
@@ -100,27 +132,27 @@ def not_now(pod: Pod, around: Surroundings) -> NotNow | None:
     return None
 
 
-def first_allowed(
+def allowed(
     candidates: Collection[Candidate], around: Surroundings
-) -> tuple[Candidate | None, tuple[Refusal, ...]]:
-    """The first candidate that every guard lets pass, and why the others were spared.
+) -> tuple[tuple[Candidate, ...], tuple[Refusal, ...]]:
+    """The candidates that every guard lets pass, in their order, and why the others were spared.
 
     Tenants first: a shared or dedicated pod goes only when no reclaimed candidate can go and none is on its way out,
     wherever the plugin ranked it (DESIGN section 7 rule 3).
     """
     refusals: list[Refusal] = []
-    allowed: list[Candidate] = []
+    able: list[Candidate] = []
     leaving = False
     for candidate in candidates:
         pod = candidate.pod
         why = never(pod, around.protected_namespaces) or not_now(pod, around)
         if why is None:
-            allowed.append(candidate)
+            able.append(candidate)
             continue
-        refusals.append(Refusal(pod.key, why))
+        refusals.append(spared_by(why, pod))
         leaving |= pod.qos == "reclaimed_cores" and why in ("live_intent", "terminating")
-    reclaimed = [c for c in allowed if c.pod.qos == "reclaimed_cores"]
+    reclaimed = [c for c in able if c.pod.qos == "reclaimed_cores"]
     if reclaimed or leaving:
-        refusals += [Refusal(c.pod.key, "tenant_before_reclaimed") for c in allowed if c.pod.qos != "reclaimed_cores"]
-        allowed = reclaimed
-    return (allowed[0] if allowed else None), tuple(refusals)
+        refusals += [spared_by("tenant_before_reclaimed", c.pod) for c in able if c.pod.qos != "reclaimed_cores"]
+        able = reclaimed
+    return tuple(able), tuple(refusals)

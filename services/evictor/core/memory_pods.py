@@ -49,9 +49,15 @@ def ranked(
     numa_actions: Mapping[str, Action],
     numa_total_bytes: Mapping[str, int] | None = None,
     min_utilization_ratio: float = 0.0,
+    short: str | None = None,
 ) -> tuple[Candidate, ...]:
-    """Everybody whom the actions reach: reclaimed pods before tenants, low priority first, large use first."""
+    """Everybody whom the actions reach: reclaimed pods before tenants, low priority first, large use first.
+
+    Args:
+        short: the NUMA node whose free memory the pressure observes; None: the whole node's.
+    """
     pods = tuple(pods)
+    relief = {reading.pod.uid: _frees_bytes(reading, short) for reading in pods}
     order = in_order(
         [using(reading, tuple(numa_actions)) for reading in pods],
         system_action=system_action,
@@ -67,6 +73,15 @@ def ranked(
                 rule="reclaimed first, low priority first, large use first",
                 numbers={"qos": p.qos, "priority": p.priority, "usage_bytes": p.usage_bytes},
             ),
+            relief[p.pod.uid],
         )
         for p in sorted(order, key=lambda p: p.qos != "reclaimed_cores")
     )
+
+
+def _frees_bytes(reading: PodReading, numa: str | None) -> int | None:
+    """What its going gives back there; what stands in for an unknown share is good for an order, not for a sum."""
+    if numa is None:
+        return reading.memory_usage_bytes
+    told = numa_usage_bytes(reading)
+    return None if told is None else told.get(numa, 0)

@@ -1,7 +1,7 @@
 """NUMA nodes whose NUMA-bound pods use too much CPU (notes/katalyst-eviction-central.md section 3.9)."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Generic, TypeVar
 
 from pydantic import Field
@@ -47,6 +47,8 @@ class Choosing:
     filters: Collection[Filter] = ()
     skipped_owner_kinds: Collection[str] = ()
     scorers: Collection[Scorer] = ()
+    evicted_by_window_h: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """How often a pod's workload was evicted, by the last word of the pod's ordering and window in hours."""
 
 
 class NumaCpuPod(Question):
@@ -93,7 +95,12 @@ def overload(
     fullest = max(over, key=means.__getitem__)  # the first of equals
     candidates = tuple(pod for pod in sorted(pods, key=lambda pod: pod.order) if _stays(pod, over, choosing))
     there = [
-        _Scored[P](name=pod.name, usage_avg_ratio=mean(newest(pod.usage, rule.ring_size)), of=pod)
+        _Scored[P](
+            name=pod.name,
+            eviction_ratio_by_window_h=dict(choosing.evicted_by_window_h.get(pod.order, {})),
+            usage_avg_ratio=mean(newest(pod.usage, rule.ring_size)),
+            of=pod,
+        )
         for pod in candidates
         if pod.numa is not None and str(pod.numa) == fullest
     ]

@@ -7,7 +7,7 @@ to evict: confirmation, guards, cooling and rate are the same for all plugins (s
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -29,6 +29,8 @@ class PluginSettings(BaseModel):
     """observe: only say what it sees. dry-run: go as far as the eviction's dry run. enforce: evict."""
     grace_period_s: Annotated[float, Field(ge=-1, le=3600)] = -1
     """Grace for its victims; -1 leaves the pod's own."""
+    met_for_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
+    """How long its pressure must have been there, in every sample, until it acts."""
     cooling_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
     """Time after an eviction in which it evicts nobody, where that is more than the evictor's own."""
 
@@ -46,6 +48,9 @@ class View:
     """The same by NUMA node; None when it is missing, stale, or not told by NUMA node."""
     allocation: Allocation | None = None
     """Pools and pods with their CPUs, as applied; None when that is missing or stale."""
+    evicted_by_window_h: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Evictions of a pod's workload on this node for each of its pods, by pod UID and window in hours; pods of which
+    nobody knows are left out."""
 
     @property
     def pods(self) -> tuple[PodReading, ...]:
@@ -65,6 +70,8 @@ class Pressure:
     condition: str | None = None
     """"<Name>/<Effect>" for the node's conditions and taints."""
     why: Reason = field(default_factory=lambda: Reason(rule="threshold"))
+    below: bool = False
+    """Too little is the pressure (free memory), not too much: what is observed must rise to the threshold."""
 
 
 Silence = Literal["calm", "unknown"]
@@ -78,12 +85,17 @@ class Candidate:
     pod: Pod
     why: Reason
     relief: float | None = None
-    """By how much its going lowers what the pressure observes, in the same unit; None where nobody can say."""
+    """By how much its going moves what the pressure observes to its threshold, in the same unit; None where nobody can
+    say."""
 
 
 C = TypeVar("C", bound=PluginSettings)
 S = TypeVar("S")
 P = TypeVar("P", bound=Pressure)
+
+
+def _nothing_near(_view: View, _settings: Any) -> None:
+    """A plugin that does not say how far off its pressure is."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +111,9 @@ class Plugin(Generic[C, S, P]):
     """The memory after this sample, and what it shows."""
     rank: Callable[[View, P, C], tuple[Candidate, ...]]
     """Everybody whose going would help, first to go first; a total order that ends in namespace/name."""
+    near: Callable[[View, C], P | None] = _nothing_near
+    """Asked while it is calm, by `explain` alone: the pressure that there would be at its threshold, with what is
+    observed now; None where it cannot say."""
 
 
 def checked_finding(finding: object) -> Pressure | Silence:

@@ -1,21 +1,40 @@
-"""Figures of one pod, summed over its containers, and the NUMA node that it is bound to."""
+"""Figures of one pod, summed over its containers, and the NUMA nodes that pods are bound to."""
 
 from collections.abc import Iterable
 
+from services.evictor.core.plugin import View
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
+from shared.core.cpuset import CpuSet
 from shared.core.pod_qos import NUMA_BIND_RESULT
 
 
-def bound_numa(pod: Pod) -> int | None:
-    """The NUMA node that a pod was bound to; None where it was not, or the annotation cannot be read."""
+def bound_numas(view: View) -> dict[str, int]:
+    """The NUMA node that a pod is bound to, by UID; who is bound to none, or to several, is left out.
+
+    A scheduler's annotation counts. A pod without one is where all of its memory nodes lie, as applied: on a host
+    nobody annotates pods.
+    """
+    applied = {p.uid: CpuSet.parse(p.mems) for p in view.allocation.pods} if view.allocation else {}
+    found = {r.pod.uid: _bound(r.pod, applied.get(r.pod.uid, CpuSet())) for r in view.pods}
+    return {uid: numa for uid, numa in found.items() if numa is not None}
+
+
+def _bound(pod: Pod, mems: CpuSet) -> int | None:
     said = pod.annotations.get(NUMA_BIND_RESULT, "")
-    return int(said) if said.isdecimal() else None
+    if said.isdecimal():
+        return int(said)
+    return next(iter(mems)) if len(mems) == 1 else None
 
 
 def cpu_usage_cores(reading: PodReading) -> float | None:
     """None unless each container has a figure."""
     return _sum(c.cpu_usage_cores for c in reading.containers)
+
+
+def cpu_sys_cores(reading: PodReading) -> float | None:
+    """CPU that the kernel spent on its behalf; None unless each container has a figure."""
+    return _sum(c.cpu_sys_cores for c in reading.containers)
 
 
 def load1(reading: PodReading) -> float | None:

@@ -1,7 +1,8 @@
 """More threads want to run in a shared pool than it has CPUs: soft pressure taints, hard evicts the largest load.
 
 The rule is `cpu_load_pressure`; facts: notes/katalyst-eviction-central.md section 3.7; names and scope are the
-tutorial's. Off by default, as the notes have it (v0.1.0's flag too): the tutorial's step switches it on.
+tutorial's. On by default, though the agent's own flag is off: the tutorial's load eviction has no step that switches it
+on, because the chart that it installs does (`enable-cpu-pressure-eviction: true`).
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +22,6 @@ from shared.core.cpuset import CpuSet
 class Settings(PluginSettings):
     """How much load is too much, and for how long."""
 
-    enabled: bool = False
     cooling_s: Annotated[float, Field(ge=0, le=3600)] = 300.0
     period_s: Annotated[float, Field(gt=0, le=600)] = 10.0
     """How often a sample is taken into the ring; Katalyst takes one every 30 s."""
@@ -81,17 +81,42 @@ def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, Load 
     now = sum(loads[pod.pod.uid][1] for pod in found.pods)
     if now <= found.bound:
         return rings, "calm"
-    return rings, Load(
-        hard=found.met == "HARD_MET",
+    ranked = tuple((pod.pod, loads[pod.pod.uid][1]) for pod in found.pods)
+    return rings, _load(found.pool, pools[found.pool], now, found.bound, ranked, hard=found.met == "HARD_MET")
+
+
+def near(view: View, settings: Settings) -> Load | None:
+    """The load of this moment against the hard bound, of the pool that is closest to it."""
+    if view.allocation is None:
+        return None
+    pool_of = {p.uid: p.pool for p in view.allocation.pods}
+    found = []
+    for pool in view.allocation.pools:
+        pods = [
+            (r.pod, load) for r in view.pods if pool_of.get(r.pod.uid) == pool.pool and (load := load1(r)) is not None
+        ]
+        cpus = len(CpuSet.parse(pool.cpus))
+        if judged(pool.pool) and pods and cpus:
+            load = sum(load for _, load in pods)
+            pods.sort(key=lambda item: (-item[1], item[0].key))
+            found.append(_load(pool.pool, cpus, load, settings.rule.bounds(cpus, load)[1], tuple(pods), hard=True))
+    return max(found, key=lambda p: (p.observed / p.threshold, str(p.why.numbers["pool"])), default=None)
+
+
+def _load(
+    pool: str, cpus: int, load: float, bound: float, ranked: tuple[tuple[Pod, float], ...], *, hard: bool
+) -> Load:
+    return Load(
+        hard=hard,
         scope=SCOPE,
-        observed=now,
-        threshold=found.bound,
+        observed=load,
+        threshold=bound,
         condition=CONDITION,
         why=Reason(
             rule="load of a pool above ratio times its CPUs",
-            numbers={"pool": found.pool, "load": now, "bound": found.bound, "cpus": pools[found.pool]},
+            numbers={"pool": pool, "load": load, "bound": bound, "cpus": cpus},
         ),
-        ranked=tuple((pod.pod, loads[pod.pod.uid][1]) for pod in found.pods),
+        ranked=ranked,
     )
 
 
@@ -104,4 +129,6 @@ def rank(_view: View, pressure: Load, _settings: Settings) -> tuple[Candidate, .
     )
 
 
-PLUGIN = Plugin(name="cpu-pressure-eviction-plugin", settings=Settings, start=Rings, evaluate=evaluate, rank=rank)
+PLUGIN = Plugin(
+    name="cpu-pressure-eviction-plugin", settings=Settings, start=Rings, evaluate=evaluate, rank=rank, near=near
+)

@@ -62,6 +62,8 @@ class MemoryShortage(Pressure):
     """The pressure with the actions that the detector asks for."""
 
     verdict: Verdict = field(default_factory=lambda: Verdict({}, "noop"))
+    numa: str | None = None
+    """The NUMA node whose figures these are; None: the whole node's."""
 
 
 def evaluate(memory: Memory, view: View, settings: Settings) -> tuple[Memory, MemoryShortage | Silence]:
@@ -72,6 +74,15 @@ def evaluate(memory: Memory, view: View, settings: Settings) -> tuple[Memory, Me
     memory = _advance(memory, reading, view.t_s, settings)
     verdict = judge(memory.counters, reading, limits)
     return memory, _shortage(verdict, reading, limits) if verdict.met else "calm"
+
+
+def near(view: View, settings: Settings) -> MemoryShortage | None:
+    """Free memory of the whole node against its threshold; whom it would take if it lasted."""
+    reading, limits = _reading(view), settings.limits
+    free, threshold = reading.system_free_bytes, reading.system_threshold_bytes(limits)
+    if free is None or threshold is None or not settings.system_level:
+        return None
+    return _shortage(Verdict({}, "all"), reading, limits)
 
 
 def _advance(memory: Memory, reading: Reading, t_s: float, settings: Settings) -> Memory:
@@ -86,7 +97,9 @@ def _advance(memory: Memory, reading: Reading, t_s: float, settings: Settings) -
 def rank(view: View, pressure: MemoryShortage, _settings: Settings) -> tuple[Candidate, ...]:
     """Reclaimed pods before tenants, low priority first, large use first."""
     verdict = pressure.verdict
-    return ranked(view.pods, system_action=verdict.system_action, numa_actions=verdict.numa_actions)
+    return ranked(
+        view.pods, system_action=verdict.system_action, numa_actions=verdict.numa_actions, short=pressure.numa
+    )
 
 
 def _reading(view: View) -> Reading:
@@ -104,6 +117,7 @@ def _reading(view: View) -> Reading:
 def _shortage(verdict: Verdict, reading: Reading, limits: Limits) -> MemoryShortage:
     """The figures of the level that asks for the most: the whole node's, else those of the fullest NUMA node."""
     free, threshold = reading.system_free_bytes, reading.system_threshold_bytes(limits)
+    fullest: str | None = None
     if verdict.system_action == "noop":
         acting = [n for n, action in verdict.numa_actions.items() if action != "noop"]
         fullest = min(acting, key=lambda n: (reading.numa_free_bytes[n], n))
@@ -114,13 +128,17 @@ def _shortage(verdict: Verdict, reading: Reading, limits: Limits) -> MemoryShort
         observed=free or 0,
         threshold=threshold or 0,
         condition=verdict.condition,
+        below=True,
         why=Reason(
             rule="free memory below watermark or kswapd busy",
             numbers={"free_bytes": free, "threshold_bytes": threshold, "system_action": verdict.system_action}
             | {f"numa{n}_action": action for n, action in verdict.numa_actions.items()},
         ),
         verdict=verdict,
+        numa=fullest,
     )
 
 
-PLUGIN = Plugin(name="memory-pressure-eviction-plugin", settings=Settings, start=Memory, evaluate=evaluate, rank=rank)
+PLUGIN = Plugin(
+    name="memory-pressure-eviction-plugin", settings=Settings, start=Memory, evaluate=evaluate, rank=rank, near=near
+)

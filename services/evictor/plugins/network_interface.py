@@ -1,8 +1,9 @@
 """A network card is down for long: the pods that were given it run elsewhere. Soft.
 
 The rule is `nic_pressure`; facts: notes/katalyst-eviction-central.md section 3.13. Off by default, as the notes have
-it. A card's bandwidth is read from the node's `extra["nic_bandwidth.<card>"]` (0: down); a pod is on the card that its
-annotation `katalyst.kubewharf.io/nic_selection_result` names, which only a pod that asks for bandwidth bears.
+it. Whether a card has a link, and with it bandwidth, is read from the node's `extra["nic_up.<card>"]` (0: down); how
+much bandwidth does not matter, and a virtual card does not say. A pod is on the card that its annotation
+`katalyst.kubewharf.io/nic_selection_result` names, which only a pod that asks for bandwidth bears.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from shared.contracts.pod import Pod
 from shared.core.qos import DOMAIN
 
 SCOPE = "NICHealth"
-FIGURE = "nic_bandwidth."
+FIGURE = "nic_up."
 SELECTION = f"{DOMAIN}nic_selection_result"
 
 
@@ -59,12 +60,12 @@ class _OnCard(NicPod):
 def evaluate(memory: Memory, view: View, settings: Settings) -> tuple[Memory, CardsDown | Silence]:
     """Follow since when each card is down. A card without a figure is not down: absent is not zero."""
     extra = view.sample.node_reading.extra
-    bandwidth = {name.removeprefix(FIGURE): figure for name, figure in extra.items() if name.startswith(FIGURE)}
-    if not bandwidth:
+    up = {name.removeprefix(FIGURE): figure for name, figure in extra.items() if name.startswith(FIGURE)}
+    if not up:
         return Memory(), "unknown"
     lost = memory.seen_at_s is not None and view.t_s - memory.seen_at_s > settings.longest_gap_s
     before: Mapping[str, float] = {} if lost else memory.down_since_s
-    down = unhealthy(Nic(name=name, allocatable_bandwidth=figure) for name, figure in bandwidth.items())
+    down = unhealthy(Nic(name=name, allocatable_bandwidth=figure) for name, figure in up.items())
     since = {nic.name: before.get(nic.name, view.t_s) for nic in down}
     long = [nic for nic in down if view.t_s - since[nic.name] >= settings.nic_unhealthy_tolerance_s]
     pods = stranded([on for r in view.pods if not r.pod.terminating and (on := _on_card(r.pod)) is not None], long)

@@ -1,7 +1,7 @@
 """A NUMA node whose NUMA-bound shared pods use too much CPU: the pod whose going closes the gap best goes.
 
 The rule is `numa_cpu_pressure`; facts: notes/katalyst-eviction-central.md section 3.9. Off by default, as the notes
-have it. A pod's owner is not part of a sample, so the filter `OwnerRef` spares nobody here.
+have it. How often a pod's workload was evicted is counted on this node, out of the ledger.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from pydantic import Field
 
 from services.evictor.core.numa_cpu import CONDITION, SCOPE, Choosing, NumaCpuPod, Rule, overload
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.pod_figures import bound_numa, cpu_usage_cores
+from services.evictor.core.pod_figures import bound_numas, cpu_usage_cores
 from services.evictor.core.rings import Rings
 from services.evictor.core.victim_scores import TOO_SMALL_SCORE, Filter, Scorer
 from shared.contracts.envelope import Reason
@@ -58,10 +58,11 @@ class _Bound(NumaCpuPod):
 def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, NumaLoad | Silence]:
     """Take the usage into the rings when a period is over; judge the rings, and the usage of this moment as well."""
     sizes = {n.numa: size for n in view.sample.numas if (size := len(CpuSet.parse(n.cpus))) > 0}
+    numa_of = bound_numas(view)
     bound = [
         (r.pod, numa, usage / sizes[numa])
         for r in view.pods
-        if r.pod.qos == "shared_cores" and (numa := bound_numa(r.pod)) in sizes and numa is not None
+        if r.pod.qos == "shared_cores" and (numa := numa_of.get(r.pod.uid)) in sizes and numa is not None
         if (usage := cpu_usage_cores(r)) is not None
     ]
     if not bound:
@@ -75,9 +76,17 @@ def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, NumaL
     )
     found = overload(
         {str(numa): rings.of(f"numa/{numa}") for numa in sizes},
-        [_Bound(name=pod.name, numa=numa, usage=list(rings.of(pod.uid)), pod=pod) for pod, numa, _ in bound],
+        [
+            _Bound(name=pod.name, owner_kind=pod.owner_kind, numa=numa, usage=list(rings.of(pod.uid)), pod=pod)
+            for pod, numa, _ in bound
+        ],
         settings.rule,
-        Choosing(settings.filters, settings.skipped_pod_kinds, settings.scorers),
+        Choosing(
+            settings.filters,
+            settings.skipped_pod_kinds,
+            settings.scorers,
+            {pod.key: view.evicted_by_window_h.get(pod.uid, {}) for pod, _, _ in bound},
+        ),
     )
     if found is None or now[f"numa/{found.fullest}"] <= settings.rule.line:
         return rings, "calm"

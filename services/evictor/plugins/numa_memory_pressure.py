@@ -59,6 +59,8 @@ class NumaShortage(Pressure):
 
     actions: Mapping[str, Action] = field(default_factory=dict)
     totals_bytes: Mapping[str, int] = field(default_factory=dict)
+    numa: str = ""
+    """The node whose figures these are."""
 
 
 def evaluate(memory: Memory, view: View, settings: Settings) -> tuple[Memory, NumaShortage | Silence]:
@@ -77,6 +79,7 @@ def evaluate(memory: Memory, view: View, settings: Settings) -> tuple[Memory, Nu
         scope=SCOPE,
         observed=free[fullest],
         threshold=marks[fullest].low_bytes,
+        below=True,
         why=Reason(
             rule="free memory of a NUMA node below its watermarks",
             numbers={
@@ -88,6 +91,7 @@ def evaluate(memory: Memory, view: View, settings: Settings) -> tuple[Memory, Nu
             | {f"numa{numa}_action": asked for numa, asked in actions.items()},
         ),
         actions=actions,
+        numa=fullest,
         totals_bytes={str(n.numa): n.memory_total_bytes for n in view.sample.numas if n.memory_total_bytes is not None},
     )
 
@@ -124,6 +128,7 @@ def rank(view: View, pressure: NumaShortage, settings: Settings) -> tuple[Candid
         numa_actions=pressure.actions,
         numa_total_bytes=pressure.totals_bytes,
         min_utilization_ratio=settings.numa_victim_minimum_utilization_ratio,
+        short=pressure.numa,
     )
 
 

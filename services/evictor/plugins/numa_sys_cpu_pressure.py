@@ -1,8 +1,7 @@
 """A NUMA node that spends much of its time in the kernel: a soft pressure taints, a hard one evicts who causes most.
 
 The rules are `numa_sys_cpu_stats` and `numa_sys_cpu_pressure`; facts: notes/katalyst-eviction-central.md section 3.10.
-Off by default, as the notes have it. System time is read from the containers' `extra["cpu_sys_cores"]`; without it
-nothing is judged.
+Off by default, as the notes have it. Without the containers' system time nothing is judged.
 """
 
 from dataclasses import dataclass, field
@@ -12,13 +11,11 @@ from pydantic import Field
 
 from services.evictor.core.numa_sys_cpu import CONDITION, SCOPE, Rule, SysPod, most_system_time, stats
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.pod_figures import bound_numa, cpu_usage_cores, extra_sum
+from services.evictor.core.pod_figures import bound_numas, cpu_sys_cores, cpu_usage_cores
 from services.evictor.core.rings import Rings
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.core.cpuset import CpuSet
-
-SYS_CORES = "cpu_sys_cores"
 
 
 class Settings(PluginSettings):
@@ -69,10 +66,11 @@ class _Bound(SysPod):
 def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, SystemTime | Silence]:
     """Take usage and system time into the rings when a period is over; judge them, and this moment as well."""
     sizes = {n.numa: size for n in view.sample.numas if (size := len(CpuSet.parse(n.cpus))) > 0}
+    numa_of = bound_numas(view)
     pods = [
-        _Bound(name=r.pod.name, numa=bound_numa(r.pod), cpu_cores=cpu, sys_cores=sys, pod=r.pod)
+        _Bound(name=r.pod.name, numa=numa_of.get(r.pod.uid), cpu_cores=cpu, sys_cores=sys, pod=r.pod)
         for r in view.pods
-        if (cpu := cpu_usage_cores(r)) is not None and (sys := extra_sum(r, SYS_CORES)) is not None
+        if (cpu := cpu_usage_cores(r)) is not None and (sys := cpu_sys_cores(r)) is not None
     ]
     used = {numa: sum(p.cpu_cores for p in pods if p.numa == numa) / size for numa, size in sizes.items()}
     system = {numa: sum(p.sys_cores for p in pods if p.numa == numa) / size for numa, size in sizes.items()}

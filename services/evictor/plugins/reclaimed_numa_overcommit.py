@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.pod_figures import bound_numa
+from services.evictor.core.pod_figures import bound_numas
 from services.evictor.core.reclaimed_zones import NUMA, Zone, ZonePod, first_crowded
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
@@ -52,7 +52,8 @@ def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Crowd
         Zone(type=NUMA, id=str(numa), allocatable=dict(offer), allocations=[])
         for numa, offer in view.reclaimed_by_numa.items()
     ]
-    pods = [_bound(reading.pod) for reading in view.pods if not reading.pod.terminating]
+    numa_of = bound_numas(view)
+    pods = [_bound(r.pod, numa_of.get(r.pod.uid)) for r in view.pods if not r.pod.terminating]
     found = first_crowded(zones, pods, settings.eviction_threshold, settings.skip_zero_resources)
     if found is None:
         return None, "calm"
@@ -82,13 +83,13 @@ def rank(_view: View, pressure: Crowd, _settings: Settings) -> tuple[Candidate, 
     )
 
 
-def _bound(pod: Pod) -> _Bound:
+def _bound(pod: Pod, numa: int | None) -> _Bound:
     amounts = {RECLAIMED_CPU: pod.cpu_request_millis, RECLAIMED_MEMORY: pod.memory_request_bytes}
     return _Bound(
         name=pod.name,
         qos=pod.qos,
         requests={resource: amount for resource, amount in amounts.items() if amount > 0},
-        numa_bind_result=bound_numa(pod),
+        numa_bind_result=numa,
         pod=pod,
     )
 

@@ -3,6 +3,7 @@
 The rule is `reclaimed_pressure`; facts: notes/katalyst-eviction-central.md section 3.1.
 """
 
+import math
 from typing import Annotated
 
 from pydantic import Field
@@ -12,6 +13,8 @@ from services.evictor.core.reclaimed import (
     ReclaimedPod,
     ReclaimedQuestion,
     largest_first,
+    offers_by_resource,
+    ratios_by_resource,
     reclaimed_pressure,
 )
 from shared.contracts.envelope import Reason
@@ -44,14 +47,37 @@ def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Press
     if answer.scope is None or answer.observed is None or answer.threshold is None:
         return None, "calm"
     offered = view.reclaimed[answer.scope]
-    return None, Pressure(
-        hard=answer.met == "HARD_MET",
-        scope=answer.scope,
-        observed=answer.observed,
-        threshold=answer.threshold,
+    return None, _pressure(answer.scope, answer.observed, offered, answer.threshold, hard=answer.met == "HARD_MET")
+
+
+def near(view: View, settings: Settings) -> Pressure | None:
+    """The requests against their threshold, of the resource that is closest to it."""
+    offers = {} if view.reclaimed is None else offers_by_resource(view.reclaimed)
+    found = []
+    for resource, ratio in ratios_by_resource(settings.eviction_threshold).items():
+        if resource in offers:
+            requests = sum(a.request(resource) for a in _staying(view) if a.qos == "reclaimed_cores")
+            offer = offers[resource]
+            found.append(_pressure(offer.spelled, requests, offer.amount, ratio * offer.amount, hard=True))
+    return max(found, key=lambda p: (_share(p), p.scope), default=None)
+
+
+def _share(pressure: Pressure) -> float:
+    """How much of the threshold is used up."""
+    if pressure.observed <= 0:
+        return 0.0
+    return pressure.observed / pressure.threshold if pressure.threshold > 0 else math.inf
+
+
+def _pressure(scope: str, requests: float, offered: float, threshold: float, *, hard: bool) -> Pressure:
+    return Pressure(
+        hard=hard,
+        scope=scope,
+        observed=requests,
+        threshold=threshold,
         why=Reason(
             rule="requests above ratio times offer",
-            numbers={"requests": answer.observed, "offered": offered, "threshold": answer.threshold},
+            numbers={"requests": requests, "offered": offered, "threshold": threshold},
         ),
     )
 
@@ -96,4 +122,5 @@ PLUGIN = Plugin(
     start=lambda: None,
     evaluate=evaluate,
     rank=rank,
+    near=near,
 )

@@ -2,7 +2,8 @@
 
 The rule is `rootfs_overuse`; facts: notes/katalyst-eviction-central.md section 3.12. Off by default, as the notes have
 it, and without thresholds. Figures are read from `extra`: `rootfs_capacity_bytes` of the node, `rootfs_used_bytes` of
-containers; without them nothing is judged.
+containers; without them nothing is judged. On a host nobody can tell the latter cheaply, where containers have no layer
+of their own: the plugin sees nothing there, and says so.
 """
 
 from dataclasses import dataclass, field
@@ -101,6 +102,7 @@ def rank(_view: View, pressure: Overuse, _settings: Settings) -> tuple[Candidate
                 rule=f"rootfs overuse threshold met, used: {used}, threshold: {threshold:.0f}",
                 numbers={"used_bytes": used, "threshold_bytes": threshold},
             ),
+            used,
         )
         for pod, used, threshold in order
     )

@@ -1,8 +1,9 @@
 """Too little room, or too few inodes, on the root file system: who has written most goes.
 
 The rule is `rootfs_pressure`; facts: notes/katalyst-eviction-central.md section 3.11. Off by default, as the notes have
-it, and without thresholds. Figures are read from `extra`: of the node those named in `ROOM`, of containers those in
-`USED`; without them nothing is judged.
+it, and without thresholds. Figures are read from `extra`: of the node those named in `ROOM`, without which nothing is
+judged, of containers those in `USED`. The latter nobody can tell cheaply on a host, where containers have no layer of
+their own: there the condition is set, and no pod goes on a guess.
 """
 
 from dataclasses import dataclass, field
@@ -109,6 +110,7 @@ def _full(kind: Kind, room: Room, line: Line) -> Full:
         observed=free,
         threshold=threshold,
         condition=CONDITION,
+        below=True,
         why=Reason(
             rule="too little room on the root file system",
             numbers={"of": kind, "free": free, "threshold": threshold, "capacity": room.capacity},
@@ -123,8 +125,9 @@ def rank(view: View, pressure: Full, settings: Settings) -> tuple[Candidate, ...
     _, protected, first = settings.lines(pressure.of)
     pods = [pod for reading in view.pods if (pod := _writing(reading, view, pressure.of)) is not None]
     return tuple(
-        Candidate(pod.pod, Reason(rule="largest use first", numbers={"used": pod.used(pressure.of)}))
+        Candidate(pod.pod, Reason(rule="largest use first", numbers={"used": used}), used)
         for pod in heaviest_first(pods, pressure.of, pressure.capacity, protected, first)
+        for used in (pod.used(pressure.of),)
     )
 
 

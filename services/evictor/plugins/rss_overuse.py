@@ -84,6 +84,7 @@ def rank(_view: View, pressure: Overuse, settings: Settings) -> tuple[Candidate,
                     "threshold_bytes": by_key[pod.uid].threshold_bytes(settings.rss_overuse_ratio),
                 },
             ),
+            by_key[pod.uid].rss_bytes,
         )
         for pod in going_first([over.pod for over in pressure.over])
     )

@@ -75,13 +75,26 @@ def evaluate(clocks: Clocks, view: View, settings: Settings) -> tuple[Clocks, Sy
     clocks, action = judge(clocks, _reading(view), total, scale, settings.limits)
     if action == "noop":
         return clocks, "calm"
-    threshold = settings.limits.free_bytes(total, scale)
-    return clocks, SystemShortage(
+    return clocks, _shortage(free, settings.limits.free_bytes(total, scale), clocks, action)
+
+
+def near(view: View, settings: Settings) -> SystemShortage | None:
+    """Free memory against its threshold; whom it would take if it lasted."""
+    node = view.sample.node_reading
+    free, total, scale = node.memory_free_bytes, node.memory_total_bytes, node.watermark_scale_factor
+    if free is None or total is None or scale is None:
+        return None
+    return _shortage(free, settings.limits.free_bytes(total, scale), Clocks(), "all")
+
+
+def _shortage(free: int, threshold: float, clocks: Clocks, action: Action) -> SystemShortage:
+    return SystemShortage(
         hard=True,
         scope=SCOPE,
         observed=free,
         threshold=threshold,
         condition=CONDITION,
+        below=True,
         why=Reason(
             rule="free memory below the threshold, tenants stalling, or kswapd busy",
             numbers={
@@ -119,5 +132,10 @@ def _reading(view: View) -> Reading:
 
 
 PLUGIN = Plugin(
-    name="system-memory-pressure-eviction-plugin", settings=Settings, start=Clocks, evaluate=evaluate, rank=rank
+    name="system-memory-pressure-eviction-plugin",
+    settings=Settings,
+    start=Clocks,
+    evaluate=evaluate,
+    rank=rank,
+    near=near,
 )

@@ -22,17 +22,24 @@ class Settings(PluginSettings):
 
 def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Pressure | Silence]:
     """Is there pressure? A figure that is missing is "unknown", never calm and never pressure."""
+    pressure = near(view, settings)
+    if pressure is None:
+        return None, "unknown"
+    return None, pressure if pressure.observed < pressure.threshold else "calm"
+
+
+def near(view: View, settings: Settings) -> Pressure | None:
+    """How far off is it? The pressure with what is observed now, met or not; `sublet explain` asks for it too."""
     node = view.sample.node_reading
     if node.memory_available_bytes is None or node.memory_total_bytes is None:
-        return None, "unknown"
+        return None
     least = settings.least_available_ratio * node.memory_total_bytes
-    if node.memory_available_bytes >= least:
-        return None, "calm"
-    return None, Pressure(
+    return Pressure(
         hard=True,
         scope="memory.available",
         observed=node.memory_available_bytes,
         threshold=least,
+        below=True,
         why=Reason(
             rule="available memory below its share",
             numbers={"available_bytes": node.memory_available_bytes, "least_bytes": least},
@@ -53,4 +60,6 @@ def rank(view: View, _pressure: Pressure, _settings: Settings) -> tuple[Candidat
     )
 
 
-PLUGIN = Plugin(name="template-eviction-plugin", settings=Settings, start=lambda: None, evaluate=evaluate, rank=rank)
+PLUGIN = Plugin(
+    name="template-eviction-plugin", settings=Settings, start=lambda: None, evaluate=evaluate, rank=rank, near=near
+)

@@ -124,7 +124,7 @@ def test_many_pods_are_a_list(store):
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("get", "nodes"), "want pods, pod/NAME or cnr"),
+        (("get", "jobs"), "want pods, pod/NAME, cnr or node"),
         (("get", "pod/web"), "pod default/web not found"),
         (("logs", "web"), "pod default/web not found"),
         (("delete", "pod/web"), "pod default/web not found"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shared.contracts.eviction import EvictionEvent, EvictionIntent, Phase
 from shared.contracts.ids import intent_id
-from shared.core.eviction_audit import Audit, LedgerEntry, StoredEvent, audit
+from shared.core.eviction_audit import Audit, Kept, LedgerEntry, StoredEvent, audit
 
 WHOLE_LIVES: tuple[tuple[Phase, ...], ...] = (
     ("intended", "created", "succeeded"),
@@ -34,6 +34,10 @@ def facts(number: int) -> dict[str, object]:
 
 def event(number: int, phase: Phase, **other: object) -> EvictionEvent:
     return EvictionEvent.model_validate({**facts(number), "phase": phase, **other})
+
+
+def intent(number: int) -> EvictionIntent:
+    return EvictionIntent.model_validate(facts(number) | {"episode": number})
 
 
 def stored(events: Sequence[EvictionEvent], first: int = 1) -> list[StoredEvent]:
@@ -62,7 +66,7 @@ def test_whole_lives_in_any_interleaving_are_a_whole_history(lives, chance):
     mixed = []
     while any(queues):
         mixed.append(chance.choice([queue for queue in queues if queue]).pop(0))
-    found = audit(stored(mixed), [EvictionIntent.model_validate(facts(n) | {"episode": n}) for n in range(len(lives))])
+    found = audit(stored(mixed), [intent(number) for number in range(len(lives))])
     assert found.whole
     assert found.intents == found.pods == len(lives)
     assert found.open == sum(phases in OPEN_LIVES for phases in lives)
@@ -98,8 +102,7 @@ def test_a_broken_history_is_named(events, kind):
 
 
 def test_an_event_for_another_pod_than_its_intent_named():
-    intent = EvictionIntent.model_validate(facts(1) | {"episode": 1})
-    found = audit(stored([event(1, "intended", pod_uid="ffff")]), [intent])
+    found = audit(stored([event(1, "intended", pod_uid="ffff")]), [intent(1)])
     assert "wrong_pod" in kinds(found)
 
 
@@ -116,12 +119,65 @@ def test_what_waits_to_be_sent_is_not_lost():
     assert found.waiting == 2
 
 
-def test_what_has_aged_out_of_the_stream_is_not_lost():
-    old = entry(1, ("intended", "created", "succeeded"))
-    kept = stored(life(2, ("intended", "created", "succeeded")), first=100)
-    assert audit(kept, ledger=[old], first_sequence=100).whole
-    half = stored([event(1, "succeeded"), *life(2, ("intended", "refused"))], first=100)
-    assert audit(half, ledger=[replace(old, sent={})], first_sequence=100).whole
+BEFORE, NOW = datetime(2025, 12, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
+SINCE = Kept(datetime(2025, 12, 20, tzinfo=UTC), datetime(2025, 12, 25, tzinfo=UTC))
+
+
+def test_what_has_aged_out_of_the_streams_is_not_lost():
+    old = replace(entry(1, ("intended", "created", "succeeded")), begun_at_s=BEFORE.timestamp())
+    kept = stored(life(2, ("intended", "refused")), first=100)
+    assert audit(kept, [], ledger=[old], kept=SINCE).whole
+    half = stored([event(1, "created", sent_at=BEFORE), event(1, "succeeded"), *life(2, ("intended", "refused"))])
+    assert audit(half, [], ledger=[replace(old, sent={})], kept=SINCE).whole
+    assert not audit(half, [], ledger=[replace(old, sent={})]).whole
+
+
+@given(st.sampled_from(WHOLE_LIVES), st.data())
+def test_the_oldest_event_of_a_stream_is_missed_as_well(phases, data):
+    gone = data.draw(st.integers(0, len(phases) - 1))
+    left = life(1, phases)
+    del left[gone]
+    there = stored([*left, *life(2, ("intended", "refused"))], first=2)
+    whole = replace(entry(1, phases), begun_at_s=NOW.timestamp())
+    assert "lost" in kinds(audit(there, ledger=[whole], kept=SINCE))
+
+
+@given(st.sampled_from(WHOLE_LIVES), st.data())
+def test_an_event_told_again_under_another_id_is_doubled(phases, data):
+    again = data.draw(st.sampled_from(phases))
+    assert "doubled" in kinds(audit(stored([*life(1, phases), event(1, again, attempt=7)])))
+
+
+@given(st.sampled_from(WHOLE_LIVES), st.data())
+def test_an_event_that_names_another_uid_is_found_with_and_without_intents(phases, data):
+    place = data.draw(st.integers(0, len(phases) - 1))
+    told = life(1, phases)
+    told[place] = event(1, phases[place], pod_uid="ffff")
+    for known in ({"intents": [intent(1)]}, {"ledger": [entry(1, phases)]}, {}):
+        assert "wrong_pod" in kinds(audit(stored(told), **known))
+
+
+def test_an_eviction_that_no_intent_named_is_found_until_intents_of_its_time_have_aged_out():
+    told = stored(life(1, ("intended", "created", "succeeded")))
+    assert kinds(audit(told, [])) == ["wrong_pod"]
+    assert audit(told).whole
+    assert audit(told, [intent(1)]).whole
+    assert audit(told, [], [entry(1, ("intended", "created", "succeeded"))]).whole
+    assert audit(told, [], kept=Kept(None, datetime(2026, 2, 1, tzinfo=UTC))).whole
+    assert audit(stored(life(1, ("intended", "cancelled"))), []).whole, "called off before it was announced"
+
+
+def test_an_intent_twice_in_its_stream_or_no_more_there():
+    assert kinds(audit([], [intent(1), intent(1)])) == ["doubled"]
+    told = stored(life(1, ("intended",)))
+    announced = entry(1, ("intended",))
+    announced = replace(announced, step="intended", sent={**announced.sent, announced.intent_id: 1})
+    assert kinds(audit(told, [], [announced])) == ["lost"]
+    assert audit(told, [intent(1)], [announced]).whole
+
+
+def test_what_cannot_be_read_is_a_fault():
+    assert kinds(audit([], unreadable=["SUBLET_EVENTS 7: no JSON"])) == ["unreadable"]
 
 
 def test_an_empty_history_is_whole():

@@ -19,6 +19,7 @@ from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, NumaReading, PodReading
 from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.fakes.fake_evictor import FakeEvictor
+from shared.fakes.fake_taints import FakeTaints
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus
 from shared.wire import Wire
@@ -29,6 +30,7 @@ TOTAL_BYTES = 100 * GIB
 PERIOD_S = 1.0
 RECLAIMED = "reclaimed-resource-pressure-eviction-plugin"
 MEMORY = "memory-pressure-eviction-plugin"
+CPU_LOAD = "cpu-pressure-eviction-plugin"
 CPU_SCOPE = "katalyst.kubewharf.io/reclaimed_millicpu"
 
 
@@ -70,6 +72,7 @@ class Node:
         self.allocation_status = "applied"
         self.voices = {s: Wire(self.bus, self.clock, node=NODE, service=s) for s in ("metrics", "qrm")}
         self.brake = PauseFile(folder)
+        self.taints = FakeTaints()
         self.app: EvictorApp | None = None
 
     async def create_streams(self) -> None:
@@ -83,7 +86,7 @@ class Node:
     def build(self, ledger: Any = None, actuator: Any = None, bus: Any = None) -> EvictorApp:
         wire = Wire(bus or self.bus, self.clock, node=NODE, service="evictor")
         ledger = ledger or SqliteLedger(self.folder)
-        self.app = EvictorApp(wire, ledger, actuator or self.evictor, self.section, self.brake.why)
+        self.app = EvictorApp(wire, ledger, actuator or self.evictor, self.section, self.brake.why, self.taints)
         return self.app
 
     @contextlib.asynccontextmanager

@@ -57,6 +57,7 @@ def busy(of: Pod, used: int = 1) -> PodReading:
     container = ContainerReading(
         name="main",
         cpu_usage_cores=40.0 + used,
+        cpu_sys_cores=30.0 + used,
         load1=900.0 + used,
         memory_usage_bytes=(1 + used) * GIB,
         memory_rss_bytes=(1 + used) * GIB,
@@ -65,7 +66,6 @@ def busy(of: Pod, used: int = 1) -> PodReading:
         runnable_tasks=900 + used,
         disk_write_bytes_per_s=1e9 + used,
         extra={
-            "cpu_sys_cores": 30.0 + used,
             "rootfs_used_bytes": float((50 + used) * GIB),
             "rootfs_inodes_used": 1000.0 + used,
         },
@@ -78,6 +78,7 @@ def idle(of: Pod) -> PodReading:
     container = ContainerReading(
         name="main",
         cpu_usage_cores=0.1,
+        cpu_sys_cores=0.01,
         load1=0.1,
         memory_usage_bytes=1,
         memory_rss_bytes=1,
@@ -85,7 +86,7 @@ def idle(of: Pod) -> PodReading:
         memory_pressure=Stall(),
         runnable_tasks=0,
         disk_write_bytes_per_s=0.0,
-        extra={"cpu_sys_cores": 0.01, "rootfs_used_bytes": 1.0, "rootfs_inodes_used": 1.0},
+        extra={"rootfs_used_bytes": 1.0, "rootfs_inodes_used": 1.0},
     )
     return PodReading(pod=of, containers=(container,))
 
@@ -97,7 +98,7 @@ def sample(readings: list[PodReading], *, low: bool, step: int = 0) -> NodeSampl
         "rootfs_available_bytes": 0.0 if low else 50.0 * GIB,
         "rootfs_inodes": 1000.0,
         "rootfs_inodes_free": 0.0 if low else 500.0,
-        "nic_bandwidth.eth0": 0.0 if low else 1000.0,
+        "nic_up.eth0": 0.0 if low else 1.0,
     }
     node = NodeReading(
         online_cpus="0-47",

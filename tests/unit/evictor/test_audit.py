@@ -19,15 +19,19 @@ def test_evictions_leave_a_whole_history_and_a_taken_event_is_missed(virtual, no
         async with world.life():
             await world.tick(4)
             await asyncio.sleep(20)
-            found = await audited(world.bus, world.folder)
+            found = await audited(world.bus, world.folder, now=world.clock.wall())
             assert found.whole
             assert (found.events, found.intents, found.open, found.waiting) == (3, 1, 0, 0)
         messages = world.broker.streams[EVENTS_STREAM].messages
         taken = messages.pop(1)
-        (fault,) = [f for f in (await audited(world.bus, world.folder)).faults if "stored as" in f.what]
+        (fault,) = [
+            f for f in (await audited(world.bus, world.folder, now=world.clock.wall())).faults if "stored as" in f.what
+        ]
         assert fault.kind == "lost"
         messages.append(taken)
-        assert "out_of_order" in {f.kind for f in (await audited(world.bus, world.folder)).faults}
+        assert "out_of_order" in {
+            f.kind for f in (await audited(world.bus, world.folder, now=world.clock.wall())).faults
+        }
 
     virtual(story())
 
@@ -46,7 +50,7 @@ def test_reading_takes_no_lock(tmp_path: Path) -> None:
     db = sqlite3.connect(tmp_path / "ledger.db")
     db.executescript(
         "CREATE TABLE outbox (intent, msg_id, sequence, published_at_s);"
-        "CREATE TABLE intents (row, id, pod_uid, step, pod); BEGIN IMMEDIATE;"
+        "CREATE TABLE intents (row, id, pod_uid, step, pod, intent); BEGIN IMMEDIATE;"
     )
     assert read_ledger(tmp_path) == []
     db.close()

@@ -44,6 +44,23 @@ def test_one_sample_is_never_enough(node, virtual):
     virtual(main())
 
 
+def test_a_pressure_acts_once_it_has_been_there_for_as_long_as_its_plugin_wants(node, virtual):
+    async def main():
+        world = await overcommitted(node(plugins={"reclaimed_overcommit": {"met_for_s": 10}}))
+        async with world.life():
+            await world.tick(9)
+            world.offered_millis = 44_000
+            await world.tick()
+            world.offered_millis = 4_000
+            await world.tick(10)
+            assert world.evictor.kills == [], "a gap starts the time anew"
+            assert world.state()["plugins"][RECLAIMED]["hold"] == "unconfirmed"
+            await world.tick(2)
+        assert world.evictor.kills == [LARGE.uid]
+
+    virtual(main())
+
+
 def test_samples_too_far_apart_are_not_in_a_row(node, virtual):
     async def main():
         world = await overcommitted(node())

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.evictor.core.choice import Ready, choose
-from services.evictor.core.guards import CRITICAL_PRIORITY, Surroundings, first_allowed, never
+from services.evictor.core.guards import CRITICAL_PRIORITY, Surroundings, allowed, never
 from services.evictor.core.plugin import Candidate, Pressure
 from services.evictor.core.watch import Rules, Watch, relieved
 from shared.contracts.envelope import Reason
@@ -21,8 +21,8 @@ def candidates(*pods: Pod) -> tuple[Candidate, ...]:
 
 
 def verdict(*pods: Pod, around: Surroundings = AROUND) -> tuple[str | None, dict[str, str]]:
-    victim, refusals = first_allowed(candidates(*pods), around)
-    return (victim.pod.name if victim else None), {r.pod.removeprefix("default/"): r.why for r in refusals}
+    able, refusals = allowed(candidates(*pods), around)
+    return (able[0].pod.name if able else None), {r.pod.removeprefix("default/"): r.why for r in refusals}
 
 
 BATCH, WEB = pod("batch"), pod("web", "shared_cores")
@@ -108,10 +108,12 @@ def test_no_protected_pod_and_no_tenant_before_a_reclaimed_one_is_ever_chosen(po
         {uids[i] for i in live if i < len(uids)},
         {uids[i] for i in late if i < len(uids)},
     )
-    victim, refusals = first_allowed(candidates(*pods), around)
-    assert len(refusals) + (victim is not None) <= len(pods)
-    if victim is None:
+    able, refusals = allowed(candidates(*pods), around)
+    assert len(refusals) + len(able) == len(pods)
+    if not able:
         return
+    victim = able[0]
+    assert len({c.pod.qos == "reclaimed_cores" for c in able}) == 1
     assert never(victim.pod, around.protected_namespaces) is None
     assert victim.pod.phase != "Succeeded"
     assert not victim.pod.terminating

@@ -2,48 +2,15 @@
 
 import sqlite3
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 from evictor_world import pod
+from ledger_world import BUCKET, again, message, record
 
-from shared.adapters import ledger as ledger_module
+from shared.adapters import ledger_upkeep
 from shared.adapters.ledger import SqliteLedger
-from shared.contracts.eviction import EvictionIntent
-from shared.contracts.ids import intent_id
-from shared.core.intents import FINAL_STEPS, STEPS, Bucket, Call, IntentRecord, Outgoing, Record
+from shared.core.intents import FINAL_STEPS, STEPS, Call, Record
 from shared.errors import Conflict, Unavailable
-
-BATCH = pod("batch", labels={"a": "b"})
-BUCKET = Bucket(3.5, 7.0)
-
-
-def record(of=BATCH, episode: int = 5, **fields) -> IntentRecord:
-    intent = EvictionIntent(
-        node="node1", boot_id="0" * 8, seq=1, sent_at=datetime(2026, 1, 1, tzinfo=UTC), namespace=of.namespace,
-        intent_id=intent_id("node1", of.uid, "p", episode), pod=of.name, pod_uid=of.uid, qos=of.qos, plugin="p",
-        scope="memory", observed=1.5, threshold=2.5, episode=episode,
-    )  # fmt: skip
-    return IntentRecord(intent, of, hard=True, opened_at_s=10.0, **fields)
-
-
-def message(name: str, *, held: bool = False) -> Outgoing:
-    return Outgoing(name, f"subject.{name}", b"body", {"ce-id": name}, held)
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    ledger = SqliteLedger(tmp_path)
-    ledger.open(first_episode=5)
-    yield ledger
-    ledger.close()
-
-
-def again(ledger: SqliteLedger, tmp_path) -> SqliteLedger:
-    ledger.close()
-    word = ledger.open(first_episode=999)
-    assert word == ""
-    return ledger
 
 
 def test_everything_written_is_there_after_a_restart(ledger, tmp_path):
@@ -56,7 +23,7 @@ def test_everything_written_is_there_after_a_restart(ledger, tmp_path):
     ledger.keep_record("p", Record(2, 4.5))
     ledger = again(ledger, tmp_path)
     assert list(ledger.live()) == [third]
-    assert ledger.bucket() == BUCKET
+    assert ledger.bucket("enforce") == BUCKET
     assert ledger.records() == {"p": Record(2, 4.5)}
     assert ledger.next_episode() == 6
     assert [m.msg_id for m in ledger.waiting(10)] == ["e1", "e2"]
@@ -99,7 +66,7 @@ def test_a_held_message_is_sent_only_when_released_and_can_be_withdrawn(ledger):
 
 
 def test_acknowledged_messages_stay_ten_minutes_and_go_in_bounded_batches(ledger, monkeypatch):
-    monkeypatch.setattr(ledger_module, "PRUNE_AT_ONCE", 2)
+    monkeypatch.setattr(ledger_upkeep, "PRUNE_AT_ONCE", 2)
     ledger.begin(record(), BUCKET, [message(str(i)) for i in range(5)])
     for i in range(4):
         ledger.published(str(i), sequence=i, now_s=100.0)
@@ -118,7 +85,7 @@ def test_acknowledged_messages_stay_ten_minutes_and_go_in_bounded_batches(ledger
 
 
 def test_only_the_newest_finished_intents_stay_and_live_ones_always(ledger, monkeypatch):
-    monkeypatch.setattr(ledger_module, "KEEP_INTENTS", 2)
+    monkeypatch.setattr(ledger_upkeep, "KEEP_INTENTS", 2)
     ledger.begin(record(pod("live"), 1), BUCKET, [])
     for episode in range(5, 10):
         one = record(pod(f"p{episode}"), episode)

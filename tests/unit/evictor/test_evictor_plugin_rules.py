@@ -214,9 +214,7 @@ class TestNumaCpu:
 class TestNumaSystemTime:
     def test_the_pod_with_the_most_system_time_of_its_node_goes(self):
         pods = {"a": (20.0, 8.0), "b": (20.0, 16.0), "c": (8.0, 1.0)}
-        readings = [
-            reading(bound(name), cpu_usage_cores=cpu, extra={"cpu_sys_cores": sys}) for name, (cpu, sys) in pods.items()
-        ]
+        readings = [reading(bound(name), cpu_usage_cores=cpu, cpu_sys_cores=sys) for name, (cpu, sys) in pods.items()]
         views = [calm(readings, 10.0 * i) for i in range(4)]
         findings = says("numa_sys_cpu_pressure", views)
         assert words(findings) == ["calm"] * 2 + ["hard"] * 2
@@ -257,8 +255,8 @@ class TestRootfs:
 
 
 class TestNetworkInterface:
-    def card(self, t_s: float, bandwidth: float | None, *pods: Pod) -> View:
-        extra = {} if bandwidth is None else {"nic_bandwidth.eth0": bandwidth}
+    def card(self, t_s: float, up: float | None, *pods: Pod) -> View:
+        extra = {} if up is None else {"nic_up.eth0": up}
         return calm([idle(p) for p in pods], t_s, node={"extra": extra})
 
     def test_pods_on_a_card_that_stays_down_are_soft_victims_after_the_tolerance(self):

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from evictor_world import GIB, MEMORY, RECLAIMED, TOTAL_BYTES, pod, reading, sample_fields
+from evictor_world import CPU_LOAD, GIB, MEMORY, RECLAIMED, TOTAL_BYTES, pod, reading, sample_fields
 
 from services.evictor import plugins as plugin_folder
 from services.evictor.core.plugin import Plugin, PluginSettings, Pressure, View
@@ -35,7 +35,7 @@ def pressed(plugin: Plugin[Any, Any, Any], shown: View) -> Pressure | None:
 
 
 FILES = {
-    "cpu_load": "cpu-pressure-eviction-plugin",
+    "cpu_load": CPU_LOAD,
     "cpu_suppression": "cpu-pressure-suppression-plugin",
     "memory_pressure": MEMORY,
     "network_interface": "network-eviction-plugin",
@@ -52,11 +52,11 @@ FILES = {
 }
 
 
-def test_all_plugins_are_found_by_scanning_the_folder_and_the_tutorials_two_are_on():
+def test_all_plugins_are_found_by_scanning_the_folder_and_the_tutorials_three_are_on():
     assert {file: PLUGINS[file].name for file in FILES} == FILES
-    assert list(read({})[1]) == [MEMORY, RECLAIMED]
-    switched_on = read({"plugins": {"cpu_load": {"enabled": True}, "memory_pressure": {"enabled": False}}})[1]
-    assert list(switched_on) == [FILES["cpu_load"], RECLAIMED]
+    assert list(read({})[1]) == [CPU_LOAD, MEMORY, RECLAIMED]
+    switched = read({"plugins": {"rss_overuse": {"enabled": True}, "cpu_load": {"enabled": False}}})[1]
+    assert list(switched) == [MEMORY, RECLAIMED, FILES["rss_overuse"]]
 
 
 OVERCOMMIT, SHORTAGE = PLUGINS["reclaimed_overcommit"], PLUGINS["memory_pressure"]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from evictor_world import GIB, LARGE, MEMORY, RECLAIMED, SMALL, TOTAL_BYTES, WEB, pod
+from evictor_world import CPU_LOAD, GIB, LARGE, MEMORY, RECLAIMED, SMALL, TOTAL_BYTES, WEB, pod
 from plugin_world import PLUGINS, bound, busy, pressed_views
 
 from services.evictor import registry
@@ -56,7 +56,7 @@ def mine(**fields: Any) -> Plugin[Any, Any, Any]:
 
 def test_a_wheel_is_imported_only_when_it_has_settings(wheels):
     wheels(mine=RuntimeError("imported"), other=mine())
-    assert list(read({})[1]) == [MEMORY, RECLAIMED]
+    assert list(read({})[1]) == [CPU_LOAD, MEMORY, RECLAIMED]
     assert "mine" in read({"plugins": {"other": {}}})[1]
     assert "mine" not in read({"plugins": {"other": {"enabled": False}}})[1]
 
@@ -77,7 +77,7 @@ def test_a_broken_wheel_is_named_in_a_condition_and_the_others_go_on(wheels, hel
     for view in pressed_views([busy(bound("batch", cpu=9000), 1)]):
         findings = panel.look(view, RULES)
     assert {name for name, finding in findings.items() if isinstance(finding, Pressure)} == {MEMORY, RECLAIMED, "mine"}
-    (condition,) = (c for c in panel.conditions(RULES, CLERK, "") if c["type"] == "EvictionPluginFailed")
+    (condition,) = (c for c in panel.conditions(RULES, CLERK, "", 0.0) if c["type"] == "EvictionPluginFailed")
     assert condition["message"].startswith("sublet.evictor.plugins:bad: Refused: plugin 'bad' (wheel:PLUGIN)")
     assert why in condition["message"]
 
@@ -127,7 +127,7 @@ def test_a_plugin_that_fails_has_seen_nothing_and_the_next_one_is_asked(evaluate
     assert findings["mine"] == "unknown"
     assert isinstance(findings[TEMPLATE.name], Pressure)
     assert panel.evidence("mine", VIEWS[2].t_s, RULES) == "missing"
-    (condition,) = (c for c in panel.conditions(RULES, CLERK, "") if c["type"] == "EvictionPluginFailed")
+    (condition,) = (c for c in panel.conditions(RULES, CLERK, "", 0.0) if c["type"] == "EvictionPluginFailed")
     assert condition["message"].startswith(f"mine: {why}")
 
 
@@ -148,7 +148,7 @@ def test_a_ranking_that_fails_evicts_nobody(rank):
     choices = {c.plugin: c.victim for c in choose(ready, Surroundings())}
     assert choices["mine"] is None
     assert choices[TEMPLATE.name] is not None
-    assert [c for c in panel.conditions(rules, CLERK, "") if c["type"] == "EvictionPluginFailed"]
+    assert [c for c in panel.conditions(rules, CLERK, "", 0.0) if c["type"] == "EvictionPluginFailed"]
 
 
 def test_a_plugin_may_cool_for_longer_than_the_evictor():

@@ -5,7 +5,7 @@ import json
 import sys
 
 import pytest
-from evictor_world import CPU_SCOPE, LARGE, MEMORY, SMALL, overcommitted
+from evictor_world import CPU_LOAD, CPU_SCOPE, LARGE, MEMORY, SMALL, overcommitted
 
 from services.evictor import plugins as plugin_folder
 from shared.errors import BadConfig, Conflict
@@ -92,7 +92,7 @@ def test_new_settings_apply_whole_or_not_at_all(node, virtual):
             await world.tick(5)
             assert world.evictor.kills == []  # the tutorial's threshold of 10
             app.reconfigure({"plugins": {"reclaimed_overcommit": {"enabled": False}}})
-            assert list(world.state()["plugins"]) == [MEMORY]
+            assert list(world.state()["plugins"]) == [CPU_LOAD, MEMORY]
             app.reconfigure({})
             await world.tick(3)
         assert world.evictor.kills == [LARGE.uid]

@@ -105,6 +105,15 @@ def answers() -> dict:
         "qrm": {"allocation": allocation.model_dump(mode="json"), "advice": advice.model_dump(mode="json")},
         "evictor": {
             "conditions": [{"type": "MemoryPressure", "message": "NoSchedule by memory"}],
+            "taints": [
+                {
+                    "key": "node.katalyst.kubewharf.io/MemoryPressure",
+                    "effect": "NoSchedule",
+                    "timeAdded": "2023-01-09T06:32:08Z",
+                    "causes": [{"plugin": "memory", "scope": "memory", "observed": 1024.0, "threshold": 2048.0}],
+                },
+                {"key": "torn"},
+            ],
             "recent": [
                 {
                     "step": "succeeded",

@@ -43,7 +43,7 @@ def test_without_a_server_every_command_says_one_line_and_ends_with_3(app, argum
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 3
     assert result.stderr == (
-        "sublet: no NATS server at nats://127.0.0.1:1: start Sublet with `sudo sublet up`, or set SUBLET_NATS_URL\n"
+        "sublet: no NATS server at 127.0.0.1:1: start Sublet with `sudo sublet up`, or set SUBLET_NATS_URL\n"
     )
 
 

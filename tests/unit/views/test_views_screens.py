@@ -35,6 +35,8 @@ Services    metrics   ok, input 0.2 s old
 Conditions  CpuIdleMissing: this kernel has no cpu.idle
             MemoryPressure: NoSchedule by memory
             ConfigRefused: no section 'evicter'
+Taints      node.katalyst.kubewharf.io/MemoryPressure:NoSchedule since 2023-01-09T06:32:08Z (memory,
+            memory: observed 1024, threshold 2048)
 Evictions   default/gone succeeded: reclaimed-resource-pressure-eviction-plugin,
             katalyst.kubewharf.io/reclaimed_millicpu, observed 36000, threshold 20000
 """

@@ -1,0 +1,134 @@
+"""The arbiter at work: what the plugins ask for, against every guard, budget and bound; what is left is begun."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+import structlog
+
+from services.evictor.clerk import Case, Clerk
+from services.evictor.core.budgets import Account, account
+from services.evictor.core.choice import Ready, choose
+from services.evictor.core.guards import Refusal, Surroundings, spared_by
+from services.evictor.core.plugin import Candidate
+from services.evictor.ledger import Ledger
+from services.evictor.panel import Panel
+from services.evictor.refusals import RefusalBook
+from services.evictor.settings import EvictorSettings
+from shared.contracts.advice import Mode
+from shared.contracts.allocation import Allocation
+from shared.contracts.sample import NodeSample
+from shared.core.intents import Bucket, IntentRecord
+from shared.errors import Conflict
+
+log = structlog.get_logger()
+
+ACTING: tuple[Mode, ...] = ("enforce", "dry-run")
+"""Each mode is a round of its own with its own budgets: what is only rehearsed holds back nothing real."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What one round goes by."""
+
+    now_s: float
+    sample: NodeSample
+    allocation: Allocation | None
+    running: Collection[IntentRecord]
+    """Evictions under way."""
+    backing_off: Collection[str]
+    """Pods that could not be evicted a moment ago, by UID."""
+
+
+class Arbiter:
+    """Decides who goes now; every no is noted with the guard that said it."""
+
+    def __init__(
+        self,
+        panel: Panel,
+        clerk: Clerk,
+        ledger: Ledger,
+        refusals: RefusalBook,
+        start: Callable[[IntentRecord], None],
+    ) -> None:
+        self._panel, self._clerk, self._ledger, self._refusals = panel, clerk, ledger, refusals
+        self._start = start
+        """Begins to carry out an intent that the ledger has."""
+
+    def round(self, moment: Moment, settings: EvictorSettings, barred: Refusal | None) -> None:
+        """Choose and begin; with `barred` nobody is evicted for that reason.
+
+        Raises:
+            Unavailable: the ledger does not work; what was begun is in it.
+        """
+        now_s, busy = moment.now_s, {record.intent.plugin for record in moment.running}
+        ready = self._panel.ready(now_s, settings.rules, self._clerk, busy)
+        for plugin, held in self._panel.held(now_s, settings.rules, self._clerk):
+            self._refusals.note(plugin, held, now_s)
+        if barred is not None:
+            for plugin in ready:
+                self._refusals.note(plugin, barred, now_s)
+            return
+        taken = {record.pod.uid for record in moment.running}
+        for mode in ACTING:
+            of_mode = {plugin: r for plugin, r in ready.items() if self._panel.settings_of(plugin).mode == mode}
+            if of_mode:
+                taken |= self._act(of_mode, mode, taken, moment, settings)
+
+    def _act(
+        self, ready: dict[str, Ready], mode: Mode, taken: set[str], moment: Moment, settings: EvictorSettings
+    ) -> set[str]:
+        """One mode's round; gives the UIDs of those whose eviction was begun."""
+        around = Surroundings(settings.protected_namespaces, taken, moment.backing_off)
+        begun = set()
+        for choice in choose(ready, around, self._account(mode, moment, settings), settings.limits):
+            refusals = list(choice.refusals)
+            for victim in choice.victims:
+                refused = self._begin(choice.plugin, victim, ready[choice.plugin], moment, settings)
+                if refused is None:
+                    begun.add(victim.pod.uid)
+                else:
+                    refusals.append(refused)
+            self._panel.note_refusals(choice.plugin, tuple(refusals))
+            for refusal in refusals:
+                self._refusals.note(choice.plugin, refusal, moment.now_s)
+        return begun
+
+    def _account(self, mode: Mode, moment: Moment, settings: EvictorSettings) -> Account:
+        spent = (one for one in self._clerk.spent if one.mode == mode)
+        here = (r.pod for r in moment.sample.pods if r.pod.phase in ("Pending", "Running") and not r.pod.terminating)
+        staying = Counter(pod.owner_key for pod in here if pod.owner_key is not None)
+        return account(settings.budgets.in_order, spent, moment.now_s, staying)
+
+    def _begin(
+        self, plugin: str, victim: Candidate, ready: Ready, moment: Moment, settings: EvictorSettings
+    ) -> Refusal | None:
+        """Begin one eviction; gives the guard that says no after all."""
+        own, pod, now_s = self._panel.settings_of(plugin), victim.pod, moment.now_s
+        per_minute = settings.evictions_per_minute
+        bucket = self._ledger.bucket(own.mode) or Bucket(per_minute, now_s)
+        left = bucket.take(now_s, capacity=max(1.0, per_minute), per_s=per_minute / 60)
+        if left is None:
+            wait_s = bucket.wait_s(now_s, per_s=per_minute / 60)
+            used = f"{per_minute:g} evictions a minute on this node are used up"
+            says = f"{used}; the next may begin in {math.ceil(wait_s)} s"
+            return Refusal(pod.key, "rate_limit", pod.uid, says)
+        allocation = moment.allocation
+        case = Case(
+            plugin=plugin,
+            mode=own.mode,
+            pressure=ready.pressure,
+            victim=victim,
+            grace_s=own.grace_period_s if own.grace_period_s >= 0 else pod.grace_s,
+            deadline_s=settings.intent_deadline_s,
+            based_on=(moment.sample.ref, *((allocation.ref,) if allocation is not None else ())),
+            seen_at_s=now_s,
+        )
+        try:
+            record = self._clerk.begin(case, left)
+        except Conflict as error:
+            log.warning("eviction.already_under_way", why=str(error))
+            return spared_by("live_intent", pod)
+        self._start(record)
+        return None

@@ -1,0 +1,195 @@
+"""How many evictions are left: on the node, in a namespace, of one owner, over windows of time.
+
+Rates are bounded whatever the inputs say (notes/reliability.md section 0, P4). A span counts as passed only when it
+certainly has (`passed_s`), so neither a restart nor a machine that starts anew gives anything back too early.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal, Protocol
+
+from pydantic import Field
+
+from shared.core.decisions import Answer, Question, decision
+from shared.core.intents import Spent
+
+Scope = Literal["node", "namespace", "owner"]
+BudgetGuard = Literal["node_budget", "namespace_budget", "owner_budget"]
+
+_GUARDS: dict[Scope, BudgetGuard] = {
+    "node": "node_budget",
+    "namespace": "namespace_budget",
+    "owner": "owner_budget",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """At most so many evictions in any window of time, of whatever the scope means."""
+
+    scope: Scope
+    limit: int
+    window_s: float
+    share: float | None = None
+    """Of an owner: also at most this share of its pods here, the evicted ones included, but always one."""
+
+    def bound(self, used: int, staying: int) -> int:
+        """The limit, or the share of the pods where that is less."""
+        if self.share is None:
+            return self.limit
+        return min(self.limit, max(1, math.floor(self.share * (used + staying))))
+
+
+class Charged(Protocol):
+    """A pod, as far as budgets ask."""
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace."""
+        ...
+
+    @property
+    def owner_key(self) -> str | None:
+        """Its owner as namespace/Kind/name; None: it stands alone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Overdraft:
+    """A budget that says no, and why in numbers."""
+
+    guard: BudgetGuard
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What has been used up at one moment."""
+
+    budgets: tuple[Budget, ...] = ()
+    ages_s: Mapping[tuple[Scope, str], tuple[float, ...]] = field(default_factory=dict)
+    """Ages of the evictions inside the budget's window, by scope and whose they are."""
+    staying: Mapping[str, int] = field(default_factory=dict)
+    """Pods of each owner that are here."""
+
+    def overdraft(self, pod: Charged) -> Overdraft | None:
+        """The first budget with nothing left for this pod; None: all have."""
+        for budget in self.budgets:
+            whose = _whose(budget.scope, pod.namespace, pod.owner_key)
+            if whose is None:
+                continue
+            ages_s = self.ages_s.get((budget.scope, whose), ())
+            bound = budget.bound(len(ages_s), self.staying.get(whose, 0))
+            if len(ages_s) >= bound:
+                return Overdraft(_GUARDS[budget.scope], _says(budget, whose, ages_s, bound))
+        return None
+
+    def after(self, pod: Charged) -> "Account":
+        """The account once this pod is being evicted as well."""
+        ages_s, staying = dict(self.ages_s), dict(self.staying)
+        for budget in self.budgets:
+            whose = _whose(budget.scope, pod.namespace, pod.owner_key)
+            if whose is not None:
+                key = (budget.scope, whose)
+                ages_s[key] = (*ages_s.get(key, ()), 0.0)
+        if pod.owner_key is not None:
+            staying[pod.owner_key] = max(0, staying.get(pod.owner_key, 0) - 1)
+        return replace(self, ages_s=ages_s, staying=staying)
+
+
+def account(
+    budgets: Iterable[Budget], spent: Iterable[Spent], now_s: float, staying: Mapping[str, int] | None = None
+) -> Account:
+    """Count what the ledger holds against the budgets. What is not over counts, however old it is.
+
+    Args:
+        staying: by owner, its pods that are here and not on their way out.
+    """
+    budgets, ages_s = tuple(budgets), dict[tuple[Scope, str], tuple[float, ...]]()
+    for one in spent:
+        age_s = one.age_s(now_s)
+        for budget in budgets:
+            whose = _whose(budget.scope, one.namespace, one.owner)
+            if whose is not None and age_s < budget.window_s:
+                key = (budget.scope, whose)
+                ages_s[key] = (*ages_s.get(key, ()), age_s)
+    return Account(budgets, ages_s, staying or {})
+
+
+def _whose(scope: Scope, namespace: str, owner: str | None) -> str | None:
+    """Whose budget it is; None: a pod that stands alone has no owner's."""
+    match scope:
+        case "node":
+            return ""
+        case "namespace":
+            return namespace
+        case "owner":
+            return owner
+
+
+def _says(budget: Budget, whose: str, ages_s: tuple[float, ...], bound: int) -> str:
+    name = f"{budget.scope} {whose}".strip()
+    used = f"{len(ages_s)} of {bound} evictions of {name} in {budget.window_s:g} s are used up"
+    if bound < 1:
+        return f"{used}: this budget allows none"
+    oldest_first = sorted(ages_s, reverse=True)
+    again_s = budget.window_s - oldest_first[len(ages_s) - bound]
+    return f"{used}; the next may begin in {math.ceil(again_s)} s"
+
+
+class BudgetSaid(Question):
+    """One budget."""
+
+    scope: Scope
+    limit: Annotated[int, Field(ge=0)]
+    window_s: Annotated[float, Field(gt=0)]
+    share: Annotated[float, Field(gt=0, le=1)] | None = None
+
+
+class PastEviction(Question):
+    """An eviction; without an age it is not over yet."""
+
+    age_s: Annotated[float, Field(ge=0)] | None = None
+    namespace: str
+    owner: str | None = None
+
+
+class BudgetPod(Question):
+    """Who is to go; the owner as namespace/Kind/name."""
+
+    namespace: str
+    owner: str | None = None
+
+    @property
+    def owner_key(self) -> str | None:
+        """As `Charged` has it."""
+        return self.owner
+
+
+class BudgetQuestion(Question):
+    """The budgets in the order in which they are asked, what was used, and how many pods of each owner are here."""
+
+    budgets: list[BudgetSaid]
+    evictions: list[PastEviction]
+    staying: dict[str, int] | None = None
+    pod: BudgetPod
+
+
+class BudgetAnswer(Answer):
+    """The first budget that says no, and its sentence; null: all allow it."""
+
+    guard: BudgetGuard | None
+    why: str | None
+
+
+@decision("eviction_budget", area="eviction_arbiter", asks=BudgetQuestion, answers=BudgetAnswer)
+def eviction_budget(question: BudgetQuestion) -> BudgetAnswer:
+    """Is there a budget left to evict this pod?"""
+    spent = (
+        Spent("enforce", one.namespace, one.owner, None if one.age_s is None else -one.age_s)
+        for one in question.evictions
+    )
+    budgets = (Budget(said.scope, said.limit, said.window_s, said.share) for said in question.budgets)
+    over = account(budgets, spent, 0.0, question.staying).overdraft(question.pod)
+    return BudgetAnswer(guard=over and over.guard, why=over and over.says)

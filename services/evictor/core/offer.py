@@ -1,0 +1,25 @@
+"""What is offered to reclaimed pods, as plugins judge it: as applied, and only because advice says so."""
+
+from shared.contracts.allocation import Allocation
+from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+
+USABLE = ("applied", "partial")
+"""Allocations that say what is offered because advice said so. When advice has run out the offer falls by itself
+("held", "floor"), and a silent advisor must evict nobody (DESIGN section 7 rule 1)."""
+
+
+def offered(allocation: Allocation | None) -> dict[str, int] | None:
+    """Reclaimed resources, named as the tutorial names them; None: missing, stale, or not by advice."""
+    if allocation is None or allocation.status not in USABLE:
+        return None
+    return {
+        SEED_RECLAIMED_CPU: allocation.reclaimed_cpu_millis,
+        SEED_RECLAIMED_MEMORY: allocation.reclaimed_memory_bytes,
+    }
+
+
+def offered_by_numa(allocation: Allocation | None) -> dict[int, dict[str, int]] | None:
+    """The same by NUMA node; memory is not offered by NUMA node."""
+    if allocation is None or allocation.status not in USABLE or allocation.reclaimed_numas is None:
+        return None
+    return {part.numa: {SEED_RECLAIMED_CPU: part.reclaimed_cpu_millis} for part in allocation.reclaimed_numas}

@@ -1,0 +1,94 @@
+"""Keeps the node's taints as the conditions are: written on change, and looked at again now and then.
+
+Trouble with the taints never stops an eviction; it is a condition of the node.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from services.evictor.core.held import Conditions, Told
+from shared.contracts.allocation import Condition
+from shared.contracts.taint import Taint
+from shared.core.backoff import delay_s
+from shared.errors import SubletError
+from shared.ports import Clock, NodeTaints
+
+log = structlog.get_logger()
+
+LOOK_AGAIN_S = 30.0
+"""So long at most does a taint last that somebody else has added or removed under our prefix."""
+RETRY_S, LONGEST_RETRY_S = 1.0, 30.0
+
+
+class Tainter:
+    """From what the plugins tell to the node's taints. Taints of an evictor before this one are taken over."""
+
+    def __init__(self, port: NodeTaints, clock: Clock) -> None:
+        self._port, self._clock = port, clock
+        self._conditions = Conditions()
+        self._standing: tuple[Taint, ...] = ()
+        self._taken_over = False
+        self._failure, self._failures = "", 0
+        self._news = asyncio.Event()
+
+    def see(self, told: Mapping[str, Told], t_s: float, *, transition_s: float, max_input_age_s: float) -> None:
+        """One more sample; returns at once."""
+        before = self._conditions.held.keys()
+        self._conditions = self._conditions.see(told, t_s, transition_s=transition_s, max_input_age_s=max_input_age_s)
+        if self._conditions.held.keys() != before:
+            self._news.set()
+
+    async def run(self) -> None:
+        """Write for as long as the evictor lives."""
+        while True:
+            self._news.clear()
+            try:
+                await self._reconcile()
+                self._failure, self._failures = "", 0
+            except Exception as error:  # noqa: BLE001 - whatever the substrate does, evictions go on
+                await self._clock.sleep(self._fail(error))
+                continue
+            try:
+                async with asyncio.timeout(LOOK_AGAIN_S):
+                    await self._news.wait()
+            except TimeoutError:
+                continue
+
+    def conditions(self) -> list[dict[str, str]]:
+        """What an operator should know of it."""
+        return [Condition(type="TaintsNotWritten", message=self._failure).model_dump()] if self._failure else []
+
+    def state(self) -> list[dict[str, Any]]:
+        """The taints that stand, as written or read last."""
+        return [taint.document() for taint in self._standing]
+
+    async def _reconcile(self) -> None:
+        self._standing = await self._port.read()
+        if not self._taken_over:
+            self._conditions = self._conditions.adopting(self._standing, self._clock.monotonic())
+            self._taken_over = True
+        wanted = self._conditions.taints(self._standing, self._clock.wall().replace(microsecond=0))
+        if not _as_wanted(self._standing, wanted):
+            await self._port.write(wanted)
+            log.info("taints.changed", taints=[f"{taint.key}:{taint.effect}" for taint in wanted])
+        self._standing = wanted
+
+    def _fail(self, error: Exception) -> float:
+        """Seconds until the next try."""
+        failure = str(error) if isinstance(error, SubletError) else f"{type(error).__name__}: {error}"
+        if failure != self._failure:
+            log.error("taints.not_written", why=failure)
+        wait_s = delay_s(self._failures, base_s=RETRY_S, cap_s=LONGEST_RETRY_S, roll=1.0)
+        self._failure, self._failures = failure, self._failures + 1
+        return wait_s
+
+
+def _as_wanted(standing: tuple[Taint, ...], wanted: tuple[Taint, ...]) -> bool:
+    """Causes are compared only where they are kept."""
+    return len(standing) == len(wanted) and all(
+        one == (other if one.causes else other.model_copy(update={"causes": ()}))
+        for one, other in zip(standing, wanted, strict=True)
+    )

@@ -1,0 +1,90 @@
+"""Eviction through the API server's `policy/v1`: it keeps disruption budgets and grace periods, we keep the UID.
+
+Order and classification: notes/reliability.md section 2. A wrong UID burns a budget's slot for two minutes (M2), so the
+pod is read right before every call and only its own UID is ever sent; a resource version never is (M3). A 201 says that
+somebody's eviction was taken, not that the pod is gone (M5, M6): that is what `lookup` is for.
+"""
+
+import math
+from typing import Any
+
+from shared.adapters.kube_client import Kube, KubeError
+from shared.contracts.pod import Pod
+from shared.errors import Unavailable
+from shared.ports import ActionResult, Standing
+
+NOT_FOUND, SERVER_ERROR = 404, 500
+FINISHED = ("Succeeded", "Failed")
+LEAST_GRACE_S = 1
+"""0 would take the pod out of the API at once, before kubelet has ended its processes; 1 is `kubectl delete --now`."""
+
+
+class KubeEvictor:
+    """The EvictionActuator of a cluster."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+
+    async def lookup(self, pod: Pod) -> Standing:
+        """Where this UID stands, by the API server itself and not by a cache."""
+        try:
+            document = await self._kube.get(_path(pod))
+        except KubeError as error:
+            return "gone" if error.status == NOT_FOUND else "unknown"
+        except Unavailable:
+            return "unknown"
+        meta, status = document.get("metadata") or {}, document.get("status") or {}
+        if meta.get("uid") != pod.uid or status.get("phase") in FINISHED:
+            return "gone"
+        return "terminating" if meta.get("deletionTimestamp") else "running"
+
+    async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "") -> ActionResult:
+        """One eviction call for this UID; nothing is sent where the pod is not there any more.
+
+        The API has no place for `why`: the events tell it.
+        """
+        del why
+        standing = await self.lookup(pod)
+        if standing == "gone":
+            return ActionResult("gone", f"pod {pod.key} ({pod.uid}) is not there any more")
+        if standing == "unknown":
+            return ActionResult("unknown", f"pod {pod.key} ({pod.uid}): the API server does not say where it stands")
+        if standing == "terminating":
+            return ActionResult("accepted", f"pod {pod.key} is terminating")
+        try:
+            await self._kube.create(f"{_path(pod)}/eviction", _eviction(pod, grace_s, dry_run=dry_run))
+        except KubeError as error:
+            return _refusal(pod, error)
+        except Unavailable as error:
+            return ActionResult("unknown", str(error))
+        return ActionResult("accepted", f"pod {pod.key} may be evicted" if dry_run else f"pod {pod.key} is evicted")
+
+
+def _path(pod: Pod) -> str:
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+
+
+def _eviction(pod: Pod, grace_s: float, *, dry_run: bool) -> dict[str, Any]:
+    grace = max(LEAST_GRACE_S, math.ceil(grace_s))
+    options: dict[str, Any] = {"preconditions": {"uid": pod.uid}, "gracePeriodSeconds": grace}
+    if dry_run:
+        options["dryRun"] = ["All"]
+    meta = {"name": pod.name, "namespace": pod.namespace}
+    return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta, "deleteOptions": options}
+
+
+def _refusal(pod: Pod, error: KubeError) -> ActionResult:
+    match error.status:
+        case 404:
+            return ActionResult("gone", f"pod {pod.key} ({pod.uid}) is not there any more")
+        case 409:  # the name has another UID now, or the object moved: which of them, the next look tells
+            return ActionResult("unknown", str(error))
+        case 429:
+            return ActionResult("wait", str(error))
+        case 403:
+            return ActionResult("refused", f"{error}; grant `create` on pods/eviction")
+        case 500 if "more than one PodDisruptionBudget" in str(error):
+            return ActionResult("refused", f"pod {pod.key} has more than one disruption budget; leave one: {error}")
+        case status if status >= SERVER_ERROR:
+            return ActionResult("unknown", str(error))
+    return ActionResult("failed", str(error))

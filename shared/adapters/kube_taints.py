@@ -1,0 +1,77 @@
+"""The node's taints in a cluster: `spec.taints` of its Node, ours replaced and all others left as they stand.
+
+The list has no keys for a merge, so it is written as a whole, at the version at which it was read: whoever writes in
+between makes the API server refuse (409), and it is read again.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from shared.adapters.kube_client import Kube, KubeError
+from shared.contracts.taint import TAINT_PREFIX, Taint, in_order
+from shared.errors import Refused, Unavailable
+
+CONFLICT = 409
+TRIES = 5
+"""Of one write. A Node is written every few seconds at most; whoever loses five times running waits for the next."""
+
+
+class KubeTaints:
+    """The NodeTaints of a cluster. A taint's causes have no place in the API and are not kept."""
+
+    def __init__(self, kube: Kube, node: str) -> None:
+        self._kube, self._path = kube, f"/api/v1/nodes/{node}"
+
+    async def read(self) -> tuple[Taint, ...]:
+        """Ours.
+
+        Raises:
+            Unavailable: the API server refuses or cannot be reached, or the Node holds what is no taint.
+        """
+        _, entries = await self._node()
+        return in_order(taint for _, taint in entries if taint.ours)
+
+    async def write(self, taints: Sequence[Taint]) -> None:
+        """Replace ours, where they differ.
+
+        Raises:
+            Unavailable: as `read`, or others write the Node all the time.
+            Refused: a key that is not under our prefix.
+        """
+        for taint in taints:
+            if not taint.ours:
+                raise Refused(f"taint {taint.key}: want a key under {TAINT_PREFIX}; not written", reason="foreign")
+        wanted = [taint.document(causes=False) for taint in in_order(taints)]
+        for _ in range(TRIES):
+            if await self._replace(wanted):
+                return
+        raise Unavailable(f"{self._path}: written by others {TRIES} times in a row; the taints stay", reason="conflict")
+
+    async def _replace(self, wanted: Sequence[Mapping[str, Any]]) -> bool:
+        """False where somebody else has written the Node meanwhile."""
+        version, entries = await self._node()
+        if [taint.document() for taint in in_order(taint for _, taint in entries if taint.ours)] == wanted:
+            return True
+        listed = [*(entry for entry, taint in entries if not taint.ours), *wanted]
+        change = {"metadata": {"resourceVersion": version}, "spec": {"taints": listed or None}}
+        try:
+            await self._kube.merge(self._path, change)
+        except KubeError as error:
+            if error.status == CONFLICT:
+                return False
+            raise Unavailable(f"{error}; the taints stay", reason=error.reason) from error
+        return True
+
+    async def _node(self) -> tuple[str, list[tuple[Any, Taint]]]:
+        """The Node's version, and each taint as it stands there, and read."""
+        try:
+            node = await self._kube.get(self._path)
+        except KubeError as error:
+            raise Unavailable(str(error), reason=error.reason) from error
+        entries = (node.get("spec") or {}).get("taints") or []
+        try:
+            return node["metadata"]["resourceVersion"], [(entry, Taint.model_validate(entry)) for entry in entries]
+        except (KeyError, TypeError, ValidationError) as error:
+            raise Unavailable(f"{self._path}: its taints cannot be read: {error}", reason="malformed") from error

@@ -1,0 +1,75 @@
+"""The node's taints where there is no API server: a JSON file in the state folder, replaced as a whole."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from shared.adapters.replaced_file import replace_file
+from shared.contracts.envelope import Part
+from shared.contracts.taint import TAINT_PREFIX, Taint, in_order
+from shared.errors import Refused, Unavailable
+
+NAME = "taints.json"
+
+
+class _Document(Part):
+    taints: list[dict[str, Any]]
+
+
+class TaintFile:
+    """A NodeTaints over `{"taints": […]}`. There is no file before the first taint: then nothing is tainted.
+
+    An operator may add taints with keys of their own; they keep reclaimed pods away as well, and stay.
+    """
+
+    def __init__(self, state_dir: Path) -> None:
+        self.path = state_dir / NAME
+
+    def standing(self) -> tuple[Taint, ...]:
+        """All taints, also those of others, ascending by key and effect.
+
+        Raises:
+            Unavailable: the file is there but cannot be read, or holds something else than taints.
+        """
+        return in_order(taint for _, taint in self._entries())
+
+    async def read(self) -> tuple[Taint, ...]:
+        """Ours.
+
+        Raises:
+            Unavailable: as `standing`.
+        """
+        return tuple(taint for taint in self.standing() if taint.ours)
+
+    async def write(self, taints: Sequence[Taint]) -> None:
+        """Replace ours.
+
+        Raises:
+            Unavailable: the file cannot be written, or what others have in it cannot be read.
+            Refused: a key that is not under our prefix.
+        """
+        for taint in taints:
+            if not taint.ours:
+                raise Refused(f"taint {taint.key}: want a key under {TAINT_PREFIX}; not written", reason="foreign")
+        others = [entry for entry, taint in self._entries() if not taint.ours]
+        document = {"taints": [*others, *(taint.document() for taint in in_order(taints))]}
+        replace_file(self.path, (json.dumps(document, indent=2) + "\n").encode(), what="node taints")
+
+    def _entries(self) -> list[tuple[Any, Taint]]:
+        """Each entry as it stands in the file, and read."""
+        try:
+            entries = _Document.model_validate_json(self.path.read_bytes()).taints
+            return [(entry, Taint.model_validate(entry)) for entry in entries]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise Unavailable(f"node taints {self.path}: cannot be read ({error.strerror})", reason="read") from error
+        except ValidationError as error:
+            raise Unavailable(
+                f'node taints {self.path}: want {{"taints": [{{"key", "effect", "timeAdded"}}]}}, it holds something '
+                "else; repair it, or remove it to have no taints",
+                reason="malformed",
+            ) from error

@@ -1,0 +1,218 @@
+"""NodeTaints on a file, in memory and on an API server: ours are replaced, others' stay, trouble is no empty answer."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from kube_api import Api, FakeKube
+
+from shared.adapters.kube_taints import TRIES, KubeTaints
+from shared.adapters.taint_file import TaintFile
+from shared.contracts.taint import Cause, Taint
+from shared.errors import Refused, Unavailable
+from shared.fakes.fake_taints import FakeTaints
+
+KEY = "node.katalyst.kubewharf.io/"
+ADDED = datetime(2023, 1, 9, 6, 32, 8, tzinfo=UTC)
+MEMORY = Taint(
+    key=f"{KEY}MemoryPressure",
+    effect="NoSchedule",
+    time_added=ADDED,
+    causes=(Cause(plugin="memory-pressure-eviction-plugin", scope="memory", observed=1.5, threshold=2),),
+)
+CPU = Taint(key=f"{KEY}CPUPressure", effect="NoSchedule", time_added=ADDED)
+FOREIGN = {"key": "example.org/upgrade", "effect": "NoExecute", "value": "by hand"}
+
+
+class InFile:
+    """The port over a file."""
+
+    def __init__(self, folder):
+        self.port, self.path = TaintFile(folder), folder / "taints.json"
+
+    def taint_by_hand(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps({"taints": [FOREIGN]}))
+
+    def foreign(self):
+        return [entry for entry in json.loads(self.path.read_text())["taints"] if not entry["key"].startswith(KEY)]
+
+    def break_it(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text("{")
+
+
+class InMemory:
+    """The port in memory."""
+
+    def __init__(self, _folder):
+        self.port = FakeTaints()
+
+    def taint_by_hand(self):
+        self.port.taints.append(Taint.model_validate(FOREIGN))
+
+    def foreign(self):
+        return [FOREIGN for taint in self.port.taints if taint == Taint.model_validate(FOREIGN)]
+
+    def break_it(self):
+        self.port.failure = "no API server"
+
+
+NODE = "/api/v1/nodes/n1"
+
+
+class InCluster:
+    """The port over a Node of an API server, which has no place for causes."""
+
+    def __init__(self, _folder):
+        self.api = Api()
+        self.api.put(NODE, {"spec": {"podCIDR": "10.0.0.0/24"}})
+        self.port = KubeTaints(FakeKube(self.api), "n1")
+
+    @property
+    def listed(self):
+        return self.api.objects[NODE]["spec"].get("taints", [])
+
+    def taint_by_hand(self, *more):
+        spec = {"podCIDR": "10.0.0.0/24", "taints": [FOREIGN, *more]}
+        self.api.put(NODE, {"spec": spec})
+
+    def foreign(self):
+        return [entry for entry in self.listed if not entry["key"].startswith(KEY)]
+
+    def break_it(self):
+        self.api.failing = 503
+
+
+@pytest.fixture(params=[InFile, InMemory, InCluster])
+def place(request, tmp_path):
+    return request.param(tmp_path / "state")
+
+
+def bare(taint):
+    """Without what not every substrate keeps."""
+    return taint.model_copy(update={"causes": ()})
+
+
+async def test_before_the_first_write_there_are_none(place):
+    assert await place.port.read() == ()
+
+
+async def test_what_was_written_is_read_in_order(place):
+    await place.port.write([MEMORY, CPU])
+    assert [bare(taint) for taint in await place.port.read()] == [CPU, bare(MEMORY)]
+
+
+async def test_a_write_replaces_all_of_ours(place):
+    await place.port.write([MEMORY, CPU])
+    await place.port.write([MEMORY])
+    assert [bare(taint) for taint in await place.port.read()] == [bare(MEMORY)]
+    await place.port.write([])
+    assert await place.port.read() == ()
+
+
+async def test_the_taints_of_others_are_neither_shown_nor_touched(place):
+    place.taint_by_hand()
+    assert await place.port.read() == ()
+    await place.port.write([CPU])
+    await place.port.write([])
+    assert place.foreign() == [FOREIGN]
+
+
+async def test_a_taint_under_another_prefix_is_refused_and_nothing_is_written(place):
+    await place.port.write([CPU])
+    with pytest.raises(Refused, match=r"example\.org/x"):
+        await place.port.write([MEMORY, CPU.model_copy(update={"key": "example.org/x"})])
+    assert await place.port.read() == (CPU,)
+
+
+async def test_trouble_is_an_error_never_an_empty_answer(place):
+    await place.port.write([CPU])
+    place.break_it()
+    with pytest.raises(Unavailable):
+        await place.port.read()
+    with pytest.raises(Unavailable):
+        await place.port.write([])
+
+
+TORN = ["", "{", "[]", "{}", '{"taints": {}}', '{"taints": [1]}', '{"taints": [{"key": "a"}]}',
+        '{"taints": [{"key": "a", "effect": "Evict"}]}', '{"taints": null}']  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TORN)
+async def test_a_file_that_holds_something_else_is_not_overwritten(tmp_path, text):
+    taints = TaintFile(tmp_path)
+    taints.path.write_text(text)
+    with pytest.raises(Unavailable, match=r"taints\.json"):
+        taints.standing()
+    with pytest.raises(Unavailable):
+        await taints.write([CPU])
+    assert taints.path.read_text() == text
+
+
+async def test_a_folder_that_cannot_be_written_leaves_the_file_as_it_is(tmp_path):
+    (tmp_path / "taken").write_text("no folder")
+    with pytest.raises(Unavailable):
+        await TaintFile(tmp_path / "taken").write([CPU])
+
+
+async def test_the_file_is_in_the_tutorials_form_and_nothing_is_left_beside_it(tmp_path):
+    taints = TaintFile(tmp_path)
+    await taints.write([CPU])
+    told = {"effect": "NoSchedule", "key": f"{KEY}CPUPressure", "timeAdded": "2023-01-09T06:32:08Z"}
+    assert json.loads(taints.path.read_text()) == {"taints": [told]}
+    assert [path.name for path in tmp_path.iterdir()] == ["taints.json"]
+    assert taints.path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.fixture
+def cluster():
+    return InCluster(None)
+
+
+async def test_a_node_is_written_only_where_its_taints_differ_and_the_rest_of_it_stays(cluster):
+    await cluster.port.write([CPU])
+    await cluster.port.write([CPU])
+    told = {"effect": "NoSchedule", "key": f"{KEY}CPUPressure", "timeAdded": "2023-01-09T06:32:08Z"}
+    assert cluster.listed == [told]
+    assert [method for method, _, _ in cluster.api.requests].count("PATCH") == 1
+    await cluster.port.write([])
+    assert cluster.api.objects[NODE]["spec"] == {"podCIDR": "10.0.0.0/24"}
+
+
+async def test_a_taint_that_comes_between_reading_and_writing_is_not_lost(cluster):
+    cluster.api.before_write = cluster.taint_by_hand
+    await cluster.port.write([CPU])
+    assert cluster.foreign() == [FOREIGN]
+    assert await cluster.port.read() == (CPU,)
+
+
+async def test_who_loses_every_race_says_so_and_has_changed_nothing(cluster):
+    def again():
+        cluster.taint_by_hand()
+        cluster.api.before_write = again
+
+    again()
+    with pytest.raises(Unavailable, match=f"{TRIES} times"):
+        await cluster.port.write([CPU])
+    assert cluster.listed == [FOREIGN]
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 422, 429, 500, 503])
+async def test_a_refusal_is_unavailable_with_the_servers_words(cluster, code):
+    cluster.api.refuse["PATCH", NODE] = code
+    with pytest.raises(Unavailable, match="the test says so"):
+        await cluster.port.write([CPU])
+    assert cluster.listed == []
+
+
+async def test_a_node_that_is_not_there_or_holds_no_taints_is_no_untainted_node(cluster):
+    cluster.taint_by_hand({"key": 5})
+    with pytest.raises(Unavailable, match="cannot be read"):
+        await cluster.port.read()
+    cluster.api.remove(NODE)
+    with pytest.raises(Unavailable, match="not found"):
+        await cluster.port.read()
+    cluster.api.away = True
+    with pytest.raises(Unavailable, match="no answer"):
+        await cluster.port.read()

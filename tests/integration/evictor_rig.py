@@ -1,0 +1,46 @@
+"""One pod to evict, and the voices that an evictor hears, on a real server."""
+
+import asyncio
+from collections.abc import Callable
+
+from shared.adapters.clock import SystemClock
+from shared.adapters.nats_bus import NatsBus
+from shared.contracts.allocation import Allocation
+from shared.contracts.pod import Container, Pod
+from shared.contracts.readiness import Readiness
+from shared.contracts.sample import NodeReading, NodeSample, PodReading
+from shared.fakes.fake_evictor import FakeEvictor
+from shared.wire import Wire
+
+NODE = "node-a"
+PATIENCE_S = 20.0
+VICTIM = Pod(
+    uid="beef", name="batch", qos="reclaimed_cores", containers=(Container(name="main", cpu_request_millis=9_000),),
+    grace_s=0,
+)  # fmt: skip
+PLENTY_MILLIS, TOO_LITTLE_MILLIS = 90_000, 100
+
+
+class Voices:
+    """Metrics, qrm and reporter of one node, as far as an evictor and central hear them."""
+
+    def __init__(self, bus: NatsBus) -> None:
+        self.bus, self.wire = bus, Wire(bus, SystemClock(), node=NODE, service="metrics")
+        self.evictor = FakeEvictor(SystemClock())
+        self.evictor.run(VICTIM)
+
+    async def speak(self, offered_millis: int) -> None:
+        """A sample, what is offered to the pod, and a heartbeat of the node."""
+        wire = self.wire
+        offer = {"reclaimed_cpu_millis": offered_millis, "reclaimed_memory_bytes": 1 << 40}
+        await wire.publish(wire.stamp(Allocation, status="applied", **offer))
+        here = (PodReading(pod=VICTIM),) if self.evictor.running(VICTIM.uid) else ()
+        await wire.publish(wire.stamp(NodeSample, node_reading=NodeReading(online_cpus="0-47"), pods=here))
+        await wire.publish(wire.stamp(Readiness, ready=True))
+
+    async def speak_until(self, done: Callable[[], object], offered_millis: int) -> None:
+        """Say it again until something is the case."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not done():
+                await self.speak(offered_millis)
+                await asyncio.sleep(0.02)

@@ -1,0 +1,147 @@
+"""A tainted node takes no new reclaimed pods: what `run`, `apply` and `get node` say, without a kernel."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+import yaml
+from pods_rig import record
+from typer.testing import CliRunner
+
+from shared.adapters.taint_file import TaintFile
+from shared.contracts.taint import Cause, Taint
+from shared.core.manifest import read_pod
+from shared.core.qos import QOS_LEVEL
+from shared.errors import Refused, Unavailable
+from shared.settings import CommonSettings
+from sublet import cli
+from sublet.commands import apply, get, run
+from sublet.runtime.runtime import Runtime
+from sublet.runtime.taints import require_untainted
+
+MODULES = {"run": run, "apply": apply, "get": get}
+KEY = "node.katalyst.kubewharf.io/MemoryPressure"
+TAINT = Taint(
+    key=KEY,
+    effect="NoSchedule",
+    time_added=datetime(2023, 1, 9, 6, 32, 8, tzinfo=UTC),
+    causes=(Cause(plugin="memory-pressure-eviction-plugin", scope="memory", observed=1e9, threshold=2e9),),
+)
+POD = f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: encode, annotations: {{{QOS_LEVEL}: reclaimed_cores}}}}
+spec: {{containers: [{{name: main, command: ["true"]}}]}}
+"""
+
+
+@pytest.fixture
+def node(tmp_path, monkeypatch):
+    """A runtime that is up, in generated folders."""
+    (tmp_path / "root/sys/fs/cgroup/cpuset/sublet/reclaimed_cores").mkdir(parents=True)
+    monkeypatch.setenv("SUBLET_NODE", "node1")
+    monkeypatch.setenv("SUBLET_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("SUBLET_HOST_ROOT", str(tmp_path / "root"))
+    (tmp_path / "state").mkdir()
+    return Runtime(CommonSettings(state_dir=tmp_path / "state", host_root=tmp_path / "root"))
+
+
+@pytest.fixture
+def taint(node):
+    def put(**over):
+        entry = TAINT.model_copy(update=over).document()
+        TaintFile(node.common.state_dir).path.write_text(json.dumps({"taints": [entry]}))
+
+    return put
+
+
+def sublet(*arguments, stdin=None):
+    return CliRunner().invoke(cli.build(MODULES), list(arguments), input=stdin)
+
+
+def test_the_refusal_says_what_since_when_why_and_what_to_do(node, taint):
+    taint()
+    with pytest.raises(Refused) as refused:
+        require_untainted(node, [record("web", qos="shared_cores"), record("encode")])
+    assert refused.value.reason == "tainted"
+    assert str(refused.value) == (
+        f"pod default/encode: this node takes no reclaimed pods now: {KEY}:NoSchedule since 2023-01-09T06:32:08Z "
+        "(memory-pressure-eviction-plugin, memory: observed 1000000000, threshold 2000000000); the taint goes when the "
+        "pressure has been gone for a while (evictor.condition_transition_s): wait, and look with: sublet status"
+    )
+
+
+@pytest.mark.parametrize("qos", ["shared_cores", "dedicated_cores"])
+def test_tenants_are_not_kept_away(node, taint, qos):
+    taint()
+    require_untainted(node, [record("web", qos=qos)])
+
+
+@pytest.mark.parametrize(
+    ("over", "kept_away"),
+    [
+        ({}, True), ({"effect": "NoExecute"}, True), ({"effect": "PreferNoSchedule"}, False),
+        ({"key": "example.org/upgrade", "causes": (), "time_added": None}, True),
+    ],
+)  # fmt: skip
+def test_which_taints_keep_batch_pods_away(node, taint, over, kept_away):
+    taint(**over)
+    if not kept_away:
+        require_untainted(node, [record("encode")])
+        return
+    with pytest.raises(Refused, match=over.get("key", KEY)):
+        require_untainted(node, [record("encode")])
+
+
+def test_a_node_without_taints_takes_them(node):
+    require_untainted(node, [record("encode")])
+
+
+@pytest.mark.parametrize("break_it", [lambda path: path.write_text("{"), lambda path: path.mkdir()])
+def test_where_the_taints_cannot_be_read_a_batch_pod_is_refused_and_a_tenant_is_not(node, break_it):
+    path = TaintFile(node.common.state_dir).path
+    break_it(path)
+    with pytest.raises(Refused, match=r"nobody can say.*taints\.json") as refused:
+        require_untainted(node, [record("encode")])
+    assert refused.value.reason == "taints_unknown"
+    require_untainted(node, [record("web", qos="shared_cores")])
+
+
+def test_a_taint_that_was_left_is_not_what_is_said_where_sublet_is_not_up(node, taint):
+    taint()
+    (node.common.host_root / "sys/fs/cgroup/cpuset/sublet/reclaimed_cores").rmdir()
+    require_untainted(node, [record("encode")])
+    assert "sudo sublet up" in sublet("run", "--", "true").stderr
+
+
+def test_run_ends_with_125_and_apply_is_refused_and_nothing_is_left(node, taint):
+    taint()
+    result = sublet("run", "--", "true")
+    assert (result.exit_code, result.stderr.startswith("sublet run: pod default/true-")) == (125, True)
+    assert "takes no reclaimed pods" in result.stderr
+    assert isinstance(sublet("apply", "-f", "-", stdin=POD).exception, Refused)
+    assert node.pods.stored() == []
+
+
+def test_apply_leaves_a_batch_pod_that_runs_alone(node, taint):
+    node.pods.add(read_pod(yaml.safe_load(POD), "abc").record)
+    taint()
+    assert sublet("apply", "-f", "-", stdin=POD).stdout == "pod/encode unchanged\n"
+
+
+def test_get_node_prints_the_taints_as_the_tutorial_does(node, taint):
+    assert sublet("get", "node").stdout.splitlines()[1].split() == ["node1", "-", "-", "-", "-"]
+    taint()
+    text = sublet("get", "node", "-o", "yaml").stdout
+    assert text.endswith(f'taints:\n  - effect: NoSchedule\n    key: {KEY}\n    timeAdded: "2023-01-09T06:32:08Z"\n')
+    document = json.loads(sublet("get", "node", "-o", "json").stdout)
+    assert (document["kind"], document["metadata"]["name"]) == ("Node", "node1")
+    assert yaml.safe_load(text) == document
+    row = sublet("get", "node").stdout.splitlines()[1]
+    assert row.split()[:3] == ["node1", KEY, "NoSchedule"]
+    assert row.endswith("memory-pressure-eviction-plugin, memory: observed 1000000000, threshold 2000000000")
+
+
+def test_get_node_says_so_where_the_taints_cannot_be_read(node):
+    TaintFile(node.common.state_dir).path.write_text("{")
+    assert isinstance(sublet("get", "node").exception, Unavailable)

@@ -1,0 +1,127 @@
+"""Evictions by the API server's answers: no budget's slot is burnt, nobody's successor goes, each status is told."""
+
+import pytest
+from kube_api import Api, FakeKube, pod_path
+
+from shared.adapters.kube_client import Kube
+from shared.adapters.kube_evictor import KubeEvictor
+from shared.contracts.pod import Pod
+
+POD = Pod(uid="aa", name="web")
+PATH = pod_path("web")
+CALL = f"{PATH}/eviction"
+
+
+class World:
+    """One server and who evicts there."""
+
+    def __init__(self) -> None:
+        self.api = Api()
+        self.evictor = KubeEvictor(FakeKube(self.api))
+        self.api.run_pod("web", "aa", app="web")
+
+    @property
+    def calls(self) -> list[dict]:
+        """The bodies of the eviction calls."""
+        return [body or {} for method, path, body in self.api.requests if path == CALL]
+
+    async def outcome(self, pod: Pod = POD, **options: object) -> str:
+        return (await self.evictor.evict(pod, grace_s=30, **options)).outcome
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_a_call_names_the_uid_and_the_grace_and_no_version(world):
+    await world.outcome()
+    assert world.calls == [{
+        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "web", "namespace": "default"},
+        "deleteOptions": {"preconditions": {"uid": "aa"}, "gracePeriodSeconds": 30},
+    }]  # fmt: skip
+
+
+@pytest.mark.parametrize(("grace_s", "sent"), [(0, 1), (0.1, 1), (1.0, 1), (1.2, 2), (30.0, 30)])
+async def test_no_pod_leaves_the_api_before_its_processes_have_ended(world, grace_s, sent):
+    await world.evictor.evict(POD, grace_s=grace_s)
+    assert world.calls[0]["deleteOptions"]["gracePeriodSeconds"] == sent
+
+
+async def test_a_dry_run_costs_no_slot(world):
+    world.api.budgets["web"] = {"app": "web", "allowed": 1}
+    assert await world.outcome(dry_run=True) == "accepted"
+    assert world.calls[0]["deleteOptions"]["dryRun"] == ["All"]
+    assert world.api.budgets["web"]["allowed"] == 1
+    assert await world.evictor.lookup(POD) == "running"
+
+
+async def test_a_thousand_successors_burn_no_slot_and_none_of_them_goes(world):
+    world.api.budgets["web"] = {"app": "web", "allowed": 1}
+    for life in range(1000):
+        world.api.run_pod("web", f"b{life}", app="web")
+        assert await world.outcome() == "gone"
+    assert (world.calls, world.api.burnt, world.api.budgets["web"]["allowed"]) == ([], 0, 1)
+
+
+async def test_a_pod_made_anew_between_the_look_and_the_call_lives_and_the_outcome_is_looked_up(world):
+    class Late(FakeKube):
+        async def create(self, path, body, **query):
+            world.api.run_pod("web", "bb", app="web")
+            return await super().create(path, body, **query)
+
+    assert (await KubeEvictor(Late(world.api)).evict(POD, grace_s=0)).outcome == "unknown"
+    assert world.api.objects[PATH]["metadata"]["uid"] == "bb"
+    assert await world.evictor.lookup(POD) == "gone"
+
+
+async def test_of_a_pod_that_ends_already_nothing_more_is_asked(world):
+    assert [await world.outcome() for _ in range(3)] == ["accepted"] * 3
+    assert len(world.calls) == 1
+    assert await world.evictor.lookup(POD) == "terminating"
+
+
+async def test_a_budget_without_a_slot_makes_wait_and_two_budgets_are_the_owners_mistake(world):
+    world.api.budgets["web"] = {"app": "web", "allowed": 0}
+    assert await world.outcome() == "wait"
+    assert await world.outcome(dry_run=True) == "wait"
+    world.api.budgets["again"] = {"app": "web", "allowed": 5}
+    told = await world.evictor.evict(POD, grace_s=30)
+    assert (told.outcome, "leave one" in told.detail) == ("refused", True)
+
+
+STATUSES = {400: "failed", 401: "failed", 403: "refused", 404: "gone", 405: "failed", 409: "unknown", 422: "failed",
+            429: "wait", 500: "unknown", 502: "unknown", 503: "unknown", 504: "unknown"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "outcome"), STATUSES.items())
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_each_status_of_an_eviction_call(world, code, outcome, dry_run):
+    world.api.refuse["POST", CALL] = code
+    told = await world.evictor.evict(POD, grace_s=30, dry_run=dry_run)
+    assert (told.outcome, bool(told.detail)) == (outcome, True)
+
+
+@pytest.mark.parametrize(("code", "standing"), [(404, "gone"), (401, "unknown"), (403, "unknown"), (429, "unknown"),
+                                                (500, "unknown"), (503, "unknown")])  # fmt: skip
+async def test_each_status_of_a_look_and_no_call_without_one_that_saw_the_pod(world, code, standing):
+    world.api.refuse["GET", PATH] = code
+    assert await world.evictor.lookup(POD) == standing
+    assert await world.outcome() == standing
+    assert world.calls == []
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+async def test_a_pod_that_has_finished_is_gone(world, phase):
+    world.api.run_pod("web", "aa", status={"phase": phase})
+    assert await world.evictor.lookup(POD) == await world.outcome() == "gone"
+    assert world.calls == []
+
+
+async def test_a_server_that_is_away_makes_the_outcome_unknown_never_gone(world):
+    world.api.away = True
+    assert await world.evictor.lookup(POD) == await world.outcome() == "unknown"
+
+
+async def test_without_a_way_to_a_server_nothing_is_known(tmp_path):
+    assert await KubeEvictor(Kube(tmp_path / "none")).lookup(POD) == "unknown"
