@@ -32,6 +32,8 @@ RECONNECTS = Counter("sublet_bus_reconnects_total", "Reconnections to the bus.")
 DISCONNECTS = Counter("sublet_bus_disconnects_total", "Connections to the bus that were lost or closed.")
 BUS_ERRORS = Counter("sublet_bus_errors_total", "Errors the bus client reported by itself.", ["kind"])
 STORE_RETRIES = Counter("sublet_durable_publish_retries_total", "Durable publishes tried again with the same id.")
+STREAM_MESSAGES = Gauge("sublet_stream_messages", "Messages in a stream; in SUBLET_DEAD_LETTERS: given up.", ["stream"])
+STREAM_BYTES = Gauge("sublet_stream_bytes", "Bytes in a stream; the oldest leave when it is full.", ["stream"])
 CONNECTED = Gauge("sublet_bus_connected", "1 while the bus is connected.")
 CONFIG_REFUSED = Counter("sublet_config_refused_total", "Dynamic configurations refused.", ["service"])
 

@@ -61,10 +61,12 @@ async def connected(where: Target) -> AsyncIterator[Bus]:
 
     Raises:
         NobodyThere: no server at that address.
+        Unavailable: the server does not take this login.
     """
     from shared import telemetry
     from shared.adapters.clock import SystemClock
     from shared.adapters.nats_bus import connect
+    from shared.adapters.nats_link import without_secrets
 
     telemetry.setup_logging(
         "sublet", where.node, as_json=False, level="critical"
@@ -74,8 +76,11 @@ async def connected(where: Target) -> AsyncIterator[Bus]:
             where.nats_url, name=f"cli/{where.node}", connect_timeout_s=CONNECT_TIMEOUT_S, clock=SystemClock()
         )
     except Unavailable as error:
+        if error.reason == "login":
+            raise
         raise NobodyThere(
-            f"no NATS server at {where.nats_url}: start Sublet with `sudo sublet up`, or set SUBLET_NATS_URL"
+            f"no NATS server at {without_secrets(where.nats_url)}: "
+            "start Sublet with `sudo sublet up`, or set SUBLET_NATS_URL"
         ) from error
     try:
         yield bus

@@ -13,7 +13,7 @@ from sublet.exit_codes import FAILED, REFUSED
 
 # As a user needs them: start, work with pods, look, think ahead, run parts. What is not named here comes last.
 ORDER = ("up", "run", "apply", "get", "logs", "delete", "status", "top", "events", "explain", "audit", "pause",
-         "bridge", "config", "record", "replay", "train", "whatif", "sim")  # fmt: skip
+         "consumers", "bridge", "config", "record", "replay", "train", "whatif", "sim")  # fmt: skip
 
 HELP = """Let batch work use the CPU and memory that online services leave idle on this host.
 

@@ -10,6 +10,7 @@ from nats.aio.subscription import Subscription as ClientSubscription
 
 from shared import telemetry
 from shared.adapters.nats_config import ConfigStore
+from shared.adapters.nats_consumers import Durables
 from shared.adapters.nats_link import FAILURES, FLUSH_TIMEOUT_S, Link, cancellable, unavailable
 from shared.adapters.nats_streams import Streams
 from shared.contracts.subjects import StreamSpec
@@ -54,13 +55,14 @@ async def connect(
 
 
 class NatsBus:
-    """`shared.ports.Bus` over one NATS connection; made by `connect`."""
+    """`shared.ports.Bus` over one NATS connection; made by `connect`. `durables` are the teams', for operators."""
 
     def __init__(self, link: Link, *, pending_messages: int = PENDING_MESSAGES) -> None:
         self._link = link
         self._pending_messages = pending_messages
         self._streams = Streams(link)
         self._config = ConfigStore(link)
+        self.durables = Durables(link)
 
     @property
     def connected(self) -> bool:

@@ -28,6 +28,8 @@ MAX_OUTSTANDING_PINGS = 2
 FIRST_CONNECT_PAUSE_S = 0.25
 RECONNECT_BASE_S, RECONNECT_CAP_S = 0.1, 5.0
 FLUSH_TIMEOUT_S = 2.0
+REFUSED_LOGIN = "authorization violation"
+"""What the server says to a wrong user or password, and to one that is no more."""
 DRAIN_TIMEOUT_S = 5
 QUIET_S = 1.0
 """The same error is logged at most once in this time; the counters count them all."""
@@ -113,7 +115,7 @@ class Link:
 
         Raises:
             BadConfig: the address is not one.
-            Unavailable: nobody answered there within the time.
+            Unavailable: nobody answered there within the time, or did not take the login (reason "login").
         """
         where = without_secrets(self._url)
         try:
@@ -122,6 +124,13 @@ class Link:
         except TimeoutError as error:
             why = self.client.last_error
             await self._give_up()
+            if isinstance(why, nats.errors.AuthorizationError) or REFUSED_LOGIN in str(why).lower():
+                raise Unavailable(
+                    f"the NATS server at {where} does not take this login: user and password stand in nats_url "
+                    "(SUBLET_NATS_URL), nats://user:password@host:port; a team gets new ones with: "
+                    "sublet consumers rotate NAME",
+                    reason="login",
+                ) from error
             raise Unavailable(
                 f"no NATS server at {where} within {timeout_s:g} s ({why or 'no answer'}); "
                 "start one, or set nats_url (SUBLET_NATS_URL)",

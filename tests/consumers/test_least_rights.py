@@ -43,12 +43,12 @@ class GuardedServer(NatsServer):
         super().__init__(store_dir=store_dir)
         self._team = team
 
-    def _config(self) -> str:
+    def _access(self) -> str:
         users = [
             {"user": "operator", "password": "o-secret"},
             {"user": "team", "password": "t-secret", "permissions": self._team},
         ]
-        return f"{super()._config()}authorization: {json.dumps({'users': users})}\n"
+        return f"authorization: {json.dumps({'users': users})}"
 
     def url_of(self, user: str) -> str:
         return self.url.replace("nats://", f"nats://{user}:{user[0]}-secret@")

@@ -24,7 +24,7 @@ from nats.js.api import AckPolicy, ConsumerConfig
 from shared.contracts.cloudevents import event_headers
 from shared.contracts.eviction import PHASES, EvictionEvent
 from shared.contracts.ids import intent_id
-from shared.contracts.subjects import EVENTS_STREAM, STREAMS, event_filter, event_subject
+from shared.contracts.subjects import DEAD_LETTERS_STREAM, EVENTS_STREAM, STREAMS, event_filter, event_subject
 
 pytestmark = [pytest.mark.consumers, pytest.mark.timeout(120)]
 
@@ -32,6 +32,7 @@ ROOT = EXAMPLES.parents[1]
 PAGE = (ROOT / "docs" / "subscribing.md").read_text()
 PATIENCE_S = 30.0
 FOR_EVER = "until Ctrl-C"
+OPERATORS = "sublet consumers "
 
 EXAMPLE = EvictionEvent(
     node="node-a.example",
@@ -70,10 +71,10 @@ def commands() -> list[str]:
     return [line for block in blocks("sh") for line in block.splitlines()]
 
 
-def environment(url: str) -> dict[str, str]:
-    """As after `make setup`, with the commands of .venv on the path."""
+def environment(url: str, folder: Path = Path("/nonexistent")) -> dict[str, str]:
+    """As after `make setup`, with the commands of .venv on the path; the server's files are in the folder."""
     where = {"SUBLET_NATS_URL": url, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    return os.environ | where | {"SUBLET_STATE_DIR": "/nonexistent"}
+    return os.environ | where | {"SUBLET_STATE_DIR": str(folder)}
 
 
 def run(line: str, url: str, folder: Path) -> str:
@@ -84,7 +85,7 @@ def run(line: str, url: str, folder: Path) -> str:
     written.unlink(missing_ok=True)
     with (folder / "said").open("w+b") as said:
         process = subprocess.Popen(
-            ["bash", "-c", f"exec env {line}"], cwd=folder, env=environment(url), stdout=said, stderr=said
+            ["bash", "-c", f"exec env {line}"], cwd=folder, env=environment(url, folder), stdout=said, stderr=said
         )
         try:
             deadline = time.monotonic() + PATIENCE_S
@@ -161,11 +162,33 @@ def test_the_python_example_pins_what_the_project_pins():
     assert (EXAMPLES / "python" / "requirements.txt").read_text().strip() in pins
 
 
-@pytest.mark.parametrize("line", [line for line in commands() if not line.startswith("sublet up")])
+@pytest.mark.parametrize("line", [line for line in commands() if not line.startswith(("sublet up", OPERATORS))])
 async def test_each_command_runs(line, server, teller: Teller, tmp_path):
     await teller.tell(evictions("default", 1, pods=2))
     text = await asyncio.to_thread(run, line, server.url, tmp_path)
     assert ("stored as" if "pretend.py" in line else "batch-1") in text
+
+
+async def test_the_operators_commands_run_one_after_the_other(server, teller: Teller, tmp_path):
+    await teller.tell(evictions("team-a", 1, pods=1))
+    lines = [line for line in commands() if line.startswith(OPERATORS)]
+    expected = {
+        "add": ["team-a on SUBLET_EVENTS: created", event_filter(namespace="team-a"), "nats://team-a:"],
+        "list": ["PENDING", "UNACKED", "REDELIVERED", "DEAD", event_filter(namespace="team-a")],
+        "rotate": ["in team-a.password, for its owner alone"],
+        "dead-letters": ["no dead letters"],
+        "remove": ["durable and login removed"],
+    }
+    assert [line.split()[2] for line in lines] == list(expected)
+    for line, words in zip(lines, expected.values(), strict=True):
+        text = await asyncio.to_thread(run, line, server.url, tmp_path)
+        assert all(word in text for word in words), text
+
+
+def test_the_dead_letters_limits_are_the_streams():
+    [spec] = [spec for spec in STREAMS if spec.name == DEAD_LETTERS_STREAM]
+    assert f"`{spec.name}` keeps that ({spec.max_age_s / 86_400:g} days, {spec.max_bytes >> 20} MiB" in PAGE
+    assert spec.max_bytes // 400 > 10_000
 
 
 async def test_pretended_events_arrive_once(server, teller: Teller, tmp_path):

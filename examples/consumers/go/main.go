@@ -111,7 +111,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	j := openJournal(os.Args[1])
-	nc, err := nats.Connect(url, nats.Name(durable), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
+	nc, err := nats.Connect(url, nats.Name(durable), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
+		nats.IgnoreAuthErrorAbort(), // a login may come back; what the connection meets goes to stderr
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { log.Printf("connection: %v", err) }))
 	must(err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)

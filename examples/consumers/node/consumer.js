@@ -66,6 +66,32 @@ async function consumerOf(connection) {
   return await all.get(stream, durable);
 }
 
+// The connection, as soon as there is a server that takes the login.
+async function connected({ host, username, password }) {
+  for (;;) {
+    try {
+      return await connect({
+        servers: host,
+        user: username || undefined,
+        pass: password || undefined,
+        name: durable,
+        maxReconnectAttempts: -1,
+        ignoreAuthErrorAbort: true, // a login may come back
+      });
+    } catch (error) {
+      console.error(`again in a second: ${error.message}`);
+      await pause(1_000);
+    }
+  }
+}
+
+// What the connection meets; it is tried again all the same.
+async function tell(connection) {
+  for await (const { type, error } of connection.status()) {
+    if (type === "error") console.error(`connection: ${error.message}`);
+  }
+}
+
 const log = openLog(process.argv[2]);
 let connection;
 const stop = async () => {
@@ -73,15 +99,8 @@ const stop = async () => {
   process.exit(0);
 };
 process.on("SIGTERM", stop).on("SIGINT", stop);
-const { host, username, password } = new URL(url);
-connection = await connect({
-  servers: host,
-  user: username || undefined,
-  pass: password || undefined,
-  name: durable,
-  maxReconnectAttempts: -1,
-  waitOnFirstConnect: true,
-});
+connection = await connected(new URL(url));
+tell(connection);
 while (!connection.isClosed()) {
   try {
     const consumer = await consumerOf(connection);

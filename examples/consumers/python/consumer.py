@@ -70,12 +70,21 @@ async def follow(stream: JetStreamContext, log: BinaryIO, seen: set[str]) -> Non
             await durable.unsubscribe()
 
 
+async def complain(error: Exception) -> None:
+    """What the connection meets; it is tried again all the same."""
+    print(f"connection: {error}", file=sys.stderr)
+
+
 async def run(path: Path) -> None:
-    """Follow for ever, whatever happens to the server."""
+    """Follow for ever, whatever happens to the server or to the login."""
     log, seen = open_log(path)
-    client = await nats.connect(URL, name=DURABLE, max_reconnect_attempts=-1, reconnect_time_wait=1)
+    client = None
     while True:
         try:
+            if client is None or client.is_closed:  # for good: the server turned the login away
+                client = await nats.connect(
+                    URL, name=DURABLE, max_reconnect_attempts=-1, reconnect_time_wait=1, error_cb=complain
+                )
             await follow(client.jetstream(), log, seen)
         except (Error, OSError) as error:
             print(f"again in a second: {error!r}", file=sys.stderr)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from rig.packages import RigMissing
 
 from compose_rig.engine import base_image, running
-from compose_rig.parts import build_compose, cache_held, install_tools
+from compose_rig.parts import ENGINE, build_compose
 
 
 def say(line: str) -> None:
@@ -15,8 +15,8 @@ def say(line: str) -> None:
 
 
 try:
-    install_tools(say)
-    with cache_held() as cache, ThreadPoolExecutor() as pool:
+    ENGINE.install_tools(say)
+    with ENGINE.cache_held() as cache, ThreadPoolExecutor() as pool:
         compose = pool.submit(build_compose, cache, say)  # takes the CPUs; the image waits for the network
         with running(cache) as engine:
             image = base_image(engine, cache, say)

@@ -5,18 +5,17 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from rig.packages import SUITE, RigMissing, find_mirror, run
+from rig_parts import Say, until
 
-from compose_rig.parts import Say, client_folder
+from compose_rig.parts import client_folder
 
 START_LIMIT_S, STOP_LIMIT_S = 30.0, 60.0
-POLL_S = 0.2
 NAMESPACE = "sublet-compose"
 """In containerd, should the engine find one that runs already."""
 INCLUDE = ("python3", "python3-venv", "ca-certificates")
@@ -60,19 +59,6 @@ class Engine:
 
 class EngineError(Exception):
     """A command of the engine's client failed."""
-
-
-def until(condition: Callable[[], bool], limit_s: float, what: str) -> None:
-    """Wait until a condition holds.
-
-    Raises:
-        TimeoutError: it did not within the limit; names what was waited for.
-    """
-    end = time.monotonic() + limit_s
-    while not condition():
-        if time.monotonic() > end:
-            raise TimeoutError(f"{what}: not within {limit_s:g} s")
-        time.sleep(POLL_S)
 
 
 @contextmanager
@@ -135,30 +121,41 @@ def _answers(engine: Engine) -> bool:
     return True
 
 
+def base_image_name() -> str:
+    """What the base image is called: of another content, otherwise."""
+    key = hashlib.sha256(repr((SUITE, INCLUDE, sorted(_image_settings().items()), _way_files())).encode())
+    return f"sublet/base:{key.hexdigest()[:12]}"
+
+
 def base_image(engine: Engine, cache: Path, say: Say) -> str:
     """The name of a Debian image with Python, made where it is not there yet: no registry has to be reached.
 
     Raises:
         RigMissing: Debian cannot be had.
     """
-    settings = {name: value for name in WAY_VARIABLES if (value := os.environ.get(name))}
-    settings |= {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-    settings |= dict.fromkeys(("PIP_CERT", "SSL_CERT_FILE"), str(AUTHORITIES))
-    files = {path: path.read_bytes() for path in WAY_FILES if path.exists()}
-    key = hashlib.sha256(repr((SUITE, INCLUDE, sorted(settings.items()), files)).encode())
-    image = f"sublet/base:{key.hexdigest()[:12]}"
+    image = base_image_name()
     if not engine.docker("images", "--quiet", image):
         say("making the base image (a minute)")
         with tempfile.TemporaryDirectory(prefix=".tree-", dir=cache) as place:
             tree = Path(place) / "root"
             run(["debootstrap", "--variant=minbase", f"--include={','.join(INCLUDE)}", SUITE, tree,
                  find_mirror().address])  # fmt: skip
-            for path, content in files.items():
+            for path, content in _way_files().items():
                 (tree / path.relative_to("/")).write_bytes(content)
             for waste in ("var/cache/apt", "var/lib/apt/lists"):
                 shutil.rmtree(tree / waste)
             packed = Path(place) / "root.tar"
             run(["tar", "-C", tree, "-cf", packed, "."])
-            changes = [word for name, value in settings.items() for word in ("-c", f"ENV {name}={value}")]
+            changes = [word for name, value in _image_settings().items() for word in ("-c", f"ENV {name}={value}")]
             engine.docker("import", *changes, packed, image)
     return image
+
+
+def _image_settings() -> dict[str, str]:
+    settings = {name: value for name in WAY_VARIABLES if (value := os.environ.get(name))}
+    settings |= {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+    return settings | dict.fromkeys(("PIP_CERT", "SSL_CERT_FILE"), str(AUTHORITIES))
+
+
+def _way_files() -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in WAY_FILES if path.exists()}

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from compose_rig.engine import Engine, until
+from rig_parts import until
+
+from compose_rig.engine import Engine
 from compose_rig.parts import HERE, PROJECT
 from shared.core.eviction_audit import LedgerEntry
 

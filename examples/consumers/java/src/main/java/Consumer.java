@@ -123,16 +123,24 @@ public final class Consumer {
             .connectionName(DURABLE)
             .maxReconnects(-1)
             .build();
-        try (Connection connection = Nats.connectReconnectOnConnect(options)) {
-            while (true) {
-                try {
-                    consumer.follow(connection);
-                } catch (IOException | JetStreamApiException | IllegalStateException error) {
-                    System.err.println("again in a second: " + error);
-                    Thread.sleep(1_000);
+        while (true) { // a connection whose login is turned away is closed for good
+            try (Connection connection = Nats.connectReconnectOnConnect(options)) {
+                while (connection.getStatus() != Connection.Status.CLOSED) {
+                    try {
+                        consumer.follow(connection);
+                    } catch (IOException | JetStreamApiException | IllegalStateException error) {
+                        again(error);
+                    }
                 }
+            } catch (IOException error) {
+                again(error);
             }
         }
+    }
+
+    private static void again(Exception error) throws InterruptedException {
+        System.err.println("again in a second: " + error);
+        Thread.sleep(1_000);
     }
 
     private static String setting(String name, String otherwise) {

@@ -1,0 +1,205 @@
+"""`sublet consumers`: teams that subscribe to eviction events."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from shared.adapters.nats_consumers import Durables
+    from shared.adapters.nats_reload import LocalServer
+    from shared.ports import Bus
+    from sublet.ask import Target
+
+Name = Annotated[str, typer.Argument(help="The team; also the name of its durable consumer and of its login.")]
+Output = Annotated[Literal["table", "json"], typer.Option("--output", "-o", help="How to print it.")]
+PasswordFile = Annotated[
+    Path | None, typer.Option(help="Write the password here, for the owner alone, instead of printing it.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(help="Teams that subscribe: durable consumers, logins, dead letters.", no_args_is_help=True)
+    group.command()(add)
+    group.command(name="list")(show)
+    group.command()(rotate)
+    group.command()(remove)
+    group.command()(dead_letters)
+    app.add_typer(group, name="consumers")
+
+
+def add(
+    name: Name,
+    namespace: Annotated[list[str] | None, typer.Option("--namespace", "-n", help="Pods of this one only.")] = None,
+    phase: Annotated[list[str] | None, typer.Option(help="Only this phase: created, succeeded, …")] = None,
+    node: Annotated[list[str] | None, typer.Option(help="Only this node.")] = None,
+    start: Annotated[str, typer.Option("--from", metavar="all|new|TIME", help="Where a new one begins.")] = "all",
+    max_deliver: Annotated[int | None, typer.Option(help="Give an event up after so many; none: never.")] = None,
+    ack_wait: Annotated[float, typer.Option(metavar="SECONDS", help="Without an answer for this long: again.")] = 30.0,
+    rotate: Annotated[bool, typer.Option("--rotate", help="A new password.")] = False,
+    login: Annotated[bool, typer.Option(help="Give it a login; --no-login where an operator has.")] = True,
+    password_file: PasswordFile = None,
+    output: Output = "table",
+) -> None:
+    """Make a durable consumer and a read-only login for a team. Options that filter may be repeated.
+
+    Declarative: the same words again change nothing; other words change what the server lets be changed, else it is
+    said what is in the way. A durable's place in the stream and its password stay.
+    """
+    from shared.core.durable import changes, wanted_durable
+    from shared.errors import Refused
+    from sublet.ask import run
+    from sublet.consumers import told
+    from sublet.consumers.login import Login, give
+
+    if rotate and not login:
+        raise Refused("--rotate and --no-login: a new password is a login; say one of them", reason="option")
+    wanted = wanted_durable(
+        name,
+        namespaces=namespace or (),
+        phases=phase or (),
+        nodes=node or (),
+        start=start,
+        ack_wait_s=ack_wait,
+        max_deliver=max_deliver,
+    )
+
+    async def work(bus: "Bus", where: "Target") -> int:
+        durables = _durables(bus)
+        state = await durables.named(name)
+        found = changes(state.durable, wanted) if state else ()
+        if state is None or found:
+            await durables.put(wanted)
+        what = "created" if state is None else "updated" if found else "unchanged"
+        server = _our_server(where)
+        anew = rotate or (server is None and state is None)
+        given = give(name, server, password_file, anew=anew) if login else Login(name)
+        document = told.added(wanted, what, found, given, where.nats_url)
+        typer.echo(json.dumps(document, indent=2) if output == "json" else told.added_lines(document))
+        return 0
+
+    run(work)
+
+
+def show(output: Output = "table") -> None:
+    """List the durable consumers: how far each is behind, whether it is stuck, what was given up for it."""
+    from datetime import UTC, datetime
+
+    from sublet.ask import run
+    from sublet.consumers import told
+    from sublet.consumers.dead import counts
+    from sublet.consumers.login import known_logins
+
+    async def work(bus: "Bus", where: "Target") -> int:
+        dead, logins = await counts(bus), known_logins(_our_server(where))
+        found = [
+            told.listed(state, dead.get(name, 0), login=None if logins is None else name in logins)
+            for state in await _durables(bus).all()
+            for name in [state.durable.name]
+        ]
+        typer.echo(json.dumps(found, indent=2) if output == "json" else told.listed_table(found, datetime.now(UTC)))
+        return 0
+
+    run(work)
+
+
+def rotate(name: Name, password_file: PasswordFile = None, output: Output = "table") -> None:
+    """Give a team a new password; the old one ends at once, and connections that came with it."""
+    from sublet.ask import run
+    from sublet.consumers import told
+    from sublet.consumers.login import give
+
+    async def work(bus: "Bus", where: "Target") -> int:
+        state = await _durables(bus).named(name)
+        if state is None:
+            raise _unknown(name)
+        login = give(name, _our_server(where), password_file, anew=True)
+        document = told.added(state.durable, "unchanged", (), login, where.nats_url)
+        typer.echo(json.dumps(document, indent=2) if output == "json" else told.added_lines(document))
+        return 0
+
+    run(work)
+
+
+def remove(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    output: Output = "table",
+) -> None:
+    """Remove a team's login and durable consumer with its place in the stream; the events stay."""
+    from sublet.ask import run
+
+    async def work(bus: "Bus", where: "Target") -> int:
+        durables, server = _durables(bus), _our_server(where)
+        state = await durables.named(name)
+        has_login = server is not None and name in server.accounts.logins()
+        if state is None and not has_login:
+            raise _unknown(name)
+        _ask(name, state.pending if state else 0, yes=yes)
+        if server is not None and has_login:
+            server.set_login(name, None)
+        removed: dict[str, Any] = {"name": name, "durable": await durables.remove(name), "login": has_login}
+        typer.echo(json.dumps(removed, indent=2) if output == "json" else f"{name}: {_removed(removed)} removed")
+        return 0
+
+    run(work)
+
+
+def dead_letters(
+    name: Annotated[str | None, typer.Argument(help="Only this team's.")] = None, output: Output = "table"
+) -> None:
+    """List the events that were given up after max-deliver vain deliveries; they stay in the stream."""
+    from shared.core.durable import wanted_durable
+    from sublet.ask import run
+    from sublet.consumers import told
+    from sublet.consumers.dead import dead_letters as read
+
+    wanted = wanted_durable(name).name if name else "*"
+
+    async def work(bus: "Bus", _where: "Target") -> int:
+        found = [told.buried(letter) for letter in await read(bus, _durables(bus), wanted)]
+        typer.echo(json.dumps(found, indent=2) if output == "json" else told.buried_table(found))
+        return 0
+
+    run(work)
+
+
+def _durables(bus: "Bus") -> "Durables":
+    from shared.adapters.nats_bus import NatsBus
+    from shared.errors import Unavailable
+
+    if not isinstance(bus, NatsBus):
+        raise Unavailable("durable consumers are a thing of NATS servers: this bus is none", reason="no_server")
+    return bus.durables
+
+
+def _our_server(where: "Target") -> "LocalServer | None":
+    from shared.settings import common_settings, raw_settings
+    from sublet.consumers.login import our_server
+
+    return our_server(common_settings(raw_settings()).state_dir, where.nats_url)
+
+
+def _unknown(name: str) -> Exception:
+    from shared.errors import Refused
+
+    return Refused(f"no consumer {name!r} here: see `sublet consumers list`, or make it: sublet consumers add {name}")
+
+
+def _ask(name: str, pending: int, *, yes: bool) -> None:
+    import sys
+
+    from shared.errors import Refused
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Refused(f"remove {name}, which forgets its place in the stream? Say so with --yes", reason="unconfirmed")
+    if not typer.confirm(f"Remove {name}? {pending} events wait for it, and its place in the stream is forgotten."):
+        raise Refused(f"{name} stays", reason="unconfirmed")
+
+
+def _removed(removed: dict[str, Any]) -> str:
+    return " and ".join(part for part in ("durable", "login") if removed[part])

@@ -1,0 +1,88 @@
+"""Dead letters: the events that a durable was given in vain as often as its `max_deliver` allows."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import unquote
+
+from shared.adapters.nats_consumers import Durables
+from shared.contracts.subjects import DEAD_LETTERS_STREAM, dead_letter_subject
+from shared.errors import Refused
+from shared.ports import Bus, Received
+
+
+@dataclass(frozen=True, slots=True)
+class Advisory:
+    """What the server said: which durable gave up which message of the stream, when, after how many deliveries."""
+
+    consumer: str
+    sequence: int
+    deliveries: int
+    given_up_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """An advisory and its event. `event_id` None: the stream does not hold it any more, or it was no event."""
+
+    advisory: Advisory
+    event_id: str | None
+    subject: str | None
+    happened_at: str | None
+
+
+def read_advisory(received: Received) -> Advisory:
+    """An advisory of NATS, `io.nats.jetstream.advisory.v1.max_deliver`.
+
+    Raises:
+        Refused: it is none.
+    """
+    try:
+        said = json.loads(received.data)
+        when = datetime.fromisoformat(said["timestamp"])
+        return Advisory(str(said["consumer"]), int(said["stream_seq"]), int(said["deliveries"]), when)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Refused(f"{DEAD_LETTERS_STREAM}: sequence {received.sequence} is no advisory: {error!r}") from error
+
+
+async def advisories(bus: Bus, consumer: str = "*") -> Sequence[Advisory]:
+    """All that are kept, oldest first; what is none is passed over.
+
+    Raises:
+        Unavailable: the stream cannot be read.
+    """
+    found = []
+    for received in await bus.replay(DEAD_LETTERS_STREAM, dead_letter_subject(consumer)):
+        try:
+            found.append(read_advisory(received))
+        except Refused:
+            continue
+    return found
+
+
+async def counts(bus: Bus) -> Mapping[str, int]:
+    """Dead letters by consumer.
+
+    Raises:
+        Unavailable: the stream cannot be read.
+    """
+    return Counter(advisory.consumer for advisory in await advisories(bus))
+
+
+async def dead_letters(bus: Bus, durables: Durables, consumer: str = "*") -> Sequence[DeadLetter]:
+    """With the events themselves, oldest first.
+
+    Raises:
+        Unavailable: a stream cannot be read.
+    """
+    return [await _with_event(advisory, durables) for advisory in await advisories(bus, consumer)]
+
+
+async def _with_event(advisory: Advisory, durables: Durables) -> DeadLetter:
+    kept = await durables.kept(advisory.sequence)
+    if kept is None or kept.stored_at > advisory.given_up_at:  # younger: the stream was made anew since
+        return DeadLetter(advisory, None, None, None)
+    headers = {name: unquote(value) for name, value in kept.message.headers.items()}
+    return DeadLetter(advisory, headers.get("ce-id"), headers.get("ce-subject"), headers.get("ce-time"))

@@ -1,0 +1,87 @@
+"""deploy/compose/nats.conf on the real server: who may do what, without a container engine."""
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+
+import nats
+import nats.errors
+import pytest
+from nats.js.errors import NotFoundError
+
+from shared.adapters.clock import SystemClock
+from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats_server import NatsServer
+from shared.contracts.subjects import EVENTS_STREAM, STREAMS
+from shared.core.durable import wanted_durable
+
+CONFIG = (Path(__file__).parents[2] / "deploy" / "compose" / "nats.conf").read_text()
+EVENT = "sublet.cluster.v1.event.eviction.created.default.node-a"
+
+
+class ComposeServer(NatsServer):
+    """The accounts of the compose deployment on a server of the test's own."""
+
+    def _access(self) -> str:
+        return CONFIG[CONFIG.index("accounts {") :]
+
+    def url_of(self, login: str) -> str:
+        return self.url.replace("nats://", f"nats://{login}@")
+
+
+@pytest.fixture
+async def compose(tmp_path, monkeypatch):
+    monkeypatch.setitem(os.environ, "SUBLET_BUS_PASSWORD", "bus-word")
+    monkeypatch.setitem(os.environ, "SUBLET_TEAM_PASSWORD", "team-word")
+    server = ComposeServer(store_dir=tmp_path)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def bus(compose) -> NatsBus:
+    bus = await connect(
+        compose.url_of("sublet:bus-word"), name="central/central", connect_timeout_s=5, clock=SystemClock()
+    )
+    for spec in STREAMS:
+        await bus.ensure_stream(spec)
+    await bus.ensure_bucket("sublet-config")
+    await bus.durables.put(wanted_durable("team-a", namespaces=["default"]))
+    await bus.publish_durable(EVENT, b"1", msg_id="1")
+    yield bus
+    await bus.drain()
+
+
+async def test_the_team_pulls_from_its_durable(compose, bus):
+    client = await nats.connect(compose.url_of("team-a:team-word"))
+    durable = await client.jetstream().pull_subscribe("", durable="team-a", stream=EVENTS_STREAM)
+    [message] = await durable.fetch(1, timeout=10)
+    await message.ack_sync(timeout=10)
+    assert (message.data, (await bus.durables.named("team-a")).pending) == (b"1", 0)
+    await client.close()
+
+
+async def test_who_comes_without_a_name_reads_and_cannot_publish(compose, bus, until):
+    refused: list[str] = []
+
+    async def note(error: Exception) -> None:
+        refused.append(str(error))
+
+    client = await nats.connect(compose.url, error_cb=note)
+    message = await client.jetstream().get_msg(EVENTS_STREAM, seq=1)
+    assert message.data == b"1"
+    await client.publish(EVENT, b"2")
+    await until(lambda: refused)
+    assert "permissions violation for publish" in refused[0]
+    with contextlib.suppress(NotFoundError):
+        assert not await client.jetstream().get_msg(EVENTS_STREAM, seq=2)
+    await client.close()
+
+
+async def test_a_reader_follows_as_the_subscriber_of_the_deployment_does(compose, bus):
+    reader = await connect(compose.url, name="cli/subscriber", connect_timeout_s=5, clock=SystemClock())
+    async with asyncio.timeout(10), contextlib.aclosing(reader.follow(EVENTS_STREAM, ">")) as events:
+        assert (await anext(events)).data == b"1"
+    await reader.drain()

@@ -1,0 +1,129 @@
+"""Streams that are deleted, changed, full, or read by somebody who never acknowledges."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import nats
+import pytest
+from nats.aio.client import Client
+from nats.js.api import DiscardPolicy, RetentionPolicy, StreamConfig
+
+from shared import telemetry
+from shared.adapters.clock import SystemClock
+from shared.adapters.nats_bus import NatsBus, connect
+from shared.contracts.subjects import EVENTS_STREAM, STREAMS, StreamSpec
+from shared.core.durable import wanted_durable
+from shared.errors import NotStored, Unavailable
+
+EVENT = "sublet.cluster.v1.event.eviction.created.team-a.node-a"
+SPEC: StreamSpec = next(spec for spec in STREAMS if spec.name == EVENTS_STREAM)
+
+
+@pytest.fixture
+async def bus(server) -> AsyncIterator[NatsBus]:
+    bus = await connect(server.url, name="test/node-a", connect_timeout_s=5, clock=SystemClock())
+    await bus.ensure_stream(SPEC)
+    yield bus
+    await bus.drain()
+
+
+@pytest.fixture
+async def operator(server) -> AsyncIterator[Client]:
+    """Somebody with the nats command."""
+    client = await nats.connect(server.url)
+    yield client
+    await client.close()
+
+
+async def held(bus: NatsBus) -> list[bytes]:
+    return [message.data for message in await bus.replay(EVENTS_STREAM, ">")]
+
+
+async def test_an_event_waits_for_a_stream_that_was_deleted_and_is_stored_in_the_new_one(bus, operator, until):
+    await operator.jetstream().delete_stream(EVENTS_STREAM)
+    with pytest.raises(NotStored):
+        await bus.publish_durable(EVENT, b"1", msg_id="1", budget_s=0.05)
+    before = telemetry.STORE_RETRIES._value.get()
+    sending = asyncio.create_task(bus.publish_durable(EVENT, b"1", msg_id="1"))
+    await until(lambda: telemetry.STORE_RETRIES._value.get() > before)
+    await bus.ensure_stream(SPEC)
+    assert (await sending).sequence == 1
+    assert await held(bus) == [b"1"]
+
+
+@pytest.mark.parametrize(
+    "drift",
+    [
+        {"discard": DiscardPolicy.NEW},
+        {"max_msgs": 1},
+        {"max_msgs_per_subject": 1},
+        {"max_msg_size": 64},
+        {"max_bytes": 1 << 20},
+        {"max_age": 60.0, "duplicate_window": 60.0},
+        {"subjects": ["sublet.cluster.v1.event.eviction.created.>"]},
+    ],
+    ids=lambda drift: next(iter(drift)),
+)
+async def test_what_an_operator_changed_is_changed_back_and_the_events_stay(bus, operator, drift):
+    await bus.publish_durable(EVENT, b"1", msg_id="1")
+    js = operator.jetstream()
+    wanted = (await js.stream_info(EVENTS_STREAM)).config
+    await js.update_stream(wanted, **drift)
+    assert (await js.stream_info(EVENTS_STREAM)).config != wanted
+    await bus.ensure_stream(SPEC)
+    assert (await js.stream_info(EVENTS_STREAM)).config == wanted
+    assert await held(bus) == [b"1"]
+
+
+async def test_a_stream_of_another_kind_is_named_with_the_next_step(bus, operator):
+    js = operator.jetstream()
+    await js.delete_stream(EVENTS_STREAM)
+    theirs = StreamConfig(name=EVENTS_STREAM, subjects=list(SPEC.subjects), retention=RetentionPolicy.WORK_QUEUE)
+    await js.add_stream(theirs)
+    with pytest.raises(
+        Unavailable, match=r"SUBLET_EVENTS: retention is workqueue, wanted limits.*nats stream rm SUBLET_EVENTS"
+    ) as caught:
+        await bus.ensure_stream(SPEC)
+    assert caught.value.reason == "other_kind"
+    await js.delete_stream(EVENTS_STREAM)
+    await bus.ensure_stream(SPEC)
+
+
+async def test_a_full_stream_loses_its_oldest_and_takes_every_new_one(bus, operator):
+    small = replace(SPEC, max_bytes=8 << 10)
+    await bus.ensure_stream(small)
+    await bus.durables.put(wanted_durable("team-a", namespaces=["team-a"]))
+    for number in range(40):
+        assert (await bus.publish_durable(EVENT, b"%04d" % number * 256, msg_id=f"{number}")).sequence == number + 1
+    kept = await held(bus)
+    assert [int(data[:4]) for data in kept] == list(range(40 - len(kept), 40))
+    assert 0 < len(kept) < 40
+    state = await bus.durables.named("team-a")
+    assert state.pending == len(kept), "who falls behind by more than the limits misses the oldest, and goes on"
+    await bus.ensure_stream(small)
+    assert telemetry.STREAM_MESSAGES.labels(EVENTS_STREAM)._value.get() == len(kept)
+    assert telemetry.STREAM_BYTES.labels(EVENTS_STREAM)._value.get() <= small.max_bytes
+
+
+async def test_who_never_acknowledges_is_given_one_and_holds_up_nobody(bus, operator):
+    await bus.durables.put(wanted_durable("silent", namespaces=["team-a"]))
+    await bus.durables.put(wanted_durable("diligent", namespaces=["team-a"]))
+    before = telemetry.STORE_RETRIES._value.get()
+    js = operator.jetstream()
+    await bus.publish_durable(EVENT, b"0", msg_id="0")
+    silent = await js.pull_subscribe("", durable="silent", stream=EVENTS_STREAM)
+    await silent.fetch(1, timeout=10)
+    ask = f"$JS.API.CONSUMER.MSG.NEXT.{EVENTS_STREAM}.silent"
+    for number in range(1, 200):
+        await bus.publish_durable(EVENT, b"%d" % number, msg_id=f"{number}")
+    assert telemetry.STORE_RETRIES._value.get() == before
+    diligent = await js.pull_subscribe("", durable="diligent", stream=EVENTS_STREAM)
+    for number in range(200):
+        [message] = await diligent.fetch(1, timeout=10)
+        assert int(message.data) == number
+        await message.ack_sync(timeout=10)
+    answer = await operator.request(ask, b'{"batch":1,"expires":50000000}', timeout=10)
+    assert answer.headers["Status"] == "408", "one under way is all it gets"
+    state = await bus.durables.named("silent")
+    assert (state.pending, state.unacknowledged) == (199, 1)
