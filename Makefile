@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: setup demo test lint type imports unit test-chaos test-vm test-compose test-consumers bench schemas requirements clean
+.PHONY: setup demo test lint type imports unit test-chaos test-vm test-compose test-kubernetes test-consumers bench schemas requirements clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -31,7 +31,7 @@ imports: $(STAMP)
 	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 unit: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not vm and not compose and not consumers"
+	$(BIN)/python -m pytest -m "not slow and not vm and not compose and not kubernetes and not consumers"
 
 test-chaos: $(STAMP)     ## kill -9 of each service while the main job runs, 20 times each, and a storm of 100 kills; STORM_KILLS=1000 for a long one
 	$(BIN)/python -m pytest -m slow
@@ -41,8 +41,12 @@ test-vm: $(STAMP)        ## the quick start on 48 CPUs of an emulated machine; a
 	$(BIN)/python -m pytest -m vm tests/vm
 
 test-compose: $(STAMP)   ## deploy/compose on a container engine of its own; as root on Debian 12, the first time takes 6 min more
-	PYTHONPATH=tests/compose:tests/vm $(BIN)/python -m compose_rig
+	PYTHONPATH=tests:tests/compose:tests/vm $(BIN)/python -m compose_rig
 	$(BIN)/python -m pytest -m compose tests/compose
+
+test-kubernetes: $(STAMP)  ## a real control plane and a real kubelet; as root on Debian 12, the first time takes 15 min more
+	PYTHONPATH=tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m kube_rig
+	$(BIN)/python -m pytest -m kubernetes tests/kubernetes
 
 test-consumers: $(STAMP) ## build and run the example subscribers, each in its language, through restarts; without Go, Node or Java that one is skipped
 	$(BIN)/python -m pytest -m consumers tests/consumers

@@ -14,11 +14,11 @@ from typing import Any, Protocol
 import structlog
 
 from shared import telemetry
-from shared.contracts.readiness import Health, ServiceHealth
+from shared.contracts.readiness import Health, ServiceHealth, entry_hash, node_config_key
 from shared.contracts.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, ask_subject
 from shared.errors import BadConfig, SubletError, Unavailable
 from shared.ports import Bus, Clock, Entry
-from shared.settings import CommonSettings
+from shared.settings import CommonSettings, merge
 from shared.wire import Wire
 
 log = structlog.get_logger()
@@ -91,6 +91,9 @@ class Runner:
     raw: Mapping[str, Any] = field(default_factory=dict)
     apps: dict[str, App] = field(default_factory=dict)
     wires: dict[str, Wire] = field(default_factory=dict)
+    _newest: dict[str, Entry] = field(default_factory=dict)
+    _good: dict[str, dict[str, Entry]] = field(default_factory=dict)
+    """By service, the entries of the bucket that it works with."""
 
     async def run(self, stop: asyncio.Event) -> int:
         """Run until `stop` is set (exit code 0) or something dies (exit code 1).
@@ -159,6 +162,8 @@ class Runner:
                 if health.input_age_s is not None:
                     telemetry.INPUT_AGE.labels(name, "newest").set(health.input_age_s)
                 wire = self.wires[name]
+                own = self._good.get(name, {}).get(node_config_key(self.common.node))
+                health = health.model_copy(update={"config_hash": None if own is None else entry_hash(own.value)})
                 await wire.publish(wire.stamp(Health, health=health), suffix=f".{name}")
             telemetry.CONNECTED.set(self.bus.connected)
             await self.clock.sleep(self.common.heartbeat_s)
@@ -178,20 +183,38 @@ class Runner:
         await asyncio.Event().wait()
 
     def _configure(self, entry: Entry) -> None:
-        if entry.key != GLOBAL_CONFIG_KEY or entry.value is None:
+        """Take an entry for all nodes, or for this one, which goes before it setting by setting."""
+        if entry.key not in (GLOBAL_CONFIG_KEY, node_config_key(self.common.node)) or entry.value is None:
             return
-        for name, app in self.apps.items():
-            try:
-                document = json.loads(entry.value)
-                section = document.get(name, {}) if isinstance(document, dict) else None
-                if not isinstance(section, dict):
-                    raise BadConfig(f"configuration revision {entry.revision}: section {name!r} is not a mapping")
-                app.reconfigure(section)
-            except (BadConfig, ValueError) as error:  # not JSON, or a model's own refusal
+        self._newest[entry.key] = entry
+        for name in self.apps:
+            good = self._good.setdefault(name, {})
+            wanted = [dict(self._newest)]
+            if (beside_good := {**good, entry.key: entry}) != wanted[0]:
+                wanted.append(beside_good)  # an entry refused before must not keep this one from being taken
+            refusal: Exception | None = None
+            for entries in wanted:
+                try:
+                    self._reconfigure(name, entries)
+                except (BadConfig, ValueError) as error:  # not JSON, or a model's own refusal
+                    refusal = refusal or error
+                else:
+                    self._good[name], self.wires[name].config_rev = entries, max(e.revision for e in entries.values())
+                    break
+            if refusal is not None:
                 telemetry.CONFIG_REFUSED.labels(name).inc()
-                log.error("config.refused", of=name, revision=entry.revision, why=str(error))
-            else:
-                self.wires[name].config_rev = entry.revision
+                log.error("config.refused", of=name, revision=entry.revision, why=str(refusal))
+
+    def _reconfigure(self, name: str, entries: Mapping[str, Entry]) -> None:
+        """Hand a service its section of these entries, those of this node on top."""
+        section: dict[str, Any] = {}
+        for _, entry in sorted(entries.items()):  # "global" comes before "node."
+            document = json.loads(entry.value or b"{}")
+            part = document.get(name, {}) if isinstance(document, dict) else None
+            if not isinstance(part, dict):
+                raise BadConfig(f"configuration {entry.key}, revision {entry.revision}: section {name!r} is no mapping")
+            section = merge(section, part)
+        self.apps[name].reconfigure(section)
 
 
 async def _end(tasks: Sequence["asyncio.Task[Any]"]) -> None:

@@ -50,6 +50,8 @@ class CommonSettings(Settings):
     """Where pods come from and where cpusets go (DESIGN section 2)."""
     qos_fallback: Literal["shared_cores", "kubernetes"] = "shared_cores"
     """What a pod is that names no QoS class: shared_cores, or by its Kubernetes QoS, where BestEffort is reclaimed."""
+    kubeconfig: Path | None = None
+    """Which API server, on substrate kubernetes; None: that of the cluster in which this process runs."""
     nats_url: str = "nats://127.0.0.1:4222"
     """Address of the NATS server."""
     connect_timeout_s: Annotated[float, Field(gt=0, le=600)] = 20.0

@@ -1,7 +1,9 @@
 """The reporter at work: newest allocation, sample and health in, the node's object and its readiness out."""
 
+import asyncio
 import difflib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -27,11 +29,28 @@ log = structlog.get_logger()
 NAME = "reporter"
 
 
+async def _nothing() -> None:
+    """Nobody to wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a substrate needs at work beside the reporter, which holds the credentials."""
+
+    run: Callable[[], Coroutine[Any, Any, None]] | None = None
+    failure: Callable[[], str] = lambda: ""
+    """Why it does not work; "" while it does."""
+    close: Callable[[], Awaitable[None]] = _nothing
+
+
 class ReporterApp:
     """Writes what is applied, never what is wished; says how the node's services are."""
 
-    def __init__(self, wire: Wire, clock: Clock, writer: NodeWriter, raw: Mapping[str, Any]) -> None:
+    def __init__(
+        self, wire: Wire, clock: Clock, writer: NodeWriter, raw: Mapping[str, Any], beside: Beside | None = None
+    ) -> None:
         self._wire, self._clock, self._writer = wire, clock, writer
+        self._beside = beside or Beside()
         self._static = dict(raw.get(NAME) or {})
         self._settings = section(ReporterSettings, raw, NAME)
         self._fields = _fields(self._settings)
@@ -49,13 +68,20 @@ class ReporterApp:
         self._readiness_at = 0.0
 
     async def run(self) -> None:
-        """Work until cancelled: at once on a new allocation, else once every tick."""
+        """Work until cancelled."""
         self._allocation = await self._wire.newest(Allocation)
         self._sample = await self._wire.newest(NodeSample)
         for service in self._settings.services:
             await self._listen(service)
+        async with asyncio.TaskGroup() as tasks:
+            if self._beside.run is not None:
+                tasks.create_task(self._beside.run(), name="reporter-beside")
+            await self._report_forever(self._allocation)
+
+    async def _report_forever(self, allocations: Newest[Allocation]) -> None:
+        """At once on a new allocation, else once every tick."""
         while True:
-            await self._allocation.next(self._settings.tick_s)
+            await allocations.next(self._settings.tick_s)
             for service in self._settings.services:
                 await self._listen(service)
             await self._heartbeat()
@@ -134,7 +160,7 @@ class ReporterApp:
     def health(self) -> ServiceHealth:
         """Well while allocations come and the object can be written."""
         age_s = self._allocation.age_s if self._allocation else None
-        why = self._write_failure
+        why = self._write_failure or self._beside.failure()
         if age_s is None:
             why = why or "no allocation received yet"
         elif age_s > self._settings.max_allocation_age_s:
@@ -171,6 +197,7 @@ class ReporterApp:
     async def close(self) -> None:
         """End the subscriptions. The object stays: it says what is applied until somebody removes what is applied."""
         await self._wire.stop()
+        await self._beside.close()
 
 
 def _fields(settings: ReporterSettings) -> Fields:

@@ -1,8 +1,22 @@
 """Health of one service, and Readiness: the node's heartbeat, folded from its services."""
 
+import hashlib
 from typing import ClassVar
 
 from shared.contracts.envelope import Amount, Message, Part
+from shared.contracts.ids import node_token
+
+_HASH_DIGITS = 12
+
+
+def node_config_key(node: str) -> str:
+    """Key of a node's own configuration in the bucket, beside the one of all nodes."""
+    return f"node.{node_token(node)}"
+
+
+def entry_hash(value: bytes | None) -> str:
+    """By what a node tells which entry it works with: the first hex digits of its SHA-256."""
+    return hashlib.sha256(value or b"").hexdigest()[:_HASH_DIGITS]
 
 
 class ServiceHealth(Part):
@@ -13,6 +27,8 @@ class ServiceHealth(Part):
     why: str = ""
     input_age_s: Amount | None = None
     """Age of the newest usable input by the service's own monotonic clock; None: none yet."""
+    config_hash: str | None = None
+    """`entry_hash` of the node's own entry that the service works with; None: it works with none."""
 
 
 class Health(Message):

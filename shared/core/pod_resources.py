@@ -5,6 +5,7 @@ Reclaimed resources have a name in each dialect, and are one account: Katalyst's
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, KubeQos, canonical_resource
@@ -51,6 +52,27 @@ def container_amounts(resources: Mapping[str, Any], qos: str, where: str) -> tup
         "memory_request_bytes": requests.get("memory", 0),
         "memory_limit_bytes": limits.get("memory", 0),
     }, notes
+
+
+def known_amounts(resources: Mapping[str, Any], qos: str) -> dict[str, int]:
+    """As `container_amounts`, of a pod that runs already: what cannot be counted is left out instead of refused."""
+    mine = _RECLAIMED if qos == "reclaimed_cores" else _PLAIN
+    found: dict[str, dict[str, int]] = {}
+    for part in ("requests", "limits"):
+        given = resources.get(part)
+        found[part] = {}
+        for spelling, quantity in (given if isinstance(given, dict) else {}).items():
+            name = _BATCH.get(str(spelling)) or canonical_resource(str(spelling))
+            if name in mine:
+                with suppress(Refused):
+                    found[part][mine[name]] = _amount(quantity, mine[name], name, spelling)
+    return {
+        f"{kind}_{part[:-1]}_{'millis' if kind == 'cpu' else 'bytes'}": (
+            found[part].get(kind, found["limits"].get(kind, 0) if part == "requests" else 0)
+        )
+        for kind in ("cpu", "memory")
+        for part in ("requests", "limits")
+    }
 
 
 def kube_qos_of(containers: Iterable[Mapping[str, Any]], where: str) -> KubeQos:

@@ -1,11 +1,66 @@
-"""The PodSource of one host: what holds resources, in order, never an empty list in place of an error."""
+"""The PodSource of a host and of a cluster's node: what holds resources, never an empty list in place of an error."""
 
 import pytest
 from pods_rig import record
 
 from shared.adapters.local_pods import LocalPods
+from shared.adapters.pod_sources import pod_source
+from shared.adapters.pods_file import PodsFile
 from shared.errors import Unavailable
 from shared.ports import PodSource
+from shared.settings import CommonSettings
+
+
+class OnHost:
+    """The local runtime's pods."""
+
+    def __init__(self, state_dir):
+        self.store = LocalPods(state_dir)
+        self.source = pod_source(CommonSettings(state_dir=state_dir))
+
+    def add(self, name):
+        return _add(self.store, name)
+
+    def change(self, uid, **changes):
+        self.store.update_status(uid, **changes)
+
+    def remove(self, uid):
+        self.store.remove(uid)
+
+    def spoil(self):
+        (self.store.path / "bad").mkdir()
+
+
+class InCluster:
+    """The pods of a node as the reporter keeps them."""
+
+    def __init__(self, state_dir):
+        self.file, self.held = PodsFile(state_dir), {}
+        self.source = pod_source(CommonSettings(state_dir=state_dir, substrate="kubernetes"))
+
+    def add(self, name):
+        pod = record(name).pod
+        self._put(pod)
+        return pod.uid
+
+    def change(self, uid, **changes):
+        self._put(self.held[uid].model_copy(update=changes))
+
+    def remove(self, uid):
+        del self.held[uid]
+        self.file.write(list(self.held.values()))
+
+    def spoil(self):
+        self.file.path.write_text("[{")
+
+    def _put(self, pod):
+        self.held[pod.uid] = pod
+        self.file.write(list(self.held.values()))
+
+
+@pytest.fixture(params=[OnHost, InCluster])
+def place(request, tmp_path):
+    return request.param(tmp_path)
 
 
 @pytest.fixture
@@ -26,41 +81,80 @@ def _add(store, name, **changes):
     return made.pod.uid
 
 
-def test_before_first_use_there_are_no_pods(source):
+def test_pods_come_in_the_order_of_namespace_and_name(place):
+    for name in ("web", "a", "encode"):
+        place.add(name)
+    assert [pod.key for pod in place.source.pods()] == ["default/a", "default/encode", "default/web"]
+
+
+def test_a_pod_is_there_from_pending_until_it_has_finished(place):
+    uid = place.add("web")
+    seen = []
+    for changes in ({"phase": "Running"}, {"terminating": True}, {"phase": "Failed"}):
+        seen.append([(pod.phase, pod.terminating) for pod in place.source.pods()])
+        place.change(uid, **changes)
+    assert seen == [[("Pending", False)], [("Running", False)], [("Running", True)]]
+    assert list(place.source.pods()) == []
+
+
+def test_every_change_changes_the_generation(place):
+    seen = [place.source.generation()]
+    uid = place.add("web")
+    steps = (
+        lambda: place.change(uid, phase="Running"),
+        lambda: place.change(uid, terminating=True),
+        lambda: place.change(uid, phase="Failed"),
+        lambda: place.remove(uid),
+    )
+    seen.append(place.source.generation())
+    for step in steps:
+        step()
+        seen.append(place.source.generation())
+    assert len(set(seen)) == len(seen)
+
+
+def test_what_cannot_be_read_is_an_error_never_a_shorter_list(place):
+    place.add("web")
+    place.spoil()
+    with pytest.raises(Unavailable):
+        place.source.pods()
+
+
+def test_before_first_use_a_host_has_no_pods(source):
     assert list(source.pods()) == []
     assert source.generation() == 0
 
 
-def test_pods_come_in_the_order_of_namespace_and_name(store, source):
-    for name in ("web", "a", "encode"):
-        _add(store, name)
-    assert [pod.key for pod in source.pods()] == ["default/a", "default/encode", "default/web"]
+def test_before_the_first_list_a_clusters_node_knows_nothing(tmp_path):
+    node = PodsFile(tmp_path)
+    assert node.generation() == 0
+    with pytest.raises(Unavailable, match="not written yet"):
+        node.pods()
+    node.write([])
+    assert (list(node.pods()), node.generation() != 0) == ([], True)
 
 
-def test_a_pod_is_there_from_pending_until_it_has_finished(store, source):
-    uid = _add(store, "web")
-    seen = []
-    for changes in ({"phase": "Running"}, {"terminating": True}, {"phase": "Failed"}):
-        seen.append([(pod.phase, pod.terminating) for pod in source.pods()])
-        store.update_status(uid, **changes)
-    assert seen == [[("Pending", False)], [("Running", False)], [("Running", True)]]
-    assert list(source.pods()) == []
+def test_another_reader_sees_all_that_was_said_of_a_pod_and_nothing_is_written_twice(tmp_path):
+    node, pod = PodsFile(tmp_path), record("web").pod
+    node.write([pod])
+    known = node.generation()
+    node.write([pod.model_copy()])
+    assert node.generation() == known
+    assert list(PodsFile(tmp_path).pods()) == [pod]
 
 
-def test_every_change_changes_the_generation(store, source):
-    seen = [source.generation()]
-    uid = _add(store, "web")
-    steps = (
-        lambda: store.update_status(uid, phase="Running"),
-        lambda: store.mark_terminating(uid, 5.0, "Evicted"),
-        lambda: store.folder(uid).finish(),
-        lambda: store.remove(uid),
-    )
-    seen.append(source.generation())
-    for step in steps:
-        step()
-        seen.append(source.generation())
-    assert len(set(seen)) == len(seen)
+@pytest.mark.parametrize("text", ["", "{", "{}", "null", '[{"uid": "aa"}]', '[{"uid": "../..", "name": "web"}]'])
+def test_a_list_that_cannot_be_read_is_an_error_that_names_the_file(tmp_path, text):
+    node = PodsFile(tmp_path)
+    node.path.write_text(text)
+    with pytest.raises(Unavailable, match=r"node-pods\.json"):
+        node.pods()
+
+
+def test_a_folder_that_cannot_be_written_leaves_the_last_list(tmp_path):
+    (tmp_path / "taken").write_text("no folder")
+    with pytest.raises(Unavailable):
+        PodsFile(tmp_path / "taken").write([])
 
 
 TORN = [

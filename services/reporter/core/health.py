@@ -27,9 +27,10 @@ def _folded(service: str, heard: tuple[ServiceHealth, float] | None, max_age_s: 
         ok=health.ok and not silent,
         why=f"silent for more than {max_age_s:g} s" if silent else health.why,
         input_age_s=input_age_s,
+        config_hash=health.config_hash,
     )
 
 
-def facts(services: Sequence[ServiceHealth]) -> tuple[tuple[str, bool], ...]:
-    """What makes a readiness another one: which service is ok, not how old its input is at the moment."""
-    return tuple((health.service, health.ok) for health in services)
+def facts(services: Sequence[ServiceHealth]) -> tuple[tuple[str, bool, str | None], ...]:
+    """What makes a readiness another one: which service is ok and works with what configuration, not ages."""
+    return tuple((health.service, health.ok, health.config_hash) for health in services)

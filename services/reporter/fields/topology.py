@@ -8,7 +8,6 @@ Each NUMA zone says its part of the offered CPU, by its CPUs of the reclaimed po
 
 from typing import Any
 
-from services.reporter.core.shares import shared_out
 from services.reporter.view import Field, FieldSettings, Part, View, changed, plain
 from shared.contracts.allocation import Allocation
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
@@ -16,6 +15,7 @@ from shared.contracts.quantities import format_millis, format_units
 from shared.contracts.sample import NodeSample, NumaReading
 from shared.core.cpuset import CpuSet
 from shared.core.layout import RECLAIM, RESERVE
+from shared.core.shares import shared_out
 
 
 def part(view: View) -> Part | None:

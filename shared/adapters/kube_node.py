@@ -1,0 +1,82 @@
+"""What the API server holds of this node: the CNR with its status, and the Node's extended resources."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from shared.adapters.kube_client import Kube, KubeError
+from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+from shared.contracts.quantities import format_units, parse_units
+from shared.core.extended_resources import OTHER_NAME, node_amounts
+from shared.errors import Unavailable
+
+CNRS = "/apis/node.katalyst.kubewharf.io/v1alpha1/customnoderesources"
+MANAGER = "sublet-reporter"
+OFFERED = (SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY)
+
+
+class KubeNode:
+    """The NodeWriter of a cluster, with a field manager of its own; other owners' fields are left alone."""
+
+    def __init__(self, kube: Kube, node: str, asked: Callable[[], Mapping[str, int]]) -> None:
+        self._kube, self._node, self._asked = kube, node, asked
+        """`asked`: what this node's pods ask for, by the very names that they use."""
+        self._offered: dict[str, int] | None = None
+        self._shown: dict[str, int] | None = None
+
+    async def write(self, document: Mapping[str, object]) -> None:
+        """Replace the CNR's spec and status, then show the offer on the Node.
+
+        A fall reaches the Node before the CNR: the scheduler places pods by the Node.
+
+        Raises:
+            Unavailable: the API server cannot be reached, or refuses; says why. What was written stays.
+        """
+        whole: dict[str, Any] = dict(document)
+        self._offered = _offered(whole)
+        try:
+            await self._show(again=True)
+            head = {key: whole[key] for key in ("apiVersion", "kind", "metadata")}
+            path = f"{CNRS}/{self._node}"
+            await self._kube.apply(path, head | {"spec": whole.get("spec", {})}, manager=MANAGER)
+            await self._kube.apply(f"{path}/status", head | {"status": whole.get("status", {})}, manager=MANAGER)
+        except KubeError as error:
+            raise Unavailable(f"node object {self._node}: {error}", reason=error.reason) from error
+
+    async def show(self, *, again: bool = False) -> None:
+        """Bring the Node's amounts to what its pods ask for now; `again` also where they should be there already.
+
+        Raises:
+            Unavailable: as `write`.
+        """
+        try:
+            await self._show(again=again)
+        except KubeError as error:
+            raise Unavailable(f"node {self._node}: {error}", reason=error.reason) from error
+
+    async def _show(self, *, again: bool) -> None:
+        if self._offered is None:
+            return
+        amounts = node_amounts(self._offered, self._asked())
+        if amounts == self._shown and not again:
+            return
+        shown = {name: format_units(amount) for name, amount in sorted(amounts.items())}
+        await self._kube.merge(
+            f"/api/v1/nodes/{self._node}/status", {"status": {"capacity": shown, "allocatable": shown}}
+        )
+        self._shown = amounts
+
+
+async def withdraw(kube: Kube, node: str) -> None:
+    """Take everything of ours from a node, as at an uninstall.
+
+    Raises:
+        KubeError, Unavailable: the API server refuses, or cannot be reached.
+    """
+    nothing = dict.fromkeys(sorted(OTHER_NAME))
+    await kube.merge(f"/api/v1/nodes/{node}/status", {"status": {"capacity": nothing, "allocatable": nothing}})
+
+
+def _offered(document: Mapping[str, Any]) -> dict[str, int]:
+    """The offer in force as the CNR tells it; nothing where the CNR leaves it out."""
+    amounts = (document.get("status") or {}).get("resourceAllocatable") or {}
+    return {name: parse_units(amounts[name]) for name in OFFERED if name in amounts}

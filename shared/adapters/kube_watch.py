@@ -1,0 +1,132 @@
+"""A collection of the API server, kept as it is there: list, watch, and list again whenever the watch may have missed.
+
+Memory is bounded by what the caller keeps of an object (`keep`), not by what the server sends.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+import structlog
+
+from shared.adapters.kube_client import Document, Gone, Kube, KubeError
+from shared.core.backoff import delay_s
+from shared.errors import Unavailable
+from shared.ports import Clock
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+WATCH_S = 540
+"""The server ends a watch after so long; the list that follows mends what a watch may have lost without a word."""
+AGAIN_BASE_S, AGAIN_CAP_S = 0.2, 10.0
+
+
+class Mirror(Generic[T]):
+    """Objects by UID. `keep` makes of a document what is kept; None leaves it out."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        path: str,
+        keep: Callable[[Mapping[str, Any]], T | None],
+        clock: Clock,
+        *,
+        changed: Callable[[], None] = lambda: None,
+        roll: Callable[[], float] = random.random,
+        **query: object,
+    ) -> None:
+        self._kube, self._path, self._keep, self._clock, self._query = kube, path, keep, clock, query
+        self._changed, self._roll = changed, roll
+        self._objects: dict[str, T] | None = None
+        self._confirmed_at_s: float | None = None
+        self.why = "not listed yet"
+        """Why the newest try failed; "" while the watch runs."""
+
+    @property
+    def objects(self) -> Mapping[str, T]:
+        """What the server holds, by UID.
+
+        Raises:
+            Unavailable: it was never listed (absent is not zero).
+        """
+        if self._objects is None:
+            raise Unavailable(f"{self._path}: {self.why}", reason="not_listed")
+        return self._objects
+
+    @property
+    def age_s(self) -> float | None:
+        """Seconds since the server last said anything on this collection, bookmarks included; None before that."""
+        return None if self._confirmed_at_s is None else self._clock.monotonic() - self._confirmed_at_s
+
+    async def run(self) -> None:
+        """Work until cancelled; trouble is waited out, and what is known stays."""
+        tries = 0
+        while True:
+            try:
+                await self._follow(await self._list())
+                tries = 0
+            except Gone:
+                log.info("watch.relist", path=self._path)
+                tries = 0
+            except (KubeError, Unavailable) as error:
+                if self.why != str(error):
+                    log.warning("watch.broken", path=self._path, why=str(error))
+                self.why = str(error)
+                tries = 0 if self._fresh() else tries + 1
+            await self._clock.sleep(delay_s(tries, base_s=AGAIN_BASE_S, cap_s=AGAIN_CAP_S, roll=self._roll()))
+
+    def _fresh(self) -> bool:
+        return self.age_s is not None and self.age_s < AGAIN_CAP_S
+
+    async def _list(self) -> str:
+        found = await self._kube.list(self._path, **self._query)
+        kept = {item["metadata"]["uid"]: self._keep(item) for item in found.get("items") or ()}
+        before, self._objects = self._objects, {uid: thing for uid, thing in kept.items() if thing is not None}
+        self._confirm()
+        if before != self._objects:
+            self._changed()
+        return str(found["metadata"]["resourceVersion"])
+
+    async def _follow(self, version: str) -> None:
+        events = self._kube.watch(self._path, version, timeoutSeconds=WATCH_S, **self._query)
+        async with contextlib.aclosing(events):
+            async for event in events:
+                self._take(event)
+
+    def _take(self, event: Document) -> None:
+        self._confirm()
+        kind, document = event["type"], event["object"]
+        if kind == "BOOKMARK":
+            return
+        uid, objects = document["metadata"]["uid"], self._objects
+        if objects is None:  # pragma: no cover - a watch follows its list
+            return
+        thing = None if kind == "DELETED" else self._keep(document)
+        if objects.get(uid) == thing:
+            return
+        if thing is None:
+            del objects[uid]
+        else:
+            objects[uid] = thing
+        self._changed()
+
+    def _confirm(self) -> None:
+        self._confirmed_at_s, self.why = self._clock.monotonic(), ""
+
+
+async def listed(mirror: Mirror[Any], clock: Clock, *, timeout_s: float) -> None:
+    """Wait for the first list.
+
+    Raises:
+        Unavailable: there was none in time; says why.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            while mirror.age_s is None:
+                await clock.sleep(0.05)
+    except TimeoutError:
+        raise Unavailable(mirror.why) from None

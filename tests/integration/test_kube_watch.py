@@ -1,0 +1,160 @@
+"""A mirror of a collection over real HTTP: what a watch may do, and what the mirror makes of it."""
+
+import asyncio
+import json
+from collections import deque
+
+import pytest
+from aiohttp import web
+
+from shared.adapters import kube_client
+from shared.adapters.clock import SystemClock
+from shared.adapters.kube_client import Kube, KubeError
+from shared.adapters.kube_watch import Mirror
+from shared.errors import Unavailable
+
+PATH = "/api/v1/pods"
+
+
+class ApiServer:
+    """Lists `items` in pages of two; each watch follows its script and then stays open, or ends."""
+
+    def __init__(self):
+        self.items: dict[str, str] = {}
+        self.scripts: deque[list] = deque()
+        self.lists = self.watches = 0
+        self.url = ""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if request.query.get("watch"):
+            return await self._watch(request)
+        self.lists += 1
+        start = int(request.query.get("continue", 0))
+        names = sorted(self.items)[start : start + 2]
+        more = {"continue": str(start + 2)} if start + 2 < len(self.items) else {}
+        items = [_object(name, self.items[name]) for name in names]
+        return web.json_response({"metadata": {"resourceVersion": "7", **more}, "items": items})
+
+    async def _watch(self, request: web.Request) -> web.StreamResponse:
+        self.watches += 1
+        script = self.scripts.popleft() if self.scripts else ["stay"]
+        if isinstance(script[0], int):
+            return web.json_response({"message": "too old", "code": script[0]}, status=script[0])
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for step in script:
+            if step == "stay":
+                await asyncio.sleep(3600)
+            elif step == "break":
+                request.transport.close()
+            else:
+                await response.write(json.dumps(step).encode() + b"\n")
+        return response
+
+
+def _object(name: str, value: str) -> dict:
+    return {"metadata": {"uid": f"uid-{name}", "name": name}, "value": value}
+
+
+def event(kind: str, name: str, value: str = "1") -> dict:
+    return {"type": kind, "object": _object(name, value)}
+
+
+TOO_OLD = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}}
+BOOKMARK = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "9"}}}
+
+
+@pytest.fixture
+async def server(tmp_path):
+    api = ApiServer()
+    app = web.Application()
+    app.router.add_get("/{path:.*}", api.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    api.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield api
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def kube(server, tmp_path):
+    config = {
+        "apiVersion": "v1", "kind": "Config", "current-context": "here",
+        "clusters": [{"name": "here", "cluster": {"server": server.url}}],
+        "users": [{"name": "me", "user": {"token": "t"}}],
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+    }  # fmt: skip
+    (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    client = Kube(tmp_path / "kubeconfig")
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+async def mirrored(kube):
+    """A mirror at work, and a way to wait until it holds something."""
+    changed = asyncio.Event()
+    mirror = Mirror(kube, PATH, lambda o: o["value"], SystemClock(), changed=changed.set, roll=lambda: 0.0)
+    task = asyncio.create_task(mirror.run())
+
+    async def holds(wanted: dict[str, str]) -> None:
+        async with asyncio.timeout(20):
+            while mirror.age_s is None or dict(mirror.objects) != {f"uid-{k}": v for k, v in wanted.items()}:
+                changed.clear()
+                await changed.wait()
+
+    mirror.holds = holds
+    yield mirror
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_all_pages_are_listed_and_events_are_followed(server, mirrored):
+    server.items = dict.fromkeys("abcde", "1")
+    server.scripts.append([event("ADDED", "f"), event("MODIFIED", "a", "2"), BOOKMARK, event("DELETED", "b"), "stay"])
+    await mirrored.holds({"a": "2", "c": "1", "d": "1", "e": "1", "f": "1"})
+    assert (server.lists, server.watches) == (3, 1)
+
+
+@pytest.mark.parametrize("script", [[TOO_OLD], [410], [500], [event("ADDED", "x"), "break"], [event("ADDED", "x")]])
+async def test_whatever_ends_a_watch_the_collection_is_listed_again(server, mirrored, script):
+    server.items = {"a": "1"}
+    server.scripts.append(script)
+    await mirrored.holds({"a": "1"})
+    server.items = {"b": "1"}  # an event of which the watch never told
+    await mirrored.holds({"b": "1"})
+
+
+async def test_a_watch_that_falls_silent_is_broken(server, mirrored, monkeypatch):
+    monkeypatch.setattr(kube_client, "SILENCE_S", 0.2)
+    server.items = {"a": "1"}
+    await mirrored.holds({"a": "1"})
+    server.items = {"b": "1"}
+    await mirrored.holds({"b": "1"})
+
+
+async def test_what_was_never_listed_is_not_an_empty_list(kube):
+    mirror = Mirror(kube, PATH, lambda o: o, SystemClock())
+    assert mirror.age_s is None
+    with pytest.raises(Unavailable, match="not listed yet"):
+        _ = mirror.objects
+
+
+async def test_a_server_that_does_not_answer_is_unavailable_within_the_time(kube, server):
+    server.scripts.append(["stay"])
+    with pytest.raises(Unavailable, match="no answer from the API server"):
+        await kube.call("GET", PATH, query={"watch": "true"}, timeout_s=0.2)
+
+
+async def test_a_refusal_carries_the_servers_words(kube, server):
+    server.scripts.append([410])
+    with pytest.raises(KubeError, match="too old") as caught:
+        await kube.get(PATH, watch="true")
+    assert caught.value.status == 410
+
+
+async def test_without_a_cluster_it_is_said_what_is_missing(tmp_path):
+    with pytest.raises(Unavailable, match="set `kubeconfig`"):
+        await Kube(tmp_path / "nothing").get(PATH)

@@ -1,0 +1,266 @@
+"""An API server in memory, by the paths of its reference: what Sublet relies on, as it was measured on a real one.
+
+Pods with budgets and evictions behave as notes/reliability.md section 2 says (M1 to M9, M12). `FakeKube` is a `Kube`
+over it without a wire; `serving` puts it behind real HTTP.
+"""
+
+import asyncio
+import contextlib
+import copy
+import json
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from shared.adapters.kube_client import Kube, KubeError
+from shared.errors import Unavailable
+
+Document = dict[str, Any]
+TWO_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+NO_SLOT = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+class Refusal(Exception):
+    """A Status with its code."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+
+
+class Api:
+    """Objects by path. `failing` is the status that everything is answered with, 0 for none; `away` answers nobody."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Document] = {}
+        self.budgets: dict[str, dict[str, int]] = {}
+        """By budget, the label `app` it selects and what it still allows."""
+        self.burnt = 0
+        """Slots that a refused eviction has cost."""
+        self.requests: list[tuple[str, str, Document | None]] = []
+        self.failing, self.away = 0, False
+        self.refuse: dict[tuple[str, str], int] = {}
+        """By method and path, a status in place of the answer."""
+        self.before_write = lambda: None
+        """What somebody else does right before the next write."""
+        self._version = 1
+        self._changes: dict[str, list[Document]] = {}
+        self._changed = asyncio.Event()
+
+    def put(self, path: str, document: Mapping[str, Any]) -> Document:
+        """Somebody writes a whole object."""
+        known = path in self.objects
+        made = copy.deepcopy(dict(document))
+        self._version += 1
+        made.setdefault("metadata", {})["resourceVersion"] = str(self._version)
+        made["metadata"].setdefault("name", path.rpartition("/")[2])
+        made["metadata"].setdefault("uid", f"uid-{self._version}")
+        self.objects[path] = made
+        self._tell("MODIFIED" if known else "ADDED", made, path)
+        return made
+
+    def remove(self, path: str) -> None:
+        """Somebody deletes an object."""
+        if (gone := self.objects.pop(path, None)) is not None:
+            self._tell("DELETED", gone, path)
+
+    def run_pod(self, name: str, uid: str, *, node: str = "n1", app: str = "", **parts: Any) -> Document:
+        """A pod that runs on a node."""
+        meta = {"name": name, "namespace": "default", "uid": uid, "labels": {"app": app}, **parts.pop("metadata", {})}
+        spec = {"nodeName": node, "containers": [{"name": "main"}], **parts.pop("spec", {})}
+        return self.put(
+            pod_path(name), {"metadata": meta, "spec": spec, "status": {"phase": "Running", **parts.pop("status", {})}}
+        )
+
+    def end_terminating(self) -> None:
+        """The kubelets have ended what was to end."""
+        for path in [path for path, one in self.objects.items() if one["metadata"].get("deletionTimestamp")]:
+            self.remove(path)
+
+    def handle(
+        self, method: str, path: str, query: Mapping[str, str], body: Document | None, content: str = ""
+    ) -> tuple[int, Document]:
+        """Answer one request."""
+        self.requests.append((method, path, copy.deepcopy(body)))
+        code = self.failing or self.refuse.get((method, path), 0)
+        if code:
+            return code, _status(code, "the test says so")
+        try:
+            match method:
+                case "GET":
+                    return 200, copy.deepcopy(self.objects[path]) if path in self.objects else self._list(path, query)
+                case "POST" if path.endswith("/eviction"):
+                    return 201, self._evict(path.removesuffix("/eviction"), body or {})
+                case "POST":
+                    return 201, self.put(f"{path}/{(body or {})['metadata'].get('name', self._version)}", body or {})
+                case "PATCH":
+                    self.before_write, before = (lambda: None), self.before_write
+                    before()
+                    return 200, self._patch(path, body or {}, apply="apply" in content)
+                case _:
+                    return 405, _status(405, method)
+        except Refusal as refusal:
+            return refusal.code, _status(refusal.code, refusal.message)
+
+    async def events(self, path: str, version: str, node: str) -> AsyncIterator[Document]:
+        """A watch: what has changed in a collection after a version, for ever."""
+        told = 0
+        while True:
+            for event in self._changes.get(path, [])[told:]:
+                told += 1
+                one = event["object"]
+                if int(one["metadata"]["resourceVersion"]) > int(version) and _on(one, node):
+                    yield event
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _list(self, path: str, query: Mapping[str, str]) -> Document:
+        if not path.endswith("/pods"):
+            raise Refusal(404, f"{path} not found")
+        node = _node_of(query)
+        items = [copy.deepcopy(one) for at, one in sorted(self.objects.items()) if "/pods/" in at and _on(one, node)]
+        return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
+
+    def _patch(self, path: str, change: Document, *, apply: bool) -> Document:
+        own = path.removesuffix("/status")
+        if own not in self.objects:
+            if not apply:
+                raise Refusal(404, f"{own} not found")
+            self.put(own, {"metadata": change["metadata"]})
+        standing = self.objects[own]
+        wanted = (change.get("metadata") or {}).pop("resourceVersion", None)
+        if wanted not in (None, standing["metadata"]["resourceVersion"]):
+            raise Refusal(409, "the object has been modified; please apply your changes to the latest version")
+        merged = _merged(standing, change)
+        return self.put(own, merged) if merged != standing else standing
+
+    def _evict(self, path: str, body: Document) -> Document:
+        if body.get("apiVersion") != "policy/v1":
+            raise Refusal(400, "want policy/v1")
+        pod = self.objects.get(path)
+        if pod is None:
+            raise Refusal(404, f"{path} not found")
+        options = body.get("deleteOptions") or {}
+        dry, wanted = "dryRun" in options, options.get("preconditions") or {}
+        budgets = [b for b in self.budgets.values() if b["app"] == pod["metadata"]["labels"]["app"]]
+        if len(budgets) > 1:
+            raise Refusal(500, TWO_BUDGETS)
+        terminating = bool(pod["metadata"].get("deletionTimestamp"))
+        if budgets and not terminating:
+            if budgets[0]["allowed"] < 1:
+                raise Refusal(429, NO_SLOT)
+            if not dry:  # before the preconditions are looked at: a wrong one burns the slot (M2, M3)
+                budgets[0]["allowed"] -= 1
+        for field, value in wanted.items():
+            if pod["metadata"][field] != value:
+                self.burnt += bool(budgets) and not dry
+                raise Refusal(409, f"Precondition failed: {field} in precondition: {value}")
+        if not dry and not terminating:
+            self.put(path, _merged(pod, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))
+            if options.get("gracePeriodSeconds") == 0:
+                self.remove(path)
+        return _status(201, "Success")
+
+    def _tell(self, kind: str, one: Document, path: str) -> None:
+        if "/pods/" in path:
+            told = copy.deepcopy(one)
+            if kind == "DELETED":
+                self._version += 1
+                told["metadata"]["resourceVersion"] = str(self._version)
+            self._changes.setdefault("/api/v1/pods", []).append({"type": kind, "object": told})
+            self._changed.set()
+
+
+class FakeKube(Kube):
+    """A client of that server without a wire."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__()
+        self._api = api
+
+    async def call(
+        self, method: str, path: str, *, body: Any = None, query: Any = None, content: str = "", timeout_s: float = 0
+    ) -> Document:  # noqa: E501, ARG002
+        """One request and its answer."""
+        if self._api.away:
+            raise Unavailable(f"{method} {path}: no answer from the API server")
+        plain = {key: str(value) for key, value in (query or {}).items()}
+        status, document = self._api.handle(method, path, plain, json.loads(json.dumps(body)), content)
+        if status >= 400:
+            raise KubeError(f"{method} {path}", status, document)
+        return document
+
+    async def watch(self, path: str, version: str, **query: object) -> Any:
+        """Events of a collection."""
+        events = self._api.events(path, version, _node_of({key: str(value) for key, value in query.items()}))
+        async with contextlib.aclosing(events):  # type: ignore[type-var]
+            async for event in events:
+                yield event
+
+
+@contextlib.asynccontextmanager
+async def serving(api: Api, folder: Path) -> AsyncIterator[Path]:
+    """The server behind HTTP; gives a kubeconfig for it."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.query.get("watch"):
+            response = web.StreamResponse()
+            await response.prepare(request)
+            events = api.events(request.path, request.query["resourceVersion"], _node_of(request.query))
+            async with contextlib.aclosing(events):  # type: ignore[type-var]
+                async for event in events:
+                    await response.write(json.dumps(event).encode() + b"\n")
+            return response
+        body = json.loads(text) if (text := await request.text()) else None
+        status, document = api.handle(request.method, request.path, request.query, body, request.content_type)
+        return web.json_response(document, status=status)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    config = {
+        "apiVersion": "v1", "kind": "Config", "current-context": "here",
+        "clusters": [{"name": "here", "cluster": {"server": f"http://127.0.0.1:{runner.addresses[0][1]}"}}],
+        "users": [{"name": "me", "user": {"token": "t"}}],
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+    }  # fmt: skip
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(config))
+    try:
+        yield path
+    finally:
+        await runner.cleanup()
+
+
+def pod_path(name: str) -> str:
+    """Where a pod of the namespace `default` is."""
+    return f"/api/v1/namespaces/default/pods/{name}"
+
+
+def _status(code: int, message: str) -> Document:
+    return {"kind": "Status", "code": code, "message": message, "reason": str(code)}
+
+
+def _node_of(query: Mapping[str, str]) -> str:
+    return query.get("fieldSelector", "").rpartition("=")[2]
+
+
+def _on(pod: Document, node: str) -> bool:
+    return not node or pod["spec"].get("nodeName") == node
+
+
+def _merged(standing: Any, change: Any) -> Any:
+    """A JSON merge patch (RFC 7386)."""
+    if not isinstance(change, Mapping):
+        return copy.deepcopy(change)
+    result = dict(standing) if isinstance(standing, Mapping) else {}
+    for key, value in change.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = _merged(result.get(key), value)
+    return copy.deepcopy(result)

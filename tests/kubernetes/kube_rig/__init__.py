@@ -1,0 +1,1 @@
+"""A Kubernetes cluster of the tests' own: control plane and one node, built once from their sources into a cache."""

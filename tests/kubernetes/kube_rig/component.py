@@ -1,0 +1,98 @@
+"""A program of the cluster as a test handles it: started, killed, stopped in its tracks, started again."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rig.packages import RigMissing
+
+from kube_rig.isolation import Isolation
+
+START_LIMIT_S, STOP_LIMIT_S = 60.0, 20.0
+POLL_S = 0.05
+_LAST_WORDS = 3000
+
+
+class Component:
+    """One program; it ends with the thread that starts it, however that ends."""
+
+    def __init__(self, isolation: Isolation, words: Sequence[str | Path], log: Path, ready: Callable[[], bool]) -> None:
+        self.words = list(words)
+        """The command line; what a test changes holds from the next start."""
+        self.log = log
+        self._isolation = isolation
+        self._ready = ready
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def name(self) -> str:
+        """As its log is called."""
+        return self.log.stem
+
+    @property
+    def pid(self) -> int | None:
+        """None: it does not run."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start it, and wait until it answers.
+
+        Raises:
+            RigMissing: it did not come up; with its last words.
+        """
+        if self.pid is not None:
+            raise RuntimeError(f"{self.name} runs already, as process {self.pid}")
+        with self.log.open("ab") as out:
+            self._process = subprocess.Popen(
+                self._isolation.command(self.words), stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            )
+        if wait:
+            self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Wait until it answers.
+
+        Raises:
+            RigMissing: it did not come up; with its last words.
+        """
+        end = time.monotonic() + START_LIMIT_S
+        while not self._ready():
+            if self.pid is None or time.monotonic() > end:
+                how = "ended at its start" if self.pid is None else f"not ready within {START_LIMIT_S:g} s"
+                raise RigMissing(f"{self.name}: {how}\n{self.last_words()}")
+            time.sleep(POLL_S)
+
+    def stop(self) -> None:
+        """End it as an operator would; by force where it does not listen."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """End it at once, with no word to anybody."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def freeze(self) -> None:
+        """Stop it in its tracks: connections stay open and nothing answers."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def last_words(self) -> str:
+        """The end of its log."""
+        return self.log.read_text(errors="replace")[-_LAST_WORDS:]
+
+    def _signal(self, number: signal.Signals) -> None:
+        if (pid := self.pid) is None:
+            raise RuntimeError(f"{self.name} does not run")
+        os.kill(pid, number)

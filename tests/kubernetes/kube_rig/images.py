@@ -1,0 +1,106 @@
+"""The container images of the node, as archives in the cache: no registry is reached."""
+
+import hashlib
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from compose_rig.engine import Engine, base_image, base_image_name, running
+from compose_rig.parts import ENGINE, PROJECT
+from rig.packages import run
+from rig_parts import Say, build_with_go, fresh
+
+_PAUSE_SOURCE = """\
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGINT, syscall.SIGTERM)
+	<-asked
+}
+"""
+"""The first process of each pod: it holds the pod's namespaces until it is asked to end."""
+PAUSE = f"sublet/pause:{hashlib.sha256(_PAUSE_SOURCE.encode()).hexdigest()[:12]}"
+
+PRODUCT = "sublet:test"
+_KEPT = "24h"
+"""What a build has left may serve the next one for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image and its archive."""
+
+    name: str
+    archive: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """What every node has."""
+
+    base: Image
+    """Debian with Python."""
+    pause: Image
+
+
+def prepare_images(cache: Path, say: Say) -> Images:
+    """Make what is not in the cache yet.
+
+    Raises:
+        RigMissing: something cannot be had.
+    """
+    images = Images(_image(cache, base_image_name()), _image(cache, PAUSE))
+    if not (images.base.archive.exists() and images.pause.archive.exists()):
+        with ENGINE.cache_held() as engine_cache, running(engine_cache) as engine:
+            _save(engine, images.base, lambda: base_image(engine, engine_cache, say))
+            _save(engine, images.pause, lambda: _make_pause(engine, cache, say))
+    return images
+
+
+def build_product(cache: Path, say: Say) -> Image:
+    """The image of this checkout, made by the file that users make it with.
+
+    Raises:
+        RigMissing: the engine does not start.
+        EngineError: the image cannot be made; with the last words of the build.
+    """
+    image = _image(cache, PRODUCT)
+    with ENGINE.cache_held() as engine_cache, running(engine_cache) as engine:
+        base = base_image(engine, engine_cache, say)
+        say("making the product's image")
+        engine.docker("build", "--quiet", "--network", "host", "--build-arg", f"BASE={base}", "--tag", PRODUCT,
+                      "--file", PROJECT / "deploy/Dockerfile", PROJECT)  # fmt: skip
+        with fresh(image.archive) as place:
+            engine.docker("save", "--output", place, PRODUCT)
+        engine.docker("image", "prune", "--force", "--filter", f"until={_KEPT}")
+    return image
+
+
+def _image(cache: Path, name: str) -> Image:
+    return Image(name, cache / "images" / f"{name.replace('/', '-').replace(':', '-')}.tar")
+
+
+def _save(engine: Engine, image: Image, make: Callable[[], object]) -> None:
+    if not image.archive.exists():
+        make()
+        with fresh(image.archive) as place:
+            engine.docker("save", "--output", place, image.name)
+
+
+def _make_pause(engine: Engine, cache: Path, say: Say) -> None:
+    say("making the pause image")
+    with tempfile.TemporaryDirectory(prefix=".pause-", dir=cache) as place:
+        folder = Path(place)
+        (folder / "go.mod").write_text("module sublet.example/pause\n\ngo 1.21\n")
+        (folder / "main.go").write_text(_PAUSE_SOURCE)
+        build_with_go(cache, say, folder, ["-ldflags", "-s -w", "-o", folder / "pause", "."], flags="-mod=mod")
+        run(["tar", "-C", folder, "-cf", folder / "root.tar", "pause"])
+        engine.docker("import", "-c", 'ENTRYPOINT ["/pause"]', "-c", "USER 65535:65535", folder / "root.tar", PAUSE)

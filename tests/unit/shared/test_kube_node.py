@@ -1,0 +1,109 @@
+"""The node's objects at the API server: the CNR whole, the Node's amounts by what its pods ask for, nothing else."""
+
+import pytest
+from kube_api import Api, FakeKube
+
+from shared.adapters.kube_node import CNRS, KubeNode, withdraw
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+from shared.errors import Unavailable
+
+NODE, CNR = "/api/v1/nodes/n1", f"{CNRS}/n1"
+OTHERS = {"cpu": "48", "memory": "192Gi"}
+
+
+def document(millis: int | None = 44_000, **spec: object) -> dict:
+    offered = {} if millis is None else {SEED_RECLAIMED_CPU: f"{millis}", SEED_RECLAIMED_MEMORY: "1Gi"}
+    head = {"apiVersion": "node.katalyst.kubewharf.io/v1alpha1", "kind": "CustomNodeResource"}
+    return {**head, "metadata": {"name": "n1"}, "spec": spec, "status": {"resourceAllocatable": offered}}
+
+
+class World:
+    """A Node with resources of its own, and a writer for it."""
+
+    def __init__(self) -> None:
+        self.api, self.asks = Api(), {}
+        self.make_node()
+        self.node = KubeNode(FakeKube(self.api), "n1", lambda: self.asks)
+
+    def make_node(self) -> None:
+        self.api.put(NODE, {"spec": {}, "status": {"capacity": OTHERS, "allocatable": OTHERS}})
+
+    @property
+    def shown(self) -> dict[str, str]:
+        status = self.api.objects[NODE]["status"]
+        assert status["capacity"] == status["allocatable"]
+        return {name: amount for name, amount in status["allocatable"].items() if name not in OTHERS}
+
+    @property
+    def patches(self) -> list[str]:
+        return [path for method, path, _ in self.api.requests if method == "PATCH"]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_the_offer_stands_on_the_node_under_both_names_before_the_cnr_tells_it(world):
+    await world.node.write(document(a=1))
+    assert world.shown == {SEED_RECLAIMED_CPU: "44k", RECLAIMED_CPU: "44k",
+                           SEED_RECLAIMED_MEMORY: "1073741824", RECLAIMED_MEMORY: "1073741824"}  # fmt: skip
+    assert world.patches == [f"{NODE}/status", CNR, f"{CNR}/status"]
+    assert world.api.objects[CNR]["spec"] == {"a": 1}
+    assert world.api.objects[CNR]["status"] == document()["status"]
+
+
+async def test_what_pods_ask_for_under_one_name_is_not_offered_under_the_other(world):
+    world.asks = {SEED_RECLAIMED_CPU: 4000}
+    await world.node.write(document())
+    assert (world.shown[RECLAIMED_CPU], world.shown[SEED_RECLAIMED_CPU]) == ("40k", "44k")
+    world.asks = {SEED_RECLAIMED_CPU: 4000, RECLAIMED_CPU: 50_000}
+    await world.node.show()
+    assert (world.shown[RECLAIMED_CPU], world.shown[SEED_RECLAIMED_CPU]) == ("40k", "0")
+
+
+async def test_before_the_first_offer_nothing_is_shown(world):
+    await world.node.show(again=True)
+    assert (world.shown, world.patches) == ({}, [])
+
+
+async def test_the_node_is_written_on_change_only_and_anew_where_somebody_made_it_anew(world):
+    await world.node.write(document())
+    before = len(world.patches)
+    await world.node.show()
+    assert len(world.patches) == before
+    world.make_node()
+    await world.node.show(again=True)
+    assert world.shown[RECLAIMED_CPU] == "44k"
+
+
+async def test_an_offer_of_nothing_is_shown_as_0_and_one_that_is_left_out_leaves_nothing_new(world):
+    await world.node.write(document(0))
+    assert world.shown[RECLAIMED_CPU] == world.shown[SEED_RECLAIMED_CPU] == "0"
+
+
+@pytest.mark.parametrize("path", [f"{NODE}/status", CNR, f"{CNR}/status"])
+@pytest.mark.parametrize("code", [403, 404, 409, 500])
+async def test_a_refusal_is_unavailable_and_the_next_write_makes_it_good(world, path, code):
+    world.api.refuse["PATCH", path] = code
+    with pytest.raises(Unavailable, match="the test says so"):
+        await world.node.write(document())
+    world.api.refuse.clear()
+    await world.node.write(document())
+    assert (world.shown[RECLAIMED_CPU], CNR in world.api.objects) == ("44k", True)
+
+
+async def test_amounts_that_could_not_be_shown_are_shown_at_the_next_change_of_pods(world):
+    await world.node.write(document())
+    world.asks, world.api.away = {SEED_RECLAIMED_CPU: 1000}, True
+    with pytest.raises(Unavailable, match="no answer"):
+        await world.node.show()
+    world.api.away = False
+    await world.node.show()
+    assert world.shown[RECLAIMED_CPU] == "43k"
+
+
+async def test_what_is_withdrawn_is_gone_and_all_else_stays(world):
+    await world.node.write(document())
+    await withdraw(FakeKube(world.api), "n1")
+    assert world.api.objects[NODE]["status"] == {"capacity": OTHERS, "allocatable": OTHERS}

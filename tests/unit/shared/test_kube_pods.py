@@ -1,0 +1,184 @@
+"""The pods of this node beside the reporter: mirrored, kept in the file, counted by name; trouble is waited out."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+from kube_api import Api, FakeKube, pod_path
+
+from shared.adapters.clock import LoopClock
+from shared.adapters.kube_node import KubeNode
+from shared.adapters.kube_pods import SHOW_S, KubePods
+from shared.adapters.pods_file import PodsFile
+from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU
+from shared.errors import Unavailable
+
+NODE = "/api/v1/nodes/n1"
+BATCH = {"katalyst.kubewharf.io/qos_level": "reclaimed_cores"}
+OFFER = {"apiVersion": "v", "kind": "CustomNodeResource", "metadata": {"name": "n1"},
+         "status": {"resourceAllocatable": {SEED_RECLAIMED_CPU: "44k"}}}  # fmt: skip
+
+
+class World:
+    """A node's pods at work."""
+
+    def __init__(self, state_dir, fallback="shared_cores") -> None:
+        self.api, self.file = Api(), PodsFile(state_dir)
+        self.make_node()
+        kube = FakeKube(self.api)
+        self.pods = KubePods(kube, "n1", self.file, LoopClock(), fallback=fallback)
+        self.node = KubeNode(kube, "n1", self.pods.asked)
+
+    def make_node(self) -> None:
+        self.api.put(NODE, {"spec": {}, "status": {}})
+
+    def run_batch(self, name: str, amount: str = "2k", node: str = "n1", **parts) -> None:
+        spec = {"containers": [{"name": "main", "resources": {"requests": {SEED_RECLAIMED_CPU: amount}}}]}
+        self.api.run_pod(
+            name, name.encode().hex(), metadata={"annotations": BATCH}, spec={"nodeName": node, **spec}, **parts
+        )
+
+    @property
+    def kept(self) -> list[str]:
+        return [pod.name for pod in self.file.pods()]
+
+    @property
+    def shown(self) -> dict[str, str]:
+        return self.api.objects[NODE]["status"].get("allocatable", {})
+
+    @contextlib.asynccontextmanager
+    async def at_work(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.pods.run(self.node))
+        try:
+            await asyncio.sleep(0.5)
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+@pytest.fixture
+def scene(virtual, tmp_path):
+    """Tell a story of a node in virtual time."""
+
+    def play(story, **options):
+        async def whole():
+            await story(World(tmp_path / "state", **options))
+
+        virtual(whole())
+
+    return play
+
+
+def test_before_the_first_list_nothing_is_written_and_it_is_said_why(scene):
+    async def story(world):
+        world.run_batch("encode")
+        world.api.away = True
+        async with world.at_work():
+            with pytest.raises(Unavailable, match="not written yet"):
+                world.file.pods()
+            assert "no answer" in world.pods.failure()
+            assert world.pods.asked() == dict.fromkeys(world.pods.asked(), 0)
+            world.api.away = False
+            await asyncio.sleep(30)
+            assert (world.kept, world.pods.failure()) == (["encode"], "")
+
+    scene(story)
+
+
+def test_only_this_nodes_pods_are_kept_and_each_change_reaches_the_file(scene):
+    async def story(world):
+        world.run_batch("encode")
+        world.run_batch("elsewhere", node="n2")
+        async with world.at_work():
+            assert world.kept == ["encode"]
+            world.run_batch("second")
+            await asyncio.sleep(0.1)
+            assert world.kept == ["encode", "second"]
+            world.api.remove(pod_path("encode"))
+            await asyncio.sleep(0.1)
+            assert world.kept == ["second"]
+
+    scene(story)
+
+
+def test_what_pods_ask_for_is_counted_and_shown_on_the_node_at_once(scene):
+    async def story(world):
+        async with world.at_work():
+            await world.node.write(OFFER)
+            assert world.shown[RECLAIMED_CPU] == "44k"
+            world.run_batch("encode", "4k")
+            await asyncio.sleep(0.1)
+            assert (world.shown[RECLAIMED_CPU], world.shown[SEED_RECLAIMED_CPU]) == ("40k", "44k")
+            world.run_batch("encode", "4k", status={"phase": "Succeeded"})
+            await asyncio.sleep(0.1)
+            assert (world.shown[RECLAIMED_CPU], world.kept) == ("44k", [])
+
+    scene(story)
+
+
+def test_a_change_that_nobody_asked_for_writes_nothing(scene):
+    async def story(world):
+        async with world.at_work():
+            world.run_batch("encode")
+            await asyncio.sleep(0.1)
+            written = world.file.generation()
+            world.api.requests.clear()
+            same = world.api.objects[pod_path("encode")]
+            world.api.put(pod_path("encode"), {**same, "status": {**same["status"], "podIP": "::1"}})
+            await asyncio.sleep(5)
+            assert (world.file.generation(), world.api.requests) == (written, [])
+
+    scene(story)
+
+
+def test_a_node_made_anew_gets_its_amounts_again(scene):
+    async def story(world):
+        async with world.at_work():
+            await world.node.write(OFFER)
+            world.make_node()
+            assert world.shown == {}
+            await asyncio.sleep(SHOW_S + 1)
+            assert world.shown[RECLAIMED_CPU] == "44k"
+
+    scene(story)
+
+
+def test_while_the_node_cannot_be_written_the_file_still_follows_and_it_is_tried_again(scene):
+    async def story(world):
+        async with world.at_work():
+            await world.node.write(OFFER)
+            world.api.refuse["PATCH", f"{NODE}/status"] = 500
+            world.run_batch("encode", "4k")
+            await asyncio.sleep(3)
+            assert (world.kept, "the test says so" in world.pods.failure()) == (["encode"], True)
+            world.api.refuse.clear()
+            await asyncio.sleep(3)
+            assert (world.shown[RECLAIMED_CPU], world.pods.failure()) == ("40k", "")
+
+    scene(story)
+
+
+def test_a_file_that_cannot_be_written_is_told_and_tried_again(scene, tmp_path):
+    async def story(world):
+        (tmp_path / "state").write_text("no folder")
+        world.run_batch("encode")
+        async with world.at_work():
+            assert "cannot be written" in world.pods.failure()
+            (tmp_path / "state").unlink()
+            await asyncio.sleep(3)
+            assert (world.kept, world.pods.failure()) == (["encode"], "")
+
+    scene(story)
+
+
+@pytest.mark.parametrize(("fallback", "qos"), [("shared_cores", "shared_cores"), ("kubernetes", "reclaimed_cores")])
+def test_a_best_effort_pod_without_a_class_is_what_the_setting_says(scene, fallback, qos):
+    async def story(world):
+        world.api.run_pod("plain", "aa", status={"qosClass": "BestEffort"})
+        async with world.at_work():
+            assert [pod.qos for pod in world.file.pods()] == [qos]
+
+    scene(story, fallback=fallback)
