@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
-from services.metrics.core.figures import TENANTS, USAGE_COUNTER
+from services.metrics.core.figures import TENANTS, USAGE_COUNTER, Target
 from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
 from services.metrics.core.values import Point
@@ -55,10 +55,12 @@ class MetricsApp:
         tripwire: Tripwire,
         alarm: Alarm,
         show: Show,
+        tenants: Target = TENANTS,
     ) -> None:
+        """`tenants`: the target whose CPU time the tripwire reads as well."""
         self._wire, self._clock = wire, clock
         self._pod_source, self._collector, self._tripwire, self._alarm = pods, collector, tripwire, alarm
-        self._show = show
+        self._show, self._tenants = show, tenants
         self._static = dict(raw.get(NAME) or {})
         self._settings = section(MetricsSettings, raw, NAME)
         self._memory = Memory()
@@ -218,7 +220,7 @@ class MetricsApp:
         probe = self._probe_before
         if trigger == "period" or probe.tenant_usage_ns is None:
             return self._memory
-        return self._memory.based_on(TENANTS, USAGE_COUNTER, Point(probe.tenant_usage_ns, probe.at_s))
+        return self._memory.based_on(self._tenants, USAGE_COUNTER, Point(probe.tenant_usage_ns, probe.at_s))
 
     def _tell(self, sample: NodeSample, trigger: Trigger, now_s: float) -> None:
         node, tenants, before = sample.node_reading, sample.pool(SHARE), self._told

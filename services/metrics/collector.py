@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from services.metrics import sources
 from services.metrics.core.due import Gate, turn_of
 from services.metrics.core.figures import GROUPS, Figure, Kind, Offer, Target, Total
+from services.metrics.core.pooled import Sums, is_part, nothing, pooled
 from services.metrics.core.reading import Part, Reading
 from services.metrics.core.values import Raw, Ticks, Value
 from services.metrics.host import Host, Source
@@ -15,6 +16,9 @@ from shared.core.scan import modules_in
 from shared.errors import Refused
 
 _ERRORS = (OSError, ValueError, IndexError, ArithmeticError)
+
+Always = list[tuple[str, Source]]
+Gated = list[tuple[str, Source, Gate]]
 
 
 def find_sources() -> dict[str, Source]:
@@ -33,8 +37,9 @@ class Collector:
         monotonic: Callable[[], float],
     ) -> None:
         self._host, self._targets, self._monotonic = host, targets, monotonic
-        self._always: dict[Kind, list[tuple[str, Source]]] = {}
-        self._gated: dict[Kind, list[tuple[str, Source, Gate]]] = {}
+        self._always: dict[Kind, Always] = {}
+        self._gated: dict[Kind, Gated] = {}
+        self._sums: Sums = {name: source.adds_up for name, source in found.items() if source.adds_up}
         self._kept: dict[Target, Kept] = {}
         self.offered: dict[Kind, dict[str, Offer]] = {}
         for name, source in found.items():
@@ -59,7 +64,7 @@ class Collector:
             reading = self._read(target, kept.get(target), failures)
             if reading is not None:
                 readings[target] = reading
-        return Collected(readings, failures)
+        return Collected(pooled(readings, self._sums), failures)
 
     def close(self) -> None:
         """Close the files that are kept open."""
@@ -75,15 +80,28 @@ class Collector:
         else:
             self._gated.setdefault(kind, []).append((name, source, gate))
 
+    def _sources(self, target: Target) -> tuple[Always, Gated]:
+        """What is read of a target in every pass, and what behind a gate; of a part of a pool only what adds up."""
+        always, gated = self._always.get(target.kind, []), self._gated.get(target.kind, [])
+        if not is_part(target):
+            return always, gated
+        return [one for one in always if one[0] in self._sums], [one for one in gated if one[0] in self._sums]
+
     def _read(self, target: Target, kept: Kept | None, failures: dict[str, str]) -> Reading | None:
-        identity = self._identity(target, failures)
+        if is_part(target) and not target.group:
+            return nothing(self._sums, self._monotonic())
+        try:
+            identity = self._host.identity(target) if target.kind in GROUPS else 0
+        except (OSError, Refused) as error:
+            failures.setdefault("cgroup", f"{target.group}: {error}")
+            return Reading(self._monotonic(), {}) if is_part(target) else None
         if identity is None:
             return None
         if kept is None or kept.identity != identity:
             kept = Kept(identity, turn_of(target))
         self._kept[target] = kept
         now_s, parts, watched = self._monotonic(), dict[str, Part](), dict[str, Value | Ticks]()
-        always = self._always.get(target.kind, ())
+        always, gated = self._sources(target)
         for name, source in always:
             raw = self._try(name, source, target, failures)
             if raw is not None:
@@ -91,26 +109,17 @@ class Collector:
                 watched.update(raw)
         if len(parts) == len(always) and (same := kept.same(parts, now_s)) is not None:
             return same
-        reading = Reading(now_s, parts | self._gated_parts(target, kept, watched, now_s, failures), identity)
+        reading = Reading(now_s, parts | self._gated_parts(target, gated, kept, watched, now_s, failures), identity)
         if target.kind == "container":
-            kept.rest(reading, ((name, gate) for name, _, gate in self._gated.get("container", ())))
+            kept.rest(reading, ((name, gate) for name, _, gate in gated))
         return reading
 
-    def _identity(self, target: Target, failures: dict[str, str]) -> int | None:
-        if target.kind not in GROUPS:
-            return 0
-        try:
-            return self._host.identity(target)
-        except (OSError, Refused) as error:
-            failures.setdefault("cgroup", f"{target.group}: {error}")
-            return None
-
     def _gated_parts(
-        self, target: Target, kept: Kept, watched: Raw, now_s: float, failures: dict[str, str]
+        self, target: Target, gated: Gated, kept: Kept, watched: Raw, now_s: float, failures: dict[str, str]
     ) -> dict[str, Part]:
         """Of each source behind a gate the last part, or a new one where it is due."""
         parts = {}
-        for name, source, gate in self._gated.get(target.kind, ()):
+        for name, source, gate in gated:
             part, moving = kept.still_true(name, gate, watched, now_s)
             if part is None:
                 raw = self._try(name, source, target, failures)

@@ -84,15 +84,17 @@ def _families(name: str, labels: tuple[str, ...], values: Iterable[Labelled]) ->
 
 def _levels(prefix: str, labels: tuple[str, ...], readings: list[tuple[tuple[str, ...], object]]
             ) -> Iterator[GaugeMetricFamily]:  # fmt: skip
-    """All numbers of some readings of one kind, and their pressures."""
-    numbers: dict[str, list[Labelled]] = {}
+    """All numbers of some readings of one kind, and their pressures. Of "nic_up.eth0" the card is a label."""
+    numbers: dict[tuple[str, bool], list[Labelled]] = {}
     stalls: list[Labelled] = []
     for own, reading in readings:
         for name, value in _numbers(reading):
-            numbers.setdefault(name, []).append((own, value))
+            figure, _, of = name.partition(".")
+            numbers.setdefault((figure, bool(of)), []).append(((*own, of) if of else own, value))
         stalls += [((*own, *where), percent) for where, percent in _stalls(reading)]
-    for name, values in numbers.items():
-        yield from _families(f"{prefix}_{_NOT_A_NAME.sub('_', name)}", labels, values)
+    for (figure, named), values in numbers.items():
+        shown = (*labels, "name") if named else labels
+        yield from _families(f"{prefix}_{_NOT_A_NAME.sub('_', figure)}", shown, values)
     yield from _families(f"{prefix}_pressure_percent", (*labels, "resource", "stalled", "window"), stalls)
 
 

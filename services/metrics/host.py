@@ -10,7 +10,7 @@ from services.metrics.core.due import Gates
 from services.metrics.core.figures import Figure, Kind, Target
 from services.metrics.core.values import Raw
 from shared.adapters.cgroup import Cgroups
-from shared.adapters.hostfs import KeptFiles, read_text
+from shared.adapters.hostfs import FileSystem, KeptFiles, read_text, root_file_system
 from shared.core.knobs import Version
 
 _IDENTITY: dict[Version, tuple[str, str]] = {1: ("cpuacct", "cpuacct.usage"), 2: ("", "cpu.stat")}
@@ -26,8 +26,14 @@ T = TypeVar("T")
 class Host:
     """Reads below one host root; `begin` opens a pass."""
 
-    def __init__(self, host_root: Path, cgroups: Cgroups) -> None:
+    def __init__(
+        self,
+        host_root: Path,
+        cgroups: Cgroups,
+        file_system: Callable[[str], FileSystem | None] = root_file_system,
+    ) -> None:
         self.root = str(host_root).rstrip("/")
+        self._file_system = file_system
         self._cgroups = cgroups
         self._files = KeptFiles()
         self._targets: Sequence[Target] = ()
@@ -81,6 +87,10 @@ class Host:
         except KeyError:
             text = self._texts[path] = self._files.read(path)
             return text
+
+    def root_file_system(self) -> FileSystem | None:
+        """How full the host's root file system is: the one figure that no file tells. None where it is not known."""
+        return self._file_system(self.root)
 
     def once(self, find: Callable[["Host", str], T], about: str) -> T:
         """What `find` says about a folder or file, found out once a pass: several targets may ask."""
@@ -160,3 +170,6 @@ class Source:
     read: Callable[[Host, Target], Raw]
     cost: Cost = "cheap"
     gates: Gates = field(default_factory=dict)
+    adds_up: frozenset[str] = frozenset()
+    """Raw values of cgroups whose sum is that of a pool that has no cgroup of its own (`core.pooled`): of what is read
+    in every pass also counters, of what is not only levels, because its readings are of different times."""

@@ -1,22 +1,24 @@
-"""What is measured on the substrates `host` and `sim`: the node, the pools, the NUMA nodes and every container."""
+"""What is measured: the node, the pools, the NUMA nodes and every container, by the layout of the pods' cgroups."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from services.metrics.core.figures import NODE, Target
+from services.metrics.core.pooled import part_of
 from services.metrics.core.summary import container_name
 from shared.adapters.sysfs import numa_ids
 from shared.contracts.pod import Pod
-from shared.core.layout import POOL_OF_QOS, ROOT, class_group, container_group
+from shared.core.layout import POOL_OF_QOS, RECLAIM, ROOT, SHARE, Layout, OwnLayout
 
 
-class LocalTargets:
-    """Names the targets by `shared.core.layout`; NUMA nodes as the kernel shows them now."""
+class LayoutTargets:
+    """Names the targets by a layout; NUMA nodes as the kernel shows them now."""
 
-    def __init__(self, host_root: Path, top: str = ROOT) -> None:
-        self._host_root, self._top = host_root, top
-        self._pools = [Target("pool", pool, class_group(qos, top)) for qos, pool in POOL_OF_QOS.items()]
+    def __init__(self, host_root: Path, layout: Layout) -> None:
+        self._host_root, self._layout = host_root, layout
+        self._pools = [Target("pool", POOL_OF_QOS[qos], group) for qos, group in layout.classes.items()]
         self._named: tuple[Sequence[Pod], tuple[int, ...], list[Target]] | None = None
+        self._tenants = self._tenants_in(self._pools)
 
     def __call__(self, pods: Sequence[Pod]) -> list[Target]:
         """The targets of one pass in the order they are read: what the tripwire probes as well comes first.
@@ -25,12 +27,46 @@ class LocalTargets:
         """
         numas = numa_ids(self._host_root)
         if self._named is None or self._named[0] is not pods or self._named[1] != numas:
+            pools = self._pools or list(self._parts(pods))
             by_numa = (Target("numa", str(numa)) for numa in numas)
-            self._named = (pods, numas, [NODE, *self._pools, *by_numa, *self._containers(pods)])
+            self._named = (pods, numas, [NODE, *pools, *by_numa, *self._containers(pods)])
+            groups = self._tenants_in(pools)
+            self._tenants = self._tenants if groups == self._tenants else groups
         return self._named[2]
+
+    def tenants(self) -> tuple[str, ...]:
+        """The groups that hold the tenants' pool, as named last; the very same ones as long as they do not change."""
+        return self._tenants
+
+    def _parts(self, pods: Sequence[Pod]) -> Iterator[Target]:
+        """Pools that have no group of their own are the sum of their pods' groups.
+
+        The reclaimed one may have a group after all, with its limits. A pool none of whose pods runs is known to use
+        nothing; of one that has running pods at least one group must be there.
+        """
+        whole = self._layout.reclaimed_group(pods)
+        running = {POOL_OF_QOS[pod.qos] for pod in pods if pod.phase == "Running" and not pod.terminating}
+        for qos, pool in sorted(POOL_OF_QOS.items(), key=lambda item: item[1] != SHARE):
+            if pool == RECLAIM and whole is not None:
+                yield Target("pool", pool, whole)
+                continue
+            if pool not in running:
+                yield part_of(pool)
+            yield from (part_of(pool, self._layout.pod_group(pod)) for pod in pods if pod.qos == qos)
 
     def _containers(self, pods: Sequence[Pod]) -> Iterator[Target]:
         for pod in pods:
             for container in pod.containers:
-                group = container_group(pod, container.name, self._top)
-                yield Target("container", container_name(pod, container.name), group, POOL_OF_QOS[pod.qos])
+                group = self._layout.container_group(pod, container)
+                if group is not None:
+                    yield Target("container", container_name(pod, container.name), group, POOL_OF_QOS[pod.qos])
+
+    def _tenants_in(self, pools: Sequence[Target]) -> tuple[str, ...]:
+        return tuple(target.group for target in pools if target.name == SHARE and target.group)
+
+
+class LocalTargets(LayoutTargets):
+    """The targets on the substrates `host` and `sim`."""
+
+    def __init__(self, host_root: Path, top: str = ROOT) -> None:
+        super().__init__(host_root, OwnLayout(top))

@@ -1,28 +1,46 @@
-"""The tripwire's eyes: two small files, read many times between two passes."""
+"""The tripwire's eyes: a few small files, read many times between two passes."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from services.metrics.sources.cpu_usage import FILES, usage_ns
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.hostfs import KeptFiles, meminfo_bytes
 from shared.core.layout import class_group
+from shared.errors import Refused
+
+_CLASS = (class_group("shared_cores"),)
+
+
+def _one_group() -> Sequence[str]:
+    return _CLASS
 
 
 class HostTripwire:
-    """Reads the CPU time of the tenants' class cgroup, and free memory."""
+    """Reads the CPU time of the tenants' cgroups, and free memory."""
 
-    def __init__(self, host_root: Path, cgroups: Cgroups) -> None:
-        controller, name = FILES[cgroups.version]
+    def __init__(
+        self, host_root: Path, cgroups: Cgroups, tenants: Callable[[], Sequence[str]] = _one_group
+    ) -> None:  # fmt: skip
+        """`tenants`: the groups that hold the tenants; the very same sequence as long as they do not change."""
         self._files = KeptFiles()
-        self._version = cgroups.version
-        self._usage_path = str(cgroups.folder(class_group("shared_cores"), controller) / name)
+        self._cgroups, self._tenants = cgroups, tenants
         self._meminfo_path = str(host_root / "proc/meminfo")
+        self._groups: Sequence[str] = tenants()
+        self._usage_paths = self._paths()
 
     def look(self) -> tuple[int | None, int | None]:
-        """CPU time of the tenants so far in nanoseconds, and free bytes; None for what cannot be read."""
+        """CPU time of the tenants so far in nanoseconds, and free bytes; None for what cannot be read.
+
+        Groups that are not there are left out, but for the case that none is. The sums over different groups cannot be
+        compared: the first look after a change says nothing.
+        """
+        changed = self._tenants() is not self._groups
+        if changed:
+            self._follow()
         try:
-            usage = usage_ns(self._files.read(self._usage_path), self._version)
-            return usage, meminfo_bytes(self._files.read(self._meminfo_path) or "", ("MemFree",)).get("MemFree")
+            free = meminfo_bytes(self._files.read(self._meminfo_path) or "", ("MemFree",)).get("MemFree")
+            return (None if changed else self._usage()), free
         except (OSError, ValueError):
             # The next full pass meets the same file and says what is wrong with it.
             return None, None
@@ -30,3 +48,31 @@ class HostTripwire:
     def close(self) -> None:
         """Close the files that are kept open."""
         self._files.close()
+
+    def _usage(self) -> int | None:
+        total, there = 0, 0
+        for path in self._usage_paths:
+            text = self._files.read(path)
+            if text is None:
+                continue
+            usage = usage_ns(text, self._cgroups.version)
+            if usage is None:
+                return None
+            total, there = total + usage, there + 1
+        return total if there or not self._usage_paths else None
+
+    def _follow(self) -> None:
+        before, self._groups = self._usage_paths, self._tenants()
+        self._usage_paths = self._paths()
+        self._files.drop({path.rpartition("/")[0] for path in set(before) - set(self._usage_paths)})
+
+    def _paths(self) -> list[str]:
+        """The files of the groups; a pass names the group whose name is not allowed."""
+        controller, name = FILES[self._cgroups.version]
+        paths = []
+        for group in self._groups:
+            try:
+                paths.append(str(self._cgroups.folder(group, controller) / name))
+            except Refused:
+                continue
+        return paths

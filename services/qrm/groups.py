@@ -51,6 +51,11 @@ class Groups:
         pinned = self._machine.pinned_pods  # whoever pinned them writes their sets
         return [pod for pod in pods if self.layout.pod_group(pod) in there and pod.uid not in pinned]
 
+    @property
+    def numas(self) -> Mapping[int, CpuSet]:
+        """The CPUs of each NUMA node."""
+        return self._machine.topology.numas
+
     def planned(self, what: Arrangement, pods: Sequence[Pod]) -> list[Write]:
         """The writes that `apply` would begin with; nothing is written."""
         wanted = self.wanted(what, pods)

@@ -1,4 +1,4 @@
-"""Wiring of qrm: real cgroups, the local runtime's pods, the topology of this host, the lease keeper."""
+"""Wiring of qrm: real cgroups, this substrate's pods, the topology of this host, the lease keeper."""
 
 from services.qrm.app import NAME, QrmApp
 from services.qrm.groups import Groups
@@ -11,7 +11,7 @@ from services.qrm.writer import Writer
 from shared import telemetry
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.kubelet_tree import find_layout
-from shared.adapters.local_pods import LocalPods
+from shared.adapters.pod_sources import pod_source
 from shared.adapters.sysfs import offline_cpus, read_topology
 from shared.app import App, Context, Plan
 from shared.core.layout import OwnLayout
@@ -44,7 +44,7 @@ def build(context: Context) -> App:
     keeping = None
     if settings.keeper and common.substrate != "sim":
         keeping = LeaseKeeping(common.state_dir, common.host_root, layout.top)
-    return QrmApp(context, machine=machine, groups=groups, pods=LocalPods(common.state_dir), keeping=keeping,
+    return QrmApp(context, machine=machine, groups=groups, pods=pod_source(common), keeping=keeping,
                   offloader=Offloader(cgroups))  # fmt: skip
 
 

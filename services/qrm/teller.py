@@ -7,7 +7,7 @@ import structlog
 
 from services.qrm.conditions import Conditions
 from services.qrm.core.arrangement import Arrangement
-from services.qrm.core.standing import Stage, Standing, offered
+from services.qrm.core.standing import Stage, Standing, offered, offered_by_numa
 from services.qrm.core.statement import pods_in_force, pools_in_force, status_of
 from services.qrm.groups import Groups
 from services.qrm.writer import Outcome
@@ -59,8 +59,9 @@ class Teller:
         standing = done.standing
         advice = standing.advice if standing else None
         reclaim = next((pool for pool in pools if pool.pool == RECLAIM), None)
+        reclaim_cpus = CpuSet.parse(reclaim.cpus) if reclaim else CpuSet()
         if done.mode == "enforce":
-            self._offered = offered(advice, len(CpuSet.parse(reclaim.cpus)) if reclaim else 0, limit)
+            self._offered = offered(advice, len(reclaim_cpus), limit)
         as_wanted = not done.outcome.problems and not self._groups.foreign(now_s)
         allocation = self._wire.stamp(
             Allocation,
@@ -71,6 +72,7 @@ class Teller:
             pods=pods,
             reclaimed_cpu_millis=self._offered[0],
             reclaimed_memory_bytes=self._offered[1],
+            reclaimed_numas=offered_by_numa(self._offered[0], reclaim_cpus, self._groups.numas),
             lease_left_s=max(0.0, standing.lease_until_s - now_s) if standing else 0.0,
             applied_in_s=done.applied_in_s,
             conditions=self._conditions.all(),

@@ -6,6 +6,7 @@ import os
 import re
 import resource
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 _CHUNK_BYTES = 65_536
 _RECORD_BYTES = 4096
@@ -58,6 +59,42 @@ def read_record(path: str) -> str | None:
         if error.errno in ABSENT:
             return None
         raise
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystem:
+    """How full a file system is. Available is what is left to users without privileges; 0 inodes: it counts none."""
+
+    capacity_bytes: int
+    used_bytes: int
+    available_bytes: int
+    inodes: int
+    inodes_free: int
+
+
+def root_file_system(host_root: str) -> FileSystem | None:
+    """The file system that a host's root folder lies on; None below a generated host.
+
+    Of a generated host only files are made up: its folder lies on a disk of the machine that plays it, which says
+    nothing about the host that is played. A real host has its kernel's /proc mounted.
+
+    Raises:
+        OSError: the root folder cannot be looked at.
+    """
+    root = host_root or "/"
+    try:
+        if os.stat(root).st_dev == os.stat(f"{host_root}/proc").st_dev:  # noqa: PTH116 - as all of this module
+            return None
+    except FileNotFoundError:
+        return None
+    found = os.statvfs(root)
+    return FileSystem(
+        capacity_bytes=found.f_blocks * found.f_frsize,
+        used_bytes=(found.f_blocks - found.f_bfree) * found.f_frsize,
+        available_bytes=found.f_bavail * found.f_frsize,
+        inodes=found.f_files,
+        inodes_free=found.f_ffree,
+    )
 
 
 class KeptFiles:

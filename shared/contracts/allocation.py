@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from shared.contracts.advice import Mode
-from shared.contracts.envelope import Amount, Bytes, CpuList, Message, Millis, Part, Reason
+from shared.contracts.envelope import Amount, Bytes, Count, CpuList, Message, Millis, Part, Reason
 from shared.contracts.ids import ObjectName, PodUid
 
 
@@ -27,6 +27,13 @@ class PodAllocation(Part):
     mems: CpuList = ""
 
 
+class NumaOffer(Part):
+    """The part of the offer to reclaimed pods that lies on one NUMA node."""
+
+    numa: Count
+    reclaimed_cpu_millis: Millis
+
+
 class Condition(Part):
     """Something an operator should know, boring and stable: type, since when it holds, and in words."""
 
@@ -46,6 +53,9 @@ class Allocation(Message):
     pods: tuple[PodAllocation, ...] = ()
     reclaimed_cpu_millis: Millis = 0
     reclaimed_memory_bytes: Bytes = 0
+    reclaimed_numas: tuple[NumaOffer, ...] | None = None
+    """The CPU offer by NUMA node, ascending: the parts add up to it. Absent where it is not known; memory is offered
+    for the whole node only."""
     lease_left_s: Amount = 0.0
     applied_in_s: Amount = 0.0
     """From the receipt of the advice to the last read-back."""

@@ -125,6 +125,8 @@ class ContainerReading(GroupReading):
     """One container of a pod."""
 
     name: str
+    cpu_sys_cores: Amount | None = None
+    """Of its CPU usage, what the kernel spent on its behalf."""
 
 
 class PodReading(Part):

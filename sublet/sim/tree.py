@@ -12,6 +12,7 @@ from sublet.sim.machine import Machine
 
 CPU_FOLDER = "sys/devices/system/cpu"
 NODE_FOLDER = "sys/devices/system/node"
+CARD = "sys/class/net/eth0"
 L3_KIB = 32 * 1024
 MIN_FREE_KIB = 67_584
 NET_HEAD = (
@@ -62,6 +63,10 @@ def plant(host: HostFiles, machine: Machine) -> None:
         "proc/sys/kernel/pid_max": f"{4 << 20}\n",
         "proc/diskstats": f" 254       0 vda{' 0' * 17}\n",
         "proc/net/dev": f"{NET_HEAD}  eth0:{' 0' * 16}\n",
+        f"{CARD}/device/uevent": "DRIVER=virtio_net\n",
+        f"{CARD}/operstate": "up\n",
+        f"{CARD}/carrier": "1\n",
+        f"{CARD}/speed": "10000\n",
         f"{CPU_FOLDER}/smt/active": f"{int(topology.smt)}\n",
         f"{NODE_FOLDER}/has_cpu": f"{machine.mems}\n",
         f"{NODE_FOLDER}/has_memory": f"{machine.mems}\n",

@@ -120,7 +120,8 @@ def test_this_node_is_read_without_a_failure():
     assert node.memory_total_bytes > node.memory_free_bytes > 0
     assert None not in (node.load1, node.load5, node.runnable_tasks, node.watermark_scale_factor)
     assert node.kswapd_steal_pages is not None
-    assert node.extra == {}
+    assert 0 < node.extra["rootfs_available_bytes"] <= node.extra["rootfs_capacity_bytes"]
+    assert not [name for name in node.extra if not name.startswith(("rootfs_", "nic_"))]
 
 
 @needs_cgroups

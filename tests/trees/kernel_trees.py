@@ -128,12 +128,12 @@ anon=374 N0=374 N1=0
 unevictable=4453 N0=4453 N1=0
 hierarchical_total=30 N0=10 N1=20
 hierarchical_file=12 N0=4 N1=8
-hierarchical_anon=18 N0=6 N1=12
+hierarchical_anon={anon} N0={anon0} N1={anon1}
 hierarchical_unevictable=0 N0=0 N1=0
 """
 
 V2_NUMA_STAT = """\
-anon N0=24576 N1=49152
+anon N0={anon0} N1={anon1}
 file N0=16384 N1=32768
 kernel_stack N0=1 N1=2
 anon_thp N0=3 N1=4
@@ -200,10 +200,15 @@ nr_bursts 0
 burst_time 0
 """
 
+V1_CPUACCT_STAT = """\
+user 42
+system {system_ticks}
+"""
+
 V2_CPU_STAT = """\
 usage_usec {usage_us}
 user_usec 12
-system_usec 7
+system_usec {system_us}
 nice_usec 0
 nr_periods {periods}
 nr_throttled {throttled}
@@ -298,6 +303,7 @@ class KernelTree:
         name: str,
         *,
         usage_ns: int = 0,
+        system_ns: int = 7000,
         periods: int = 0,
         throttled: int = 0,
         memory: int = 100 << 20,
@@ -305,6 +311,7 @@ class KernelTree:
         cache: int = 30 << 20,
         inactive_file: int = 20 << 20,
         refaults: int = 0,
+        anon_pages: tuple[int, int] = (6, 12),
         memory_limit: int | None = None,
         cpu_quota_us: int | None = None,
         tids: Sequence[int] = (),
@@ -317,20 +324,24 @@ class KernelTree:
         memory_values = {"rss": rss, "cache": cache, "inactive_file": inactive_file, "refaults": refaults}
         if self.version == 1:
             put(self.folder(name, "cpuacct") / "cpuacct.usage", f"{usage_ns}\n")
+            stat = V1_CPUACCT_STAT.format(system_ticks=system_ns // 10**7)
+            put(self.folder(name, "cpuacct") / "cpuacct.stat", stat)
             put(self.folder(name, "cpu") / "cpu.stat", V1_CPU_STAT.format(periods=periods, throttled=throttled))
             put(self.folder(name, "memory") / "memory.usage_in_bytes", f"{memory}\n")
             put(self.folder(name, "memory") / "memory.stat", V1_MEMORY_STAT.format(**memory_values))
-            put(self.folder(name, "memory") / "memory.numa_stat", V1_NUMA_STAT)
+            put(self.folder(name, "memory") / "memory.numa_stat", _numa_stat(V1_NUMA_STAT, anon_pages, unit=1))
             put(self.folder(name, "memory") / "memory.limit_in_bytes", f"{memory_limit or V1_NO_LIMIT}\n")
             put(self.folder(name, "cpu") / "cpu.cfs_quota_us", f"{cpu_quota_us or -1}\n")
             put(self.folder(name, "cpu") / "cpu.cfs_period_us", "100000\n")
             put(self.folder(name, "blkio") / "blkio.throttle.io_service_bytes_recursive", V1_IO)
         else:
-            stat = V2_CPU_STAT.format(usage_us=usage_ns // 1000, periods=periods, throttled=throttled)
+            stat = V2_CPU_STAT.format(
+                usage_us=usage_ns // 1000, system_us=system_ns // 1000, periods=periods, throttled=throttled
+            )
             put(self.folder(name, "cpu") / "cpu.stat", stat)
             put(self.folder(name, "memory") / "memory.current", f"{memory}\n")
             put(self.folder(name, "memory") / "memory.stat", V2_MEMORY_STAT.format(**memory_values))
-            put(self.folder(name, "memory") / "memory.numa_stat", V2_NUMA_STAT)
+            put(self.folder(name, "memory") / "memory.numa_stat", _numa_stat(V2_NUMA_STAT, anon_pages, unit=4096))
             put(self.folder(name, "memory") / "memory.max", f"{memory_limit or 'max'}\n")
             put(self.folder(name, "cpu") / "cpu.max", f"{cpu_quota_us or 'max'} 100000\n")
             put(self.folder(name, "io") / "io.stat", V2_IO)
@@ -338,6 +349,19 @@ class KernelTree:
                 text = PRESSURE.format(some10="3.00", some60="4.00", full10="1.00")
                 put(self.folder(name, "") / f"{resource}.pressure", text)
         put(self.folder(name, "cpu") / self.task_file, listed)
+
+    def card(
+        self, name: str, *, state: str | None = "up", carrier: str | None = "1", speed: str | None = "10000",
+        hardware: bool = True,
+    ) -> None:  # fmt: skip
+        """A network interface; an attribute that is None is not there."""
+        folder = self.root / f"sys/class/net/{name}"
+        if hardware:
+            put(folder / "device/vendor", "0x1af4\n")
+        for attribute, said in (("operstate", state), ("carrier", carrier), ("speed", speed)):
+            (folder / attribute).unlink(missing_ok=True)
+            if said is not None:
+                put(folder / attribute, f"{said}\n")
 
     def tasks(self, states: str) -> list[int]:
         """New tasks, one for each letter; gives their ids."""
@@ -361,6 +385,11 @@ class KernelTree:
         """A cgroup's folder."""
         cgroups = self.root / "sys/fs/cgroup"
         return (cgroups / controller if self.version == 1 else cgroups) / group
+
+
+def _numa_stat(text: str, anon_pages: tuple[int, int], *, unit: int) -> str:
+    first, second = (pages * unit for pages in anon_pages)
+    return text.format(anon=first + second, anon0=first, anon1=second)
 
 
 def put(path: Path, text: str) -> None:

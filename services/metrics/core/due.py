@@ -64,7 +64,8 @@ def turn_of(target: Target) -> float:
 
     The same for all sources: what is due together is done in one go, and the target rests in between.
     """
-    digest = blake2b(f"{target.kind} {target.name}".encode(), digest_size=4).digest()
+    thing = f"{target.name} {target.group}" if target.kind == "pool" else target.name
+    digest = blake2b(f"{target.kind} {thing}".encode(), digest_size=4).digest()
     return _EARLIEST + (1 - _EARLIEST) * int.from_bytes(digest) / 2**32
 
 

@@ -23,7 +23,7 @@ from services.metrics.core.values import (
 )
 from shared.contracts.sample import CpuUsage
 from shared.core.cpuset import CpuSet
-from shared.core.layout import POOL_OF_QOS, SHARE, class_group
+from shared.core.layout import SHARE, class_group
 
 Kind = Literal["node", "numa", "pool", "container"]
 GROUPS: tuple[Kind, ...] = ("pool", "container")
@@ -37,12 +37,11 @@ class Target(NamedTuple):
     group: str = ""
     """Its cgroup; empty for the node and NUMA nodes."""
     pool: str = ""
-    """The pool a container belongs to."""
+    """The pool a container belongs to, or of which this group is only a part (`services.metrics.core.pooled`)."""
 
 
 NODE = Target("node")
 TENANTS = Target("pool", SHARE, class_group("shared_cores"))
-POOLS = tuple(Target("pool", pool, class_group(qos)) for qos, pool in POOL_OF_QOS.items())
 USAGE_COUNTER = "cpu_usage_ns"
 """Raw CPU time of a cgroup: the one counter that the tripwire reads as well."""
 

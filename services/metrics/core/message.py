@@ -1,9 +1,11 @@
 """Figures to the parts of a NodeSample: a name that a part has as a field fills it, other numbers go to `extra`. Pure.
 
+A figure of several things by name stands there once for each: "nic_up.eth0".
+
 A new source needs no edit here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -43,5 +45,12 @@ def _fields(model: type[BaseModel], values: Mapping[str, Value]) -> dict[str, An
     if known.issuperset(values):
         return dict(values)
     fields: dict[str, Any] = {name: value for name, value in values.items() if name in known}
-    extra = {name: value for name, value in values.items() if name not in known and isinstance(value, int | float)}
+    extra = {name: number for key, value in values.items() if key not in known for name, number in _numbers(key, value)}
     return {**fields, "extra": extra} if extra else fields
+
+
+def _numbers(name: str, value: Value) -> Iterator[tuple[str, float]]:
+    if isinstance(value, int | float):
+        yield name, value
+    elif isinstance(value, Mapping):
+        yield from ((f"{name}.{of}", number) for of, number in value.items())

@@ -14,7 +14,8 @@ class Ticks(NamedTuple):
     total: tuple[int, ...]
 
 
-Value = int | float | str | Pressure | CpuUsage | tuple[GroupNuma, ...]
+Value = int | float | str | Pressure | CpuUsage | tuple[GroupNuma, ...] | Mapping[str, int]
+"""A mapping: one number for each thing of the target that has a name of its own, such as a network card."""
 Raw = Mapping[str, Value | Ticks]
 
 WANTED = "a number of at least 0 within 64 bits"

@@ -26,4 +26,8 @@ def _read(host: Host, target: Target) -> dict[str, Value]:
     return {} if usage is None else {USAGE_COUNTER: usage}
 
 
-SOURCE = Source(dict.fromkeys(GROUPS, (Rate("cpu_usage_cores", of=USAGE_COUNTER, scale=1e-9),)), _read)
+SOURCE = Source(
+    dict.fromkeys(GROUPS, (Rate("cpu_usage_cores", of=USAGE_COUNTER, scale=1e-9),)),
+    _read,
+    adds_up=frozenset({USAGE_COUNTER}),
+)

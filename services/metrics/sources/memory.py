@@ -15,4 +15,4 @@ def _read(host: Host, target: Target) -> dict[str, int]:
     return {} if usage is None else {"memory_usage_bytes": int(usage)}
 
 
-SOURCE = Source(dict.fromkeys(GROUPS, (Gauge("memory_usage_bytes"),)), _read)
+SOURCE = Source(dict.fromkeys(GROUPS, (Gauge("memory_usage_bytes"),)), _read, adds_up=frozenset({"memory_usage_bytes"}))

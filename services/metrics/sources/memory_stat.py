@@ -38,16 +38,18 @@ def _read(host: Host, target: Target) -> dict[str, int]:
     return found
 
 
+_LEVELS = (*_PARTS, "memory_working_set_bytes")
 _GATE = Gate(30.0, (GREW,))
 SOURCE = Source(
     dict.fromkeys(
         GROUPS,
         (
-            *(Gauge(name) for name in (*_PARTS, "memory_working_set_bytes")),
+            *(Gauge(name) for name in _LEVELS),
             Rate("refault_pages_per_s", of="refault_pages"),
         ),
     ),
     _read,
     cost="moderate",
     gates=dict.fromkeys(GROUPS, _GATE),
+    adds_up=frozenset(_LEVELS),
 )

@@ -1,9 +1,13 @@
 """Whether the last good advice still counts, and what may be offered to reclaimed pods because of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from shared.contracts.advice import Mode, PoolAdvice
+from shared.contracts.allocation import NumaOffer
+from shared.core.cpuset import CpuSet
+from shared.core.shares import shared_out
 
 Stage = Literal["applied", "held", "floor"]
 _MODES: tuple[Mode, ...] = ("observe", "dry-run", "enforce")
@@ -45,3 +49,14 @@ def offered(advice: PoolAdvice | None, reclaim_cpus: int, limit_bytes: int | Non
     memory = advice.reclaimed_memory_bytes
     cpu = min(advice.reclaimed_cpu_millis, int(1000 * reclaim_cpus * advice.oversold_ratio))
     return cpu, memory if limit_bytes is None else min(memory, limit_bytes)
+
+
+def offered_by_numa(cpu_millis: int, pool: CpuSet, numas: Mapping[int, CpuSet]) -> tuple[NumaOffer, ...] | None:
+    """The CPU offer by NUMA node, by how many CPUs of the reclaimed pool lie there; None where that has none at all.
+
+    A NUMA node without a CPU of the pool offers 0 (notes/katalyst-node-agent.md section 6).
+    """
+    parts = shared_out(cpu_millis, {numa: len(pool & cpus) for numa, cpus in numas.items()})
+    if not parts:
+        return None
+    return tuple(NumaOffer(numa=numa, reclaimed_cpu_millis=millis) for numa, millis in sorted(parts.items()))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared.contracts.advice import CacheDrop, PoolAdvice, PoolSize
-from shared.contracts.allocation import Allocation, Condition, PodAllocation, PoolAllocation
+from shared.contracts.allocation import Allocation, Condition, NumaOffer, PodAllocation, PoolAllocation
 from shared.contracts.envelope import Message, Reason
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.pod import Container, Pod
@@ -83,6 +83,7 @@ EXAMPLES: dict[str, Message] = {
             pods=(PodAllocation(uid="1f3a-5b", namespace="team-a", name="encode", pool="reclaim", cpus="4-7",
                                 mems="0-1"),),
             reclaimed_cpu_millis=4000, reclaimed_memory_bytes=5, lease_left_s=9.0, applied_in_s=0.1,
+            reclaimed_numas=(NumaOffer(numa=0, reclaimed_cpu_millis=4000),),
             conditions=(Condition(type="Foreign", message="x"),), why=WHY,
         ),
         Health(**ENVELOPE, health=HEALTH),

@@ -70,7 +70,7 @@ def test_the_page_has_the_figures_of_the_sample(scrape):
                 "cpu_usage_cores": 1.5,
                 "memory_pressure": Pressure(some_avg10_percent=3.0),
                 "cpus": CpuUsage(cpus="0,2", busy_percent=(50, 7)),
-                "extra": {"temperature_celsius": 41.5},
+                "extra": {"temperature_celsius": 41.5, "nic_up.eth0": 1.0, "nic_up.eth1.7": 0.0},
             },
             numas=(NumaReading(numa=1, memory_free_bytes=7),),
             pools=(PoolReading(pool="share", load1=2.5, extra={"odd-name": 3.0}),),
@@ -85,6 +85,8 @@ def test_the_page_has_the_figures_of_the_sample(scrape):
     assert page[("sublet_figure_age_seconds", ("figure", "load1"))] == 4.0
     assert page[("sublet_node_cpu_usage_cores",)] == 1.5
     assert page[("sublet_node_temperature_celsius",)] == 41.5
+    cards = {key[1]: value for key, value in page.items() if key[0] == "sublet_node_nic_up"}
+    assert cards == {("name", "eth0"): 1, ("name", "eth1.7"): 0}
     where = (("resource", "memory"), ("stalled", "some"), ("window", "10s"))
     assert page[("sublet_node_pressure_percent", *where)] == 3.0
     cpus = {key[1][1]: value for key, value in page.items() if key[0] == "sublet_cpu_usage_ratio"}

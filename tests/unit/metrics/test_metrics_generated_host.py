@@ -44,5 +44,7 @@ def test_every_figure_of_a_running_pod(tmp_path, version):
         assert numa.file_bytes == 0
     rates = ("kswapd_steal_pages_per_s", "refault_pages_per_s", "disk_read_bytes_per_s", "network_receive_bytes_per_s")
     assert [getattr(node, name) for name in rates] == [0, 0, 0, 0]
+    assert node.extra == {"nic_up.eth0": 1, "nic_speed_bytes_per_s.eth0": 1.25e9}, "a disk is not played"
+    assert container.cpu_sys_cores == 0
     assert {target for target in memory.past if target.kind == "pool"} >= {TENANTS}
     assert {NODE, Target("numa", "0"), Target("numa", "1")} <= memory.past.keys()

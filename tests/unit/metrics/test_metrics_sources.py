@@ -80,12 +80,14 @@ def test_a_container_is_read_in_full(tree, collector, make_pod):
     pod = make_pod("web")
     group = f"{SHARED}/pod{pod.uid}/main"
     tids = tree.tasks("RDSRZ")
-    tree.group(group, usage_ns=7_000_000_000, periods=40, throttled=10, memory=100, rss=60, cache=30, inactive_file=20,
-               refaults=7, memory_limit=GIB, cpu_quota_us=150_000, tids=[*tids, 99_999])  # fmt: skip
+    tree.group(group, usage_ns=7_000_000_000, system_ns=2_340_000_000, periods=40, throttled=10, memory=100, rss=60,
+               cache=30, inactive_file=20, refaults=7, memory_limit=GIB, cpu_quota_us=150_000,
+               tids=[*tids, 99_999])  # fmt: skip
     raw = collector.collect([pod]).readings[container(pod)].raw
     pressures = {name: raw.pop(f"{name}_pressure", None) for name in ("cpu", "memory", "io")}
     assert raw == {
         "cpu_usage_ns": 7_000_000_000,
+        "cpu_sys_ns": 2_340_000_000,
         "nr_periods": 40,
         "nr_throttled": 10,
         "memory_usage_bytes": 100,

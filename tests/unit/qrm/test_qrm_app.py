@@ -47,6 +47,17 @@ def test_before_any_advice_the_floor_is_in_force_and_nothing_is_offered(tmp_path
     virtual(story())
 
 
+def test_the_offer_is_told_by_numa_node_as_the_pool_lies(tmp_path: Path, virtual: Run) -> None:
+    async def story() -> None:
+        async with Node(tmp_path) as node:
+            allocation = await node.hear(node.advice(40, 8))
+            told = {part.numa: part.reclaimed_cpu_millis for part in allocation.reclaimed_numas or ()}
+            assert told == {0: 4000, 1: 4000}
+            assert sum(told.values()) == allocation.reclaimed_cpu_millis
+
+    virtual(story())
+
+
 def test_weights_and_the_memory_limit_are_set(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
         async with Node(tmp_path) as node:

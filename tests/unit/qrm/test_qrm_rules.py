@@ -9,7 +9,7 @@ from services.qrm.core.classes import tenant_millis, wanted_groups, weights
 from services.qrm.core.foreign import WINDOW_S, ForeignWatch
 from services.qrm.core.memory import MARGIN_BYTES, STEP_BYTES, MemoryUse, limit_steps
 from services.qrm.core.plan import Sets
-from services.qrm.core.standing import Stage, Standing, offered, weaker
+from services.qrm.core.standing import Stage, Standing, offered, offered_by_numa, weaker
 from services.qrm.core.statement import status_of
 from shared.contracts.advice import Mode
 from shared.contracts.pod import Container, Pod, QosClass
@@ -154,6 +154,26 @@ def test_the_offer_is_what_is_in_force_and_never_above_the_advice(
 
 def test_nothing_is_offered_before_the_first_advice() -> None:
     assert offered(None, 44, None) == (0, 0)
+
+
+NUMAS = {1: CpuSet.parse("4-7"), 0: CpuSet.parse("0-3"), 2: CpuSet.parse("8-11")}
+
+
+@given(millis=st.integers(0, 10**6), cpus=st.sets(st.integers(0, 11), min_size=1))
+def test_the_parts_of_the_numa_nodes_add_up_to_the_offer(millis: int, cpus: set[int]) -> None:
+    """By how many CPUs of the pool lie there: never a milli more, and nothing where the pool is not."""
+    pool = CpuSet.of(cpus)
+    parts = offered_by_numa(millis, pool, NUMAS)
+    assert parts is not None
+    assert [part.numa for part in parts] == [0, 1, 2]
+    assert sum(part.reclaimed_cpu_millis for part in parts) == millis
+    for part in parts:
+        assert abs(part.reclaimed_cpu_millis - millis * len(pool & NUMAS[part.numa]) / len(pool)) < 1
+
+
+@pytest.mark.parametrize("pool", ["", "12-15"])
+def test_a_pool_that_is_on_no_numa_node_has_no_parts(pool: str) -> None:
+    assert offered_by_numa(4000, CpuSet.parse(pool), NUMAS) is None
 
 
 OURS = Sets(CpuSet.parse("0"), CpuSet.parse("0"))

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.reporter import fields as package
-from services.reporter.core.shares import shared_out
 from services.reporter.fields import conditions, node_metrics, properties, reclaimed, topology
 from services.reporter.view import Field, FieldSettings, Offered, View, without_times
 from shared.contracts.allocation import PoolAllocation
 from shared.contracts.sample import NodeReading
 from shared.core.scan import modules_in
+from shared.core.shares import shared_out
 
 FIELDS: dict[str, Field] = {name: module.FIELD for name, module in modules_in(package).items()}
 

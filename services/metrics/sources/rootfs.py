@@ -1,0 +1,31 @@
+"""How full the node's root file system is, in bytes and inodes, as `df` shows it.
+
+Available is what is left to users without privileges, which is what kubelet's eviction goes by as well. A file system
+that counts no inodes (btrfs) has no figure of them. How much of it a container has written is not told: on a host
+nothing counts that but a walk over all files, and whoever runs containers with a layer of their own (kubelet) knows it.
+"""
+
+from services.metrics.core.due import Gate
+from services.metrics.core.figures import Gauge, Target
+from services.metrics.host import Host, Source
+
+_BYTES = ("rootfs_capacity_bytes", "rootfs_used_bytes", "rootfs_available_bytes")
+_INODES = ("rootfs_inodes", "rootfs_inodes_used", "rootfs_inodes_free")
+
+
+def _read(host: Host, target: Target) -> dict[str, int]:  # noqa: ARG001 - there is one node
+    fs = host.root_file_system()
+    if fs is None or fs.capacity_bytes <= 0:
+        return {}
+    found = dict(zip(_BYTES, (fs.capacity_bytes, fs.used_bytes, fs.available_bytes), strict=True))
+    if fs.inodes > 0:
+        found |= zip(_INODES, (fs.inodes, fs.inodes - fs.inodes_free, fs.inodes_free), strict=True)
+    return found
+
+
+SOURCE = Source(
+    {"node": tuple(Gauge(name) for name in (*_BYTES, *_INODES))},
+    _read,
+    cost="moderate",
+    gates={"node": Gate(10.0)},  # kubelet's eviction looks as often
+)

@@ -1,0 +1,11 @@
+"""Where the pods of this node come from, by substrate (DESIGN section 2)."""
+
+from shared.adapters.local_pods import LocalPods
+from shared.adapters.pods_file import PodsFile
+from shared.ports import PodSource
+from shared.settings import CommonSettings
+
+
+def pod_source(common: CommonSettings) -> PodSource:
+    """The local runtime's pods, or, in a cluster, the list that the reporter keeps for the services of its node."""
+    return PodsFile(common.state_dir) if common.substrate == "kubernetes" else LocalPods(common.state_dir)
