@@ -9,7 +9,7 @@ import difflib
 import importlib
 import json
 import pkgutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -64,7 +64,7 @@ def answer(known: Mapping[str, Decision], kind: Any, inputs: Any) -> dict[str, A
     if not isinstance(inputs, dict):
         raise Malformed(f"inputs: want an object, got {_json_type(inputs)}", reason="invalid_input")
     try:
-        question = decision.inputs.model_validate_json(to_json(_said(inputs)))
+        question = decision.inputs.model_validate_json(to_json(_said(inputs, decision.inputs.keeps_null)))
     except ValidationError as error:
         raise Malformed(_first_problem(error), reason="invalid_input") from error
     try:
@@ -130,12 +130,16 @@ def _read(text: str | bytes) -> Any:
         raise Malformed(str(error), reason="invalid_json") from error
 
 
-def _said(value: Any) -> Any:
-    """The value without fields that are null: null and absent are the same."""
+def _said(value: Any, keeps_null: Collection[str]) -> Any:
+    """The value without fields that are null: null and absent are the same, but for what these names hold."""
     if isinstance(value, dict):
-        return {key: _said(item) for key, item in value.items() if item is not None}
+        return {
+            key: item if key in keeps_null else _said(item, keeps_null)
+            for key, item in value.items()
+            if item is not None
+        }
     if isinstance(value, list):
-        return [_said(item) for item in value]
+        return [_said(item, keeps_null) for item in value]
     return value
 
 

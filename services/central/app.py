@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import structlog
 
 from services.central.config import encode_config, read_config
-from services.central.core import NODE_STATES, Assessment, Ears, Ledger, assess, fold, forget
+from services.central.core.readiness import NODE_STATES, Assessment, Ears, Ledger, assess, fold, forget
 from services.central.settings import CentralSettings
 from shared import telemetry
 from shared.contracts.ids import node_token

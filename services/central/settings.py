@@ -1,14 +1,47 @@
 """Settings of central."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from services.central.core import Rules
+from services.central.core.rules import Rules
 from shared.settings import Settings
 
 Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
+
+
+class LeaseSettings(Settings):
+    """The Lease by which several centrals find out who acts; upstream's periods (notes/nats-practice.md section 11)."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "sublet-central"
+    namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] = "sublet-system"
+    lease_s: Annotated[float, Field(ge=1, le=3600)] = 15.0
+    """Others take over when it was not renewed for so long."""
+    renew_s: Annotated[float, Field(gt=0, le=3600)] = 10.0
+    """The holder stops acting when it could not renew for so long; less than `lease_s`."""
+    retry_s: Annotated[float, Field(gt=0, le=600)] = 2.0
+    """Between two tries."""
+
+    @model_validator(mode="after")
+    def _stops_before_others_begin(self) -> Self:
+        if not self.retry_s < self.renew_s < self.lease_s:
+            raise ValueError("want retry_s < renew_s < lease_s")
+        return self
+
+
+class KubernetesSettings(Settings):
+    """Central on substrate kubernetes."""
+
+    lease: LeaseSettings = LeaseSettings()
+    agent_labels: str = "app.kubernetes.io/name=sublet,app.kubernetes.io/component=node"
+    """Labels of the agents' pods, of which a node has one."""
+    settle_s: Annotated[float, Field(ge=0, le=10)] = 0.2
+    """How long changes are collected before a pass; what comes meanwhile is one pass."""
+    resync_s: Seconds = 30.0
+    """A pass also without any change, and the time after which orphans are cleared."""
+    node_lease_s: Seconds = 40.0
+    """A node whose kubelet has not renewed its lease for so long is stale (Kubernetes' own default)."""
 
 
 class CentralSettings(Settings):
@@ -28,3 +61,5 @@ class CentralSettings(Settings):
     """YAML file with the sections of all services; None: `config.yaml` in the state folder."""
     config_poll_s: Seconds = 2.0
     """Seconds between two looks at that file."""
+    kubernetes: KubernetesSettings = KubernetesSettings()
+    """Used on substrate kubernetes alone."""

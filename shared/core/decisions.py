@@ -12,7 +12,7 @@ raises `Refused`, whose reason is the error code of the kind.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -21,6 +21,9 @@ class Question(BaseModel):
     """Inputs of a decision: frozen, unknown fields refused, only finite numbers, nothing converted to a number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    keeps_null: ClassVar[frozenset[str]] = frozenset()
+    """Names of fields, here or in a part, that hold JSON of somebody else's: in it null is a value, not an absence."""
 
 
 class Answer(BaseModel):

@@ -14,7 +14,6 @@ from shared.contracts.subjects import (
     CONFIG_BUCKET,
     EVENTS_STREAM,
     GLOBAL_CONFIG_KEY,
-    INTENTS_STREAM,
     STREAMS,
     state_subject,
 )
@@ -85,7 +84,7 @@ def test_streams_and_bucket_are_made_at_start(play):
         assert cluster.app.health().ok
 
     cluster = play(story)
-    assert set(cluster.bus.broker.streams) == {INTENTS_STREAM, EVENTS_STREAM}
+    assert set(cluster.bus.broker.streams) == {spec.name for spec in STREAMS}
     assert cluster.bus.broker.streams[EVENTS_STREAM].spec in STREAMS
     assert CONFIG_BUCKET in cluster.bus.broker.buckets
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.central.core import Assessment, Beat, Ears, Ledger, NodeState, Rules, assess, fold, forget
+from services.central.core.readiness import Assessment, Beat, Ears, Ledger, NodeState, assess, expect, fold, forget
+from services.central.core.rules import Rules
 from shared.contracts.readiness import Readiness, ServiceHealth
 
 RULES = Rules()
@@ -170,12 +171,12 @@ def test_nodes_that_fall_silent_together_pause_everything(together, paused):
     assessment = look(ledger)
     assert bool(assessment.paused) is paused
     if paused:
-        assert assessment.paused_until_s == NOW_S + RULES.sudden_pause_s
+        assert assessment.guards.held_until_s["cluster"] == NOW_S + RULES.sudden_pause_s
 
 
 def test_a_pause_holds_until_its_cause_is_gone_for_long_enough():
     paused = look(long_silent(3, 10))
-    calm = heard(n1=0.0, n2=0.0)
+    calm = heard(**{f"n{i}": 0.0 for i in range(10)})
     soon = NOW_S + RULES.clean_s - 1
     for node in calm.values():
         node.heard_at_s = soon
@@ -197,6 +198,25 @@ def test_nodes_long_gone_leave_the_ledger():
     ledger = heard(n1=0.0)
     forget(ledger, NOW_S + RULES.forget_s, RULES)
     assert ledger
+
+
+def test_nodes_that_there_are_but_were_never_heard_of_are_silent_from_now_on():
+    ledger = heard(n1=0.0, gone=0.0)
+    expect(ledger, ["n2", "n1"], NOW_S)
+    expect(ledger, ["n2", "n1"], NOW_S + 5)
+    assert {node: beat.heard_at_s for node, beat in ledger.items()} == {"n1": NOW_S, "n2": NOW_S}
+    assert look(ledger).nodes["n2"].state == "unready"
+    later = NOW_S + 31
+    assert look(ledger, Ears(later, 0.0), now_s=later).nodes["n2"].silent_s == 31
+
+
+def test_silence_is_told_only_when_it_is_certain():
+    assessment = look(heard(heard=10.0, late=50.0), Ears(NOW_S, 0.0))
+    assert {node: standing.silent_s for node, standing in assessment.nodes.items()} == {"heard": 0.0, "late": 50.0}
+    deaf = look(heard(heard=10.0, late=50.0), Ears())
+    assert {node: standing.silent_s for node, standing in deaf.nodes.items()} == {"heard": 0.0, "late": None}
+    assert deaf.guards.paused == deaf.paused
+    assert deaf.guards.actions_per_s == 0.0
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.floats(0, 200)), unique_by=lambda row: row[0]))

@@ -39,7 +39,7 @@ def without(inputs: dict, name: str) -> dict:
         pytest.param("regulate", "[]", "invalid_input", "inputs", id="a list"),
         pytest.param("regulate", "null", "invalid_input", "inputs", id="null"),
         pytest.param("regulat", REGULATE, "unknown_kind", "'regulate'", id="a misspelt kind"),
-        pytest.param("cluster_state", {}, "unknown_kind", "cluster_state", id="a kind of a service to come"),
+        pytest.param("kind_to_come", {}, "unknown_kind", "kind_to_come", id="a kind of a service to come"),
         pytest.param("regulate", without(REGULATE, "steps"), "invalid_input", "steps", id="a missing field"),
         pytest.param("regulate", REGULATE | {"steps": None}, "invalid_input", "steps", id="null for a required field"),
         pytest.param("regulate", REGULATE | {"evn": "off"}, "invalid_input", "evn", id="an unknown field"),

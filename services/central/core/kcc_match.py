@@ -1,0 +1,87 @@
+"""Which config object a node gets (notes/katalyst-eviction-central.md section 6.2).
+
+Targets that name the node go before those whose selector takes it, and these before those for all; on that level the
+highest priority wins.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from services.central.core.kcc_targets import Target
+from shared.core.decisions import Answer, Question, decision
+from shared.errors import Refused
+
+NONE_MATCH = "none_match"
+SEVERAL_MATCH = "several_match"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Targets on the highest level that matches, by name, and those of them with the highest priority."""
+
+    matched: tuple[Target, ...]
+    highest: tuple[Target, ...]
+
+    def selected(self) -> Target:
+        """The one that the node gets.
+
+        Raises:
+            Refused: `none_match`, or `several_match` when two have the highest priority.
+        """
+        if not self.highest:
+            raise Refused("no config is for this node", reason=NONE_MATCH)
+        if len(self.highest) > 1:
+            names = " ".join(target.key for target in self.highest)
+            raise Refused(f"[{names}] have the same priority for this node", reason=SEVERAL_MATCH)
+        return self.highest[0]
+
+
+def match(node: str, labels: Mapping[str, str], targets: Iterable[Target]) -> Match:
+    """The targets for a node; one that is being deleted, or whose selector cannot be read, is for none."""
+    fitting = [target for target in targets if not target.deleting and _fits(target, node, labels)]
+    best = min((target.rank for target in fitting), default=(0, 0))
+    matched = sorted((t for t in fitting if t.rank[0] == best[0]), key=lambda t: (t.name, t.namespace))
+    return Match(tuple(matched), tuple(target for target in matched if target.rank == best))
+
+
+def _fits(target: Target, node: str, labels: Mapping[str, str]) -> bool:
+    if target.node_names:
+        return node in target.names
+    try:
+        return target.selector.matches(labels)
+    except Refused:
+        return False
+
+
+class NodeLabels(Question):
+    """A node as selectors see it."""
+
+    name: str
+    labels: dict[str, str] = {}
+
+
+class MatchQuestion(Question):
+    """A node and the targets there are, valid or not."""
+
+    node: NodeLabels
+    targets: list[Target]
+
+
+class MatchAnswer(Answer):
+    """Names of the targets on the highest level that matches, and the one that the node gets."""
+
+    matched: list[str]
+    selected: str | None = None
+    error: str | None = None
+    message: str | None = None
+
+
+@decision("kcc_match", area="kcc", asks=MatchQuestion, answers=MatchAnswer)
+def kcc_match(question: MatchQuestion) -> MatchAnswer:
+    """Which config object a node gets."""
+    found = match(question.node.name, question.node.labels, question.targets)
+    names = [target.name for target in found.matched]
+    try:
+        return MatchAnswer(matched=names, selected=found.selected().name)
+    except Refused as refusal:
+        return MatchAnswer(matched=names, error=refusal.reason, message=str(refusal))

@@ -1,0 +1,180 @@
+"""A config object ("target") and whether it may exist beside the others (central notes, section 6.2).
+
+A target is for the nodes it names, for those its selector takes, or for all. Two targets of one sort must not claim the
+same node. What is refused is said with field, value and bound.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NoReturn
+
+from services.central.core.canary import UpdateStrategy
+from services.central.core.durations import duration_ns
+from services.central.core.selector_overlap import overlap
+from services.central.core.selectors import Selector, parse_selector
+from shared.core.decisions import Answer, Question, decision
+from shared.errors import Refused
+
+VALIDATE_FAILED = "ValidateFailed"
+BY_NAME, BY_SELECTOR, FOR_ALL = range(3)
+"""How a target finds its nodes; the lower goes first."""
+
+
+class AllowedKeys(Question):
+    """The labels that selectors of one priority may ask for."""
+
+    priority: int = 0
+    keys: list[str]
+
+
+def keys_by_priority(allowed: Iterable[AllowedKeys]) -> dict[int, list[str]]:
+    """The allowed labels of each priority."""
+    return {entry.priority: entry.keys for entry in allowed}
+
+
+class Target(Question):
+    """One config object. Its selector and duration are text: what cannot be read is refused by the rules here."""
+
+    keeps_null: ClassVar[frozenset[str]] = frozenset({"spec_config"})
+
+    namespace: str = "default"
+    name: str
+    label_selector: str | None = None
+    priority: int = 0
+    node_names: list[str] | None = None
+    last_duration: str | None = None
+    paused: bool = False
+    update_strategy: UpdateStrategy | None = None
+    generation: int = 1
+    spec_config: dict[str, Any] | None = None
+    deleting: bool = False
+
+    @property
+    def key(self) -> str:
+        """Namespace and name, by which it is known."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def for_all(self) -> bool:
+        """Whether it is for every node."""
+        return not self.node_names and not self.label_selector
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """What it goes before where several are for a node: the lower first. Names, then selectors, then all nodes."""
+        level = BY_NAME if self.node_names else FOR_ALL if self.for_all else BY_SELECTOR
+        return level, -self.priority
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The nodes that it names."""
+        return frozenset(self.node_names or ())
+
+    @cached_property
+    def selector(self) -> Selector:
+        """What its nodes' labels must satisfy.
+
+        Raises:
+            Refused: `selector`.
+        """
+        return parse_selector(self.label_selector or "")
+
+
+def check_target(target: Target, allowed: Mapping[int, Sequence[str]], others: Iterable[Target]) -> None:
+    """Whether a target may exist beside the others, of which it may be one itself.
+
+    Raises:
+        Refused: `ValidateFailed`, and what to change.
+    """
+    rest = sorted((o for o in others if o.key != target.key and not o.deleting), key=lambda o: o.key)
+    if target.label_selector and target.node_names:
+        _refuse("nodeLabelSelector and ephemeralSelector.nodeNames are both set, want one of them")
+    if target.label_selector:
+        _check_selector(target, allowed, rest)
+    elif target.node_names:
+        _check_names(target, rest)
+    else:
+        _check_global(target, rest)
+
+
+def _check_selector(target: Target, allowed: Mapping[int, Sequence[str]], rest: Sequence[Target]) -> None:
+    if not allowed:
+        _refuse(f"nodeLabelSelector {target.label_selector!r}: this kind of config allows no label in its KCC")
+    if target.last_duration is not None:
+        _refuse(f"ephemeralSelector.lastDuration {target.last_duration!r}: only with nodeNames")
+    try:
+        selector = target.selector
+    except Refused as refusal:
+        _refuse(f"nodeLabelSelector: {refusal}")
+    if target.priority not in allowed:
+        _refuse(f"priority {target.priority}: want one of [{' '.join(map(str, sorted(allowed)))}]")
+    keys = allowed[target.priority]
+    if foreign := selector.keys - set(keys):
+        _refuse(
+            f"nodeLabelSelector asks for {_listed(foreign)}: with priority {target.priority} want only {_listed(keys)}"
+        )
+    if rivals := [other.key for other in rest if _overlaps(target, selector, other, keys)]:
+        _refuse(f"labelSelector overlay with others: {_listed(rivals)}")
+
+
+def _overlaps(target: Target, selector: Selector, other: Target, keys: Sequence[str]) -> bool:
+    """A selector that cannot be read is refused itself and claims no node."""
+    if not other.label_selector or other.priority != target.priority:
+        return False
+    try:
+        return overlap(selector, other.selector, keys)
+    except Refused:
+        return False
+
+
+def _check_names(target: Target, rest: Sequence[Target]) -> None:
+    if target.last_duration is None:
+        _refuse(
+            "ephemeralSelector.nodeNames without lastDuration: want a duration such as 1h, after which it is deleted"
+        )
+    try:
+        duration_ns(target.last_duration)
+    except Refused as refusal:
+        _refuse(f"ephemeralSelector.lastDuration: {refusal}")
+    if rivals := [other.key for other in rest if target.names & other.names]:
+        _refuse(f"nodeNames overlay with others: {_listed(rivals)}")
+
+
+def _check_global(target: Target, rest: Sequence[Target]) -> None:
+    if target.last_duration is not None:
+        _refuse(f"ephemeralSelector.lastDuration {target.last_duration!r}: only with nodeNames")
+    if rivals := [other.key for other in rest if other.for_all]:
+        _refuse(f"global config {target.key} overlay with others: {_listed(rivals)}")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"[{' '.join(sorted(names))}]"
+
+
+def _refuse(why: str) -> NoReturn:
+    raise Refused(why, reason=VALIDATE_FAILED)
+
+
+class TargetQuestion(Question):
+    """A target, the labels that its KCC allows, and the other targets."""
+
+    allowed_keys: list[AllowedKeys]
+    target: Target
+    others: list[Target]
+
+
+class TargetAnswer(Answer):
+    """Whether it may exist; with a message what must be changed."""
+
+    valid: bool
+    message: str | None
+
+
+@decision("kcc_target_valid", area="kcc", asks=TargetQuestion, answers=TargetAnswer)
+def kcc_target_valid(question: TargetQuestion) -> TargetAnswer:
+    """May this target exist beside the others?"""
+    try:
+        check_target(question.target, keys_by_priority(question.allowed_keys), question.others)
+    except Refused as refusal:
+        return TargetAnswer(valid=False, message=str(refusal))
+    return TargetAnswer(valid=True, message=None)

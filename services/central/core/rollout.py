@@ -1,0 +1,125 @@
+"""A whole pass over one kind of config: which node gets which object now (central notes, section 6.2).
+
+One bad object is refused alone: the nodes it would be for, and those that have it, keep what they have; the nodes of
+other objects go on (DESIGN section 7 rule 7).
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from services.central.core.canary import canary_nodes
+from services.central.core.cnc import NodeConfig
+from services.central.core.config_hash import hash_of
+from services.central.core.kcc_match import match
+from services.central.core.kcc_targets import Target, check_target
+from shared.errors import Refused
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEntry:
+    """A node, and what its CNC points to; None: to nothing of this kind."""
+
+    name: str
+    labels: Mapping[str, str]
+    config: NodeConfig | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rolled:
+    """What one accepted target comes to: its hash, how many nodes it has, and how many of them have it."""
+
+    hash: str
+    target_nodes: int
+    canary_nodes: int
+    updated_target_nodes: int
+    updated_nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """After the pass: by node what its CNC points to, and by target (its key) what it comes to or why it is refused."""
+
+    nodes: Mapping[str, NodeConfig | None]
+    targets: Mapping[str, Rolled | Refused]
+
+
+def roll_out(targets: Sequence[Target], allowed: Mapping[int, Sequence[str]], nodes: Sequence[NodeEntry]) -> Rollout:
+    """One pass, nodes in the order of their names; a target that is being deleted is for no node and has no status."""
+    live = sorted((target for target in targets if not target.deleting), key=lambda target: target.key)
+    ordered = sorted(nodes, key=lambda node: node.name)
+    refused = _refused(live, allowed)
+    own = _own_nodes(live, refused, ordered)
+    cutoffs: dict[str, int] = {}
+    for target in live:
+        try:
+            cutoffs[target.key] = canary_nodes(target.update_strategy, len(own[target.key]), paused=target.paused)
+        except Refused as refusal:
+            refused.setdefault(target.key, refusal)
+    accepted = [target for target in live if target.key not in refused]
+    wanted = {target.key: _config(target) for target in accepted}
+    entries = {node.name: node.config for node in ordered}
+    for target in accepted:
+        entries |= dict.fromkeys(own[target.key][: cutoffs[target.key]], wanted[target.key])
+    holders: dict[NodeConfig | None, set[str]] = defaultdict(set)
+    for node, config in entries.items():
+        holders[config].add(node)
+    outcome: dict[str, Rolled | Refused] = dict(refused)
+    for target in accepted:
+        there = holders[wanted[target.key]]
+        outcome[target.key] = Rolled(
+            hash=wanted[target.key].hash,
+            target_nodes=len(own[target.key]),
+            canary_nodes=cutoffs[target.key],
+            updated_target_nodes=len(there.intersection(own[target.key])),
+            updated_nodes=len(there),
+        )
+    return Rollout(entries, {target.key: outcome[target.key] for target in live})
+
+
+def unused(targets: Sequence[Target], nodes: Sequence[NodeEntry]) -> list[str]:
+    """Nodes, ascending, whose entry names an object that is gone while none is for them: the entry may be cleared."""
+    live = [target for target in targets if not target.deleting]
+    keys = {target.key for target in live}
+    return sorted(
+        node.name
+        for node in nodes
+        if node.config is not None
+        and f"{node.config.namespace}/{node.config.name}" not in keys
+        and not match(node.name, node.labels, live).matched
+    )
+
+
+def _refused(live: Sequence[Target], allowed: Mapping[int, Sequence[str]]) -> dict[str, Refused]:
+    found = {}
+    for target in live:
+        try:
+            check_target(target, allowed, live)
+        except Refused as refusal:
+            found[target.key] = refusal
+    return found
+
+
+def _own_nodes(
+    live: Sequence[Target], refused: Mapping[str, Refused], nodes: Sequence[NodeEntry]
+) -> dict[str, list[str]]:
+    """The nodes of each target, ascending.
+
+    A node that has a refused target keeps it, unless another one goes before it anyway: what the refused one was
+    meant for can no longer be told.
+    """
+    own: dict[str, list[str]] = defaultdict(list)
+    bad = {target.key: target for target in live if target.key in refused}
+    for node in nodes:
+        holder = bad.get(f"{node.config.namespace}/{node.config.name}") if node.config else None
+        try:
+            chosen = match(node.name, node.labels, live).selected()
+        except Refused:
+            continue
+        if holder is None or chosen.rank < holder.rank:
+            own[chosen.key].append(node.name)
+    return own
+
+
+def _config(target: Target) -> NodeConfig:
+    return NodeConfig(namespace=target.namespace, name=target.name, hash=hash_of(target.spec_config))

@@ -1,0 +1,56 @@
+"""How central judges nodes: bounds of time, of share and of pace (notes/reliability.md section 3)."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Seconds = Annotated[float, Field(gt=0, le=86_400 * 7, allow_inf_nan=False)]
+Ratio = Annotated[float, Field(ge=0, le=1)]
+
+MAX_BAD_RATIO = 0.2
+"""Share of nodes that may look bad (notes/katalyst-eviction-central.md section 5.1)."""
+ACTIONS_PER_S = 0.1
+"""Nodes acted on in a second (the same section)."""
+TAINT_S = 600.0
+"""A node lost for longer is tainted (the same section; the seed's 10 minutes)."""
+EVICT_S = 1200.0
+"""The reclaimed pods of a node lost for longer are evicted (the same section; the seed's 20 minutes)."""
+
+
+class Rules(BaseModel):
+    """When a node counts as late or lost, and when too much looks bad at once."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    late_s: Seconds = 30.0
+    """A node silent for longer is late; three heartbeats of 10 s."""
+    probe_max_age_s: Seconds = 15.0
+    """Central trusts the bus while it heard its own probe within this time."""
+    api_max_age_s: Seconds = 60.0
+    """Central trusts what it knows from the API server while it is not older than this."""
+    taint_s: Seconds = TAINT_S
+    """A node lost for longer gets no new reclaimed pods."""
+    evict_s: Seconds = EVICT_S
+    """A tainted node lost for longer loses its reclaimed pods."""
+    max_bad_ratio: Ratio = MAX_BAD_RATIO
+    """Share of a cluster, pool or zone that may look bad before action on it pauses."""
+    sudden_window_s: Seconds = 60.0
+    """Nodes that fell silent within this window are counted together."""
+    sudden_nodes: Annotated[int, Field(ge=1)] = 3
+    """More nodes than this (and than `sudden_ratio` of all) falling silent together have one cause: pause."""
+    sudden_ratio: Ratio = 0.05
+    """See `sudden_nodes`."""
+    sudden_pause_s: Seconds = 900.0
+    """Pause after such an event; also how long a larger number of nodes is remembered."""
+    total_drop_ratio: Ratio = 0.1
+    """Share of all nodes that may disappear before everything pauses."""
+    clean_s: Seconds = 300.0
+    """A pause ends only after this long without its cause."""
+    actions_per_s: Annotated[float, Field(ge=0, le=10)] = ACTIONS_PER_S
+    """Nodes tainted or freed of reclaimed pods in a second, all in all; 0: none."""
+    pods_per_node: Annotated[int, Field(ge=1, le=100)] = 2
+    """Pods of one lost node that are on their way out at the same time."""
+    pods_per_min: Annotated[float, Field(ge=0, le=600)] = 10.0
+    """Pods of lost nodes evicted in a minute, all in all; 0: none."""
+    forget_s: Seconds = 86_400.0
+    """A node silent for longer leaves the ledger; nothing is done to it."""

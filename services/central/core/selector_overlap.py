@@ -1,0 +1,69 @@
+"""Can one node satisfy both of two selectors (notes/katalyst-eviction-central.md section 6.2).
+
+Labels are independent of each other, so two selectors overlap unless some label separates them: unless no value of it,
+nor its absence, satisfies everything that both ask of it.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from services.central.core.selectors import MAX_NUMBER, Requirement, Selector, parse_selector
+from shared.core.decisions import Answer, Question, decision
+from shared.errors import Refused
+
+
+def overlap(one: Selector, other: Selector, keys: Collection[str]) -> bool:
+    """Whether one node may satisfy both; only the labels `keys` can separate them."""
+    both = (*one.requirements, *other.requirements)
+    return all(satisfiable([part for part in both if part.key == key]) for key in keys)
+
+
+def satisfiable(parts: Sequence[Requirement]) -> bool:
+    """Whether some value of one label, or its absence, satisfies all of these."""
+    if all(part.holds(None) for part in parts):
+        return True
+    listed = [part.values for part in parts if part.operator == "in"]
+    if listed:
+        return any(all(part.holds(value) for part in parts) for value in frozenset.intersection(*listed))
+    if any(part.operator == "absent" for part in parts):
+        return False
+    # Values are free but for bounds; "not in" never bars a number, which may be written with zeros before it. A label
+    # cannot begin with a minus.
+    lowest = max([0, *(part.bound + 1 for part in parts if part.operator == "gt")])
+    highest = min([MAX_NUMBER, *(part.bound - 1 for part in parts if part.operator == "lt")])
+    return lowest <= highest
+
+
+def _readable(text: str) -> str:
+    try:
+        parse_selector(text)
+    except Refused as refusal:
+        raise ValueError(str(refusal)) from refusal
+    return text
+
+
+SelectorText = Annotated[str, AfterValidator(_readable)]
+
+
+class OverlapQuestion(Question):
+    """Two selectors and the labels that may tell them apart."""
+
+    selector: SelectorText
+    other: SelectorText
+    keys: list[str]
+
+
+class OverlapAnswer(Answer):
+    """Whether they overlap."""
+
+    overlap: bool
+
+
+@decision("selectors_overlap", area="kcc", asks=OverlapQuestion, answers=OverlapAnswer)
+def selectors_overlap(question: OverlapQuestion) -> OverlapAnswer:
+    """Can one node satisfy both selectors?"""
+    return OverlapAnswer(
+        overlap=overlap(parse_selector(question.selector), parse_selector(question.other), question.keys)
+    )

@@ -1,0 +1,77 @@
+"""One turn of central over all nodes: which are acted on now, under all guards and at one pace."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from services.central.core.guards import NOWHERE, Guards, Place
+from services.central.core.pacing import Pace
+from services.central.core.rules import Rules
+from services.central.core.verdict import Action, Judged, due
+from shared.core.intents import Bucket
+
+_ORDER: tuple[Action, ...] = ("untaint", "taint", "evict")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One node with its verdict."""
+
+    node: str
+    judged: Judged
+    tainted: bool
+    has_reclaimed_pods: bool
+    place: Place = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What is done to a node, or, with an objection, what would be."""
+
+    node: str
+    action: Action
+    objection: str = ""
+
+
+def turn(
+    cases: Sequence[Case], guards: Guards, bucket: Bucket, now_s: float, rules: Rules
+) -> tuple[list[Deed], Bucket]:
+    """What is due, taints before evictions and then the longest lost first, and the bucket afterwards.
+
+    Taking a taint away is not paced and no guard objects to it: it does no harm. `bucket` must be kept before anything
+    is done, and the node looked at again right before.
+    """
+    wanted = sorted(
+        ((case, action) for case in cases if (action := _due(case, rules)) != "nothing"),
+        key=lambda row: (_ORDER.index(row[1]), -row[0].judged.lost_s, row[0].node),
+    )
+    pace, deeds = Pace(guards.actions_per_s), list[Deed]()
+    for case, action in wanted:
+        objection = "" if action == "untaint" else guards.objection(case.place)
+        if not objection and action != "untaint":
+            left = pace.take(bucket, now_s)
+            objection, bucket = ("waits for its turn", bucket) if left is None else ("", left)
+        deeds.append(Deed(case.node, action, objection))
+    return deeds, bucket
+
+
+def pods_now(
+    pods: Collection[str], under_way: Collection[str], bucket: Bucket, now_s: float, rules: Rules
+) -> tuple[list[str], Bucket]:
+    """Which of a lost node's pods go now, by name, and the bucket of all pods afterwards.
+
+    Few at a time on a node, so that a mistake is seen before it is repeated; `under_way` are those that still go.
+    """
+    pace, going = Pace(rules.pods_per_min / 60, rules.pods_per_node), list[str]()
+    for pod in sorted(set(pods) - set(under_way)):
+        if len(under_way) + len(going) >= rules.pods_per_node:
+            break
+        left = pace.take(bucket, now_s)
+        if left is None:
+            break
+        going.append(pod)
+        bucket = left
+    return going, bucket
+
+
+def _due(case: Case, rules: Rules) -> Action:
+    return due(case.judged, tainted=case.tainted, has_reclaimed_pods=case.has_reclaimed_pods, rules=rules)

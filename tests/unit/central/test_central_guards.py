@@ -1,0 +1,181 @@
+"""Guards on counts: every share, every transition into a pause and out of it."""
+
+import math
+
+import pytest
+
+from services.central.core.guards import CLUSTER, NOWHERE, Guards, Place, Seen, allowed_bad, weigh
+from services.central.core.pacing import Pace
+from services.central.core.rules import Rules
+from services.central.core.turn import Case, pods_now, turn
+from services.central.core.verdict import Judged
+from shared.core.intents import Bucket
+
+RULES = Rules()
+LONG_S = 5000.0  # silent for so long that it was not sudden
+
+
+def nodes(total: int, bad: int = 0, place: Place = NOWHERE, silent_s: float = LONG_S, start: int = 0) -> list[Seen]:
+    return [
+        Seen(f"n{start + i:05}", bad=i < bad, silent_s=silent_s if i < bad else 0.0, place=place) for i in range(total)
+    ]
+
+
+def look(found: list[Seen] | None, before: Guards | None = None, now_s: float = 0.0) -> Guards:
+    return weigh(found, before or Guards(), now_s, RULES)
+
+
+def test_how_many_may_look_bad_for_every_size():
+    for total in range(1, 2001):
+        for bad in {0, 1, total - 1, total}:
+            want = 0 if bad == total else max(1, total // 5)
+            assert allowed_bad(total, bad, 0.2) == want, (total, bad)
+
+
+def test_a_share_of_every_pool_and_zone_for_every_count():
+    for total in range(1, 21):
+        for bad in range(total + 1):
+            place = Place(pool="p", zone="z")
+            other = nodes(100, 0, Place(pool="q", zone="y"), start=total)
+            guards = look([*nodes(total, bad, place), *other])
+            paused = bad > 0 and (bad == total or bad > max(1, total // 5))
+            assert set(guards.objections) == ({"pool/p", "zone/z"} if paused else set()), (total, bad)
+            assert bool(guards.objection(place)) is paused
+            assert not guards.objection(Place(pool="q", zone="y"))
+            assert not guards.paused
+
+
+def test_a_paused_cluster_pauses_every_place():
+    guards = look(nodes(10, 3))
+    assert guards.paused
+    assert guards.actions_per_s == 0.0
+    assert guards.objection(Place(pool="p")).startswith("cluster: 3 of 10 nodes look bad, at most 2 may")
+
+
+def test_an_unknown_number_of_nodes_pauses():
+    guards = look(None, look(nodes(10)))
+    assert guards.paused == ("it is not known how many nodes there are",)
+    assert guards.actions_per_s == 0.0
+    assert look(nodes(10), guards, 299.0).paused
+    assert not look(nodes(10), guards, 301.0).paused
+
+
+@pytest.mark.parametrize(
+    ("total", "together", "paused"), [(50, 3, False), (50, 4, True), (100, 5, False), (100, 6, True), (1000, 50, False)]
+)
+def test_nodes_that_fell_silent_together(total, together, paused):
+    guards = look(nodes(total, together, silent_s=31.0))
+    assert bool(guards.paused) is paused
+    assert not look(nodes(total, together, silent_s=91.0)).paused
+    if paused:
+        later = look(nodes(total, together, silent_s=900.0), guards, 899.0)
+        assert later.paused == ("a pause holds for another 1 s",)
+        assert not look(nodes(total, together, silent_s=901.0), guards, 901.0).paused
+
+
+@pytest.mark.parametrize(("left", "paused"), [(100, False), (90, False), (89, True), (0, True)])
+def test_many_nodes_gone_at_once(left, paused):
+    assert bool(look(nodes(left), look(nodes(100)), 1.0).paused) is paused
+
+
+def test_nodes_gone_one_after_another_are_noticed_and_believed_in_the_end():
+    guards = look(nodes(100))
+    for gone in range(1, 12):
+        guards = look(nodes(100 - gone), guards, 60.0 * gone)
+    assert guards.paused == ("89 nodes are left of 100: too many went at once",)
+    guards = look(nodes(89), guards, 901.0)
+    assert guards.most_nodes == 89
+    assert guards.paused == ("a pause holds for another 59 s",)
+    assert not look(nodes(89), guards, 961.0).paused
+
+
+def test_a_pause_ends_only_after_a_clean_time_and_then_the_pace_is_back():
+    calm, stormy = nodes(10), nodes(10, 3)
+    guards = look(stormy)
+    for now_s in range(10, 300, 10):
+        guards = look(calm, guards, now_s)
+        assert guards.paused
+        assert (guards.state, guards.actions_per_s) == ("Normal", 0.0)
+    relapsed = look(stormy, guards, 295.0)
+    assert look(calm, relapsed, 301.0).paused
+    assert look(calm, relapsed, 594.0).paused
+    free = look(calm, relapsed, 595.0)
+    assert (free.paused, free.actions_per_s, free.held_until_s) == ((), 0.1, {})
+
+
+def test_a_pool_holds_its_pause_by_itself():
+    place, other = Place(pool="p"), nodes(50, 0, Place(pool="q"), start=10)
+    guards = look([*nodes(5, 2, place), *other])
+    later = look([*nodes(5, 0, place), *other], guards, 100.0)
+    assert later.objection(place) == "pool/p: a pause holds for another 200 s"
+    assert (later.paused, later.actions_per_s) == ((), 0.1)
+
+
+def test_the_state_has_the_seeds_names():
+    assert look(nodes(10)).state == "Normal"
+    assert look(nodes(10, 4)).state == "PartialDisruption"
+    assert look(nodes(10, 10)).state == "FullDisruption"
+
+
+def case(node, lost_s, tainted=False, verdict="lost", place=NOWHERE):
+    return Case(node, Judged(verdict, "", lost_s), tainted, has_reclaimed_pods=True, place=place)
+
+
+def test_one_token_each_taints_first_then_the_longest_lost():
+    cases = [case("a", 2000, True), case("b", 700), case("c", 900), case("d", 9000, True), case("e", 0, True, "ready")]
+    cases += [case("f", 2000, place=Place(pool="p")), case("g", 0, False, "ready"), case("h", 2000, verdict="freeze")]
+    guards = Guards({"pool/p": ("too many",)}, actions_per_s=0.1)
+    deeds, left = turn(cases, guards, Bucket(1, 0.0), 0.0, RULES)
+    assert [(deed.node, deed.action, deed.objection) for deed in deeds] == [
+        ("e", "untaint", ""),
+        ("f", "taint", "pool/p: too many"),
+        ("c", "taint", ""),
+        ("b", "taint", "waits for its turn"),
+        ("d", "evict", "waits for its turn"),
+        ("a", "evict", "waits for its turn"),
+    ]
+    assert left == Bucket(0, 0.0)
+    assert Pace(0.1).next(left) == (10.0, Bucket(0.0, 10.0))
+
+
+def test_a_paused_cluster_acts_on_nobody_but_takes_taints_away():
+    guards = look(nodes(10, 5))
+    deeds, left = turn([case("a", 9000, True), case("e", 0, True, "ready")], guards, Bucket(1, 0.0), 0.0, RULES)
+    assert [(deed.node, deed.action, bool(deed.objection)) for deed in deeds] == [
+        ("e", "untaint", False),
+        ("a", "evict", True),
+    ]
+    assert left == Bucket(1, 0.0)
+    assert guards.held_until_s == {CLUSTER: 300.0}
+
+
+def test_guards_that_have_seen_nothing_let_nothing_pass():
+    deeds, _ = turn([case("a", 9000, True)], Guards(), Bucket(1, 0.0), math.inf, RULES)
+    assert [deed.objection for deed in deeds] == ["waits for its turn"]
+
+
+@pytest.mark.parametrize(
+    ("under_way", "tokens", "going"),
+    [
+        ([], 2, ["a", "b"]),
+        ([], 1.5, ["a"]),
+        ([], 0, []),
+        (["a"], 2, ["b"]),
+        (["a", "b"], 2, []),
+        (["x", "y", "z"], 2, []),
+    ],
+)
+def test_few_pods_of_a_node_go_at_a_time(under_way, tokens, going):
+    found, left = pods_now(["c", "b", "a"], under_way, Bucket(tokens, 0.0), 0.0, RULES)
+    assert found == going
+    assert left.tokens == tokens - len(going)
+
+
+def test_pods_of_all_lost_nodes_go_at_one_pace():
+    bucket, gone = Bucket(2, 0.0), 0
+    for now_s in range(61):
+        for node in range(5):
+            going, bucket = pods_now([f"{node}-{now_s}-{i}" for i in range(9)], [], bucket, float(now_s), RULES)
+            gone += len(going)
+    assert gone == 2 + 10
+    assert pods_now(["a"], [], Bucket(2, 0.0), 0.0, Rules(pods_per_min=0))[0] == []
