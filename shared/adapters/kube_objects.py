@@ -1,0 +1,91 @@
+"""Objects of a real API server: `shared.ports.Objects` over its client and its watches."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from shared.adapters.kube_client import Document, Kube, KubeError
+from shared.adapters.kube_watch import Mirror
+from shared.core.api_kind import ApiKind
+from shared.errors import Conflict, Refused, SubletError, Unavailable
+from shared.ports import Clock
+
+T = TypeVar("T")
+
+NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 404, 409, 429, 500
+
+
+class KubeObjects:
+    """The Objects of one API server."""
+
+    def __init__(self, kube: Kube, clock: Clock) -> None:
+        self._kube, self._clock = kube, clock
+
+    def mirror(
+        self,
+        kind: ApiKind,
+        keep: Callable[[Mapping[str, Any]], T | None],
+        changed: Callable[[], None],
+        *,
+        labels: str = "",
+    ) -> Mirror[T]:
+        """List, watch, and list again."""
+        if not labels:
+            return Mirror(self._kube, kind.collection(), keep, self._clock, changed=changed)
+        return Mirror(self._kube, kind.collection(), keep, self._clock, changed=changed, labelSelector=labels)
+
+    async def list(self, kind: ApiKind, *, fields: str = "") -> Sequence[Document]:
+        """Read by the server itself, not from a cache."""
+        query = {"fieldSelector": fields} if fields else {}
+        try:
+            found = await self._kube.list(kind.collection(), **query)
+        except KubeError as error:
+            raise _told(error) from error
+        return list(found.get("items") or ())
+
+    async def get(self, kind: ApiKind, name: str, namespace: str = "") -> Document | None:
+        """Read by the server itself, not from a cache."""
+        try:
+            return await self._kube.get(kind.path(name, namespace))
+        except KubeError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise _told(error) from error
+
+    async def create(self, kind: ApiKind, document: Mapping[str, Any]) -> Document:
+        """POST."""
+        try:
+            return await self._kube.create(kind.collection(_namespace(kind, document)), {**kind.head, **document})
+        except KubeError as error:
+            raise _told(error) from error
+
+    async def patch(self, kind: ApiKind, document: Mapping[str, Any], *, status: bool = False) -> Document | None:
+        """A JSON merge patch."""
+        path = kind.path(document["metadata"]["name"], _namespace(kind, document))
+        try:
+            return await self._kube.merge(f"{path}/status" if status else path, {**kind.head, **document})
+        except KubeError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise _told(error) from error
+
+    async def delete(self, kind: ApiKind, name: str, namespace: str = "", *, uid: str) -> None:
+        """DELETE with the UID as precondition."""
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        try:
+            await self._kube.delete(kind.path(name, namespace), options)
+        except KubeError as error:
+            if error.status not in (NOT_FOUND, CONFLICT):
+                raise _told(error) from error
+
+
+def _namespace(kind: ApiKind, document: Mapping[str, Any]) -> str:
+    return str(document["metadata"].get("namespace") or "default") if kind.namespaced else ""
+
+
+def _told(error: KubeError) -> SubletError:
+    """The port's word for what the server said."""
+    if error.status == CONFLICT:
+        return Conflict(str(error), reason=error.reason)
+    if error.status == TOO_MANY or error.status >= SERVER_ERROR:
+        return Unavailable(str(error), reason=error.reason)
+    return Refused(str(error), reason=error.reason)
