@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import copy
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ class Api:
 
     def __init__(self) -> None:
         self.objects: dict[str, Document] = {}
-        self.budgets: dict[str, dict[str, int]] = {}
+        self.budgets: dict[str, dict[str, Any]] = {}
         """By budget, the label `app` it selects and what it still allows."""
         self.burnt = 0
         """Slots that a refused eviction has cost."""
@@ -43,7 +43,7 @@ class Api:
         self.failing, self.away = 0, False
         self.refuse: dict[tuple[str, str], int] = {}
         """By method and path, a status in place of the answer."""
-        self.before_write = lambda: None
+        self.before_write: Callable[[], None] = lambda: None
         """What somebody else does right before the next write."""
         self._version = 1
         self._changes: dict[str, list[Document]] = {}
@@ -143,25 +143,31 @@ class Api:
         if pod is None:
             raise Refusal(404, f"{path} not found")
         options = body.get("deleteOptions") or {}
-        dry, wanted = "dryRun" in options, options.get("preconditions") or {}
-        budgets = [b for b in self.budgets.values() if b["app"] == pod["metadata"]["labels"]["app"]]
-        if len(budgets) > 1:
-            raise Refusal(500, TWO_BUDGETS)
-        terminating = bool(pod["metadata"].get("deletionTimestamp"))
-        if budgets and not terminating:
-            if budgets[0]["allowed"] < 1:
-                raise Refusal(429, NO_SLOT)
-            if not dry:  # before the preconditions are looked at: a wrong one burns the slot (M2, M3)
-                budgets[0]["allowed"] -= 1
-        for field, value in wanted.items():
+        dry, terminating = "dryRun" in options, bool(pod["metadata"].get("deletionTimestamp"))
+        budget = None if terminating else self._budget(pod)
+        if budget is not None and not dry:  # before the preconditions are looked at: a wrong one burns it (M2, M3)
+            budget["allowed"] -= 1
+        for field, value in (options.get("preconditions") or {}).items():
             if pod["metadata"][field] != value:
-                self.burnt += bool(budgets) and not dry
+                self.burnt += budget is not None and not dry
                 raise Refusal(409, f"Precondition failed: {field} in precondition: {value}")
         if not dry and not terminating:
-            self.put(path, _merged(pod, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))
-            if options.get("gracePeriodSeconds") == 0:
-                self.remove(path)
+            self._end(path, pod, options)
         return _status(201, "Success")
+
+    def _end(self, path: str, pod: Document, options: Document) -> None:
+        self.put(path, _merged(pod, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))
+        if options.get("gracePeriodSeconds") == 0:
+            self.remove(path)
+
+    def _budget(self, pod: Document) -> dict[str, Any] | None:
+        """The budget that allows one more of this pod's to go; None where it is under none."""
+        budgets = [one for one in self.budgets.values() if one["app"] == pod["metadata"]["labels"]["app"]]
+        if len(budgets) > 1:
+            raise Refusal(500, TWO_BUDGETS)
+        if budgets and budgets[0]["allowed"] < 1:
+            raise Refusal(429, NO_SLOT)
+        return budgets[0] if budgets else None
 
     def _tell(self, kind: str, one: Document, path: str) -> None:
         if "/pods/" in path:
@@ -182,7 +188,7 @@ class FakeKube(Kube):
 
     async def call(
         self, method: str, path: str, *, body: Any = None, query: Any = None, content: str = "", timeout_s: float = 0
-    ) -> Document:  # noqa: E501, ARG002
+    ) -> Document:
         """One request and its answer."""
         if self._api.away:
             raise Unavailable(f"{method} {path}: no answer from the API server")

@@ -4,7 +4,7 @@ Without a working ledger nobody is evicted, and health says so.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import structlog
@@ -51,7 +51,10 @@ class EvictorApp:
         section: Mapping[str, Any],
         paused: Callable[[], str] = lambda: "",
         taints: NodeTaints | None = None,
+        release: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        self._release = release
+        """Lets go of what the actuator and the taints hold open."""
         self._wire, self._clock, self._ledger, self._static = wire, wire.clock, ledger, section
         self._paused = paused
         """Why nobody may be evicted on this node now; "" when evictions go on."""
@@ -152,6 +155,8 @@ class EvictorApp:
             log.warning("ledger.refusals_lost", why=str(error))
         finally:
             self._ledger.close()
+            if self._release is not None:
+                await self._release()
 
     def _judge(self, sample: NodeSample) -> None:
         """One round: look, confirm, choose, begin."""

@@ -27,11 +27,13 @@ class KubeObjects:
         changed: Callable[[], None],
         *,
         labels: str = "",
+        namespace: str = "",
     ) -> Mirror[T]:
         """List, watch, and list again."""
+        path = kind.collection(namespace)
         if not labels:
-            return Mirror(self._kube, kind.collection(), keep, self._clock, changed=changed)
-        return Mirror(self._kube, kind.collection(), keep, self._clock, changed=changed, labelSelector=labels)
+            return Mirror(self._kube, path, keep, self._clock, changed=changed)
+        return Mirror(self._kube, path, keep, self._clock, changed=changed, labelSelector=labels)
 
     async def list(self, kind: ApiKind, *, fields: str = "") -> Sequence[Document]:
         """Read by the server itself, not from a cache."""

@@ -8,6 +8,7 @@ underscores there. Below kubelet's own cgroup root ("kubelet" in kind) all of th
 groups are kubelet's: Sublet never makes one, and leaves those above the pods as they are.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -18,6 +19,8 @@ from shared.core.koord_qos import kube_qos
 Driver = Literal["cgroupfs", "systemd"]
 DRIVERS: tuple[Driver, ...] = get_args(Driver)
 
+CONFIG_MIRROR, CONFIG_HASH = "kubernetes.io/config.mirror", "kubernetes.io/config.hash"
+_HASH = re.compile(r"^[0-9a-f]{32}\Z")
 _SCOPES = {"containerd": "cri-containerd", "cri-o": "crio", "docker": "docker"}
 _HOMES: Mapping[KubeQos, tuple[str, ...]] = {
     "Guaranteed": (),
@@ -52,7 +55,7 @@ class KubeletLayout:
 
     def pod_group(self, pod: Pod) -> str:
         """See `Layout`; a pod of which kubelet has not said its class is looked for where its amounts put it."""
-        return self._path(*_HOMES[_kube_qos(pod)], f"pod{pod.uid}")
+        return self._path(*_HOMES[_kube_qos(pod)], f"pod{_identity(pod)}")
 
     def container_group(self, pod: Pod, container: Container) -> str | None:
         """See `Layout`; there is none before the runtime has given the container an id."""
@@ -75,6 +78,16 @@ class KubeletLayout:
             names = [step.replace("-", "_") for step in steps]
             steps = ["-".join(names[: depth + 1]) + ".slice" for depth in range(len(names))]
         return "/".join(steps)
+
+
+def _identity(pod: Pod) -> str:
+    """What kubelet names a pod's group after: its UID.
+
+    Of a static pod the API server has a mirror with another UID; kubelet goes by the hash of its file. That has no
+    dashes, so no annotation can name another pod's group.
+    """
+    file_hash = pod.annotations.get(CONFIG_HASH, "")
+    return file_hash if CONFIG_MIRROR in pod.annotations and _HASH.match(file_hash) else pod.uid
 
 
 def _kube_qos(pod: Pod) -> KubeQos:

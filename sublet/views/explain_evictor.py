@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sublet.views.facts import NodeFacts
-from sublet.views.figures import number
+from sublet.views.figures import number, value_text
 
 Document = dict[str, Any]
 
@@ -74,7 +74,7 @@ def _distance(seen: Document) -> str:
 
 
 def _in_line(seen: Document) -> str:
-    numbers = ", ".join(f"{name} {number(value)}" for name, value in (seen["why"] or {}).get("numbers", {}).items())
+    numbers = ", ".join(f"{name} {value_text(value)}" for name, value in (seen["why"] or {}).get("numbers", {}).items())
     rule = (seen["why"] or {}).get("rule", "")
     line = f"number {seen['place']} of {seen['of']} in line by {rule}" + (f" ({numbers})" if numbers else "")
     return line if seen["guard"] is None else f"{line}; {seen['guard']}: {seen['says']}"

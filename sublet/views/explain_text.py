@@ -5,7 +5,7 @@ from typing import Any
 
 from sublet.views.explain import Document
 from sublet.views.explain_evictor import outlook_lines
-from sublet.views.figures import UNKNOWN, clock_of, cores, memory, number
+from sublet.views.figures import UNKNOWN, clock_of, cores, memory, number, value_text
 
 
 def lines(document: Document) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _eviction_lines(eviction: Document) -> Iterator[str]:
 def reason_lines(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """One line for each rule that fired."""
     for reason in reasons:
-        numbers = ", ".join(f"{key} {_value(value)}" for key, value in reason.get("numbers", {}).items())
+        numbers = ", ".join(f"{key} {value_text(value)}" for key, value in reason.get("numbers", {}).items())
         yield f"    {reason['rule']}" + (f": {numbers}" if numbers else "")
 
 
@@ -100,7 +100,3 @@ def usage_words(usage: Mapping[str, Any]) -> str:
     return (
         f"CPU {cores(usage['cpu_usage_cores'])}, load1 {cores(usage['load1'])}, memory {memory(usage['memory_bytes'])}"
     )
-
-
-def _value(value: object) -> str:
-    return number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)

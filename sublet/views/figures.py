@@ -21,11 +21,22 @@ def memory(value: int | None) -> str:
     return f"{amount:.0f} B" if units[0] == "B" else f"{amount:.1f} {units[0]}"
 
 
+WHOLE_FROM = 1000
+"""Numbers from here on say nothing more behind the point."""
+
+
+def value_text(value: object) -> str:
+    """A number of a reason as people write it; what is no number as it is."""
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        return number(value)
+    return str(value)
+
+
 def number(value: float | None) -> str:
     """A threshold or an observation of any unit, without needless digits."""
     if value is None:
         return UNKNOWN
-    return f"{value:.0f}" if float(value).is_integer() else f"{value:.3g}"
+    return f"{value:.0f}" if float(value).is_integer() or abs(value) >= WHOLE_FROM else f"{value:.3g}"
 
 
 def clock(value: datetime) -> str:

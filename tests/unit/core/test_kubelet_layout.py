@@ -14,6 +14,7 @@ from shared.errors import Unavailable
 UID = "1b2c3d4e-0000-4000-8000-00000000000a"
 SLICE_UID = UID.replace("-", "_")
 ID = "ab" * 32
+MIRROR, HASH = "kubernetes.io/config.mirror", "kubernetes.io/config.hash"
 
 
 def pod(kube: str | None = None, *, qos: str = "shared_cores", **amounts: int) -> Pod:
@@ -119,3 +120,18 @@ def test_every_group_is_a_name_the_cgroup_adapter_takes(uid, driver, kube):
 def test_an_id_that_could_leave_the_tree_is_no_id(text):
     with pytest.raises(ValueError, match="id"):
         Container(name="c", id=text)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "name"),
+    [
+        pytest.param({MIRROR: "ab" * 16, HASH: "ab" * 16}, "ab" * 16, id="a static pod's mirror"),
+        pytest.param({HASH: "ab" * 16}, UID, id="an ordinary pod that says so"),
+        pytest.param({MIRROR: "x", HASH: "../../../evil"}, UID, id="a path"),
+        pytest.param({MIRROR: "x", HASH: UID}, UID, id="another pod's UID"),
+        pytest.param({MIRROR: "x", HASH: "ab" * 16 + "\n"}, UID, id="a line end"),
+    ],
+)
+def test_a_static_pods_group_is_named_after_its_file(annotations, name):
+    static = Pod(uid=UID, name="kube-apiserver-n1", kube_qos="Burstable", annotations=annotations)
+    assert KubeletLayout("cgroupfs").pod_group(static) == f"kubepods/burstable/pod{name}"

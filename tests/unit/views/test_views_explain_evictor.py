@@ -6,7 +6,11 @@ from sublet.views.explain import chain
 from sublet.views.explain_text import lines
 from sublet.views.facts import read
 
-ENCODE = {"pod": "default/encode", "uid": "bb", "why": {"rule": "largest use first", "numbers": {"usage_bytes": 4096}}}
+ENCODE = {
+    "pod": "default/encode",
+    "uid": "bb",
+    "why": {"rule": "largest use first", "numbers": {"qos": "reclaimed_cores", "usage_bytes": 4096, "priority": None}},
+}
 OTHER = {"pod": "default/other", "uid": "cc", "why": {"rule": "largest use first", "numbers": {}}}
 FREE = {"guard": None, "says": ""}
 HELD = {
@@ -37,7 +41,7 @@ def explained(answers):
 def test_far_from_pressure_it_says_what_would_evict_the_pod(explained):
     assert explained(told({})) == [
         "  would be evicted by memory (enforce), scope memory: observed 2048, acts below 1024, calm",
-        "    number 2 of 2 in line by largest use first (usage_bytes 4096)",
+        "    number 2 of 2 in line by largest use first (qos reclaimed_cores, usage_bytes 4096, priority -)",
     ]
 
 
@@ -45,7 +49,7 @@ def test_under_pressure_it_says_what_holds_the_plugin_back(explained):
     assert explained(told({"met": True, "observed": 512.0}, [HELD], hold="cooling")) == [
         "  would be evicted by memory (enforce), scope memory: observed 512, acts below 1024, hard pressure, "
         "held back: cooling",
-        "    number 2 of 2 in line by largest use first (usage_bytes 4096)",
+        "    number 2 of 2 in line by largest use first (qos reclaimed_cores, usage_bytes 4096, priority -)",
         "  not evicted (cooling; 7 times, last 0 s ago): memory: the next may begin in 9 s",
     ]
 
