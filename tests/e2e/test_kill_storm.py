@@ -10,6 +10,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import sys
 import time
 from collections import Counter
@@ -34,8 +35,9 @@ from sublet.host.session import Session
 
 KILLS = int(os.environ.get("STORM_KILLS", "100"))
 PATIENCE_S = 120.0
-ABREAST, WAVE, CALM_S = 2, 30, 5.0
-"""Greedy pods at a time, pods in a wave, and the rest after it: the evictor stops a plugin that never brings relief."""
+ABREAST, WAVE = 2, 30
+"""Greedy pods at a time, and in a wave. After it all go: the evictor stops a plugin that never brings relief."""
+LONGEST_PAUSE_S, LOOK_S = 3.0, 0.2
 TARGETS = ("evictor", "evictor", "nats", "watcher")
 # A request of 100 CPUs breaks the over-commit rule on any small machine; 10 milli-cores do not.
 GREEDY = ["--qos", "reclaimed", "--cpu", "100", "--memory", "16Mi", "--grace-period", "1"]
@@ -53,7 +55,7 @@ class Storm:
     """Pods that come and are evicted, and somebody who kills."""
 
     def __init__(self, session: Session, state_dir: Path) -> None:
-        self._session, self._chance = session, random.Random("storm")
+        self._session, self._state_dir, self._chance = session, state_dir, random.Random("storm")
         self._env = {**os.environ, "SUBLET_STATE_DIR": str(state_dir)}
         self._watchers: dict[str, asyncio.subprocess.Process] = {}
         self._over = False
@@ -72,7 +74,13 @@ class Storm:
             for _ in range(WAVE // ABREAST):
                 if not self._over:
                     await asyncio.gather(*(self._greedy() for _ in range(ABREAST)))
-            await asyncio.sleep(CALM_S)
+            while not self._over and not self._relieved():
+                await asyncio.sleep(LOOK_S)
+
+    def _relieved(self) -> bool:
+        """The evictor has seen that no pressure is left."""
+        with contextlib.closing(sqlite3.connect(f"file:{self._state_dir}/ledger.db?mode=ro", uri=True)) as ledger:
+            return ledger.execute("SELECT coalesce(max(without_relief), 0) FROM plugins").fetchone() == (0,)
 
     async def _greedy(self) -> None:
         self.fed += 1
@@ -86,7 +94,7 @@ class Storm:
         """So many processes, most of them right after something was said about an eviction."""
         while self.killed.total() < times:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.news.wait(), self._chance.uniform(1.0, 8.0))
+                await asyncio.wait_for(self.news.wait(), self._chance.uniform(0.5, LONGEST_PAUSE_S))
             await asyncio.sleep(self._chance.uniform(0.0, 0.3))
             what = self._chance.choice(TARGETS)
             pid = self._pid(what)
