@@ -44,7 +44,7 @@ class ApiServer:
         await response.prepare(request)
         for step in script:
             if step == "stay":
-                await asyncio.sleep(3600)
+                await asyncio.Event().wait()
             elif step == "break":
                 request.transport.close()
             else:

@@ -26,7 +26,7 @@ from shared.adapters.sysfs import read_topology
 from shared.app import Context
 from shared.contracts.sample import NodeSample
 from shared.contracts.subjects import state_subject
-from shared.errors import Unavailable, Unfit
+from shared.errors import Unavailable
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import CommonSettings
 from shared.wire import Wire
@@ -231,9 +231,3 @@ async def test_the_service_as_wired_publishes_samples_of_this_host(tmp_path, unt
     assert samples[1].window_s > 0
     assert samples[1].node_reading.cpu_usage_cores is not None
     assert app.health().ok
-
-
-def test_a_substrate_without_a_source_of_pods_is_refused(tmp_path):
-    common = CommonSettings(node="node1", substrate="kubernetes", state_dir=tmp_path)
-    with pytest.raises(Unfit, match="kubernetes"):
-        PLAN.build(Context(None, None, common))
