@@ -276,8 +276,11 @@ class Objects(Protocol):
         changed: Callable[[], None],
         *,
         labels: str = "",
+        namespace: str = "",
     ) -> ObjectMirror[T]:
-        """A mirror of a collection; `keep` makes of a document what is kept, None leaves it out. `labels` selects."""
+        """A mirror of a collection, of all namespaces or of one; `keep` makes of a document what is kept, None leaves
+        it out; `labels` selects.
+        """
         ...
 
     async def list(self, kind: ApiKind, *, fields: str = "") -> Sequence[Mapping[str, Any]]:

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
 from services.central.config import encode_config, read_config
-from services.central.core.readiness import NODE_STATES, Assessment, Ears, Ledger, assess, fold, forget
+from services.central.core.readiness import NODE_STATES, Assessment, Ears, Ledger, assess, expect, fold, forget
+from services.central.ports import ClusterSide, ConfigText
 from services.central.settings import CentralSettings
 from shared import telemetry
 from shared.contracts.ids import node_token
@@ -24,22 +25,18 @@ NAME = "central"
 LISTED_NODES = 200  # of the nodes that are not ready, in the answer to `ask`: it must fit one message
 
 
-class ConfigText(Protocol):
-    """Where the configuration of all nodes is written by people."""
-
-    def changed(self) -> str | None:
-        """The text when it has changed since the last call.
-
-        Raises:
-            BadConfig: it cannot be read.
-        """
-        ...
-
-
 class CentralApp:
     """Listens to every node, guards against acting on its own deafness, and hands out configuration."""
 
-    def __init__(self, wire: Wire, clock: Clock, text: ConfigText, text_name: str, raw: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        clock: Clock,
+        text: ConfigText,
+        text_name: str,
+        raw: Mapping[str, Any],
+        cluster: ClusterSide | None = None,
+    ) -> None:
         self._wire, self._clock, self._text, self._text_name = wire, clock, text, text_name
         self._static = dict(raw.get(NAME) or {})
         self._settings = section(CentralSettings, raw, NAME)
@@ -53,6 +50,9 @@ class CentralApp:
         self._revision = 0
         self._config_refusal = ""
         self._subscriptions: list[Subscription] = []
+        self._cluster = cluster
+        if cluster is not None:
+            cluster.on_lead = self._begin_to_lead
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -66,6 +66,18 @@ class CentralApp:
             group.create_task(self._configure_forever())
             group.create_task(self._probe_forever())
             group.create_task(self._assess_forever())
+            if self._cluster is not None:
+                group.create_task(self._cluster.run())
+
+    @property
+    def _leading(self) -> bool:
+        """Whether this one may write: alone, or as the one of several that leads."""
+        return self._cluster is None or self._cluster.leading
+
+    def _begin_to_lead(self) -> None:
+        """A full detection window, and a look at what another one may have left."""
+        self._ears = self._ears.restarted(self._clock.monotonic())
+        self._config_compared = False
 
     def _hear_node(self, received: Received) -> None:
         """One heartbeat; a node may speak only for itself (DESIGN section 7 rule 8)."""
@@ -73,7 +85,7 @@ class CentralApp:
             readiness = Readiness.decode(received.data)
             if received.subject.rpartition(".")[2] != node_token(readiness.node):
                 raise Refused(f"{received.subject} speaks for node {readiness.node!r}", reason="foreign_node")
-            now_s = self._clock.monotonic()
+            now_s, before = self._clock.monotonic(), self._ledger.get(readiness.node)
             verdict = fold(self._ledger, readiness, now_s)
             if verdict != "new":
                 raise Refused(f"readiness {readiness.node} {readiness.boot_id}/{readiness.seq}", reason=verdict)
@@ -83,6 +95,8 @@ class CentralApp:
             return
         telemetry.TAKEN.labels(NAME, Readiness.kind).inc()
         self._heard_at = now_s
+        if self._cluster is not None and (before is None or before.applied != self._ledger[readiness.node].applied):
+            self._cluster.wake()
 
     def _hear_itself(self, _received: Received) -> None:
         self._ears = self._ears.hear(self._clock.monotonic(), self._settings.rules)
@@ -99,8 +113,15 @@ class CentralApp:
 
     def _assess(self) -> None:
         now_s, before = self._clock.monotonic(), self._assessment
-        forget(self._ledger, now_s, self._settings.rules)
-        self._assessment = assess(self._ledger, self._ears, before, now_s, self._settings.rules)
+        rules, nodes = self._settings.rules, self._cluster.nodes() if self._cluster else None
+        if nodes is None:
+            forget(self._ledger, now_s, rules)
+        else:
+            expect(self._ledger, nodes, now_s)
+        places = {name: node.place for name, node in (nodes or {}).items()}
+        self._assessment = assess(self._ledger, self._ears, before, now_s, rules, places)
+        if self._cluster is not None:
+            self._cluster.observe(self._ledger, self._assessment, rules, bus_well=self._ears.well(now_s, rules))
         counts = self._assessment.counts()
         for state in NODE_STATES:
             telemetry.NODES_READY.labels(state).set(counts[state])
@@ -110,7 +131,7 @@ class CentralApp:
     async def _reconcile_forever(self) -> None:
         """Make streams and bucket, and make them again should a server have lost them."""
         while True:
-            made = await self._reconcile()
+            made = self._leading and await self._reconcile()
             await self._clock.sleep(self._settings.reconcile_s if made else self._settings.retry_s)
 
     async def _reconcile(self) -> bool:
@@ -132,7 +153,7 @@ class CentralApp:
     async def _configure_forever(self) -> None:
         while True:
             self._read_config()
-            if not self._store_failure and not self._config_compared:
+            if self._leading and not self._store_failure and not self._config_compared:
                 await self._store_config()
             await self._clock.sleep(self._settings.config_poll_s)
 
@@ -168,7 +189,9 @@ class CentralApp:
     def health(self) -> ServiceHealth:
         """Well while the streams are there and central hears itself."""
         now_s = self._clock.monotonic()
-        why = self._store_failure
+        why = self._store_failure if self._leading else ""
+        if not why and self._cluster is not None:
+            why = self._cluster.failure()
         if not why and not self._ears.well(now_s, self._settings.rules):
             why = "does not hear its own probe on the bus"
         age_s = None if self._heard_at is None else now_s - self._heard_at
@@ -186,6 +209,7 @@ class CentralApp:
             "paused": list(self._assessment.paused),
             "store_failure": self._store_failure,
             "config": {"file": self._text_name, "revision": self._revision, "refused": self._config_refusal},
+            **({"cluster": self._cluster.state()} if self._cluster is not None else {}),
         }
 
     def reconfigure(self, section: Mapping[str, Any]) -> None:
@@ -204,4 +228,6 @@ class CentralApp:
         for subscription in self._subscriptions:
             await subscription.stop()
         self._subscriptions.clear()
+        if self._cluster is not None:
+            await self._cluster.close()
         await self._wire.stop()

@@ -34,7 +34,9 @@ class KubernetesSettings(Settings):
     """Central on substrate kubernetes."""
 
     lease: LeaseSettings = LeaseSettings()
-    agent_labels: str = "app.kubernetes.io/name=sublet,app.kubernetes.io/component=node"
+    agent_labels: Annotated[str, Field(pattern=r"^[^=,\s]+=[^=,\s]+(,[^=,\s]+=[^=,\s]+)*$")] = (
+        "app.kubernetes.io/name=sublet,app.kubernetes.io/component=node"
+    )
     """Labels of the agents' pods, of which a node has one."""
     settle_s: Annotated[float, Field(ge=0, le=10)] = 0.2
     """How long changes are collected before a pass; what comes meanwhile is one pass."""
@@ -42,6 +44,11 @@ class KubernetesSettings(Settings):
     """A pass also without any change, and the time after which orphans are cleared."""
     node_lease_s: Seconds = 40.0
     """A node whose kubelet has not renewed its lease for so long is stale (Kubernetes' own default)."""
+
+    @property
+    def agent(self) -> dict[str, str]:
+        """The agents' labels by name."""
+        return dict(label.split("=") for label in self.agent_labels.split(","))
 
 
 class CentralSettings(Settings):

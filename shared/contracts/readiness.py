@@ -1,7 +1,9 @@
 """Health of one service, and Readiness: the node's heartbeat, folded from its services."""
 
 import hashlib
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from pydantic import Field
 
 from shared.contracts.envelope import Amount, Message, Part
 from shared.contracts.ids import node_token
@@ -27,7 +29,7 @@ class ServiceHealth(Part):
     why: str = ""
     input_age_s: Amount | None = None
     """Age of the newest usable input by the service's own monotonic clock; None: none yet."""
-    config_hash: str | None = None
+    config_hash: Annotated[str | None, Field(exclude_if=lambda value: value is None)] = None
     """`entry_hash` of the node's own entry that the service works with; None: it works with none."""
 
 

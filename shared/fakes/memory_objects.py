@@ -28,20 +28,22 @@ class MemoryObjects:
     """By kind, namespace and name."""
     writes: list[tuple[str, str, str]] = field(default_factory=list)
     """Verb, plural and name of every change that was made through the port, in order."""
+    asked: int = 0
+    """How many changes were asked for through the port, also those that changed nothing."""
     online: bool = True
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
-    _mirrors: "list[MemoryMirror[Any]]" = field(default_factory=list)
+    mirrors: "list[MemoryMirror[Any]]" = field(default_factory=list)
 
     def go_offline(self) -> None:
         """Answer nobody; mirrors keep what they have and grow old."""
         self.online = False
-        for mirror in self._mirrors:
+        for mirror in self.mirrors:
             mirror.freeze()
 
     def go_online(self) -> None:
         """Answer again; mirrors list anew."""
         self.online = True
-        for mirror in self._mirrors:
+        for mirror in self.mirrors:
             mirror.relist()
 
     def put(self, kind: ApiKind, document: Mapping[str, Any]) -> Document:
@@ -55,7 +57,10 @@ class MemoryObjects:
     def drop(self, kind: ApiKind, name: str, namespace: str = "") -> None:
         """Let somebody else delete an object."""
         self.documents.pop((kind, namespace or ("default" if kind.namespaced else ""), name), None)
-        self._tell(kind)
+        if self.online:
+            for mirror in self.mirrors:
+                if mirror.kind == kind:
+                    mirror.relist()
 
     def mirror(
         self,
@@ -64,10 +69,11 @@ class MemoryObjects:
         changed: Callable[[], None],
         *,
         labels: str = "",
+        namespace: str = "",
     ) -> "MemoryMirror[T]":
         """Kept current while it runs."""
-        mirror = MemoryMirror(self, kind, keep, changed, labels)
-        self._mirrors.append(mirror)
+        mirror = MemoryMirror(self, kind, keep, changed, lambda d: _selected(d, labels, namespace))
+        self.mirrors.append(mirror)
         return mirror
 
     async def list(self, kind: ApiKind, *, fields: str = "") -> Sequence[Document]:
@@ -85,6 +91,7 @@ class MemoryObjects:
     async def create(self, kind: ApiKind, document: Mapping[str, Any]) -> Document:
         """A new object."""
         self._answer()
+        self.asked += 1
         key = _key(kind, document)
         if key in self.documents:
             raise Conflict(f"{kind.plural} {key[2]!r} already exists", reason="AlreadyExists")
@@ -97,6 +104,7 @@ class MemoryObjects:
     async def patch(self, kind: ApiKind, document: Mapping[str, Any], *, status: bool = False) -> Document | None:
         """A JSON merge patch."""
         self._answer()
+        self.asked += 1
         key = _key(kind, document)
         before = self.documents.get(key)
         if before is None:
@@ -116,6 +124,7 @@ class MemoryObjects:
     async def delete(self, kind: ApiKind, name: str, namespace: str = "", *, uid: str) -> None:
         """Delete the object of this UID."""
         self._answer()
+        self.asked += 1
         key = (kind, (namespace or "default") if kind.namespaced else "", name)
         there = self.documents.get(key)
         if there is not None and there["metadata"]["uid"] == uid:
@@ -133,7 +142,7 @@ class MemoryObjects:
     def _store(self, key: tuple[ApiKind, str, str], before: Document | None, after: Document) -> Document:
         number = str(next(self._numbers))
         meta = after["metadata"] = dict(after["metadata"])
-        meta.setdefault("uid", f"uid-{number}")
+        meta.setdefault("uid", f"{int(number):08x}-0000-4000-8000-000000000000")
         meta.setdefault("creationTimestamp", self.clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ"))
         changed = before is None or before.get("spec") != after.get("spec")
         meta["generation"] = (before or {}).get("metadata", {}).get("generation", 0) + changed
@@ -141,13 +150,11 @@ class MemoryObjects:
             meta["namespace"] = key[1]
         meta["resourceVersion"] = number
         self.documents[key] = after
-        self._tell(key[0])
+        if self.online:
+            for mirror in self.mirrors:
+                if mirror.kind == key[0]:
+                    mirror.take(after)
         return after
-
-    def _tell(self, kind: ApiKind) -> None:
-        for mirror in self._mirrors:
-            if mirror.kind == kind and self.online:
-                mirror.relist()
 
 
 class MemoryMirror(Generic[T]):
@@ -159,13 +166,15 @@ class MemoryMirror(Generic[T]):
         kind: ApiKind,
         keep: Callable[[Mapping[str, Any]], T | None],
         changed: Callable[[], None],
-        labels: str,
+        selected: Callable[[Document], bool],
     ) -> None:
         self.kind, self.why = kind, "not listed yet"
-        self._server, self._keep, self._changed, self._labels = server, keep, changed, labels
+        self._server, self._keep, self._changed, self._selected = server, keep, changed, selected
         self._running = False
         self._objects: dict[str, T] | None = None
         self._frozen_at_s: float | None = None
+        self.quiet_since_s: float | None = None
+        """Since when nothing is heard, though the watch stands; None: bookmarks come all the time."""
 
     @property
     def objects(self) -> Mapping[str, T]:
@@ -179,7 +188,8 @@ class MemoryMirror(Generic[T]):
         """0 while the server is there."""
         if self._objects is None:
             return None
-        return 0.0 if self._frozen_at_s is None else self._server.clock.monotonic() - self._frozen_at_s
+        since_s = self.quiet_since_s if self._frozen_at_s is None else self._frozen_at_s
+        return 0.0 if since_s is None else self._server.clock.monotonic() - since_s
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -192,11 +202,22 @@ class MemoryMirror(Generic[T]):
         """The server has gone."""
         self.why, self._frozen_at_s = AWAY, self._server.clock.monotonic()
 
+    def take(self, document: Document) -> None:
+        """Take one change."""
+        if self._objects is None or not self._running:
+            return
+        uid = document["metadata"]["uid"]
+        thing = self._keep(copy.deepcopy(document)) if self._selected(document) else None
+        if thing == self._objects.get(uid):
+            return
+        self._objects = {**self._objects, uid: thing} if thing is not None else _without(self._objects, uid)
+        self._changed()
+
     def relist(self) -> None:
         """Take what is there now."""
         if not self._running:
             return
-        there = [d for d in self._server.of(self.kind) if _selected(d, self._labels)]
+        there = [d for d in self._server.of(self.kind) if self._selected(d)]
         kept = {d["metadata"]["uid"]: self._keep(copy.deepcopy(d)) for d in there}
         before, self._objects = self._objects, {uid: thing for uid, thing in kept.items() if thing is not None}
         self.why, self._frozen_at_s = "", None
@@ -220,8 +241,14 @@ def _at(document: Mapping[str, Any], path: str) -> Any:
     return here
 
 
-def _selected(document: Mapping[str, Any], labels: str) -> bool:
+def _without(objects: dict[str, T], uid: str) -> dict[str, T]:
+    return {key: thing for key, thing in objects.items() if key != uid}
+
+
+def _selected(document: Mapping[str, Any], labels: str, namespace: str) -> bool:
     said = document["metadata"].get("labels") or {}
+    if namespace and document["metadata"].get("namespace") != namespace:
+        return False
     return all(said.get(k) == v for k, _, v in (part.partition("=") for part in labels.split(",") if part))
 
 

@@ -44,11 +44,19 @@ class Rollout:
     targets: Mapping[str, Rolled | Refused]
 
 
-def roll_out(targets: Sequence[Target], allowed: Mapping[int, Sequence[str]], nodes: Sequence[NodeEntry]) -> Rollout:
-    """One pass, nodes in the order of their names; a target that is being deleted is for no node and has no status."""
+def roll_out(
+    targets: Sequence[Target],
+    allowed: Mapping[int, Sequence[str]],
+    nodes: Sequence[NodeEntry],
+    bad: Mapping[str, Refused] | None = None,
+) -> Rollout:
+    """One pass, nodes in the order of their names; a target that is being deleted is for no node and has no status.
+
+    `bad` are targets (by key) that are refused for what is in them.
+    """
     live = sorted((target for target in targets if not target.deleting), key=lambda target: target.key)
     ordered = sorted(nodes, key=lambda node: node.name)
-    refused = _refused(live, allowed)
+    refused = _refused(live, allowed) | {target.key: bad[target.key] for target in live if bad and target.key in bad}
     own = _own_nodes(live, refused, ordered)
     cutoffs: dict[str, int] = {}
     for target in live:

@@ -1,0 +1,189 @@
+"""Who of several centrals acts: the holder of a Lease, by its own monotonic clock (notes/nats-practice.md section 11).
+
+The clock of another machine is never compared: a lease has run out when it was not seen to change for its duration.
+A holder stops at its renewal deadline, well before others may take over. A lease is no fence: the epoch, which grows
+with every change of the holder, lets whoever carries out a decision refuse those of a former one.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from services.central.settings import LeaseSettings
+from shared.core.api_kind import LEASES
+from shared.errors import Conflict, SubletError, Unavailable
+from shared.ports import Clock, Objects
+
+log = structlog.get_logger()
+
+
+class NotLeading(Unavailable):
+    """A write that only the leader may make."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Observed:
+    """A lease as it was first seen in this form."""
+
+    version: str
+    at_s: float
+
+
+class Leader:
+    """One candidate; `identity` is of this life of the process alone."""
+
+    def __init__(self, objects: Objects, clock: Clock, identity: str, settings: LeaseSettings) -> None:
+        self._objects, self._clock, self._identity, self._settings = objects, clock, identity, settings
+        self._held_until_s = float("-inf")
+        self._observed: _Observed | None = None
+        self.epoch = 0
+        """How often the lease has changed hands; of the newest lease seen."""
+        self.holder = ""
+        self.failure = ""
+        self.answered_at_s: float | None = None
+        """When the API server was last asked and answered; None: it never did."""
+        self.annotations: Mapping[str, str] = {}
+        """What is kept with the lease, as last seen."""
+
+    @property
+    def leading(self) -> bool:
+        """Whether writes may be made at this moment."""
+        return self._clock.monotonic() < self._held_until_s
+
+    def require(self) -> None:
+        """Ask right before every write.
+
+        Raises:
+            NotLeading: another one leads, or nobody is known to.
+        """
+        if not self.leading:
+            raise NotLeading(f"{self._identity} does not lead: {self.holder or 'nobody'} does", reason="not_leading")
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Try to lead until cancelled; `work` runs while this one leads, and is cancelled when it does not any more."""
+        task: asyncio.Task[None] | None = None
+        try:
+            while True:
+                await self._turn()
+                if self.leading and task is None:
+                    log.info("lease.taken", epoch=self.epoch, identity=self._identity)
+                    task = asyncio.create_task(work(), name="central-leading")
+                elif not self.leading and task is not None:
+                    log.warning("lease.lost", holder=self.holder, why=self.failure)
+                    await _ended(task)
+                    task = None
+                elif task is not None and task.done():
+                    task.result()
+                    raise SubletError("the leader's work ended by itself", reason="dead_task")
+                await self._clock.sleep(self._pause_s())
+        finally:
+            if task is not None:
+                await _ended(task)
+
+    def _pause_s(self) -> float:
+        left_s = self._held_until_s - self._clock.monotonic()
+        return min(self._settings.retry_s, left_s) if left_s > 0 else self._settings.retry_s
+
+    async def _turn(self) -> None:
+        """Renew, take over, or look on."""
+        try:
+            async with asyncio.timeout(self._settings.renew_s / 2):
+                await self._try()
+            self.failure = ""
+        except Conflict:
+            self.failure = ""  # another one was quicker, or this one's own note was
+        except (SubletError, TimeoutError) as error:
+            self.failure = str(error) or "the API server does not answer in time"
+
+    async def _try(self) -> None:
+        asked_at_s = self._clock.monotonic()
+        name, namespace = self._settings.name, self._settings.namespace
+        lease = await self._objects.get(LEASES, name, namespace)
+        self.answered_at_s = asked_at_s
+        if lease is None:
+            meta = {"name": name, "namespace": namespace}
+            made = await self._objects.create(LEASES, {"metadata": meta, "spec": self._spec(0, fresh=True)})
+            self._note(made, asked_at_s, mine=True)
+            return
+        spec = lease.get("spec") or {}
+        self._note(lease, asked_at_s, mine=False)
+        mine = spec.get("holderIdentity") == self._identity
+        if not mine and not self._free(spec, asked_at_s):
+            self._held_until_s = float("-inf")
+            return
+        epoch = int(spec.get("leaseTransitions") or 0) + (not mine)
+        meta = {"name": name, "namespace": namespace, "resourceVersion": lease["metadata"]["resourceVersion"]}
+        written = await self._objects.patch(LEASES, {"metadata": meta, "spec": self._spec(epoch, fresh=not mine)})
+        if written is not None:
+            self._note(written, asked_at_s, mine=True)
+
+    def _free(self, spec: Mapping[str, Any], now_s: float) -> bool:
+        """Whether nobody holds it, or it was not renewed for its duration by this machine's clock."""
+        if not spec.get("holderIdentity"):
+            return True
+        lasts_s = float(spec.get("leaseDurationSeconds") or self._settings.lease_s)
+        return self._observed is not None and now_s - self._observed.at_s > lasts_s
+
+    def _note(self, lease: Mapping[str, Any], asked_at_s: float, *, mine: bool) -> None:
+        version, spec = lease["metadata"]["resourceVersion"], lease.get("spec") or {}
+        if self._observed is None or self._observed.version != version:
+            self._observed = _Observed(version, self._clock.monotonic())
+        self.holder, self.epoch = spec.get("holderIdentity") or "", int(spec.get("leaseTransitions") or 0)
+        self.annotations = dict(lease["metadata"].get("annotations") or {})
+        if mine:
+            self._held_until_s = asked_at_s + self._settings.renew_s
+
+    async def annotate(self, values: Mapping[str, str]) -> None:
+        """Keep values with the lease, for whoever leads next; also a proof that this one still holds it.
+
+        Raises:
+            NotLeading: another one holds it.
+            Conflict: it was renewed meanwhile; try again.
+            Unavailable, Refused: it could not be written.
+        """
+        self.require()
+        name, namespace = self._settings.name, self._settings.namespace
+        lease = await self._objects.get(LEASES, name, namespace)
+        if lease is None or (lease.get("spec") or {}).get("holderIdentity") != self._identity:
+            self._held_until_s = float("-inf")
+            raise NotLeading(f"{self._identity} does not hold the lease any more", reason="not_leading")
+        meta = {"name": name, "namespace": namespace, "resourceVersion": lease["metadata"]["resourceVersion"]}
+        written = await self._objects.patch(LEASES, {"metadata": {**meta, "annotations": dict(values)}})
+        if written is not None:
+            self._observed = _Observed(written["metadata"]["resourceVersion"], self._clock.monotonic())
+        self.require()
+
+    def _spec(self, epoch: int, *, fresh: bool) -> dict[str, Any]:
+        now = _micro(self._clock.wall())
+        taken = {"acquireTime": now} if fresh else {}
+        return {"holderIdentity": self._identity, "leaseDurationSeconds": round(self._settings.lease_s),
+                "leaseTransitions": epoch, "renewTime": now, **taken}  # fmt: skip
+
+    async def release(self) -> None:
+        """Let another one take over at once; what cannot be said runs out by itself."""
+        held, self._held_until_s = self.leading, float("-inf")
+        if not held or self._observed is None:
+            return
+        meta = {"name": self._settings.name, "namespace": self._settings.namespace,
+                "resourceVersion": self._observed.version}  # fmt: skip
+        with contextlib.suppress(SubletError, TimeoutError):
+            async with asyncio.timeout(self._settings.retry_s):
+                await self._objects.patch(LEASES, {"metadata": meta, "spec": {"holderIdentity": ""}})
+
+    def state(self) -> dict[str, Any]:
+        """Who leads, and since how many changes."""
+        return {"leading": self.leading, "holder": self.holder, "epoch": self.epoch, "failure": self.failure}
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _micro(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,54 @@
+"""Objects that the leader alone may write; everybody may look."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from services.central.leader import Leader
+from shared.core.api_kind import ApiKind
+from shared.ports import ObjectMirror, Objects
+
+T = TypeVar("T")
+
+
+class LeaderObjects:
+    """Objects whose writes ask the leader first."""
+
+    def __init__(self, objects: Objects, leader: Leader) -> None:
+        self._objects, self._leader = objects, leader
+
+    def mirror(
+        self,
+        kind: ApiKind,
+        keep: Callable[[Mapping[str, Any]], T | None],
+        changed: Callable[[], None],
+        *,
+        labels: str = "",
+        namespace: str = "",
+    ) -> ObjectMirror[T]:
+        """Anybody may look."""
+        return self._objects.mirror(kind, keep, changed, labels=labels, namespace=namespace)
+
+    async def list(self, kind: ApiKind, *, fields: str = "") -> Sequence[Mapping[str, Any]]:
+        """Anybody may look."""
+        return await self._objects.list(kind, fields=fields)
+
+    async def get(self, kind: ApiKind, name: str, namespace: str = "") -> Mapping[str, Any] | None:
+        """Anybody may look."""
+        return await self._objects.get(kind, name, namespace)
+
+    async def create(self, kind: ApiKind, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Only the leader."""
+        self._leader.require()
+        return await self._objects.create(kind, document)
+
+    async def patch(
+        self, kind: ApiKind, document: Mapping[str, Any], *, status: bool = False
+    ) -> Mapping[str, Any] | None:
+        """Only the leader."""
+        self._leader.require()
+        return await self._objects.patch(kind, document, status=status)
+
+    async def delete(self, kind: ApiKind, name: str, namespace: str = "", *, uid: str) -> None:
+        """Only the leader."""
+        self._leader.require()
+        await self._objects.delete(kind, name, namespace, uid=uid)

@@ -1,0 +1,89 @@
+"""What bus and API server together say of every node, kept between looks (notes/reliability.md section 3)."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from services.central.core.agent_loss import AgentState, AgentWatch
+from services.central.core.readiness import Assessment
+from services.central.core.rules import Rules
+from services.central.core.seen import AgentSeen, LeaseSeen, NodeSeen
+from services.central.core.verdict import Evidence, Judged, judge
+
+
+class LostEvidence:
+    """Moments are central's own clock: of a lease only its changes count, never what another clock wrote in it."""
+
+    def __init__(self, node_lease_s: float) -> None:
+        self._node_lease_s = node_lease_s
+        self._watches: dict[str, AgentWatch] = {}
+        self._renewed: dict[str, tuple[str, float]] = {}
+
+    def look(
+        self,
+        nodes: Mapping[str, NodeSeen],
+        agents: Sequence[AgentSeen] | None,
+        leases: Sequence[LeaseSeen] | None,
+        assessment: Assessment,
+        now_s: float,
+        rules: Rules,
+        *,
+        bus_well: bool,
+        api_age_s: float | None,
+    ) -> dict[str, Judged]:
+        """The verdict on every node, ascending by name; None: that was never listed."""
+        if api_age_s is None or api_age_s > rules.api_max_age_s or agents is None or leases is None:
+            # What happened meanwhile is not known: no agent was certainly not ready through it, no lease certainly old.
+            self._watches.clear()
+            self._renewed.clear()
+            api_age_s = None
+        else:
+            self._watch(nodes, agents, leases, now_s)
+        return {
+            name: judge(self._evidence(nodes[name], assessment, now_s, bus_well=bus_well, api_age_s=api_age_s), rules)
+            for name in sorted(nodes)
+        }
+
+    def _watch(
+        self, nodes: Mapping[str, NodeSeen], agents: Sequence[AgentSeen], leases: Sequence[LeaseSeen], now_s: float
+    ) -> None:
+        found: dict[str, list[bool]] = defaultdict(list)
+        for agent in agents:
+            found[agent.node].append(agent.ready)
+        for gone in self._watches.keys() - nodes.keys():
+            del self._watches[gone]
+        for name in nodes:
+            ready = found.get(name)
+            state: AgentState = "NotFound" if ready is None else "Ready" if any(ready) else "NotReady"
+            before = self._watches.get(name)
+            lost = before is not None and before.state != "Ready" and state != "Ready"
+            # Not ready and not found are one loss: a dead agent's pod that is deleted starts no new clock.
+            self._watches[name] = (
+                AgentWatch(state, before.stamp_s) if before is not None and lost else AgentWatch(state, now_s)
+            )
+        for lease in leases:
+            seen = self._renewed.get(lease.node)
+            if seen is None or seen[0] != lease.renewed:
+                self._renewed[lease.node] = (lease.renewed, now_s)
+
+    def _evidence(
+        self, node: NodeSeen, assessment: Assessment, now_s: float, *, bus_well: bool, api_age_s: float | None
+    ) -> Evidence:
+        standing, watch = assessment.nodes.get(node.name), self._watches.get(node.name)
+        silent_s = None if standing is None or standing.state == "unknown" else 0.0
+        if standing is not None and standing.state == "late":
+            silent_s = standing.silent_s
+        return Evidence(
+            bus_well=bus_well and not assessment.deaf,
+            silent_s=silent_s,
+            api_age_s=api_age_s,
+            agent_ready=None if watch is None else watch.state == "Ready",
+            agent_not_ready_s=0.0 if watch is None else watch.not_ready_s(now_s),
+            node_stale=self._stale(node, now_s),
+        )
+
+    def _stale(self, node: NodeSeen, now_s: float) -> bool | None:
+        """Whether Kubernetes, too, has lost the node; None: it says nothing of it."""
+        renewed = self._renewed.get(node.name)
+        if renewed is not None and now_s - renewed[1] > self._node_lease_s:
+            return True
+        return None if node.ready is None else not node.ready

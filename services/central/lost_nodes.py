@@ -1,0 +1,203 @@
+"""Lost nodes: all that is done about them, in one place, by the leader alone.
+
+Verdicts, guards and pace are pure (`core.verdict`, `core.guards`, `core.turn`; notes/reliability.md section 3). What is
+left of the budgets is kept in the leader's lease before anything is done: a restart gives nothing for free, and whoever
+has lost the lease cannot keep them and so does nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+
+from services.central.core.lost_node import with_lost_taint
+from services.central.core.readiness import Assessment
+from services.central.core.rules import Rules
+from services.central.core.seen import CompanionSeen, NodeSeen
+from services.central.core.turn import Case, Deed, pods_now, turn
+from services.central.core.verdict import Judged, withdrawn
+from services.central.leader import Leader
+from services.central.lost_pods import LostPods
+from shared.contracts.pod import Pod
+from shared.core.api_kind import CNRS, NODES
+from shared.core.intents import Bucket
+from shared.errors import SubletError
+from shared.ports import Clock, Objects
+
+log = structlog.get_logger()
+
+NODE_TOKENS, POD_TOKENS = "sublet.io/lost-node-tokens", "sublet.io/lost-pod-tokens"
+"""Annotations of the lease."""
+ACT_S = 1.0
+MAX_LOOK_AGE_S = 5.0
+"""Nothing is done on a look that is older."""
+LISTED_NODES = 100
+
+
+class LostNodes:
+    """The latest look, and what follows from it."""
+
+    def __init__(self, objects: Objects, clock: Clock, leader: Leader, pods: LostPods) -> None:
+        self._objects, self._clock, self._leader, self._pods = objects, clock, leader, pods
+        self._rules, self._looked_at_s = Rules(), float("-inf")
+        self._nodes: Mapping[str, NodeSeen] = {}
+        self._cnrs: Mapping[str, CompanionSeen] = {}
+        self._assessment, self._judged = Assessment(), dict[str, Judged]()
+        self._node_bucket = self._pod_bucket = Bucket(0, 0)
+        self._deeds: list[Deed] = []
+        self._failure = ""
+
+    def look(
+        self,
+        nodes: Mapping[str, NodeSeen],
+        cnrs: Mapping[str, CompanionSeen],
+        assessment: Assessment,
+        judged: dict[str, Judged],
+        rules: Rules,
+    ) -> None:
+        """The newest verdicts with what they are about."""
+        self._nodes, self._cnrs, self._assessment, self._judged, self._rules = nodes, cnrs, assessment, judged, rules
+        self._looked_at_s = self._clock.monotonic()
+
+    def recall(self) -> None:
+        """Take over what a former leader had left of the budgets; time in which nobody looked refills nothing."""
+        now_s, kept = self._clock.monotonic(), self._leader.annotations
+        self._node_bucket = Bucket(_tokens(kept.get(NODE_TOKENS)), now_s)
+        self._pod_bucket = Bucket(_tokens(kept.get(POD_TOKENS)), now_s)
+
+    async def act_forever(self) -> None:
+        """Work until cancelled; trouble ends a turn, and the next one begins with a new look."""
+        while True:
+            await self._clock.sleep(ACT_S)
+            try:
+                await self._act()
+            except SubletError as error:
+                if str(error) != self._failure:
+                    log.warning("lost_nodes.not_done", why=str(error))
+                self._failure = str(error)
+            else:
+                self._failure = ""
+
+    async def _act(self) -> None:
+        await self._pods.follow()
+        if not self._fresh():
+            return
+        for name in sorted(self._judged):
+            await self._withdraw(name)
+        await self._pods.list_of([name for name, judged in self._judged.items() if self._may_lose_pods(name, judged)])
+        cases = [self._case(name, judged) for name, judged in self._judged.items() if name in self._cnrs]
+        self._deeds, bucket = turn(
+            cases, self._assessment.guards, self._node_bucket, self._clock.monotonic(), self._rules
+        )
+        done = [deed for deed in self._deeds if not deed.objection]
+        if bucket != self._node_bucket:
+            await self._keep(bucket, self._pod_bucket)
+        for deed in done:
+            await self._do(deed)
+
+    def _fresh(self) -> bool:
+        return self._clock.monotonic() - self._looked_at_s <= MAX_LOOK_AGE_S
+
+    def _case(self, name: str, judged: Judged) -> Case:
+        return Case(name, judged, self._tainted(name), bool(self._pods.staying(name)), self._nodes[name].place)
+
+    def _tainted(self, name: str) -> bool:
+        return any(taint.ours for taint in self._cnrs[name].taints)
+
+    def _may_lose_pods(self, name: str, judged: Judged) -> bool:
+        lost = judged.verdict == "lost" and judged.lost_s > self._rules.evict_s
+        return lost and name in self._cnrs and self._tainted(name)
+
+    async def _withdraw(self, name: str) -> None:
+        """Take from sale what a silent node offers; a node that is heard again offers it anew by itself."""
+        node, judged = self._nodes[name], self._judged[name]
+        if not withdrawn(judged) or not node.sold:
+            return
+        nothing = dict.fromkeys(sorted(node.sold), "0")
+        status = {"capacity": nothing, "allocatable": nothing}
+        await self._objects.patch(NODES, {"metadata": {"name": name}, "status": status}, status=True)
+        log.warning("node.withdrawn", node=name, verdict=judged.verdict, why=judged.why)
+
+    async def _keep(self, nodes: Bucket, pods: Bucket) -> None:
+        """Save before acting.
+
+        Raises:
+            SubletError: it could not be kept, or another one leads; then nothing is done.
+        """
+        await self._leader.annotate({NODE_TOKENS: f"{nodes.tokens:.6f}", POD_TOKENS: f"{pods.tokens:.6f}"})
+        self._node_bucket, self._pod_bucket = nodes, pods
+
+    async def _do(self, deed: Deed) -> None:
+        """One deed, if it is still due: the look may have changed while the one before was done."""
+        judged = self._judged.get(deed.node)
+        if judged is None or not self._fresh() or deed.node not in self._cnrs:
+            return
+        if deed.action == "evict":
+            await self._evict(deed.node)
+        elif (deed.action == "taint") == (judged.verdict in ("suspect", "lost")):
+            await self._taint(deed.node, judged, lost=deed.action == "taint")
+
+    async def _taint(self, name: str, judged: Judged, *, lost: bool) -> None:
+        cnr = self._cnrs[name]
+        taints, changed = with_lost_taint(cnr.taints, lost=lost)
+        if changed:
+            meta = {"name": name, "resourceVersion": cnr.version}
+            rows = [_row(taint.model_dump(mode="json")) for taint in taints]
+            await self._objects.patch(CNRS, {"metadata": meta, "spec": {"taints": rows}})
+            log.warning("node.tainted" if lost else "node.untainted", node=name, why=judged.why)
+
+    async def _evict(self, name: str) -> None:
+        """Some of a lost node's reclaimed pods, each after another look."""
+        pods = {pod.key: pod for pod in self._pods.staying(name)}
+        going, bucket = pods_now(
+            list(pods), self._pods.under_way(name), self._pod_bucket, self._clock.monotonic(), self._rules
+        )
+        if not going:
+            return
+        await self._keep(self._node_bucket, bucket)
+        for key in going:
+            await self._pods.evict(name, pods[key], self._still(name))
+
+    def _still(self, name: str) -> Callable[[Pod], str]:
+        """Why a pod of the node is not evicted after all, asked right before; empty: it is."""
+
+        def objection(pod: Pod) -> str:
+            judged = self._judged.get(name)
+            if not self._leader.leading:
+                return "another one leads"
+            if judged is None or judged.verdict != "lost" or not self._fresh():
+                return "the node is not certainly lost any more"
+            if self._pods.agent_lives(name):
+                return "its agent is ready after all"
+            if pod.qos != "reclaimed_cores":
+                return f"pod {pod.key} is {pod.qos}"
+            return self._assessment.guards.objection(self._nodes[name].place)
+
+        return objection
+
+    def state(self) -> dict[str, Any]:
+        """Every node that is not simply ready, the guards, what waits and why, and the budgets."""
+        others = {name: j for name, j in self._judged.items() if j.verdict != "ready"}
+        return {
+            "nodes": {n: {"verdict": j.verdict, "why": j.why, "lost_s": j.lost_s}
+                      for n, j in list(others.items())[:LISTED_NODES]},
+            "unlisted": max(0, len(others) - LISTED_NODES),
+            "guards": {scope: list(why) for scope, why in self._assessment.guards.objections.items()},
+            "wanted": {deed.node: {"action": deed.action, "objection": deed.objection} for deed in self._deeds},
+            "tokens": {"nodes": self._node_bucket.tokens, "pods": self._pod_bucket.tokens},
+            "evictions": self._pods.state(),
+            "failure": self._failure,
+        }  # fmt: skip
+
+
+def _tokens(text: str | None) -> float:
+    try:
+        return max(0.0, min(1.0, float(text or 0)))
+    except ValueError:
+        return 0.0
+
+
+def _row(taint: dict[str, Any]) -> dict[str, Any]:
+    """A taint as the CNR carries it."""
+    level = taint.pop("qos_level", None)
+    return taint if level is None else {**taint, "qosLevel": level}

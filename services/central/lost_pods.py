@@ -1,0 +1,164 @@
+"""The reclaimed pods of lost nodes: which there are, and the eviction of one: intent, then action, then event."""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from services.central.core.seen import ready
+from services.central.leader import Leader
+from shared.contracts.cloudevents import event_headers
+from shared.contracts.envelope import Reason
+from shared.contracts.eviction import EvictionEvent, EvictionIntent, Phase
+from shared.contracts.ids import intent_id
+from shared.contracts.pod import Pod
+from shared.contracts.subjects import INTENTS_STREAM, event_subject, intent_subject
+from shared.core.api_kind import PODS
+from shared.core.kube_pod import pod_of
+from shared.errors import SubletError
+from shared.ports import Bus, Clock, EvictionActuator, Objects, Outcome
+from shared.wire import Wire
+
+log = structlog.get_logger()
+
+PLUGIN = "lost-node"
+EPISODE = 0
+"""One intent for each pod: whoever evicts it again means the same eviction."""
+KEPT = 50
+
+_PHASE: dict[Outcome, Phase] = {"accepted": "created", "gone": "succeeded", "refused": "refused", "failed": "failed"}
+"""The event that tells of an outcome; of one that is not known yet there is none."""
+
+
+class LostPods:
+    """Pods are read from the server itself for the few nodes that may lose some, never from a mirror."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        bus: Bus,
+        clock: Clock,
+        leader: Leader,
+        evictor: EvictionActuator,
+        agent_labels: Mapping[str, str],
+    ) -> None:
+        self._agent_labels = agent_labels
+        self._objects, self._bus, self._clock, self._leader, self._evictor = objects, bus, clock, leader, evictor
+        self._pods: dict[str, list[Pod]] = {}
+        self._agents: set[str] = set()
+        self._going: dict[str, tuple[str, Pod]] = {}
+        """Node and pod of each eviction under way, by UID."""
+        self._wires: dict[str, Wire] = {}
+        self._done: deque[dict[str, str]] = deque(maxlen=KEPT)
+
+    async def list_of(self, nodes: Sequence[str]) -> None:
+        """Read the reclaimed pods of these nodes, and forget all others.
+
+        Raises:
+            SubletError: they cannot be read; then it is known of none.
+        """
+        self._pods, self._agents = {}, set()
+        for node in nodes:
+            documents = await self._objects.list(PODS, fields=f"spec.nodeName={node}")
+            if any(self._is_agent(document) and ready(document) for document in documents):
+                self._agents.add(node)
+            pods = [pod for document in documents if (pod := pod_of(document)) is not None]
+            self._pods[node] = [p for p in pods if p.qos == "reclaimed_cores" and p.phase in ("Pending", "Running")]
+
+    def _is_agent(self, document: Mapping[str, Any]) -> bool:
+        labels = document["metadata"].get("labels") or {}
+        return all(labels.get(key) == value for key, value in self._agent_labels.items())
+
+    def agent_lives(self, node: str) -> bool:
+        """Whether an agent's pod was ready there when the pods were read: a mirror may be behind."""
+        return node in self._agents
+
+    def staying(self, node: str) -> list[Pod]:
+        """Reclaimed pods that are not on their way out."""
+        return [pod for pod in self._pods.get(node, ()) if not pod.terminating]
+
+    def under_way(self, node: str) -> list[str]:
+        """Keys of those that are."""
+        return [pod.key for pod in self._pods.get(node, ()) if pod.terminating]
+
+    async def evict(self, node: str, pod: Pod, objection: Callable[[Pod], str]) -> None:
+        """Announce, look once more, evict, tell.
+
+        Raises:
+            SubletError: the intent could not be stored, or another one leads; then nothing is done.
+        """
+        wire, facts = self._facts(node, pod)
+        await self._announce(wire, facts)
+        phase, detail = await self._carry_out(node, pod, objection)
+        self._done.append({"node": node, "pod": pod.key, "phase": phase or "unknown", "detail": detail})
+        log.warning("pod.evicted", node=node, pod=pod.key, phase=phase, detail=detail)
+        if phase == "created":
+            self._going[pod.uid] = (node, pod)
+        if phase is not None:
+            await self._tell(wire, facts, phase, detail)
+
+    async def follow(self) -> None:
+        """Tell of the pods that are gone now."""
+        for uid, (node, pod) in sorted(self._going.items()):
+            if await self._evictor.lookup(pod) == "gone":
+                del self._going[uid]
+                wire, facts = self._facts(node, pod)
+                await self._tell(wire, facts, "succeeded", f"pod {pod.key} is gone")
+
+    def _facts(self, node: str, pod: Pod) -> tuple[Wire, dict[str, Any]]:
+        """Who speaks, and what intent and events have in common."""
+        wire = self._wires.setdefault(node, Wire(self._bus, self._clock, node=node, service="central"))
+        return wire, {
+            "intent_id": intent_id(node, pod.uid, PLUGIN, EPISODE),
+            "namespace": pod.namespace,
+            "pod": pod.name,
+            "pod_uid": pod.uid,
+            "qos": pod.qos,
+            "plugin": PLUGIN,
+            "scope": "node",
+            "grace_s": pod.grace_s,
+        }
+
+    async def _carry_out(self, node: str, pod: Pod, objection: Callable[[Pod], str]) -> tuple[Phase | None, str]:
+        """The event's phase and why; None: what became of it is not known yet, or a budget is waited for."""
+        if why := objection(pod):
+            return "cancelled", why
+        result = await self._evictor.evict(pod, grace_s=pod.grace_s, dry_run=True)
+        if result.outcome == "accepted":
+            again = objection(pod)
+            if again:
+                return "cancelled", again
+            self._leader.require()
+            result = await self._evictor.evict(pod, grace_s=pod.grace_s, why=f"the agent of node {node} is lost")
+        return _PHASE.get(result.outcome), result.detail
+
+    async def _announce(self, wire: Wire, facts: dict[str, Any]) -> None:
+        reason = Reason(rule="the node's agent is lost while the node lives", numbers={"epoch": self._leader.epoch})
+        intent = wire.stamp(EvictionIntent, episode=EPISODE, epoch=self._leader.epoch, why=(reason,), **facts)
+        subject = intent_subject(intent)
+        last = await self._bus.replay(INTENTS_STREAM, subject, last_per_subject=True)
+        before = last[-1].sequence if last else 0
+        await self._bus.publish_durable(
+            subject,
+            intent.encode(),
+            msg_id=f"{intent.intent_id}/{self._leader.epoch}/{intent.boot_id}/{intent.seq}",
+            expect_last_subject_seq=before,
+            budget_s=5.0,
+        )
+
+    async def _tell(self, wire: Wire, facts: dict[str, Any], phase: Phase, detail: str) -> None:
+        """The event; one that cannot be stored is in the log, and the pod's own fate at the API server."""
+        event = wire.stamp(
+            EvictionEvent, phase=phase, detail=detail, message=f"Evict pod of lost node: {detail}", **facts
+        )
+        try:
+            await self._bus.publish_durable(
+                event_subject(event), event.encode(), msg_id=event.event_id, headers=event_headers(event), budget_s=5.0
+            )
+        except SubletError as error:
+            log.error("event.not_stored", event=event.event_id, why=str(error))
+
+    def state(self) -> list[dict[str, str]]:
+        """The newest evictions, oldest first."""
+        return list(self._done)

@@ -1,0 +1,60 @@
+"""What central needs beside the shared ports."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from services.central.core.readiness import Assessment, Ledger
+from services.central.core.rules import Rules
+from services.central.core.seen import NodeSeen
+
+
+class ConfigText(Protocol):
+    """Where the configuration of all nodes is written by people."""
+
+    def changed(self) -> str | None:
+        """The text when it has changed since the last call.
+
+        Raises:
+            BadConfig: it cannot be read.
+        """
+        ...
+
+
+class ClusterSide(Protocol):
+    """What central does with an API server, where there is one."""
+
+    on_lead: Callable[[], None]
+    """Called when this one begins to lead."""
+
+    @property
+    def leading(self) -> bool:
+        """Whether this one may write now, to the bus as to the API server."""
+        ...
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        ...
+
+    def wake(self) -> None:
+        """A node says something new of its configuration."""
+        ...
+
+    def nodes(self) -> Mapping[str, NodeSeen] | None:
+        """The Nodes that there are, by name; None while that is not known."""
+        ...
+
+    def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> None:
+        """What the bus tells of the nodes."""
+        ...
+
+    def failure(self) -> str:
+        """Why it does not work; "" while it does."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """What explains it, as JSON values."""
+        ...
+
+    async def close(self) -> None:
+        """Let another one take over."""
+        ...

@@ -1,0 +1,209 @@
+"""Central in a cluster in memory and in virtual time: an API server, a bus, nodes with agents that beat and obey."""
+
+import asyncio
+import contextlib
+import json
+
+from services.central.app import CentralApp
+from services.central.cluster import Cluster
+from services.central.core.lost_node import TAINT_KEY
+from services.central.settings import CentralSettings
+from shared.adapters.clock import LoopClock
+from shared.contracts.pod import Pod
+from shared.contracts.readiness import Readiness, ServiceHealth, entry_hash, node_config_key
+from shared.contracts.subjects import CONFIG_BUCKET
+from shared.core.api_kind import CNCS, CNRS, EVICTION_CONFIGS, KCCS, LEASES, NODES, PODS
+from shared.fakes.fake_evictor import FakeEvictor
+from shared.fakes.memory_bus import MemoryBus
+from shared.fakes.memory_objects import MemoryObjects
+from shared.settings import check
+from shared.wire import Wire
+
+CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
+OLD_CPU = "katalyst.kubewharf.io/reclaimed_millicpu"
+AGENT = {"app.kubernetes.io/name": "sublet", "app.kubernetes.io/component": "node"}
+
+
+class NoText:
+    """No configuration file."""
+
+    def changed(self):
+        return None
+
+
+class Kubelet(FakeEvictor):
+    """Evictions with their effect on the pods at the API server; `killed` has their names."""
+
+    def __init__(self, clock, api):
+        super().__init__(clock)
+        self.api, self.killed, self.most_at_once = api, [], 0
+
+    async def evict(self, pod, **more):
+        before = len(self.kills)
+        result = await super().evict(pod, **more)
+        if len(self.kills) > before:
+            self.killed.append(pod.name)
+            document = self.api.documents[PODS, "default", pod.name]
+            if self.lives_on_s:
+                self.api.put(PODS, {**document, "metadata": {"name": pod.name, "deletionTimestamp": "2026-01-01"}})
+                going = [d for d in self.api.of(PODS) if d["metadata"].get("deletionTimestamp")]
+                self.most_at_once = max(self.most_at_once, len(going))
+                asyncio.get_running_loop().call_later(self.lives_on_s, self.api.drop, PODS, pod.name)
+            else:
+                self.api.drop(PODS, pod.name)
+        return result
+
+
+async def nothing():
+    """Nothing to close."""
+
+
+class World:
+    """One API server and one bus; centrals and nodes come as the story wants."""
+
+    def __init__(self, **central):
+        self.clock = LoopClock()
+        self.api, self.bus = MemoryObjects(self.clock), MemoryBus()
+        self.evictor = Kubelet(self.clock, self.api)
+        self.raw = {"central": central}
+        self.settings = check(CentralSettings, central, where="central")
+        self.silent: set[str] = set()
+        self.refusing: set[str] = set()
+        self.wires: dict[str, Wire] = {}
+        self.nodes: list[str] = []
+        self._tasks: list[asyncio.Task] = []
+        self.centrals: list[CentralApp] = []
+
+    def central(self, api=None) -> CentralApp:
+        bus = MemoryBus(self.bus.broker)
+        wire = Wire(bus, self.clock, node="hub", service="central")
+        identity = f"central-{len(self.centrals)}"
+        cluster = Cluster(api or self.api, bus, self.clock, identity, self.settings.kubernetes, self.evictor, nothing)
+        app = CentralApp(wire, self.clock, NoText(), "config.yaml", self.raw, cluster)
+        app.cluster, app.bus = cluster, bus
+        self.centrals.append(app)
+        app.task = self.start(app.run())
+        return app
+
+    def start(self, work) -> asyncio.Task:
+        task = asyncio.create_task(work)
+        self._tasks.append(task)
+        return task
+
+    def node(self, *names, beats=True, **labels):
+        for name in names:
+            allocatable = {"cpu": "48", CPU: "10k", OLD_CPU: "10k"}
+            self.api.put(
+                NODES,
+                {
+                    "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+                    "status": {
+                        "conditions": [{"type": "Ready", "status": "True"}],
+                        "allocatable": allocatable,
+                        "capacity": dict(allocatable),
+                    },
+                },
+            )
+            self.agent(name, ready=True)
+            self.nodes.append(name)
+            if beats:
+                self.start(self._beat(name))
+            self.start(self._renew(name))
+
+    def agent(self, node, *, ready):
+        self.api.put(
+            PODS,
+            {
+                "metadata": {"name": f"agent-{node}", "namespace": "sublet-system", "labels": AGENT},
+                "spec": {"nodeName": node},
+                "status": {"conditions": [{"type": "Ready", "status": "True" if ready else "False"}]},
+            },
+        )
+
+    def kill_agent(self, node):
+        """The agent dies: no heartbeat, and its pod is not ready."""
+        self.silent.add(node)
+        self.agent(node, ready=False)
+
+    def pod(self, node, name, qos="reclaimed_cores"):
+        made = self.api.put(
+            PODS,
+            {
+                "metadata": {"name": name, "annotations": {"katalyst.kubewharf.io/qos_level": qos}},
+                "spec": {"nodeName": node, "containers": [{"name": "c"}]},
+                "status": {"phase": "Running", "qosClass": "BestEffort"},
+            },
+        )
+        self.evictor.run(Pod(uid=made["metadata"]["uid"], name=name, qos=qos))
+
+    async def _beat(self, name):
+        wire = self.wires[name] = Wire(MemoryBus(self.bus.broker), self.clock, node=name, service="reporter")
+        entries: dict[str, str] = {}
+        changed = asyncio.Event()
+
+        def take(entry):
+            if entry.key == node_config_key(name) and name not in self.refusing:
+                entries[name] = entry_hash(entry.value)
+                changed.set()
+
+        await wire.bus.watch(CONFIG_BUCKET, take)
+        while True:
+            if name not in self.silent:
+                health = ServiceHealth(service="evictor", ok=True, config_hash=entries.get(name))
+                await wire.publish(wire.stamp(Readiness, ready=True, services=(health,)))
+            changed.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), 10)
+
+    async def _renew(self, name):
+        while True:
+            if self.api.online:
+                spec = {"renewTime": str(self.clock.monotonic())}
+                self.api.put(LEASES, {"metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": spec})
+            await asyncio.sleep(10)
+
+    def kcc(self, resource="evictionconfigurations", name="eviction-configuration", **spec):
+        target = {"group": "config.katalyst.kubewharf.io", "resource": resource, "version": "v1alpha1"}
+        self.api.put(KCCS, {"metadata": {"name": name}, "spec": {"targetType": target, **spec}})
+
+    def threshold(self, ratio, name="default", **spec):
+        """The tutorial's EvictionConfiguration."""
+        config = {"reclaimedResourcesEvictionPluginConfig": {"evictionThreshold": {OLD_CPU: ratio}}}
+        old = self.api.documents.get((EVICTION_CONFIGS, "default", name), {})
+        document = {"metadata": {"name": name}, "spec": {"config": {"evictionPluginsConfig": config}, **spec}}
+        self.api.put(EVICTION_CONFIGS, {**document, **({"status": old["status"]} if "status" in old else {})})
+
+    async def settings_of(self, node):
+        """The threshold that a node's entry carries; None: it has none."""
+        entry = await self.bus.get(CONFIG_BUCKET, node_config_key(node))
+        plugins = json.loads(entry.value).get("evictor", {}).get("plugins", {}) if entry else {}
+        return plugins.get("reclaimed_overcommit", {}).get("eviction_threshold", {}).get(CPU)
+
+    def ec(self, name="default"):
+        return self.api.documents[EVICTION_CONFIGS, "default", name]["status"]
+
+    def valid(self, name="default"):
+        (condition,) = self.ec(name)["conditions"]
+        return condition["status"], condition["reason"], condition["message"]
+
+    def cnc(self, node):
+        return self.api.documents[CNCS, "", node].get("status", {}).get("katalystCustomConfigList", [])
+
+    def tainted(self, node):
+        taints = self.api.documents[CNRS, "", node].get("spec", {}).get("taints", [])
+        return any(taint["key"] == TAINT_KEY for taint in taints)
+
+    def offered(self, node):
+        return self.api.documents[NODES, "", node]["status"]["allocatable"][CPU]
+
+    @contextlib.asynccontextmanager
+    async def running(self):
+        try:
+            yield self
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            for task in self._tasks:
+                if not task.cancelled() and task.exception() is not None:
+                    raise task.exception()

@@ -1,0 +1,292 @@
+"""Lost nodes in a cluster: verdict, withdrawal, taint and eviction, and everything that must hold them back."""
+
+import asyncio
+
+import pytest
+from cluster_world import World
+
+from shared.contracts.eviction import EvictionEvent, EvictionIntent
+from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM
+from shared.core.api_kind import CNRS, LEASES, NODES, PODS
+from shared.ports import ActionResult
+
+NODES_OF_TEN = [f"n{i}" for i in range(10)]
+RULES = {"taint_s": 100, "evict_s": 200}
+
+
+@pytest.fixture
+def play(virtual):
+    """Ten nodes with a reclaimed and a shared pod each; the story begins when all of them have been heard."""
+
+    def run(story, nodes=10, rules=RULES):
+        async def whole():
+            world = World(rules=rules)
+            async with world.running():
+                names = NODES_OF_TEN[:nodes]
+                world.node(*names)
+                for name in names:
+                    world.pod(name, f"batch-{name}")
+                    world.pod(name, f"tenant-{name}", "shared_cores")
+                world.app = world.central()
+                await asyncio.sleep(60)
+                await story(world)
+            return world
+
+        return virtual(whole())
+
+    return run
+
+
+def killed(world):
+    return sorted(world.evictor.killed)
+
+
+def tainted(world):
+    return [name for name in world.nodes if world.tainted(name)]
+
+
+def verdict(world, node):
+    return world.app.state()["cluster"]["lost_nodes"]["nodes"].get(node, {}).get("verdict", "ready")
+
+
+def test_a_dead_agent_leads_to_withdrawal_then_taint_then_eviction_of_its_reclaimed_pods_alone(play):
+    async def story(world):
+        world.kill_agent("n3")
+        await asyncio.sleep(34)
+        assert verdict(world, "n3") == "lost"
+        assert world.offered("n3") == "0"
+        assert (tainted(world), killed(world)) == ([], [])
+        await asyncio.sleep(90)
+        assert (tainted(world), killed(world)) == (["n3"], [])
+        await asyncio.sleep(120)
+        assert killed(world) == ["batch-n3"]
+        intents = [EvictionIntent.decode(m.data) for m in await world.bus.replay(INTENTS_STREAM, ">")]
+        assert [(i.node, i.pod, i.plugin, i.epoch) for i in intents] == [("n3", "batch-n3", "lost-node", 0)]
+        events = [EvictionEvent.decode(m.data) for m in await world.bus.replay(EVENTS_STREAM, ">")]
+        assert [(e.phase, e.pod) for e in events] == [("created", "batch-n3"), ("succeeded", "batch-n3")]
+        assert {e.intent_id for e in events} == {intents[0].intent_id}
+        assert {world.offered(n) for n in world.nodes if n != "n3"} == {"10k"}
+
+    play(story)
+
+
+def test_the_seeds_periods_hold_by_default(play):
+    async def story(world):
+        world.kill_agent("n3")
+        await asyncio.sleep(590)
+        assert tainted(world) == []
+        await asyncio.sleep(60)
+        assert (tainted(world), killed(world)) == (["n3"], [])
+        await asyncio.sleep(540)
+        assert killed(world) == []
+        await asyncio.sleep(60)
+        assert killed(world) == ["batch-n3"]
+
+    play(story, rules={})
+
+
+def test_a_node_that_comes_back_loses_its_taint_and_keeps_its_pods(play):
+    async def story(world):
+        world.kill_agent("n3")
+        await asyncio.sleep(130)
+        assert tainted(world) == ["n3"]
+        foreign = {"key": "example.org/mine", "effect": "NoSchedule"}
+        cnr = world.api.documents[CNRS, "", "n3"]
+        world.api.put(CNRS, {**cnr, "spec": {"taints": [foreign, *cnr["spec"]["taints"]]}})
+        world.silent.clear()
+        world.agent("n3", ready=True)
+        await asyncio.sleep(5)
+        assert world.api.documents[CNRS, "", "n3"]["spec"]["taints"] == [foreign]
+        await asyncio.sleep(400)
+        assert killed(world) == []
+
+    play(story)
+
+
+def test_a_node_cut_off_from_the_bus_while_its_agent_lives_is_never_evicted_from(play):
+    async def story(world):
+        world.silent.add("n3")
+        await asyncio.sleep(1500)
+        assert verdict(world, "n3") == "suspect"
+        assert (tainted(world), killed(world)) == (["n3"], [])
+
+    play(story)
+
+
+def test_an_agent_that_is_not_ready_but_beats_is_nobodys_loss(play):
+    async def story(world):
+        world.agent("n3", ready=False)
+        await asyncio.sleep(900)
+        assert verdict(world, "n3") == "ready"
+        assert (tainted(world), killed(world), world.offered("n3")) == ([], [], "10k")
+
+    play(story)
+
+
+@pytest.mark.parametrize("how", ["not ready", "lease"])
+def test_a_node_that_is_gone_for_kubernetes_too_is_left_to_it(play, how):
+    async def story(world):
+        world.kill_agent("n3")
+        if how == "not ready":
+            node = world.api.documents[NODES, "", "n3"]
+            status = {**node["status"], "conditions": [{"type": "Ready", "status": "Unknown"}]}
+            world.api.put(NODES, {**node, "status": status})
+        else:
+            put = world.api.put
+            world.api.put = lambda kind, d: None if kind == LEASES and d["metadata"]["name"] == "n3" else put(kind, d)
+        await asyncio.sleep(900)
+        assert verdict(world, "n3") == "kubernetes"
+        assert killed(world) == []
+
+    play(story)
+
+
+@pytest.mark.parametrize("lost", [3, 5, 9, 10])
+def test_too_many_lost_at_once_is_nobodys_own_fault(play, lost):
+    async def story(world):
+        for name in NODES_OF_TEN[:lost]:
+            world.kill_agent(name)
+        await asyncio.sleep(1500)
+        assert (tainted(world), killed(world)) == ([], [])
+        objections = world.app.state()["cluster"]["lost_nodes"]["guards"]
+        assert objections
+
+    play(story)
+
+
+def test_a_node_alone_is_never_acted_on(play):
+    async def story(world):
+        world.kill_agent("n0")
+        await asyncio.sleep(1500)
+        assert (tainted(world), killed(world)) == ([], [])
+
+    play(story, nodes=1)
+
+
+def test_a_deaf_central_freezes_and_does_not_count_its_deafness_as_silence(play):
+    async def story(world):
+        world.app.bus.go_offline()
+        world.kill_agent("n3")
+        await asyncio.sleep(1500)
+        assert verdict(world, "n3") == "freeze"
+        assert (tainted(world), killed(world), world.offered("n3")) == ([], [], "10k")
+        world.app.bus.go_online()
+        await asyncio.sleep(95)
+        assert tainted(world) == []
+        await asyncio.sleep(60)
+        assert tainted(world) == ["n3"]
+
+    play(story)
+
+
+def test_without_the_api_server_everything_freezes_and_the_clocks_begin_anew(play):
+    async def story(world):
+        world.kill_agent("n3")
+        await asyncio.sleep(40)
+        world.api.go_offline()
+        await asyncio.sleep(1500)
+        assert verdict(world, "n3") == "freeze"
+        assert killed(world) == []
+        world.api.go_online()
+        await asyncio.sleep(80)
+        assert (tainted(world), killed(world)) == ([], [])
+        await asyncio.sleep(60)
+        assert tainted(world) == ["n3"]
+
+    play(story)
+
+
+def test_pods_go_few_at_a_time(play):
+    async def story(world):
+        for i in range(6):
+            world.pod("n3", f"more-{i}")
+        world.evictor.lives_on_s = 30
+        world.kill_agent("n3")
+        await asyncio.sleep(600)
+        assert killed(world) == ["batch-n3", *(f"more-{i}" for i in range(6))]
+        assert world.evictor.most_at_once == 2
+
+    play(story)
+
+
+def test_what_is_left_of_the_budget_is_with_the_lease_before_anything_is_done(play):
+    async def story(world):
+        world.kill_agent("n3")
+        lease = world.api.documents[LEASES, "sublet-system", "sublet-central"]
+        while not world.tainted("n3"):
+            lease = world.api.documents[LEASES, "sublet-system", "sublet-central"]
+            await asyncio.sleep(0.1)
+        order = [write[:2] for write in world.api.writes]
+        taint = max(i for i, w in enumerate(order) if w == ("patch", "customnoderesources"))
+        assert order[taint - 1] == ("patch", "leases")
+        assert lease is not None
+        lease = world.api.documents[LEASES, "sublet-system", "sublet-central"]
+        assert float(lease["metadata"]["annotations"]["sublet.io/lost-node-tokens"]) < 1
+
+    play(story)
+
+
+def test_a_lease_that_another_one_took_stops_an_action_that_was_due(play):
+    async def story(world):
+        world.kill_agent("n3")
+        await asyncio.sleep(95)
+        lease = world.api.documents[LEASES, "sublet-system", "sublet-central"]
+        spec = {**lease["spec"], "holderIdentity": "another", "leaseTransitions": 9, "leaseDurationSeconds": 3600}
+        world.api.put(LEASES, {"metadata": {"name": "sublet-central", "namespace": "sublet-system"}, "spec": spec})
+        await asyncio.sleep(900)
+        assert (tainted(world), killed(world)) == ([], [])
+        assert verdict(world, "n3") == "lost"
+
+    play(story)
+
+
+def test_a_disruption_budget_is_waited_for_and_a_refusal_is_told(play):
+    async def story(world):
+        world.evictor.rehearsals.append(ActionResult("wait", "the budget allows none"))
+        world.evictor.rehearsals.append(ActionResult("refused", "no right"))
+        world.kill_agent("n3")
+        await asyncio.sleep(330)
+        assert killed(world) == ["batch-n3"]
+        events = [EvictionEvent.decode(m.data) for m in await world.bus.replay(EVENTS_STREAM, ">")]
+        assert [event.phase for event in events] == ["refused", "created", "succeeded"]
+
+    play(story)
+
+
+def test_an_agent_that_is_ready_at_the_server_while_the_mirror_is_behind_saves_its_pods(play):
+    async def story(world):
+        world.kill_agent("n3")
+        document = world.api.documents[PODS, "sublet-system", "agent-n3"]
+        document["status"] = {"conditions": [{"type": "Ready", "status": "True"}]}  # of which no watch tells
+        await asyncio.sleep(600)
+        assert verdict(world, "n3") == "lost"
+        assert killed(world) == []
+        events = [EvictionEvent.decode(m.data) for m in await world.bus.replay(EVENTS_STREAM, ">")]
+        assert {(event.phase, event.detail) for event in events} == {("cancelled", "its agent is ready after all")}
+
+    play(story)
+
+
+def test_a_quiet_collection_is_no_reason_to_freeze(play):
+    async def story(world):
+        world.kill_agent("n3")
+        (agents,) = [m for m in world.api.mirrors if m.kind == PODS]
+        agents.quiet_since_s = world.clock.monotonic()
+        await asyncio.sleep(85)
+        assert verdict(world, "n3") == "lost"
+        await asyncio.sleep(10)
+        assert verdict(world, "n3") == "freeze"
+
+    play(story)
+
+
+def test_a_node_on_which_it_was_never_installed_is_nobodys_loss(play):
+    async def story(world):
+        world.node("control-plane", beats=False)
+        world.api.drop(PODS, "agent-control-plane", "sublet-system")
+        await asyncio.sleep(1500)
+        assert not world.tainted("control-plane")
+        assert "control-plane" not in world.app.state()["cluster"]["lost_nodes"]["nodes"]
+        assert world.app.state()["nodes"]["ready"] == 10
+
+    play(story)
