@@ -1,0 +1,102 @@
+"""What Sublet has put into a cluster, taken out again (DESIGN section 7 rule 10). May be repeated at any time."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from shared.adapters.kube_client import Kube, KubeError
+from shared.adapters.kube_node import withdraw
+from shared.adapters.kube_taints import KubeTaints
+from shared.contracts.taint import TAINT_PREFIX
+from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNCS, CNRS, EVICTION_CONFIGS, KCCS, NODES, PODS, ApiKind
+from shared.core.extended_resources import OTHER_NAME
+from shared.errors import Unavailable
+from shared.ports import Clock
+
+AGENTS = "app.kubernetes.io/name=sublet,app.kubernetes.io/component=node"
+FINALIZERS = ("kcc.katalyst.kubewharf.io/", "kcct.katalyst.kubewharf.io/")
+"""Of central, which is not there any more to let an object go."""
+POLL_S = 2.0
+NOT_FOUND = 404
+
+
+async def withdraw_from_cluster(
+    kube: Kube, clock: Clock, namespace: str, *, wait_s: float, say: Callable[[str], None]
+) -> None:
+    """Wait for the agents' end, then clean Nodes, objects of nodes and configuration objects.
+
+    Raises:
+        Unavailable: an agent still runs, or the API server refuses or cannot be reached; what is done stays done.
+    """
+    await _agents_gone(kube, clock, namespace, wait_s)
+    try:
+        for node in (await kube.list(NODES.collection()))["items"]:
+            await _clean(kube, node, say)
+        for kind in (CNRS, CNCS):
+            for name in await _names(kube, kind):
+                await _delete(kube, kind.path(name))
+                say(f"{kind.plural}/{name} deleted")
+        for kind in (KCCS, EVICTION_CONFIGS, ADMIN_QOS_CONFIGS):
+            await _let_go(kube, kind)
+    except KubeError as error:
+        raise Unavailable(f"uninstall: {error}; run it again", reason=error.reason) from error
+
+
+async def _agents_gone(kube: Kube, clock: Clock, namespace: str, wait_s: float) -> None:
+    end_s = clock.monotonic() + wait_s
+    while True:
+        try:
+            running = (await kube.list(PODS.collection(namespace), labelSelector=AGENTS))["items"]
+        except KubeError as error:
+            raise Unavailable(f"uninstall: {error}", reason=error.reason) from error
+        if not running:
+            return
+        if clock.monotonic() >= end_s:
+            names = ", ".join(sorted(pod["metadata"]["name"] for pod in running))
+            raise Unavailable(
+                f"uninstall: agents still run after {wait_s:g} s in {namespace}: {names}; delete DaemonSet sublet-node",
+                reason="agents",
+            )
+        await clock.sleep(POLL_S)
+
+
+async def _clean(kube: Kube, node: dict[str, Any], say: Callable[[str], None]) -> None:
+    name, status = node["metadata"]["name"], node.get("status") or {}
+    if any(OTHER_NAME.keys() & (status.get(part) or {}).keys() for part in ("capacity", "allocatable")):
+        await withdraw(kube, name)
+        say(f"nodes/{name}: reclaimed resources withdrawn")
+    taints = (node.get("spec") or {}).get("taints") or ()
+    if any(taint["key"].startswith(TAINT_PREFIX) for taint in taints):
+        await KubeTaints(kube, name).write(())
+        say(f"nodes/{name}: taints removed")
+
+
+async def _names(kube: Kube, kind: ApiKind) -> Iterable[str]:
+    return [one["metadata"]["name"] for one in await _all(kube, kind)]
+
+
+async def _all(kube: Kube, kind: ApiKind) -> list[dict[str, Any]]:
+    """Nothing where the cluster does not have the kind any more."""
+    try:
+        return list((await kube.list(kind.collection()))["items"])
+    except KubeError as error:
+        if error.status == NOT_FOUND:
+            return []
+        raise
+
+
+async def _delete(kube: Kube, path: str) -> None:
+    try:
+        await kube.delete(path)
+    except KubeError as error:
+        if error.status != NOT_FOUND:
+            raise
+
+
+async def _let_go(kube: Kube, kind: ApiKind) -> None:
+    for one in await _all(kube, kind):
+        meta = one["metadata"]
+        held = meta.get("finalizers") or []
+        others = [name for name in held if not name.startswith(FINALIZERS)]
+        if others != held:
+            change = {"metadata": {"resourceVersion": meta["resourceVersion"], "finalizers": others or None}}
+            await kube.merge(kind.path(meta["name"], meta["namespace"]), change)

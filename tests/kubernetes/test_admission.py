@@ -1,0 +1,387 @@
+"""The admission policies on a real API server: pods with their QoS class, and what an agent may write."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kube_rig.cluster import Cluster, CommandError
+from rig_parts import until
+
+from shared.adapters.clock import SystemClock
+from shared.adapters.kube_client import Kube, KubeError
+from shared.errors import Unavailable
+from sublet.withdrawal import withdraw_from_cluster
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
+
+K8S = Path(__file__).parents[2] / "deploy/k8s"
+SEEDS = Path(__file__).parent / "seeds"
+SYSTEM = "sublet-system"
+POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+AGENT = ("ServiceAccount/sublet-node", "ClusterRole/sublet-node", "ClusterRoleBinding/sublet-node")
+IN_FORCE_LIMIT_S = 60.0
+PREFIX = "katalyst.kubewharf.io"
+NEW, OLD = f"resource.{PREFIX}/reclaimed_", f"{PREFIX}/reclaimed_"
+Document = dict[str, Any]
+
+
+def pod(
+    level: str | None = None, *, asks: dict[str, str] | None = None, first: dict[str, str] | None = None, **notes: str
+) -> Document:
+    """A pod of a level that asks for something, its first init container for something else."""
+    annotations = {f"{PREFIX}/{name}": text for name, text in notes.items()}
+    if level is not None:
+        annotations[f"{PREFIX}/qos_level"] = level
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "tried", "namespace": "default", "annotations": annotations},
+        "spec": {
+            "containers": [container("main", asks or {})],
+            "initContainers": [container("first", first)] if first else [],
+            "terminationGracePeriodSeconds": 0,
+        },
+    }
+
+
+def container(name: str, asks: dict[str, str]) -> Document:
+    return {"name": name, "image": "none.example/none", "resources": {"requests": asks, "limits": asks}}
+
+
+RECLAIMED = {f"{NEW}millicpu": "2k", f"{NEW}memory": "1Gi"}
+NATIVE = {"cpu": "2", "memory": "1Gi"}
+BOUND = '{"numa_binding": "true", "numa_exclusive": "true"}'
+GOOD = {
+    "no level": pod(asks=NATIVE),
+    "shared": pod("shared_cores", asks=NATIVE),
+    "shared in a pool": pod("shared_cores", cpu_enhancement='{"cpuset_pool": "batch"}'),
+    "reclaimed": pod("reclaimed_cores", asks=RECLAIMED),
+    "reclaimed, asking for nothing": pod("reclaimed_cores"),
+    "what is no JSON is no enhancement": pod("shared_cores", memory_enhancement="numa_exclusive"),
+    "exclusive said to be false": pod("shared_cores", memory_enhancement='{"numa_exclusive": "false"}'),
+}
+BAD = [
+    (pod("gold"), 'there is no level "gold"; write shared_cores, dedicated_cores, reclaimed_cores or system_cores'),
+    (pod(""), 'there is no level ""; write shared_cores'),
+    (
+        pod("reclaimed_cores", asks=RECLAIMED | NATIVE),
+        f"this one also for cpu and memory; write {NEW}millicpu (1 CPU is 1000, or 1k)",
+    ),
+    (pod("reclaimed_cores", asks=RECLAIMED, first={"cpu": "1"}), "this one also for cpu; write"),
+    (pod("shared_cores", asks=RECLAIMED), f"write the annotation {PREFIX}/qos_level: reclaimed_cores, or ask for cpu"),
+    (pod(asks=RECLAIMED), "a shared_cores pod cannot ask for reclaimed resources"),
+    (pod("reclaimed_cores", asks={f"{OLD}millicpu": "2k"}), f"{OLD}millicpu is the older name; write {NEW}millicpu"),
+    (
+        pod("dedicated_cores"),
+        "namespace default may not use it; write shared_cores, or have an administrator run: "
+        "kubectl label namespace default sublet.io/dedicated-cores=allowed",
+    ),
+    (pod("system_cores"), "kubectl label namespace default sublet.io/system-cores=allowed"),
+    (pod("shared_cores", memory_enhancement=BOUND), f"write {PREFIX}/qos_level: dedicated_cores and"),
+    (
+        pod("reclaimed_cores", cpu_enhancement='{ "cpuset_pool" : "batch" }'),
+        f"this one is reclaimed_cores; write {PREFIX}/qos_level: shared_cores, or leave cpuset_pool out",
+    ),
+]
+
+
+def tried(cluster: Cluster, document: Document, kubeconfig: Path | None = None) -> str:
+    """What is said of an object that is tried and not made."""
+    words = ("create", "--dry-run=server", "--filename", "-")
+    try:
+        return cluster.kubectl(*words, given=json.dumps(document), kubeconfig=kubeconfig)
+    except CommandError as refusal:
+        return str(refusal)
+
+
+def rendered() -> list[Document]:
+    return list(yaml.safe_load_all((K8S / "base/sublet.yaml").read_text()))
+
+
+@pytest.fixture(scope="module")
+def guarded(cluster: Cluster) -> Iterator[Cluster]:
+    """A cluster with the policies and the agents' rights; where they were installed before, they stay."""
+    there = bool(cluster.get("validatingadmissionpolicies")["items"])
+    wanted = [d for d in rendered() if d["kind"] in POLICIES or f"{d['kind']}/{d['metadata']['name']}" in AGENT]
+    if not there:
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}
+        cluster.kubectl("apply", "--server-side", "--kustomize", str(K8S / "crds"))
+        cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
+        cluster.apply(namespace, *wanted)
+    until(lambda: "there is no level" in tried(cluster, pod("gold")), IN_FORCE_LIMIT_S, "policies in force")
+    yield cluster
+    if not there:
+        given = "\n---\n".join(map(json.dumps, wanted))
+        cluster.kubectl("delete", "--filename", "-", given=given)
+        cluster.kubectl("delete", "namespace", SYSTEM)
+        cluster.kubectl("delete", "--kustomize", str(K8S / "crds"))
+
+
+@pytest.mark.parametrize("document", GOOD.values(), ids=GOOD)
+def test_a_good_pod_is_taken(guarded: Cluster, document: Document) -> None:
+    assert tried(guarded, document) == "pod/tried created (server dry run)\n"
+
+
+@pytest.mark.parametrize(("document", "words"), BAD, ids=[words[:50] for _, words in BAD])
+def test_a_bad_pod_is_refused_in_words_that_say_what_to_write(guarded: Cluster, document: Document, words: str) -> None:
+    said = tried(guarded, document)
+    assert words in said
+    assert "created" not in said
+
+
+@pytest.mark.parametrize("name", ["shared-normal-pod", "reclaimed-normal-pod"])
+def test_the_quick_starts_pods_are_taken_as_printed(guarded: Cluster, name: str) -> None:
+    said = guarded.kubectl("create", "--dry-run=server", "--filename", str(SEEDS / f"{name}.yaml"))
+    assert said == f"pod/{name} created (server dry run)\n"
+
+
+def test_a_reclaimed_request_that_is_not_its_limit_is_the_api_servers_own_to_refuse(guarded: Cluster) -> None:
+    document = pod("reclaimed_cores", asks=RECLAIMED)
+    document["spec"]["containers"][0]["resources"]["limits"] = RECLAIMED | {f"{NEW}millicpu": "3k"}
+    assert f"must be equal to {NEW}millicpu limit of 3k" in tried(guarded, document)
+
+
+@pytest.fixture
+def permitted(guarded: Cluster) -> Iterator[str]:
+    """A namespace that may use the classes that protect."""
+    labels = {"sublet.io/dedicated-cores": "allowed", "sublet.io/system-cores": "allowed"}
+    guarded.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "permitted", "labels": labels}})
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "permitted"}}
+    guarded.apply(account)
+    yield "permitted"
+    guarded.kubectl("delete", "namespace", "permitted", "--wait=false")
+
+
+def test_a_namespace_with_permission_may_use_the_classes_that_protect(guarded: Cluster, permitted: str) -> None:
+    for document in (pod("dedicated_cores", asks=NATIVE, memory_enhancement=BOUND), pod("system_cores")):
+        document["metadata"]["namespace"] = permitted
+        until(lambda wanted=document: "created" in tried(guarded, wanted), IN_FORCE_LIMIT_S, "the labels' effect")
+    unbound = pod("dedicated_cores", memory_enhancement='{"numa_exclusive": "true"}')
+    unbound["metadata"]["namespace"] = permitted
+    assert '"numa_binding": "true" beside it' in tried(guarded, unbound)
+
+
+# The agents.
+
+
+@pytest.fixture(scope="module")
+def nodes(guarded: Cluster) -> Iterator[tuple[str, str]]:
+    """Two nodes without a kubelet, with a pod on each."""
+    names = ("paper-1", "paper-2")
+    for name in names:
+        held = {"key": "node.example/other", "effect": "NoSchedule"}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": [held]}}
+        guarded.apply(
+            node, {**pod(), "metadata": {"name": f"on-{name}", "namespace": "default"}} | {"spec": bound(name)}
+        )
+    yield names
+    for name in names:
+        guarded.kubectl("delete", "pod", f"on-{name}", "--grace-period=0", "--force", "--ignore-not-found")
+        guarded.kubectl("delete", "node", name, "--ignore-not-found")
+
+
+def bound(node: str) -> Document:
+    spec: Document = pod()["spec"]
+    return spec | {"nodeName": node, "tolerations": [{"operator": "Exists"}]}
+
+
+def as_agent(cluster: Cluster, folder: Path, *words: str) -> Path:
+    """A kubeconfig with a fresh token of the agents' ServiceAccount."""
+    token = cluster.kubectl("create", "token", "sublet-node", "--namespace", SYSTEM, *words).strip()
+    document = yaml.safe_load(cluster.admin.read_text())
+    document["users"][0]["user"] = {"token": token}
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+@pytest.fixture(scope="module")
+def agent(guarded: Cluster, nodes: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The agent of the first node."""
+    node = ("--bound-object-kind=Node", f"--bound-object-name={nodes[0]}")
+    return as_agent(guarded, tmp_path_factory.mktemp("agent"), *node)
+
+
+@pytest.fixture(scope="module")
+def nobodys(guarded: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A token of the agents' that is bound to nothing."""
+    return as_agent(guarded, tmp_path_factory.mktemp("nobodys"))
+
+
+def said(cluster: Cluster, who: Path, *words: str, given: Document | None = None) -> str:
+    try:
+        return cluster.kubectl(*words, given=json.dumps(given) if given else None, kubeconfig=who)
+    except CommandError as refusal:
+        return str(refusal)
+
+
+async def patched(who: Path, node: str, change: Document, part: str = "") -> str:
+    """What the agents' own client is told; "" where its change is taken."""
+    kube = Kube(who)
+    try:
+        await kube.merge(f"/api/v1/nodes/{node}{part}", change)
+    except KubeError as refusal:
+        return str(refusal)
+    finally:
+        await kube.close()
+    return ""
+
+
+def evicted(cluster: Cluster, who: Path, name: str, uid: str | None) -> str:
+    options: Document = {"dryRun": ["All"]} | ({"preconditions": {"uid": uid}} if uid else {})
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}, "deleteOptions": options}
+    path = f"/api/v1/namespaces/default/pods/{name}/eviction"
+    return said(cluster, who, "create", "--raw", path, "--filename", "-", given=body)
+
+
+def uid_of(cluster: Cluster, name: str) -> str:
+    uid: str = cluster.get("pod", name)["metadata"]["uid"]
+    return uid
+
+
+def test_an_agent_evicts_the_pods_of_its_own_node_alone(guarded: Cluster, nodes: tuple[str, str], agent: Path) -> None:
+    own, foreign = (f"on-{name}" for name in nodes)
+    until(lambda: '"status":"Success"' in evicted(guarded, agent, own, uid_of(guarded, own)),
+          IN_FORCE_LIMIT_S, "an eviction of the node's own pod")  # fmt: skip
+    words = "the agent of node paper-1 evicts pods of its own node alone; pod on-paper-2 is on paper-2"
+    assert words in evicted(guarded, agent, foreign, uid_of(guarded, foreign))
+
+
+def test_an_agent_evicts_by_uid(guarded: Cluster, nodes: tuple[str, str], agent: Path) -> None:
+    assert "an agent evicts by UID: write deleteOptions.preconditions.uid" in evicted(
+        guarded, agent, f"on-{nodes[0]}", None
+    )
+
+
+async def test_a_token_that_is_bound_to_no_node_may_nothing(
+    guarded: Cluster, nodes: tuple[str, str], nobodys: Path
+) -> None:
+    own = f"on-{nodes[0]}"
+    assert "this token names no node" in evicted(guarded, nobodys, own, uid_of(guarded, own))
+    assert "this token names no node" in await patched(nobodys, nodes[0], offer("44k"), "/status")
+
+
+def offer(amount: str) -> Document:
+    return {"status": {part: {f"{NEW}millicpu": amount} for part in ("capacity", "allocatable")}}
+
+
+async def test_an_agent_writes_the_reclaimed_resources_of_its_own_node(
+    guarded: Cluster, nodes: tuple[str, str], agent: Path
+) -> None:
+    assert not await patched(agent, nodes[0], offer("44k"), "/status")
+    assert guarded.get("node", nodes[0])["status"]["allocatable"] == {f"{NEW}millicpu": "44k"}
+    words = "the agent of node paper-1 writes of its own node alone, not of paper-2"
+    assert words in await patched(agent, nodes[1], offer("44k"), "/status")
+
+
+PRESSURE = {"key": "node.katalyst.kubewharf.io/MemoryPressure", "effect": "NoSchedule"}
+HELD = {"key": "node.example/other", "effect": "NoSchedule"}
+TAINTS_ALONE = "Sublet may change the taints under node.katalyst.kubewharf.io/ alone"
+STATUS_ALONE = "Sublet may change capacity and allocatable of the reclaimed resources alone"
+
+
+async def test_an_agent_taints_its_own_node(guarded: Cluster, nodes: tuple[str, str], agent: Path) -> None:
+    listed = guarded.get("node", nodes[0])["spec"]["taints"]
+    assert not await patched(agent, nodes[0], {"spec": {"taints": [*listed, PRESSURE]}})
+    assert not await patched(agent, nodes[0], {"spec": {"taints": listed}})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"spec": {"taints": [PRESSURE]}}, TAINTS_ALONE),
+        ({"spec": {"taints": [HELD, {"key": "mine", "effect": "NoSchedule"}]}}, TAINTS_ALONE),
+        ({"spec": {"unschedulable": True}}, TAINTS_ALONE),
+        ({"metadata": {"labels": {"pool": "mine"}}}, TAINTS_ALONE),
+        ({"metadata": {"annotations": {"mine": "1"}}}, TAINTS_ALONE),
+    ],
+)
+async def test_an_agent_changes_nothing_else_of_its_node(
+    guarded: Cluster, nodes: tuple[str, str], agent: Path, change: Document, words: str
+) -> None:
+    assert words in await patched(agent, nodes[0], change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"capacity": {"cpu": "96"}},
+        {"allocatable": {"memory": "1Ti"}},
+        {"conditions": [{"type": "Ready", "status": "True"}]},
+        {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]},
+    ],
+)
+async def test_an_agent_changes_nothing_else_of_its_nodes_status(
+    guarded: Cluster, nodes: tuple[str, str], agent: Path, change: Document
+) -> None:
+    assert STATUS_ALONE in await patched(agent, nodes[0], {"status": change}, "/status")
+
+
+def test_an_agent_writes_the_cnr_of_its_own_node(guarded: Cluster, nodes: tuple[str, str], agent: Path) -> None:
+    words = ("apply", "--server-side", "--field-manager=sublet-reporter", "--filename", "-")
+    own, foreign = (
+        {"apiVersion": f"node.{PREFIX}/v1alpha1", "kind": "CustomNodeResource", "metadata": {"name": name}, "spec": {}}
+        for name in nodes
+    )
+    try:
+        assert "serverside-applied" in said(guarded, agent, *words, given=own)
+        assert "writes of its own node alone, not of paper-2" in said(guarded, agent, *words, given=foreign)
+    finally:
+        guarded.kubectl("delete", "kcnr", "--all")
+
+
+async def test_an_uninstall_takes_away_what_agents_and_central_have_left(
+    guarded: Cluster, nodes: tuple[str, str]
+) -> None:
+    kcc = {
+        "apiVersion": f"config.{PREFIX}/v1alpha1",
+        "kind": "KatalystCustomConfig",
+        "metadata": {"name": "kept", "finalizers": ["kcc.katalyst.kubewharf.io/kcc-controller", "example.com/other"]},
+        "spec": {"targetType": {"group": "g", "version": "v1", "resource": "r"}},
+    }
+    objects = {"CustomNodeResource": "node", "CustomNodeConfig": "config"}
+    left = [
+        {"apiVersion": f"{group}.{PREFIX}/v1alpha1", "kind": kind, "metadata": {"name": nodes[0]}}
+        for kind, group in objects.items()
+    ]
+    guarded.apply(kcc, *left)
+    before = guarded.get("node", nodes[1])["spec"]
+    assert not await patched(guarded.admin, nodes[1], offer("44k"), "/status")
+    assert not await patched(guarded.admin, nodes[1], {"spec": {"taints": [*before["taints"], PRESSURE]}})
+    kube, said = Kube(guarded.admin), list[str]()
+    try:
+        await withdraw_from_cluster(kube, SystemClock(), SYSTEM, wait_s=0, say=said.append)
+        assert len(said) >= 4
+        again = list[str]()
+        await withdraw_from_cluster(kube, SystemClock(), SYSTEM, wait_s=0, say=again.append)
+        assert again == []
+    finally:
+        await kube.close()
+        held = guarded.get("kcc", "kept")["metadata"]["finalizers"]
+        guarded.kubectl("patch", "kcc", "kept", "--type=merge", "--patch", '{"metadata":{"finalizers":null}}')
+        guarded.kubectl("delete", "kcc", "kept")
+    assert held == ["example.com/other"]
+    node = guarded.get("node", nodes[1])
+    assert node["spec"] == before
+    assert not {name for name in node["status"].get("allocatable", {}) if "reclaimed" in name}
+    assert guarded.get("kcnr")["items"] == guarded.get("cnc")["items"] == []
+
+
+async def test_an_uninstall_waits_for_the_agents(guarded: Cluster, nodes: tuple[str, str]) -> None:
+    labels = {"app.kubernetes.io/name": "sublet", "app.kubernetes.io/component": "node"}
+    running = {
+        **pod(),
+        "metadata": {"name": "agent", "namespace": "default", "labels": labels},
+        "spec": bound(nodes[0]),
+    }
+    guarded.apply(running)
+    kube = Kube(guarded.admin)
+    try:
+        with pytest.raises(Unavailable, match="agents still run after 0 s in default: agent; delete DaemonSet"):
+            await withdraw_from_cluster(kube, SystemClock(), "default", wait_s=0, say=lambda _: None)
+    finally:
+        await kube.close()
+        guarded.kubectl("delete", "pod", "agent", "--grace-period=0", "--force")

@@ -1,0 +1,170 @@
+"""Chart and kustomize of deploy/k8s: one source, and a real API server takes what they render."""
+
+import subprocess
+from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kube_rig.cluster import Cluster, CommandError
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
+
+K8S = Path(__file__).parents[2] / "deploy/k8s"
+CHART = K8S / "chart"
+
+_spec = spec_from_file_location("render", K8S / "render.py")
+assert _spec is not None
+assert _spec.loader is not None
+render = module_from_spec(_spec)
+_spec.loader.exec_module(render)
+
+Document = dict[str, Any]
+
+
+def by_name(text: str) -> dict[tuple[str, str, str], Document]:
+    found = [document for document in yaml.safe_load_all(text) if document]
+    return {(d["kind"], d["metadata"].get("namespace", ""), d["metadata"]["name"]): d for d in found}
+
+
+def helm_template(cluster: Cluster, *words: str) -> str:
+    return render.template(str(cluster.programs["helm"]), *words)
+
+
+@pytest.fixture(scope="module")
+def system(cluster: Cluster) -> Iterator[str]:
+    """The namespace that the manifests want, and the kinds of which they speak."""
+    there = "sublet-system" in cluster.kubectl("get", "namespaces")
+    if not there:
+        cluster.kubectl("create", "namespace", "sublet-system")
+    yield "sublet-system"
+    if not there:
+        cluster.kubectl("delete", "namespace", "sublet-system")
+
+
+def test_what_is_committed_is_what_the_chart_renders(cluster: Cluster) -> None:
+    words = {name: ("--values", str(CHART / f"values-{name}.yaml")) for name in render.OVERLAYS}
+    files = render.written({name: helm_template(cluster, *asked) for name, asked in words.items()})
+    assert files == {path: (K8S / path).read_text() for path in files}
+
+
+@pytest.mark.parametrize("overlay", render.OVERLAYS)
+def test_kustomize_and_helm_render_the_same(cluster: Cluster, overlay: str) -> None:
+    chart = by_name(helm_template(cluster, "--include-crds", "--values", str(CHART / f"values-{overlay}.yaml")))
+    ours = by_name(cluster.kubectl("kustomize", str(K8S / "overlays" / overlay)))
+    namespace = ("Namespace", "", "sublet-system")
+    secret = ("Secret", "sublet-system", "sublet-bus")
+    hooks = {key for key, d in chart.items() if "helm.sh/hook" in (d["metadata"].get("annotations") or {})}
+    extra = {namespace, secret} if overlay == "demo" else {namespace}
+    assert {key: d for key, d in chart.items() if key not in hooks} == {
+        key: d for key, d in ours.items() if key not in extra
+    }
+    assert hooks == by_name(cluster.kubectl("kustomize", str(K8S / "uninstall"))).keys() - {namespace}
+
+
+@pytest.mark.parametrize("overlay", render.OVERLAYS)
+def test_the_api_server_takes_every_object(cluster: Cluster, system: str, overlay: str) -> None:
+    folder = K8S / "overlays" / overlay
+    said = cluster.kubectl(
+        "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--kustomize", str(folder)
+    )
+    rendered = by_name(cluster.kubectl("kustomize", str(folder)))
+    assert len(said.splitlines()) == len(rendered)
+
+
+def test_the_api_server_takes_what_an_uninstall_does(cluster: Cluster, system: str) -> None:
+    said = cluster.kubectl("apply", "--server-side", "--dry-run=server", "--kustomize", str(K8S / "uninstall"))
+    assert "job.batch/sublet-uninstall" in said
+
+
+def test_helm_finds_nothing_to_say(cluster: Cluster) -> None:
+    assert "0 chart(s) failed" in cluster.helm("lint", "--strict", str(CHART), "--kube-version", render.KUBE_VERSION)
+
+
+BAD = [
+    ("bus.replicas=2", "bus.replicas"),
+    ("central.replicas=0", "central.replicas"),
+    ("image.tagg=1", "tagg"),
+    ("image.digest=sha256:12", "image.digest"),
+    ("image.pullPolicy=Sometimes", "image.pullPolicy"),
+    ("node.logLevel=loud", "node.logLevel"),
+    ("node.stateDir=here", "node.stateDir"),
+    ("node.maxUnavailable=200%", "node.maxUnavailable"),
+    ("scheduler.image=kube-scheduler", "scheduler.image"),
+    ("admission.olderNames=maybe", "admission.olderNames"),
+    ("settings.evicter.plugins=x", "evicter"),
+    ("priorityClass.value=2000000000", "priorityClass.value"),
+    ("bus.storage=much", "bus.storage"),
+]
+
+
+@pytest.mark.parametrize(("value", "named"), BAD, ids=[value for value, _ in BAD])
+def test_a_wrong_value_is_refused_by_its_name(cluster: Cluster, value: str, named: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refusal:
+        helm_template(cluster, "--set", value)
+    said = refusal.value.stderr
+    assert "values don't meet the specifications of the schema" in said
+    assert named in said.replace("/", ".")
+
+
+SWITCHES = [
+    ("scheduler.enabled=false", "sublet-scheduler"),
+    ("events.enabled=false", "sublet-events"),
+    ("networkPolicy.enabled=false", "kind: NetworkPolicy"),
+    ("admission.enabled=false", "kind: ValidatingAdmissionPolicy"),
+    ("bus.makePasswords=false", "kind: Secret"),
+    ("admission.olderNames=accept", "is the older name"),
+]
+
+
+@pytest.mark.parametrize(("value", "gone"), SWITCHES, ids=[value for value, _ in SWITCHES])
+def test_what_is_switched_off_is_not_rendered(cluster: Cluster, value: str, gone: str) -> None:
+    assert gone in helm_template(cluster)
+    assert gone not in helm_template(cluster, "--set", value)
+
+
+def test_a_digest_wins_over_a_tag_and_every_image_follows_its_value(cluster: Cluster) -> None:
+    digest = f"sha256:{'0' * 64}"
+    images = f"image.name=own/sublet,image.digest={digest},bus.image=own/nats:1,scheduler.image=own/scheduler:2"
+    found = {
+        line.split("image: ")[1] for line in helm_template(cluster, "--set", images).splitlines() if " image: " in line
+    }
+    assert found == {f"own/sublet@{digest}", "own/nats:1", "own/scheduler:2"}
+
+
+def test_the_older_names_are_rewritten_where_the_api_server_can(cluster: Cluster) -> None:
+    served = ("--api-versions", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")
+    assert "kind: MutatingAdmissionPolicy" not in helm_template(cluster)
+    assert "kind: MutatingAdmissionPolicy" in helm_template(cluster, *served)
+    assert "kind: MutatingAdmissionPolicy" not in helm_template(
+        cluster, *served, "--set", "admission.olderNames=refuse"
+    )
+
+
+def test_the_passwords_are_made_once(cluster: Cluster, system: str) -> None:
+    """An upgrade that made new ones would lock out whoever has not been restarted."""
+    words = (
+        "--namespace",
+        system,
+        "--show-only",
+        "templates/bus/passwords.yaml",
+        "--dry-run=server",
+        "--kube-version",
+        render.KUBE_VERSION,
+    )
+    first, second = (cluster.helm("template", "sublet", str(CHART), *words) for _ in range(2))
+    assert first != second
+    made = by_name(first)["Secret", system, "sublet-bus"]
+    cluster.apply(made)
+    try:
+        again = by_name(cluster.helm("template", "sublet", str(CHART), *words))["Secret", system, "sublet-bus"]
+        assert again["data"] == made["data"]
+    finally:
+        cluster.kubectl("delete", "secret", "sublet-bus", "--namespace", system)
+
+
+def test_what_is_no_release_of_kubernetes_that_is_supported_is_refused(cluster: Cluster) -> None:
+    with pytest.raises(CommandError, match="incompatible with Kubernetes"):
+        cluster.helm("template", "sublet", str(CHART), "--kube-version", "1.29.0")

@@ -1,0 +1,238 @@
+"""What every manifest of deploy/k8s keeps to, without a cluster: rights, pod security, images, and their source."""
+
+import subprocess
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from services.evictor.settings import read
+from shared.adapters.nats_server import find_binary
+from shared.settings import common_settings
+
+K8S = Path(__file__).parents[3] / "deploy/k8s"
+
+_spec = spec_from_file_location("render", K8S / "render.py")
+assert _spec is not None
+assert _spec.loader is not None
+render = module_from_spec(_spec)
+_spec.loader.exec_module(render)
+
+Document = dict[str, Any]
+RENDERED = [
+    "base/sublet.yaml",
+    "uninstall/uninstall.yaml",
+    *(f"overlays/{name}/sublet.yaml" for name in render.OVERLAYS),
+]
+IMAGES = {"sublet:0.1.0", "registry.k8s.io/kube-scheduler:v1.35.4"}
+
+
+def documents() -> list[Document]:
+    return [d for path in RENDERED for d in yaml.safe_load_all((K8S / path).read_text())]
+
+
+def of_kind(*kinds: str) -> list[Document]:
+    return [d for d in documents() if d["kind"] in kinds]
+
+
+def pods() -> list[tuple[str, Document]]:
+    workloads = of_kind("DaemonSet", "Deployment", "StatefulSet", "Job")
+    return [(d["metadata"]["name"], d["spec"]["template"]["spec"]) for d in workloads]
+
+
+def containers() -> list[tuple[str, Document]]:
+    return [
+        (f"{name}/{one['name']}", one)
+        for name, spec in pods()
+        for one in [*spec["containers"], *spec.get("initContainers", [])]
+    ]
+
+
+def test_what_is_committed_was_made_from_the_chart_as_it_is() -> None:
+    """Else: HELM=helm python deploy/k8s/render.py"""
+    assert render.SUM.read_text() == render.checksums()
+
+
+def test_a_changed_chart_has_another_sum(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for part in ("chart", "base", "uninstall", "overlays"):
+        (tmp_path / part).mkdir()
+    (tmp_path / "base/sublet.yaml").write_text("")
+    (tmp_path / "uninstall/uninstall.yaml").write_text("")
+    monkeypatch.setattr(render, "HERE", tmp_path)
+    (tmp_path / "chart/values.yaml").write_text("a: 1\n")
+    before = render.checksums()
+    (tmp_path / "chart/values.yaml").write_text("a: 2\n")
+    assert render.checksums() != before
+
+
+RIGHTS = {
+    "sublet-node": {
+        "pods": "get list watch",
+        "pods/eviction": "create",
+        "nodes": "get patch",
+        "nodes/status": "patch",
+        "customnoderesources": "create get patch",
+        "customnoderesources/status": "create get patch",
+    },
+    "sublet-central": {
+        "pods": "get list watch",
+        "pods/eviction": "create",
+        "nodes": "get list patch watch",
+        "nodes/status": "patch",
+        "customnoderesources": "create delete get list patch watch",
+        "customnoderesources/status": "create delete get list patch watch",
+        "customnodeconfigs": "create delete get list patch watch",
+        "customnodeconfigs/status": "create delete get list patch watch",
+        "katalystcustomconfigs": "delete get list patch watch",
+        "evictionconfigurations": "delete get list patch watch",
+        "adminqosconfigurations": "delete get list patch watch",
+        "katalystcustomconfigs/status": "patch",
+        "evictionconfigurations/status": "patch",
+        "adminqosconfigurations/status": "patch",
+        "leases": "create get patch update",
+    },
+    "sublet-central-node-leases": {"leases": "get list watch"},
+    "sublet-events": {"events": "create"},
+    "sublet-scheduler": {"leases": "create get update"},
+    "sublet-uninstall": {
+        "pods": "list",
+        "nodes": "get list patch",
+        "nodes/status": "patch",
+        "customnoderesources": "delete list",
+        "customnodeconfigs": "delete list",
+        "katalystcustomconfigs": "list patch",
+        "evictionconfigurations": "list patch",
+        "adminqosconfigurations": "list patch",
+    },
+}
+"""By role what it may do with what: a right more is a decision, and shows here."""
+
+
+def test_nobody_has_a_right_that_is_not_listed_here() -> None:
+    found: dict[str, dict[str, set[str]]] = {}
+    for role in of_kind("ClusterRole", "Role"):
+        for rule in role["rules"]:
+            for resource in rule["resources"]:
+                found.setdefault(role["metadata"]["name"], {}).setdefault(resource, set()).update(rule["verbs"])
+    assert {role: {what: " ".join(sorted(v)) for what, v in may.items()} for role, may in found.items()} == RIGHTS
+
+
+def test_no_right_is_for_everything_or_for_kubelets_door() -> None:
+    for role in of_kind("ClusterRole", "Role"):
+        words = [word for rule in role["rules"] for key in ("apiGroups", "resources", "verbs") for word in rule[key]]
+        assert "*" not in words
+        assert not {"nodes/proxy", "pods/exec", "secrets", "impersonate", "escalate", "bind"} & set(words)
+
+
+def test_leases_are_written_by_name_alone() -> None:
+    for role in of_kind("Role"):
+        for rule in role["rules"]:
+            if {"update", "patch"} & set(rule["verbs"]):
+                assert rule["resourceNames"] == [role["metadata"]["name"]]
+
+
+@pytest.mark.parametrize(("name", "container"), containers(), ids=lambda value: value if isinstance(value, str) else "")
+def test_a_container_is_held_to_what_it_needs(name: str, container: Document) -> None:
+    held = container["securityContext"]
+    assert held["allowPrivilegeEscalation"] is False
+    assert held["readOnlyRootFilesystem"] is True
+    assert held["capabilities"] == {"drop": ["ALL"]}
+    assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
+    assert "memory" in container["resources"]["limits"]
+    assert (held.get("runAsUser") == 0) == (name == "sublet-node/agent")
+
+
+def test_no_pod_shares_anything_of_the_nodes_namespaces_and_all_are_filtered() -> None:
+    for name, spec in pods():
+        assert not spec.keys() & {"hostNetwork", "hostPID", "hostIPC"}, name
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        assert spec["automountServiceAccountToken"] is False, name
+        on_host = [volume["name"] for volume in spec["volumes"] if "hostPath" in volume]
+        assert on_host == (["state", "proc", "sys", "cgroup", "kubelet"] if name == "sublet-node" else []), name
+
+
+def test_the_agent_may_write_nothing_of_the_node_but_cgroups_and_its_own_state() -> None:
+    ((_, agent), *_) = [one for one in containers() if one[0] == "sublet-node/agent"]
+    writable = {mount["mountPath"] for mount in agent["volumeMounts"] if not mount.get("readOnly")}
+    assert writable == {"/host/sys/fs/cgroup", "/var/lib/sublet", "/tmp"}
+
+
+def test_only_who_asks_the_api_server_has_a_token() -> None:
+    holders = {name for name, one in containers() if "token" in {m["name"] for m in one["volumeMounts"]}}
+    assert holders == {
+        "sublet-node/agent",
+        "sublet-central/central",
+        "sublet-events/bridge",
+        "sublet-scheduler/scheduler",
+        "sublet-uninstall/uninstall",
+    }
+
+
+def test_every_image_is_one_of_those_that_values_name() -> None:
+    assert {one["image"] for _, one in containers()} == IMAGES
+    values = yaml.safe_load((K8S / "chart/values.yaml").read_text())
+    version = yaml.safe_load((K8S / "chart/Chart.yaml").read_text())["appVersion"]
+    assert {f"{values['image']['name']}:{version}", values["scheduler"]["image"]} == IMAGES
+
+
+def test_long_running_containers_are_probed() -> None:
+    for name, one in containers():
+        if name not in ("sublet-events/bridge", "sublet-uninstall/uninstall"):
+            assert "livenessProbe" in one, name
+
+
+def test_no_password_is_in_any_manifest_but_the_demos() -> None:
+    assert not of_kind("Secret")
+    for overlay in ("default", "ha"):
+        assert "secretGenerator" not in yaml.safe_load((K8S / f"overlays/{overlay}/kustomization.yaml").read_text())
+
+
+@pytest.mark.parametrize(
+    ("overlay", "replicas"), [("demo", (1, 1)), ("default", (2, 1)), ("ha", (2, 3))], ids=render.OVERLAYS
+)
+def test_an_overlay_has_as_many_of_each_as_it_says(overlay: str, replicas: tuple[int, int]) -> None:
+    found = {
+        d["metadata"]["name"]: d["spec"]["replicas"]
+        for path in ("base/sublet.yaml", f"overlays/{overlay}/sublet.yaml")
+        for d in yaml.safe_load_all((K8S / path).read_text())
+        if d["kind"] in ("Deployment", "StatefulSet")
+    }
+    assert (found["sublet-central"], found["sublet-bus"]) == replicas
+
+
+def test_every_policy_refuses_with_words_and_is_bound() -> None:
+    policies = of_kind("ValidatingAdmissionPolicy")
+    assert policies
+    for policy in policies:
+        assert policy["spec"]["failurePolicy"] == "Fail"
+        for rule in policy["spec"]["validations"]:
+            assert rule.get("message") or rule.get("messageExpression"), policy["metadata"]["name"]
+    bound = {d["spec"]["policyName"] for d in of_kind("ValidatingAdmissionPolicyBinding")}
+    assert bound == {policy["metadata"]["name"] for policy in policies}
+
+
+def test_the_settings_of_every_node_are_settings_of_the_services_with_the_load_plugin_on() -> None:
+    (found,) = [d for d in of_kind("ConfigMap") if d["metadata"]["name"] == "sublet-node"]
+    settings = yaml.safe_load(found["data"]["settings.yaml"])
+    common_settings(settings)
+    assert "cpu-pressure-eviction-plugin" in read(settings["evictor"])[1]
+
+
+@pytest.mark.parametrize("overlay", render.OVERLAYS)
+def test_the_bus_takes_its_configuration(overlay: str, tmp_path: Path) -> None:
+    (found,) = [
+        d
+        for path in ("base/sublet.yaml", f"overlays/{overlay}/sublet.yaml")
+        for d in yaml.safe_load_all((K8S / path).read_text())
+        if d["kind"] == "ConfigMap" and d["metadata"]["name"] == "sublet-bus"
+    ]
+    names = ("CENTRAL_PASSWORD", "LEAF_PASSWORD", "BRIDGE_PASSWORD", "ROUTES_PASSWORD", "POD_NAME", "LEAF_NAME")
+    urls = {f"ROUTE_{n}": f"'nats-route://routes:p@bus-{n}:6222'" for n in range(3)}
+    env = dict.fromkeys(names, "p") | urls | {"HUB_URL": "'nats-leaf://leaf:p@bus:7422'"}
+    for file in ("hub.conf", "leaf.conf"):
+        (tmp_path / file).write_text(found["data"][file].replace("/var/lib/nats", str(tmp_path)))
+        words = [find_binary(), "--config", str(tmp_path / file), "-t"]
+        done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
