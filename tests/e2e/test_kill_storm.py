@@ -38,6 +38,8 @@ PATIENCE_S = 120.0
 ABREAST, WAVE = 2, 30
 """Greedy pods at a time, and in a wave. After it all go: the evictor stops a plugin that never brings relief."""
 LONGEST_PAUSE_S, LOOK_S = 3.0, 0.2
+LONGER = "86400"
+"""Seconds that a pod sleeps: longer than any storm, or its end would look like an eviction."""
 TARGETS = ("evictor", "evictor", "nats", "watcher")
 # A request of 100 CPUs breaks the over-commit rule on any small machine; 10 milli-cores do not.
 GREEDY = ["--qos", "reclaimed", "--cpu", "100", "--memory", "16Mi", "--grace-period", "1"]
@@ -64,7 +66,7 @@ class Storm:
         self.fed = 0
 
     async def start_pod(self, name: str, options: list[str]) -> asyncio.subprocess.Process:
-        words = [sys.executable, "-m", "sublet", "run", *options, "--name", name, "--", "sleep", "600"]
+        words = [sys.executable, "-m", "sublet", "run", *options, "--name", name, "--", "sleep", LONGER]
         quiet = asyncio.subprocess.DEVNULL
         return await asyncio.create_subprocess_exec(*words, env=self._env, stdin=quiet, stderr=quiet)
 
