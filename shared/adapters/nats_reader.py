@@ -35,6 +35,8 @@ REOPEN_BASE_S, REOPEN_CAP_S = 0.05, 1.0
 NANOS = 1_000_000_000
 DATA_REPLY = "$JS.ACK."
 STATUS, HEARTBEAT, REQUEST_OVER = "Status", "100", ("404", "408")
+LAST_DELIVERY = "Nats-Last-Consumer"
+"""In a heartbeat, the last delivery: where that never came nothing behind it will show the gap."""
 
 
 @contextlib.contextmanager
@@ -136,6 +138,8 @@ class OrderedReader:
             self._asked = 0
         elif status != HEARTBEAT:
             raise Broken(f"stream {self._stream}: {status} {headers.get('Description', '')}")
+        elif (delivered := int(headers.get(LAST_DELIVERY, 0))) > self._consumer_sequence:
+            raise Broken(f"stream {self._stream}: idle after delivery {delivered}, got {self._consumer_sequence}")
 
     def _in_order(self, message: Msg) -> tuple[Received, int]:
         meta = message.metadata

@@ -161,6 +161,25 @@ async def test_a_message_lost_on_the_way_is_noticed_and_read_again(bus, monkeypa
     await followed.aclose()
 
 
+async def test_the_last_message_of_all_lost_on_the_way_is_noticed_as_well(bus, monkeypatch):
+    monkeypatch.setattr(nats_reader, "HEARTBEAT_S", 0.2)
+    take, lost = nats_reader.OrderedReader._take, []
+
+    async def lossy(reader, message) -> None:
+        if message.data == b"last" and not lost:
+            lost.append(message)
+        else:
+            await take(reader, message)
+
+    monkeypatch.setattr(nats_reader.OrderedReader, "_take", lossy)
+    for number, data in enumerate((b"first", b"last")):
+        await bus.publish_durable(INTENT.format(number), data, msg_id=f"i{number}")
+    followed = bus.follow(INTENTS_STREAM, ">")
+    assert [(await anext(followed)).data for _ in range(2)] == [b"first", b"last"]
+    assert lost
+    await followed.aclose()
+
+
 async def test_a_silent_reader_is_replaced(bus, monkeypatch):
     monkeypatch.setattr(nats_reader, "SILENCE_S", 0.1)
     ask, asked = nats_reader.OrderedReader._ask, 0
