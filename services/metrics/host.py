@@ -41,6 +41,9 @@ class Host:
         self._texts: dict[str, str | None] = {}
         self._found: dict[tuple[object, str], object] = {}
         self._tallies: dict[str, tuple[float, dict[str, int]]] = {}
+        self.sees_tasks = _same_numbers(self.root)
+        """Whether the host's tasks can be told by what its cgroups list; not from another PID namespace, where those
+        lists look empty: an absent load, not one of zero."""
         self.most_tasks = 0
         """How many tasks of one container may be looked at in this pass."""
         self.passes = 0
@@ -173,3 +176,11 @@ class Source:
     adds_up: frozenset[str] = frozenset()
     """Raw values of cgroups whose sum is that of a pool that has no cgroup of its own (`core.pooled`): of what is read
     in every pass also counters, of what is not only levels, because its readings are of different times."""
+
+
+def _same_numbers(root: str) -> bool:
+    """Whether this process has the number on the host that it has here."""
+    try:
+        return os.readlink(f"{root}/proc/self") == str(os.getpid())  # noqa: PTH115 - as everywhere here
+    except OSError:
+        return True  # no kernel's: a tree of the simulator

@@ -17,8 +17,8 @@ TASK_FILE: dict[Version, str] = {1: "tasks", 2: "cgroup.threads"}
 
 
 def task_ids(host: Host, folder: str) -> list[str] | None:
-    """The tasks in a cgroup's folder and in all below; None where its list of tasks is not there."""
-    listed = host.file(f"{folder}/{TASK_FILE[host.version]}")
+    """The tasks in a cgroup's folder and in all below; None where its list of tasks is not there or says nothing."""
+    listed = host.file(f"{folder}/{TASK_FILE[host.version]}") if host.sees_tasks else None
     if listed is None:
         return None
     found = listed.split()

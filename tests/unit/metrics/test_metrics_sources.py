@@ -193,6 +193,16 @@ def test_missing_files_leave_figures_absent_and_nothing_fails(tree, collector):
     assert not collected.failures
 
 
+def test_what_the_tasks_of_a_container_do_is_not_known_from_another_pid_namespace(tree, make_pod):
+    pod = make_pod("web")
+    tree.group(f"{SHARED}/pod{pod.uid}/main", tids=tree.tasks("RRR"))
+    (tree.root / "proc/self").symlink_to(f"{os.getpid() + 1}")
+    collector = Collector(Host(tree.root, Cgroups(tree.root)), find_sources(), LocalTargets(tree.root), lambda: 0.0)
+    raw = collector.collect([pod]).readings[container(pod)].raw
+    assert raw.keys().isdisjoint({"runnable_tasks", "loaded_tasks", "sched_wait_ns"})
+    assert "cpu_usage_ns" in raw
+
+
 def test_a_garbled_file_spoils_its_own_source_only_and_is_named(tree, collector):
     put(tree.root / "proc/loadavg", "soon\n")
     collected = collector.collect([])
