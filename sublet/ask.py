@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,6 +108,8 @@ def run(work: Callable[[Bus, Target], Awaitable[int]]) -> NoReturn:
     """Run a command on the bus and end the process: 0, the command's own code, or one line of why not."""
 
     async def connected_work() -> int:
+        # As Ctrl-C: the first process of a container would not even notice a SIGTERM.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
         where = target()
         async with connected(where) as bus:
             return await work(bus, where)
