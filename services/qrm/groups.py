@@ -1,6 +1,5 @@
 """The kernel's side of qrm: the pods' groups with their sets, weights and the memory limit of the reclaimed class."""
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,9 +7,11 @@ from services.qrm.core.arrangement import Arrangement
 from services.qrm.core.burst import burst_writes
 from services.qrm.core.classes import RECLAIMED, lowest, wanted_groups, weights
 from services.qrm.core.foreign import ForeignWatch
-from services.qrm.core.memory import MemoryUse, limit_steps
+from services.qrm.core.memory import limit_steps
 from services.qrm.core.plan import Want, plan_writes
 from services.qrm.machine import Machine
+from services.qrm.memory_use import memory_use
+from services.qrm.pod_limits import PodLimits
 from services.qrm.writer import Outcome, Problem, Writer
 from shared.contracts.pod import Pod
 from shared.core.cpuset import CpuSet
@@ -37,6 +38,7 @@ class Groups:
         self._cgroups = writer.cgroups
         self._fixed = {writer.top, *self.layout.classes.values()} if self.layout.classes else set()
         self._reclaimed = self.layout.reclaimed_group(())
+        self._pod_limits = None if self.layout.classes else PodLimits(writer, self.layout)
         self._watch = ForeignWatch()
         self._whole: _Whole | None = None
 
@@ -92,7 +94,7 @@ class Groups:
         read again: they cannot have more than their class. With `migrate` the pages of pods that are bound to NUMA
         nodes move with them, which may take long. `burst_percent` is for containers whose pod does not say how much
         of their quota they may save up. `quota_millis` bounds the CPU time of the reclaimed class, UNLIMITED takes the
-        bound away, None leaves it.
+        bound away, None leaves it. Where somebody else makes the groups, reclaimed pods are held to their own limits.
         """
         wanted = self.wanted(what, pods)
         last = self._whole
@@ -107,6 +109,8 @@ class Groups:
         bursts = burst_writes(pods, self.layout, burst_percent)
         limits = [*self._limits(limit_bytes), *self._quota(quota_millis)]
         problems = self._writer.settle([*self._weights(asked_millis, pods), *limits, *bursts])
+        if self._pod_limits is not None:
+            problems += self._pod_limits.settle(self._present(pods), now_s, verify_s)
         return outcome.with_problems(problems)
 
     def _stands(self, last: "_Whole", wanted: Mapping[str, Want]) -> bool:
@@ -171,7 +175,7 @@ class Groups:
 
     def _limits(self, limit_bytes: int | None) -> list[Write]:
         group = self._reclaimed
-        use = None if group is None or limit_bytes is None else self._memory_use(group)
+        use = None if group is None or limit_bytes is None else memory_use(self._cgroups, group)
         if group is None or limit_bytes is None or use is None:
             return []
         return [Write(group, knob, value) for knob, value in limit_steps(limit_bytes, use, self._cgroups.version)]
@@ -179,13 +183,3 @@ class Groups:
     def _quota(self, millis: int | None) -> list[Write]:
         group = self._reclaimed
         return [] if group is None or millis is None else [Write(group, Knob.CPU_QUOTA, millis)]
-
-    def _memory_use(self, group: str) -> MemoryUse | None:
-        v1 = self._cgroups.version == 1
-        usage = self._cgroups.text(group, "memory.usage_in_bytes" if v1 else "memory.current", "memory")
-        stat = self._cgroups.text(group, "memory.stat", "memory") or ""
-        name = "total_inactive_file" if v1 else "inactive_file"
-        fields = dict(line.split(" ", 1) for line in stat.splitlines() if " " in line)
-        with contextlib.suppress(ValueError):
-            return None if usage is None else MemoryUse(int(usage), int(fields.get(name, 0)))
-        return None

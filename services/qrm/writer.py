@@ -152,8 +152,7 @@ class Writer:
         """Other settings, one by one, each only where it differs; a busy one is tried again on the next pass."""
         problems = []
         for write in writes:
-            text = self.cgroups.raw(write.group, write.knob)
-            if text is None or same(write.knob, write.value, text, self.cgroups.version):
+            if not self.differs(write):
                 continue
             try:
                 self._write(write)
@@ -163,6 +162,11 @@ class Writer:
                 if not busy:
                     problems.append(Problem(write.group, f"{write.knob}={write.value}: {error.strerror}"))
         return problems
+
+    def differs(self, write: Write) -> bool:
+        """Whether a setting is there and not as wished."""
+        text = self.cgroups.raw(write.group, write.knob)
+        return text is not None and not same(write.knob, write.value, text, self.cgroups.version)
 
     def _execute(self, plan: list[Write], state: _Pass) -> None:
         for write in plan:

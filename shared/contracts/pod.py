@@ -48,6 +48,10 @@ class Pod(Part):
     """Kubernetes' own class, as kubelet says it; None where there is no kubelet."""
     priority: int = 0
     containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    """Those that start before the containers, in their order; a sidecar, which stays, is one of `containers` too."""
+    overhead_memory_bytes: Bytes = 0
+    """What the container runtime needs beside the containers (`spec.overhead`), as for a virtual machine."""
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
     grace_s: Annotated[float, Field(ge=0, le=3600)] = 30.0

@@ -40,7 +40,9 @@ def pod_of(document: Mapping[str, Any], fallback: Fallback = "shared_cores") -> 
             qos=qos,
             kube_qos=kube,
             priority=spec.get("priority") or 0,
-            containers=tuple(_container(row, qos, ids.get(row.get("name"), "")) for row in containers),
+            containers=_containers(containers, qos, ids),
+            init_containers=_containers(spec.get("initContainers") or (), qos, ids),
+            overhead_memory_bytes=known_amounts({"requests": spec.get("overhead")}, "")["memory_request_bytes"],
             annotations=annotations,
             labels=labels,
             grace_s=_grace_s(meta, spec),
@@ -61,6 +63,10 @@ def _running(spec: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
 def _statuses(status: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     yield from status.get("containerStatuses") or ()
     yield from status.get("initContainerStatuses") or ()
+
+
+def _containers(rows: Iterable[Mapping[str, Any]], qos: QosClass, ids: Mapping[Any, str]) -> tuple[Container, ...]:
+    return tuple(_container(row, qos, ids.get(row.get("name"), "")) for row in rows)
 
 
 def _container(row: Mapping[str, Any], qos: QosClass, identity: str) -> Container:

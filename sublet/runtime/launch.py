@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from shared.contracts.pod import Container, Pod
-from shared.core.knobs import Knob, Write, shares_of_millis
-from shared.core.layout import container_group, pod_group
+from shared.contracts.pod import Pod
+from shared.core.knobs import Knob, Write
+from shared.core.layout import OwnLayout, container_group, pod_group
 from shared.core.manifest import PodRecord
+from shared.core.pod_limits import limits_of
 
 OOM_SCORE = {"reclaimed_cores": 900, "shared_cores": 0}
 """When memory runs out the kernel ends reclaimed work first, whoever asked for the memory (0 to 1000 adds permille)."""
@@ -38,20 +39,13 @@ def start_writes(pod: Pod, *, top: str) -> list[Write]:
     Weights follow the requests, as kubelet sets them; for reclaimed pods they count among the class only, which as a
     whole has the kernel's lowest weight.
     """
-    group = pod_group(pod, top)
-    writes = [Write(group, Knob.CPU_SHARES, shares_of_millis(pod.cpu_request_millis))]
-    for container in pod.containers:
-        inner = container_group(pod, container.name, top)
-        writes.append(Write(inner, Knob.CPU_SHARES, shares_of_millis(container.cpu_request_millis)))
-        if container.cpu_limit_millis and pod.qos != "reclaimed_cores":
-            writes.append(Write(inner, Knob.CPU_QUOTA, container.cpu_limit_millis))
-        if memory_bytes := _memory_limit(pod, container):
-            writes.append(Write(inner, Knob.MEMORY_MAX, memory_bytes))
+    limits = limits_of(pod, OwnLayout(top))
+    quotas = {container_group(pod, one.name, top): one.cpu_limit_millis for one in pod.containers}
+    writes = []
+    for group, own in limits.items():
+        writes.append(Write(group, Knob.CPU_SHARES, own.cpu_shares))
+        if quotas.get(group) and pod.qos != "reclaimed_cores":
+            writes.append(Write(group, Knob.CPU_QUOTA, quotas[group]))
+        if own.memory_bytes is not None:
+            writes.append(Write(group, Knob.MEMORY_MAX, own.memory_bytes))
     return writes
-
-
-def _memory_limit(pod: Pod, container: Container) -> int:
-    """Reclaimed memory is taken back at any time: what such a pod asked for is also the most it gets."""
-    if pod.qos == "reclaimed_cores":
-        return container.memory_limit_bytes or container.memory_request_bytes
-    return container.memory_limit_bytes

@@ -16,7 +16,7 @@ from shared.adapters.kube_node import CNRS
 from shared.adapters.nats_bus import connect
 from shared.app import Context, Runner
 from shared.contracts.allocation import Allocation
-from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU, Pod
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED_CPU, Pod
 from shared.contracts.sample import NodeSample
 from shared.contracts.taint import TAINT_PREFIX
 from shared.core.kube_pod import pod_of
@@ -73,10 +73,23 @@ class ClusterNode:
         free = self.kernel.machine.memory_bytes - self.kernel.figures.used_bytes
         self.kernel.add(self._container(pod), Demand(memory_bytes=free - left_bytes))
 
+    def runs(self, name: str) -> bool:
+        """Whether the kernel has let the pod's container live."""
+        pod = pod_of(self.api.objects[pod_path(name)])
+        assert pod is not None
+        return self.kernel.runs(self._container(pod))
+
     def _container(self, pod: Pod) -> str:
         group = self.layout.container_group(pod, pod.containers[0])
         assert group is not None
         return group
+
+    def limits(self, name: str) -> tuple[int | None, int | None]:
+        """The memory limits of a pod's group and of its container's; None: there is none."""
+        pod = pod_of(self.api.objects[pod_path(name)])
+        assert pod is not None
+        read = self.kernel.groups.memory_limit_bytes
+        return read(self.layout.pod_group(pod)), read(self._container(pod))
 
     def cpus(self, name: str) -> str:
         """The CPUs of a pod's group."""
@@ -91,6 +104,11 @@ class ClusterNode:
     @property
     def taints(self) -> list[str]:
         return [taint["key"] for taint in self.api.objects[NODE_PATH]["spec"].get("taints", ())]
+
+    @property
+    def told_taints(self) -> list[str]:
+        """As the CNR says them."""
+        return [taint["key"] for taint in self.api.objects[CNR].get("spec", {}).get("taints", ())]
 
     async def live(self) -> None:
         """Let the machine's time pass; kubelet ends what is to end."""
@@ -185,6 +203,16 @@ async def test_a_pod_that_comes_is_seen_placed_and_counted_and_one_that_goes_is_
     await until(lambda: "batch" not in {reading.pod.name for reading in heard.sample.pods})
 
 
+async def test_a_reclaimed_pod_is_held_to_the_memory_that_it_asked_for_and_nobody_else_is(heard, until):
+    node = heard.node
+    node.run_pod("batch", "reclaimed_cores", "BestEffort", Demand(1, GIB), **{RECLAIMED_MEMORY: "2Gi"})
+    await until(lambda: node.limits("batch") == (2 * GIB, 2 * GIB))
+    node.grow("batch", left_bytes=4 * GIB)
+    await until(lambda: not node.runs("batch"))
+    assert node.runs("encode")
+    assert node.limits("encode") == node.limits("web") == (None, None)
+
+
 async def test_pressure_on_memory_evicts_the_reclaimed_pod_through_the_api_and_taints_the_node(heard, until):
     node, call = heard.node, f"{pod_path('encode')}/eviction"
     await until(lambda: heard.allocation and heard.allocation.status == "applied")
@@ -195,6 +223,7 @@ async def test_pressure_on_memory_evicts_the_reclaimed_pod_through_the_api_and_t
     assert all(one["preconditions"] == {"uid": b"encode".hex()} for one in options)
     assert ["dryRun" in one for one in options] == [True, False]
     await until(lambda: f"{TAINT_PREFIX}MemoryPressure" in node.taints)
+    await until(lambda: f"{TAINT_PREFIX}MemoryPressure" in node.told_taints)
     assert pod_path("web") in node.api.objects
 
 
@@ -208,7 +237,7 @@ async def test_while_the_api_server_is_away_the_node_goes_on_and_only_afterwards
     seen = heard.sample.seq
     await until(lambda: "TaintsNotWritten" in str(heard.runner.apps["evictor"].state()))
     await until(lambda: heard.sample.seq > seen + 5)
-    assert heard.used("share") > 1.5
+    await until(lambda: heard.used("share") > 1.5)
     assert pod_path("encode") in node.api.objects
     assert not [path for _, path, _ in node.api.requests if path == call]
     node.api.failing = 0

@@ -2,9 +2,11 @@
 
 import errno
 import os
+import signal
 import subprocess
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,11 +17,12 @@ from hypothesis import strategies as st
 from services.qrm.core.classes import wanted_groups
 from services.qrm.core.memory import MemoryUse, limit_steps
 from services.qrm.core.plan import Sets, Want, plan_writes
+from services.qrm.pod_limits import PodLimits
 from services.qrm.writer import Writer
 from shared.adapters.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.core.cpuset import CpuSet
-from shared.core.knobs import Knob, Write
+from shared.core.knobs import UNLIMITED, Knob, Write
 from shared.core.kubelet_layout import KubeletLayout
 
 HOST = Path("/")
@@ -227,3 +230,118 @@ def test_kubelets_groups_are_written_from_the_pod_down_and_left_alone_above(cgro
     assert outcome.problems == ()
     assert [str(outcome.granted[group]) for group in containers] == ["1", "0"]
     assert [cgroups.read(group, Knob.CPUS) for group in (layout.top, *layout.homes)] == [whole] * 4
+
+
+MIB = 1 << 20
+LIMIT_BYTES = 64 * MIB
+HOLD = """
+import sys
+held = b""
+for line in sys.stdin:
+    held = b""
+    held = bytearray(int(line) << 20)
+    print("held", flush=True)
+"""
+
+
+class Holder:
+    """A process in a cgroup that holds as many MiB as it is told to."""
+
+    def __init__(self, cgroups: Cgroups, group: str) -> None:
+        self.process = subprocess.Popen(
+            ["sh", "-c", 'read go; exec python3 -c "$0"', HOLD],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        cgroups.attach(group, self.process.pid)
+        self._say("go")
+
+    def _say(self, word: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(f"{word}\n")
+        self.process.stdin.flush()
+
+    def hold(self, mib: int) -> bool:
+        """Whether the kernel let it have them."""
+        assert self.process.stdout
+        self._say(str(mib))
+        return self.process.stdout.readline() == "held\n"
+
+
+@contextmanager
+def holding(cgroups: Cgroups, group: str) -> Iterator[Holder]:
+    holder = Holder(cgroups, group)
+    try:
+        yield holder
+    finally:
+        holder.process.kill()
+        holder.process.communicate()
+
+
+@pytest.fixture
+def limited(cgroups: Cgroups, top: str) -> tuple[PodLimits, Pod, list[str]]:
+    """A reclaimed pod of two containers as kubelet makes its groups; its limits are not written yet."""
+    layout = KubeletLayout("cgroupfs", top)
+    containers = tuple(
+        Container(name=name, id=f"containerd://{name * 64}", cpu_request_millis=millis, memory_limit_bytes=LIMIT_BYTES)
+        for name, millis in (("a", 500), ("b", 1500))
+    )
+    pod = Pod(uid="b" * 8, name="b", qos="reclaimed_cores", kube_qos="BestEffort", containers=containers)
+    groups = [layout.pod_group(pod), *(layout.container_group(pod, one) or "" for one in containers)]
+    for group in groups:
+        cgroups.make(group)
+        cgroups.write(group, Knob.CPU_SHARES, 2)
+    return PodLimits(Writer(cgroups, layout.top), layout), pod, groups
+
+
+def _killed(cgroups: Cgroups, group: str) -> int:
+    text = cgroups.text(group, "memory.oom_control", "memory") or ""
+    return int(dict(line.split() for line in text.splitlines())["oom_kill"])
+
+
+def test_who_takes_more_than_his_limit_is_ended_by_the_kernel_in_his_own_container(
+    cgroups: Cgroups, limited: tuple[PodLimits, Pod, list[str]]
+) -> None:
+    limits, pod, groups = limited
+    assert limits.settle([pod], 0.0, 10.0) == []
+    assert [cgroups.read(group, Knob.MEMORY_MAX) for group in groups] == [2 * LIMIT_BYTES, LIMIT_BYTES, LIMIT_BYTES]
+    assert [cgroups.read(group, Knob.CPU_SHARES) for group in groups] == [2, 512, 1536]
+    with holding(cgroups, groups[1]) as greedy, holding(cgroups, groups[2]) as modest:
+        assert greedy.hold(32)
+        assert modest.hold(32)
+        assert not greedy.hold(200)
+        assert greedy.process.wait(10) == -signal.SIGKILL
+        assert modest.hold(33)
+    assert [_killed(cgroups, group) for group in groups[1:]] == [1, 0]
+
+
+def test_who_has_more_than_his_limit_already_is_not_killed_for_it(
+    cgroups: Cgroups, limited: tuple[PodLimits, Pod, list[str]]
+) -> None:
+    limits, pod, groups = limited
+    with holding(cgroups, groups[1]) as early:
+        assert early.hold(200)
+        for now_s in range(4):
+            assert limits.settle([pod], float(now_s), 10.0) == []
+        limit = cgroups.read(groups[1], Knob.MEMORY_MAX)
+        assert isinstance(limit, int)
+        assert 200 * MIB < limit < 300 * MIB
+        assert early.hold(1)
+        assert limits.settle([pod], 4.0, 10.0) == []
+        assert cgroups.read(groups[1], Knob.MEMORY_MAX) == LIMIT_BYTES
+        assert early.hold(2)
+    assert [_killed(cgroups, group) for group in groups] == [0, 0, 0]
+
+
+def test_a_pod_that_is_reclaimed_no_more_is_let_go_in_an_order_that_the_kernel_takes(
+    cgroups: Cgroups, limited: tuple[PodLimits, Pod, list[str]]
+) -> None:
+    limits, pod, groups = limited
+    limits.settle([pod], 0.0, 10.0)
+    if cgroups.raw(groups[0], Knob.CPU_IDLE) is not None:
+        cgroups.write(groups[0], Knob.CPU_IDLE, 1)
+    plain = tuple(one.model_copy(update={"cpu_request_millis": 0, "memory_limit_bytes": 0}) for one in pod.containers)
+    turned = pod.model_copy(update={"qos": "shared_cores", "containers": plain})
+    assert limits.settle([turned], 1.0, 10.0) == []
+    assert [cgroups.read(group, Knob.MEMORY_MAX) for group in groups] == [UNLIMITED] * 3
+    assert [cgroups.read(group, Knob.CPU_SHARES) for group in groups] == [2] * 3
+    assert cgroups.read(groups[0], Knob.CPU_IDLE) in (None, 0)

@@ -1,4 +1,4 @@
-"""How the memory limit of the reclaimed class is moved without the kernel killing anything because of us.
+"""How memory limits, of the reclaimed class and its pods, are moved without the kernel killing because of us.
 
 Facts (notes/reliability.md sections 4a A6 and 6): v1 refuses a limit below use with EBUSY and changes nothing; v2 kills
 at once for `memory.max`, and only slows down and reclaims for `memory.high`. Both reclaim while the writer waits.
@@ -6,7 +6,7 @@ at once for `memory.max`, and only slows down and reclaims for `memory.high`. Bo
 
 from dataclasses import dataclass
 
-from shared.core.knobs import Knob, Version
+from shared.core.knobs import UNLIMITED, Knob, Version
 
 MARGIN_BYTES = 32 << 20  # room above current use: what may be allocated between reading the use and writing the limit
 STEP_BYTES = 256 << 20  # reclaimed by one write at most, so that a pass is not held up by it
@@ -30,3 +30,27 @@ def limit_steps(limit_bytes: int, use: MemoryUse, version: Version) -> list[tupl
     if version == 1:
         return [(Knob.MEMORY_MAX, max(bounded, use.usage_bytes - use.droppable_bytes + MARGIN_BYTES))]
     return [(Knob.MEMORY_HIGH, bounded), (Knob.MEMORY_MAX, max(limit_bytes, use.usage_bytes + MARGIN_BYTES))]
+
+
+def in_force(limit_bytes: int, hard_bytes: int | None) -> bool:
+    """Whether a hard limit, as the kernel has it, holds somebody to his own; a lower one is not ours to lift.
+
+    None: there is no such setting, and nothing is in force.
+    """
+    return hard_bytes is not None and hard_bytes != UNLIMITED and hard_bytes <= limit_bytes
+
+
+def own_limit_steps(limit_bytes: int, hard_bytes: int, use: MemoryUse, version: Version) -> list[tuple[Knob, int]]:
+    """The settings for now on the way to the limit that a pod or container asked for; none where it is in force.
+
+    Other than a class's limit it only goes down, and stays when use comes near: the kernel shall end what takes more
+    than it said. As long as more is in use, it waits above use; v2 pushes with `memory.high` meanwhile, and lets go of
+    that at the end. On v1 page cache may be in the way: there the kernel drops it, or refuses.
+    """
+    if in_force(limit_bytes, hard_bytes):
+        return []
+    in_the_way = use.usage_bytes - (use.droppable_bytes if version == 1 else 0)
+    if in_the_way <= limit_bytes:
+        return [(Knob.MEMORY_MAX, max(limit_bytes, use.usage_bytes - STEP_BYTES)), (Knob.MEMORY_HIGH, UNLIMITED)]
+    steps = limit_steps(limit_bytes, use, version)
+    return [(knob, value) for knob, value in steps if knob is Knob.MEMORY_HIGH or not in_force(value, hard_bytes)]

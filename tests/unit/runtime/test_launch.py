@@ -54,6 +54,17 @@ def test_the_pods_own_weight_is_that_of_its_containers_together():
     assert start_writes(twice, top="t")[0] == Write(pod_group(pod, "t"), Knob.CPU_SHARES, 3072)
 
 
+@pytest.mark.parametrize(("limits", "together"), [((MIB, 2 * MIB), 3 * MIB), ((MIB, 0), None)])
+def test_the_pod_as_a_whole_has_its_containers_memory_or_no_limit_where_one_has_none(limits, together):
+    pod = record("web").pod
+    (main,) = pod.containers
+    containers = tuple(main.model_copy(update={"name": f"c{n}", "memory_limit_bytes": limit, "memory_request_bytes": 0})
+                       for n, limit in enumerate(limits))  # fmt: skip
+    writes = start_writes(pod.model_copy(update={"containers": containers}), top="t")
+    own = {write.knob: write.value for write in writes if write.group == pod_group(pod, "t")}
+    assert own.get(Knob.MEMORY_MAX) == together
+
+
 @given(st.integers(0, 64_000), st.integers(0, 1 << 40), st.integers(0, 1 << 40))
 def test_reclaimed_pods_never_get_a_quota_and_never_more_memory_than_said(cpu_millis, request_bytes, limit_bytes):
     writes = _writes("reclaimed_cores", cpu_limit_millis=cpu_millis, cpu_request_millis=cpu_millis,

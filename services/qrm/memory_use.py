@@ -1,0 +1,18 @@
+"""What a cgroup uses of memory, as the kernel says."""
+
+import contextlib
+
+from services.qrm.core.memory import MemoryUse
+from shared.adapters.cgroup import Cgroups
+
+
+def memory_use(cgroups: Cgroups, group: str) -> MemoryUse | None:
+    """Use of one group and all below it; None where it cannot be read."""
+    v1 = cgroups.version == 1
+    usage = cgroups.text(group, "memory.usage_in_bytes" if v1 else "memory.current", "memory")
+    stat = cgroups.text(group, "memory.stat", "memory") or ""
+    name = "total_inactive_file" if v1 else "inactive_file"
+    fields = dict(line.split(" ", 1) for line in stat.splitlines() if " " in line)
+    with contextlib.suppress(ValueError):
+        return None if usage is None else MemoryUse(int(usage), int(fields.get(name, 0)))
+    return None

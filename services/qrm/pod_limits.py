@@ -1,0 +1,108 @@
+"""Reclaimed pods held to their own limits where kubelet makes the groups: to kubelet they asked for nothing.
+
+A pod's own group keeps the lowest weight there is, for beside it may be a tenant's pod that asked for nothing either;
+CPU requests count among the containers of a pod.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from services.qrm.core.classes import RECLAIMED
+from services.qrm.core.giving_back import giving_back
+from services.qrm.core.memory import in_force, own_limit_steps
+from services.qrm.memory_use import memory_use
+from services.qrm.writer import Problem, Writer
+from shared.contracts.pod import Pod
+from shared.core.knobs import Knob, Write
+from shared.core.layout import Layout
+from shared.core.pod_limits import GroupLimits, limits_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """A pod that was found to have all its limits."""
+
+    pod: Pod
+    at_s: float
+
+
+@dataclass(slots=True)
+class PodLimits:
+    """Writes the limits where they are not in force. Times are monotonic seconds."""
+
+    writer: Writer
+    layout: Layout
+    _ours: set[str] = field(default_factory=set)
+    """UIDs of the pods that have limits of ours."""
+    _settled: dict[str, _Settled] = field(default_factory=dict)
+
+    def settle(self, pods: Sequence[Pod], now_s: float, verify_s: float) -> list[Problem]:
+        """One step towards the limits of these pods, whose groups exist; tenants' groups are left alone.
+
+        A pod whose limits were all found in force less than `verify_s` ago is not looked at, unless it has changed.
+        """
+        problems = self._let_go(pods)
+        reclaimed = [pod for pod in pods if pod.qos == RECLAIMED]
+        self._ours |= {pod.uid for pod in reclaimed}
+        settled: dict[str, _Settled] = {}
+        for pod in reclaimed:
+            last = self._settled.get(pod.uid)
+            if last is not None and now_s < last.at_s + verify_s and last.pod == pod:
+                settled[pod.uid] = last
+            elif writes := self._writes(pod):
+                problems += self.writer.settle(writes)
+            elif self._complete(pod):
+                settled[pod.uid] = _Settled(pod, now_s)
+        self._settled = settled
+        return problems
+
+    def _let_go(self, pods: Sequence[Pod]) -> list[Problem]:
+        problems: list[Problem] = []
+        for pod in pods:
+            if pod.qos != RECLAIMED and pod.uid in self._ours:
+                left = self.writer.settle(self._back(pod))
+                problems += left
+                if not left:
+                    self._ours.discard(pod.uid)
+        self._ours &= {pod.uid for pod in pods}
+        return problems
+
+    def _back(self, pod: Pod) -> Iterator[Write]:
+        for group, own in self._present(pod).items():
+            yield from giving_back(group, own, self._hard(group))
+
+    def _present(self, pod: Pod) -> dict[str, GroupLimits]:
+        """The limits of the groups that are there: containers come late, and may be gone before their pod."""
+        top = self.layout.pod_group(pod)
+        there = {top, *(f"{top}/{name}" for name in self.writer.cgroups.children(top))}
+        return {group: own for group, own in limits_of(pod, self.layout).items() if group in there}
+
+    def _writes(self, pod: Pod) -> list[Write]:
+        top, writes = self.layout.pod_group(pod), []
+        for group, own in self._present(pod).items():
+            weight = Write(group, Knob.CPU_SHARES, own.cpu_shares)
+            if group != top and self.writer.differs(weight):
+                writes.append(weight)
+            if own.memory_bytes is not None:
+                writes += self._steps(group, own.memory_bytes)
+        return writes
+
+    def _steps(self, group: str, limit_bytes: int) -> list[Write]:
+        hard_bytes = self._hard(group)
+        if hard_bytes is None or in_force(limit_bytes, hard_bytes):
+            return []
+        use = memory_use(self.writer.cgroups, group)
+        steps = [] if use is None else own_limit_steps(limit_bytes, hard_bytes, use, self.writer.cgroups.version)
+        return [Write(group, knob, value) for knob, value in steps]
+
+    def _complete(self, pod: Pod) -> bool:
+        """Whether every container has its group, and every limit is in force: a step may have to wait for memory."""
+        present = self._present(pod)
+        return {self.layout.container_group(pod, one) for one in pod.containers} <= present.keys() and all(
+            own.memory_bytes is None or in_force(own.memory_bytes, self._hard(group)) for group, own in present.items()
+        )
+
+    def _hard(self, group: str) -> int | None:
+        """The memory limit as the kernel has it; None where there is no such setting."""
+        limit = self.writer.cgroups.read(group, Knob.MEMORY_MAX)
+        return None if limit is None else int(limit)

@@ -1,0 +1,128 @@
+"""What a reclaimed pod asks for binds it on a real kubelet, for which such a pod has asked for nothing."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kube_rig.cluster import Cluster
+from kube_rig.product import NAMESPACE, Product
+from rig_parts import until
+
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
+from shared.core.knobs import UNLIMITED, V1_FILES, V2_FILES, Knob, from_file, shares_of_millis, weight_of_shares
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
+
+MIB = 1 << 20
+SEEN_LIMIT_S, KILLED_LIMIT_S, BACK_LIMIT_S = 30.0, 60.0, 90.0
+BATCH, TENANT = "limited", "unlimited"
+QUIET, GREEDY, PREPARE = "quiet", "greedy", "prepare"
+QUIET_MILLIS, GREEDY_MILLIS = 100, 300
+EACH_BYTES, FIRST_BYTES = 64 * MIB, 256 * MIB
+TAKE_MORE = """
+until test -e /tmp/go; do sleep 0.2; done
+exec python3 -c "held = bytearray(200 << 20); import time; time.sleep(3600)"
+"""
+
+Document = dict[str, Any]
+
+
+def container(name: str, base: str, script: str, millis: int = 0, memory: int = 0) -> Document:
+    amounts = {RECLAIMED_CPU: str(millis), RECLAIMED_MEMORY: str(memory)} if memory else {}
+    return {"name": name, "image": base, "imagePullPolicy": "Never", "command": ["sh", "-c", script],
+            "resources": {"requests": amounts, "limits": amounts}}  # fmt: skip
+
+
+def pod(name: str, level: str, *containers: Document, init: tuple[Document, ...] = ()) -> Document:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": {"katalyst.kubewharf.io/qos_level": level}},
+        "spec": {
+            "schedulerName": "katalyst-scheduler",
+            "terminationGracePeriodSeconds": 1,
+            "containers": list(containers),
+            "initContainers": list(init),
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
+    """Installed, with a batch pod of two containers, and a tenant that is best-effort as well."""
+    installed = Product(cluster)
+    installed.install({})
+    base = cluster.images.base.name
+    quiet = container(QUIET, base, "exec sleep infinity", QUIET_MILLIS, EACH_BYTES)
+    greedy = container(GREEDY, base, TAKE_MORE, GREEDY_MILLIS, EACH_BYTES)
+    prepare = container(PREPARE, base, "true", QUIET_MILLIS, FIRST_BYTES)
+    installed.start(
+        pod(BATCH, "reclaimed_cores", quiet, greedy, init=(prepare,)),
+        pod(TENANT, "shared_cores", container("main", base, "exec sleep infinity")),
+    )
+    yield installed
+    installed.end(*installed.pods())
+    installed.uninstall()
+    cluster.kubectl("delete", "namespace", NAMESPACE, "--wait")
+
+
+def status(cluster: Cluster, name: str, container: str) -> Document:
+    """What kubelet says of a container."""
+    statuses: list[Document] = cluster.get("pod", name)["status"]["containerStatuses"]
+    (found,) = (one for one in statuses if one["name"] == container)
+    return found
+
+
+def setting(cluster: Cluster, knob: Knob, name: str, container: str = "") -> int | None:
+    """As the kernel has it for a pod's group or a container's; None: there is no such group now."""
+    uid = cluster.get("pod", name)["metadata"]["uid"]
+    below = "/" + status(cluster, name, container)["containerID"].partition("://")[2] if container else ""
+    for group in cluster.groups(f"kubepods/**/pod{uid}{below}"):
+        for version, file in ((1, group / V1_FILES[knob][1]), (2, group / V2_FILES[knob])):
+            if file.exists():
+                return int(from_file(knob, file.read_text(), version))
+    return None
+
+
+def limits(cluster: Cluster) -> list[int | None]:
+    """Of the batch pod and of its containers."""
+    return [setting(cluster, Knob.MEMORY_MAX, BATCH, one) for one in ("", QUIET, GREEDY)]
+
+
+def wait_limited(cluster: Cluster, limit_s: float) -> None:
+    until(lambda: limits(cluster) == [FIRST_BYTES, EACH_BYTES, EACH_BYTES], limit_s, "the limits of the batch pod")
+
+
+def test_every_container_has_its_limit_and_its_weight_and_the_pod_what_the_scheduler_counted(
+    sublet: Product, cluster: Cluster
+) -> None:
+    wait_limited(cluster, SEEN_LIMIT_S)
+    for name, millis in ((QUIET, QUIET_MILLIS), (GREEDY, GREEDY_MILLIS)):
+        shares = shares_of_millis(millis)
+        until(lambda name=name, shares=shares: setting(cluster, Knob.CPU_SHARES, BATCH, name) in
+              (shares, weight_of_shares(shares)), SEEN_LIMIT_S, f"the weight of {name}")  # fmt: skip
+
+
+def test_who_takes_more_is_killed_in_his_own_container_and_starts_anew_with_the_same_limit(
+    sublet: Product, cluster: Cluster
+) -> None:
+    cluster.kubectl("exec", BATCH, "--container", GREEDY, "--", "touch", "/tmp/go")
+    until(lambda: status(cluster, BATCH, GREEDY)["restartCount"] == 1, KILLED_LIMIT_S, f"the end of {GREEDY}")
+    ended = status(cluster, BATCH, GREEDY)["lastState"]["terminated"]
+    assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+    assert status(cluster, BATCH, QUIET)["restartCount"] == 0
+    wait_limited(cluster, SEEN_LIMIT_S)
+
+
+def test_the_limits_outlive_a_kubelet_that_starts_anew(sublet: Product, cluster: Cluster) -> None:
+    cluster.node.kubelet.kill()
+    cluster.node.kubelet.start()
+    cluster.kubectl("wait", "pod", BATCH, "--for=condition=Ready", f"--timeout={BACK_LIMIT_S:.0f}s")
+    wait_limited(cluster, SEEN_LIMIT_S)
+
+
+def test_a_tenant_beside_it_is_as_kubelet_made_it(sublet: Product, cluster: Cluster) -> None:
+    for one in ("", "main"):
+        assert setting(cluster, Knob.MEMORY_MAX, TENANT, one) == UNLIMITED
+        assert setting(cluster, Knob.CPU_SHARES, TENANT, one) in (2, weight_of_shares(2))
+    assert status(cluster, TENANT, "main")["restartCount"] == 0

@@ -1,0 +1,113 @@
+"""What a pod's groups shall have for what it asks for, counted as Kubernetes counts it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Container, Pod
+from shared.core.extended_resources import requests_of
+from shared.core.knobs import shares_of_millis
+from shared.core.kube_pod import pod_of
+from shared.core.kubelet_layout import KubeletLayout
+from shared.core.layout import OwnLayout
+from shared.core.pod_limits import GroupLimits, limits_of, pod_limits
+
+MIB, GIB = 1 << 20, 1 << 30
+LAYOUT = KubeletLayout("cgroupfs")
+TOP = "kubepods/besteffort/podabc"
+RECLAIMED = {"katalyst.kubewharf.io/qos_level": "reclaimed_cores"}
+
+
+def row(name: str, millis: int = 1000, memory: int = GIB, *, sidecar: bool = False) -> dict:
+    amounts = {RECLAIMED_CPU: str(millis), RECLAIMED_MEMORY: str(memory)} if memory else {RECLAIMED_CPU: str(millis)}
+    made = {"name": name, "resources": {"requests": amounts, "limits": amounts}}
+    return made | ({"restartPolicy": "Always"} if sidecar else {})
+
+
+def document(containers: list[dict], init: list[dict] | None = None, **spec: object) -> dict:
+    statuses = [{"name": one["name"], "containerID": f"containerd://{n:064x}"} for n, one in enumerate(containers)]
+    others = [{"name": one["name"], "containerID": f"containerd://{n:063x}f"} for n, one in enumerate(init or [])]
+    return {
+        "metadata": {"name": "p", "namespace": "default", "uid": "abc", "annotations": RECLAIMED},
+        "spec": {"containers": containers, "initContainers": init or [], **spec},
+        "status": {"qosClass": "BestEffort", "containerStatuses": statuses, "initContainerStatuses": others},
+    }
+
+
+def pod(containers: list[dict], init: list[dict] | None = None, **spec: object) -> Pod:
+    made = pod_of(document(containers, init, **spec))
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize(
+    ("containers", "init", "spec", "together"),
+    [
+        ([row("a", 500, GIB)], [], {}, GroupLimits(512, GIB)),
+        ([row("a", 500, GIB), row("b", 1500, 2 * GIB)], [], {}, GroupLimits(2048, 3 * GIB)),
+        ([row("a", 500, GIB), row("b", 1500, 0)], [], {}, GroupLimits(2048, None)),
+        ([row("a")], [row("i", 3000, 4 * GIB)], {}, GroupLimits(3072, 4 * GIB)),
+        ([row("a")], [row("i", 500, MIB)], {}, GroupLimits(1024, GIB)),
+        ([row("a")], [row("i", 500, 0)], {}, GroupLimits(1024, None)),
+        ([row("a")], [row("s", 1000, GIB, sidecar=True)], {}, GroupLimits(2048, 2 * GIB)),
+        ([row("a")], [row("s", 1000, GIB, sidecar=True), row("i", 3000, 4 * GIB)], {}, GroupLimits(4096, 5 * GIB)),
+        ([row("a")], [row("i", 3000, 4 * GIB), row("s", 1000, GIB, sidecar=True)], {}, GroupLimits(3072, 4 * GIB)),
+        ([row("a")], [], {"overhead": {"memory": "128Mi", "cpu": "250m"}}, GroupLimits(1024, GIB + 128 * MIB)),
+        ([row("a", 0, 0)], [], {"overhead": {"memory": "128Mi"}}, GroupLimits(2, None)),
+    ],
+    ids=["one", "two", "one without a limit", "a large init", "a small init", "an init without a limit", "a sidecar",
+         "an init beside a sidecar", "an init before the sidecar", "overhead", "overhead alone is no limit"],
+)  # fmt: skip
+def test_the_pods_own_group_has_what_its_containers_have_together(containers, init, spec, together):
+    assert pod_limits(pod(containers, init, **spec)) == together
+
+
+def test_every_container_that_has_an_id_has_its_own_limits_init_containers_and_sidecars_too():
+    init = [row("i", 3000, 4 * GIB), row("s", 250, MIB, sidecar=True)]
+    found = limits_of(pod([row("a", 500, GIB), row("b", 1000, 0)], init), LAYOUT)
+    assert found == {
+        TOP: GroupLimits(3072, None),
+        f"{TOP}/{0:064x}": GroupLimits(512, GIB),
+        f"{TOP}/{1:064x}": GroupLimits(1024, None),
+        f"{TOP}/{0:063x}f": GroupLimits(3072, 4 * GIB),
+        f"{TOP}/{1:063x}f": GroupLimits(256, MIB),
+    }
+    unborn = document([row("a")]) | {"status": {"qosClass": "BestEffort"}}
+    assert limits_of(pod_of(unborn), LAYOUT) == {TOP: GroupLimits(1024, GIB)}
+
+
+def test_a_mirror_of_a_static_pod_has_its_group_by_the_hash_of_its_file():
+    mirror = document([row("a")])
+    mirror["metadata"]["annotations"] = RECLAIMED | {
+        "kubernetes.io/config.mirror": "x", "kubernetes.io/config.hash": "5" * 32,
+    }  # fmt: skip
+    assert {group.split("/")[2] for group in limits_of(pod_of(mirror), LAYOUT)} == {"pod" + "5" * 32}
+
+
+def test_what_a_reclaimed_pod_asked_for_is_the_most_it_gets_and_a_tenants_request_is_no_limit():
+    asked = Container(name="c", memory_request_bytes=GIB)
+    both = {qos: pod_limits(Pod(uid="a", name="a", qos=qos, containers=(asked,))).memory_bytes
+            for qos in ("reclaimed_cores", "shared_cores")}  # fmt: skip
+    assert both == {"reclaimed_cores": GIB, "shared_cores": None}
+
+
+ROWS = st.lists(st.tuples(st.integers(0, 64_000), st.integers(1, 1 << 40), st.booleans()), max_size=4)
+
+
+@given(st.lists(st.tuples(st.integers(0, 64_000), st.integers(1, 1 << 40)), min_size=1, max_size=4), ROWS)
+def test_a_pod_is_limited_to_what_the_scheduler_counted_for_it(running, starting):
+    made = document(
+        [row(f"c{n}", millis, memory) for n, (millis, memory) in enumerate(running)],
+        [row(f"i{n}", millis, memory, sidecar=stays) for n, (millis, memory, stays) in enumerate(starting)],
+    )
+    asked, one = requests_of(made), pod_of(made)
+    assert pod_limits(one) == GroupLimits(shares_of_millis(asked.get(RECLAIMED_CPU, 0)), asked[RECLAIMED_MEMORY])
+    inner = [own.memory_bytes for group, own in limits_of(one, LAYOUT).items() if group != TOP]
+    assert max(inner) <= asked[RECLAIMED_MEMORY] <= sum(inner)
+
+
+def test_on_a_host_the_same_pod_has_the_same_limits():
+    one = pod([row("a", 500, GIB)], [row("s", 1000, MIB, sidecar=True)])
+    assert next(iter(limits_of(one, OwnLayout()).values())) == pod_limits(one)
+    by_name = {group.rpartition("/")[2]: own for group, own in limits_of(one, OwnLayout()).items()}
+    assert (by_name["a"], by_name["s"]) == (GroupLimits(512, GIB), GroupLimits(1024, MIB))
