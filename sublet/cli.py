@@ -10,10 +10,13 @@ from shared.core.scan import modules_in
 from shared.errors import Refused, SubletError
 from sublet import commands
 from sublet.exit_codes import FAILED, REFUSED
+from sublet.program import OWN, PLUGIN, program_name
 
 # As a user needs them: start, work with pods, look, think ahead, run parts. What is not named here comes last.
 ORDER = ("up", "run", "apply", "get", "logs", "delete", "status", "top", "events", "explain", "audit", "pause",
-         "consumers", "bridge", "config", "record", "replay", "train", "whatif", "sim")  # fmt: skip
+         "doctor", "consumers", "bridge", "config", "record", "replay", "train", "whatif", "sim")  # fmt: skip
+OF_THIS_HOST = ("up", "run", "apply", "logs", "delete", "pause")
+"""Commands that a plugin of kubectl would have nothing for: they work on the machine on which they run."""
 
 HELP = """Let batch work use the CPU and memory that online services leave idle on this host.
 
@@ -29,11 +32,23 @@ Exit codes: 0 done, 1 something needed is not there, 2 the request cannot be
 used; `sublet run` passes its command's exit code on.
 """
 
+PLUGIN_HELP = """Let batch work use the CPU and memory that online services leave idle on a cluster's nodes.
 
-def build(found: Mapping[str, ModuleType]) -> typer.Typer:
-    """The application with these modules' commands; each module has `register(app)`."""
+\b
+    kubectl sublet doctor                          is the cluster fit, is all there
+    kubectl sublet status                          what each node offers, in one line
+    kubectl sublet get node NAME                   one node's object
+
+The cluster is that of --kubeconfig, KUBECONFIG or ~/.kube/config. Services are
+asked over the bus: those of a node (top, explain) in its agent's pod, events
+and audit through the hub (docs/kubernetes.md, "Look from outside").
+"""
+
+
+def build(found: Mapping[str, ModuleType], program: str = OWN) -> typer.Typer:
+    """The application with these modules' commands, as it is called; each module has `register(app)`."""
     app = typer.Typer(
-        help=HELP,
+        help=PLUGIN_HELP if program == PLUGIN else HELP,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -41,7 +56,8 @@ def build(found: Mapping[str, ModuleType]) -> typer.Typer:
     )
     app.callback()(_top)
     rank = {name: position for position, name in enumerate(ORDER)}
-    for name in sorted(found, key=lambda name: (rank.get(name, len(rank)), name)):
+    hidden = OF_THIS_HOST if program == PLUGIN else ()
+    for name in sorted(found.keys() - set(hidden), key=lambda name: (rank.get(name, len(rank)), name)):
         found[name].register(app)
     return app
 
@@ -52,10 +68,11 @@ def _top() -> None:
 
 def main() -> None:
     """Entry point; every error that is raised on purpose becomes one line on standard error."""
+    program = program_name(sys.argv[0])
     try:
-        build(modules_in(commands))()
+        build(modules_in(commands), program)(prog_name=program)
     except SubletError as error:
-        print(f"sublet: {error}", file=sys.stderr)
+        print(f"{program}: {error}", file=sys.stderr)
         raise SystemExit(REFUSED if isinstance(error, Refused) else FAILED) from None
     except BrokenPipeError:  # whoever read the output has seen enough
         sys.stderr.close()

@@ -1,8 +1,11 @@
-"""`sublet status`: the node on one screen."""
+"""`sublet status`: the node on one screen, or a cluster in one line a node."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+from sublet.cluster.options import ClusterOption, KubeconfigOption, SystemOption, cluster_meant
 
 
 def register(app: typer.Typer) -> None:
@@ -12,9 +15,19 @@ def register(app: typer.Typer) -> None:
 
 def status(
     output: Annotated[Literal["screen", "json"], typer.Option("--output", "-o", help="screen, or json")] = "screen",
+    cluster: ClusterOption = False,
+    kubeconfig: KubeconfigOption = None,
+    system: SystemOption = "sublet-system",
 ) -> None:
-    """Show pools as a CPU map, the reclaimed offer, pods, services, conditions, taints and the last evictions."""
+    """Show pools as a CPU map, the reclaimed offer, pods, services, conditions, taints and the last evictions.
+
+    Of a cluster: what each node offers, whether its agent is well, who leads, and what has become of configuration.
+    """
     import json
+
+    if cluster_meant(cluster, kubeconfig):
+        _show_cluster(kubeconfig, system, as_json=output == "json")
+        return
 
     from rich.console import Console
 
@@ -32,3 +45,15 @@ def status(
         return NOT_THERE if len(facts.silent) == len(facts.answers) else 0
 
     run(show)
+
+
+def _show_cluster(kubeconfig: Path | None, namespace: str, *, as_json: bool) -> None:
+    import json
+
+    from shared.adapters.clock import SystemClock
+    from sublet.cluster.options import ask_cluster
+    from sublet.cluster.reading import read_cluster
+    from sublet.views import cluster as view
+
+    reading = ask_cluster(kubeconfig, lambda kube: read_cluster(kube, SystemClock(), namespace))
+    typer.echo(json.dumps(view.as_json(reading), indent=2) if as_json else view.render(reading))

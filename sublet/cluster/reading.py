@@ -1,0 +1,86 @@
+"""What the API server holds of Sublet: one reading for `kubectl sublet status` and `get`, without any bus."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.adapters.kube_client import Document, Kube, KubeError
+from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNRS, EVICTION_CONFIGS, KCCS, LEASES, NODES, ApiKind
+from shared.errors import Refused, Unavailable
+from shared.ports import Clock
+
+NOT_FOUND = 404
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReading:
+    """Documents of one moment."""
+
+    now: datetime
+    nodes: Sequence[Document]
+    node_objects: Sequence[Document]
+    """CustomNodeResources."""
+    lease: Document | None
+    """Central's; None: nobody has ever led."""
+    configs: Sequence[Document]
+    """KatalystCustomConfigs and the objects that they declare."""
+
+
+async def read_cluster(kube: Kube, clock: Clock, namespace: str) -> ClusterReading:
+    """Nodes, what they offer, who leads, and the configuration objects.
+
+    Raises:
+        Unavailable: no answer, or no right to read; names what cannot be read.
+        Refused: the cluster does not have Sublet's kinds.
+    """
+    nodes, node_objects, *configs = await asyncio.gather(
+        *(_items(kube, kind) for kind in (NODES, CNRS, KCCS, EVICTION_CONFIGS, ADMIN_QOS_CONFIGS))
+    )
+    return ClusterReading(
+        clock.wall(), nodes, node_objects, await _lease(kube, namespace), [one for kind in configs for one in kind]
+    )
+
+
+async def read_node_objects(kube: Kube, name: str = "") -> list[Document]:
+    """All CustomNodeResources, or that of one node.
+
+    Raises:
+        Unavailable, Refused: as `read_cluster`; also where that node has none.
+    """
+    if not name:
+        return [_plain(one) for one in await _items(kube, CNRS)]
+    try:
+        return [_plain(await kube.get(CNRS.path(name)))]
+    except KubeError as error:
+        if error.status == NOT_FOUND:
+            raise Refused(f"node {name}: nothing is reported; see kubectl get kcnr", reason="not_found") from error
+        raise Unavailable(str(error), reason=error.reason) from error
+
+
+def _plain(document: Document) -> Document:
+    """Without the record of who wrote which field, as kubectl shows objects."""
+    meta = {key: value for key, value in document["metadata"].items() if key != "managedFields"}
+    return {**document, "metadata": meta}
+
+
+async def _items(kube: Kube, kind: ApiKind) -> list[Document]:
+    try:
+        found = await kube.list(kind.collection())
+    except KubeError as error:
+        if error.status == NOT_FOUND:
+            raise Refused(
+                f"the cluster has no {kind.plural}: Sublet is not installed there; see sublet doctor --cluster",
+                reason="not_installed",
+            ) from error
+        raise Unavailable(str(error), reason=error.reason) from error
+    return [{**kind.head, **one} for one in found.get("items") or ()]
+
+
+async def _lease(kube: Kube, namespace: str) -> Document | None:
+    try:
+        return await kube.get(LEASES.path("sublet-central", namespace))
+    except KubeError as error:
+        if error.status == NOT_FOUND:
+            return None
+        raise Unavailable(str(error), reason=error.reason) from error

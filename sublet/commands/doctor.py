@@ -1,0 +1,83 @@
+"""`sublet doctor`: is everything there, before an installation and after it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from sublet.cluster.way import Way
+    from sublet.doctor.finding import Row
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(doctor)
+
+
+def doctor(
+    node: Annotated[bool, typer.Option("--node", help="Look at this machine.")] = False,
+    cluster: Annotated[bool, typer.Option("--cluster", help="Look at a Kubernetes cluster.")] = False,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Where Sublet is in the cluster, or is to be.")
+    ] = "sublet-system",
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Which cluster; by default as kubectl, or that of this pod.")
+    ] = None,
+    output: Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="text, or json")] = "text",
+) -> None:
+    """Check a node and a cluster: kernel, control groups, kubelet, rights, versions, bus, and what is installed.
+
+    Changes nothing. Each check says ok, warning, problem, or why it was not made, and what to do. Without --node and
+    --cluster it looks at what is there. Exit code 1: there is a problem.
+    """
+    import asyncio
+    import json
+
+    from shared.errors import Unfit
+    from sublet.cluster.way import require_way, way_to_cluster
+    from sublet.doctor.finding import Row, has_problem, unchecked
+    from sublet.doctor.report import as_json, lines
+    from sublet.program import as_plugin
+
+    neither = not node and not cluster
+    way = require_way(kubeconfig) if cluster else way_to_cluster(kubeconfig) if neither else None
+    rows: list[Row] = []
+    if node or (neither and not (as_plugin() and way is not None)):
+        rows += asyncio.run(_node())
+    if way is not None:
+        try:
+            rows += asyncio.run(_cluster(way, namespace))
+        except Unfit as lack:
+            if cluster:
+                raise
+            rows.append(Row("cluster", "API server", unchecked(str(lack))))
+    typer.echo(json.dumps(as_json(rows), indent=2) if output == "json" else "\n".join(lines(rows)))
+    raise SystemExit(1 if has_problem(rows) else 0)
+
+
+async def _node() -> "list[Row]":
+    from shared.settings import common_settings, raw_settings
+    from sublet.ask import target
+    from sublet.doctor.finding import examine
+    from sublet.doctor.look_at_node import HostProbe
+    from sublet.doctor.node_checks import NODE_CHECKS
+
+    common, where = common_settings(raw_settings()), target()
+    probe = HostProbe(common.host_root, common.state_dir, where.nats_url, where.node)
+    return examine(f"node {where.node}", NODE_CHECKS, await probe.facts())
+
+
+async def _cluster(way: "Way", namespace: str) -> "list[Row]":
+    from shared.adapters.clock import SystemClock
+    from sublet.cluster.way import open_kube
+    from sublet.doctor.cluster_checks import CLUSTER_CHECKS
+    from sublet.doctor.finding import examine
+    from sublet.doctor.look_at_cluster import KubeProbe
+
+    kube = open_kube(way)
+    try:
+        facts = await KubeProbe(kube, SystemClock(), str(way), namespace).facts()
+    finally:
+        await kube.close()
+    return examine("cluster", CLUSTER_CHECKS, facts)

@@ -1,0 +1,73 @@
+"""What the checks of a cluster are told about it: the API server's documents, as far as it gives them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from sublet.doctor.finding import Known, Unknown
+from sublet.doctor.rights import Right
+
+Document = Mapping[str, Any]
+Documents = Sequence[Document]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """One cluster, as seen by one of its users at one moment."""
+
+    server: str
+    """Its address, or how it was looked for."""
+    namespace: str
+    """Where Sublet is, or is to be."""
+    now: datetime
+    version: Known[Document]
+    """What /version says."""
+    may: Known[Mapping[Right, bool]]
+    """What this user may."""
+    accounts_may: Known[Mapping[str, Mapping[Right, bool]]]
+    """What Sublet's ServiceAccounts may, by their names."""
+    admission: Known[Mapping[str, frozenset[str]]]
+    """Resources of admissionregistration.k8s.io by the version that serves them."""
+    kinds: Known[Documents]
+    """All CustomResourceDefinitions."""
+    policies: Known[frozenset[str]]
+    """Names of all ValidatingAdmissionPolicies."""
+    own_namespace: Known[Document | None]
+    daemon_sets: Known[Documents]
+    """Of all namespaces."""
+    deployments: Known[Documents]
+    """Of Sublet's namespace, as the next."""
+    stateful_sets: Known[Documents]
+    lease: Known[Document | None]
+    """Central's."""
+    nodes: Known[Documents]
+    node_objects: Known[Documents]
+    """All CustomNodeResources."""
+    scheduled_by_name: Known[Documents]
+    """Pods with the scheduler name `katalyst-scheduler`."""
+    kubelets: Known[Mapping[str, Known[Document]]]
+    """Kubelet's running configuration by node; of the first nodes only where there are many."""
+
+    @property
+    def installed(self) -> Known[bool]:
+        """Whether the agents' DaemonSet is there."""
+        if isinstance(self.daemon_sets, Unknown):
+            return self.daemon_sets
+        return self.workload("DaemonSet", "sublet-node") is not None
+
+    def workload(self, kind: str, name: str) -> Document | None:
+        """One of Sublet's workloads; None where it is not there, or not known."""
+        found = {"DaemonSet": self.daemon_sets, "Deployment": self.deployments, "StatefulSet": self.stateful_sets}[kind]
+        if isinstance(found, Unknown):
+            return None
+        here = (one for one in found if one["metadata"].get("namespace") == self.namespace)
+        return next((one for one in here if one["metadata"]["name"] == name), None)
+
+
+class ClusterProbe(Protocol):
+    """Whoever can look at a cluster."""
+
+    async def facts(self) -> ClusterFacts:
+        """Everything, without raising: what cannot be had is `Unknown`."""
+        ...

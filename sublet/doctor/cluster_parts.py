@@ -1,0 +1,150 @@
+"""Checks of a cluster: the namespace and the parts of an installation. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sublet.doctor.cluster_api import CHART, not_installed
+from sublet.doctor.cluster_facts import ClusterFacts, Document
+from sublet.doctor.finding import Finding, Known, Unknown, ok, problem, some, unchecked, warning
+
+ALLOWED, ENFORCE = "sublet.io/system-cores", "pod-security.kubernetes.io/enforce"
+SCHEDULER = "katalyst-scheduler"
+LEASE_STALE_S = 60.0
+"""Four times central's lease: whoever still holds it is not there."""
+UNSEEN_S = 60.0
+"""A scheduler looks at a new pod within moments; one that was never looked at for so long has none."""
+
+
+def namespace(facts: ClusterFacts) -> Finding:
+    """Whether the agents' pods are let into their namespace."""
+    found, name = facts.own_namespace, facts.namespace
+    if isinstance(found, Unknown):
+        return unchecked(found)
+    label = f"kubectl label namespace {name} {ALLOWED}=allowed {ENFORCE}=privileged --overwrite"
+    if found is None:
+        return warning(f"no namespace {name} yet", f"kubectl create namespace {name} && {label}")
+    labels = found["metadata"].get("labels") or {}
+    if labels.get(ALLOWED) != "allowed":
+        return problem(f"namespace {name} lacks {ALLOWED}=allowed: the agents' pods are refused", label)
+    if labels.get(ENFORCE, "privileged") != "privileged":
+        return problem(f"pod security of {name} is {labels[ENFORCE]}: the agents' hostPath volumes are refused", label)
+    if ENFORCE not in labels:
+        return warning(f"pod security of {name} is the cluster's default, which may refuse hostPath volumes", label)
+    return ok(f"{name}: system_cores allowed, pod security privileged")
+
+
+def agents(facts: ClusterFacts) -> Finding:
+    """Whether an agent is ready on every node that should have one."""
+    if (absent := not_installed(facts)) is not None:
+        return absent
+    status = (facts.workload("DaemonSet", "sublet-node") or {}).get("status") or {}
+    wanted, ready = int(status.get("desiredNumberScheduled") or 0), int(status.get("numberReady") or 0)
+    if wanted == 0:
+        return warning("DaemonSet sublet-node fits no node", "change the chart's node.nodeSelector or node.tolerations")
+    if ready < wanted:
+        return problem(f"{ready} of {wanted} agents are ready", _describe(facts, "node"))
+    return ok(f"{ready} of {wanted} agents are ready")
+
+
+def central(facts: ClusterFacts) -> Finding:
+    """Whether central runs, and one of it leads."""
+    down = _replicas(facts, facts.deployments, "Deployment", "sublet-central", "central")
+    if down is not None:
+        return down
+    if isinstance(facts.lease, Unknown):
+        return unchecked(facts.lease)
+    logs = f"kubectl -n {facts.namespace} logs deployment/sublet-central"
+    spec = (facts.lease or {}).get("spec") or {}
+    renewed = moment(spec.get("renewTime"))
+    if not spec.get("holderIdentity") or renewed is None:
+        return problem("no central leads: nobody holds the lease sublet-central", logs)
+    age_s = (facts.now - renewed).total_seconds()
+    if age_s > LEASE_STALE_S:
+        return problem(f"the lease sublet-central was last renewed {age_s:.0f} s ago by {spec['holderIdentity']}", logs)
+    return ok(f"{spec['holderIdentity']} leads")
+
+
+def hub(facts: ClusterFacts) -> Finding:
+    """Whether the NATS hub runs."""
+    down = _replicas(facts, facts.stateful_sets, "StatefulSet", "sublet-bus", "bus")
+    return down or ok("the NATS hub sublet-bus is ready")
+
+
+def events(facts: ClusterFacts) -> Finding:
+    """Whether evictions become Events of Kubernetes; an installation may leave that out."""
+    known = not isinstance(facts.deployments, Unknown)
+    if known and facts.installed is True and facts.workload("Deployment", "sublet-events") is None:
+        return ok("switched off (events.enabled=false)")
+    down = _replicas(facts, facts.deployments, "Deployment", "sublet-events", "events")
+    return down or ok("evictions become Events")
+
+
+def scheduler(facts: ClusterFacts) -> Finding:
+    """Whether somebody schedules the pods that name katalyst-scheduler.
+
+    The API server does not say which schedulers there are: what has become of their pods does.
+    """
+    if isinstance(facts.deployments, Unknown):
+        return unchecked(facts.deployments)
+    ours, pods = facts.workload("Deployment", "sublet-scheduler"), facts.scheduled_by_name
+    if ours is not None and int((ours.get("status") or {}).get("readyReplicas") or 0) == 0:
+        return problem("the chart's scheduler is not ready", _describe(facts, "scheduler"))
+    if isinstance(pods, Unknown):
+        return ok("the chart's scheduler is ready") if ours is not None else unchecked(pods)
+    unseen = sorted(_name(pod) for pod in pods if _unseen(pod, facts.now))
+    if unseen:
+        return problem(
+            f"nobody schedules the pods of {SCHEDULER}: {some(unseen)} was not looked at for a minute",
+            "set scheduler.enabled=true, or add deploy/k8s/scheduler/profile.yaml to your scheduler",
+        )
+    if ours is not None:
+        return ok(f"the chart's {SCHEDULER} is ready")
+    if any((pod.get("spec") or {}).get("nodeName") for pod in pods):
+        return ok(f"a scheduler of the name {SCHEDULER} has placed pods")
+    return unchecked(f"no pod names {SCHEDULER} yet: the chart brings a scheduler of that name (scheduler.enabled)")
+
+
+def _describe(facts: ClusterFacts, component: str) -> str:
+    return f"kubectl -n {facts.namespace} describe pods -l app.kubernetes.io/component={component}"
+
+
+def moment(text: Any) -> datetime | None:
+    """A time of the API server; None where there is none."""
+    try:
+        return datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+
+
+def _replicas(
+    facts: ClusterFacts, there: Known[Sequence[Document]], kind: str, name: str, component: str
+) -> Finding | None:
+    """What is wrong with a workload of Sublet's; None for nothing."""
+    if isinstance(there, Unknown):
+        return unchecked(there)
+    found = facts.workload(kind, name)
+    if found is None:
+        return not_installed(facts) or problem(f"{kind} {name} is not there", f"{CHART} -n {facts.namespace}")
+    wanted = int((found.get("spec") or {}).get("replicas", 1))
+    ready = int((found.get("status") or {}).get("readyReplicas") or 0)
+    look = _describe(facts, component)
+    if ready == 0:
+        return problem(f"no pod of {kind} {name} is ready", look)
+    if ready < wanted:
+        return warning(f"{ready} of {wanted} pods of {kind} {name} are ready", look)
+    return None
+
+
+def _unseen(pod: Mapping[str, Any], now: datetime) -> bool:
+    status = pod.get("status") or {}
+    made = moment(pod["metadata"].get("creationTimestamp"))
+    looked_at = any(one.get("type") == "PodScheduled" for one in status.get("conditions") or ())
+    bound = bool((pod.get("spec") or {}).get("nodeName"))
+    gated = bool((pod.get("spec") or {}).get("schedulingGates"))
+    old = made is not None and (now - made).total_seconds() > UNSEEN_S
+    return status.get("phase") == "Pending" and old and not (looked_at or bound or gated)
+
+
+def _name(pod: Mapping[str, Any]) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

@@ -1,0 +1,78 @@
+"""What the checks of a node are told about it. A fact that could not be had is `Unknown` with its reason."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from shared.core.kubelet_layout import Driver, KubeletLayout
+from sublet.doctor.finding import Known
+
+BusState = Literal["reached", "absent", "refused"]
+AgentPlace = Literal["here", "elsewhere", "none"]
+KUBELET_ROOT = "/var/lib/kubelet"
+
+
+@dataclass(frozen=True, slots=True)
+class Kubelet:
+    """How kubelet on this node was started."""
+
+    driver: Driver
+    cpu_manager_policy: str
+    root: str = KUBELET_ROOT
+    """Its folder, where it keeps its checkpoints."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuManager:
+    """Kubelet's checkpoint of pinned CPUs."""
+
+    policy: str
+    pinned_pods: int
+
+
+@dataclass(frozen=True, slots=True)
+class BusSeen:
+    """The NATS server at the configured address: it took the login, is not there, or refused the login."""
+
+    url: str
+    state: BusState
+    words: str = ""
+    agent: AgentPlace = "none"
+    """Whether an agent of Sublet, which would need it, runs in this network, in one of its own (a pod's), or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """One node, as seen from a process on it."""
+
+    root: bool
+    """Whether this process may do what an agent may."""
+    kernel: Known[str]
+    """Release of the kernel, as `uname -r`."""
+    pressure: Known[bool]
+    """Whether the kernel tells pressure stall information."""
+    cgroup_version: Known[int]
+    controllers: Known[frozenset[str]]
+    """Controllers of the root: the mounted hierarchies on v1, `cgroup.controllers` on v2."""
+    read_only: Known[tuple[str, ...]]
+    """Folders of the cgroup root that cannot be written."""
+    cpu_idle: Known[bool]
+    """Whether groups have the setting `cpu.idle`."""
+    pod_controllers: Known[frozenset[str]]
+    """Controllers that kubelet's top group has; on v2 it must hand them down itself."""
+    kubelet: Known[Kubelet]
+    layouts: Known[tuple[KubeletLayout, ...]]
+    """Those whose top group is there; two after a change of the driver without a reboot."""
+    cpu_manager: Known[CpuManager]
+    state_dir: str
+    state_free_bytes: Known[int]
+    memory_available_bytes: Known[int]
+    other_agents: Known[tuple[str, ...]]
+    bus: Known[BusSeen]
+
+
+class NodeProbe(Protocol):
+    """Whoever can look at a node."""
+
+    async def facts(self) -> NodeFacts:
+        """Everything, without raising: what cannot be had is `Unknown`."""
+        ...

@@ -1,0 +1,107 @@
+"""Checks of a node: kubelet, other agents, the bus. Pure."""
+
+from sublet.doctor.finding import Finding, Unknown, ok, problem, unchecked, warning
+from sublet.doctor.node_facts import NodeFacts
+
+AGENTS = ("koordlet", "katalyst-agent")
+"""Node agents of Koordinator and of Katalyst, by the names of their programs."""
+POLICY_NONE = "drain the node, set cpuManagerPolicy: none, delete /var/lib/kubelet/cpu_manager_state, restart kubelet"
+
+
+def kubelet_driver(facts: NodeFacts) -> Finding:
+    """The cgroup driver: that of the configuration, and that of the groups."""
+    if isinstance(facts.kubelet, Unknown):
+        return unchecked(facts.kubelet, "as root, on the node itself: sublet doctor --node")
+    driver, layouts = facts.kubelet.driver, facts.layouts
+    if isinstance(layouts, Unknown):
+        return unchecked(layouts)
+    if not layouts:
+        return ok(f"{driver}, by its configuration")
+    found = [layout.driver for layout in layouts]
+    if driver not in found:
+        return warning(
+            f"configured {driver}, but the groups are of {found[0]}: the runtime decides",
+            f"set cgroupDriver: {found[0]} in kubelet's configuration, and in the runtime's",
+        )
+    return ok(driver)
+
+
+def pods_groups(facts: NodeFacts) -> Finding:
+    """Where the pods' groups are."""
+    layouts = facts.layouts
+    if isinstance(layouts, Unknown):
+        return unchecked(layouts)
+    tops = [layout.top for layout in layouts]
+    if not tops:
+        if isinstance(facts.kubelet, Unknown):
+            return unchecked("no kubelet on this host: nothing but `sublet up` can work here")
+        return problem(
+            "kubelet runs, but neither kubepods nor kubepods.slice is there",
+            "leave cgroupsPerQOS on, and cgroupRoot at / or /kubelet",
+        )
+    if len(tops) > 1:
+        return problem(
+            f"groups of both drivers are there ({', '.join(tops)}): those of a former one are left over",
+            "drain the node and reboot it",
+        )
+    return ok(f"{tops[0]} (driver {layouts[0].driver})")
+
+
+def cpu_manager(facts: NodeFacts) -> Finding:
+    """The static CPU manager writes the cpusets of all containers anew every ten seconds (notes/reliability.md 6)."""
+    state, configured = facts.cpu_manager, facts.kubelet
+    if isinstance(state, Unknown):
+        if isinstance(configured, Unknown):
+            return unchecked(state)
+        return judged_policy(configured.cpu_manager_policy, "by kubelet's configuration")
+    if not isinstance(configured, Unknown) and configured.cpu_manager_policy != state.policy:
+        return problem(
+            f"configured {configured.cpu_manager_policy}, but its state file says {state.policy}: kubelet refuses that",
+            "drain the node, delete /var/lib/kubelet/cpu_manager_state, restart kubelet",
+        )
+    return judged_policy(state.policy, f"{state.pinned_pods} pods with CPUs of their own")
+
+
+def judged_policy(policy: str, words: str) -> Finding:
+    """A CPU manager policy, of a node or of one of a cluster's; pods that it has pinned Sublet leaves alone (ADR 9)."""
+    if policy == "static":
+        return warning(f"policy static, {words}: kubelet writes containers' cpusets, over those of Sublet", POLICY_NONE)
+    return ok(f"policy {policy or 'none'}")
+
+
+def other_agents(facts: NodeFacts) -> Finding:
+    """Another colocation agent would write the same groups."""
+    agents = facts.other_agents
+    if isinstance(agents, Unknown):
+        return unchecked(agents)
+    if agents:
+        return problem(
+            f"{', '.join(agents)} runs here and writes the same groups",
+            f"remove {agents[0]} from this node before Sublet comes",
+        )
+    return ok("no koordlet, no katalyst-agent")
+
+
+def bus(facts: NodeFacts) -> Finding:
+    """The NATS server that the services of this node would use."""
+    seen = facts.bus
+    if isinstance(seen, Unknown):
+        return unchecked(seen)
+    if seen.state == "reached":
+        return ok(f"{seen.url} answers")
+    if seen.state == "refused":
+        return problem(
+            f"{seen.url} does not take this login: {seen.words}",
+            "set user and password in SUBLET_NATS_URL, as nats://USER:PASSWORD@HOST:4222",
+        )
+    if seen.agent == "here":
+        return problem(
+            f"an agent runs, and nothing answers at {seen.url}",
+            "start the server again: the agent looks after its node meanwhile, but nobody hears of it",
+        )
+    if seen.agent == "elsewhere":
+        return unchecked(
+            f"the agent's server is in its pod, not at {seen.url} of this network",
+            "ask in there: kubectl -n sublet-system exec POD -c agent -- python -m sublet doctor --node",
+        )
+    return unchecked(f"nothing answers at {seen.url} yet: `sublet up` and the chart bring a server of their own")

@@ -1,0 +1,121 @@
+"""What the chart of deploy/k8s asks of the API server: the objects that it makes, the rights that it gives. Pure.
+
+The unit tests hold both against the rendered manifests.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+CORE, APPS, RBAC, POLICY = "", "apps", "rbac.authorization.k8s.io", "policy"
+NODE_GROUP, CONFIG_GROUP = "node.katalyst.kubewharf.io", "config.katalyst.kubewharf.io"
+ADMISSION, NODE_LEASES = "admissionregistration.k8s.io", "kube-node-lease"
+OWN = "{namespace}"
+"""Stands for the namespace of the installation."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """One verb on one resource; `*` is all of them, no namespace is the whole cluster."""
+
+    verb: str
+    group: str
+    resource: str
+    """With its subresource: `pods/eviction`."""
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        kind = ".".join(filter(None, (self.resource, self.group)))
+        return f"{self.verb} {kind}{f' in {self.namespace}' if self.namespace else ''}"
+
+
+EVERYTHING = Right("*", "*", "*")
+
+MADE: tuple[tuple[str, str, str], ...] = (
+    (CORE, "namespaces", ""),
+    (CORE, "serviceaccounts", OWN),
+    (CORE, "configmaps", OWN),
+    (CORE, "secrets", OWN),
+    (CORE, "services", OWN),
+    (APPS, "daemonsets", OWN),
+    (APPS, "deployments", OWN),
+    (APPS, "statefulsets", OWN),
+    ("batch", "jobs", OWN),
+    (POLICY, "poddisruptionbudgets", OWN),
+    ("networking.k8s.io", "networkpolicies", OWN),
+    ("coordination.k8s.io", "leases", OWN),
+    ("scheduling.k8s.io", "priorityclasses", ""),
+    (ADMISSION, "validatingadmissionpolicies", ""),
+    (ADMISSION, "validatingadmissionpolicybindings", ""),
+    (ADMISSION, "mutatingadmissionpolicies", ""),
+    (ADMISSION, "mutatingadmissionpolicybindings", ""),
+    ("apiextensions.k8s.io", "customresourcedefinitions", ""),
+    (RBAC, "clusterroles", ""),
+    (RBAC, "clusterrolebindings", ""),
+    (RBAC, "roles", OWN),
+    (RBAC, "rolebindings", OWN),
+    (RBAC, "roles", NODE_LEASES),
+    (RBAC, "rolebindings", NODE_LEASES),
+    (RBAC, "rolebindings", "kube-system"),
+)
+"""Group, resource and namespace of every object of the chart."""
+
+_Given = tuple[str, str, str, str, str]
+_READ, _CNRS, _CNCS = "get list watch", "customnoderesources", "customnodeconfigs"
+_CONFIGS = ("katalystcustomconfigs", "evictionconfigurations", "adminqosconfigurations")
+
+GIVEN: Mapping[str, tuple[_Given, ...]] = {
+    "sublet-node": (
+        (CORE, "pods", _READ, "", ""),
+        (CORE, "pods/eviction", "create", "", ""),
+        (CORE, "nodes", "get patch", "", ""),
+        (CORE, "nodes/status", "patch", "", ""),
+        (NODE_GROUP, _CNRS, "get create patch", "", ""),
+        (NODE_GROUP, f"{_CNRS}/status", "get create patch", "", ""),
+    ),
+    "sublet-central": (
+        (CORE, "pods", _READ, "", ""),
+        (CORE, "pods/eviction", "create", "", ""),
+        (CORE, "nodes", f"{_READ} patch", "", ""),
+        (CORE, "nodes/status", "patch", "", ""),
+        *((NODE_GROUP, f"{_CNRS}{part}", f"{_READ} create patch delete", "", "") for part in ("", "/status")),
+        *((CONFIG_GROUP, f"{_CNCS}{part}", f"{_READ} create patch delete", "", "") for part in ("", "/status")),
+        *((CONFIG_GROUP, kind, f"{_READ} patch delete", "", "") for kind in _CONFIGS),
+        *((CONFIG_GROUP, f"{kind}/status", "patch", "", "") for kind in _CONFIGS),
+        ("coordination.k8s.io", "leases", "create", OWN, ""),
+        ("coordination.k8s.io", "leases", "get patch update", OWN, "sublet-central"),
+        ("coordination.k8s.io", "leases", _READ, NODE_LEASES, ""),
+        ("authentication.k8s.io", "tokenreviews", "create", "", ""),
+    ),
+    "sublet-events": (("events.k8s.io", "events", "create", "", ""),),
+}
+"""Rights by ServiceAccount: group, resource, verbs, namespace, name."""
+
+
+def to_install(namespace: str) -> list[Right]:
+    """What whoever installs or upgrades needs, but for the rights that must be handed on."""
+    return [
+        Right(verb, group, resource, where.format(namespace=namespace))
+        for group, resource, where in MADE
+        for verb in ("create", "patch")
+    ]
+
+
+def of_account(account: str, namespace: str) -> list[Right]:
+    """What a ServiceAccount of Sublet has once it is installed."""
+    return list(_spelled(account, namespace))
+
+
+def to_hand_on(namespace: str) -> list[Right]:
+    """Who gives a right needs it, or may escalate; a role of somebody else's is bound by who may bind it."""
+    return sorted({right for account in GIVEN for right in of_account(account, namespace)})
+
+
+ESCALATE = Right("escalate", RBAC, "clusterroles")
+BIND = Right("bind", RBAC, "clusterroles")
+
+
+def _spelled(account: str, namespace: str) -> Iterator[Right]:
+    for group, resource, verbs, where, name in GIVEN[account]:
+        for verb in verbs.split():
+            yield Right(verb, group, resource, where.format(namespace=namespace), name)

@@ -1,0 +1,18 @@
+"""By which name this process was called: `sublet`, or `kubectl sublet` as a plugin of kubectl."""
+
+import sys
+from pathlib import PurePath
+
+OWN, PLUGIN = "sublet", "kubectl sublet"
+EXECUTABLE = "kubectl-sublet"
+"""kubectl runs a program of this name for `kubectl sublet` ("Extend kubectl with plugins")."""
+
+
+def program_name(argv0: str) -> str:
+    """The words for help and messages; `python -m sublet` calls itself by the name of its file."""
+    return PLUGIN if PurePath(argv0).name == EXECUTABLE else OWN
+
+
+def as_plugin() -> bool:
+    """Whether kubectl called: then a cluster is meant, not this host."""
+    return program_name(sys.argv[0]) == PLUGIN

@@ -1,0 +1,117 @@
+"""A cluster as its API server tells it: one line a node, who leads, and what has become of the configuration."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, canonical_resource
+from shared.contracts.quantities import parse_units
+from shared.contracts.taint import TAINT_PREFIX
+from sublet.cluster.reading import ClusterReading
+from sublet.output import age, columns
+from sublet.views.figures import cores, memory
+
+Document = Mapping[str, Any]
+ON_NODE = "ON-NODE"
+HEADER = ("NODE", "CPU", "MEMORY", ON_NODE, "AGENT", "SAID", "TAINTS")
+CONFIG_HEADER = ("CONFIG", "NAME", "VALID", "NODES", "MESSAGE")
+
+
+def render(reading: ClusterReading) -> str:
+    """For people. CPU and MEMORY are what the node offers, ON-NODE the CPU that a scheduler still sees."""
+    rows = [_cells(row, reading.now) for row in node_rows(reading)]
+    parts = [columns(HEADER, rows) if rows else "no nodes", f"central: {_leader(reading)}"]
+    if configs := [_config_cells(one) for one in reading.configs]:
+        parts.append(columns(CONFIG_HEADER, configs))
+    return "\n\n".join(parts)
+
+
+def as_json(reading: ClusterReading) -> dict[str, Any]:
+    """The same for programs; what is not told is null."""
+    return {
+        "nodes": list(node_rows(reading)),
+        "central": (reading.lease or {}).get("spec"),
+        "configs": [
+            {"kind": one["kind"], **{key: one["metadata"].get(key) for key in ("namespace", "name")},
+             "status": one.get("status")}
+            for one in reading.configs
+        ],
+    }  # fmt: skip
+
+
+def node_table(documents: Sequence[Document], now: datetime) -> str:
+    """CustomNodeResources alone, one line each: without what the Nodes show."""
+    told = [HEADER, *(_cells(_row(one["metadata"]["name"], one, {}), now) for one in documents)]
+    header, *rows = ([cell for title, cell in zip(HEADER, line, strict=True) if title != ON_NODE] for line in told)
+    return columns(header, rows)
+
+
+def node_rows(reading: ClusterReading) -> Iterator[dict[str, Any]]:
+    """Nodes, and objects of nodes that are gone, by name."""
+    nodes = {one["metadata"]["name"]: one for one in reading.nodes}
+    objects = {one["metadata"]["name"]: one for one in reading.node_objects}
+    for name in sorted(nodes.keys() | objects.keys()):
+        yield _row(name, objects.get(name, {}), nodes.get(name, {}))
+
+
+def _row(name: str, cnr: Document, node: Document) -> dict[str, Any]:
+    offered, shown = _amounts(cnr, "resourceAllocatable"), _amounts(node, "allocatable")
+    ready: Document = next((one for one in _status(cnr).get("conditions") or () if one["type"] == "AgentReady"), {})
+    own = (taint["key"] for taint in (node.get("spec") or {}).get("taints") or ())
+    taints = {key for key in own if key.startswith(TAINT_PREFIX)}
+    taints |= {taint["key"] for taint in (cnr.get("spec") or {}).get("taints") or ()}
+    return {
+        "node": name,
+        "reclaimed_cpu_millis": offered.get(RECLAIMED_CPU),
+        "reclaimed_memory_bytes": offered.get(RECLAIMED_MEMORY),
+        "node_cpu_millis": shown.get(RECLAIMED_CPU),
+        "agent": {"True": "ready", "False": ready.get("reason")}.get(str(ready.get("status"))),
+        "said_at": ready.get("lastHeartbeatTime"),
+        "taints": sorted(taints),
+    }
+
+
+def _amounts(document: Document, part: str) -> dict[str, int]:
+    """Reclaimed amounts by today's name; where both names are there today's is the one that counts."""
+    amounts = _status(document).get(part) or {}
+    older = {canonical_resource(name): parse_units(amount) for name, amount in amounts.items() if "reclaimed" in name}
+    return older | {name: parse_units(amounts[name]) for name in (RECLAIMED_CPU, RECLAIMED_MEMORY) if name in amounts}
+
+
+def _cells(row: Mapping[str, Any], now: datetime) -> Sequence[str]:
+    said = datetime.fromisoformat(row["said_at"]) if row["said_at"] else None
+    return (
+        row["node"],
+        _cpu(row["reclaimed_cpu_millis"]),
+        memory(row["reclaimed_memory_bytes"]),
+        _cpu(row["node_cpu_millis"]),
+        row["agent"] or "",
+        f"{age(said, now)} ago" if said else "",
+        ",".join(row["taints"]),
+    )
+
+
+def _cpu(millis: int | None) -> str:
+    return cores(None if millis is None else millis / 1000)
+
+
+def _leader(reading: ClusterReading) -> str:
+    spec = (reading.lease or {}).get("spec") or {}
+    if not spec.get("holderIdentity"):
+        return "nobody leads"
+    renewed = spec.get("renewTime")
+    since = f", renewed {age(datetime.fromisoformat(renewed), reading.now)} ago" if renewed else ""
+    return f"{spec['holderIdentity']} leads{since}"
+
+
+def _config_cells(one: Document) -> Sequence[str]:
+    meta, status = one["metadata"], _status(one)
+    valid: Document = next((row for row in status.get("conditions") or () if row["type"] == "Valid"), {})
+    reached = f"{status.get('updatedTargetNodes', 0)}/{status['targetNodes']}" if "targetNodes" in status else ""
+    name = f"{meta.get('namespace', '')}/{meta['name']}"
+    return (one["kind"], name, str(valid.get("status") or ""), reached, str(valid.get("message") or ""))
+
+
+def _status(document: Document) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = document.get("status") or {}
+    return found

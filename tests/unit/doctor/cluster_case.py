@@ -1,0 +1,99 @@
+"""A cluster with Sublet in it in which nothing is wrong, as its API server's documents."""
+
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sublet.doctor.cluster_api import POLICIES
+from sublet.doctor.cluster_facts import ClusterFacts
+from sublet.doctor.rights import BIND, ESCALATE, GIVEN, of_account, to_hand_on, to_install
+
+K8S = Path(__file__).parents[3] / "deploy/k8s"
+SYSTEM = "sublet-system"
+NOW = datetime(2026, 11, 22, 1, 0, tzinfo=UTC)
+LONG_AGO, JUST_NOW = "2026-11-22T00:30:00Z", "2026-11-22T00:59:59.000000Z"
+Document = dict[str, Any]
+
+
+@cache
+def kinds() -> list[Document]:
+    """The kinds of deploy/k8s/crds."""
+    found = (yaml.safe_load(path.read_text()) for path in sorted((K8S / "crds").glob("*.yaml")))
+    return [one for one in found if one["kind"] == "CustomResourceDefinition"]
+
+
+def named(name: str, namespace: str = "", **parts: Any) -> Document:
+    """An object."""
+    labels = parts.pop("labels", {})
+    return {
+        "metadata": {"name": name, "namespace": namespace, "labels": labels, "creationTimestamp": LONG_AGO},
+        **parts,
+    }
+
+
+def workload(name: str, replicas: int = 1, ready: int = 1) -> Document:
+    """A Deployment or StatefulSet of Sublet's."""
+    return named(name, SYSTEM, spec={"replicas": replicas}, status={"readyReplicas": ready})
+
+
+def agents(wanted: int = 1, ready: int = 1) -> Document:
+    """The agents' DaemonSet."""
+    return named("sublet-node", SYSTEM, status={"desiredNumberScheduled": wanted, "numberReady": ready})
+
+
+def node(name: str = "n1", version: str = "v1.33.1", writer: str = "", system: str = "linux") -> Document:
+    """A Node, and who wrote reclaimed resources to it."""
+    fields: Document = {"f:status": {"f:allocatable": {"f:resource.katalyst.kubewharf.io/reclaimed_millicpu": {}}}}
+    found = named(name, status={"nodeInfo": {"operatingSystem": system, "kubeletVersion": version}})
+    found["metadata"]["managedFields"] = [
+        {"manager": "kubelet", "fieldsV1": {"f:status": {"f:allocatable": {"f:cpu": {}}}}}
+    ]
+    if writer:
+        found["metadata"]["managedFields"].append({"manager": writer, "fieldsV1": fields})
+    return found
+
+
+def node_object(name: str = "n1", ready: str = "True", message: str = "") -> Document:
+    """A CustomNodeResource."""
+    return named(name, status={"conditions": [{"type": "AgentReady", "status": ready, "message": message}]})
+
+
+def pod(name: str, bound: str = "", made: str = LONG_AGO, looked_at: bool = False) -> Document:
+    """A pod that names katalyst-scheduler."""
+    found = named(name, "default", spec={"nodeName": bound} if bound else {}, status={"phase": "Pending"})
+    found["metadata"]["creationTimestamp"] = made
+    if looked_at:
+        found["status"]["conditions"] = [{"type": "PodScheduled", "status": "False"}]
+    return found
+
+
+def namespace(**labels: str) -> Document:
+    """Sublet's namespace."""
+    spelled = {"system_cores": "sublet.io/system-cores", "security": "pod-security.kubernetes.io/enforce"}
+    return named(SYSTEM, labels={spelled[key]: value for key, value in labels.items()})
+
+
+MAY = dict.fromkeys([*to_install(SYSTEM), *to_hand_on(SYSTEM), ESCALATE, BIND], True)
+GOOD = ClusterFacts(
+    server="test",
+    namespace=SYSTEM,
+    now=NOW,
+    version={"gitVersion": "v1.35.4"},
+    may=MAY,
+    accounts_may={account: dict.fromkeys(of_account(account, SYSTEM), True) for account in GIVEN},
+    admission={"v1": frozenset({"validatingadmissionpolicies"}), "v1beta1": frozenset({"mutatingadmissionpolicies"})},
+    kinds=kinds(),
+    policies=frozenset(POLICIES),
+    own_namespace=namespace(system_cores="allowed", security="privileged"),
+    daemon_sets=[agents(), named("kube-proxy", "kube-system")],
+    deployments=[workload("sublet-central", 2, 2), workload("sublet-events"), workload("sublet-scheduler")],
+    stateful_sets=[workload("sublet-bus")],
+    lease=named("sublet-central", SYSTEM, spec={"holderIdentity": "central-1", "renewTime": JUST_NOW}),
+    nodes=[node(writer="sublet-reporter")],
+    node_objects=[node_object()],
+    scheduled_by_name=[pod("placed", bound="n1")],
+    kubelets={"n1": {"cpuManagerPolicy": "none", "cgroupDriver": "systemd"}},
+)
