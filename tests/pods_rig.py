@@ -69,7 +69,8 @@ def start_foreground(state_dir: Path, top: str, pod: PodRecord, **options: objec
     """`sublet run` in a process of its own: from the record to the watcher that it becomes."""
     program = (
         "import signal, sys; from pods_rig import *;"
-        "signal.signal(signal.SIGINT, signal.SIG_DFL);"  # a test run in the background of a shell ignores it
+        # A test run in the background of a shell ignores the one, one that outlives its terminal the other.
+        "[signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGHUP)];"
         "runtime(Path(sys.argv[1]), sys.argv[2]).become(PodRecord.model_validate_json(sys.argv[3]))"
     )
     return subprocess.Popen(

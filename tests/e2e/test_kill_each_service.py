@@ -37,6 +37,7 @@ GREEDY = ["--qos", "reclaimed", "--cpu", "100", "--memory", "16Mi", "--grace-per
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.root,
+    pytest.mark.usefixtures("quick_restarts"),
     pytest.mark.timeout(900),
     pytest.mark.skipif(bool(check_host(CommonSettings())), reason="needs root and writable cgroups"),
 ]

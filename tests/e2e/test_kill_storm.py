@@ -29,7 +29,6 @@ from shared.core.intents import FINAL_STEPS
 from shared.errors import SubletError
 from shared.settings import CommonSettings
 from sublet.commands.audit import audited
-from sublet.host import supervise
 from sublet.host.preflight import check_host
 from sublet.host.session import Session
 
@@ -48,6 +47,7 @@ MODEST = ["--qos", "shared", "--cpu", "10m", "--memory", "16Mi"]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.root,
+    pytest.mark.usefixtures("quick_restarts"),
     pytest.mark.timeout(PATIENCE_S * 3 + KILLS * 6),
     pytest.mark.skipif(bool(check_host(CommonSettings())), reason="needs root and writable cgroups"),
 ]
@@ -118,12 +118,6 @@ class Storm:
             return self._watchers[self._chance.choice(alive)].pid if alive else None
         server = self._session.server
         return self._session.children[what].pid if what != "nats" else server.pid if server else None
-
-
-@pytest.fixture(autouse=True)
-def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is killed comes back at once: this is about the kills, not about the pauses between them."""
-    monkeypatch.setattr(supervise, "LONGEST_PAUSE_S", supervise.FIRST_PAUSE_S)
 
 
 @pytest.fixture

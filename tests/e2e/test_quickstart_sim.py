@@ -81,7 +81,7 @@ def test_short_memory_evicts_the_reclaimed_pod_that_uses_the_most(version: Versi
     assert f"succeeded pod/reclaimed-large-pod-2  Evicted pod has been deleted physically; {BY_MEMORY}" in told
 
 
-@pytest.mark.parametrize("name", ["quickstart", "overcommit", "memory"])
+@pytest.mark.parametrize("name", ["quickstart", "overcommit"])
 def test_two_runs_of_a_scenario_give_the_same_bytes(name: str) -> None:
     assert as_json(run_scenario(story(2, name))) == as_json(played(2, name))
 
@@ -124,7 +124,7 @@ def command(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_the_output_does_not_depend_on_the_order_of_hashes() -> None:
-    one, other = command("memory", PYTHONHASHSEED="1"), command("memory", PYTHONHASHSEED="2")
+    one, other = (command("memory", "-o", "json", PYTHONHASHSEED=seed) for seed in ("1", "2"))
     assert one.returncode == 0, one.stdout
     assert one.stdout == other.stdout
 

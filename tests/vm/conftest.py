@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from guest.listings import PRINTED
-from rig.build import Parts, build, require_tools
+from rig.build import VM, Parts, build
 from rig.play import Told, play
 
 Tell = Callable[..., Told]
@@ -14,7 +14,7 @@ _told = pytest.StashKey[list[Told]]()
 @pytest.fixture(scope="session")
 def parts() -> Parts:
     """The built machine; from the cache where it is there."""
-    require_tools()
+    VM.require_tools()
     return build(print)
 
 

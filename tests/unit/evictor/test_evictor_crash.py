@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 from collections import Counter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -170,18 +169,6 @@ def test_a_kill_at_any_step_loses_no_event_and_evicts_nobody_twice(scenario, vir
 
 @settings(max_examples=30, deadline=None)
 @given(moments=st.lists(st.integers(1, 40), min_size=2, max_size=6), scenario=st.sampled_from(SCENARIOS))
-def test_kills_one_after_the_other_lose_no_event_and_evict_nobody_twice(virtual_work, moments, scenario):
-    with TemporaryDirectory() as folder:
-        fates = [Fate(moment) for moment in moments]
-        check(virtual_work(story(Path(folder), fates, scenario)), Path(folder))
-
-
-@pytest.fixture(scope="module")
-def virtual_work():
-    import looptime
-
-    def run(work: Any) -> Any:
-        with asyncio.Runner(loop_factory=looptime.new_event_loop) as runner:
-            return runner.run(work)
-
-    return run
+def test_kills_one_after_the_other_lose_no_event_and_evict_nobody_twice(virtual, tmp_path_factory, moments, scenario):
+    folder = tmp_path_factory.mktemp("lives")
+    check(virtual(story(folder, [Fate(moment) for moment in moments], scenario)), folder)

@@ -2,7 +2,7 @@
 
 import sys
 
-from rig.build import build, cache_folder, install_tools
+from rig.build import VM, build
 from rig.packages import RigMissing
 
 
@@ -12,8 +12,8 @@ def say(line: str) -> None:
 
 
 try:
-    install_tools(say)
+    VM.install_tools(say)
     build(say)
 except RigMissing as error:
     sys.exit(f"emulated machine: {error}")
-say(f"ready in {cache_folder()}")
+say(f"ready in {VM.cache_folder()}")

@@ -1,16 +1,14 @@
 """The parts of the emulated machine, each built once: emulator, kernel, root image. `python -m rig` builds all."""
 
-import fcntl
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from rig_parts import Needs, Say, fresh
 
 from rig.packages import SUITE, RigMissing, find_mirror, own_lists, run, unpack
 
@@ -27,17 +25,21 @@ MODULES = ("virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_
 KERNEL = "linux-image-cloud-amd64"
 VIRTIOFSD = Path("/usr/lib/qemu/virtiofsd")
 SHARED_ROMS = Path("/usr/share/qemu")
-TOOLS = {
-    "qemu-system-x86_64": "qemu-system-x86",
-    "debootstrap": "debootstrap",
-    "lz4": "lz4",
-    "mke2fs": "e2fsprogs",
-}  # fmt: skip
-"""Programs that must be installed, and their packages; the first also brings libraries, boot roms and virtiofsd."""
+VM = Needs(
+    name="vm",
+    what="the emulated machine",
+    why_root="debootstrap makes device files, virtiofsd makes a namespace",
+    tools={
+        "apt-get": "apt",
+        "qemu-system-x86_64": "qemu-system-x86",  # which also brings libraries and boot roms
+        str(VIRTIOFSD): "qemu-system-x86",
+        "debootstrap": "debootstrap",
+        "lz4": "lz4",
+        "mke2fs": "e2fsprogs",
+    },
+)
 _LZ4_MAGIC = b"\x02\x21\x4c\x18"
 _IMAGE_SIZE = "2G"
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,73 +52,16 @@ class Parts:
     root_image: Path
 
 
-def cache_folder() -> Path:
-    """Where the parts are kept: SUBLET_VM_CACHE, else `sublet-vm` in the user's cache folder."""
-    if named := os.environ.get("SUBLET_VM_CACHE"):
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sublet-vm"
-
-
-def missing_packages() -> list[str]:
-    """Debian packages without which nothing can be built or started here."""
-    wanted = {package for tool, package in TOOLS.items() if shutil.which(tool) is None}
-    if not VIRTIOFSD.exists():
-        wanted.add("qemu-system-x86")
-    return sorted(wanted)
-
-
-def require_tools() -> None:
-    """Refuse a machine that cannot build or start an emulated one.
-
-    Raises:
-        RigMissing: says all that is missing.
-    """
-    lacks = []
-    if os.geteuid() != 0:
-        lacks.append("root (debootstrap makes device files, virtiofsd makes a namespace): run it with sudo")
-    if shutil.which("apt-get") is None:
-        lacks.append("apt-get: the guest is made of Debian packages")
-    elif packages := missing_packages():
-        lacks.append(f"packages: apt-get install --no-install-recommends {' '.join(packages)}")
-    if lacks:
-        raise RigMissing("the emulated machine needs:\n" + "\n".join(f"  - {line}" for line in lacks))
-
-
-def install_tools(say: Say) -> None:
-    """Install what is missing, where this process may.
-
-    Raises:
-        RigMissing: it may not, or a package cannot be had.
-    """
-    packages = missing_packages()
-    if packages and os.geteuid() == 0 and shutil.which("apt-get"):
-        say(f"installing {' '.join(packages)}")
-        run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages])
-    require_tools()
-
-
 def build(say: Say = lambda _line: None) -> Parts:
     """Build what is not in the cache yet; a second caller waits.
 
     Raises:
         RigMissing: something cannot be had.
     """
-    cache = cache_folder()
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with VM.cache_held() as cache:
         emulator = _emulator(cache, say)
         kernel = _kernel(cache, say)
         return Parts(emulator, kernel / "vmlinux", _root_image(cache, kernel, say))
-
-
-@contextmanager
-def _fresh(target: Path) -> Iterator[Path]:
-    """A folder to build in, which becomes `target` if all goes well and vanishes otherwise."""
-    with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as folder:
-        place = Path(folder) / "part"
-        yield place
-        place.rename(target)
 
 
 def _emulator(cache: Path, say: Say) -> tuple[str, ...]:
@@ -126,7 +71,7 @@ def _emulator(cache: Path, say: Say) -> tuple[str, ...]:
         say("fetching the emulator")
         try:
             lists = own_lists(cache / "apt", f"{SUITE}-backports")
-            with _fresh(folder) as place:
+            with fresh(folder) as place:
                 unpack(["qemu-system-x86", "qemu-system-data"], place, lists=lists)
         except RigMissing as error:
             say(f"using the installed emulator: {error}")
@@ -144,7 +89,7 @@ def _kernel(cache: Path, say: Say) -> Path:
     folder = cache / package
     if not folder.exists():
         say(f"fetching {package}")
-        with _fresh(folder) as place:
+        with fresh(folder) as place:
             unpack([package], place)
             bz_image = next(place.glob("boot/vmlinuz-*")).read_bytes()
             packed = bz_image[bz_image.find(_LZ4_MAGIC) :]
@@ -161,7 +106,7 @@ def _root_image(cache: Path, kernel: Path, say: Say) -> Path:
     base = cache / f"base-{_digest(SUITE, *INCLUDE)}"
     if not base.exists():
         say("making the guest's Debian tree (a minute)")
-        with _fresh(base) as place:
+        with fresh(base) as place:
             include = ",".join(INCLUDE)
             run(["debootstrap", "--variant=minbase", f"--include={include}", SUITE, place, find_mirror().address])
             shutil.rmtree(place / "var/cache/apt")
@@ -171,7 +116,7 @@ def _root_image(cache: Path, kernel: Path, say: Say) -> Path:
     image = cache / f"root-{key}.img"
     if not image.exists():
         say("making the guest's root image")
-        with _fresh(image) as place, tempfile.TemporaryDirectory(prefix=".tree-", dir=cache) as folder:
+        with fresh(image) as place, tempfile.TemporaryDirectory(prefix=".tree-", dir=cache) as folder:
             tree = Path(folder) / "root"
             run(["cp", "-a", base, tree])
             _fill(tree, kernel, init)
