@@ -5,6 +5,7 @@ pod is read right before every call and only its own UID is ever sent; a resourc
 somebody's eviction was taken, not that the pod is gone (M5, M6): that is what `lookup` is for.
 """
 
+import asyncio
 import math
 from typing import Any
 
@@ -17,6 +18,8 @@ NOT_FOUND, SERVER_ERROR = 404, 500
 FINISHED = ("Succeeded", "Failed")
 LEAST_GRACE_S = 1
 """0 would take the pod out of the API at once, before kubelet has ended its processes; 1 is `kubectl delete --now`."""
+FRESH_S, LOOKS = 0.25, 3
+"""An answer that took longer may be about a pod that has been made anew meanwhile: ending one takes kubelet longer."""
 
 
 class KubeEvictor:
@@ -38,13 +41,23 @@ class KubeEvictor:
             return "gone"
         return "terminating" if meta.get("deletionTimestamp") else "running"
 
+    async def _fresh_lookup(self, pod: Pod) -> Standing:
+        """Where this UID stands right now; a process that stood still, or a slow server, makes it look again."""
+        loop = asyncio.get_running_loop()
+        for _ in range(LOOKS):
+            asked_s = loop.time()
+            standing = await self.lookup(pod)
+            if standing != "running" or loop.time() - asked_s < FRESH_S:
+                break
+        return standing
+
     async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "") -> ActionResult:
         """One eviction call for this UID; nothing is sent where the pod is not there any more.
 
         The API has no place for `why`: the events tell it.
         """
         del why
-        standing = await self.lookup(pod)
+        standing = await self._fresh_lookup(pod)
         if standing == "gone":
             return ActionResult("gone", f"pod {pod.key} ({pod.uid}) is not there any more")
         if standing == "unknown":

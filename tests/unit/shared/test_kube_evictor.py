@@ -1,10 +1,12 @@
 """Evictions by the API server's answers: no budget's slot is burnt, nobody's successor goes, each status is told."""
 
+import asyncio
+
 import pytest
 from kube_api import Api, FakeKube, pod_path
 
 from shared.adapters.kube_client import Kube
-from shared.adapters.kube_evictor import KubeEvictor
+from shared.adapters.kube_evictor import FRESH_S, KubeEvictor
 from shared.contracts.pod import Pod
 
 POD = Pod(uid="aa", name="web")
@@ -125,3 +127,26 @@ async def test_a_server_that_is_away_makes_the_outcome_unknown_never_gone(world)
 
 async def test_without_a_way_to_a_server_nothing_is_known(tmp_path):
     assert await KubeEvictor(Kube(tmp_path / "none")).lookup(POD) == "unknown"
+
+
+class LateKube(FakeKube):
+    """Its first answer to a look comes late, and by then the pod has been made anew."""
+
+    def __init__(self, world: World, answers: int) -> None:
+        super().__init__(world.api)
+        self._world, self._late = world, answers
+
+    async def call(self, method: str, path: str, **options: object) -> dict:
+        document = await super().call(method, path, **options)
+        if method == "GET" and self._late:
+            self._late -= 1
+            await asyncio.sleep(FRESH_S)
+            self._world.api.run_pod("web", "bb", app="web")
+        return document
+
+
+def test_an_answer_that_came_late_is_asked_for_again_before_anything_is_sent(virtual):
+    world = World()
+    world.evictor = KubeEvictor(LateKube(world, answers=1))
+    assert virtual(world.outcome()) == "gone"
+    assert world.calls == []
