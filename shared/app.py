@@ -179,7 +179,8 @@ class Runner:
         for name, app in self.apps.items():
             await self.bus.serve(ask_subject(self.common.node, name), _answerer(app))
         with contextlib.suppress(Unavailable):
-            await self.bus.watch(CONFIG_BUCKET, self._configure)
+            keys = (GLOBAL_CONFIG_KEY, node_config_key(self.common.node))  # another node's is none of its business
+            await self.bus.watch(CONFIG_BUCKET, self._configure, keys=keys)
         await asyncio.Event().wait()
 
     def _configure(self, entry: Entry) -> None:

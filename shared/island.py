@@ -108,9 +108,9 @@ class IslandBus:
         """As the inner bus."""
         await self._inner.ensure_stream(spec)
 
-    async def ensure_bucket(self, bucket: str) -> None:
+    async def ensure_bucket(self, bucket: str, *, replicas: int | None = None) -> None:
         """As the inner bus."""
-        await self._inner.ensure_bucket(bucket)
+        await self._inner.ensure_bucket(bucket, replicas=replicas)
 
     async def put(self, bucket: str, key: str, value: bytes) -> int:
         """As the inner bus."""
@@ -120,9 +120,11 @@ class IslandBus:
         """As the inner bus."""
         return await self._inner.get(bucket, key)
 
-    async def watch(self, bucket: str, handler: Callable[[Entry], None]) -> Subscription:
+    async def watch(
+        self, bucket: str, handler: Callable[[Entry], None], *, keys: Sequence[str] | None = None
+    ) -> Subscription:
         """As the inner bus."""
-        return await self._inner.watch(bucket, handler)
+        return await self._inner.watch(bucket, handler, keys=keys)
 
     async def serve(self, subject: str, answer: Callable[[bytes], bytes]) -> Subscription:
         """As the inner bus."""

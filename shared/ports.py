@@ -120,8 +120,8 @@ class Bus(Protocol):
         """Create a stream, or bring its limits to the specification."""
         ...
 
-    async def ensure_bucket(self, bucket: str) -> None:
-        """Create a configuration bucket where it is missing."""
+    async def ensure_bucket(self, bucket: str, *, replicas: int | None = None) -> None:
+        """Create a configuration bucket where it is missing; `replicas` None leaves them as they are, one at first."""
         ...
 
     async def put(self, bucket: str, key: str, value: bytes) -> int:
@@ -132,8 +132,13 @@ class Bus(Protocol):
         """Read a configuration value; None where bucket or key does not exist."""
         ...
 
-    async def watch(self, bucket: str, handler: Callable[[Entry], None]) -> Subscription:
-        """Current values, then every change; waits for a bucket that does not exist yet."""
+    async def watch(
+        self, bucket: str, handler: Callable[[Entry], None], *, keys: Sequence[str] | None = None
+    ) -> Subscription:
+        """Current values, then every change; waits for a bucket that does not exist yet.
+
+        With `keys` only these are read and heard of, and of changes in quick succession perhaps only the last.
+        """
         ...
 
     async def serve(self, subject: str, answer: Callable[[bytes], bytes]) -> Subscription:
@@ -234,6 +239,14 @@ class NodeTaints(Protocol):
         """
         ...
 
+    async def show(self, taints: Sequence[Taint]) -> None:
+        """Say these in the node's object (CNR) as well, where there is one; others' entries there stay.
+
+        Raises:
+            SubletError: they could not be told; what keeps pods away is not touched by that.
+        """
+        ...
+
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -315,6 +328,18 @@ class Objects(Protocol):
 
         Raises:
             Conflict: the document carries a resource version, and the object has another one.
+            Refused: the server says no.
+        """
+        ...
+
+    async def apply(
+        self, kind: ApiKind, document: Mapping[str, Any], *, manager: str, status: bool = False
+    ) -> Mapping[str, Any]:
+        """Server-side apply as a field manager, by force: its own fields are as the document says, and no others.
+
+        An object that is not there is made, but not of its status alone.
+
+        Raises:
             Refused: the server says no.
         """
         ...

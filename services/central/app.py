@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
 from services.central.config import encode_config, read_config
 from services.central.core.readiness import NODE_STATES, Assessment, Ears, Ledger, assess, expect, fold, forget
-from services.central.ports import ClusterSide, ConfigText
+from services.central.ports import ClusterSide, ConfigText, LoginSide
 from services.central.settings import CentralSettings
 from shared import telemetry
 from shared.contracts.ids import node_token
@@ -36,6 +37,7 @@ class CentralApp:
         text_name: str,
         raw: Mapping[str, Any],
         cluster: ClusterSide | None = None,
+        logins: LoginSide | None = None,
     ) -> None:
         self._wire, self._clock, self._text, self._text_name = wire, clock, text, text_name
         self._static = dict(raw.get(NAME) or {})
@@ -50,7 +52,7 @@ class CentralApp:
         self._revision = 0
         self._config_refusal = ""
         self._subscriptions: list[Subscription] = []
-        self._cluster = cluster
+        self._cluster, self._logins = cluster, logins
         if cluster is not None:
             cluster.on_lead = self._begin_to_lead
 
@@ -68,6 +70,8 @@ class CentralApp:
             group.create_task(self._assess_forever())
             if self._cluster is not None:
                 group.create_task(self._cluster.run())
+            if self._logins is not None:
+                group.create_task(self._logins.run())
 
     @property
     def _leading(self) -> bool:
@@ -137,8 +141,8 @@ class CentralApp:
     async def _reconcile(self) -> bool:
         try:
             for spec in STREAMS:
-                await self._wire.bus.ensure_stream(spec)
-            await self._wire.bus.ensure_bucket(CONFIG_BUCKET)
+                await self._wire.bus.ensure_stream(replace(spec, replicas=self._settings.stream_replicas))
+            await self._wire.bus.ensure_bucket(CONFIG_BUCKET, replicas=self._settings.stream_replicas)
         except SubletError as error:
             if not self._store_failure or str(error) != self._store_failure:
                 log.warning("streams.not_made", why=str(error))
@@ -192,6 +196,8 @@ class CentralApp:
         why = self._store_failure if self._leading else ""
         if not why and self._cluster is not None:
             why = self._cluster.failure()
+        if not why and self._logins is not None:
+            why = self._logins.failure
         if not why and not self._ears.well(now_s, self._settings.rules):
             why = "does not hear its own probe on the bus"
         age_s = None if self._heard_at is None else now_s - self._heard_at
@@ -230,4 +236,6 @@ class CentralApp:
         self._subscriptions.clear()
         if self._cluster is not None:
             await self._cluster.close()
+        if self._logins is not None:
+            await self._logins.close()
         await self._wire.stop()

@@ -1,31 +1,53 @@
 """Wiring of central: the configuration of all nodes comes from a file, and in a cluster from its objects as well."""
 
+from typing import TYPE_CHECKING
+
 from services.central.app import NAME, CentralApp
+from services.central.bus_logins import BusLogins, login_seed
 from services.central.cluster import Cluster
-from services.central.settings import CentralSettings
+from services.central.settings import CentralSettings, LoginSettings
 from services.central.watched_file import WatchedFile
+from shared.adapters.ed25519 import SigningKey
+from shared.adapters.nats_callout import Callout
 from shared.app import App, Context, Plan
 from shared.settings import section
+
+if TYPE_CHECKING:
+    from shared.adapters.kube_client import Kube
 
 
 def build(context: Context) -> App:
     """Central over `config_file`, by default `<state_dir>/config.yaml`."""
     settings = section(CentralSettings, context.raw, NAME)
     path = settings.config_file or context.common.state_dir / "config.yaml"
-    cluster = _in_a_cluster(context, settings) if context.common.substrate == "kubernetes" else None
-    return CentralApp(context.wire, context.clock, WatchedFile(path), str(path), context.raw, cluster)
-
-
-def _in_a_cluster(context: Context, settings: CentralSettings) -> Cluster:
+    text = (WatchedFile(path), str(path))
+    if context.common.substrate != "kubernetes":
+        return CentralApp(context.wire, context.clock, *text, context.raw)
     from shared.adapters.kube_client import Kube
+
+    kube = Kube(context.common.kubeconfig)
+    cluster, logins = _in_a_cluster(context, settings, kube), _logins(context, settings.kubernetes.logins, kube)
+    return CentralApp(context.wire, context.clock, *text, context.raw, cluster, logins)
+
+
+def _in_a_cluster(context: Context, settings: CentralSettings, kube: "Kube") -> Cluster:
     from shared.adapters.kube_evictor import KubeEvictor
     from shared.adapters.kube_objects import KubeObjects
 
-    kube, clock = Kube(context.common.kubeconfig), context.clock
-    identity = f"{context.common.node}_{context.wire.boot_id}"
+    clock, identity = context.clock, f"{context.common.node}_{context.wire.boot_id}"
     return Cluster(
         KubeObjects(kube, clock), context.wire.bus, clock, identity, settings.kubernetes, KubeEvictor(kube), kube.close
     )
+
+
+def _logins(context: Context, settings: LoginSettings | None, kube: "Kube") -> Callout | None:
+    if settings is None:
+        return None
+    from shared.adapters.kube_tokens import KubeTokens
+
+    key = SigningKey(login_seed(settings.password))
+    answers = BusLogins(KubeTokens(kube), key, context.clock, agents=settings.agents)
+    return Callout(settings.url, name=f"central/{context.common.node}", clock=context.clock, answer=answers.answer)
 
 
 PLAN = Plan("central", build)

@@ -20,6 +20,23 @@ class ConfigText(Protocol):
         ...
 
 
+class LoginSide(Protocol):
+    """Who answers the hub's questions about leaves that log in; every central does, leading or not."""
+
+    @property
+    def failure(self) -> str:
+        """Why nobody would be answered; "" while somebody would."""
+        ...
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        ...
+
+    async def close(self) -> None:
+        """Answer nobody any more."""
+        ...
+
+
 class ClusterSide(Protocol):
     """What central does with an API server, where there is one."""
 

@@ -1,7 +1,8 @@
 """Settings of central."""
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
@@ -30,6 +31,20 @@ class LeaseSettings(Settings):
         return self
 
 
+class LoginSettings(Settings):
+    """What central needs to answer the hub's questions about leaves that log in."""
+
+    url: Annotated[str, Field(pattern=r"^nats://[^:@/\s]+:[^:@/\s]+@[^@/\s]+$")]
+    """The hub with user and password of the account that is asked, nats://logins:password@host:port."""
+    agents: str = "system:serviceaccount:sublet-system:sublet-node"
+    """User name of the agents' tokens."""
+
+    @property
+    def password(self) -> str:
+        """The one in the URL."""
+        return urlsplit(self.url).password or ""
+
+
 class KubernetesSettings(Settings):
     """Central on substrate kubernetes."""
 
@@ -42,6 +57,8 @@ class KubernetesSettings(Settings):
     """How long changes are collected before a pass; what comes meanwhile is one pass."""
     resync_s: Seconds = 30.0
     """A pass also without any change, and the time after which orphans are cleared."""
+    logins: LoginSettings | None = None
+    """None: the hub does not ask, as where its configuration knows all leaves."""
     node_lease_s: Seconds = 40.0
     """A node whose kubelet has not renewed its lease for so long is stale (Kubernetes' own default)."""
 
@@ -64,6 +81,8 @@ class CentralSettings(Settings):
     """Seconds between two looks at streams and bucket, so that a server that lost them gets them back."""
     retry_s: Seconds = 1.0
     """Seconds until the next try while the bus is away."""
+    stream_replicas: Literal[1, 3, 5] | None = None
+    """Servers that keep each stream and the bucket; None: one at first, and as an operator has set them since."""
     config_file: Path | None = None
     """YAML file with the sections of all services; None: `config.yaml` in the state folder."""
     config_poll_s: Seconds = 2.0

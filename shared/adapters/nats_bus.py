@@ -162,13 +162,13 @@ class NatsBus:
         """
         await self._streams.ensure(spec)
 
-    async def ensure_bucket(self, bucket: str) -> None:
-        """Create a configuration bucket where it is missing.
+    async def ensure_bucket(self, bucket: str, *, replicas: int | None = None) -> None:
+        """Create a configuration bucket where it is missing, or bring it to these replicas.
 
         Raises:
-            Unavailable: the server cannot be asked now.
+            Unavailable: the server cannot be asked now, or has no place for so many.
         """
-        await self._config.ensure(bucket)
+        await self._config.ensure(bucket, replicas)
 
     async def put(self, bucket: str, key: str, value: bytes) -> int:
         """Write a configuration value; returns its revision.
@@ -186,9 +186,11 @@ class NatsBus:
         """
         return await self._config.get(bucket, key)
 
-    async def watch(self, bucket: str, handler: Callable[[Entry], None]) -> Subscription:
-        """Current values, then every change; waits for a bucket that does not exist yet."""
-        return await self._config.watch(bucket, handler)
+    async def watch(
+        self, bucket: str, handler: Callable[[Entry], None], *, keys: Sequence[str] | None = None
+    ) -> Subscription:
+        """Current values, then every change, of all keys or of these; waits for a bucket that does not exist yet."""
+        return await self._config.watch(bucket, handler, keys)
 
     async def serve(self, subject: str, answer: Callable[[bytes], bytes]) -> Subscription:
         """Answer requests; a question that `answer` fails on is answered with the error."""

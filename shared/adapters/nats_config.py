@@ -1,22 +1,33 @@
-"""Configuration buckets (JetStream key-value): written by one, watched by all."""
+"""Configuration buckets (JetStream key-value): written by one, watched by all.
+
+A watch of some keys needs no consumer, which a leaf may not have: it hears of a change and reads the key. What it then
+may read, and what not, stands in the subjects, so that a server can tell one node's key from another's.
+"""
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 from nats.js.api import StorageType
 from nats.js.errors import NotFoundError
 
 from shared.adapters.nats_link import Link, unavailable
-from shared.adapters.nats_reader import tail
-from shared.errors import SubletError
+from shared.adapters.nats_reader import not_found_or_unavailable, tail
+from shared.contracts.subjects import NODE_KV
+from shared.errors import SubletError, Unavailable
 from shared.ports import Entry, Received
 
 log = structlog.get_logger()
 
 HISTORY = 10
 MAX_VALUE_BYTES = 64 << 10
+REREAD_S = 60.0
+"""A change of which nothing was heard is found after so long."""
+SOON_S = (0.1, 0.4, 2.0, 5.0)
+"""What is heard of may not be stored yet, least of all on the server that answers: it is read again after these."""
+AGAIN_S = 0.5
+"""After no answer, as where there is no bucket yet, or one of a server that lags behind."""
 DELETED_BY = ("KV-Operation", "Nats-Marker-Reason")
 """Headers of a marker that stands for a deleted key: set by a client, or by the server."""
 
@@ -42,6 +53,30 @@ class Watch:
             await self._work
 
 
+class _Newest:
+    """Which revision of a key is the newest, where servers that lag behind may answer as well."""
+
+    def __init__(self) -> None:
+        self._revision = 0
+        self._older: int | None = None
+
+    @property
+    def behind(self) -> bool:
+        """Whether the last answer was older than one before."""
+        return self._older is not None
+
+    def take(self, revision: int) -> bool:
+        """Whether it is news: a newer one, or an older one that is said twice (then the bucket was made anew)."""
+        if revision >= self._revision:
+            news, self._older = revision > self._revision, None
+        else:
+            news = revision == self._older
+            self._older = None if news else revision
+        if news:
+            self._revision = revision
+        return news
+
+
 class ConfigStore:
     """What the bus offers over buckets, on one connection."""
 
@@ -49,16 +84,26 @@ class ConfigStore:
         self._link = link
         self._watches: set[Watch] = set()
 
-    async def ensure(self, bucket: str) -> None:
-        """Create the bucket where it is missing; an existing one stays as it is."""
+    async def ensure(self, bucket: str, replicas: int | None = None) -> None:
+        """Create the bucket where it is missing; of an existing one only its replicas and direct reads are set."""
         with unavailable(f"bucket {bucket}"):
             try:
-                await self._link.js.stream_info(_stream(bucket))
+                config = (await self._link.js.stream_info(_stream(bucket))).config
             except NotFoundError:
                 await self._link.js.create_key_value(
-                    bucket=bucket, history=HISTORY, max_value_size=MAX_VALUE_BYTES, storage=StorageType.FILE
+                    bucket=bucket,
+                    history=HISTORY,
+                    max_value_size=MAX_VALUE_BYTES,
+                    storage=StorageType.FILE,
+                    replicas=replicas or 1,
+                    direct=True,
                 )
                 log.info("bucket.created", bucket=bucket)
+                return
+            wanted = {"allow_direct": True, "num_replicas": replicas or config.num_replicas}
+            if any(getattr(config, name) != value for name, value in wanted.items()):
+                await self._link.js.update_stream(config, **wanted)
+                log.info("bucket.reconciled", bucket=bucket, **wanted)
 
     async def put(self, bucket: str, key: str, value: bytes) -> int:
         """Write a value; returns its revision."""
@@ -77,11 +122,67 @@ class ConfigStore:
             return None
         return Entry(key, raw.data or b"", raw.seq or 0)
 
-    async def watch(self, bucket: str, handler: Callable[[Entry], None]) -> Watch:
-        """Current values, then every change, for as long as the connection lives."""
-        watch = Watch(asyncio.create_task(self._run(bucket, handler), name=f"watch-{bucket}"))
+    async def watch(self, bucket: str, handler: Callable[[Entry], None], keys: Sequence[str] | None = None) -> Watch:
+        """Current values, then every change, of all keys or of these, for as long as the connection lives."""
+        work = self._run(bucket, handler) if keys is None else self._run_keys(bucket, handler, keys)
+        watch = Watch(asyncio.create_task(work, name=f"watch-{bucket}"))
         self._watches.add(watch)
         return watch
+
+    async def _run_keys(self, bucket: str, handler: Callable[[Entry], None], keys: Sequence[str]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for key in keys:
+                group.create_task(self._follow_key(bucket, key, handler), name=f"watch-{bucket}-{key}")
+
+    async def _follow_key(self, bucket: str, key: str, handler: Callable[[Entry], None]) -> None:
+        changed = asyncio.Event()
+
+        async def hear(_message: object) -> None:
+            changed.set()
+
+        with contextlib.suppress(SubletError), unavailable(f"key {bucket}/{key}"):
+            subject = f"{NODE_KV}.{bucket}.{key}" if self._link.at_leaf else _subject(bucket, key)
+            hearing = await self._link.client.subscribe(subject, cb=hear)
+            forget = self._link.on_reconnect(changed.set)
+            try:
+                await self._reread(bucket, key, handler, changed)
+            finally:
+                forget()
+                await hearing.unsubscribe()
+
+    async def _reread(self, bucket: str, key: str, handler: Callable[[Entry], None], changed: asyncio.Event) -> None:
+        newest, soon = _Newest(), list(SOON_S)
+        while not self._link.closed:
+            if changed.is_set():
+                soon = list(SOON_S)
+            changed.clear()
+            again = False
+            try:
+                if self._link.connected:
+                    found = await self._read(bucket, key)
+                    if newest.take(found.sequence):
+                        self._hand_over(found, _subject(bucket, ""), handler)
+                    again = newest.behind
+            except NotFoundError:
+                log.debug("config.no_key", key=key)
+            except Unavailable as error:
+                log.debug("config.awaited", key=key, why=str(error))
+                again = True
+            wait_s = AGAIN_S if again else soon.pop(0) if soon else REREAD_S
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await changed.wait()
+
+    async def _read(self, bucket: str, key: str) -> Received:
+        """The key's newest message, from any server that keeps the bucket.
+
+        Raises:
+            NotFoundError: there is none.
+            Unavailable: nobody says.
+        """
+        with not_found_or_unavailable(f"key {bucket}/{key}"):
+            raw = await self._link.js.get_msg(_stream(bucket), subject=_subject(bucket, key), direct=True)
+        return Received(raw.subject or "", raw.data or b"", raw.headers or {}, raw.seq or 0)
 
     async def _run(self, bucket: str, handler: Callable[[Entry], None]) -> None:
         prefix = _subject(bucket, "")

@@ -14,8 +14,10 @@ import nats.errors
 import structlog
 from nats.aio.client import Client, Server
 from nats.js import JetStreamContext
+from nats.js.api import DEFAULT_PREFIX
 
 from shared import telemetry
+from shared.contracts.subjects import NODE_API
 from shared.core.backoff import delay_s
 from shared.errors import BadConfig, Unavailable
 from shared.ports import Clock
@@ -98,12 +100,17 @@ class Link:
     @property
     def js(self) -> JetStreamContext:
         """JetStream over this connection."""
-        return self.client.jetstream(timeout=API_TIMEOUT_S)
+        return self.client.jetstream(timeout=API_TIMEOUT_S, prefix=NODE_API if self.at_leaf else DEFAULT_PREFIX)
 
     @property
     def connected(self) -> bool:
         """Whether a publish would leave now."""
         return self.client.is_connected and not self.client.is_draining_pubs
+
+    @property
+    def at_leaf(self) -> bool:
+        """Whether the server has no streams of its own: it is a leaf, and its hub may give it no consumers."""
+        return not self.client._server_info.get("jetstream")
 
     @property
     def closed(self) -> bool:
@@ -153,7 +160,7 @@ class Link:
         await self.client.connect(
             servers=servers,
             name=self._name,
-            inbox_prefix=f"_INBOX_{self.service}",
+            inbox_prefix=self._inbox(),
             max_reconnect_attempts=-1,
             # Only the first connection waits this long between tries; later the handler below owns all the waiting.
             reconnect_time_wait=FIRST_CONNECT_PAUSE_S,  # type: ignore[arg-type]  # any number of seconds will do
@@ -168,6 +175,11 @@ class Link:
             closed_cb=self._on_closed,
             lame_duck_mode_cb=self._on_lame_duck,
         )
+
+    def _inbox(self) -> str:
+        """The node is a token of it, so that a server can keep one node's answers from another."""
+        node = self._name.partition("/")[2].replace(".", "_")
+        return f"_INBOX_{self.service}.{node}" if node else f"_INBOX_{self.service}"
 
     def on_reconnect(self, call: Callable[[], None]) -> Callable[[], None]:
         """Have a function called after every reconnection and at the end; the result takes that back."""

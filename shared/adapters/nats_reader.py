@@ -40,7 +40,7 @@ LAST_DELIVERY = "Nats-Last-Consumer"
 
 
 @contextlib.contextmanager
-def _not_found_or_unavailable(what: str) -> Iterator[None]:
+def not_found_or_unavailable(what: str) -> Iterator[None]:
     """As `unavailable`, but a stream that does not exist is told apart from one that cannot be asked."""
     try:
         with unavailable(what):
@@ -89,7 +89,7 @@ class OrderedReader:
 
     async def _start(self) -> None:
         client = self._link.client
-        with _not_found_or_unavailable(f"stream {self._stream}"):
+        with not_found_or_unavailable(f"stream {self._stream}"):
             info = await self._link.js.add_consumer(self._stream, self._config)
             self._subscription = await client.subscribe(client.new_inbox(), cb=self._take)
         self.pending = info.num_pending or 0
@@ -212,7 +212,7 @@ class _Position:
         """A stream that ends before what was already seen was made anew: begin again at its start."""
         if not self._seen:
             return
-        with _not_found_or_unavailable(f"stream {stream}"):
+        with not_found_or_unavailable(f"stream {stream}"):
             state = (await link.js.stream_info(stream)).state
         if state.last_seq + 1 < self.next:
             log.warning("stream.made_anew", stream=stream, seen=self.next - 1, last=state.last_seq)

@@ -15,6 +15,11 @@ INTENTS_STREAM = "SUBLET_INTENTS"
 EVENTS_STREAM = "SUBLET_EVENTS"
 DEAD_LETTERS_STREAM = "SUBLET_DEAD_LETTERS"
 CONFIG_BUCKET = "sublet-config"
+NODE_API, NODE_KV = "SUBLET.API", "SUBLET.KV"
+"""At a leaf, what `$JS.API` and `$KV` are at the hub: its accounts let through what a node may ask and hear there.
+
+Under their own names they belong to each server itself, and no leaf lets them pass.
+"""
 GLOBAL_CONFIG_KEY = "global"
 
 DAY_S = 86_400.0
@@ -29,6 +34,8 @@ class StreamSpec:
     max_age_s: float
     max_bytes: int
     duplicate_window_s: float = 600.0
+    replicas: int | None = None
+    """Servers that keep it; None: one at first, and as an operator has set them since."""
 
 
 STREAMS = (

@@ -151,7 +151,7 @@ class MemoryBus:
             self.broker.streams[spec.name] = MemoryStream(spec)
         self.broker.changed()
 
-    async def ensure_bucket(self, bucket: str) -> None:
+    async def ensure_bucket(self, bucket: str, *, replicas: int | None = None) -> None:  # noqa: ARG002 - one memory
         """Create a bucket where it is missing."""
         self._need_connection(f"bucket {bucket}")
         self.broker.buckets.setdefault(bucket, MemoryBucket())
@@ -170,8 +170,10 @@ class MemoryBus:
         self._need_connection(f"key {bucket}/{key}")
         return self.broker.buckets[bucket].entries.get(key) if bucket in self.broker.buckets else None
 
-    async def watch(self, bucket: str, handler: Callable[[Entry], None]) -> Subscription:
-        """Current values, then every change; waits for a bucket that does not exist yet."""
+    async def watch(
+        self, bucket: str, handler: Callable[[Entry], None], *, keys: Sequence[str] | None = None
+    ) -> Subscription:
+        """Current values, then every change, of all keys or of these; waits for a bucket that does not exist yet."""
         seen = 0
 
         def catch_up() -> None:
@@ -179,7 +181,8 @@ class MemoryBus:
             if self.connected and bucket in self.broker.buckets:
                 for entry in self.broker.buckets[bucket].after(seen):
                     seen = entry.revision
-                    self._post(subscription, handler, entry)
+                    if keys is None or entry.key in keys:
+                        self._post(subscription, handler, entry)
 
         subscription = MemorySubscription(self.broker.on_change(catch_up))
         catch_up()

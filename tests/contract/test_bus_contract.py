@@ -291,6 +291,35 @@ async def test_a_watch_gives_the_current_values_then_every_change(world, bus, un
     assert len(got) == 3
 
 
+async def test_a_watch_of_some_keys_hears_of_no_other(world, bus, until):
+    other, got = await world.client(), []
+    await bus.ensure_bucket(world.area)
+    await bus.put(world.area, "global", b"old")
+    await bus.put(world.area, "global", b"one")
+    await bus.put(world.area, "node.b", b"foreign")
+    subscription = await other.watch(world.area, got.append, keys=("global", "node.a"))
+    await until(lambda: len(got) == 1)
+    await bus.put(world.area, "node.a", b"two")
+    await until(lambda: len(got) == 2)
+    await bus.put(world.area, "node.b", b"foreign again")
+    await bus.put(world.area, "global", b"three")
+    await until(lambda: len(got) == 3)
+    assert got == [Entry("global", b"one", 2), Entry("node.a", b"two", 4), Entry("global", b"three", 6)]
+    await subscription.stop()
+    await bus.put(world.area, "global", b"four")
+    assert await other.get(world.area, "global") == Entry("global", b"four", 7)
+    assert len(got) == 3
+
+
+async def test_a_watch_of_some_keys_waits_for_a_missing_bucket(world, bus, until):
+    got = []
+    await bus.watch(world.area, got.append, keys=("node.a",))
+    await asyncio.sleep(0)
+    await bus.ensure_bucket(world.area)
+    await bus.put(world.area, "node.a", b"one")
+    await until(lambda: got == [Entry("node.a", b"one", 1)])
+
+
 async def test_a_watch_waits_for_a_missing_bucket(world, bus, until):
     got = []
     await bus.watch(world.area, got.append)

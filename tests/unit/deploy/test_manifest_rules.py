@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
+from services.central.core.bus_login import ACCOUNT, AUDIENCE, rights_of
+from services.central.issuer import main as write_issuer
+from services.central.settings import CentralSettings
 from services.evictor.settings import read
 from shared.adapters.nats_server import find_binary
-from shared.settings import common_settings
+from shared.settings import common_settings, read_environment, section
 
 K8S = Path(__file__).parents[3] / "deploy/k8s"
 
@@ -92,6 +95,7 @@ RIGHTS = {
         "evictionconfigurations/status": "patch",
         "adminqosconfigurations/status": "patch",
         "leases": "create get patch update",
+        "tokenreviews": "create",
     },
     "sublet-central-node-leases": {"leases": "get list watch"},
     "sublet-events": {"events": "create"},
@@ -144,9 +148,10 @@ def test_a_container_is_held_to_what_it_needs(name: str, container: Document) ->
     assert (held.get("runAsUser") == 0) == (name == "sublet-node/agent")
 
 
-def test_no_pod_shares_anything_of_the_nodes_namespaces_and_all_are_filtered() -> None:
+def test_the_agent_shares_the_nodes_processes_no_pod_more_and_all_are_filtered() -> None:
     for name, spec in pods():
-        assert not spec.keys() & {"hostNetwork", "hostPID", "hostIPC"}, name
+        shared = {"hostPID"} if name == "sublet-node" else set()  # the tasks of a cgroup have no number elsewhere
+        assert spec.keys() & {"hostNetwork", "hostPID", "hostIPC"} == shared, name
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
         assert spec["automountServiceAccountToken"] is False, name
         on_host = [volume["name"] for volume in spec["volumes"] if "hostPath" in volume]
@@ -179,7 +184,7 @@ def test_every_image_is_one_of_those_that_values_name() -> None:
 
 def test_long_running_containers_are_probed() -> None:
     for name, one in containers():
-        if name not in ("sublet-events/bridge", "sublet-uninstall/uninstall"):
+        if name not in ("sublet-events/bridge", "sublet-uninstall/uninstall", "sublet-bus/issuer"):
             assert "livenessProbe" in one, name
 
 
@@ -220,6 +225,44 @@ def test_the_settings_of_every_node_are_settings_of_the_services_with_the_load_p
     assert "cpu-pressure-eviction-plugin" in read(settings["evictor"])[1]
 
 
+def test_the_leafs_token_is_for_the_bus_alone_and_of_no_use_at_the_api_server() -> None:
+    (daemon,) = of_kind("DaemonSet")
+    spec = daemon["spec"]["template"]["spec"]
+    (volume,) = [one for one in spec["volumes"] if one["name"] == "bus-token"]
+    (source,) = volume["projected"]["sources"]
+    assert source["serviceAccountToken"]["audience"] == AUDIENCE
+    (bus,) = [one for one in spec["initContainers"] if one["name"] == "bus"]
+    assert {mount["name"] for mount in bus["volumeMounts"]} == {"bus", "bus-login", "bus-token"}
+    (agent,) = spec["containers"]
+    assert not {"bus-login", "bus-token"} & {mount["name"] for mount in agent["volumeMounts"]}
+
+
+@pytest.mark.parametrize("overlay", render.OVERLAYS)
+def test_central_is_told_how_many_keep_a_stream_and_how_to_answer_for_leaves(overlay: str) -> None:
+    (central,) = [
+        d
+        for path in ("base/sublet.yaml", f"overlays/{overlay}/sublet.yaml")
+        for d in yaml.safe_load_all((K8S / path).read_text())
+        if d["kind"] == "Deployment" and d["metadata"]["name"] == "sublet-central"
+    ]
+    (container,) = central["spec"]["template"]["spec"]["containers"]
+    env = {one["name"]: one["value"].replace("$(BUS_PASSWORD)", "word") for one in container["env"] if "value" in one}
+    settings = section(CentralSettings, read_environment(env), "central")
+    assert settings.stream_replicas == (3 if overlay == "ha" else 1)
+    assert settings.kubernetes.logins is not None
+    assert settings.kubernetes.logins.password == "word"
+    assert settings.kubernetes.logins.agents == "system:serviceaccount:sublet-system:sublet-node"
+
+
+def test_every_right_of_a_node_has_its_way_through_the_hubs_accounts() -> None:
+    config = (K8S / "chart/templates/bus/config.yaml").read_text()
+    assert f"      {ACCOUNT} {{\n" in config
+    for subject in rights_of("n1").publish:
+        asked = subject.removeprefix("SUBLET.API.").replace("n1", "*")
+        way = asked.partition("$KV.sublet-config.")[0] if "$KV" in asked else asked
+        assert way in config, subject
+
+
 @pytest.mark.parametrize("overlay", render.OVERLAYS)
 def test_the_bus_takes_its_configuration(overlay: str, tmp_path: Path) -> None:
     (found,) = [
@@ -228,11 +271,15 @@ def test_the_bus_takes_its_configuration(overlay: str, tmp_path: Path) -> None:
         for d in yaml.safe_load_all((K8S / path).read_text())
         if d["kind"] == "ConfigMap" and d["metadata"]["name"] == "sublet-bus"
     ]
-    names = ("CENTRAL_PASSWORD", "LEAF_PASSWORD", "BRIDGE_PASSWORD", "ROUTES_PASSWORD", "POD_NAME", "LEAF_NAME")
+    names = ("CENTRAL_PASSWORD", "BRIDGE_PASSWORD", "ROUTES_PASSWORD", "POD_NAME", "LEAF_NAME")
     urls = {f"ROUTE_{n}": f"'nats-route://routes:p@bus-{n}:6222'" for n in range(3)}
-    env = dict.fromkeys(names, "p") | urls | {"HUB_URL": "'nats-leaf://leaf:p@bus:7422'"}
+    env = dict.fromkeys(names, "p") | urls
+    for folder in ("nats", "nats-issuer", "nats-login"):
+        (tmp_path / folder).mkdir()
+    write_issuer(tmp_path / "nats-issuer/issuer.conf", "p")
+    (tmp_path / "nats-login/remote.conf").write_text('url: "nats-leaf://leaf:p@bus:7422"\n')
     for file in ("hub.conf", "leaf.conf"):
-        (tmp_path / file).write_text(found["data"][file].replace("/var/lib/nats", str(tmp_path)))
-        words = [find_binary(), "--config", str(tmp_path / file), "-t"]
+        (tmp_path / "nats" / file).write_text(found["data"][file].replace("/var/lib/nats", str(tmp_path)))
+        words = [find_binary(), "--config", str(tmp_path / "nats" / file), "-t"]
         done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

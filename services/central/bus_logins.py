@@ -1,0 +1,78 @@
+"""The hub's questions about leaves that log in: the API server reviews their token, the answer is signed."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import structlog
+
+from services.central.core.bus_login import AUDIENCE, Asked, answer_claims, node_of, token_of, user_claims
+from shared import telemetry
+from shared.core.nats_jwt import Sign, account_key, claims_of, signed
+from shared.errors import Refused, Unavailable
+from shared.ports import Clock
+
+log = structlog.get_logger()
+
+_PURPOSE = b"sublet: logins of leaves at the hub"
+
+
+def login_seed(password: str) -> bytes:
+    """The seed of the key by which the hub knows these answers, from the one password that only both have."""
+    return hmac.new(password.encode(), _PURPOSE, hashlib.sha256).digest()
+
+
+class TokenReviews(Protocol):
+    """Who says whose token it is."""
+
+    async def review(self, token: str, audience: str) -> Mapping[str, Any]:
+        """The status of a TokenReview.
+
+        Raises:
+            Unavailable: nobody says.
+        """
+        ...
+
+
+class Signer(Protocol):
+    """An Ed25519 key."""
+
+    @property
+    def public(self) -> bytes:
+        """32 bytes."""
+        ...
+
+    @property
+    def sign(self) -> Sign:
+        """What signs."""
+        ...
+
+
+class BusLogins:
+    """Answers one question after another; nothing is kept between them. `agents` is the user name of the agents."""
+
+    def __init__(self, reviews: TokenReviews, key: Signer, clock: Clock, *, agents: str) -> None:
+        self._reviews, self._key, self._clock, self._agents = reviews, key, clock, agents
+        self._issuer = account_key(key.public)
+
+    async def answer(self, request: bytes) -> bytes:
+        """The signed answer to a request of the server.
+
+        Raises:
+            Refused: it is not a request.
+        """
+        asked = Asked.of(claims_of(request))
+        try:
+            node = node_of(await self._reviews.review(token_of(asked), AUDIENCE), agents=self._agents)
+        except (Refused, Unavailable) as refusal:
+            telemetry.REFUSED.labels("central", "login", refusal.reason).inc()
+            log.warning("login.refused", kind=asked.kind, reason=refusal.reason, why=str(refusal))
+            return self._signed(answer_claims(asked, refused=str(refusal)))
+        telemetry.TAKEN.labels("central", "login").inc()
+        log.info("login.taken", of=node)
+        return self._signed(answer_claims(asked, user=self._signed(user_claims(asked, node)).decode()))
+
+    def _signed(self, claims: Mapping[str, Any]) -> bytes:
+        now = int(self._clock.wall().timestamp())
+        return signed(claims, issuer=self._issuer, issued_at=now, sign=self._key.sign).encode()

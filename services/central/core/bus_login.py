@@ -1,0 +1,151 @@
+"""Who may come to the hub as the leaf of which node, and what that node may say and hear there. Pure.
+
+A node speaks for itself alone (DESIGN section 7 rule 8): its name is in the token that its agent's pod is bound to
+(KEP-4193), which the API server looks at and nobody but a kubelet gets made.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared.contracts.ids import node_token
+from shared.contracts.readiness import Readiness, node_config_key
+from shared.contracts.subjects import (
+    CONFIG_BUCKET,
+    EVENTS_STREAM,
+    GLOBAL_CONFIG_KEY,
+    INTENTS_STREAM,
+    NODE_API,
+    NODE_KV,
+    event_filter,
+    state_subject,
+)
+from shared.errors import Refused
+
+AUDIENCE = "sublet-bus"
+"""Whom the token is made for; the API server itself does not take it."""
+LEAF = "Leafnode"
+"""What the server calls a leaf's connection (nats-server, kindString)."""
+ACCOUNT = "NODES"
+NODE_NAME = "authentication.kubernetes.io/node-name"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A login that the hub asks about: for which connection of which server, and what it shows."""
+
+    server: str
+    user: str
+    kind: str
+    token: str
+
+    @classmethod
+    def of(cls, claims: Mapping[str, Any]) -> "Asked":
+        """From the claims of the server's request.
+
+        Raises:
+            Refused: they are not such a request.
+        """
+        try:
+            asked = claims["nats"]
+            client, shown = asked["client_info"], asked["connect_opts"]
+            return cls(asked["server_id"]["id"], asked["user_nkey"], client.get("kind", ""), shown.get("pass", ""))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise Refused(f"not a request for a login: {error!r}", reason="malformed") from error
+
+
+@dataclass(frozen=True, slots=True)
+class BusRights:
+    """Subjects of the hub that a node may publish on, and those that it may hear."""
+
+    publish: tuple[str, ...]
+    subscribe: tuple[str, ...]
+
+
+def token_of(asked: Asked) -> str:
+    """What has to be reviewed.
+
+    Raises:
+        Refused: it is no leaf, or shows no token. Everybody else has a name and a password in the hub's configuration.
+    """
+    if asked.kind != LEAF:
+        raise Refused(f"a {asked.kind or 'connection'} is no leaf; log in with a user of the hub", reason="no_leaf")
+    if not asked.token:
+        raise Refused("a leaf without a token; its password must be the one of its pod", reason="no_token")
+    return asked.token
+
+
+def node_of(review: Mapping[str, Any], *, agents: str) -> str:
+    """The node that a reviewed token (the status of a TokenReview) speaks for; `agents` is its agents' user name.
+
+    Raises:
+        Refused: it is not valid, for somebody else, somebody else's, or bound to no node.
+    """
+    if review.get("authenticated") is not True:
+        raise Refused(f"the token is not valid: {review.get('error') or 'the API server refuses it'}", reason="invalid")
+    # Who does not know audiences leaves them out, and has then not compared any.
+    if AUDIENCE not in (review.get("audiences") or ()):
+        raise Refused(f"the token is not for {AUDIENCE}", reason="audience")
+    user = review.get("user") or {}
+    if user.get("username") != agents:
+        raise Refused(f"{user.get('username')!r} is not {agents}", reason="stranger")
+    names = (user.get("extra") or {}).get(NODE_NAME) or []
+    if len(names) != 1:
+        raise Refused("the token is bound to no node; Kubernetes 1.30 or newer says which", reason="no_node")
+    try:
+        node_token(names[0])
+    except (TypeError, ValueError) as error:
+        raise Refused(str(error), reason="no_node") from error
+    return str(names[0])
+
+
+def rights_of(node: str) -> BusRights:
+    """What the leaf of a node may. No wildcard covers another node's subject, key or inbox.
+
+    Consumers are not among it: one delivers what it finds to any subject of the account that its maker names.
+    """
+    token = node_token(node)
+    keys = [f"{CONFIG_BUCKET}.{key}" for key in (GLOBAL_CONFIG_KEY, node_config_key(node))]
+    says = [state_subject(Readiness, node), f"sublet.cluster.v1.intent.{token}.*", event_filter(node=node)]
+    reads = [f"{NODE_API}.DIRECT.GET.KV_{CONFIG_BUCKET}.$KV.{key}" for key in keys]
+    reads += [f"{NODE_API}.STREAM.MSG.GET.{stream}" for stream in (EVENTS_STREAM, INTENTS_STREAM)]
+    hears = [f"{NODE_KV}.{key}" for key in keys] + [f"_INBOX_{who}.{token}.>" for who in ("cli", "node")]
+    return BusRights(publish=(*says, *reads), subscribe=tuple(hears))
+
+
+def user_claims(asked: Asked, node: str) -> dict[str, Any]:
+    """The user that the hub shall make of the connection: a leaf with its node's rights, without an end.
+
+    It does not end with the token, so that central may be away for longer than that: what it says stays true for as
+    long as the connection lives, and the next one is asked about again.
+    """
+    rights = rights_of(node)
+    return {
+        "aud": ACCOUNT,
+        "sub": asked.user,
+        "name": f"leaf of {node}",
+        "nats": {
+            "type": "user",
+            "version": 2,
+            "pub": _only(rights.publish),
+            "sub": _only(rights.subscribe),
+            "subs": -1,
+            "data": -1,
+            "payload": -1,
+            "allowed_connection_types": ["LEAFNODE"],
+        },
+    }
+
+
+def answer_claims(asked: Asked, *, user: str = "", refused: str = "") -> dict[str, Any]:
+    """The answer to the server: the signed token of a user, or why there is none."""
+    said = {"jwt": user} if user else {"error": refused}
+    return {
+        "aud": asked.server,
+        "sub": asked.user,
+        "nats": {"type": "authorization_response", "version": 2, **said},
+    }
+
+
+def _only(subjects: Sequence[str]) -> dict[str, list[str]]:
+    return {"allow": list(subjects)}

@@ -1,0 +1,35 @@
+"""Whose token is it: TokenReview, asked of the API server."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from shared.adapters.kube_client import Kube, KubeError
+from shared.errors import Unavailable
+
+PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
+REVIEW_S = 1.5
+"""Less than the 2 s after which a leaf gives its login up, and tries again."""
+
+
+class KubeTokens:
+    """Reviews of tokens by an API server."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+
+    async def review(self, token: str, audience: str) -> Mapping[str, Any]:
+        """The status of the review.
+
+        Raises:
+            Unavailable: the API server says nothing, or will not be asked.
+        """
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token, "audiences": [audience]},
+        }
+        try:
+            answer = await self._kube.call("POST", PATH, body=body, timeout_s=REVIEW_S)
+        except KubeError as error:
+            raise Unavailable(f"token review: {error}", reason="token_review") from error
+        return answer.get("status") or {}

@@ -1,0 +1,234 @@
+"""The bus of the Kubernetes installation on this machine: a hub and leaves as the chart renders their configuration.
+
+Only what a pod would bring is replaced: folders, ports, and the API server's answers to token reviews.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from services.central.bus_logins import BusLogins, login_seed
+from services.central.core.bus_login import AUDIENCE, NODE_NAME
+from services.central.issuer import main as write_issuer
+from shared.adapters.clock import SystemClock
+from shared.adapters.ed25519 import SigningKey
+from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats_callout import Callout
+from shared.adapters.nats_server import NatsServer, find_binary
+from shared.errors import Unavailable
+
+RENDERED = Path(__file__).parents[2] / "deploy/k8s"
+PASSWORD = "central-word"
+AGENTS = "system:serviceaccount:sublet-system:sublet-node"
+
+
+def documents(overlay: str = "demo") -> list[Any]:
+    """What an overlay applies."""
+    paths = (RENDERED / "base/sublet.yaml", RENDERED / f"overlays/{overlay}/sublet.yaml")
+    return [d for path in paths for d in yaml.safe_load_all(path.read_text())]
+
+
+def configuration(file: str, overlay: str = "demo") -> str:
+    """`hub.conf` or `leaf.conf`."""
+    found = [d for d in documents(overlay) if d["kind"] == "ConfigMap" and d["metadata"]["name"] == "sublet-bus"]
+    return str(found[0]["data"][file])
+
+
+def leaf_script() -> str:
+    """What the leaf's container runs."""
+    (daemon,) = [d for d in documents() if d["kind"] == "DaemonSet"]
+    (bus,) = [c for c in daemon["spec"]["template"]["spec"]["initContainers"] if c["name"] == "bus"]
+    assert bus["command"][:2] == ["sh", "-c"]
+    return str(bus["command"][2])
+
+
+def free_port() -> int:
+    """A port that nobody has right now."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+class ChartServer(NatsServer):
+    """A server with the chart's configuration; `replaced` are texts in it that are a pod's."""
+
+    overlay = "demo"
+
+    def __init__(self, folder: Path, file: str, env: Mapping[str, str], replaced: Mapping[str, str] | None = None):
+        super().__init__(store_dir=folder / "nats")
+        self._file, self._env, self._replaced = file, dict(env), dict(replaced or {})
+        self.folder = folder
+        self.log = folder / "nats/nats.log"
+        self.leaf_port = free_port()  # the server does not say which one it took
+
+    def start(self) -> None:
+        """Start with its own environment."""
+        before = dict(os.environ)
+        os.environ.update(self._env)
+        try:
+            super().start()
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+    @property
+    def port(self) -> int:
+        """Where clients connect; 0 before it is known."""
+        return self._port
+
+    @port.setter
+    def port(self, port: int) -> None:
+        self._port = port
+
+    def _config(self) -> str:
+        return self.text()
+
+    def text(self) -> str:
+        """The configuration as it stands in its file."""
+        text = configuration(self._file, self.overlay)
+        for here, there in self._replaced.items():
+            assert here in text
+            text = text.replace(here, there)
+        for address in ("0.0.0.0:4222", "127.0.0.1:4222"):
+            text = text.replace(f'listen: "{address}"', f'listen: "127.0.0.1:{self._port or -1}"')
+        text = text.replace('listen: "0.0.0.0:7422"', f'listen: "127.0.0.1:{self.leaf_port}"')
+        text = text.replace('http: "0.0.0.0:8222"', "").replace("/var/lib/nats", str(self.folder / "store"))
+        text = text.replace("/etc/nats-tls", str(self.folder / "tls"))
+        return f'{text}\nlog_file: "{self.log}"\nports_file_dir: "{self.folder / "nats"}"\n'
+
+    def said(self, words: str) -> bool:
+        """Whether its log has these words."""
+        return words in self.log.read_text(errors="replace")
+
+
+class Reviews:
+    """The API server: tokens that are valid, and whose they are."""
+
+    def __init__(self) -> None:
+        self.away = False
+        self.tokens: dict[str, dict[str, Any]] = {}
+
+    def issue(self, node: str, token: str = "", **changes: Any) -> str:
+        """A token of the agent's pod on a node, as long as real ones."""
+        token = token or f"eyJ{'h-_.' * 350}{node}"
+        user = {"username": AGENTS, "extra": {NODE_NAME: [node]}}
+        self.tokens[token] = {"authenticated": True, "audiences": [AUDIENCE], "user": user, **changes}
+        return token
+
+    async def review(self, token: str, audience: str) -> Mapping[str, Any]:
+        """As the API server answers."""
+        assert audience == AUDIENCE
+        if self.away:
+            raise Unavailable("no answer", reason="token_review")
+        return self.tokens.get(token, {"authenticated": False, "error": "unknown token"})
+
+
+def hub_server(folder: Path, env: Mapping[str, str], replaced: Mapping[str, str] | None = None) -> ChartServer:
+    """A hub that is not started yet."""
+    (folder / "nats-issuer").mkdir(parents=True)
+    write_issuer(folder / "nats-issuer/issuer.conf", PASSWORD)
+    words = {"CENTRAL_PASSWORD": PASSWORD, "BRIDGE_PASSWORD": "bridge-word"}
+    return ChartServer(folder, "hub.conf", {**words, **env}, replaced)
+
+
+class Hub:
+    """The hub, and central's part of it, which can be away. `close` stops the server."""
+
+    def __init__(self, server: ChartServer) -> None:
+        self.server = server
+        self.reviews = Reviews()
+        self._clients: list[NatsBus] = []
+
+    def url(self, login: str) -> str:
+        return self.server.url.replace("nats://", f"nats://{login}@")
+
+    async def client(self, login: str, name: str) -> NatsBus:
+        """Somebody who comes with a password."""
+        bus = await connect(self.url(login), name=name, connect_timeout_s=5, clock=SystemClock())
+        self._clients.append(bus)
+        return bus
+
+    @contextlib.asynccontextmanager
+    async def central_answers(self) -> AsyncIterator[Callout]:
+        """Central answers the hub's questions."""
+        clock = SystemClock()
+        logins = BusLogins(self.reviews, SigningKey(login_seed(PASSWORD)), clock, agents=AGENTS)
+        callout = Callout(self.url(f"logins:{PASSWORD}"), name="central/c", clock=clock, answer=logins.answer)
+        work = asyncio.create_task(callout.run())
+        try:
+            while callout.failure:
+                await asyncio.sleep(0.01)
+            yield callout
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            await callout.close()
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.drain()
+        self.server.stop()
+
+
+def started_hub(folder: Path, replaced: Mapping[str, str] | None = None) -> Hub:
+    """One hub, running."""
+    hub = Hub(hub_server(folder, {"POD_NAME": "hub-0"}, replaced))
+    hub.server.start()
+    return hub
+
+
+class Leaf:
+    """The leaf beside a node's agent. `conf` may be another one's than the chart's: a broken-in node writes its own."""
+
+    def __init__(self, folder: Path, hub: Hub, node: str, *, replaced: Mapping[str, str] | None = None) -> None:
+        folder.mkdir(parents=True)
+        self.node, self.folder = node, folder
+        self._hub = hub
+        (folder / "nats-login").mkdir()
+        self.server = ChartServer(folder, "leaf.conf", {"LEAF_NAME": node}, replaced)
+
+    def log_in_with(self, token: str) -> None:
+        """Show this token at the next connection."""
+        url = f"nats-leaf://leaf:{token}@127.0.0.1:{self._hub.server.leaf_port}"
+        (self.folder / "nats-login/remote.conf").write_text(f'url: "{url}"\n')
+
+    def script(self) -> list[str]:
+        """What the leaf's container runs, with this machine's folders and port, and less patience."""
+        self.server.port = free_port()
+        config = self.folder / "nats/leaf.conf"
+        config.parent.mkdir()
+        config.write_text(self.server.text())
+        hub_port = self._hub.server.leaf_port
+        words = {
+            "/etc/nats/leaf.conf": str(config),
+            "/etc/nats-login": str(self.folder / "nats-login"),
+            "/var/run/secrets/sublet-bus": str(self.folder),
+            "nats-server --config": f"{find_binary()} --config",
+            "sleep 5": "sleep 0.2",
+            ":1CFE ": f":{hub_port:04X} ",
+        }
+        script = leaf_script()
+        for here, there in words.items():
+            script = script.replace(here, there)
+        return ["sh", "-c", script]
+
+    async def agent(self) -> NatsBus:
+        """The bus as the node's services have it."""
+        return await connect(self.server.url, name=f"node/{self.node}", connect_timeout_s=5, clock=SystemClock())
+
+
+@contextlib.contextmanager
+def running(*servers: ChartServer) -> Iterator[None]:
+    """Start them, and stop them afterwards."""
+    try:
+        for server in servers:
+            server.start()
+        yield
+    finally:
+        for server in servers:
+            server.stop()

@@ -1,0 +1,373 @@
+"""A node speaks only for itself on the bus (DESIGN section 7 rule 8), held by the hub as the chart configures it.
+
+The leaf of the node that does harm has a configuration of its own, without the chart's limits: it is in other hands.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+
+import nats
+import pytest
+from bus_rights_rig import AGENTS, PASSWORD, Hub, Leaf, documents, running, started_hub
+
+from services.central.core.bus_login import AUDIENCE, NODE_NAME
+from shared.adapters.clock import SystemClock
+from shared.adapters.nats_bus import NatsBus, connect
+from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
+from shared.errors import NotStored, Unavailable
+from shared.ports import Entry
+
+UNLIMITED = {'deny_exports: ["sublet.node.>"]': "", 'deny_imports: ["sublet.node.>"]': ""}
+SETTLE_S = 0.3
+"""Longer than anything here takes to arrive; what arrives is waited for, what must not is given this long."""
+MINE = (
+    "sublet.cluster.v1.ready.a",
+    "sublet.cluster.v1.intent.a.0a-1",
+    "sublet.cluster.v1.event.eviction.created.default.a",
+)
+NOT_MINE = (
+    "sublet.cluster.v1.ready.b",
+    "sublet.cluster.v1.intent.b.0a-1",
+    "sublet.cluster.v1.event.eviction.created.default.b",
+    "sublet.cluster.v1.probe.0123456789abcdef",
+    "sublet.node.v1.sample.b",
+    "sublet.node.v1.alloc.b",
+    "sublet.node.v1.ask.b.qrm",
+    "$KV.sublet-config.global",
+    "$KV.sublet-config.node.a",
+    "SUBLET.KV.sublet-config.global",
+    "$JS.API.STREAM.DELETE.SUBLET_EVENTS",
+    "$JS.hub.API.STREAM.DELETE.SUBLET_EVENTS",
+    "$JS.API.STREAM.PURGE.KV_sublet-config",
+    "$SYS.REQ.USER.AUTH",
+)
+
+
+class World:
+    """Central at the hub, the agent of node b, and a client of node a's leaf that asks for whatever it wants."""
+
+    def __init__(self, hub: Hub, central: NatsBus, other: NatsBus, thief: nats.NATS) -> None:
+        self.hub, self.central, self.other, self.thief = hub, central, other, thief
+        self.heard: list[str] = []
+        """Subjects that reach somebody at the hub, or the other node."""
+
+    async def stored(self, stream: str) -> list[str]:
+        return [received.subject for received in await self.central.replay(stream, ">")]
+
+    async def config(self) -> dict[str, bytes | None]:
+        entries = [await self.central.get(CONFIG_BUCKET, key) for key in ("global", "node.a", "node.b")]
+        return {entry.key: entry.value for entry in entries if entry}
+
+
+CONFIG = {"global": b"g", "node.a": b"of a", "node.b": b"of b"}
+
+
+@pytest.fixture
+async def hub(tmp_path) -> AsyncIterator[Hub]:
+    hub = started_hub(tmp_path / "hub")
+    yield hub
+    await hub.close()
+
+
+@pytest.fixture
+async def central(hub) -> NatsBus:
+    bus = await hub.client(f"central:{PASSWORD}", "central/c")
+    for spec in STREAMS:
+        await bus.ensure_stream(spec)
+    await bus.ensure_bucket(CONFIG_BUCKET)
+    for key, value in CONFIG.items():
+        await bus.put(CONFIG_BUCKET, key, value)
+    return bus
+
+
+def leaf(tmp_path, hub, node, **more) -> Leaf:
+    made = Leaf(tmp_path / f"leaf-{node}", hub, node, **more)
+    made.log_in_with(hub.reviews.issue(node))
+    return made
+
+
+async def at_the_hub(leaf) -> NatsBus:
+    """The agent, once its leaf has got through to the hub."""
+    agent = await leaf.agent()
+    await _reaches(agent, leaf.node)
+    return agent
+
+
+async def _reaches(agent, node):
+    got = []
+    watch = await agent.watch(CONFIG_BUCKET, got.append, keys=("global",))
+    end = time.monotonic() + 20
+    while not got:
+        assert time.monotonic() < end, f"node {node} does not reach the hub"
+        await asyncio.sleep(0.01)
+    await watch.stop()
+
+
+@pytest.fixture
+async def world(tmp_path, hub, central) -> AsyncIterator[World]:
+    a, b = leaf(tmp_path, hub, "a", replaced=UNLIMITED), leaf(tmp_path, hub, "b")
+    async with hub.central_answers():
+        with running(a.server, b.server):
+            first, other = await at_the_hub(a), await at_the_hub(b)
+            thief = await nats.connect(a.server.url)
+            world = World(hub, central, other, thief)
+            spy = await nats.connect(hub.url(f"central:{PASSWORD}"))
+
+            async def note(message) -> None:
+                if not message.subject.startswith(("_INBOX", "_R_", "$JS.API", "$SYS", "$SRV")):
+                    world.heard.append(message.subject)
+
+            await spy.subscribe(">", cb=note)
+            await other.subscribe("sublet.>", lambda m: world.heard.append(f"b: {m.subject}"))
+            await spy.flush()
+            yield world
+            for client in (thief, spy):
+                await client.close()
+            for bus in (first, other):
+                await bus.drain()
+
+
+async def test_a_node_says_what_is_its_own(world, until):
+    for subject in MINE:
+        await world.thief.publish(subject, b"{}")
+    await until(lambda: set(world.heard) == set(MINE))
+    assert (await world.stored(INTENTS_STREAM), await world.stored(EVENTS_STREAM)) == ([MINE[1]], [MINE[2]])
+
+
+async def test_nothing_that_a_node_says_for_another_gets_through(world, until):
+    for subject in NOT_MINE:
+        await world.thief.publish(subject, b"forged")
+    await world.thief.publish(MINE[0], b"{}")
+    await until(lambda: MINE[0] in world.heard)  # came after them, on the same connection
+    assert world.heard == [MINE[0]]
+    assert await world.config() == CONFIG
+    assert await world.stored(EVENTS_STREAM) == []
+
+
+async def test_an_answer_cannot_be_sent_in_somebody_elses_name(world, until):
+    """A server answers to whatever subject the asker names: in its own account that would be a way round all rights."""
+    targets = ("$KV.sublet-config.global", *NOT_MINE[:3])
+    for target in targets:
+        await world.thief.publish(MINE[1], b'{"node":"b"}', reply=target)
+        for api in APIS:
+            body = b'{"last_by_subj":"%s"}' % MINE[1].encode()
+            await world.thief.publish(f"{api}.STREAM.MSG.GET.SUBLET_INTENTS", body, reply=target)
+            await world.thief.publish(f"{api}.DIRECT.GET.KV_sublet-config.$KV.sublet-config.node.a", reply=target)
+    await world.thief.publish(MINE[0], b"{}")
+    await until(lambda: MINE[0] in world.heard)
+    await asyncio.sleep(SETTLE_S)
+    # Heartbeats pass from account to account: an answer arrives as one, which is none (it has no node in it).
+    assert set(world.heard) <= {MINE[0], MINE[1], NOT_MINE[0]}
+    assert await world.config() == CONFIG
+    assert await world.stored(INTENTS_STREAM) == [MINE[1]] * len(targets)
+    assert await world.stored(EVENTS_STREAM) == []
+
+
+APIS = ("SUBLET.API", "$JS.API", "$JS.hub.API")
+ASKS = (
+    ("DIRECT.GET.KV_sublet-config.$KV.sublet-config.node.b", ""),
+    ("DIRECT.GET.KV_sublet-config", {"last_by_subj": "$KV.sublet-config.node.b"}),
+    ("DIRECT.GET.SUBLET_INTENTS", {"seq": 1}),
+    ("STREAM.MSG.GET.KV_sublet-config", {"last_by_subj": "$KV.sublet-config.node.b"}),
+    ("STREAM.INFO.KV_sublet-config", {"subjects_filter": ">"}),
+    ("STREAM.DELETE.SUBLET_EVENTS", ""),
+    ("STREAM.PURGE.KV_sublet-config", ""),
+    ("STREAM.MSG.DELETE.KV_sublet-config", {"seq": 1}),
+    (
+        "CONSUMER.CREATE.KV_sublet-config.c",
+        {"stream_name": "KV_sublet-config", "config": {"name": "c", "deliver_subject": "_INBOX_node.a.x.c"}},
+    ),
+    (
+        "CONSUMER.CREATE.SUBLET_INTENTS.c.sublet.cluster.v1.intent.a.*",
+        {"stream_name": "SUBLET_INTENTS", "config": {"name": "c", "deliver_subject": "sublet.cluster.v1.ready.b"}},
+    ),
+)
+
+
+async def test_a_node_neither_reads_anothers_configuration_nor_touches_a_stream(world, until):
+    answers = {}
+
+    async def note(message) -> None:
+        answers[message.subject] = message.data
+
+    await world.thief.subscribe("_INBOX_node.a.x.*", cb=note)
+    for api in APIS:
+        for number, (ask, body) in enumerate(ASKS):
+            text = json.dumps(body).encode() if body else b""
+            await world.thief.publish(f"{api}.{ask}", text, reply=f"_INBOX_node.a.x.{api.replace('.', '')}{number}")
+    own = "SUBLET.API.DIRECT.GET.KV_sublet-config.$KV.sublet-config.node.a"
+    await world.thief.publish(own, reply="_INBOX_node.a.x.own")  # after them, and answered
+    await until(lambda: "_INBOX_node.a.x.own" in answers)
+    await asyncio.sleep(SETTLE_S)
+    assert answers.pop("_INBOX_node.a.x.own") == b"of a"
+    assert set(answers.values()) <= {b""}  # the leaf itself says that nobody answers
+    assert await world.config() == CONFIG
+    assert {spec.name for spec in STREAMS} <= set(await _streams(world))
+
+
+async def _streams(world):
+    client = await nats.connect(world.hub.url(f"central:{PASSWORD}"))
+    try:
+        return [info.config.name for info in await client.jetstream().streams_info()]
+    finally:
+        await client.close()
+
+
+OF_B = (
+    "SUBLET.KV.sublet-config.node.b",
+    "sublet.cluster.v1.ready.b",
+    "sublet.cluster.v1.intent.b.*",
+    "_INBOX_node.b.>",
+)
+ALL = (">", "*.>", "SUBLET.>", "$KV.>", "$JS.>", "_INBOX_node.>", "sublet.cluster.>", "$SYS.REQ.USER.AUTH")
+
+
+async def test_a_node_that_listens_to_others_hears_only_its_own(world, until):
+    heard: list[str] = []
+
+    async def note(message) -> None:
+        heard.append(message.subject)
+
+    for subject in (*OF_B, "SUBLET.KV.sublet-config.global"):
+        await world.thief.subscribe(subject, cb=note)
+    await world.thief.flush()
+    await asyncio.sleep(SETTLE_S)
+    await _traffic_of_b(world, until, b"1")
+    await until(lambda: heard)
+    await asyncio.sleep(SETTLE_S)
+    assert heard == ["SUBLET.KV.sublet-config.global"]
+
+
+async def test_a_node_that_listens_to_everything_hears_nothing_of_others(world, until):
+    heard: list[str] = []
+
+    async def note(message) -> None:
+        heard.append(message.subject)
+
+    for subject in ALL:
+        await world.thief.subscribe(subject, cb=note)
+    await world.thief.flush()
+    await asyncio.sleep(SETTLE_S)
+    await _traffic_of_b(world, until, b"1")
+    await asyncio.sleep(SETTLE_S)
+    assert [subject for subject in heard if ".b" in subject or "USER.AUTH" in subject] == []
+
+
+async def _traffic_of_b(world, until, value):
+    """What a node and central say to each other, until it has arrived."""
+    got = []
+    await world.other.watch(CONFIG_BUCKET, got.append, keys=("global", "node.b"))
+    await world.other.publish("sublet.cluster.v1.ready.b", b"{}")
+    await world.other.publish_durable("sublet.cluster.v1.intent.b.0b-1", value, msg_id="b1")
+    await world.other.replay(INTENTS_STREAM, "sublet.cluster.v1.intent.b.*")
+    for key in ("node.b", "global"):
+        await world.central.put(CONFIG_BUCKET, key, value)
+    await until(lambda: {(entry.key, entry.value) for entry in got} >= {("node.b", value), ("global", value)})
+
+
+async def test_the_services_calls_pass_and_the_outboxs_and_clerks_with_them(world, until):
+    node, got = world.other, []
+    await node.watch(CONFIG_BUCKET, got.append, keys=("global", "node.b"))
+    await until(lambda: len(got) == 2)
+    await world.central.put(CONFIG_BUCKET, "node.b", b"new")
+    await until(lambda: got[-1] == Entry("node.b", b"new", 4))
+    intent, event = "sublet.cluster.v1.intent.b.0b-1", "sublet.cluster.v1.event.eviction.created.default.b"
+    first = await node.publish_durable(intent, b"1", msg_id="1", expect_last_subject_seq=0)
+    again = await node.publish_durable(intent, b"1", msg_id="1", expect_last_subject_seq=0)
+    assert (first.duplicate, again.duplicate, again.sequence) == (False, True, first.sequence)
+    await node.publish_durable(intent, b"2", msg_id="2", expect_last_subject_seq=first.sequence)
+    await node.publish_durable(event, b"3", msg_id="3")
+    own = "sublet.cluster.v1.intent.b.*"
+    assert [r.data for r in await node.replay(INTENTS_STREAM, own)] == [b"1", b"2"]
+    assert [r.data for r in await node.replay(INTENTS_STREAM, own, last_per_subject=True)] == [b"2"]
+    assert [r.data for r in await node.replay(EVENTS_STREAM, event)] == [b"3"]
+    with pytest.raises(NotStored):
+        await node.publish_durable("sublet.cluster.v1.intent.a.0b-1", b"4", msg_id="4", budget_s=0.2)
+
+
+REFUSED = {
+    "not valid": {"authenticated": False},
+    "for somebody else": {"audiences": ["https://kubernetes.default.svc"]},
+    "audiences unknown": {"audiences": []},
+    "another account's": {"user": {"username": "system:serviceaccount:default:x", "extra": {NODE_NAME: ["a"]}}},
+    "bound to no node": {"user": {"username": AGENTS}},
+    "bound to something odd": {"user": {"username": AGENTS, "extra": {NODE_NAME: ["*"]}}},
+}
+
+
+async def test_a_token_that_does_not_say_which_agent_it_is_opens_nothing(tmp_path, hub, central, until):
+    strangers = []
+    for number, changes in enumerate(REFUSED.values()):
+        stranger = Leaf(tmp_path / f"leaf-{number}", hub, "a")
+        stranger.log_in_with(hub.reviews.issue("a", f"token-{number}", **changes))
+        strangers.append(stranger.server)
+    async with hub.central_answers():
+        with running(*strangers):
+            await until(lambda: all(stranger.said("Authorization Violation") for stranger in strangers))
+            assert not hub.server.said("JetStream using domains")  # what it says of a leaf that is in
+
+
+async def test_a_leaf_comes_in_with_no_password_of_the_hub_but_centrals(tmp_path, hub, central, until):
+    async with hub.central_answers():
+        for login in ("leaf:leaf", "bridge:bridge-word"):
+            user, word = login.split(":")
+            one = Leaf(tmp_path / user, hub, user)
+            url = f"nats-leaf://{user}:{word}@127.0.0.1:{hub.server.leaf_port}"
+            (one.folder / "nats-login/remote.conf").write_text(f'url: "{url}"\n')
+            with running(one.server):
+                await until(lambda one=one: one.server.said("Authorization Violation"))
+
+
+async def test_who_has_a_password_comes_in_while_no_central_answers(tmp_path):
+    team = 'TEAM_x { users: [{ user: x, password: "team-word" }] }\n\n      SUBLET {'
+    hub = started_hub(tmp_path / "hub", {"SUBLET {": team})
+    try:
+        for login in ("bridge:bridge-word", "x:team-word"):
+            client = await nats.connect(hub.url(login), allow_reconnect=False)
+            await client.flush()
+            await client.close()
+    finally:
+        await hub.close()
+
+
+async def test_a_token_is_no_login_for_a_client(hub, central):
+    token = hub.reviews.issue("a")
+    async with hub.central_answers():
+        with pytest.raises(Unavailable) as refused:
+            await connect(hub.url(f"leaf:{token}"), name="node/a", connect_timeout_s=0.5, clock=SystemClock())
+    assert refused.value.reason == "login"
+
+
+async def test_central_away_keeps_who_is_in_and_lets_others_wait(tmp_path, hub, central, until):
+    a, b = leaf(tmp_path, hub, "a"), leaf(tmp_path, hub, "b")
+    with running(a.server, b.server):
+        async with hub.central_answers():
+            agent = await at_the_hub(a)
+        await agent.publish_durable("sublet.cluster.v1.intent.a.0a-1", b"1", msg_id="1")
+        hub.server.kill()
+        hub.server.start()
+        async with hub.central_answers():  # both come back by themselves
+            late = await at_the_hub(b)
+            await _reaches(agent, "a")
+            await agent.publish_durable("sublet.cluster.v1.intent.a.0a-1", b"2", msg_id="2")
+        await agent.drain()
+        await late.drain()
+
+
+async def test_the_api_server_away_is_a_refusal_and_no_right(tmp_path, hub, central, until):
+    one = leaf(tmp_path, hub, "a")
+    hub.reviews.away = True
+    async with hub.central_answers():
+        with running(one.server):
+            await until(lambda: one.server.said("Authorization Violation"))
+            hub.reviews.away = False
+            agent = await at_the_hub(one)
+            await agent.drain()
+
+
+def test_the_audience_is_the_one_of_the_chart():
+    (daemon,) = [d for d in documents() if d["kind"] == "DaemonSet"]
+    text = json.dumps(daemon["spec"]["template"]["spec"]["volumes"])
+    assert f'"audience": "{AUDIENCE}"' in text

@@ -1,0 +1,86 @@
+"""Three hubs as the overlay `ha` configures them: streams and configuration on all three, and leaves at any of them."""
+
+import asyncio
+
+import nats
+import pytest
+from bus_rights_rig import PASSWORD, Hub, Leaf, free_port, hub_server, running
+from test_bus_rights import at_the_hub
+
+from services.central.app import CentralApp
+from shared.adapters.clock import SystemClock
+from shared.contracts.subjects import CONFIG_BUCKET, STREAMS
+from shared.wire import Wire
+
+ALL = {spec.name for spec in STREAMS} | {f"KV_{CONFIG_BUCKET}"}
+
+
+class NoText:
+    """Nobody has written a configuration."""
+
+    def changed(self) -> str | None:
+        return None
+
+
+def three(tmp_path):
+    ports = [free_port() for _ in range(3)]
+    routes = {f"ROUTE_{n}": f"'nats-route://routes:r@127.0.0.1:{port}'" for n, port in enumerate(ports)}
+    for n, port in enumerate(ports):
+        env = {"POD_NAME": f"hub-{n}", "ROUTES_PASSWORD": "r", **routes}
+        server = hub_server(tmp_path / f"hub-{n}", env, {"0.0.0.0:6222": f"127.0.0.1:{port}"})
+        server.overlay = "ha"
+        yield server
+
+
+async def replicas(url) -> dict[str, int]:
+    client = await nats.connect(url)
+    try:
+        found = await client.jetstream(timeout=20).streams_info()
+        return {info.config.name: info.config.num_replicas for info in found}
+    finally:
+        await client.close()
+
+
+async def _until_all_have(url, wanted):
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                found = await replicas(url)
+            except nats.errors.Error:
+                found = {}
+            if found == dict.fromkeys(ALL, wanted):
+                return
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+async def test_an_upgrade_to_three_servers_keeps_everything_on_all_of_them(tmp_path):
+    servers = list(three(tmp_path))
+    hub = Hub(servers[0])
+    with running(*servers):
+        bus = await hub.client(f"central:{PASSWORD}", "central/c")
+        url = hub.url(f"central:{PASSWORD}")
+        for wanted in (1, 3):
+            settings = {"central": {"stream_replicas": wanted, "retry_s": 0.1, "reconcile_s": 0.1}}
+            wire = Wire(bus, SystemClock(), node="c", service="central")
+            app = CentralApp(wire, SystemClock(), NoText(), "none", settings)
+            work = asyncio.create_task(app.run())
+            await _until_all_have(url, wanted)
+            if wanted == 1:
+                await bus.put(CONFIG_BUCKET, "global", b"kept")
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            await app.close()
+        leaf = Leaf(tmp_path / "leaf", Hub(servers[2]), "a")
+        leaf.log_in_with(hub.reviews.issue("a"))
+        async with hub.central_answers():  # asked by the third, answered at the first
+            with running(leaf.server):
+                agent, got = await at_the_hub(leaf), []
+                await agent.watch(CONFIG_BUCKET, got.append, keys=("global",))
+                await agent.publish_durable("sublet.cluster.v1.intent.a.0a-1", b"1", msg_id="1")
+                while not got:
+                    await asyncio.sleep(0.01)
+                assert got[0].value == b"kept"
+                await agent.drain()
+        await bus.drain()
