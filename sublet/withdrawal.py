@@ -12,7 +12,8 @@ from shared.core.extended_resources import OTHER_NAME
 from shared.errors import Unavailable
 from shared.ports import Clock
 
-AGENTS = "app.kubernetes.io/name=sublet,app.kubernetes.io/component=node"
+WRITERS = {"node": ("agents", "DaemonSet sublet-node"), "central": ("centrals", "Deployment sublet-central")}
+"""Who would write it all again, by component: what they are called, and what makes them."""
 FINALIZERS = ("kcc.katalyst.kubewharf.io/", "kcct.katalyst.kubewharf.io/")
 """Of central, which is not there any more to let an object go."""
 POLL_S = 2.0
@@ -22,12 +23,14 @@ NOT_FOUND = 404
 async def withdraw_from_cluster(
     kube: Kube, clock: Clock, namespace: str, *, wait_s: float, say: Callable[[str], None]
 ) -> None:
-    """Wait for the agents' end, then clean Nodes, objects of nodes and configuration objects.
+    """Wait for the end of agents and central, then clean Nodes, objects of nodes and configuration objects.
 
     Raises:
-        Unavailable: an agent still runs, or the API server refuses or cannot be reached; what is done stays done.
+        Unavailable: one of them still runs, or the API server refuses or cannot be reached; what is done stays done.
     """
-    await _agents_gone(kube, clock, namespace, wait_s)
+    end_s = clock.monotonic() + wait_s
+    for component in WRITERS:
+        await _gone(kube, clock, namespace, component, end_s, wait_s)
     try:
         for node in (await kube.list(NODES.collection()))["items"]:
             await _clean(kube, node, say)
@@ -41,19 +44,20 @@ async def withdraw_from_cluster(
         raise Unavailable(f"uninstall: {error}; run it again", reason=error.reason) from error
 
 
-async def _agents_gone(kube: Kube, clock: Clock, namespace: str, wait_s: float) -> None:
-    end_s = clock.monotonic() + wait_s
+async def _gone(kube: Kube, clock: Clock, namespace: str, component: str, end_s: float, wait_s: float) -> None:
+    labels = f"app.kubernetes.io/name=sublet,app.kubernetes.io/component={component}"
     while True:
         try:
-            running = (await kube.list(PODS.collection(namespace), labelSelector=AGENTS))["items"]
+            running = (await kube.list(PODS.collection(namespace), labelSelector=labels))["items"]
         except KubeError as error:
             raise Unavailable(f"uninstall: {error}", reason=error.reason) from error
         if not running:
             return
         if clock.monotonic() >= end_s:
+            who, made_by = WRITERS[component]
             names = ", ".join(sorted(pod["metadata"]["name"] for pod in running))
             raise Unavailable(
-                f"uninstall: agents still run after {wait_s:g} s in {namespace}: {names}; delete DaemonSet sublet-node",
+                f"uninstall: {who} still run after {wait_s:g} s in {namespace}: {names}; delete {made_by}",
                 reason="agents",
             )
         await clock.sleep(POLL_S)

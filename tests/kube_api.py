@@ -16,6 +16,7 @@ from aiohttp import web
 
 from shared.adapters.kube_client import Kube, KubeError
 from shared.errors import Unavailable
+from shared.fakes.server_side_apply import Appliers
 
 Document = dict[str, Any]
 TWO_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -46,20 +47,29 @@ class Api:
         self.before_write: Callable[[], None] = lambda: None
         """What somebody else does right before the next write."""
         self._version = 1
+        self._appliers: dict[str, Appliers] = {}
         self._changes: dict[str, list[Document]] = {}
         self._changed = asyncio.Event()
 
     def put(self, path: str, document: Mapping[str, Any]) -> Document:
         """Somebody writes a whole object."""
-        known = path in self.objects
+        before = self.objects.get(path, {})
         made = copy.deepcopy(dict(document))
         self._version += 1
-        made.setdefault("metadata", {})["resourceVersion"] = str(self._version)
-        made["metadata"].setdefault("name", path.rpartition("/")[2])
-        made["metadata"].setdefault("uid", f"uid-{self._version}")
+        meta = made.setdefault("metadata", {})
+        meta["resourceVersion"] = str(self._version)
+        meta.setdefault("name", path.rpartition("/")[2])
+        meta.setdefault("uid", f"uid-{self._version}")
+        changed = not before or before.get("spec") != made.get("spec")
+        meta["generation"] = before.get("metadata", {}).get("generation", 0) + changed
         self.objects[path] = made
-        self._tell("MODIFIED" if known else "ADDED", made, path)
+        self._tell("MODIFIED" if before else "ADDED", made, path)
         return made
+
+    def go_away(self) -> None:
+        """Answer nobody, and break off all watches."""
+        self.away = True
+        self._changed.set()
 
     def remove(self, path: str) -> None:
         """Somebody deletes an object."""
@@ -94,47 +104,71 @@ class Api:
                 case "POST" if path.endswith("/eviction"):
                     return 201, self._evict(path.removesuffix("/eviction"), body or {})
                 case "POST":
-                    return 201, self.put(f"{path}/{(body or {})['metadata'].get('name', self._version)}", body or {})
+                    return 201, self._create(path, body or {})
                 case "PATCH":
                     self.before_write, before = (lambda: None), self.before_write
                     before()
-                    return 200, self._patch(path, body or {}, apply="apply" in content)
+                    manager = query.get("fieldManager", "somebody") if "apply" in content else ""
+                    return 200, self._patch(path, body or {}, manager)
+                case "DELETE":
+                    return 200, self._delete(path, body or {})
                 case _:
                     return 405, _status(405, method)
         except Refusal as refusal:
             return refusal.code, _status(refusal.code, refusal.message)
 
-    async def events(self, path: str, version: str, node: str) -> AsyncIterator[Document]:
-        """A watch: what has changed in a collection after a version, for ever."""
+    async def events(self, path: str, version: str, query: Mapping[str, str]) -> AsyncIterator[Document]:
+        """A watch: what has changed in a collection after a version, for as long as the server is there."""
         told = 0
-        while True:
+        while not self.away:
             for event in self._changes.get(path, [])[told:]:
                 told += 1
                 one = event["object"]
-                if int(one["metadata"]["resourceVersion"]) > int(version) and _on(one, node):
+                if int(one["metadata"]["resourceVersion"]) > int(version) and _wanted(one, query):
                     yield event
             self._changed.clear()
             await self._changed.wait()
 
     def _list(self, path: str, query: Mapping[str, str]) -> Document:
-        if not path.endswith("/pods"):
+        if _collections(path):
             raise Refusal(404, f"{path} not found")
-        node = _node_of(query)
-        items = [copy.deepcopy(one) for at, one in sorted(self.objects.items()) if "/pods/" in at and _on(one, node)]
-        return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
+        found = [one for at, one in sorted(self.objects.items()) if path in _collections(at) and _wanted(one, query)]
+        return {"metadata": {"resourceVersion": str(self._version)}, "items": copy.deepcopy(found)}
 
-    def _patch(self, path: str, change: Document, *, apply: bool) -> Document:
-        own = path.removesuffix("/status")
+    def _create(self, path: str, body: Document) -> Document:
+        at = f"{path}/{body['metadata'].get('name', self._version)}"
+        if at in self.objects:
+            raise Refusal(409, f"{at} already exists")
+        return self.put(at, {key: value for key, value in body.items() if key != "status"})
+
+    def _delete(self, path: str, options: Document) -> Document:
+        standing = self.objects.get(path)
+        if standing is None:
+            raise Refusal(404, f"{path} not found")
+        uid = (options.get("preconditions") or {}).get("uid")
+        if uid not in (None, standing["metadata"]["uid"]):
+            raise Refusal(409, f"Precondition failed: UID in precondition: {uid}")
+        self.remove(path)
+        return _status(200, "Success")
+
+    def _patch(self, path: str, change: Document, manager: str) -> Document:
+        """A merge patch, or what a manager applies; the status is written apart."""
+        own, status = path.removesuffix("/status"), path.endswith("/status")
         if own not in self.objects:
-            if not apply:
+            if not manager or status:
                 raise Refusal(404, f"{own} not found")
-            self.put(own, {"metadata": change["metadata"]})
+            self.put(own, {key: value for key, value in change.items() if key not in ("spec", "status")})
         standing = self.objects[own]
         wanted = (change.get("metadata") or {}).pop("resourceVersion", None)
         if wanted not in (None, standing["metadata"]["resourceVersion"]):
             raise Refusal(409, "the object has been modified; please apply your changes to the latest version")
-        merged = _merged(standing, change)
-        return self.put(own, merged) if merged != standing else standing
+        said = {key: value for key, value in change.items() if (key == "status") == status}
+        if manager:
+            appliers = self._appliers.setdefault(standing["metadata"]["uid"], Appliers())
+            merged = appliers.apply(standing, said, f"{manager}/{status}")
+        else:
+            merged = _merged(standing, said)
+        return copy.deepcopy(self.put(own, merged) if merged != standing else standing)
 
     def _evict(self, path: str, body: Document) -> Document:
         if body.get("apiVersion") != "policy/v1":
@@ -170,13 +204,13 @@ class Api:
         return budgets[0] if budgets else None
 
     def _tell(self, kind: str, one: Document, path: str) -> None:
-        if "/pods/" in path:
-            told = copy.deepcopy(one)
-            if kind == "DELETED":
-                self._version += 1
-                told["metadata"]["resourceVersion"] = str(self._version)
-            self._changes.setdefault("/api/v1/pods", []).append({"type": kind, "object": told})
-            self._changed.set()
+        told = copy.deepcopy(one)
+        if kind == "DELETED":
+            self._version += 1
+            told["metadata"]["resourceVersion"] = str(self._version)
+        for collection in _collections(path):
+            self._changes.setdefault(collection, []).append({"type": kind, "object": told})
+        self._changed.set()
 
 
 class FakeKube(Kube):
@@ -200,7 +234,7 @@ class FakeKube(Kube):
 
     async def watch(self, path: str, version: str, **query: object) -> Any:
         """Events of a collection."""
-        events = self._api.events(path, version, _node_of({key: str(value) for key, value in query.items()}))
+        events = self._api.events(path, version, {key: str(value) for key, value in query.items()})
         async with contextlib.aclosing(events):  # type: ignore[type-var]
             async for event in events:
                 yield event
@@ -211,10 +245,13 @@ async def serving(api: Api, folder: Path) -> AsyncIterator[Path]:
     """The server behind HTTP; gives a kubeconfig for it."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
+        if api.away and request.transport is not None:
+            request.transport.abort()
+            return web.Response()
         if request.query.get("watch"):
             response = web.StreamResponse()
             await response.prepare(request)
-            events = api.events(request.path, request.query["resourceVersion"], _node_of(request.query))
+            events = api.events(request.path, request.query["resourceVersion"], request.query)
             async with contextlib.aclosing(events):  # type: ignore[type-var]
                 async for event in events:
                     await response.write(json.dumps(event).encode() + b"\n")
@@ -251,12 +288,25 @@ def _status(code: int, message: str) -> Document:
     return {"kind": "Status", "code": code, "message": message, "reason": str(code)}
 
 
-def _node_of(query: Mapping[str, str]) -> str:
-    return query.get("fieldSelector", "").rpartition("=")[2]
+def _collections(path: str) -> tuple[str, ...]:
+    """Those that an object is in, by its path: of its namespace and of all; none for the path of a collection."""
+    parts = path.split("/")
+    root, rest = (parts[:3], parts[3:]) if path.startswith("/api/") else (parts[:4], parts[4:])
+    space = rest[:2] if rest[0] == "namespaces" and len(rest) > 2 else []
+    *kind, _ = rest[len(space) :]
+    every = ["/".join([*root, *space, *kind]), "/".join([*root, *kind])]
+    return tuple(dict.fromkeys(every)) if kind else ()
 
 
-def _on(pod: Document, node: str) -> bool:
-    return not node or pod["spec"].get("nodeName") == node
+def _wanted(one: Document, query: Mapping[str, str]) -> bool:
+    """Whether the selectors of a query, all of the form a.b=c, meet an object."""
+    labels = one["metadata"].get("labels") or {}
+    chosen = [part.partition("=") for part in query.get("labelSelector", "").split(",") if part]
+    field, _, value = query.get("fieldSelector", "").partition("=")
+    here: Any = one
+    for part in filter(None, field.split(".")):
+        here = (here or {}).get(part)
+    return all(labels.get(key) == said for key, _, said in chosen) and (not field or here == value)
 
 
 def _merged(standing: Any, change: Any) -> Any:

@@ -48,6 +48,13 @@ class LeaderObjects:
         self._leader.require()
         return await self._objects.patch(kind, document, status=status)
 
+    async def apply(
+        self, kind: ApiKind, document: Mapping[str, Any], *, manager: str, status: bool = False
+    ) -> Mapping[str, Any]:
+        """Only the leader."""
+        self._leader.require()
+        return await self._objects.apply(kind, document, manager=manager, status=status)
+
     async def delete(self, kind: ApiKind, name: str, namespace: str = "", *, uid: str) -> None:
         """Only the leader."""
         self._leader.require()

@@ -18,6 +18,11 @@ class LostEvidence:
         self._watches: dict[str, AgentWatch] = {}
         self._renewed: dict[str, tuple[str, float]] = {}
 
+    def pod(self, node: str) -> AgentState | None:
+        """How the node's agent's pod stands by the latest look; None: that is not known."""
+        watch = self._watches.get(node)
+        return None if watch is None else watch.state
+
     def look(
         self,
         nodes: Mapping[str, NodeSeen],

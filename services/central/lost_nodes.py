@@ -5,24 +5,23 @@ left of the budgets is kept in the leader's lease before anything is done: a res
 has lost the lease cannot keep them and so does nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import structlog
 
-from services.central.core.lost_node import with_lost_taint
-from services.central.core.readiness import Assessment
+from services.central.cnr_conditions import CnrConditions
+from services.central.core.look import Look
 from services.central.core.rules import Rules
-from services.central.core.seen import CompanionSeen, NodeSeen
 from services.central.core.turn import Case, Deed, pods_now, turn
-from services.central.core.verdict import Judged, withdrawn
+from services.central.core.verdict import withdrawn
 from services.central.leader import Leader
 from services.central.lost_pods import LostPods
+from services.central.node_marks import NodeMarks
 from shared.contracts.pod import Pod
-from shared.core.api_kind import CNRS, NODES
 from shared.core.intents import Bucket
 from shared.errors import SubletError
-from shared.ports import Clock, Objects
+from shared.ports import Clock
 
 log = structlog.get_logger()
 
@@ -37,33 +36,27 @@ LISTED_NODES = 100
 class LostNodes:
     """The latest look, and what follows from it."""
 
-    def __init__(self, objects: Objects, clock: Clock, leader: Leader, pods: LostPods) -> None:
-        self._objects, self._clock, self._leader, self._pods = objects, clock, leader, pods
+    def __init__(
+        self, marks: NodeMarks, conditions: CnrConditions, clock: Clock, leader: Leader, pods: LostPods
+    ) -> None:
+        self._marks, self._conditions, self._pods = marks, conditions, pods
+        self._clock, self._leader = clock, leader
         self._rules, self._looked_at_s = Rules(), float("-inf")
-        self._nodes: Mapping[str, NodeSeen] = {}
-        self._cnrs: Mapping[str, CompanionSeen] = {}
-        self._assessment, self._judged = Assessment(), dict[str, Judged]()
+        self._seen = Look()
         self._node_bucket = self._pod_bucket = Bucket(0, 0)
         self._deeds: list[Deed] = []
         self._failure = ""
 
-    def look(
-        self,
-        nodes: Mapping[str, NodeSeen],
-        cnrs: Mapping[str, CompanionSeen],
-        assessment: Assessment,
-        judged: dict[str, Judged],
-        rules: Rules,
-    ) -> None:
+    def look(self, seen: Look, rules: Rules) -> None:
         """The newest verdicts with what they are about."""
-        self._nodes, self._cnrs, self._assessment, self._judged, self._rules = nodes, cnrs, assessment, judged, rules
-        self._looked_at_s = self._clock.monotonic()
+        self._seen, self._rules, self._looked_at_s = seen, rules, self._clock.monotonic()
 
     def recall(self) -> None:
         """Take over what a former leader had left of the budgets; time in which nobody looked refills nothing."""
         now_s, kept = self._clock.monotonic(), self._leader.annotations
         self._node_bucket = Bucket(_tokens(kept.get(NODE_TOKENS)), now_s)
         self._pod_bucket = Bucket(_tokens(kept.get(POD_TOKENS)), now_s)
+        self._conditions.forget()
 
     async def act_forever(self) -> None:
         """Work until cancelled; trouble ends a turn, and the next one begins with a new look."""
@@ -82,13 +75,14 @@ class LostNodes:
         await self._pods.follow()
         if not self._fresh():
             return
-        for name in sorted(self._judged):
-            await self._withdraw(name)
-        await self._pods.list_of([name for name, judged in self._judged.items() if self._may_lose_pods(name, judged)])
-        cases = [self._case(name, judged) for name, judged in self._judged.items() if name in self._cnrs]
-        self._deeds, bucket = turn(
-            cases, self._assessment.guards, self._node_bucket, self._clock.monotonic(), self._rules
-        )
+        seen = self._seen
+        for name in sorted(seen.judged):
+            await self._withdraw(seen, name)
+        await self._conditions.tell(seen)
+        await self._pods.list_of([name for name in seen.judged if self._may_lose_pods(seen, name)])
+        cases = [self._case(seen, name) for name in seen.judged if name in seen.cnrs]
+        now_s, guards = self._clock.monotonic(), seen.assessment.guards
+        self._deeds, bucket = turn(cases, guards, self._node_bucket, now_s, self._rules)
         done = [deed for deed in self._deeds if not deed.objection]
         if bucket != self._node_bucket:
             await self._keep(bucket, self._pod_bucket)
@@ -98,25 +92,25 @@ class LostNodes:
     def _fresh(self) -> bool:
         return self._clock.monotonic() - self._looked_at_s <= MAX_LOOK_AGE_S
 
-    def _case(self, name: str, judged: Judged) -> Case:
-        return Case(name, judged, self._tainted(name), bool(self._pods.staying(name)), self._nodes[name].place)
+    def _case(self, seen: Look, name: str) -> Case:
+        has_pods = bool(self._pods.staying(name))
+        return Case(name, seen.judged[name], _tainted(seen, name), has_pods, seen.nodes[name].place)
 
-    def _tainted(self, name: str) -> bool:
-        return any(taint.ours for taint in self._cnrs[name].taints)
-
-    def _may_lose_pods(self, name: str, judged: Judged) -> bool:
+    def _may_lose_pods(self, seen: Look, name: str) -> bool:
+        judged = seen.judged[name]
         lost = judged.verdict == "lost" and judged.lost_s > self._rules.evict_s
-        return lost and name in self._cnrs and self._tainted(name)
+        return lost and name in seen.cnrs and _tainted(seen, name)
 
-    async def _withdraw(self, name: str) -> None:
-        """Take from sale what a silent node offers; a node that is heard again offers it anew by itself."""
-        node, judged = self._nodes[name], self._judged[name]
-        if not withdrawn(judged) or not node.sold:
-            return
-        nothing = dict.fromkeys(sorted(node.sold), "0")
-        status = {"capacity": nothing, "allocatable": nothing}
-        await self._objects.patch(NODES, {"metadata": {"name": name}, "status": status}, status=True)
-        log.warning("node.withdrawn", node=name, verdict=judged.verdict, why=judged.why)
+    async def _withdraw(self, seen: Look, name: str) -> None:
+        """Take from sale what a silent node offers; a node that is heard again offers it anew by itself.
+
+        The condition that says so comes first: the reporter of a node that is only cut off from the bus reads it, and
+        offers nothing meanwhile.
+        """
+        node, judged = seen.nodes[name], seen.judged[name]
+        if withdrawn(judged) and node.sold:
+            await self._conditions.tell_of(seen, name)
+            await self._marks.withdraw(node, judged)
 
     async def _keep(self, nodes: Bucket, pods: Bucket) -> None:
         """Save before acting.
@@ -129,22 +123,13 @@ class LostNodes:
 
     async def _do(self, deed: Deed) -> None:
         """One deed, if it is still due: the look may have changed while the one before was done."""
-        judged = self._judged.get(deed.node)
-        if judged is None or not self._fresh() or deed.node not in self._cnrs:
+        judged = self._seen.judged.get(deed.node)
+        if judged is None or not self._fresh() or deed.node not in self._seen.cnrs:
             return
         if deed.action == "evict":
             await self._evict(deed.node)
         elif (deed.action == "taint") == (judged.verdict in ("suspect", "lost")):
-            await self._taint(deed.node, judged, lost=deed.action == "taint")
-
-    async def _taint(self, name: str, judged: Judged, *, lost: bool) -> None:
-        cnr = self._cnrs[name]
-        taints, changed = with_lost_taint(cnr.taints, lost=lost)
-        if changed:
-            meta = {"name": name, "resourceVersion": cnr.version}
-            rows = [_row(taint.model_dump(mode="json")) for taint in taints]
-            await self._objects.patch(CNRS, {"metadata": meta, "spec": {"taints": rows}})
-            log.warning("node.tainted" if lost else "node.untainted", node=name, why=judged.why)
+            await self._marks.taint(self._seen.cnrs[deed.node], judged, lost=deed.action == "taint")
 
     async def _evict(self, name: str) -> None:
         """Some of a lost node's reclaimed pods, each after another look."""
@@ -162,7 +147,7 @@ class LostNodes:
         """Why a pod of the node is not evicted after all, asked right before; empty: it is."""
 
         def objection(pod: Pod) -> str:
-            judged = self._judged.get(name)
+            judged = self._seen.judged.get(name)
             if not self._leader.leading:
                 return "another one leads"
             if judged is None or judged.verdict != "lost" or not self._fresh():
@@ -171,18 +156,18 @@ class LostNodes:
                 return "its agent is ready after all"
             if pod.qos != "reclaimed_cores":
                 return f"pod {pod.key} is {pod.qos}"
-            return self._assessment.guards.objection(self._nodes[name].place)
+            return self._seen.assessment.guards.objection(self._seen.nodes[name].place)
 
         return objection
 
     def state(self) -> dict[str, Any]:
         """Every node that is not simply ready, the guards, what waits and why, and the budgets."""
-        others = {name: j for name, j in self._judged.items() if j.verdict != "ready"}
+        others = {name: j for name, j in self._seen.judged.items() if j.verdict != "ready"}
         return {
             "nodes": {n: {"verdict": j.verdict, "why": j.why, "lost_s": j.lost_s}
                       for n, j in list(others.items())[:LISTED_NODES]},
             "unlisted": max(0, len(others) - LISTED_NODES),
-            "guards": {scope: list(why) for scope, why in self._assessment.guards.objections.items()},
+            "guards": {scope: list(why) for scope, why in self._seen.assessment.guards.objections.items()},
             "wanted": {deed.node: {"action": deed.action, "objection": deed.objection} for deed in self._deeds},
             "tokens": {"nodes": self._node_bucket.tokens, "pods": self._pod_bucket.tokens},
             "evictions": self._pods.state(),
@@ -190,14 +175,12 @@ class LostNodes:
         }  # fmt: skip
 
 
+def _tainted(seen: Look, name: str) -> bool:
+    return any(taint.ours for taint in seen.cnrs[name].taints)
+
+
 def _tokens(text: str | None) -> float:
     try:
         return max(0.0, min(1.0, float(text or 0)))
     except ValueError:
         return 0.0
-
-
-def _row(taint: dict[str, Any]) -> dict[str, Any]:
-    """A taint as the CNR carries it."""
-    level = taint.pop("qos_level", None)
-    return taint if level is None else {**taint, "qosLevel": level}

@@ -26,10 +26,11 @@ def build(context: Context) -> App:
     if common.substrate == "kubernetes":
         from shared.adapters.kube_client import Kube
         from shared.adapters.kube_evictor import KubeEvictor
+        from shared.adapters.kube_objects import KubeObjects
         from shared.adapters.kube_taints import KubeTaints
 
         kube = Kube(common.kubeconfig)
-        taints = KubeTaints(kube, common.node)
+        taints = KubeTaints(kube, common.node, KubeObjects(kube, context.clock))
         return EvictorApp(context.wire, ledger, KubeEvictor(kube), section, paused, taints, release=kube.close)
     actuator: EvictionActuator = SimEvictor(common.state_dir)
     if common.substrate == "host":

@@ -1,9 +1,11 @@
 """Keeps the node's taints as the conditions are: written on change, and looked at again now and then.
 
+The node's object (CNR) says the same, once they stand: what keeps pods away never waits for what only tells of it.
 Trouble with the taints never stops an eviction; it is a condition of the node.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,20 +44,17 @@ class Tainter:
             self._news.set()
 
     async def run(self) -> None:
-        """Write for as long as the evictor lives."""
+        """Write for as long as the evictor lives; news are not kept waiting by trouble with the old."""
         while True:
             self._news.clear()
             try:
                 await self._reconcile()
-                self._failure, self._failures = "", 0
+                self._failure, self._failures, wait_s = "", 0, LOOK_AGAIN_S
             except Exception as error:  # noqa: BLE001 - whatever the substrate does, evictions go on
-                await self._clock.sleep(self._fail(error))
-                continue
-            try:
-                async with asyncio.timeout(LOOK_AGAIN_S):
+                wait_s = self._fail(error)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
                     await self._news.wait()
-            except TimeoutError:
-                continue
 
     def conditions(self) -> list[dict[str, str]]:
         """What an operator should know of it."""
@@ -75,6 +74,7 @@ class Tainter:
             await self._port.write(wanted)
             log.info("taints.changed", taints=[f"{taint.key}:{taint.effect}" for taint in wanted])
         self._standing = wanted
+        await self._port.show(wanted)
 
     def _fail(self, error: Exception) -> float:
         """Seconds until the next try."""

@@ -1,9 +1,15 @@
-"""What the API server holds of this node: the CNR with its status, and the Node's extended resources."""
+"""What the API server holds of this node: the CNR with its status, and the Node's extended resources.
+
+The amounts on the Node are the reporter's, but central may take them from sale, and says so in the CNR: while its mark
+stands the Node shows none. Central sets the mark before it takes the amounts away; here the Node's version is read, the
+mark looked for, and the amounts are written at that version. So an offer that crosses a withdrawal is refused (409).
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from shared.adapters.kube_client import Kube, KubeError
+from shared.contracts.node_conditions import WITHDRAWN
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.contracts.quantities import format_units, parse_units
 from shared.core.extended_resources import OTHER_NAME, node_amounts
@@ -12,6 +18,9 @@ from shared.errors import Unavailable
 CNRS = "/apis/node.katalyst.kubewharf.io/v1alpha1/customnoderesources"
 MANAGER = "sublet-reporter"
 OFFERED = (SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY)
+NOT_FOUND, CONFLICT = 404, 409
+TRIES = 5
+"""Of one write. Others write a Node every few seconds at most."""
 
 
 class KubeNode:
@@ -22,6 +31,8 @@ class KubeNode:
         """`asked`: what this node's pods ask for, by the very names that they use."""
         self._offered: dict[str, int] | None = None
         self._shown: dict[str, int] | None = None
+        self.withdrawn = False
+        """Whether central's mark stood when it was last looked for."""
 
     async def write(self, document: Mapping[str, object]) -> None:
         """Replace the CNR's spec and status, then show the offer on the Node.
@@ -54,16 +65,41 @@ class KubeNode:
             raise Unavailable(f"node {self._node}: {error}", reason=error.reason) from error
 
     async def _show(self, *, again: bool) -> None:
-        if self._offered is None:
+        if self._offered is None or not (again or self.withdrawn or self._amounts() != self._shown):
             return
-        amounts = node_amounts(self._offered, self._asked())
-        if amounts == self._shown and not again:
-            return
+        for left in reversed(range(TRIES)):
+            try:
+                await self._write_amounts()
+                return
+            except KubeError as error:
+                if error.status != CONFLICT or not left:
+                    raise
+
+    async def _write_amounts(self) -> None:
+        version = (await self._kube.get(f"/api/v1/nodes/{self._node}"))["metadata"]["resourceVersion"]
+        self.withdrawn = await self._marked()
+        amounts = self._amounts()
         shown = {name: format_units(amount) for name, amount in sorted(amounts.items())}
         await self._kube.merge(
-            f"/api/v1/nodes/{self._node}/status", {"status": {"capacity": shown, "allocatable": shown}}
+            f"/api/v1/nodes/{self._node}/status",
+            {"metadata": {"resourceVersion": version}, "status": {"capacity": shown, "allocatable": shown}},
         )
         self._shown = amounts
+
+    def _amounts(self) -> dict[str, int]:
+        amounts = node_amounts(self._offered or {}, self._asked())
+        return dict.fromkeys(amounts, 0) if self.withdrawn else amounts
+
+    async def _marked(self) -> bool:
+        """Whether central has taken this node's reclaimed resources from sale."""
+        try:
+            cnr = await self._kube.get(f"{CNRS}/{self._node}")
+        except KubeError as error:
+            if error.status == NOT_FOUND:
+                return False
+            raise
+        rows = (cnr.get("status") or {}).get("conditions") or ()
+        return any(row.get("type") == WITHDRAWN and row.get("status") == "True" for row in rows)
 
 
 async def withdraw(kube: Kube, node: str) -> None:

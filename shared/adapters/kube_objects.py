@@ -11,6 +11,8 @@ from shared.ports import Clock
 
 T = TypeVar("T")
 
+DEFAULT = "default"
+"""The namespace of what names none."""
 NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 404, 409, 429, 500
 
 
@@ -47,7 +49,7 @@ class KubeObjects:
     async def get(self, kind: ApiKind, name: str, namespace: str = "") -> Document | None:
         """Read by the server itself, not from a cache."""
         try:
-            return await self._kube.get(kind.path(name, namespace))
+            return await self._kube.get(kind.path(name, namespace or DEFAULT))
         except KubeError as error:
             if error.status == NOT_FOUND:
                 return None
@@ -70,18 +72,30 @@ class KubeObjects:
                 return None
             raise _told(error) from error
 
+    async def apply(
+        self, kind: ApiKind, document: Mapping[str, Any], *, manager: str, status: bool = False
+    ) -> Document:
+        """Server-side apply."""
+        path = kind.path(document["metadata"]["name"], _namespace(kind, document))
+        try:
+            return await self._kube.apply(
+                f"{path}/status" if status else path, {**kind.head, **document}, manager=manager
+            )
+        except KubeError as error:
+            raise _told(error) from error
+
     async def delete(self, kind: ApiKind, name: str, namespace: str = "", *, uid: str) -> None:
         """DELETE with the UID as precondition."""
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         try:
-            await self._kube.delete(kind.path(name, namespace), options)
+            await self._kube.delete(kind.path(name, namespace or DEFAULT), options)
         except KubeError as error:
             if error.status not in (NOT_FOUND, CONFLICT):
                 raise _told(error) from error
 
 
 def _namespace(kind: ApiKind, document: Mapping[str, Any]) -> str:
-    return str(document["metadata"].get("namespace") or "default") if kind.namespaced else ""
+    return str(document["metadata"].get("namespace") or DEFAULT) if kind.namespaced else ""
 
 
 def _told(error: KubeError) -> SubletError:

@@ -24,6 +24,8 @@ PODS = "/api/v1/pods"
 RETRY_S = 1.0
 SHOW_S = 60.0
 """The Node's amounts are written anew so often, in case somebody has made the Node anew."""
+WITHDRAWN_S = 5.0
+"""So often it is asked whether they may be shown again, while central has taken them from sale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +69,14 @@ class KubePods:
 
     async def _tell_forever(self, shown: KubeNode) -> None:
         while True:
-            again = not await self._woken()
+            again = not await self._woken(WITHDRAWN_S if shown.withdrawn else SHOW_S)
             if self._mirror.age_s is not None and not await self._tell(shown, again=again):
                 await self._clock.sleep(RETRY_S)
                 self._wake.set()
 
-    async def _woken(self) -> bool:
+    async def _woken(self, timeout_s: float) -> bool:
         try:
-            async with asyncio.timeout(SHOW_S):
+            async with asyncio.timeout(timeout_s):
                 await self._wake.wait()
         except TimeoutError:
             return False

@@ -1,7 +1,8 @@
 """The node's taints in a cluster: `spec.taints` of its Node, ours replaced and all others left as they stand.
 
 The list has no keys for a merge, so it is written as a whole, at the version at which it was read: whoever writes in
-between makes the API server refuse (409), and it is read again.
+between makes the API server refuse (409), and it is read again. The Node's taints keep pods away; the CNR, in which the
+quick start looks, says them as well.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,9 +11,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from shared.adapters.kube_client import Kube, KubeError
+from shared.cnr_taints import keep_cnr_taints
 from shared.contracts.taint import TAINT_PREFIX, Taint, in_order
 from shared.errors import Refused, Unavailable
+from shared.ports import Objects
 
+MANAGER = "sublet-evictor"
 CONFLICT = 409
 TRIES = 5
 """Of one write. A Node is written every few seconds at most; whoever loses five times running waits for the next."""
@@ -21,8 +25,10 @@ TRIES = 5
 class KubeTaints:
     """The NodeTaints of a cluster. A taint's causes have no place in the API and are not kept."""
 
-    def __init__(self, kube: Kube, node: str) -> None:
-        self._kube, self._path = kube, f"/api/v1/nodes/{node}"
+    def __init__(self, kube: Kube, node: str, objects: Objects | None = None) -> None:
+        """`objects`: where the CNR is; None: the Node is all there is."""
+        self._kube, self._node, self._path, self._objects = kube, node, f"/api/v1/nodes/{node}", objects
+        self._shown: tuple[Taint, ...] | None = None
 
     async def read(self) -> tuple[Taint, ...]:
         """Ours.
@@ -30,7 +36,7 @@ class KubeTaints:
         Raises:
             Unavailable: the API server refuses or cannot be reached, or the Node holds what is no taint.
         """
-        _, entries = await self._node()
+        _, entries = await self._read()
         return in_order(taint for _, taint in entries if taint.ours)
 
     async def write(self, taints: Sequence[Taint]) -> None:
@@ -49,9 +55,22 @@ class KubeTaints:
                 return
         raise Unavailable(f"{self._path}: written by others {TRIES} times in a row; the taints stay", reason="conflict")
 
+    async def show(self, taints: Sequence[Taint]) -> None:
+        """As our own entries of the CNR; while there are none to show, it is not looked at again.
+
+        Raises:
+            SubletError: the API server refuses or cannot be reached, or somebody wrote the CNR meanwhile.
+        """
+        shown = in_order(taints)
+        if self._objects is None or (not shown and self._shown == shown):
+            return
+        rows = [taint.document(causes=False) for taint in shown]
+        await keep_cnr_taints(self._objects, self._node, rows, manager=MANAGER, mine=_mine)
+        self._shown = shown
+
     async def _replace(self, wanted: Sequence[Mapping[str, Any]]) -> bool:
         """False where somebody else has written the Node meanwhile."""
-        version, entries = await self._node()
+        version, entries = await self._read()
         if [taint.document() for taint in in_order(taint for _, taint in entries if taint.ours)] == wanted:
             return True
         listed = [*(entry for entry, taint in entries if not taint.ours), *wanted]
@@ -64,7 +83,7 @@ class KubeTaints:
             raise Unavailable(f"{error}; the taints stay", reason=error.reason) from error
         return True
 
-    async def _node(self) -> tuple[str, list[tuple[Any, Taint]]]:
+    async def _read(self) -> tuple[str, list[tuple[Any, Taint]]]:
         """The Node's version, and each taint as it stands there, and read."""
         try:
             node = await self._kube.get(self._path)
@@ -75,3 +94,7 @@ class KubeTaints:
             return node["metadata"]["resourceVersion"], [(entry, Taint.model_validate(entry)) for entry in entries]
         except (KeyError, TypeError, ValidationError) as error:
             raise Unavailable(f"{self._path}: its taints cannot be read: {error}", reason="malformed") from error
+
+
+def _mine(row: Mapping[str, Any]) -> bool:
+    return str(row.get("key")).startswith(TAINT_PREFIX)

@@ -58,6 +58,9 @@ class TaintFile:
         document = {"taints": [*others, *(taint.document() for taint in in_order(taints))]}
         replace_file(self.path, (json.dumps(document, indent=2) + "\n").encode(), what="node taints")
 
+    async def show(self, taints: Sequence[Taint]) -> None:
+        """Nothing: whoever wants to see them reads the file."""
+
     def _entries(self) -> list[tuple[Any, Taint]]:
         """Each entry as it stands in the file, and read."""
         try:

@@ -18,6 +18,10 @@ class FakeTaints:
     keeps_causes: bool = True
     """False: as an API server, which has no place for them."""
     writes: int = 0
+    shown: tuple[Taint, ...] | None = None
+    """What the node's object says; None: nothing was ever told."""
+    show_failure: str = ""
+    """Why the node's object cannot be written now; "" while it can."""
 
     async def read(self) -> tuple[Taint, ...]:
         """Ours."""
@@ -32,6 +36,12 @@ class FakeTaints:
         ours = taints if self.keeps_causes else [taint.model_copy(update={"causes": ()}) for taint in taints]
         self.taints = [*(taint for taint in self.taints if not taint.ours), *ours]
         self.writes += 1
+
+    async def show(self, taints: Sequence[Taint]) -> None:
+        """In the node's object."""
+        if self.show_failure:
+            raise Unavailable(self.show_failure)
+        self.shown = tuple(taints)
 
     def _require_well(self) -> None:
         if self.failure:

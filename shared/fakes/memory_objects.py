@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from shared.core.api_kind import ApiKind
-from shared.errors import Conflict, Unavailable
+from shared.errors import Conflict, Refused, Unavailable
+from shared.fakes.server_side_apply import Appliers
 from shared.ports import Clock
 
 T = TypeVar("T")
@@ -33,6 +34,8 @@ class MemoryObjects:
     online: bool = True
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
     mirrors: "list[MemoryMirror[Any]]" = field(default_factory=list)
+    _appliers: "dict[str, Appliers]" = field(default_factory=dict)
+    """By UID."""
 
     def go_offline(self) -> None:
         """Answer nobody; mirrors keep what they have and grow old."""
@@ -118,6 +121,27 @@ class MemoryObjects:
         after = _merged(before, said)
         if after != before:
             self.writes.append(("patch-status" if status else "patch", kind.plural, key[2]))
+            self._store(key, before, after)
+        return copy.deepcopy(self.documents[key])
+
+    async def apply(
+        self, kind: ApiKind, document: Mapping[str, Any], *, manager: str, status: bool = False
+    ) -> Document:
+        """Server-side apply."""
+        self._answer()
+        self.asked += 1
+        key = _key(kind, document)
+        before = self.documents.get(key)
+        if before is None and status:
+            raise Refused(f"{kind.plural} {key[2]!r} not found", reason="NotFound")
+        if before is None:
+            self.writes.append(("create", kind.plural, key[2]))
+            before = self._store(key, None, {**kind.head, "metadata": {"name": key[2]}})
+        said = {k: v for k, v in document.items() if not kind.status or (k == "status") == status}
+        appliers = self._appliers.setdefault(before["metadata"]["uid"], Appliers())
+        after = appliers.apply(before, said, f"{manager}/status" if status else manager)
+        if after != before:
+            self.writes.append(("apply-status" if status else "apply", kind.plural, key[2]))
             self._store(key, before, after)
         return copy.deepcopy(self.documents[key])
 

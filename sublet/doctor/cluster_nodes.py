@@ -129,10 +129,11 @@ def _managers(node: Mapping[str, Any]) -> Iterator[str]:
 
 def _ill(cnr: Mapping[str, Any]) -> str:
     conditions = {one["type"]: one for one in (cnr.get("status") or {}).get("conditions") or ()}
-    ready = conditions.get("AgentReady")
+    ready, services = conditions.get("AgentReady"), conditions.get("ServicesReady")
     if ready is None:
         return "says nothing of its agent"
-    return "" if ready.get("status") == "True" else str(ready.get("message") or ready.get("reason"))
+    told = services if services is not None and services.get("status") == "False" else ready  # it names the service
+    return "" if ready.get("status") == "True" else str(told.get("message") or told.get("reason"))
 
 
 def _info(node: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -56,7 +56,8 @@ def node_rows(reading: ClusterReading) -> Iterator[dict[str, Any]]:
 
 def _row(name: str, cnr: Document, node: Document) -> dict[str, Any]:
     offered, shown = _amounts(cnr, "resourceAllocatable"), _amounts(node, "allocatable")
-    ready: Document = next((one for one in _status(cnr).get("conditions") or () if one["type"] == "AgentReady"), {})
+    conditions = {one["type"]: one for one in _status(cnr).get("conditions") or ()}
+    ready, services = conditions.get("AgentReady", {}), conditions.get("ServicesReady", {})
     own = (taint["key"] for taint in (node.get("spec") or {}).get("taints") or ())
     taints = {key for key in own if key.startswith(TAINT_PREFIX)}
     taints |= {taint["key"] for taint in (cnr.get("spec") or {}).get("taints") or ()}
@@ -66,7 +67,7 @@ def _row(name: str, cnr: Document, node: Document) -> dict[str, Any]:
         "reclaimed_memory_bytes": offered.get(RECLAIMED_MEMORY),
         "node_cpu_millis": shown.get(RECLAIMED_CPU),
         "agent": {"True": "ready", "False": ready.get("reason")}.get(str(ready.get("status"))),
-        "said_at": ready.get("lastHeartbeatTime"),
+        "said_at": services.get("lastHeartbeatTime"),
         "taints": sorted(taints),
     }
 

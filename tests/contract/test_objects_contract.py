@@ -1,29 +1,108 @@
-"""Objects in memory keep to what Sublet relies on of an API server (measured: notes/reliability.md section 2)."""
+"""Objects in memory, and those of the client over HTTP, keep to what Sublet relies on of an API server (measured:
+notes/reliability.md section 2).
+"""
 
 import asyncio
 import contextlib
 
 import pytest
+from kube_api import Api, serving
 
 from shared.adapters.clock import LoopClock
-from shared.core.api_kind import CNCS, LEASES, NODES
-from shared.errors import Conflict, Unavailable
+from shared.adapters.kube_client import Kube
+from shared.adapters.kube_objects import KubeObjects
+from shared.core.api_kind import CNCS, CNRS, LEASES, NODES, PODS
+from shared.errors import Conflict, Refused, Unavailable
 from shared.fakes.memory_objects import MemoryObjects
 
 
+class InMemory:
+    """The port in memory."""
+
+    def __init__(self):
+        self.port = MemoryObjects(LoopClock())
+        self.go_away, self.come_back = self.port.go_offline, self.port.go_online
+
+    def put(self, kind, document):
+        self.port.put(kind, document)
+
+    def drop(self, kind, name):
+        self.port.drop(kind, name)
+
+    async def close(self):
+        """Nothing is open."""
+
+
+class OverHttp:
+    """The port over the client, real HTTP and a server."""
+
+    def __init__(self, api, kubeconfig):
+        self.api, self.kube = api, Kube(kubeconfig)
+        self.port = KubeObjects(self.kube, LoopClock())
+        self.go_away = api.go_away
+
+    def put(self, kind, document):
+        meta = document["metadata"]
+        self.api.put(kind.path(meta["name"], meta.get("namespace", "default")), document)
+
+    def drop(self, kind, name):
+        self.api.remove(kind.path(name, "default"))
+
+    def come_back(self):
+        self.api.away = False
+
+    async def close(self):
+        await self.kube.close()
+
+
+@pytest.fixture(params=["in memory", "over HTTP"])
+async def place(request, tmp_path):
+    if request.param == "in memory":
+        yield InMemory()
+        return
+    async with serving(api := Api(), tmp_path) as kubeconfig:
+        there = OverHttp(api, kubeconfig)
+        yield there
+        await there.close()
+
+
 @pytest.fixture
-def server():
-    return MemoryObjects(LoopClock())
+def server(place):
+    return place.port
 
 
 def named(name, **rest):
     return {"metadata": {"name": name}, **rest}
 
 
+def name_of(document):
+    return document["metadata"]["name"]
+
+
+async def soon(true):
+    """Wait until something holds."""
+    async with asyncio.timeout(10):
+        while not true():
+            await asyncio.sleep(0.005)
+
+
+@contextlib.asynccontextmanager
+async def mirroring(mirror):
+    task = asyncio.create_task(mirror.run())
+    try:
+        await soon(lambda: mirror.age_s is not None)
+        yield mirror
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
 async def test_what_is_not_there_is_none_and_is_not_made_by_a_patch(server):
     assert await server.get(CNCS, "n1") is None
     assert await server.patch(CNCS, named("n1", spec={"a": 1})) is None
     assert await server.get(CNCS, "n1") is None
+    await server.delete(CNCS, "n1", uid="any")
 
 
 async def test_a_name_is_created_once(server):
@@ -73,36 +152,104 @@ async def test_a_delete_meets_its_uid_alone(server):
     assert await server.get(CNCS, "n1") is None
 
 
+async def test_a_list_is_selected_by_the_server(place, server):
+    for name, node in (("a", "n1"), ("b", "n2"), ("c", "n1")):
+        place.put(PODS, named(name, spec={"nodeName": node}))
+    assert [name_of(pod) for pod in await server.list(PODS, fields="spec.nodeName=n1")] == ["a", "c"]
+    assert len(await server.list(PODS)) == 3
+    assert await server.list(NODES) == []
+
+
+def taint(key, **rest):
+    return {"key": key, "effect": "NoSchedule", **rest}
+
+
+async def test_who_applies_has_his_own_entries_and_leaves_those_of_others(server):
+    await server.apply(CNRS, named("n1", spec={"taints": [taint("a", value="1")]}), manager="one")
+    await server.apply(CNRS, named("n1", spec={"taints": [taint("b")], "nodeResourceProperties": []}), manager="two")
+    after = await server.apply(CNRS, named("n1", spec={"taints": [taint("c")]}), manager="one")
+    assert sorted(row["key"] for row in after["spec"]["taints"]) == ["b", "c"]
+    after = await server.apply(CNRS, named("n1"), manager="one")
+    assert after["spec"]["taints"] == [taint("b")]
+
+
+async def test_what_two_have_applied_stays_until_both_have_let_it_go(server):
+    for manager in ("one", "two"):
+        await server.apply(CNRS, named("n1", spec={"taints": [taint("a")]}), manager=manager)
+    after = await server.apply(CNRS, named("n1"), manager="one")
+    assert after["spec"]["taints"] == [taint("a")]
+    after = await server.apply(CNRS, named("n1"), manager="two")
+    assert not after.get("spec", {}).get("taints")
+
+
+async def test_what_nobody_applied_is_not_taken_away_by_applying(server):
+    await server.create(CNRS, named("n1", spec={"taints": [taint("by-hand")]}))
+    await server.apply(CNRS, named("n1", spec={"taints": [taint("a")]}), manager="one")
+    after = await server.apply(CNRS, named("n1"), manager="one")
+    assert after["spec"]["taints"] == [taint("by-hand")]
+
+
+async def test_a_status_is_applied_apart_and_makes_no_object(server):
+    rows = [{"type": "X", "status": "True"}]
+    with pytest.raises(Refused, match="not found"):
+        await server.apply(CNRS, named("n1", status={"conditions": rows}), manager="one", status=True)
+    await server.apply(CNRS, named("n1", spec={"taints": [taint("a")]}), manager="one")
+    await server.apply(CNRS, named("n1", status={"conditions": rows}), manager="one", status=True)
+    after = await server.apply(CNRS, named("n1", spec={"taints": []}), manager="one")
+    assert (after.get("spec", {}).get("taints") or [], after["status"]) == ([], {"conditions": rows})
+
+
+async def test_the_same_applied_again_makes_no_new_version(server):
+    first = await server.apply(CNRS, named("n1", spec={"taints": [taint("a")]}), manager="one")
+    again = await server.apply(CNRS, named("n1", spec={"taints": [taint("a")]}), manager="one")
+    assert again["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+
+
 async def test_a_mirror_knows_nothing_before_its_first_list_and_then_follows(server):
     seen = []
-    mirror = server.mirror(NODES, lambda d: d["metadata"]["name"], lambda: seen.append(1))
+    mirror = server.mirror(NODES, name_of, lambda: seen.append(1))
     with pytest.raises(Unavailable):
         _ = mirror.objects
     assert mirror.age_s is None
-    task = asyncio.create_task(mirror.run())
-    await asyncio.sleep(0)
-    assert list(mirror.objects.values()) == []
-    await server.create(NODES, named("n1"))
-    assert (list(mirror.objects.values()), len(seen)) == (["n1"], 2)
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    async with mirroring(mirror):
+        assert list(mirror.objects.values()) == []
+        before = len(seen)
+        made = await server.create(NODES, named("n1"))
+        await soon(lambda: list(mirror.objects.values()) == ["n1"])
+        assert len(seen) > before
+        await server.delete(NODES, "n1", uid=made["metadata"]["uid"])
+        await soon(lambda: not mirror.objects)
 
 
-async def test_without_a_server_calls_fail_and_mirrors_keep_what_they_have(server):
+async def test_a_mirror_is_of_a_namespace_and_of_labels_where_they_are_named(place, server):
+    def lease(name, namespace, **labels):
+        return {"metadata": {"name": name, "namespace": namespace, "labels": labels}}
+
+    place.put(LEASES, lease("a", "one", x="1"))
+    place.put(LEASES, lease("b", "two", x="1"))
+    spaced = server.mirror(LEASES, name_of, lambda: None, namespace="one")
+    labelled = server.mirror(LEASES, name_of, lambda: None, labels="x=1")
+    async with mirroring(spaced), mirroring(labelled):
+        place.put(LEASES, lease("c", "one", x="2"))
+        place.put(LEASES, lease("d", "two", x="1"))
+        await soon(lambda: sorted(spaced.objects.values()) == ["a", "c"])
+        await soon(lambda: sorted(labelled.objects.values()) == ["a", "b", "d"])
+
+
+async def test_without_a_server_calls_fail_and_mirrors_keep_what_they_have(place, server):
     await server.create(NODES, named("n1"))
-    mirror = server.mirror(NODES, lambda d: d["metadata"]["name"], lambda: None)
-    task = asyncio.create_task(mirror.run())
-    await asyncio.sleep(0)
-    server.go_offline()
-    server.drop(NODES, "n1")
-    for call in (server.get(NODES, "n1"), server.create(NODES, named("n2")), server.list(NODES)):
-        with pytest.raises(Unavailable):
-            await call
-    assert list(mirror.objects.values()) == ["n1"]
-    assert mirror.age_s is not None
-    server.go_online()
-    assert list(mirror.objects.values()) == []
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    async with mirroring(server.mirror(NODES, name_of, lambda: None)) as mirror:
+        place.go_away()
+        place.drop(NODES, "n1")
+        for call in (
+            server.get(NODES, "n1"),
+            server.create(NODES, named("n2")),
+            server.list(NODES),
+            server.apply(NODES, named("n2"), manager="one"),
+        ):
+            with pytest.raises(Unavailable):
+                await call
+        assert list(mirror.objects.values()) == ["n1"]
+        assert mirror.age_s is not None
+        place.come_back()
+        await soon(lambda: not mirror.objects)

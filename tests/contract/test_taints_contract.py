@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 import pytest
 from kube_api import Api, FakeKube
 
+from shared.adapters.clock import LoopClock
+from shared.adapters.kube_node import CNRS
+from shared.adapters.kube_objects import KubeObjects
 from shared.adapters.kube_taints import TRIES, KubeTaints
 from shared.adapters.taint_file import TaintFile
 from shared.contracts.taint import Cause, Taint
@@ -216,3 +219,57 @@ async def test_a_node_that_is_not_there_or_holds_no_taints_is_no_untainted_node(
     cluster.api.away = True
     with pytest.raises(Unavailable, match="no answer"):
         await cluster.port.read()
+
+
+CNR = f"{CNRS}/n1"
+
+
+@pytest.fixture
+def told(cluster):
+    """A cluster with the node's CNR beside it."""
+    kube = FakeKube(cluster.api)
+    cluster.port = KubeTaints(kube, "n1", KubeObjects(kube, LoopClock()))
+    cluster.api.put(CNR, {"spec": {"taints": [FOREIGN]}})
+    return cluster
+
+
+def said(cluster):
+    return cluster.api.objects[CNR]["spec"].get("taints", [])
+
+
+async def test_the_cnr_says_ours_as_the_tutorial_prints_it_beside_those_of_others(told):
+    await told.port.show([MEMORY, CPU])
+    row = {"effect": "NoSchedule", "timeAdded": "2023-01-09T06:32:08Z"}
+    assert said(told) == [FOREIGN, {"key": f"{KEY}CPUPressure", **row}, {"key": f"{KEY}MemoryPressure", **row}]
+    await told.port.show([MEMORY])
+    assert said(told) == [FOREIGN, {"key": f"{KEY}MemoryPressure", **row}]
+    await told.port.show([])
+    assert said(told) == [FOREIGN]
+
+
+async def test_the_cnr_is_written_where_it_differs_and_without_taints_not_even_read(told):
+    await told.port.show([CPU])
+    await told.port.show([CPU])
+    assert [method for method, path, _ in told.api.requests if path == CNR] == ["GET", "PATCH", "GET"]
+    told.api.put(CNR, {"spec": {}})
+    await told.port.show([CPU])
+    assert [row["key"] for row in said(told)] == [CPU.key]
+    await told.port.show([])
+    before = len(told.api.requests)
+    await told.port.show([])
+    assert len(told.api.requests) == before
+
+
+async def test_what_a_former_life_has_left_in_the_cnr_under_another_name_goes(told):
+    left = {"key": f"{KEY}CPUPressure", "effect": "NoSchedule"}
+    told.api.put(CNR, {"spec": {"taints": [left, FOREIGN]}})
+    await told.port.show([])
+    assert said(told) == [FOREIGN]
+
+
+async def test_a_node_without_a_cnr_gets_one_for_a_taint_alone(told):
+    told.api.remove(CNR)
+    await told.port.show([])
+    assert CNR not in told.api.objects
+    await told.port.show([CPU])
+    assert [row["key"] for row in said(told)] == [CPU.key]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from services.central.core.agent_standing import OURS, CnrCondition
 from services.central.core.cnc import ConfigEntry
 from services.central.core.companion import companion
 from services.central.core.guards import Place
@@ -37,7 +38,7 @@ class NodeSeen:
 
 @dataclass(frozen=True, slots=True)
 class CompanionSeen:
-    """A CNR with its taints, or a CNC with its entries."""
+    """A CNR with its taints and what central said in it, or a CNC with its entries."""
 
     name: str
     uid: str
@@ -46,6 +47,8 @@ class CompanionSeen:
     owners: frozenset[str]
     """UIDs of its owners."""
     taints: tuple[CnrTaint, ...] = ()
+    conditions: tuple[CnrCondition, ...] = ()
+    """Those that central writes."""
     entries: tuple[ConfigEntry, ...] = ()
     reported: bool = False
     """Whether an agent has ever said of a CNR what its node offers."""
@@ -75,6 +78,7 @@ def companion_of(document: Mapping[str, Any]) -> CompanionSeen:
         labels=dict(meta.get("labels") or {}),
         owners=frozenset(row["uid"] for row in meta.get("ownerReferences") or ()),
         taints=tuple(_taint(row) for row in spec.get("taints") or () if row.get("key") and row.get("effect")),
+        conditions=tuple(CnrCondition.read(row) for row in status.get("conditions") or () if row.get("type") in OURS),
         entries=tuple(_entry(row) for row in status.get("katalystCustomConfigList") or ()),
         reported="resourceAllocatable" in status or "resources" in status,
     )

@@ -1,6 +1,7 @@
 """What an operator should know: `status.conditions`, from the services' health and the newest allocation.
 
-Type, status and reason are stable words; the message may hold numbers, so a change of it alone is not urgent.
+Type, status and reason are stable words; the message may hold numbers, so a change of it alone is not urgent. Whether
+the agent is there at all is for central to say (AgentReady, AgentNotFound): a dead one says nothing.
 """
 
 from typing import Any
@@ -10,8 +11,8 @@ from shared.contracts.allocation import Allocation
 
 
 def part(view: View) -> Part | None:
-    """AgentReady, AllocationFresh, AllocationApplied, and whatever conditions qrm put into its allocation."""
-    found = [_agent_ready(view), *_allocation(view)]
+    """ServicesReady, AllocationFresh, AllocationApplied, and whatever conditions qrm put into its allocation."""
+    found = [_services_ready(view), *_allocation(view)]
     conditions = [row | {"lastHeartbeatTime": _time(view)} for row in found if row is not None]
     return {"status": {"conditions": conditions}} if conditions else None
 
@@ -21,13 +22,13 @@ def urgent(before: Part | None, now: Part | None, _settings: FieldSettings) -> b
     return _facts(before) != _facts(now)
 
 
-def _agent_ready(view: View) -> dict[str, str] | None:
+def _services_ready(view: View) -> dict[str, str] | None:
     if not view.services:
         return None
     failing = [f"{s.service}: {s.why or 'not ok'}" for s in view.services if not s.ok]
     if failing:
-        return _row("AgentReady", False, "WithAgentsNotReady", "; ".join(failing))
-    return _row("AgentReady", True, "AllAgentsReady", f"{len(view.services)} services are well")
+        return _row("ServicesReady", False, "WithServicesNotReady", "; ".join(failing))
+    return _row("ServicesReady", True, "AllServicesReady", f"{len(view.services)} services are well")
 
 
 def _allocation(view: View) -> list[dict[str, str]]:

@@ -21,6 +21,7 @@ from shared.wire import Wire
 
 CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
 OLD_CPU = "katalyst.kubewharf.io/reclaimed_millicpu"
+RULES = {"taint_s": 100, "evict_s": 200}
 AGENT = {"app.kubernetes.io/name": "sublet", "app.kubernetes.io/component": "node"}
 
 
@@ -207,3 +208,22 @@ class World:
             for task in self._tasks:
                 if not task.cancelled() and task.exception() is not None:
                     raise task.exception()
+
+
+def ten_nodes(virtual, story, nodes=10, rules=RULES):
+    """Tell a story of ten nodes with a reclaimed and a shared pod each; it begins when all of them have been heard."""
+
+    async def whole():
+        world = World(rules=rules)
+        async with world.running():
+            names = [f"n{i}" for i in range(nodes)]
+            world.node(*names)
+            for name in names:
+                world.pod(name, f"batch-{name}")
+                world.pod(name, f"tenant-{name}", "shared_cores")
+            world.app = world.central()
+            await asyncio.sleep(60)
+            await story(world)
+        return world
+
+    return virtual(whole())

@@ -1,40 +1,20 @@
 """Lost nodes in a cluster: verdict, withdrawal, taint and eviction, and everything that must hold them back."""
 
 import asyncio
+from functools import partial
 
 import pytest
-from cluster_world import World
+from cluster_world import ten_nodes
 
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM
 from shared.core.api_kind import CNRS, LEASES, NODES, PODS
 from shared.ports import ActionResult
 
-NODES_OF_TEN = [f"n{i}" for i in range(10)]
-RULES = {"taint_s": 100, "evict_s": 200}
-
 
 @pytest.fixture
 def play(virtual):
-    """Ten nodes with a reclaimed and a shared pod each; the story begins when all of them have been heard."""
-
-    def run(story, nodes=10, rules=RULES):
-        async def whole():
-            world = World(rules=rules)
-            async with world.running():
-                names = NODES_OF_TEN[:nodes]
-                world.node(*names)
-                for name in names:
-                    world.pod(name, f"batch-{name}")
-                    world.pod(name, f"tenant-{name}", "shared_cores")
-                world.app = world.central()
-                await asyncio.sleep(60)
-                await story(world)
-            return world
-
-        return virtual(whole())
-
-    return run
+    return partial(ten_nodes, virtual)
 
 
 def killed(world):
@@ -144,7 +124,7 @@ def test_a_node_that_is_gone_for_kubernetes_too_is_left_to_it(play, how):
 @pytest.mark.parametrize("lost", [3, 5, 9, 10])
 def test_too_many_lost_at_once_is_nobodys_own_fault(play, lost):
     async def story(world):
-        for name in NODES_OF_TEN[:lost]:
+        for name in world.nodes[:lost]:
             world.kill_agent(name)
         await asyncio.sleep(1500)
         assert (tainted(world), killed(world)) == ([], [])
@@ -217,7 +197,7 @@ def test_what_is_left_of_the_budget_is_with_the_lease_before_anything_is_done(pl
             lease = world.api.documents[LEASES, "sublet-system", "sublet-central"]
             await asyncio.sleep(0.1)
         order = [write[:2] for write in world.api.writes]
-        taint = max(i for i, w in enumerate(order) if w == ("patch", "customnoderesources"))
+        taint = max(i for i, w in enumerate(order) if w == ("apply", "customnoderesources"))
         assert order[taint - 1] == ("patch", "leases")
         assert lease is not None
         lease = world.api.documents[LEASES, "sublet-system", "sublet-central"]

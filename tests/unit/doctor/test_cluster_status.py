@@ -26,14 +26,12 @@ PRESSURE = "node.katalyst.kubewharf.io/MemoryPressure"
 
 def offering(name: str, ready: str = "True", **amounts: str) -> dict[str, Any]:
     """A node's object with what it offers."""
-    condition = {
-        "type": "AgentReady",
-        "status": ready,
-        "reason": "WithAgentsNotReady",
-        "lastHeartbeatTime": case.JUST_NOW,
-    }
+    conditions = [
+        {"type": "AgentReady", "status": ready, "reason": "WithAgentsNotReady"},
+        {"type": "ServicesReady", "status": ready, "lastHeartbeatTime": case.JUST_NOW},
+    ]
     offer = {f"{OLDER}{resource}": amount for resource, amount in amounts.items()}
-    return case.named(name, status={"conditions": [condition], "resourceAllocatable": offer})
+    return case.named(name, status={"conditions": conditions, "resourceAllocatable": offer})
 
 
 def node(name: str, millis: str, *taints: str) -> dict[str, Any]:

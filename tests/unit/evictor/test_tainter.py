@@ -261,3 +261,34 @@ def test_on_one_host_the_taints_are_a_file_and_nothing_is_left_of_it_when_sublet
         assert not [path for path in world.folder.iterdir() if "taint" in path.name]
 
     virtual(main())
+
+
+def test_the_nodes_object_says_the_same_taints_and_none_when_they_are_gone(node, virtual):
+    async def main():
+        world = await short_of_memory(node(), WEB)
+        async with world.life():
+            assert world.taints.shown == ()
+            await world.tick(2)
+            assert [taint.key for taint in world.taints.shown] == [KEY]
+            assert world.taints.shown[0].time_added == world.taints.taints[0].time_added
+            await calm(world, TRANSITION_S)
+            assert world.taints.shown == ()
+
+    virtual(main())
+
+
+def test_an_object_that_cannot_be_written_leaves_the_nodes_taint_standing_and_is_told_later(node, virtual):
+    async def main():
+        world = await short_of_memory(node(), WEB)
+        world.taints.show_failure = "no CNR"
+        async with world.life():
+            await world.tick(2)
+            assert keys(world) == [f"{KEY}:NoSchedule"]
+            assert world.taints.shown is None
+            assert "no CNR" in str(world.state()["conditions"])
+            world.taints.show_failure = ""
+            await world.tick(40)
+            assert [taint.key for taint in world.taints.shown] == [KEY]
+            assert "no CNR" not in str(world.state()["conditions"])
+
+    virtual(main())

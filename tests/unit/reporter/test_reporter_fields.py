@@ -282,7 +282,7 @@ def _conditions(view: View) -> dict[str, tuple[str, str]]:
 
 def test_conditions_when_all_is_well_include_those_of_the_allocation(full):
     assert _conditions(full) == {
-        "AgentReady": ("True", "AllAgentsReady"),
+        "ServicesReady": ("True", "AllServicesReady"),
         "AllocationFresh": ("True", "Fresh"),
         "AllocationApplied": ("True", "Applied"),
         "SmallMachine": ("True", "SmallMachine"),
@@ -293,7 +293,7 @@ def test_conditions_say_stale_held_and_which_service_fails(now, allocation, serv
     failing = (services[0], services[1].model_copy(update={"ok": False, "why": "no pods"}))
     view = View(now, allocation(status="dry-run"), False, services=failing)
     assert _conditions(view) == {
-        "AgentReady": ("False", "WithAgentsNotReady"),
+        "ServicesReady": ("False", "WithServicesNotReady"),
         "AllocationFresh": ("False", "Stale"),
         "AllocationApplied": ("False", "DryRun"),
         "SmallMachine": ("True", "SmallMachine"),

@@ -1,0 +1,26 @@
+"""One look at all nodes: the verdicts, and what they are about and rest on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from services.central.core.agent_loss import AgentState
+from services.central.core.readiness import Assessment
+from services.central.core.seen import CompanionSeen, NodeSeen
+from services.central.core.verdict import Judged
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All by name of the node. Every node that is judged is among the nodes; its CNR may not be there yet."""
+
+    judged: Mapping[str, Judged] = field(default_factory=dict)
+    nodes: Mapping[str, NodeSeen] = field(default_factory=dict)
+    cnrs: Mapping[str, CompanionSeen] = field(default_factory=dict)
+    pods: Mapping[str, AgentState | None] = field(default_factory=dict)
+    """How each node's agent's pod stands; None: that is not known."""
+    assessment: Assessment = field(default_factory=Assessment)
+
+    def well(self, node: str) -> bool:
+        """Whether the agent is heard of, and calls itself well."""
+        standing = self.assessment.nodes.get(node)
+        return standing is not None and standing.state == "ready"

@@ -1,0 +1,47 @@
+"""Taints of a CNR: each writer applies its own and leaves those of the others as they stand.
+
+The list has keys in its schema, so server-side apply knows whose each entry is: what a manager applied before and does
+not apply now is gone, what another one holds stays.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from shared.core.api_kind import CNRS
+from shared.ports import Objects
+
+TaintRow = Mapping[str, Any]
+
+
+async def keep_cnr_taints(
+    objects: Objects, node: str, rows: Sequence[TaintRow], *, manager: str, mine: Callable[[TaintRow], bool]
+) -> bool:
+    """Let exactly `rows` be those of the node's taints that are `mine`; False: they were already, nothing is written.
+
+    What somebody has written under another name, by hand or with an older version, is taken out at the version at which
+    it was read. A CNR that is not there is made only for a taint.
+
+    Raises:
+        Conflict: somebody wrote in between; try again.
+        Unavailable, Refused: the API server is away, or says no.
+    """
+    wanted = {_key(row): dict(row) for row in rows}
+    standing = await objects.get(CNRS, node)
+    if {_key(row): dict(row) for row in _taints(standing) if mine(row)} == wanted:
+        return False
+    spec = {"spec": {"taints": list(wanted.values())}} if wanted else {}
+    after = await objects.apply(CNRS, {"metadata": {"name": node}, **spec}, manager=manager)
+    kept = [row for row in _taints(after) if not mine(row) or _key(row) in wanted]
+    if len(kept) != len(_taints(after)):
+        meta = {"name": node, "resourceVersion": after["metadata"]["resourceVersion"]}
+        await objects.patch(CNRS, {"metadata": meta, "spec": {"taints": kept or None}})
+    return True
+
+
+def _taints(cnr: Mapping[str, Any] | None) -> Sequence[TaintRow]:
+    return ((cnr or {}).get("spec") or {}).get("taints") or ()
+
+
+def _key(row: TaintRow) -> tuple[str, str]:
+    """By which the list tells entries apart."""
+    return str(row.get("key")), str(row.get("effect"))
