@@ -66,6 +66,17 @@ class Cluster:
         """
         return self._run("kubectl", words, given, kubeconfig)
 
+    def aside(self, *words: str) -> subprocess.Popen[bytes]:
+        """A kubectl that goes on in the background; nobody hears what it says."""
+        nowhere = subprocess.DEVNULL
+        return subprocess.Popen(
+            [self.programs["kubectl"], *words],
+            env=self._environment(None),
+            stdin=nowhere,
+            stdout=nowhere,
+            stderr=nowhere,
+        )
+
     def helm(self, *words: str, given: str | None = None) -> str:
         """What helm prints.
 
@@ -113,7 +124,7 @@ class Cluster:
     def _run(self, name: str, words: Sequence[str], given: str | None, kubeconfig: Path | None) -> str:
         done = subprocess.run(
             [self.programs[name], *words],
-            env={**os.environ, "KUBECONFIG": str(kubeconfig or self.admin), **self._settings},
+            env=self._environment(kubeconfig),
             input=given,
             capture_output=True,
             text=True,
@@ -123,12 +134,11 @@ class Cluster:
             raise CommandError((done.stderr or done.stdout).strip())
         return done.stdout
 
-    @property
-    def _settings(self) -> dict[str, str]:
+    def _environment(self, kubeconfig: Path | None) -> dict[str, str]:
         """No client knows what somebody has set up for himself on this machine."""
         home = str(self.folder / "home")
         folders = {f"XDG_{kind}_HOME": home for kind in ("CONFIG", "CACHE", "DATA")}
-        return {"HOME": home, "NO_PROXY": "*", **folders}
+        return {**os.environ, "KUBECONFIG": str(kubeconfig or self.admin), "HOME": home, "NO_PROXY": "*", **folders}
 
 
 @contextmanager

@@ -19,12 +19,15 @@ _LAST_WORDS = 3000
 class Component:
     """One program; it ends with the thread that starts it, however that ends."""
 
-    def __init__(self, isolation: Isolation, words: Sequence[str | Path], log: Path, ready: Callable[[], bool]) -> None:
+    def __init__(
+        self, isolation: Isolation, words: Sequence[str | Path], log: Path, ready: Callable[[], bool], *, tries: int = 1
+    ) -> None:
         self.words = list(words)
         """The command line; what a test changes holds from the next start."""
         self.log = log
         self._isolation = isolation
         self._ready = ready
+        self._tries = tries
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -58,9 +61,12 @@ class Component:
         Raises:
             RigMissing: it did not come up; with its last words.
         """
-        end = time.monotonic() + START_LIMIT_S
+        end, left = time.monotonic() + START_LIMIT_S, self._tries - 1
         while not self._ready():
-            if self.pid is None or time.monotonic() > end:
+            if self.pid is None and left > 0:  # as a node's service manager does: what it stands on is not up yet
+                left -= 1
+                self.start(wait=False)
+            elif self.pid is None or time.monotonic() > end:
                 how = "ended at its start" if self.pid is None else f"not ready within {START_LIMIT_S:g} s"
                 raise RigMissing(f"{self.name}: {how}\n{self.last_words()}")
             time.sleep(POLL_S)

@@ -2,13 +2,13 @@
 
 import hashlib
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from compose_rig.engine import Engine, base_image, base_image_name, running
 from compose_rig.parts import ENGINE, PROJECT
-from rig.packages import run
+from rig.packages import run, unpack
 from rig_parts import Say, build_with_go, fresh
 
 _PAUSE_SOURCE = """\
@@ -28,6 +28,9 @@ func main() {
 """
 """The first process of each pod: it holds the pod's namespaces until it is asked to end."""
 PAUSE = f"sublet/pause:{hashlib.sha256(_PAUSE_SOURCE.encode()).hexdigest()[:12]}"
+
+STRESS = "joedval/stress:latest"
+"""As the tutorial's pods name it: Debian's program of that name, so that their YAML runs as it is printed."""
 
 PRODUCT = "sublet:test"
 _KEPT = "24h"
@@ -49,6 +52,11 @@ class Images:
     base: Image
     """Debian with Python."""
     pause: Image
+    stress: Image
+    """Base, with the program `stress`."""
+
+    def __iter__(self) -> Iterator[Image]:
+        return iter((self.base, self.pause, self.stress))
 
 
 def prepare_images(cache: Path, say: Say) -> Images:
@@ -57,11 +65,12 @@ def prepare_images(cache: Path, say: Say) -> Images:
     Raises:
         RigMissing: something cannot be had.
     """
-    images = Images(_image(cache, base_image_name()), _image(cache, PAUSE))
-    if not (images.base.archive.exists() and images.pause.archive.exists()):
+    images = Images(_image(cache, base_image_name()), _image(cache, PAUSE), _image(cache, STRESS))
+    if not all(image.archive.exists() for image in images):
         with ENGINE.cache_held() as engine_cache, running(engine_cache) as engine:
             _save(engine, images.base, lambda: base_image(engine, engine_cache, say))
             _save(engine, images.pause, lambda: _make_pause(engine, cache, say))
+            _save(engine, images.stress, lambda: _make_stress(engine, cache, base_image(engine, engine_cache, say)))
     return images
 
 
@@ -104,3 +113,11 @@ def _make_pause(engine: Engine, cache: Path, say: Say) -> None:
         build_with_go(cache, say, folder, ["-ldflags", "-s -w", "-o", folder / "pause", "."], flags="-mod=mod")
         run(["tar", "-C", folder, "-cf", folder / "root.tar", "pause"])
         engine.docker("import", "-c", 'ENTRYPOINT ["/pause"]', "-c", "USER 65535:65535", folder / "root.tar", PAUSE)
+
+
+def _make_stress(engine: Engine, cache: Path, base: str) -> None:
+    with tempfile.TemporaryDirectory(prefix=".stress-", dir=cache) as place:
+        folder = Path(place)
+        unpack(["stress"], folder / "package")
+        (folder / "Dockerfile").write_text(f"FROM {base}\nCOPY package/usr/bin/stress /usr/bin/stress\n")
+        engine.docker("build", "--quiet", "--tag", STRESS, folder)

@@ -88,7 +88,7 @@ class Node:
             self.containerd.stop()
             self.containerd.start()
         known = self._ctr("images", "list", "--quiet").split()
-        for image in (images.pause, images.base):
+        for image in images:
             if f"docker.io/{image.name}" not in known:
                 self.load(image.archive)
         for one in (self.kubelet, self.kube_proxy, self.coredns):
@@ -148,7 +148,7 @@ def build_node(
         containerd=Component(isolation, ["containerd", "--config", runtime_config], logs / "containerd.log",
                              answers_itself),
         kubelet=Component(isolation, kubelet, logs / "kubelet.log",
-                          lambda: answers(KUBELET_HEALTH_PORT, "/healthz", secure=False)),
+                          lambda: answers(KUBELET_HEALTH_PORT, "/healthz", secure=False), tries=10),
         kube_proxy=Component(isolation, proxy, logs / "kube-proxy.log",
                              lambda: answers(PROXY_HEALTH_PORT, "/healthz", secure=False)),
         coredns=Component(isolation, [programs["coredns"], "-conf", names_config], logs / "coredns.log",

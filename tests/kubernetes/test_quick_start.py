@@ -1,0 +1,250 @@
+"""The tutorial on a real kubelet: its pods, its commands, and what it prints, on as many CPUs as this machine has.
+
+The numbers follow from the machine (shared by the whole node: on two CPUs the floor of one is half of it); the 48 CPUs
+of the text have tests of their own. What was typed and said is kept in `out/kubernetes/quick-start.txt`.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kube_rig.cluster import Cluster
+from kube_rig.node import NODE
+from kube_rig.product import Product
+from rig_parts import until
+
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+
+pytestmark = [
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(420),
+    pytest.mark.skipif(len(os.sched_getaffinity(0)) != 2, reason="its numbers are those of two CPUs"),
+]
+
+SEEDS = Path(__file__).parent / "seeds"
+TRANSCRIPT = Path(__file__).parents[2] / "out/kubernetes/quick-start.txt"
+ALL, HALF = "0-1", {"0", "1"}
+IDLE_MILLIS, FLOOR_MILLIS = 1700, 1000
+FALL_LIMIT_S, RISE_LIMIT_S, EVICT_LIMIT_S, CONFIG_LIMIT_S, TAINT_LIMIT_S = 30.0, 150.0, 60.0, 20.0, 60.0
+HASTE = {
+    "settings": {
+        "advisor": {"min_ramp_down_period_s": 5},
+        "reporter": {"rise_window_s": 5},
+        "evictor": {"condition_transition_s": 20},
+    }
+}
+"""What would make one wait, shortened."""
+LARGER, SMALLER, CROWDING = "reclaimed-large-pod-2", "reclaimed-large-pod-1", "shared-large-pod-2"
+OVERCOMMIT = "reclaimed-resource-pressure-eviction-plugin"
+MEMORY = "memory-pressure-eviction-plugin"
+CREATED = "Successfully create eviction; reason: met threshold in scope: {scope} from plugin: {plugin}"
+SUCCEEDED = "Evicted pod has been deleted physically; reason: met threshold in scope: {scope} from plugin: {plugin}"
+BALLAST_MIB, MARGIN_MIB = 1500, 700
+MIB = 1 << 20
+
+Document = dict[str, Any]
+
+
+def seed(name: str, amounts: dict[str, str]) -> Document:
+    """The tutorial's pod, with amounts that a node of two CPUs has; it ends without being waited for."""
+    document: Document = yaml.safe_load((SEEDS / f"{name}.yaml").read_text())
+    document["spec"]["terminationGracePeriodSeconds"] = 1
+    for kind in ("requests", "limits"):
+        resources = document["spec"]["containers"][0]["resources"]
+        assert amounts.keys() <= resources[kind].keys()
+        resources[kind] |= amounts
+    return document
+
+
+def large(name: str, amounts: dict[str, str]) -> Document:
+    """A pod as the tutorial's `*-large-pod-*`, which its text does not print: as its normal ones, and at rest."""
+    kind = name.split("-")[0]
+    document = seed(f"{kind}-normal-pod", amounts)
+    document["metadata"]["name"] = name
+    document["spec"]["containers"][0]["command"] = ["sleep", "infinity"]
+    return document
+
+
+LARGE = (
+    large("shared-large-pod-1", {"cpu": "100m", "memory": "128Mi"}),
+    large(CROWDING, {"cpu": "200m", "memory": "128Mi"}),
+    large(SMALLER, {RECLAIMED_CPU: "500", RECLAIMED_MEMORY: "1Gi"}),
+    large(LARGER, {RECLAIMED_CPU: "1k", RECLAIMED_MEMORY: "2Gi"}),
+)
+
+
+@pytest.fixture(scope="module")
+def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
+    installed = Product(cluster)
+    installed.install(HASTE)
+    yield installed
+    TRANSCRIPT.parent.mkdir(parents=True, exist_ok=True)
+    TRANSCRIPT.write_text("\n".join(installed.transcript))
+
+
+@pytest.fixture(autouse=True)
+def told(sublet: Product, request: pytest.FixtureRequest) -> None:
+    sublet.say(request.node.name.removeprefix("test_").replace("_", " "))
+
+
+def lines_of(sublet: Product, pod: str) -> list[tuple[str, str]]:
+    """Reason and message of the pod's eviction Events, in the order of the tutorial."""
+    said = [re.split(r"\s{2,}", line) for line in sublet.evict_lines() if f"pod/{pod} " in line]
+    return sorted((words[3], words[5]) for words in said if words[3] in ("EvictCreated", "EvictSucceeded"))
+
+
+def test_after_the_installation_the_node_offers_what_it_does_not_use(sublet: Product) -> None:
+    sublet.wait_offer(IDLE_MILLIS, 2000, RISE_LIMIT_S)
+    assert NODE in sublet.type("get", "kcnr")
+    resource = sublet.resource()
+    for part in ("resourceAllocatable", "resourceCapacity"):
+        assert resource["status"][part].keys() == {SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY}
+    status = yaml.safe_load(sublet.type("get", "kcnr", NODE, "--output", "yaml"))["status"]
+    allocatable = sublet.cluster.get("node", NODE)["status"]["allocatable"]
+    for ours, seeds in ((RECLAIMED_CPU, SEED_RECLAIMED_CPU), (RECLAIMED_MEMORY, SEED_RECLAIMED_MEMORY)):
+        assert allocatable[ours] == allocatable[seeds] == status["resources"]["allocatable"][seeds]
+
+
+def test_a_shared_pod_that_gets_busy_takes_its_share_of_the_offer_and_of_the_cpus(sublet: Product) -> None:
+    sublet.start(seed("reclaimed-normal-pod", {RECLAIMED_CPU: "200"}))
+    until(lambda: sublet.cpus("reclaimed-normal-pod") == {ALL}, FALL_LIMIT_S, "the reclaimed pod on all CPUs")
+    sublet.start(seed("shared-normal-pod", {"cpu": "1"}))
+    sublet.wait_offer(FLOOR_MILLIS, FLOOR_MILLIS, FALL_LIMIT_S)
+    until(lambda: sublet.cpus("reclaimed-normal-pod") < HALF, FALL_LIMIT_S, "the reclaimed pod on one CPU")
+    assert sublet.cpus("shared-normal-pod") == {ALL}
+    sublet.type("get", "kcnr")
+    sublet.transcript.append(sublet.node_command("status"))
+
+
+def test_what_the_shared_pod_gives_back_is_offered_again(sublet: Product) -> None:
+    sublet.end("shared-normal-pod")
+    sublet.wait_offer(IDLE_MILLIS, 2000, RISE_LIMIT_S)
+    until(lambda: sublet.cpus("reclaimed-normal-pod") == {ALL}, FALL_LIMIT_S, "the reclaimed pod on all CPUs again")
+    sublet.end("reclaimed-normal-pod")
+    assert sublet.evict_lines() == []
+
+
+def test_below_ten_times_what_is_left_nobody_is_evicted(sublet: Product) -> None:
+    sublet.wait_offer(1600, 2000, RISE_LIMIT_S)
+    sublet.start(*LARGE)
+    configure(sublet, (SEEDS / "eviction-threshold.yaml").read_text(), "ec")
+    with sublet.load(CROWDING, "stress", "-c", "6", "-t", "30"):
+        sublet.wait_offer(FLOOR_MILLIS, FLOOR_MILLIS, FALL_LIMIT_S)
+    assert sublet.evict_lines() == []
+    assert {SMALLER, LARGER} < sublet.pods().keys()
+
+
+def test_above_the_threshold_that_is_changed_meanwhile_the_larger_pod_is_evicted(sublet: Product) -> None:
+    before = sublet.pods()
+    threshold = {"evictionThreshold": {SEED_RECLAIMED_CPU: 1.2}}
+    spec = {"config": {"evictionPluginsConfig": {"reclaimedResourcesEvictionPluginConfig": threshold}}}
+    sublet.type("patch", "ec", "default", "--type", "merge", "--patch", yaml.safe_dump({"spec": spec}))
+    sublet.wait_evicted(LARGER, SEED_RECLAIMED_CPU, EVICT_LIMIT_S)
+    sublet.transcript.append("$ kubectl get event -A | grep evict\n" + "\n".join(sublet.evict_lines()))
+    names = {"scope": SEED_RECLAIMED_CPU, "plugin": OVERCOMMIT}
+    assert lines_of(sublet, LARGER) == [
+        ("EvictCreated", CREATED.format(**names)),
+        ("EvictSucceeded", SUCCEEDED.format(**names)),
+    ]
+    assert sublet.pods() == {name: uid for name, uid in before.items() if name != LARGER}
+    forget(sublet, "ec")
+
+
+def test_memory_that_is_taken_is_got_back_from_the_pod_that_uses_most_and_the_node_is_tainted(sublet: Product) -> None:
+    sublet.start(large(LARGER, {RECLAIMED_CPU: "100", RECLAIMED_MEMORY: "3Gi"}))
+    before = sublet.pods()
+    configure(sublet, (SEEDS / "memory-thresholds.yaml").read_text(), "ec")
+    configure(sublet, yaml.safe_dump_all(free_memory_threshold(meminfo("MemFree") - MARGIN_MIB * MIB)), "aqc")
+    with sublet.load(LARGER, "stress", "--vm", "1", "--vm-bytes", f"{BALLAST_MIB}M", "--vm-hang", "1000"):
+        until(lambda: taints(sublet), TAINT_LIMIT_S, "the taint of the CustomNodeResource")
+        sublet.wait_evicted(LARGER, "memory", EVICT_LIMIT_S)
+    sublet.type("get", "kcnr", NODE, "--output", "jsonpath={.spec.taints}")
+    (taint,) = taints(sublet)
+    printed = yaml.safe_load((SEEDS / "node-taints.yaml").read_text().split("---")[0])["taints"][0]
+    assert (taint | {"timeAdded": ""}) == (printed | {"timeAdded": ""})
+    assert printed["key"] in {one["key"] for one in node_taints(sublet)}
+    names = {"scope": "memory", "plugin": MEMORY}
+    assert {("EvictCreated", CREATED.format(**names)), ("EvictSucceeded", SUCCEEDED.format(**names))} < set(
+        lines_of(sublet, LARGER)
+    )
+    sublet.transcript.append("$ kubectl get event -A | grep evict\n" + "\n".join(sublet.evict_lines()))
+    assert sublet.pods() == {name: uid for name, uid in before.items() if name != LARGER}
+
+
+def test_the_taint_goes_when_the_memory_is_back(sublet: Product) -> None:
+    forget(sublet, "ec", "aqc")
+    until(lambda: not taints(sublet) and not ours_of_the_node(sublet), TAINT_LIMIT_S, "a node without taints")
+
+
+def test_an_uninstalled_product_leaves_the_cluster_as_it_was(sublet: Product, cluster: Cluster) -> None:
+    sublet.end(*sublet.pods())
+    sublet.uninstall()
+    assert cluster.get("kcnr")["items"] == cluster.get("cnc")["items"] == []
+    node = cluster.get("node", NODE)
+    amounts = node["status"]["allocatable"].keys() | node["status"]["capacity"].keys()
+    assert [name for name in amounts if "katalyst" in name] == []
+    assert node["spec"].get("taints", []) == []
+    kinds = "leases,configmaps,secrets,services,serviceaccounts,roles,rolebindings,networkpolicies,jobs"
+    left = {one["metadata"]["name"] for one in cluster.get(kinds, "--namespace", "sublet-system")["items"]}
+    assert left == {"default", "kube-root-ca.crt"}
+    everywhere = "clusterroles,clusterrolebindings,validatingadmissionpolicies,priorityclasses"
+    assert [name for name in cluster.kubectl("get", everywhere, "--output", "name").split() if "/sublet" in name] == []
+    cluster.kubectl("delete", "namespace", "sublet-system", "--wait")
+    cluster.kubectl("delete", "--kustomize", str(SEEDS.parents[2] / "deploy/k8s/crds"), "--wait")
+
+
+def configure(sublet: Product, objects: str, kind: str) -> None:
+    """Create configuration objects, and wait until the node says that it has applied them."""
+    sublet.type("create", "--filename", "-", given=objects)
+
+    def applied() -> bool:
+        status = sublet.cluster.get(kind, "default").get("status", {})
+        return (status.get("targetNodes"), status.get("updatedTargetNodes")) == (1, 1)
+
+    until(applied, CONFIG_LIMIT_S, f"{kind}/default on every node")
+    sublet.type("get", kind)
+
+
+def forget(sublet: Product, *kinds: str) -> None:
+    """Delete configuration objects; the node goes back to its defaults."""
+    sublet.type("delete", ",".join(("kcc", *kinds)), "--all", "--wait")
+
+
+def free_memory_threshold(threshold_bytes: int) -> tuple[Document, Document]:
+    """The node is short of memory below this: this machine cannot be filled to the kernel's own mark in a test."""
+    group, version = "config.katalyst.kubewharf.io", "v1alpha1"
+    target = {"group": group, "resource": "adminqosconfigurations", "version": version}
+    memory = {"systemFreeMemoryThresholdMinimum": str(threshold_bytes)}
+    config = {"evictionConfig": {"memoryPressureEvictionConfig": memory}}
+    about: Document = {"apiVersion": f"{group}/{version}", "metadata": {"name": "qos-configuration"}}
+    return (
+        about | {"kind": "KatalystCustomConfig", "spec": {"targetType": target}},
+        about | {"kind": "AdminQoSConfiguration", "metadata": {"name": "default"}, "spec": {"config": config}},
+    )
+
+
+def meminfo(name: str) -> int:
+    """Bytes."""
+    (kib,) = re.findall(rf"(?m)^{name}:\s+(\d+) kB$", Path("/proc/meminfo").read_text())
+    return int(kib) << 10
+
+
+def taints(sublet: Product) -> list[Document]:
+    """Of the CustomNodeResource."""
+    found: list[Document] = sublet.resource().get("spec", {}).get("taints", [])
+    return found
+
+
+def node_taints(sublet: Product) -> list[Document]:
+    """Of the Node."""
+    found: list[Document] = sublet.cluster.get("node", NODE)["spec"].get("taints", [])
+    return found
+
+
+def ours_of_the_node(sublet: Product) -> set[str]:
+    """The keys of the Node's taints that are Sublet's."""
+    return {one["key"] for one in node_taints(sublet) if "katalyst" in one["key"]}
