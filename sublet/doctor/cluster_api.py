@@ -146,7 +146,7 @@ def kinds(facts: ClusterFacts) -> Finding:
         return unchecked(facts.kinds)
     there = {one["metadata"]["name"]: one for one in facts.kinds}
     missing = [name for name in KINDS if name not in there]
-    apply = "kubectl apply --server-side -k deploy/k8s/crds"
+    apply = "kubectl apply --server-side --force-conflicts -k deploy/k8s/crds"
     if len(missing) == len(KINDS) and facts.installed is False:
         return unchecked("the kinds are not there yet: the chart brings them")
     if missing:

@@ -183,16 +183,7 @@ def test_the_taint_goes_when_the_memory_is_back(sublet: Product) -> None:
 def test_an_uninstalled_product_leaves_the_cluster_as_it_was(sublet: Product, cluster: Cluster) -> None:
     sublet.end(*sublet.pods())
     sublet.uninstall()
-    assert cluster.get("kcnr")["items"] == cluster.get("cnc")["items"] == []
-    node = cluster.get("node", NODE)
-    amounts = node["status"]["allocatable"].keys() | node["status"]["capacity"].keys()
-    assert [name for name in amounts if "katalyst" in name] == []
-    assert node["spec"].get("taints", []) == []
-    kinds = "leases,configmaps,secrets,services,serviceaccounts,roles,rolebindings,networkpolicies,jobs"
-    left = {one["metadata"]["name"] for one in cluster.get(kinds, "--namespace", "sublet-system")["items"]}
-    assert left == {"default", "kube-root-ca.crt"}
-    everywhere = "clusterroles,clusterrolebindings,validatingadmissionpolicies,priorityclasses"
-    assert [name for name in cluster.kubectl("get", everywhere, "--output", "name").split() if "/sublet" in name] == []
+    assert sublet.left() == []
     cluster.kubectl("delete", "namespace", "sublet-system", "--wait")
     cluster.kubectl("delete", "--kustomize", str(SEEDS.parents[2] / "deploy/k8s/crds"), "--wait")
 

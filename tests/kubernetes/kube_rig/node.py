@@ -106,6 +106,10 @@ class Node:
         """Give the node the images of an archive (`docker save`); pods name them with `imagePullPolicy: Never`."""
         self._ctr("images", "import", str(archive))
 
+    def tag(self, name: str, other: str) -> None:
+        """Give an image that the node has another name as well."""
+        self._ctr("images", "tag", "--force", *(f"docker.io/library/{one}" for one in (name, other)))
+
     def _ctr(self, *words: str) -> str:
         return run(self.isolation.command(["ctr", "--address", RUNTIME_SOCKET, "--namespace", "k8s.io", *words]))
 

@@ -25,6 +25,7 @@ VALUES = {
     "scheduler": {"enabled": False},  # the cluster's own has the profile
     "bus": {"storage": ""},  # a cluster of the tests has no volumes to hand out
 }
+OF_EVERY_NAMESPACE = ("configmap/kube-root-ca.crt", "serviceaccount/default")
 READY_LIMIT_S, POD_LIMIT_S, GONE_LIMIT_S = 120.0, 60.0, 90.0
 
 
@@ -75,6 +76,26 @@ class Product:
         """
         self.transcript.append("$ helm uninstall sublet -n sublet-system\n")
         self.cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--timeout", f"{READY_LIMIT_S:.0f}s")
+
+    def left(self) -> list[str]:
+        """What the cluster has of it, apart from kinds and the namespace; after an uninstall nothing."""
+        kinds = "leases,configmaps,secrets,services,serviceaccounts,roles,rolebindings,networkpolicies,jobs"
+        inside = self.in_system("get", kinds, "--output", "name").split()
+        everywhere = "clusterroles,clusterrolebindings,validatingadmissionpolicies,priorityclasses"
+        outside = self._names(everywhere)
+        known = self.cluster.kubectl("api-resources").split()
+        node = self.cluster.get("node", NODE)
+        amounts = node["status"]["allocatable"].keys() | node["status"]["capacity"].keys()
+        return [
+            *(name for name in inside if name not in OF_EVERY_NAMESPACE),
+            *(name for name in outside if "/sublet" in name),
+            *(name for kind in ("kcnr", "cnc") if kind in known for name in self._names(kind)),
+            *sorted(name for name in amounts if "katalyst" in name),
+            *(taint["key"] for taint in node["spec"].get("taints", [])),
+        ]
+
+    def _names(self, kinds: str) -> list[str]:
+        return self.cluster.kubectl("get", kinds, "--output", "name").split()
 
     def type(self, *words: str, given: str | None = None) -> str:
         """A command of kubectl that belongs to the transcript, and its answer."""

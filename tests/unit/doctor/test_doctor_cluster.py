@@ -72,7 +72,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("namespace", {"own_namespace": case.namespace(system_cores="allowed", security="baseline")}, "problem",
      "hostPath"),
     ("namespace", {"own_namespace": case.namespace(system_cores="allowed")}, "warning", "enforce=privileged"),
-    ("kinds", {"kinds": case.kinds()[1:]}, "problem", "kubectl apply --server-side -k"),
+    ("kinds", {"kinds": case.kinds()[1:]}, "problem", "kubectl apply --server-side --force-conflicts -k"),
     ("kinds", {"kinds": kinds_without("status.nodeMetricStatus")}, "problem", "does not know status.nodeMetricStatus"),
     ("kinds", {"kinds": kinds_served_as(served=False)}, "problem", "does not serve v1alpha1"),
     ("kinds", {"kinds": kinds_served_as(subresources={})}, "problem", "no status subresource"),

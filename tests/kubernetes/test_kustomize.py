@@ -1,0 +1,42 @@
+"""`kubectl apply -k`, as docs/kubernetes.md says, on a real kubelet; and the way back."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kube_rig.cluster import Cluster
+from kube_rig.product import Product
+from rig_parts import until
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
+
+K8S = Path(__file__).parents[2] / "deploy/k8s"
+DEMO, UNINSTALL, CRDS = (str(K8S / name) for name in ("overlays/demo", "uninstall", "crds"))
+IMAGE = "sublet:0.1.0"
+"""As the manifests name it."""
+OFFER_LIMIT_S, JOB_LIMIT = 120.0, "--timeout=120s"
+
+
+@pytest.fixture(scope="module")
+def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
+    """All of the overlay `demo`; its scheduler's image cannot be had here, the cluster's own has the profile."""
+    cluster.node.tag(product, IMAGE)
+    cluster.kubectl("delete", "--kustomize", CRDS, "--ignore-not-found", "--wait")
+    cluster.kubectl("apply", "--server-side", "--kustomize", DEMO)
+    installed = Product(cluster)
+    installed.wait_ready()
+    yield installed
+    cluster.kubectl("delete", "--kustomize", DEMO, "--ignore-not-found", "--wait")
+
+
+def test_what_kubectl_installs_offers_what_the_node_does_not_use(sublet: Product) -> None:
+    until(sublet.offer_millis, OFFER_LIMIT_S, "an offer")
+    assert sublet.sold_millis() > 0
+
+
+def test_what_kubectl_takes_away_leaves_the_cluster_as_it_was(sublet: Product, cluster: Cluster) -> None:
+    cluster.kubectl("delete", "--kustomize", DEMO, "--wait")
+    cluster.kubectl("apply", "--kustomize", UNINSTALL)
+    sublet.in_system("wait", "--for=condition=Complete", "job/sublet-uninstall", JOB_LIMIT)
+    cluster.kubectl("delete", "--kustomize", UNINSTALL, "--wait")
+    assert sublet.left() == []
