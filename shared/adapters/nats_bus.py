@@ -11,7 +11,7 @@ from nats.aio.subscription import Subscription as ClientSubscription
 from shared import telemetry
 from shared.adapters.nats_config import ConfigStore
 from shared.adapters.nats_consumers import Durables
-from shared.adapters.nats_link import FAILURES, FLUSH_TIMEOUT_S, Link, cancellable, unavailable
+from shared.adapters.nats_link import FAILURES, Link, cancellable, unavailable
 from shared.adapters.nats_streams import Streams
 from shared.contracts.subjects import StreamSpec
 from shared.errors import Unavailable
@@ -140,7 +140,7 @@ class NatsBus:
         if self._link.connected:
             # After a lost connection the client subscribes again by itself.
             with contextlib.suppress(Unavailable), unavailable(f"subscription to {subject}"):
-                await self._link.client.flush(timeout=FLUSH_TIMEOUT_S)  # type: ignore[arg-type]  # seconds
+                await self._link.settle()
 
     async def replay(self, stream: str, subject: str, *, last_per_subject: bool = False) -> Sequence[Received]:
         """What a stream holds now for a subject filter, in order; empty where the stream does not exist.

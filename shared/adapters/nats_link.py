@@ -190,12 +190,23 @@ class Link:
         """Return, with the reason, once the client is closed for good."""
         return await asyncio.shield(self._closed)
 
+    async def settle(self) -> None:
+        """Return once the server has taken all that was sent before.
+
+        The client's ping overtakes what it has not written yet (`_send_ping` of nats-py 2.x), so the first pong says
+        nothing of it; by then it is written, and the second one is behind it.
+        """
+        for _ in range(2):
+            await self.client.flush(timeout=FLUSH_TIMEOUT_S)  # type: ignore[arg-type]  # seconds
+
     async def drain(self) -> None:
         """Deliver what was received, send what was published, close; where there is no server, only close."""
         if self.closed:
             return
         try:
-            async with asyncio.timeout(DRAIN_TIMEOUT_S + FLUSH_TIMEOUT_S):
+            async with asyncio.timeout(DRAIN_TIMEOUT_S + 3 * FLUSH_TIMEOUT_S):
+                if self.connected:
+                    await self.settle()
                 await self.client.drain()  # raises while reconnecting
         except FAILURES as error:
             log.warning("bus.drain_failed", why=words(error))
