@@ -34,6 +34,8 @@ class Target:
 
     node: str
     nats_url: str
+    services: tuple[str, ...] = SECTIONS
+    """Those that answer for the node: on Kubernetes central is the cluster's, and nodes have no way to ask it."""
 
 
 def target() -> Target:
@@ -42,6 +44,7 @@ def target() -> Target:
     common = common_settings(raw)
     running = _running(common)
     return Target(
+        services=tuple(name for name in SECTIONS if common.substrate != "kubernetes" or name != "central"),
         node=common.node if "node" in raw else str(running.get("node", common.node)),
         nats_url=common.nats_url if "nats_url" in raw else str(running.get("nats_url", common.nats_url)),
     )
@@ -98,8 +101,8 @@ async def ask(bus: Bus, node: str, service: str) -> Mapping[str, Any] | None:
     return answer if isinstance(answer, dict) else None
 
 
-async def ask_all(bus: Bus, node: str, services: Sequence[str] = SECTIONS) -> Answers:
-    """All services at once."""
+async def ask_all(bus: Bus, node: str, services: Sequence[str]) -> Answers:
+    """Several services at once."""
     answers = await asyncio.gather(*(ask(bus, node, service) for service in services))
     return dict(zip(services, answers, strict=True))
 

@@ -47,7 +47,7 @@ async def _explain_pod(bus: "Bus", where: "Target", *, namespace: str, name: str
     from sublet.views.explain_text import lines
     from sublet.views.facts import read
 
-    facts = read(where.node, await ask_all(bus, where.node))
+    facts = read(where.node, await ask_all(bus, where.node, where.services))
     document = chain(facts, await _events(bus, where.node, namespace), namespace, name)
     if document is None:
         silent = f" ({', '.join(facts.silent)} did not answer)" if facts.silent else ""

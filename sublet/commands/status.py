@@ -37,7 +37,7 @@ def status(
     from sublet.views.facts import read
 
     async def show(bus: Bus, where: Target) -> int:
-        facts = read(where.node, await ask_all(bus, where.node))
+        facts = read(where.node, await ask_all(bus, where.node, where.services))
         if output == "json":
             typer.echo(json.dumps(view.as_json(facts), indent=2))
         else:

@@ -57,6 +57,12 @@ def test_what_cannot_be_explained_is_refused_with_what_can(app, what, word):
     assert word in " ".join(result.stderr.replace("│", " ").split())
 
 
+def test_on_kubernetes_nobody_misses_central_on_a_node(monkeypatch):
+    assert "central" in ask.target().services
+    monkeypatch.setenv("SUBLET_SUBSTRATE", "kubernetes")
+    assert ask.target().services == ("metrics", "advisor", "qrm", "evictor", "reporter")
+
+
 def test_an_unknown_phase_is_refused(app):
     assert CliRunner().invoke(app, ["events", "--phase", "done"]).exit_code == 2
 
