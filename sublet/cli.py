@@ -15,7 +15,7 @@ from sublet.program import OWN, PLUGIN, program_name
 # As a user needs them: start, work with pods, look, think ahead, run parts. What is not named here comes last.
 ORDER = ("up", "run", "apply", "get", "logs", "delete", "status", "top", "events", "explain", "audit", "pause",
          "doctor", "consumers", "bridge", "config", "record", "replay", "train", "whatif", "sim")  # fmt: skip
-OF_THIS_HOST = ("up", "run", "apply", "logs", "delete", "pause")
+OF_THIS_HOST = ("up", "run", "apply", "logs", "delete", "pause", "leave")
 """Commands that a plugin of kubectl would have nothing for: they work on the machine on which they run."""
 
 HELP = """Let batch work use the CPU and memory that online services leave idle on this host.

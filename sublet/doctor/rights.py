@@ -72,6 +72,7 @@ GIVEN: Mapping[str, tuple[_Given, ...]] = {
         (CORE, "nodes/status", "patch", "", ""),
         (NODE_GROUP, _CNRS, "get create patch", "", ""),
         (NODE_GROUP, f"{_CNRS}/status", "get create patch", "", ""),
+        (APPS, "daemonsets", "get", OWN, "sublet-node"),
     ),
     "sublet-central": (
         (CORE, "pods", _READ, "", ""),

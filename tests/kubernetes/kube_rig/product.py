@@ -185,9 +185,16 @@ class Product:
 
     def cpus(self, name: str) -> set[str]:
         """The cpusets of the pod's containers, as the kernel has them."""
+        return self._texts(name, "/*", "cpuset.cpus")
+
+    def kernel(self, name: str, *files: str) -> set[str]:
+        """What the kernel has in a file of the pod's group and its containers', in either version's name."""
+        return {text for below in ("", "/*") for file in files for text in self._texts(name, below, file)}
+
+    def _texts(self, name: str, below: str, file: str) -> set[str]:
         uid = self.cluster.get("pod", name)["metadata"]["uid"]
-        files = (group / "cpuset.cpus" for group in self.cluster.groups(f"kubepods/**/pod{uid}/*"))
-        return {path.read_text().strip() for path in files if path.exists()}
+        paths = (group / file for group in self.cluster.groups(f"kubepods/**/pod{uid}{below}"))
+        return {path.read_text().strip() for path in paths if path.exists()}
 
     def evict_lines(self) -> list[str]:
         """What `kubectl get event -A | grep evict` prints."""

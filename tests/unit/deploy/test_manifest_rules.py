@@ -79,6 +79,7 @@ RIGHTS = {
         "customnoderesources": "create get patch",
         "customnoderesources/status": "create get patch",
     },
+    "sublet-node-leaving": {"daemonsets": "get"},
     "sublet-central": {
         "pods": "get list watch",
         "pods/eviction": "create",
@@ -145,7 +146,7 @@ def test_a_container_is_held_to_what_it_needs(name: str, container: Document) ->
     assert held["capabilities"] == {"drop": ["ALL"]}
     assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
     assert "memory" in container["resources"]["limits"]
-    assert (held.get("runAsUser") == 0) == (name == "sublet-node/agent")
+    assert (held.get("runAsUser") == 0) == (name in ("sublet-node/agent", "sublet-node/leave"))
 
 
 def test_the_agent_shares_the_nodes_processes_no_pod_more_and_all_are_filtered() -> None:
@@ -168,6 +169,7 @@ def test_only_who_asks_the_api_server_has_a_token() -> None:
     holders = {name for name, one in containers() if "token" in {m["name"] for m in one["volumeMounts"]}}
     assert holders == {
         "sublet-node/agent",
+        "sublet-node/leave",
         "sublet-central/central",
         "sublet-events/bridge",
         "sublet-scheduler/scheduler",
@@ -184,7 +186,7 @@ def test_every_image_is_one_of_those_that_values_name() -> None:
 
 def test_long_running_containers_are_probed() -> None:
     for name, one in containers():
-        if name not in ("sublet-events/bridge", "sublet-uninstall/uninstall", "sublet-bus/issuer"):
+        if name not in ("sublet-events/bridge", "sublet-uninstall/uninstall", "sublet-bus/issuer", "sublet-node/leave"):
             assert "livenessProbe" in one, name
 
 

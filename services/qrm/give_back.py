@@ -1,0 +1,52 @@
+"""A node that Sublet leaves for good: kubelet's groups as kubelet would have made them (DESIGN section 7 rule 10).
+
+Groups of Sublet's own go with what runs in them; kubelet's stay with their pods, and so would what was written there.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from services.qrm.core.classes import RECLAIMED
+from services.qrm.core.giving_back import giving_back
+from services.qrm.core.plan import Sets, Want
+from services.qrm.machine import Machine
+from services.qrm.writer import Problem, Writer
+from shared.contracts.pod import Pod
+from shared.core.knobs import MIN_SHARES, UNLIMITED, Knob, Write
+from shared.core.layout import Layout
+from shared.core.pod_limits import GroupLimits, limits_of
+
+
+def give_back(writer: Writer, layout: Layout, machine: Machine, pods: Sequence[Pod]) -> tuple[Problem, ...]:
+    """Every CPU and memory node to every pod, then weights and limits; what could not be written.
+
+    Pods to which kubelet's CPU manager has given CPUs of their own are left alone, and those CPUs to them. A pod that
+    is gone meanwhile is no problem.
+    """
+    there = [pod for pod in pods if pod.uid not in machine.pinned_pods and writer.cgroups.exists(layout.pod_group(pod))]
+    all_of_it = Sets(machine.topology.all - machine.pinned, machine.mems)
+    outcome = writer.apply({layout.pod_group(pod): Want(all_of_it) for pod in there}, needed=())
+    return (*outcome.problems, *writer.settle(_settings(writer, layout, there)))
+
+
+def _settings(writer: Writer, layout: Layout, pods: Sequence[Pod]) -> Iterator[Write]:
+    best_effort = layout.reclaimed_group(())
+    if best_effort is not None:
+        for knob in (Knob.CPU_QUOTA, Knob.MEMORY_MAX, Knob.MEMORY_HIGH):
+            yield Write(best_effort, knob, UNLIMITED)
+    for pod in pods:
+        if pod.qos == RECLAIMED:
+            for group, own in _of_kubelet(pod, layout, best_effort).items():
+                hard = writer.cgroups.read(group, Knob.MEMORY_MAX)
+                yield from giving_back(group, own, None if hard is None else int(hard))
+        else:
+            for container in pod.containers:
+                if container.cpu_limit_millis and (burst := layout.container_group(pod, container)) is not None:
+                    yield Write(burst, Knob.CPU_BURST, 0)
+
+
+def _of_kubelet(pod: Pod, layout: Layout, best_effort: str | None) -> dict[str, GroupLimits]:
+    """To kubelet a best-effort pod asked for nothing; of any other it knows what the pod's amounts say."""
+    known = limits_of(pod, layout)
+    if best_effort is None or not layout.pod_group(pod).startswith(f"{best_effort}/"):
+        return known
+    return dict.fromkeys(known, GroupLimits(MIN_SHARES, None))

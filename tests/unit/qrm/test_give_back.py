@@ -1,0 +1,75 @@
+"""A node that Sublet leaves for good is the node it was before (DESIGN section 7 rule 10): kubelet's groups."""
+
+from pathlib import Path
+
+import pytest
+from test_pod_limits_written import GIB, KINDS, PAIR, TENANT, Limited, batch, container, groups_of
+
+from services.qrm.give_back import give_back
+from services.qrm.writer import Problem, Writer
+from shared.contracts.pod import Pod
+from shared.core.cpuset import CpuSet
+from shared.core.knobs import UNLIMITED, Knob
+
+OWNER = Pod(uid="c0", name="o", kube_qos="Guaranteed", containers=(container("o"),))
+BURSTING = Pod(uid="c5", name="s", kube_qos="Burstable", containers=(container("s"),),
+               annotations={"katalyst.kubewharf.io/cpu_enhancement": '{"cpu_burst_policy": "static"}'})  # fmt: skip
+PODS = (PAIR, TENANT, OWNER, BURSTING)
+
+
+def of_node(node: Limited) -> dict[str, str]:
+    """Every setting of every group of the node."""
+    top = node.layout.top.split("/")[0]
+    return {
+        str(path): path.read_text().strip()
+        for controller in ("cpu", "cpuset", "memory")
+        for path in node.plain.folder(top, controller).rglob("*")
+        if path.is_file()
+    }
+
+
+def given_back(node: Limited, *pods: Pod) -> tuple[Problem, ...]:
+    return give_back(Writer(node.plain.cgroups, node.layout.top), node.layout, node.machine, pods)
+
+
+@pytest.fixture(params=KINDS, ids=str)
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Limited:
+    made = Limited(tmp_path, *request.param)
+    made.start(*PODS)
+    for group in (node_group for pod in PODS for node_group in groups_of(made, pod)):
+        made.plain.cgroups.write(group, Knob.CPUS, CpuSet.parse("0-47"))
+        made.plain.cgroups.write(group, Knob.MEMS, CpuSet.parse("0-1"))
+    return made
+
+
+def test_every_setting_of_every_group_is_what_kubelet_wrote(node):
+    before = of_node(node)
+    node.apply(*PODS, limit_bytes=4 * GIB)
+    assert {path for path, text in of_node(node).items() if before.get(path) != text}, "nothing was taken"
+    assert given_back(node, *PODS) == ()
+    assert of_node(node) == before
+
+
+def test_what_kubelets_cpu_manager_has_given_away_is_nobody_elses(node):
+    node.pinned = {OWNER.uid: CpuSet.parse("1-4")}
+    node.machine.refresh()
+    node.apply(*PODS)
+    before = [node.plain.get(group) for group in groups_of(node, OWNER)]
+    assert given_back(node, *PODS) == ()
+    assert [node.plain.get(group) for group in groups_of(node, OWNER)] == before
+    assert {node.plain.get(group) for group in groups_of(node)} == {"0,5-47"}
+
+
+def test_a_pod_that_is_gone_is_no_problem_and_a_second_time_changes_nothing(node):
+    node.apply(*PODS)
+    assert given_back(node, *PODS, batch(container("late"))) == ()
+    left = of_node(node)
+    assert given_back(node, *PODS) == ()
+    assert of_node(node) == left
+
+
+def test_the_limit_of_the_class_is_lifted(node):
+    node.apply(PAIR, limit_bytes=4 * GIB)
+    home = node.layout.reclaimed_group(())
+    assert given_back(node, PAIR) == ()
+    assert node.plain.cgroups.read(home, Knob.MEMORY_MAX) in (None, UNLIMITED)
