@@ -30,17 +30,22 @@ TRANSCRIPT = Path(__file__).parents[2] / "out/kubernetes/quick-start.txt"
 ALL, HALF = "0-1", {"0", "1"}
 IDLE_MILLIS, FLOOR_MILLIS = 1700, 1000
 FALL_LIMIT_S, RISE_LIMIT_S, EVICT_LIMIT_S, CONFIG_LIMIT_S, TAINT_LIMIT_S = 30.0, 150.0, 60.0, 20.0, 60.0
+LOAD_LIMIT_S = 120.0
 HASTE = {
     "settings": {
         "advisor": {"min_ramp_down_period_s": 5},
         "reporter": {"rise_window_s": 5},
-        "evictor": {"condition_transition_s": 20},
+        "evictor": {
+            "condition_transition_s": 20,
+            "plugins": {"cpu_load": {"enabled": True, "period_s": 2, "metric_ring_size": 5}},
+        },
     }
 }
 """What would make one wait, shortened."""
 LARGER, SMALLER, CROWDING = "reclaimed-large-pod-2", "reclaimed-large-pod-1", "shared-large-pod-2"
 OVERCOMMIT = "reclaimed-resource-pressure-eviction-plugin"
 MEMORY = "memory-pressure-eviction-plugin"
+LOAD, LOAD_SCOPE = "cpu-pressure-eviction-plugin", "cpu.load.1min.container"
 CREATED = "Successfully create eviction; reason: met threshold in scope: {scope} from plugin: {plugin}"
 SUCCEEDED = "Evicted pod has been deleted physically; reason: met threshold in scope: {scope} from plugin: {plugin}"
 BALLAST_MIB, MARGIN_MIB = 1500, 700
@@ -154,6 +159,28 @@ def test_above_the_threshold_that_is_changed_meanwhile_the_larger_pod_is_evicted
     forget(sublet, "ec")
 
 
+def test_load_above_the_pools_cpus_taints_and_above_nearly_twice_as_much_its_largest_source_goes(
+    sublet: Product,
+) -> None:
+    before = sublet.pods()
+    with sublet.load(CROWDING, "stress", "-c", "3", "-t", "300"):
+        until(lambda: taints(sublet), LOAD_LIMIT_S, "the taint of the CustomNodeResource")
+        assert sublet.pods() == before
+        with sublet.load(CROWDING, "stress", "-c", "12", "-t", "300"):
+            sublet.wait_evicted(CROWDING, LOAD_SCOPE, EVICT_LIMIT_S)
+    sublet.type("get", "kcnr", NODE, "--output", "jsonpath={.spec.taints}")
+    (taint,) = taints(sublet)
+    assert (taint | {"timeAdded": ""}) == (printed_taint(1) | {"timeAdded": ""})
+    names = {"scope": LOAD_SCOPE, "plugin": LOAD}
+    assert lines_of(sublet, CROWDING) == [
+        ("EvictCreated", CREATED.format(**names)),
+        ("EvictSucceeded", SUCCEEDED.format(**names)),
+    ]
+    sublet.transcript.append("$ kubectl get event -A | grep evict\n" + "\n".join(sublet.evict_lines()))
+    assert sublet.pods() == {name: uid for name, uid in before.items() if name != CROWDING}
+    until(lambda: not taints(sublet) and not ours_of_the_node(sublet), TAINT_LIMIT_S, "a node without taints")
+
+
 def test_memory_that_is_taken_is_got_back_from_the_pod_that_uses_most_and_the_node_is_tainted(sublet: Product) -> None:
     sublet.start(large(LARGER, {RECLAIMED_CPU: "100", RECLAIMED_MEMORY: "3Gi"}))
     before = sublet.pods()
@@ -164,7 +191,7 @@ def test_memory_that_is_taken_is_got_back_from_the_pod_that_uses_most_and_the_no
         sublet.wait_evicted(LARGER, "memory", EVICT_LIMIT_S)
     sublet.type("get", "kcnr", NODE, "--output", "jsonpath={.spec.taints}")
     (taint,) = taints(sublet)
-    printed = yaml.safe_load((SEEDS / "node-taints.yaml").read_text().split("---")[0])["taints"][0]
+    printed = printed_taint(0)
     assert (taint | {"timeAdded": ""}) == (printed | {"timeAdded": ""})
     assert printed["key"] in {one["key"] for one in node_taints(sublet)}
     names = {"scope": "memory", "plugin": MEMORY}
@@ -180,10 +207,20 @@ def test_the_taint_goes_when_the_memory_is_back(sublet: Product) -> None:
     until(lambda: not taints(sublet) and not ours_of_the_node(sublet), TAINT_LIMIT_S, "a node without taints")
 
 
-def test_an_uninstalled_product_leaves_the_cluster_as_it_was(sublet: Product, cluster: Cluster) -> None:
-    sublet.end(*sublet.pods())
+def test_an_uninstalled_product_leaves_cluster_and_node_as_they_were(sublet: Product, cluster: Cluster) -> None:
+    staying = sublet.pods()
+    assert staying.keys() == {SMALLER, "shared-large-pod-1"}
+    assert str(1 << 30) in sublet.kernel(SMALLER, "memory.limit_in_bytes", "memory.max")
+    assert "1" in sublet.kernel(SMALLER, "cpu.idle")
     sublet.uninstall()
     assert sublet.left() == []
+    assert sublet.pods() == staying
+    assert {sublet.cpus(name) == {ALL} for name in staying} == {True}
+    assert sublet.kernel(SMALLER, "cpu.idle") == {"0"}
+    assert sublet.kernel(SMALLER, "cpu.shares", "cpu.weight") <= {"2", "1"}
+    (limit,) = sublet.kernel(SMALLER, "memory.limit_in_bytes", "memory.max")
+    assert limit == "max" or int(limit) > 1 << 60
+    sublet.end(*staying)
     cluster.kubectl("delete", "namespace", "sublet-system", "--wait")
     cluster.kubectl("delete", "--kustomize", str(SEEDS.parents[2] / "deploy/k8s/crds"), "--wait")
 
@@ -216,6 +253,13 @@ def free_memory_threshold(threshold_bytes: int) -> tuple[Document, Document]:
         about | {"kind": "KatalystCustomConfig", "spec": {"targetType": target}},
         about | {"kind": "AdminQoSConfiguration", "metadata": {"name": "default"}, "spec": {"config": config}},
     )
+
+
+def printed_taint(which: int) -> Document:
+    """The tutorial's, in its order."""
+    printed = yaml.safe_load((SEEDS / "node-taints.yaml").read_text().split("---")[which])
+    found: Document = printed["taints"][0]
+    return found
 
 
 def meminfo(name: str) -> int:
