@@ -108,7 +108,7 @@ def guarded(cluster: Cluster) -> Iterator[Cluster]:
     wanted = [d for d in rendered() if d["kind"] in POLICIES or f"{d['kind']}/{d['metadata']['name']}" in AGENT]
     if not there:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}
-        cluster.kubectl("apply", "--server-side", "--kustomize", str(K8S / "crds"))
+        cluster.kubectl("apply", "--server-side", "--force-conflicts", "--kustomize", str(K8S / "crds"))
         cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
         cluster.apply(namespace, *wanted)
     until(lambda: "there is no level" in tried(cluster, pod("gold")), IN_FORCE_LIMIT_S, "policies in force")

@@ -46,6 +46,7 @@ class Product:
             CommandError: something was refused.
             TimeoutError: something does not come up, or no offer appears.
         """
+        self.cluster.kubectl("delete", "events", "--all", "--namespace", "default")  # of tests before this one
         self.type("create", "namespace", NAMESPACE)
         self.cluster.kubectl("label", "namespace", NAMESPACE, *LABELS)
         words = ["install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--values", "-"]
