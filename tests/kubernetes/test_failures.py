@@ -27,10 +27,10 @@ from shared.wire import Wire
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
 
 NOTICE_LIMIT_S, BACK_LIMIT_S, WITHDRAWN_LIMIT_S = 60.0, 120.0, 45.0
-TAINT_S, EVICT_S, BEAT_S = 45.0, 60.0, 3.0
+LATE_S, TAINT_S, EVICT_S, BEAT_S = 20.0, 28.0, 36.0, 3.0
 SHORTENED = {
     "settings": {
-        "central": {"rules": {"taint_s": TAINT_S, "evict_s": EVICT_S}},
+        "central": {"rules": {"late_s": LATE_S, "taint_s": TAINT_S, "evict_s": EVICT_S}},
         "reporter": {"rise_window_s": 5, "refresh_s": 5},
     }
 }
