@@ -227,3 +227,18 @@ def ten_nodes(virtual, story, nodes=10, rules=RULES):
         return world
 
     return virtual(whole())
+
+
+def playing(virtual):
+    """Runs a story in a world of its own, in virtual time."""
+
+    def run(story, **central):
+        async def whole():
+            world = World(**central)
+            async with world.running():
+                await story(world)
+            return world
+
+        return virtual(whole())
+
+    return run

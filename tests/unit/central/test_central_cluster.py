@@ -3,13 +3,12 @@
 import asyncio
 
 import pytest
-from cluster_world import CPU, OLD_CPU, World
+from cluster_world import CPU, OLD_CPU, playing
 
 from services.central.main import PLAN
 from shared.adapters.clock import LoopClock
 from shared.app import Context
-from shared.contracts.subjects import CONFIG_BUCKET
-from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNCS, CNRS, EVICTION_CONFIGS, KCCS, LEASES, NODES
+from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNCS, CNRS, EVICTION_CONFIGS, KCCS, NODES
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import CommonSettings
 from shared.wire import Wire
@@ -18,17 +17,7 @@ from shared.wire import Wire
 @pytest.fixture
 def play(virtual):
     """Run a story in virtual time."""
-
-    def run(story, **central):
-        async def whole():
-            world = World(**central)
-            async with world.running():
-                await story(world)
-            return world
-
-        return virtual(whole())
-
-    return run
+    return playing(virtual)
 
 
 def test_every_node_gets_its_companions_with_its_labels_and_as_its_owner(play):
@@ -253,98 +242,6 @@ def test_a_bucket_that_was_lost_is_filled_again(play):
         world.bus.broker.buckets.clear()
         await asyncio.sleep(70)
         assert await world.settings_of("n1") == 5
-
-    play(story)
-
-
-def test_one_leads_and_the_other_only_looks(play):
-    async def story(world):
-        world.node("n1")
-        one, two = world.central(), world.central()
-        await asyncio.sleep(60)
-        assert [app.cluster.leading for app in (one, two)] == [True, False]
-        assert world.api.documents[LEASES, "sublet-system", "sublet-central"]["spec"]["holderIdentity"] == "central-0"
-        assert two.state()["nodes"]["ready"] == 1
-        assert one.health().ok
-        assert two.health().ok
-
-    play(story)
-
-
-def test_without_the_lease_nothing_is_written_anywhere(play):
-    async def story(world):
-        lease = {"holderIdentity": "another", "leaseDurationSeconds": 3600, "leaseTransitions": 4}
-        world.api.put(LEASES, {"metadata": {"name": "sublet-central", "namespace": "sublet-system"}, "spec": lease})
-        world.node("n1", "n2")
-        world.central()
-        world.kcc()
-        world.threshold(5)
-        world.kill_agent("n1")
-        await asyncio.sleep(1800)
-        assert world.api.writes == []
-        assert CONFIG_BUCKET not in world.bus.broker.buckets
-        assert not world.bus.broker.streams
-
-    play(story)
-
-
-def test_a_leader_that_dies_is_followed_with_a_higher_epoch_after_its_lease_has_run_out(play):
-    async def story(world):
-        world.node("n1")
-        one, two = world.central(), world.central()
-        await asyncio.sleep(10)
-        one.task.cancel()
-        await asyncio.sleep(11)
-        assert not two.cluster.leading
-        await asyncio.sleep(9)
-        assert (two.cluster.leading, two.cluster.leader.epoch) == (True, 1)
-
-    play(story)
-
-
-def test_a_leader_that_stops_lets_the_next_one_begin_at_once(play):
-    async def story(world):
-        one, two = world.central(), world.central()
-        await asyncio.sleep(10)
-        one.task.cancel()
-        await asyncio.sleep(0)
-        await one.close()
-        await asyncio.sleep(2.1)
-        assert two.cluster.leading
-
-    play(story)
-
-
-class Wall:
-    """A way to the API server that one central alone can lose."""
-
-    def __init__(self, api):
-        self._api, self.open = api, True
-
-    def __getattr__(self, name):
-        if self.open or name == "mirror":
-            return getattr(self._api, name)
-
-        async def hang(*_args, **_more):
-            await asyncio.sleep(3600)
-
-        return hang
-
-
-def test_a_leader_cut_off_stops_before_another_one_begins(play):
-    async def story(world):
-        world.node("n1")
-        wall = Wall(world.api)
-        one, two = world.central(wall), world.central()
-        await asyncio.sleep(10)
-        assert one.cluster.leading
-        wall.open = False
-        both = 0
-        for _ in range(300):
-            await asyncio.sleep(0.1)
-            both += one.cluster.leading and two.cluster.leading
-        assert both == 0
-        assert two.cluster.leading
 
     play(story)
 
