@@ -159,7 +159,9 @@ async def test_an_answer_cannot_be_sent_in_somebody_elses_name(world, until):
     await until(lambda: MINE[0] in world.heard)
     await asyncio.sleep(SETTLE_S)
     # Heartbeats pass from account to account: an answer arrives as one, which is none (it has no node in it).
-    assert set(world.heard) <= {MINE[0], MINE[1], NOT_MINE[0]}
+    # What the server tells of requests to it ($JS.EVENT.ADVISORY) is its own word, and not always said.
+    heard = {subject for subject in world.heard if not subject.startswith("$JS.EVENT.ADVISORY.")}
+    assert heard <= {MINE[0], MINE[1], NOT_MINE[0]}
     assert await world.config() == CONFIG
     assert await world.stored(INTENTS_STREAM) == [MINE[1]] * len(targets)
     assert await world.stored(EVENTS_STREAM) == []
