@@ -16,6 +16,7 @@ WRITERS = {"node": ("agents", "DaemonSet sublet-node"), "central": ("centrals", 
 """Who would write it all again, by component: what they are called, and what makes them."""
 FINALIZERS = ("kcc.katalyst.kubewharf.io/", "kcct.katalyst.kubewharf.io/")
 """Of central, which is not there any more to let an object go."""
+MANAGER = "sublet-uninstall"
 POLL_S = 2.0
 NOT_FOUND = 404
 
@@ -103,4 +104,4 @@ async def _let_go(kube: Kube, kind: ApiKind) -> None:
         others = [name for name in held if not name.startswith(FINALIZERS)]
         if others != held:
             change = {"metadata": {"resourceVersion": meta["resourceVersion"], "finalizers": others or None}}
-            await kube.merge(kind.path(meta["name"], meta["namespace"]), change)
+            await kube.merge(kind.path(meta["name"], meta["namespace"]), change, manager=MANAGER)

@@ -41,6 +41,8 @@ class Api:
         self.burnt = 0
         """Slots that a refused eviction has cost."""
         self.requests: list[tuple[str, str, Document | None]] = []
+        self.writers: set[tuple[str, str]] = set()
+        """Of what was made or changed, the path, and under whose name as field manager; "" for nobody's."""
         self.failing, self.away = 0, False
         self.refuse: dict[tuple[str, str], int] = {}
         """By method and path, a status in place of the answer."""
@@ -94,6 +96,8 @@ class Api:
     ) -> tuple[int, Document]:
         """Answer one request."""
         self.requests.append((method, path, copy.deepcopy(body)))
+        if method in ("POST", "PATCH"):
+            self.writers.add((path, query.get("fieldManager", "")))
         code = self.failing or self.refuse.get((method, path), 0)
         if code:
             return code, _status(code, "the test says so")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from services.central.app import NAME, CentralApp
 from services.central.bus_logins import BusLogins, login_seed
 from services.central.cluster import Cluster
+from services.central.cnr_conditions import MANAGER
 from services.central.settings import CentralSettings, LoginSettings
 from services.central.watched_file import WatchedFile
 from shared.adapters.ed25519 import SigningKey
@@ -35,9 +36,8 @@ def _in_a_cluster(context: Context, settings: CentralSettings, kube: "Kube") -> 
     from shared.adapters.kube_objects import KubeObjects
 
     clock, identity = context.clock, f"{context.common.node}_{context.wire.boot_id}"
-    return Cluster(
-        KubeObjects(kube, clock), context.wire.bus, clock, identity, settings.kubernetes, KubeEvictor(kube), kube.close
-    )
+    objects = KubeObjects(kube, clock, manager=MANAGER)
+    return Cluster(objects, context.wire.bus, clock, identity, settings.kubernetes, KubeEvictor(kube), kube.close)
 
 
 def _logins(context: Context, settings: LoginSettings | None, kube: "Kube") -> Callout | None:

@@ -25,12 +25,12 @@ def build(context: Context) -> App:
     ledger, paused = SqliteLedger(common.state_dir), PauseFile(common.state_dir).why
     if common.substrate == "kubernetes":
         from shared.adapters.kube_client import Kube
-        from shared.adapters.kube_evictor import KubeEvictor
+        from shared.adapters.kube_evictor import MANAGER, KubeEvictor
         from shared.adapters.kube_objects import KubeObjects
         from shared.adapters.kube_taints import KubeTaints
 
         kube = Kube(common.kubeconfig)
-        taints = KubeTaints(kube, common.node, KubeObjects(kube, context.clock))
+        taints = KubeTaints(kube, common.node, KubeObjects(kube, context.clock, manager=MANAGER))
         return EvictorApp(context.wire, ledger, KubeEvictor(kube), section, paused, taints, release=kube.close)
     actuator: EvictionActuator = SimEvictor(common.state_dir)
     if common.substrate == "host":

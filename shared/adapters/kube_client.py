@@ -75,21 +75,21 @@ class Kube:
             more = page.get("metadata", {}).get("continue")
         return whole
 
-    async def create(self, path: str, body: Mapping[str, Any], **query: object) -> Document:
-        """POST a document.
+    async def create(self, path: str, body: Mapping[str, Any], *, manager: str, **query: object) -> Document:
+        """POST a document as a field manager, the name under which an object tells who wrote what of it.
 
         Raises:
             KubeError, Unavailable: as `call`.
         """
-        return await self.call("POST", path, body=body, query=query)
+        return await self.call("POST", path, body=body, query={"fieldManager": manager, **query})
 
-    async def merge(self, path: str, body: Mapping[str, Any], **query: object) -> Document:
-        """Change what the document names, by a JSON merge patch.
+    async def merge(self, path: str, body: Mapping[str, Any], *, manager: str, **query: object) -> Document:
+        """Change what the document names, by a JSON merge patch as a field manager.
 
         Raises:
             KubeError, Unavailable: as `call`.
         """
-        return await self.call("PATCH", path, body=body, query=query, content=_MERGE)
+        return await self.call("PATCH", path, body=body, query={"fieldManager": manager, **query}, content=_MERGE)
 
     async def apply(self, path: str, body: Mapping[str, Any], *, manager: str, **query: object) -> Document:
         """Server-side apply as a field manager; what others own in these fields is taken over.

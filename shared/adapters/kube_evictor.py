@@ -14,6 +14,7 @@ from shared.contracts.pod import Pod
 from shared.errors import Unavailable
 from shared.ports import ActionResult, Standing
 
+MANAGER = "sublet-evictor"
 NOT_FOUND, SERVER_ERROR = 404, 500
 FINISHED = ("Succeeded", "Failed")
 LEAST_GRACE_S = 1
@@ -65,7 +66,7 @@ class KubeEvictor:
         if standing == "terminating":
             return ActionResult("accepted", f"pod {pod.key} is terminating")
         try:
-            await self._kube.create(f"{_path(pod)}/eviction", _eviction(pod, grace_s, dry_run=dry_run))
+            await self._kube.create(f"{_path(pod)}/eviction", _eviction(pod, grace_s, dry_run=dry_run), manager=MANAGER)
         except KubeError as error:
             return _refusal(pod, error)
         except Unavailable as error:

@@ -83,6 +83,7 @@ class KubeNode:
         await self._kube.merge(
             f"/api/v1/nodes/{self._node}/status",
             {"metadata": {"resourceVersion": version}, "status": {"capacity": shown, "allocatable": shown}},
+            manager=MANAGER,
         )
         self._shown = amounts
 
@@ -109,7 +110,8 @@ async def withdraw(kube: Kube, node: str) -> None:
         KubeError, Unavailable: the API server refuses, or cannot be reached.
     """
     nothing = dict.fromkeys(sorted(OTHER_NAME))
-    await kube.merge(f"/api/v1/nodes/{node}/status", {"status": {"capacity": nothing, "allocatable": nothing}})
+    change = {"status": {"capacity": nothing, "allocatable": nothing}}
+    await kube.merge(f"/api/v1/nodes/{node}/status", change, manager=MANAGER)
 
 
 def _offered(document: Mapping[str, Any]) -> dict[str, int]:

@@ -19,8 +19,9 @@ NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 404, 409, 429, 500
 class KubeObjects:
     """The Objects of one API server."""
 
-    def __init__(self, kube: Kube, clock: Clock) -> None:
-        self._kube, self._clock = kube, clock
+    def __init__(self, kube: Kube, clock: Clock, *, manager: str) -> None:
+        """`manager`: the field manager of what is created and patched; what is applied names its own."""
+        self._kube, self._clock, self._manager = kube, clock, manager
 
     def mirror(
         self,
@@ -57,8 +58,9 @@ class KubeObjects:
 
     async def create(self, kind: ApiKind, document: Mapping[str, Any]) -> Document:
         """POST."""
+        path = kind.collection(_namespace(kind, document))
         try:
-            return await self._kube.create(kind.collection(_namespace(kind, document)), {**kind.head, **document})
+            return await self._kube.create(path, {**kind.head, **document}, manager=self._manager)
         except KubeError as error:
             raise _told(error) from error
 
@@ -66,7 +68,9 @@ class KubeObjects:
         """A JSON merge patch."""
         path = kind.path(document["metadata"]["name"], _namespace(kind, document))
         try:
-            return await self._kube.merge(f"{path}/status" if status else path, {**kind.head, **document})
+            return await self._kube.merge(
+                f"{path}/status" if status else path, {**kind.head, **document}, manager=self._manager
+            )
         except KubeError as error:
             if error.status == NOT_FOUND:
                 return None

@@ -11,12 +11,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from shared.adapters.kube_client import Kube, KubeError
+from shared.adapters.kube_evictor import MANAGER
 from shared.cnr_taints import keep_cnr_taints
 from shared.contracts.taint import TAINT_PREFIX, Taint, in_order
 from shared.errors import Refused, Unavailable
 from shared.ports import Objects
 
-MANAGER = "sublet-evictor"
 CONFLICT = 409
 TRIES = 5
 """Of one write. A Node is written every few seconds at most; whoever loses five times running waits for the next."""
@@ -76,7 +76,7 @@ class KubeTaints:
         listed = [*(entry for entry, taint in entries if not taint.ours), *wanted]
         change = {"metadata": {"resourceVersion": version}, "spec": {"taints": listed or None}}
         try:
-            await self._kube.merge(self._path, change)
+            await self._kube.merge(self._path, change, manager=MANAGER)
         except KubeError as error:
             if error.status == CONFLICT:
                 return False

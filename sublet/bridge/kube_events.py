@@ -20,6 +20,7 @@ from sublet.bridge.request import Answer
 
 CONTROLLER = "sublet.io/evictor"
 ACTION = "Evicting"
+MANAGER = "sublet-events"
 OLDEST = timedelta(hours=1)
 """The API server keeps Events for an hour by default: an older one would be news that is none."""
 TAKEN, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, EXISTS, MALFORMED = 201, 401, 403, 404, 409, 422
@@ -75,7 +76,7 @@ async def posting_events(kube: Kube, clock: Clock) -> AsyncIterator[Post]:
             return Answer(TAKEN)
         path = f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"
         try:
-            await kube.create(path, document)
+            await kube.create(path, document, manager=MANAGER)
         except KubeError as error:
             return _answer(error)
         except Unavailable:

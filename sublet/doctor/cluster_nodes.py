@@ -9,8 +9,8 @@ from sublet.doctor.cluster_facts import ClusterFacts
 from sublet.doctor.finding import Finding, Unknown, counted, ok, problem, some, unchecked, warning
 from sublet.doctor.node_neighbours import AGENTS, judged_policy
 
-OWN_MANAGERS = ("sublet-reporter", "sublet-central", "OpenAPI-Generator")
-"""Field managers of Sublet's writes; the last is what the Kubernetes client calls itself."""
+OWN_MANAGERS = ("sublet-reporter", "sublet-central")
+"""Field managers of those of Sublet's services that write reclaimed resources to Nodes."""
 
 
 def nodes(facts: ClusterFacts) -> Finding:

@@ -131,7 +131,7 @@ class KubeProbe:
             kind, spec = "SubjectAccessReview", spec | _user(account, self._namespace)
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
         async with self._slots:
-            answer = await self._kube.create(f"{REVIEWS}/{kind.lower()}s", body)
+            answer = await self._kube.call("POST", f"{REVIEWS}/{kind.lower()}s", body=body)
         return bool((answer.get("status") or {}).get("allowed"))
 
     async def _kubelets(

@@ -38,7 +38,7 @@ class OverHttp:
 
     def __init__(self, api, kubeconfig):
         self.api, self.kube = api, Kube(kubeconfig)
-        self.port = KubeObjects(self.kube, LoopClock())
+        self.port = KubeObjects(self.kube, LoopClock(), manager="test")
         self.go_away = api.go_away
 
     def put(self, kind, document):

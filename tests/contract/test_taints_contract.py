@@ -7,6 +7,7 @@ import pytest
 from kube_api import Api, FakeKube
 
 from shared.adapters.clock import LoopClock
+from shared.adapters.kube_evictor import MANAGER
 from shared.adapters.kube_node import CNRS
 from shared.adapters.kube_objects import KubeObjects
 from shared.adapters.kube_taints import TRIES, KubeTaints
@@ -228,7 +229,7 @@ CNR = f"{CNRS}/n1"
 def told(cluster):
     """A cluster with the node's CNR beside it."""
     kube = FakeKube(cluster.api)
-    cluster.port = KubeTaints(kube, "n1", KubeObjects(kube, LoopClock()))
+    cluster.port = KubeTaints(kube, "n1", KubeObjects(kube, LoopClock(), manager=MANAGER))
     cluster.api.put(CNR, {"spec": {"taints": [FOREIGN]}})
     return cluster
 

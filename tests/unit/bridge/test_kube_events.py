@@ -38,7 +38,8 @@ class Server:
     def __init__(self, error: Exception | None = None):
         self.error, self.events, self.closed = error, {}, False
 
-    async def create(self, path, body):
+    async def create(self, path, body, *, manager):
+        assert manager == "sublet-events"
         if self.error is not None:
             raise self.error
         if body["metadata"]["name"] in self.events:

@@ -22,7 +22,7 @@ async def api():
     """A node on which everybody has written."""
     api = Api()
     kube = FakeKube(api)
-    objects = KubeObjects(kube, LoopClock())
+    objects = KubeObjects(kube, LoopClock(), manager="sublet-central")
     api.put(NODES.path("n1"), {"spec": {"taints": [FOREIGN]}, "status": {"allocatable": {"cpu": "4"}}})
     pressure = Taint.model_validate({"key": "node.katalyst.kubewharf.io/CPUPressure", "effect": "NoSchedule"})
     amounts = {SEED_RECLAIMED_CPU: "4k", SEED_RECLAIMED_MEMORY: "1Gi"}

@@ -65,6 +65,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("other systems", {"daemon_sets": [koordlet(name="a", image="r/koordlet:v1")]}, "problem", "colocation/agent"),
     ("other systems", {"daemon_sets": [koordlet(name="katalyst-agent", image="x")]}, "problem", "colocation/agent"),
     ("other writers", {"nodes": [case.node(writer="koord-manager")]}, "problem", "koord-manager on n1"),
+    ("other writers", {"nodes": [case.node(writer="OpenAPI-Generator")]}, "problem", "OpenAPI-Generator on n1"),
     ("other writers", {"daemon_sets": []}, "warning", "sublet uninstall --kubernetes"),
     ("namespace", {"own_namespace": None}, "warning", "kubectl create namespace sublet-system"),
     ("namespace", {"own_namespace": case.namespace(security="privileged")}, "problem",
