@@ -5,12 +5,14 @@ Only what a pod would bring is replaced: folders, ports, and the API server's an
 
 import asyncio
 import contextlib
+import json
 import os
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import yaml
 
 from services.central.bus_logins import BusLogins, login_seed
@@ -20,7 +22,7 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats_bus import NatsBus, connect
 from shared.adapters.nats_callout import Callout
-from shared.adapters.nats_server import NatsServer, find_binary
+from shared.adapters.nats_server import PROGRAM, NatsServer, find_binary
 from shared.errors import Unavailable
 
 RENDERED = Path(__file__).parents[2] / "deploy/k8s"
@@ -85,6 +87,12 @@ class ChartServer(NatsServer):
     def port(self, port: int) -> None:
         self._port = port
 
+    async def monitored(self, page: str) -> dict[str, Any]:
+        """A page of its monitoring (`jsz`)."""
+        ports = json.loads((self.folder / f"nats/{PROGRAM}_{self.pid}.ports").read_text())
+        async with aiohttp.ClientSession() as session, session.get(f"{ports['monitoring'][0]}/{page}") as answer:
+            return dict(await answer.json())
+
     def _config(self) -> str:
         return self.text()
 
@@ -97,7 +105,8 @@ class ChartServer(NatsServer):
         for address in ("0.0.0.0:4222", "127.0.0.1:4222"):
             text = text.replace(f'listen: "{address}"', f'listen: "127.0.0.1:{self._port or -1}"')
         text = text.replace('listen: "0.0.0.0:7422"', f'listen: "127.0.0.1:{self.leaf_port}"')
-        text = text.replace('http: "0.0.0.0:8222"', "").replace("/var/lib/nats", str(self.folder / "store"))
+        text = text.replace('http: "0.0.0.0:8222"', 'http: "127.0.0.1:-1"')
+        text = text.replace("/var/lib/nats", str(self.folder / "store"))
         text = text.replace("/etc/nats-tls", str(self.folder / "tls"))
         return f'{text}\nlog_file: "{self.log}"\nports_file_dir: "{self.folder / "nats"}"\n'
 

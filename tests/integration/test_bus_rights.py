@@ -20,8 +20,8 @@ from shared.errors import NotStored, Unavailable
 from shared.ports import Entry
 
 UNLIMITED = {'deny_exports: ["sublet.node.>"]': "", 'deny_imports: ["sublet.node.>"]': ""}
-SETTLE_S = 0.3
-"""Longer than anything here takes to arrive; what arrives is waited for, what must not is given this long."""
+WATCHER = 'NODES { users: [{ user: watcher, password: "watcher-word" }]'
+"""Somebody of the test's own among the leaves, who hears what is said there."""
 MINE = (
     "sublet.cluster.v1.ready.a",
     "sublet.cluster.v1.intent.a.0a-1",
@@ -45,6 +45,11 @@ NOT_MINE = (
 )
 
 
+OWN = "SUBLET.API.DIRECT.GET.KV_sublet-config.$KV.sublet-config.node.a"
+LAST = ("sublet.cluster.v1.intent.z.last", "sublet.cluster.v1.event.eviction.created.default.z")
+"""What central stores behind everything else, of a node that nobody speaks for."""
+
+
 class World:
     """Central at the hub, the agent of node b, and a client of node a's leaf that asks for whatever it wants."""
 
@@ -52,9 +57,43 @@ class World:
         self.hub, self.central, self.other, self.thief = hub, central, other, thief
         self.heard: list[str] = []
         """Subjects that reach somebody at the hub, or the other node."""
+        self.lasts = 0
+        """How many of central's last keys the listener at the hub has heard of."""
+
+    async def read(self) -> None:
+        """Return once the hub has read all that the thief has sent, subscriptions among it.
+
+        Thief to leaf and leaf to hub are one connection each, on which everything keeps its order, and both servers
+        deal with what they read before they read on. So what stands before an answered request is dealt with.
+        """
+        assert (await self.thief.request(OWN, timeout=20)).data == b"of a"
+
+    async def done(self) -> None:
+        """Return once whatever could follow from what the thief has sent has followed, and is heard.
+
+        The hub does what it has read in order, but for JetStream. Several workers share the API's requests of leaves;
+        the server counts those that are not finished. Each stream has a queue of what it stores and another of what
+        it answers, and the API has one of its answers: something of central's that has gone through each of them has
+        gone behind whatever was in it before. What one of them has sent, another may have to store: hence two rounds.
+        The listeners come last, each on its own connection.
+        """
+        await self.read()
+        async with asyncio.timeout(20):
+            while (await self.hub.server.monitored("jsz"))["api"].get("inflight"):
+                await asyncio.sleep(0.005)
+        rounds = (self.lasts + 1, self.lasts + 2)
+        for number in rounds:
+            await self.central.ensure_bucket(CONFIG_BUCKET)
+            for subject in LAST:
+                await self.central.publish_durable(subject, b"{}", msg_id=f"{subject} {number}")
+            await self.central.put(CONFIG_BUCKET, "node.z", b"%d" % number)
+        async with asyncio.timeout(20):
+            while self.lasts < rounds[-1]:
+                await asyncio.sleep(0.005)
+        await self.other.replay(INTENTS_STREAM, "sublet.cluster.v1.intent.b.*")
 
     async def stored(self, stream: str) -> list[str]:
-        return [received.subject for received in await self.central.replay(stream, ">")]
+        return [received.subject for received in await self.central.replay(stream, ">") if received.subject not in LAST]
 
     async def config(self) -> dict[str, bytes | None]:
         entries = [await self.central.get(CONFIG_BUCKET, key) for key in ("global", "node.a", "node.b")]
@@ -66,7 +105,7 @@ CONFIG = {"global": b"g", "node.a": b"of a", "node.b": b"of b"}
 
 @pytest.fixture
 async def hub(tmp_path) -> AsyncIterator[Hub]:
-    hub = started_hub(tmp_path / "hub")
+    hub = started_hub(tmp_path / "hub", {"NODES {": WATCHER})
     yield hub
     await hub.close()
 
@@ -111,11 +150,14 @@ async def world(tmp_path, hub, central) -> AsyncIterator[World]:
     async with hub.central_answers():
         with running(a.server, b.server):
             first, other = await at_the_hub(a), await at_the_hub(b)
-            thief = await nats.connect(a.server.url)
+            thief = await nats.connect(a.server.url, inbox_prefix="_INBOX_node.a")
             world = World(hub, central, other, thief)
             spy = await nats.connect(hub.url(f"central:{PASSWORD}"))
 
             async def note(message) -> None:  # what the server and central say of themselves is nobody's attempt
+                world.lasts += message.subject == "$KV.sublet-config.node.z"
+                if message.subject in (*LAST, "$KV.sublet-config.node.z"):
+                    return
                 if not message.subject.startswith(("_INBOX", "_R_", "$JS.API", "$JS.EVENT.ADVISORY", "$SYS", "$SRV")):
                     world.heard.append(message.subject)
 
@@ -140,7 +182,7 @@ async def test_nothing_that_a_node_says_for_another_gets_through(world, until):
     for subject in NOT_MINE:
         await world.thief.publish(subject, b"forged")
     await world.thief.publish(MINE[0], b"{}")
-    await until(lambda: MINE[0] in world.heard)  # came after them, on the same connection
+    await world.done()
     assert world.heard == [MINE[0]]
     assert await world.config() == CONFIG
     assert await world.stored(EVENTS_STREAM) == []
@@ -149,6 +191,16 @@ async def test_nothing_that_a_node_says_for_another_gets_through(world, until):
 async def test_an_answer_cannot_be_sent_in_somebody_elses_name(world, until):
     """A server answers to whatever subject the asker names: in its own account that would be a way round all rights."""
     targets = ("$KV.sublet-config.global", *NOT_MINE[:3])
+    answers: list[str] = []
+    watcher = await nats.connect(world.hub.url("watcher:watcher-word"))
+
+    async def note(message) -> None:
+        answers.append(message.subject)
+
+    for target in targets:
+        await watcher.subscribe(target, cb=note)
+    await watcher.flush()
+    await watcher.flush()  # the first ping overtakes the rest
     for target in targets:
         await world.thief.publish(MINE[1], b'{"node":"b"}', reply=target)
         for api in APIS:
@@ -156,16 +208,22 @@ async def test_an_answer_cannot_be_sent_in_somebody_elses_name(world, until):
             await world.thief.publish(f"{api}.STREAM.MSG.GET.SUBLET_INTENTS", body, reply=target)
             await world.thief.publish(f"{api}.DIRECT.GET.KV_sublet-config.$KV.sublet-config.node.a", reply=target)
     await world.thief.publish(MINE[0], b"{}")
-    await until(lambda: MINE[0] in world.heard)
-    await asyncio.sleep(SETTLE_S)
     # Heartbeats pass from account to account: an answer arrives as one, which is none (it has no node in it).
-    assert set(world.heard) <= {MINE[0], MINE[1], NOT_MINE[0]}
+    harmless = {MINE[0], MINE[1], NOT_MINE[0]}
+    # Of each kind of question the one that may be asked is answered, among the leaves.
+    await until(lambda: len(answers) >= 3 * len(targets) or set(world.heard) - harmless)
+    await world.done()
+    await watcher.close()
+    assert set(world.heard) <= harmless
+    assert sorted(answers) == sorted(targets * 3)
     assert await world.config() == CONFIG
     assert await world.stored(INTENTS_STREAM) == [MINE[1]] * len(targets)
     assert await world.stored(EVENTS_STREAM) == []
 
 
 APIS = ("SUBLET.API", "$JS.API", "$JS.hub.API")
+NOBODY = (b"", "503")
+"""The answer of a server that knows nobody who would answer."""
 ASKS = (
     ("DIRECT.GET.KV_sublet-config.$KV.sublet-config.node.b", ""),
     ("DIRECT.GET.KV_sublet-config", {"last_by_subj": "$KV.sublet-config.node.b"}),
@@ -190,19 +248,16 @@ async def test_a_node_neither_reads_anothers_configuration_nor_touches_a_stream(
     answers = {}
 
     async def note(message) -> None:
-        answers[message.subject] = message.data
+        answers[message.subject] = (message.data, (message.headers or {}).get("Status"))
 
     await world.thief.subscribe("_INBOX_node.a.x.*", cb=note)
     for api in APIS:
         for number, (ask, body) in enumerate(ASKS):
             text = json.dumps(body).encode() if body else b""
             await world.thief.publish(f"{api}.{ask}", text, reply=f"_INBOX_node.a.x.{api.replace('.', '')}{number}")
-    own = "SUBLET.API.DIRECT.GET.KV_sublet-config.$KV.sublet-config.node.a"
-    await world.thief.publish(own, reply="_INBOX_node.a.x.own")  # after them, and answered
-    await until(lambda: "_INBOX_node.a.x.own" in answers)
-    await asyncio.sleep(SETTLE_S)
-    assert answers.pop("_INBOX_node.a.x.own") == b"of a"
-    assert set(answers.values()) <= {b""}  # the leaf itself says that nobody answers
+    await until(lambda: len(answers) == len(APIS) * len(ASKS) or set(answers.values()) > {NOBODY})
+    assert set(answers.values()) == {NOBODY}  # the leaf itself says so; whom somebody else answered it does not tell
+    await world.done()
     assert await world.config() == CONFIG
     assert {spec.name for spec in STREAMS} <= set(await _streams(world))
 
@@ -221,6 +276,7 @@ OF_B = (
     "sublet.cluster.v1.intent.b.*",
     "_INBOX_node.b.>",
 )
+GLOBAL = "SUBLET.KV.sublet-config.global"
 ALL = (">", "*.>", "SUBLET.>", "$KV.>", "$JS.>", "_INBOX_node.>", "sublet.cluster.>", "$SYS.REQ.USER.AUTH")
 
 
@@ -230,14 +286,12 @@ async def test_a_node_that_listens_to_others_hears_only_its_own(world, until):
     async def note(message) -> None:
         heard.append(message.subject)
 
-    for subject in (*OF_B, "SUBLET.KV.sublet-config.global"):
+    for subject in (*OF_B, GLOBAL):
         await world.thief.subscribe(subject, cb=note)
-    await world.thief.flush()
-    await asyncio.sleep(SETTLE_S)
+    await world.read()
     await _traffic_of_b(world, until, b"1")
-    await until(lambda: heard)
-    await asyncio.sleep(SETTLE_S)
-    assert heard == ["SUBLET.KV.sublet-config.global"]
+    await until(lambda: GLOBAL in heard)  # after all else of it, and by the same way
+    assert heard == [GLOBAL]
 
 
 async def test_a_node_that_listens_to_everything_hears_nothing_of_others(world, until):
@@ -248,15 +302,23 @@ async def test_a_node_that_listens_to_everything_hears_nothing_of_others(world, 
 
     for subject in ALL:
         await world.thief.subscribe(subject, cb=note)
-    await world.thief.flush()
-    await asyncio.sleep(SETTLE_S)
+    await world.read()
+    await _ask_for_a_login(world.hub)
     await _traffic_of_b(world, until, b"1")
-    await asyncio.sleep(SETTLE_S)
+    await world.read()  # the answer comes by the way by which all of it would have come, and b has heard that already
     assert [subject for subject in heard if ".b" in subject or "USER.AUTH" in subject] == []
 
 
+async def _ask_for_a_login(hub):
+    """Until the hub has asked central, and refused."""
+    stranger = nats.NATS()
+    with pytest.raises(nats.errors.Error, match="Authorization Violation"):
+        await stranger.connect(hub.url("leaf:word"), allow_reconnect=False)
+    await stranger.close()
+
+
 async def _traffic_of_b(world, until, value):
-    """What a node and central say to each other, until it has arrived."""
+    """What a node and central say to each other, until it has arrived; the last is what every node may hear."""
     got = []
     await world.other.watch(CONFIG_BUCKET, got.append, keys=("global", "node.b"))
     await world.other.publish("sublet.cluster.v1.ready.b", b"{}")
