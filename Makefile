@@ -45,7 +45,7 @@ test-vm: rig-vm          ## the quick start on 48 CPUs of an emulated machine; a
 test-compose: rig-compose  ## deploy/compose on a container engine of its own; as root on Debian 12, the first time takes 6 min more
 	$(BIN)/python -m pytest -m compose tests/compose
 
-test-kubernetes: rig-kubernetes  ## a real control plane and a real kubelet; as root on Debian 12, the first time takes 15 min more
+test-kubernetes: rig-kubernetes  ## a real control plane and a real kubelet; as root on Debian 12, the first time takes 15 min more; KUBERNETES=v1.30.4 for an older one
 	$(BIN)/python -m pytest -m kubernetes tests/kubernetes
 
 rigs: rig-vm rig-compose rig-kubernetes  ## build what the three above need and keep it, without a test

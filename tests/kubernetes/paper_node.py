@@ -13,6 +13,7 @@ NODES, LEASES = "/api/v1/nodes", "/apis/coordination.k8s.io/v1/namespaces/kube-n
 HOSTNAME = "kubernetes.io/hostname"
 AT_ONCE = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
 RENEW_S, LOOK_S = 5.0, 0.1
+KUBELET = "kubelet"
 
 
 class PaperNode:
@@ -25,17 +26,17 @@ class PaperNode:
         """Tell the API server."""
         meta = {"name": self.name, "labels": {self._label: "yes", HOSTNAME: self.name}}
         held = [{"key": self._label, "effect": "NoSchedule"}]
-        await self._kube.create(NODES, {"metadata": meta, "spec": {"taints": held}})
-        await self._kube.create(LEASES, {"metadata": {"name": self.name}, "spec": self._lease()})
+        await self._kube.create(NODES, {"metadata": meta, "spec": {"taints": held}}, manager=KUBELET)
+        await self._kube.create(LEASES, {"metadata": {"name": self.name}, "spec": self._lease()}, manager=KUBELET)
         ready = {"type": "Ready", "status": "True", "reason": "OnPaper"}
         status = {"capacity": self._amounts, "allocatable": self._amounts, "conditions": [ready]}
-        await self._kube.merge(f"{NODES}/{self.name}/status", {"status": status})
+        await self._kube.merge(f"{NODES}/{self.name}/status", {"status": status}, manager=KUBELET)
 
     async def breathe(self) -> None:
         """Renew the lease for ever."""
         while True:
             await real_s(RENEW_S)
-            await self._kube.merge(f"{LEASES}/{self.name}", {"spec": self._lease()})
+            await self._kube.merge(f"{LEASES}/{self.name}", {"spec": self._lease()}, manager=KUBELET)
 
     async def remove(self) -> None:
         """Take it away."""
@@ -54,7 +55,7 @@ async def make_namespace(kube: Kube, name: str) -> None:
     """
     while True:
         with contextlib.suppress(KubeError):
-            await kube.create("/api/v1/namespaces", {"metadata": {"name": name}})
+            await kube.create("/api/v1/namespaces", {"metadata": {"name": name}}, manager="test")
             break
         await real_s(LOOK_S)
     while True:

@@ -90,7 +90,7 @@ class SimNode(PaperNode):
         ):
             if limit and pod.qos != "reclaimed_cores":  # reclaimed amounts are extended resources: kubelet limits none
                 self.kernel.groups.cgroups.write(self._group(pod), knob, limit)
-        await self._kube.merge(f"{_path(pod)}/status", {"status": status})
+        await self._kube.merge(f"{_path(pod)}/status", {"status": status}, manager="kubelet")
 
     def _group(self, pod: Pod) -> str:
         group = LAYOUT.container_group(pod, pod.containers[0])

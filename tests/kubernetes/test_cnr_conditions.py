@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
 CRDS = Path(__file__).parents[2] / "deploy/k8s/crds"
 SEEDS = Path(__file__).parent / "seeds"
-PREFIX = "conditions-"
+PREFIX, HAND = "conditions-", "test"
 NAMES = tuple(f"{PREFIX}{letter}" for letter in "abcde")
 OURS = {"conditions": "agent"}
 PATIENCE_S = 60.0
@@ -88,7 +88,7 @@ class Scene:
 
     def __init__(self, kubeconfig: Path) -> None:
         self.kube, self.clock, self.bus = Kube(kubeconfig), SystemClock(), MemoryBus()
-        self.objects = OwnNodes(self.kube, self.clock)
+        self.objects = OwnNodes(self.kube, self.clock, manager="sublet-central")
         self.silent: set[str] = set()
         self.asked: dict[str, int] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -99,24 +99,28 @@ class Scene:
     async def make(self, *names: str) -> None:
         """Nodes that are ready, each with an agent's pod."""
         for name in names:
-            await self.kube.create(NODES.collection(), {**NODES.head, "metadata": {"name": name, "labels": OURS}})
+            await self.kube.create(
+                NODES.collection(), {**NODES.head, "metadata": {"name": name, "labels": OURS}}, manager=HAND
+            )
             ready = [{"type": "Ready", "status": "True", "reason": "Test"}]
-            await self.kube.merge(f"{NODES.path(name)}/status", {"status": {"conditions": ready}})
+            await self.kube.merge(f"{NODES.path(name)}/status", {"status": {"conditions": ready}}, manager=HAND)
             meta = {"name": name, "labels": OURS}
             spec = {"nodeName": name, "containers": [{"name": "agent", "image": "none"}], "hostNetwork": True}
-            await self.kube.create(PODS.collection("default"), {**PODS.head, "metadata": meta, "spec": spec})
+            await self.kube.create(
+                PODS.collection("default"), {**PODS.head, "metadata": meta, "spec": spec}, manager=HAND
+            )
             await self.pod_ready(name, "True")
             self.start(self._renew(name))
 
     async def pod_ready(self, name: str, status: str) -> None:
         body = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": status}]}}
-        await self.kube.merge(f"{PODS.path(name, 'default')}/status", body)
+        await self.kube.merge(f"{PODS.path(name, 'default')}/status", body, manager=HAND)
 
     async def _renew(self, name: str) -> None:
         while True:
             spec = {"holderIdentity": name, "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
             lease = {**LEASES.head, "metadata": {"name": name}, "spec": {"leaseDurationSeconds": 40, **spec}}
-            await self.kube.apply(LEASES.path(name, NODE_LEASES), lease, manager="conditions")
+            await self.kube.apply(LEASES.path(name, NODE_LEASES), lease, manager=HAND)
             await asyncio.sleep(2)
 
     async def beat(self, name: str) -> None:
@@ -234,7 +238,7 @@ async def test_cnr_and_cnc_come_with_their_node_follow_its_labels_and_go_with_it
         (owner,) = meta["ownerReferences"]
         assert (owner["kind"], owner["uid"], owner["controller"]) == ("Node", node["metadata"]["uid"], True)
         assert meta["labels"] == node["metadata"]["labels"]
-    await scene.kube.merge(NODES.path(NAMES[0]), {"metadata": {"labels": {"pool": "batch"}}})
+    await scene.kube.merge(NODES.path(NAMES[0]), {"metadata": {"labels": {"pool": "batch"}}}, manager=HAND)
 
     async def labelled() -> bool:
         return bool((await scene.get(CNCS, NAMES[0]))["metadata"]["labels"].get("pool") == "batch")

@@ -30,7 +30,7 @@ def kinds(cluster: Cluster) -> Iterator[Cluster]:
 
 def tried(cluster: Cluster, *objects: Document) -> str:
     """What is said of objects that are tried and not made."""
-    given = "\n---\n".join(map(json.dumps, objects))
+    given = yaml.safe_dump_all(objects)
     try:
         return cluster.kubectl("create", "--dry-run=server", "--filename", "-", given=given)
     except CommandError as refusal:

@@ -27,7 +27,7 @@ from shared.wire import Wire
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
 
 NOTICE_LIMIT_S, BACK_LIMIT_S, WITHDRAWN_LIMIT_S = 60.0, 120.0, 45.0
-LATE_S, TAINT_S, EVICT_S, BEAT_S = 20.0, 28.0, 36.0, 3.0
+LATE_S, TAINT_S, EVICT_S, BEAT_S = 18.0, 22.0, 27.0, 3.0
 SHORTENED = {
     "settings": {
         "central": {"rules": {"late_s": LATE_S, "taint_s": TAINT_S, "evict_s": EVICT_S}},
@@ -73,7 +73,7 @@ def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
     cluster.kubectl("delete", "node", PEER)
     installed.end(*installed.pods())
     installed.uninstall()
-    cluster.kubectl("delete", "namespace", NAMESPACE, "--wait")
+    installed.leave()
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,9 @@ class Story:
         images = [{"image": "none.example/none"} | container for container in spec["containers"]]
         spec = {"schedulerName": "katalyst-scheduler", "tolerations": [{"key": SIM, "operator": "Exists"}]} | spec
         await self._kube.create(
-            PODS, manifest | {"metadata": meta, "spec": spec | {"nodeSelector": place, "containers": images}}
+            PODS,
+            manifest | {"metadata": meta, "spec": spec | {"nodeSelector": place, "containers": images}},
+            manager="test",
         )
 
     def _running(self, node: str) -> set[str]:

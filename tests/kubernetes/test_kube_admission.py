@@ -114,7 +114,7 @@ def guarded(cluster: Cluster) -> Iterator[Cluster]:
     until(lambda: "there is no level" in tried(cluster, pod("gold")), IN_FORCE_LIMIT_S, "policies in force")
     yield cluster
     if not there:
-        given = "\n---\n".join(map(json.dumps, wanted))
+        given = yaml.safe_dump_all(wanted)
         cluster.kubectl("delete", "--filename", "-", given=given)
         cluster.kubectl("delete", "namespace", SYSTEM)
         cluster.kubectl("delete", "--kustomize", str(K8S / "crds"))
@@ -199,10 +199,14 @@ def as_agent(cluster: Cluster, folder: Path, *words: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def agent(guarded: Cluster, nodes: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The agent of the first node."""
-    node = ("--bound-object-kind=Node", f"--bound-object-name={nodes[0]}")
-    return as_agent(guarded, tmp_path_factory.mktemp("agent"), *node)
+def agent(guarded: Cluster, nodes: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The agent of the first node; its token is bound to its pod, as kubelet has them made."""
+    about = {"name": "agent-1", "namespace": SYSTEM}
+    guarded.apply({**pod(), "metadata": about, "spec": bound(nodes[0]) | {"serviceAccountName": "sublet-node"}})
+    yield as_agent(
+        guarded, tmp_path_factory.mktemp("agent"), "--bound-object-kind=Pod", f"--bound-object-name={about['name']}"
+    )
+    guarded.kubectl("delete", "pod", about["name"], "--namespace", SYSTEM, "--grace-period=0", "--force")
 
 
 @pytest.fixture(scope="module")
@@ -222,7 +226,7 @@ async def patched(who: Path, node: str, change: Document, part: str = "") -> str
     """What the agents' own client is told; "" where its change is taken."""
     kube = Kube(who)
     try:
-        await kube.merge(f"/api/v1/nodes/{node}{part}", change)
+        await kube.merge(f"/api/v1/nodes/{node}{part}", change, manager="sublet-reporter")
     except KubeError as refusal:
         return str(refusal)
     finally:

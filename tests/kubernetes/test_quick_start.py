@@ -36,8 +36,8 @@ HASTE = {
         "advisor": {"min_ramp_down_period_s": 5},
         "reporter": {"rise_window_s": 5},
         "evictor": {
-            "condition_transition_s": 20,
-            "plugins": {"cpu_load": {"enabled": True, "period_s": 2, "metric_ring_size": 5}},
+            "condition_transition_s": 8,
+            "plugins": {"cpu_load": {"enabled": True, "period_s": 1, "metric_ring_size": 5}},
         },
     }
 }
@@ -221,7 +221,7 @@ def test_an_uninstalled_product_leaves_cluster_and_node_as_they_were(sublet: Pro
     (limit,) = sublet.kernel(SMALLER, "memory.limit_in_bytes", "memory.max")
     assert limit == "max" or int(limit) > 1 << 60
     sublet.end(*staying)
-    cluster.kubectl("delete", "namespace", "sublet-system", "--wait")
+    sublet.leave()
     cluster.kubectl("delete", "--kustomize", str(SEEDS.parents[2] / "deploy/k8s/crds"), "--wait")
 
 

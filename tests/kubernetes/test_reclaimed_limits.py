@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from kube_rig.cluster import Cluster
-from kube_rig.product import NAMESPACE, Product
+from kube_rig.product import Product
 from rig_parts import until
 
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
@@ -63,7 +63,7 @@ def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
     yield installed
     installed.end(*installed.pods())
     installed.uninstall()
-    cluster.kubectl("delete", "namespace", NAMESPACE, "--wait")
+    installed.leave()
 
 
 def status(cluster: Cluster, name: str, container: str) -> Document:

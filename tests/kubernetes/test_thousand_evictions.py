@@ -26,9 +26,12 @@ from shared.ports import Outcome, Standing
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
-NAMESPACE, NODE = "thousand", "thousand-1"
-EVICTIONS, ROUNDS, NAMES, ALLOWED = 1000, 5, 40, 32
+NAMESPACE, NODE, HAND = "thousand", "thousand-1", "test"
+EVICTIONS, ROUNDS, NAMES = 1000, 5, 40
 """Each name has its own caller: so many go on at once."""
+GUARDS, ALLOWED = 4, 8
+"""Budgets, each for as many of the names, and how many of them it lets go; of one, the server does one at a time."""
+UNGUARDED = "nobody"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
 END_S, LATEST_S = 1.0, 0.02
@@ -91,7 +94,7 @@ class Seen:
     spent: set[tuple[str, str]] = field(default_factory=set)
     """Slots of the budget, by name of the pod and time."""
     settled: list[tuple[int, dict[str, str]]] = field(default_factory=list)
-    """After each round: what the budget allows, and whose end it still waits for."""
+    """After each round: what the budgets allow, and whose end they still wait for."""
     overtaken: list[tuple[Outcome, Standing]] = field(default_factory=list)
     """What we were told, and how the pod's successor does."""
     took_s: float = 0.0
@@ -123,10 +126,10 @@ class LateKube(Kube):
             await act()
         return found
 
-    async def create(self, path: str, body: Mapping[str, Any], **query: object) -> Document:
+    async def create(self, path: str, body: Mapping[str, Any], *, manager: str, **query: object) -> Document:
         if (act := self.meanwhile.pop(path, None)) is not None:
             await act()
-        return await super().create(path, body, **query)
+        return await super().create(path, body, manager=manager, **query)
 
 
 class Played:
@@ -173,8 +176,9 @@ class Played:
     async def _evict_all(self) -> None:
         names, began_s = [f"set-{number}" for number in range(NAMES)], time.monotonic()
         await asyncio.gather(*map(self._make, names))
-        guarded = {"minAvailable": NAMES - ALLOWED, "selector": {"matchLabels": {"guarded": "yes"}}}
-        await self._kube.create(BUDGETS, {"metadata": {"name": "guard"}, "spec": guarded})
+        for guard in {guard_of(name) for name in names}:
+            held = {"minAvailable": NAMES // GUARDS - ALLOWED, "selector": {"matchLabels": {"guard": guard}}}
+            await self._kube.create(BUDGETS, {"metadata": {"name": guard}, "spec": held}, manager=HAND)
         await self._settle()
         for _ in range(ROUNDS):
             await asyncio.gather(*(self._work(name, EVICTIONS // ROUNDS // NAMES) for name in names))
@@ -184,12 +188,12 @@ class Played:
 
     async def _overtake(self, name: str) -> None:
         """A pod without a budget is made anew between our look and our call."""
-        pod, successors = await self._make(name, guarded="no"), list[Pod]()
+        pod, successors = await self._make(name), list[Pod]()
 
         async def replace() -> None:
             self.seen.replaced.add(pod.uid)
             await self._delete(pod, AT_ONCE)
-            successors.append(await self._make(name, guarded="no"))
+            successors.append(await self._make(name))
 
         self._kube.meanwhile[f"{PODS}/{name}/eviction"] = replace
         told = await self._evictor.evict(pod, grace_s=1)
@@ -245,23 +249,31 @@ class Played:
     async def _delete(self, pod: Pod, how: Document) -> None:
         await self._kube.delete(f"{PODS}/{pod.name}", how | {"preconditions": {"uid": pod.uid}})
 
-    async def _make(self, name: str, guarded: str = "yes") -> Pod:
+    async def _make(self, name: str) -> Pod:
         spec = {"nodeName": NODE, "containers": [{"name": "main", "image": "none.example/none"}]}
-        await self._kube.create(PODS, {"metadata": {"name": name, "labels": {"guarded": guarded}}, "spec": spec})
+        wanted = {"metadata": {"name": name, "labels": {"guard": guard_of(name)}}, "spec": spec}
+        await self._kube.create(PODS, wanted, manager=HAND)
         status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-        pod = pod_of(await self._kube.merge(f"{PODS}/{name}/status", {"status": status}))
+        pod = pod_of(await self._kube.merge(f"{PODS}/{name}/status", {"status": status}, manager=HAND))
         assert pod is not None
         return pod
 
     async def _settle(self) -> tuple[int, dict[str, str]]:
-        """What the budget says once all pods are there, or when it should have said it long ago."""
+        """What the budgets say once all pods are there, or when they should have said it long ago."""
         end = time.monotonic() + SETTLE_LIMIT_S
         while True:
-            status = next(iter(self._budgets.objects.values()), {})
-            found = status.get("disruptionsAllowed", 0), dict(status.get("disruptedPods") or {})
-            if found == (ALLOWED, {}) or time.monotonic() > end:
+            told = tuple(self._budgets.objects.values())
+            waiting = {name: since for one in told for name, since in (one.get("disruptedPods") or {}).items()}
+            found = sum(one.get("disruptionsAllowed", 0) for one in told), waiting
+            if found == (GUARDS * ALLOWED, {}) or time.monotonic() > end:
                 return found
             await asyncio.sleep(LOOK_S)
+
+
+def guard_of(name: str) -> str:
+    """Whose budget a pod is in."""
+    kind, number = name.rsplit("-", 1)
+    return f"guard-{int(number) % GUARDS}" if kind == "set" else UNGUARDED
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +293,7 @@ def test_every_slot_that_was_spent_is_that_of_an_eviction(seen: Seen) -> None:
 
 def test_nothing_is_left_of_it_in_the_budget(seen: Seen) -> None:
     late = {call.name for call in seen.late}
-    assert [allowed + len(waiting) for allowed, waiting in seen.settled] == [ALLOWED] * ROUNDS
+    assert [allowed + len(waiting) for allowed, waiting in seen.settled] == [GUARDS * ALLOWED] * ROUNDS
     assert {name for _, waiting in seen.settled for name in waiting} <= late
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
 from compose_rig.parts import ENGINE
 from rig_parts import Needs, Say, until
 
@@ -111,7 +112,7 @@ class Cluster:
         Raises:
             CommandError: one was refused.
         """
-        self.kubectl("apply", "--filename", "-", given="\n---\n".join(map(json.dumps, objects)))
+        self.kubectl("apply", "--filename", "-", given=yaml.safe_dump_all(objects))
 
     def client(self, user: str, groups: Sequence[str] = ()) -> Path:
         """The kubeconfig of any user: who it is says the certificate, what it may the cluster's roles."""

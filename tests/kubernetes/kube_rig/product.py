@@ -46,7 +46,9 @@ class Product:
             CommandError: something was refused.
             TimeoutError: something does not come up, or no offer appears.
         """
-        self.cluster.kubectl("delete", "events", "--all", "--namespace", "default")  # of tests before this one
+        # Of tests before this one.
+        self.cluster.kubectl("delete", "events", "--all", "--namespace", "default")
+        self.cluster.kubectl("wait", f"namespace/{NAMESPACE}", "--for=delete", f"--timeout={GONE_LIMIT_S:.0f}s")
         self.type("create", "namespace", NAMESPACE)
         self.cluster.kubectl("label", "namespace", NAMESPACE, *LABELS)
         words = ["install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--values", "-"]
@@ -77,6 +79,10 @@ class Product:
         """
         self.transcript.append("$ helm uninstall sublet -n sublet-system\n")
         self.cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--timeout", f"{READY_LIMIT_S:.0f}s")
+
+    def leave(self) -> None:
+        """Delete the namespace behind an uninstall, without waiting: the next installation does that."""
+        self.cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
 
     def left(self) -> list[str]:
         """What the cluster has of it, apart from kinds and the namespace; after an uninstall nothing."""

@@ -1,6 +1,7 @@
 """The programs of a cluster, each built once from its published sources, in a Go module made for it."""
 
 import json
+import os
 import re
 import tempfile
 from collections.abc import Mapping
@@ -10,7 +11,9 @@ from pathlib import Path
 from rig.packages import run
 from rig_parts import Say, build_with_go, find_go, fresh
 
-KUBERNETES, ETCD, COREDNS, HELM = "v1.35.4", "v3.6.5", "v1.13.1", "v3.19.0"
+KUBERNETES = os.environ.get("KUBERNETES") or "v1.35.4"
+"""Any published version; the suite knows 1.30 to 1.35."""
+ETCD, COREDNS, HELM = "v3.6.5", "v1.13.1", "v3.19.0"
 _STAGED = re.sub(r"^v1\.", "v0.", KUBERNETES)
 """The version under which Kubernetes publishes what it develops in folders of its own."""
 _MAJOR, _MINOR, _ = KUBERNETES.removeprefix("v").split(".")
