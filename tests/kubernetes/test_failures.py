@@ -30,7 +30,9 @@ NOTICE_LIMIT_S, BACK_LIMIT_S, WITHDRAWN_LIMIT_S = 60.0, 120.0, 45.0
 LATE_S, TAINT_S, EVICT_S, BEAT_S = 18.0, 22.0, 27.0, 3.0
 SHORTENED = {
     "settings": {
-        "central": {"rules": {"late_s": LATE_S, "taint_s": TAINT_S, "evict_s": EVICT_S}},
+        "central": {
+            "rules": {"late_s": LATE_S, "taint_s": TAINT_S, "evict_s": EVICT_S, "actions_per_s": 1, "pods_per_min": 60}
+        },
         "reporter": {"rise_window_s": 5, "refresh_s": 5},
     }
 }

@@ -107,6 +107,7 @@ def guarded(cluster: Cluster) -> Iterator[Cluster]:
     there = bool(cluster.get("validatingadmissionpolicies")["items"])
     wanted = [d for d in rendered() if d["kind"] in POLICIES or f"{d['kind']}/{d['metadata']['name']}" in AGENT]
     if not there:
+        cluster.wait_gone(f"namespace/{SYSTEM}")
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}
         cluster.kubectl("apply", "--server-side", "--force-conflicts", "--kustomize", str(K8S / "crds"))
         cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
@@ -116,7 +117,7 @@ def guarded(cluster: Cluster) -> Iterator[Cluster]:
     if not there:
         given = yaml.safe_dump_all(wanted)
         cluster.kubectl("delete", "--filename", "-", given=given)
-        cluster.kubectl("delete", "namespace", SYSTEM)
+        cluster.kubectl("delete", "namespace", SYSTEM, "--wait=false")
         cluster.kubectl("delete", "--kustomize", str(K8S / "crds"))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from kube_rig.cluster import Cluster
-from kube_rig.product import Product
+from kube_rig.product import NAMESPACE, Product
 from rig_parts import until
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
@@ -22,11 +22,13 @@ def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
     """All of the overlay `demo`; its scheduler's image cannot be had here, the cluster's own has the profile."""
     cluster.node.tag(product, IMAGE)
     cluster.kubectl("delete", "--kustomize", CRDS, "--ignore-not-found", "--wait")
+    cluster.wait_gone(f"namespace/{NAMESPACE}")
     cluster.kubectl("apply", "--server-side", "--kustomize", DEMO)
     installed = Product(cluster)
     installed.wait_ready()
     yield installed
-    cluster.kubectl("delete", "--kustomize", DEMO, "--ignore-not-found", "--wait")
+    if NAMESPACE in cluster.kubectl("get", "namespaces"):
+        cluster.kubectl("delete", "--kustomize", DEMO, "--ignore-not-found", "--wait")
 
 
 def test_what_kubectl_installs_offers_what_the_node_does_not_use(sublet: Product) -> None:

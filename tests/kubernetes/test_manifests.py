@@ -36,12 +36,14 @@ def helm_template(cluster: Cluster, *words: str) -> str:
 @pytest.fixture(scope="module")
 def system(cluster: Cluster) -> Iterator[str]:
     """The namespace that the manifests want, and the kinds of which they speak."""
-    there = "sublet-system" in cluster.kubectl("get", "namespaces")
+    phases = {one["metadata"]["name"]: one["status"]["phase"] for one in cluster.get("namespaces")["items"]}
+    there = phases.get("sublet-system") == "Active"
     if not there:
+        cluster.wait_gone("namespace/sublet-system")
         cluster.kubectl("create", "namespace", "sublet-system")
     yield "sublet-system"
     if not there:
-        cluster.kubectl("delete", "namespace", "sublet-system")
+        cluster.kubectl("delete", "namespace", "sublet-system", "--wait=false")
 
 
 def test_what_is_committed_is_what_the_chart_renders(cluster: Cluster) -> None:

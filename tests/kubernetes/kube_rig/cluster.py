@@ -37,7 +37,7 @@ CLUSTER = Needs(
         "openssl": "openssl",
     },
 )
-READY_LIMIT_S, REQUEST_LIMIT_S = 60.0, 30.0
+READY_LIMIT_S, REQUEST_LIMIT_S, GONE_LIMIT_S = 60.0, 30.0, 90.0
 
 
 class CommandError(Exception):
@@ -113,6 +113,14 @@ class Cluster:
             CommandError: one was refused.
         """
         self.kubectl("apply", "--filename", "-", given=yaml.safe_dump_all(objects))
+
+    def wait_gone(self, name: str) -> None:
+        """Wait for the end of an object that is on its way out (`namespace/x`), if there is one.
+
+        Raises:
+            CommandError: it stays.
+        """
+        self.kubectl("wait", name, "--for=delete", f"--timeout={GONE_LIMIT_S:.0f}s")
 
     def client(self, user: str, groups: Sequence[str] = ()) -> Path:
         """The kubeconfig of any user: who it is says the certificate, what it may the cluster's roles."""

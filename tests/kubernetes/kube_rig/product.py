@@ -46,9 +46,8 @@ class Product:
             CommandError: something was refused.
             TimeoutError: something does not come up, or no offer appears.
         """
-        # Of tests before this one.
-        self.cluster.kubectl("delete", "events", "--all", "--namespace", "default")
-        self.cluster.kubectl("wait", f"namespace/{NAMESPACE}", "--for=delete", f"--timeout={GONE_LIMIT_S:.0f}s")
+        self.cluster.kubectl("delete", "events", "--all", "--namespace", "default")  # of tests before this one
+        self.cluster.wait_gone(f"namespace/{NAMESPACE}")
         self.type("create", "namespace", NAMESPACE)
         self.cluster.kubectl("label", "namespace", NAMESPACE, *LABELS)
         words = ["install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--values", "-"]
@@ -81,7 +80,7 @@ class Product:
         self.cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--timeout", f"{READY_LIMIT_S:.0f}s")
 
     def leave(self) -> None:
-        """Delete the namespace behind an uninstall, without waiting: the next installation does that."""
+        """Delete the namespace behind an uninstall, without waiting: who wants it next does that."""
         self.cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
 
     def left(self) -> list[str]:
