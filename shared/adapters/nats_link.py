@@ -15,6 +15,7 @@ import structlog
 from nats.aio.client import Client, Server
 from nats.js import JetStreamContext
 from nats.js.api import DEFAULT_PREFIX
+from nats.js.errors import ServiceUnavailableError
 
 from shared import telemetry
 from shared.contracts.subjects import NODE_API
@@ -41,7 +42,9 @@ FAILURES = (nats.errors.Error, OSError, TimeoutError)
 
 
 def words(error: BaseException) -> str:
-    """What an error says; several of the client's say nothing but their name."""
+    """What an error says; several of the client's say nothing but their name, or less."""
+    if isinstance(error, ServiceUnavailableError) and error.code is None:
+        return "nobody answers there: JetStream is off or not up yet, or this login may not ask for it"
     return str(error) or type(error).__name__
 
 

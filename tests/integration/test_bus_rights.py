@@ -262,6 +262,11 @@ async def test_a_node_neither_reads_anothers_configuration_nor_touches_a_stream(
     assert {spec.name for spec in STREAMS} <= set(await _streams(world))
 
 
+async def test_who_asks_for_what_a_node_may_not_is_told_so(world):
+    with pytest.raises(Unavailable, match=f"{EVENTS_STREAM}: nobody answers there: .* this login may not ask for it"):
+        await world.other.ensure_stream(next(spec for spec in STREAMS if spec.name == EVENTS_STREAM))
+
+
 async def _streams(world):
     client = await nats.connect(world.hub.url(f"central:{PASSWORD}"))
     try:
