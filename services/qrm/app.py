@@ -20,6 +20,7 @@ from services.qrm.machine import Machine
 from services.qrm.offload import Offloader
 from services.qrm.offloading import Offloading
 from services.qrm.roster import Roster
+from services.qrm.saving import Saving
 from services.qrm.settings import OffloadSettings, QrmSettings
 from services.qrm.teller import Pass, Teller
 from services.qrm.writer import Outcome
@@ -68,6 +69,7 @@ class QrmApp:
         self._standing: Standing | None = None
         self._reserve = CpuSet()
         self._conditions = Conditions()
+        self._saving = Saving(self._checkpoint, self._conditions)
         self._roster = Roster(pods, context.clock, self._conditions)
         self._teller = Teller(context.wire, groups, self._conditions)
         self._offloading = Offloading(
@@ -87,6 +89,7 @@ class QrmApp:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._offloading.run(), name="qrm-offloading")
             tasks.create_task(self._offloading.run_drops(), name="qrm-cache-drops")
+            tasks.create_task(self._saving.run(), name="qrm-checkpoints")
             await self._work(self._slot)
 
     async def _work(self, slot: Newest[PoolAdvice]) -> None:
@@ -255,15 +258,9 @@ class QrmApp:
         """Keep what is applied, for the next life."""
         if self._standing is None or allocation.status not in ("applied", "partial"):
             return
-        try:
-            pools = {pool.pool: pool.cpus for pool in allocation.pools}
-            self._checkpoint.save(
-                self._standing.advice, pools, {uid: str(cpus) for uid, cpus in self._roster.held.items()}
-            )
-        except OSError as error:
-            self._conditions.set("CheckpointFailed", f"{error}; a restart would begin at the floor")
-        else:
-            self._conditions.set("CheckpointFailed", "")
+        pools = {pool.pool: pool.cpus for pool in allocation.pools}
+        pods = {uid: str(cpus) for uid, cpus in self._roster.held.items()}
+        self._saving.offer(self._standing.advice, pools, pods)
 
     def health(self) -> ServiceHealth:
         """Well while fresh advice is applied as a whole."""

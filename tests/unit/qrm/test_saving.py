@@ -1,0 +1,99 @@
+"""Checkpoints behind the passes: nothing waits for the disk, the newest wins, and a clean stop loses none."""
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from test_placement import advise
+
+from services.qrm.checkpoint import CheckpointFile
+from services.qrm.conditions import Conditions
+from services.qrm.saving import FAILED, Saving
+from shared.contracts.advice import PoolAdvice
+
+ADVICE = advise(share=2, reclaim=46)
+
+
+class Disk(CheckpointFile):
+    """Keeps what it is given, once it is let."""
+
+    def __init__(self, folder: Path, *, idle: bool = True) -> None:
+        super().__init__(folder, "n1")
+        self.kept: list[str] = []
+        self.began, self.idle = threading.Event(), threading.Event()
+        self.trouble: OSError | None = None
+        if idle:
+            self.idle.set()
+
+    def save(self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str] | None = None) -> None:
+        self.began.set()
+        self.idle.wait()
+        if self.trouble:
+            raise self.trouble
+        self.kept.append(pools["share"])
+
+
+def offer(saving: Saving, share: str) -> None:
+    saving.offer(ADVICE, {"share": share}, {})
+
+
+async def stop(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_busy_disk_holds_nothing_up_and_gets_the_newest_alone(tmp_path: Path) -> None:
+    disk = Disk(tmp_path, idle=False)
+    saving = Saving(disk, Conditions())
+    task = asyncio.create_task(saving.run())
+    offer(saving, "first")
+    await asyncio.to_thread(disk.began.wait)
+    for share in ("second", "third", "last"):
+        offer(saving, share)
+        await asyncio.sleep(0)
+    assert disk.kept == []
+    disk.idle.set()
+    while len(disk.kept) < 2:
+        await asyncio.sleep(0)
+    assert disk.kept == ["first", "last"]
+    await stop(task)
+
+
+async def test_a_clean_stop_waits_for_what_is_being_written_and_for_the_newest(tmp_path: Path) -> None:
+    disk = Disk(tmp_path, idle=False)
+    saving = Saving(disk, Conditions())
+    task = asyncio.create_task(saving.run())
+    offer(saving, "first")
+    await asyncio.to_thread(disk.began.wait)
+    offer(saving, "last")
+    asyncio.get_running_loop().call_soon(disk.idle.set)
+    await stop(task)
+    assert disk.kept[-1] == "last"
+
+
+async def test_a_stop_before_anything_was_offered_writes_nothing(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    task = asyncio.create_task(Saving(disk, Conditions()).run())
+    await asyncio.sleep(0)
+    await stop(task)
+    assert disk.kept == []
+
+
+async def test_a_failure_is_said_until_it_works_again(tmp_path: Path) -> None:
+    disk, conditions = Disk(tmp_path), Conditions()
+    saving = Saving(disk, conditions)
+    task = asyncio.create_task(saving.run())
+    disk.trouble = OSError(28, "No space left on device")
+    offer(saving, "first")
+    while not str(conditions):
+        await asyncio.sleep(0)
+    assert str(conditions) == f"{FAILED}: [Errno 28] No space left on device; a restart would begin at the floor"
+    disk.trouble = None
+    offer(saving, "second")
+    while str(conditions):
+        await asyncio.sleep(0)
+    assert disk.kept == ["second"]
+    await stop(task)
