@@ -10,11 +10,9 @@ from collections.abc import AsyncIterator
 
 import nats
 import pytest
-from bus_rights_rig import AGENTS, PASSWORD, Hub, Leaf, documents, running, started_hub
+from bus_rights_rig import PASSWORD, Hub, Leaf, running, started_hub
 
-from services.central.core.bus_login import AUDIENCE, NODE_NAME
-from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats_bus import NatsBus
 from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.errors import NotStored, Unavailable
 from shared.ports import Entry
@@ -130,11 +128,11 @@ def leaf(tmp_path, hub, node, **more) -> Leaf:
 async def at_the_hub(leaf) -> NatsBus:
     """The agent, once its leaf has got through to the hub."""
     agent = await leaf.agent()
-    await _reaches(agent, leaf.node)
+    await reaches(agent, leaf.node)
     return agent
 
 
-async def _reaches(agent, node):
+async def reaches(agent, node):
     got = []
     watch = await agent.watch(CONFIG_BUCKET, got.append, keys=("global",))
     end = time.monotonic() + 20
@@ -352,89 +350,3 @@ async def test_the_services_calls_pass_and_the_outboxs_and_clerks_with_them(worl
     assert [r.data for r in await node.replay(EVENTS_STREAM, event)] == [b"3"]
     with pytest.raises(NotStored):
         await node.publish_durable("sublet.cluster.v1.intent.a.0b-1", b"4", msg_id="4", budget_s=0.2)
-
-
-REFUSED = {
-    "not valid": {"authenticated": False},
-    "for somebody else": {"audiences": ["https://kubernetes.default.svc"]},
-    "audiences unknown": {"audiences": []},
-    "another account's": {"user": {"username": "system:serviceaccount:default:x", "extra": {NODE_NAME: ["a"]}}},
-    "bound to no node": {"user": {"username": AGENTS}},
-    "bound to something odd": {"user": {"username": AGENTS, "extra": {NODE_NAME: ["*"]}}},
-}
-
-
-async def test_a_token_that_does_not_say_which_agent_it_is_opens_nothing(tmp_path, hub, central, until):
-    strangers = []
-    for number, changes in enumerate(REFUSED.values()):
-        stranger = Leaf(tmp_path / f"leaf-{number}", hub, "a")
-        stranger.log_in_with(hub.reviews.issue("a", f"token-{number}", **changes))
-        strangers.append(stranger.server)
-    async with hub.central_answers():
-        with running(*strangers):
-            await until(lambda: all(stranger.said("Authorization Violation") for stranger in strangers))
-            assert not hub.server.said("JetStream using domains")  # what it says of a leaf that is in
-
-
-async def test_a_leaf_comes_in_with_no_password_of_the_hub_but_centrals(tmp_path, hub, central, until):
-    async with hub.central_answers():
-        for login in ("leaf:leaf", "bridge:bridge-word"):
-            user, word = login.split(":")
-            one = Leaf(tmp_path / user, hub, user)
-            url = f"nats-leaf://{user}:{word}@127.0.0.1:{hub.server.leaf_port}"
-            (one.folder / "nats-login/remote.conf").write_text(f'url: "{url}"\n')
-            with running(one.server):
-                await until(lambda one=one: one.server.said("Authorization Violation"))
-
-
-async def test_who_has_a_password_comes_in_while_no_central_answers(tmp_path):
-    team = 'TEAM_x { users: [{ user: x, password: "team-word" }] }\n\n      SUBLET {'
-    hub = started_hub(tmp_path / "hub", {"SUBLET {": team})
-    try:
-        for login in ("bridge:bridge-word", "x:team-word"):
-            client = await nats.connect(hub.url(login), allow_reconnect=False)
-            await client.flush()
-            await client.close()
-    finally:
-        await hub.close()
-
-
-async def test_a_token_is_no_login_for_a_client(hub, central):
-    token = hub.reviews.issue("a")
-    async with hub.central_answers():
-        with pytest.raises(Unavailable) as refused:
-            await connect(hub.url(f"leaf:{token}"), name="node/a", connect_timeout_s=0.5, clock=SystemClock())
-    assert refused.value.reason == "login"
-
-
-async def test_central_away_keeps_who_is_in_and_lets_others_wait(tmp_path, hub, central, until):
-    a, b = leaf(tmp_path, hub, "a"), leaf(tmp_path, hub, "b")
-    with running(a.server, b.server):
-        async with hub.central_answers():
-            agent = await at_the_hub(a)
-        await agent.publish_durable("sublet.cluster.v1.intent.a.0a-1", b"1", msg_id="1")
-        hub.server.kill()
-        hub.server.start()
-        async with hub.central_answers():  # both come back by themselves
-            late = await at_the_hub(b)
-            await _reaches(agent, "a")
-            await agent.publish_durable("sublet.cluster.v1.intent.a.0a-1", b"2", msg_id="2")
-        await agent.drain()
-        await late.drain()
-
-
-async def test_the_api_server_away_is_a_refusal_and_no_right(tmp_path, hub, central, until):
-    one = leaf(tmp_path, hub, "a")
-    hub.reviews.away = True
-    async with hub.central_answers():
-        with running(one.server):
-            await until(lambda: one.server.said("Authorization Violation"))
-            hub.reviews.away = False
-            agent = await at_the_hub(one)
-            await agent.drain()
-
-
-def test_the_audience_is_the_one_of_the_chart():
-    (daemon,) = [d for d in documents() if d["kind"] == "DaemonSet"]
-    text = json.dumps(daemon["spec"]["template"]["spec"]["volumes"])
-    assert f'"audience": "{AUDIENCE}"' in text

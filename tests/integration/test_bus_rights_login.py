@@ -1,16 +1,22 @@
-"""How a leaf of the chart comes to the hub: with a token that kubelet renews, over TLS where there is a certificate."""
+"""Who comes in at the hub, and how a leaf of the chart does: by a token that kubelet renews, over TLS where it can."""
 
+import json
 import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import nats
 import pytest
-from bus_rights_rig import PASSWORD, RENDERED, Hub, Leaf, running, started_hub
-from test_bus_rights import at_the_hub
+from bus_rights_rig import AGENTS, PASSWORD, RENDERED, Hub, Leaf, documents, running, started_hub
+from test_bus_rights import at_the_hub, leaf, reaches
 
+from services.central.core.bus_login import AUDIENCE, NODE_NAME
+from shared.adapters.clock import SystemClock
+from shared.adapters.nats_bus import connect
 from shared.contracts.subjects import CONFIG_BUCKET, STREAMS
+from shared.errors import Unavailable
 
 TEMPLATE = (RENDERED / "chart/templates/bus/config.yaml").read_text()
 
@@ -95,8 +101,8 @@ async def test_with_a_certificate_only_leaves_that_know_its_authority_come_in(tm
     (knows.folder / "tls").mkdir()
     shutil.copy(authority, knows.folder / "tls/ca.crt")
     certificate(trusts_another.folder / "tls")
-    for leaf in (knows, trusts_another, plain):
-        leaf.log_in_with(hub.reviews.issue(leaf.node))
+    for one in (knows, trusts_another, plain):
+        one.log_in_with(hub.reviews.issue(one.node))
     async with hub.central_answers():
         with running(knows.server, trusts_another.server, plain.server):
             agent = await at_the_hub(knows)
@@ -124,3 +130,89 @@ async def test_a_leaf_with_an_authority_shows_nothing_to_a_hub_without_a_certifi
         with running(leaf.server):
             await until(lambda: leaf.server.said("Leafnode connection closed"))
     assert asked == []
+
+
+REFUSED = {
+    "not valid": {"authenticated": False},
+    "for somebody else": {"audiences": ["https://kubernetes.default.svc"]},
+    "audiences unknown": {"audiences": []},
+    "another account's": {"user": {"username": "system:serviceaccount:default:x", "extra": {NODE_NAME: ["a"]}}},
+    "bound to no node": {"user": {"username": AGENTS}},
+    "bound to something odd": {"user": {"username": AGENTS, "extra": {NODE_NAME: ["*"]}}},
+}
+
+
+async def test_a_token_that_does_not_say_which_agent_it_is_opens_nothing(tmp_path, hub, until):
+    strangers = []
+    for number, changes in enumerate(REFUSED.values()):
+        stranger = Leaf(tmp_path / f"leaf-{number}", hub, "a")
+        stranger.log_in_with(hub.reviews.issue("a", f"token-{number}", **changes))
+        strangers.append(stranger.server)
+    async with hub.central_answers():
+        with running(*strangers):
+            await until(lambda: all(stranger.said("Authorization Violation") for stranger in strangers))
+            assert not hub.server.said("JetStream using domains")  # what it says of a leaf that is in
+
+
+async def test_a_leaf_comes_in_with_no_password_of_the_hub_but_centrals(tmp_path, hub, until):
+    async with hub.central_answers():
+        for login in ("leaf:leaf", "bridge:bridge-word"):
+            user, word = login.split(":")
+            one = Leaf(tmp_path / user, hub, user)
+            url = f"nats-leaf://{user}:{word}@127.0.0.1:{hub.server.leaf_port}"
+            (one.folder / "nats-login/remote.conf").write_text(f'url: "{url}"\n')
+            with running(one.server):
+                await until(lambda one=one: one.server.said("Authorization Violation"))
+
+
+async def test_who_has_a_password_comes_in_while_no_central_answers(tmp_path):
+    team = 'TEAM_x { users: [{ user: x, password: "team-word" }] }\n\n      SUBLET {'
+    hub = started_hub(tmp_path / "hub", {"SUBLET {": team})
+    try:
+        for login in ("bridge:bridge-word", "x:team-word"):
+            client = await nats.connect(hub.url(login), allow_reconnect=False)
+            await client.flush()
+            await client.close()
+    finally:
+        await hub.close()
+
+
+async def test_a_token_is_no_login_for_a_client(hub):
+    token = hub.reviews.issue("a")
+    async with hub.central_answers():
+        with pytest.raises(Unavailable) as refused:
+            await connect(hub.url(f"leaf:{token}"), name="node/a", connect_timeout_s=0.5, clock=SystemClock())
+    assert refused.value.reason == "login"
+
+
+async def test_central_away_keeps_who_is_in_and_lets_others_wait(tmp_path, hub, until):
+    a, b = leaf(tmp_path, hub, "a"), leaf(tmp_path, hub, "b")
+    with running(a.server, b.server):
+        async with hub.central_answers():
+            agent = await at_the_hub(a)
+        await agent.publish_durable("sublet.cluster.v1.intent.a.0a-1", b"1", msg_id="1")
+        hub.server.kill()
+        hub.server.start()
+        async with hub.central_answers():  # both come back by themselves
+            late = await at_the_hub(b)
+            await reaches(agent, "a")
+            await agent.publish_durable("sublet.cluster.v1.intent.a.0a-1", b"2", msg_id="2")
+        await agent.drain()
+        await late.drain()
+
+
+async def test_the_api_server_away_is_a_refusal_and_no_right(tmp_path, hub, until):
+    one = leaf(tmp_path, hub, "a")
+    hub.reviews.away = True
+    async with hub.central_answers():
+        with running(one.server):
+            await until(lambda: one.server.said("Authorization Violation"))
+            hub.reviews.away = False
+            agent = await at_the_hub(one)
+            await agent.drain()
+
+
+def test_the_audience_is_the_one_of_the_chart():
+    (daemon,) = [d for d in documents() if d["kind"] == "DaemonSet"]
+    text = json.dumps(daemon["spec"]["template"]["spec"]["volumes"])
+    assert f'"audience": "{AUDIENCE}"' in text

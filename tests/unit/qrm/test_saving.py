@@ -39,6 +39,16 @@ def offer(saving: Saving, share: str) -> None:
     saving.offer(ADVICE, {"share": share}, {})
 
 
+async def at_the_first(folder: Path) -> "tuple[Disk, Saving, asyncio.Task[None]]":
+    """A disk that is busy with the first checkpoint."""
+    disk = Disk(folder, idle=False)
+    saving = Saving(disk, Conditions())
+    task = asyncio.create_task(saving.run())
+    offer(saving, "first")
+    await asyncio.to_thread(disk.began.wait)
+    return disk, saving, task
+
+
 async def stop(task: "asyncio.Task[None]") -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -46,11 +56,7 @@ async def stop(task: "asyncio.Task[None]") -> None:
 
 
 async def test_a_busy_disk_holds_nothing_up_and_gets_the_newest_alone(tmp_path: Path) -> None:
-    disk = Disk(tmp_path, idle=False)
-    saving = Saving(disk, Conditions())
-    task = asyncio.create_task(saving.run())
-    offer(saving, "first")
-    await asyncio.to_thread(disk.began.wait)
+    disk, saving, task = await at_the_first(tmp_path)
     for share in ("second", "third", "last"):
         offer(saving, share)
         await asyncio.sleep(0)
@@ -63,11 +69,7 @@ async def test_a_busy_disk_holds_nothing_up_and_gets_the_newest_alone(tmp_path: 
 
 
 async def test_a_clean_stop_waits_for_what_is_being_written_and_for_the_newest(tmp_path: Path) -> None:
-    disk = Disk(tmp_path, idle=False)
-    saving = Saving(disk, Conditions())
-    task = asyncio.create_task(saving.run())
-    offer(saving, "first")
-    await asyncio.to_thread(disk.began.wait)
+    disk, saving, task = await at_the_first(tmp_path)
     offer(saving, "last")
     asyncio.get_running_loop().call_soon(disk.idle.set)
     await stop(task)
