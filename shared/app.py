@@ -15,8 +15,9 @@ import structlog
 
 from shared import telemetry
 from shared.contracts.readiness import Health, ServiceHealth, entry_hash, node_config_key
-from shared.contracts.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, ask_subject
-from shared.errors import BadConfig, SubletError, Unavailable
+from shared.contracts.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, MAX_CONFIG_BYTES, ask_subject
+from shared.core.json_text import read_json_object
+from shared.errors import BadConfig, Refused, SubletError, Unavailable
 from shared.ports import Bus, Clock, Entry
 from shared.settings import CommonSettings, merge
 from shared.wire import Wire
@@ -131,11 +132,21 @@ class Runner:
         for plan in self.plans:
             wire = Wire(self.bus, self.clock, node=self.common.node, service=plan.name)
             self.wires[plan.name] = wire
-            self.apps[plan.name] = plan.build(Context(wire, self.clock, self.common, self.raw))
+            try:
+                self.apps[plan.name] = plan.build(Context(wire, self.clock, self.common, self.raw))
+            except OSError as error:  # SELinux, a mount that is missing: one line, not a traceback
+                raise Unavailable(f"{plan.name} cannot start: {error}", reason="unreadable") from error
 
     def healths(self) -> list[ServiceHealth]:
         """Health of every service here."""
-        return [app.health() for app in self.apps.values()]
+        return [self._health(name, app) for name, app in self.apps.items()]
+
+    def _health(self, name: str, app: App) -> ServiceHealth:
+        """As the service sees itself, and whether somebody else speaks in the place of one that it listens to."""
+        health, two_senders = app.health(), self.wires[name].two_senders
+        if not two_senders:
+            return health
+        return health.model_copy(update={"ok": False, "why": "; ".join(filter(None, (health.why, two_senders)))})
 
     async def _close(self) -> None:
         for name, app in self.apps.items():
@@ -158,7 +169,7 @@ class Runner:
     async def _beat(self) -> None:
         while True:
             for name, app in self.apps.items():
-                health = app.health()
+                health = self._health(name, app)
                 if health.input_age_s is not None:
                     telemetry.INPUT_AGE.labels(name, "newest").set(health.input_age_s)
                 wire = self.wires[name]
@@ -197,7 +208,7 @@ class Runner:
             for entries in wanted:
                 try:
                     self._reconfigure(name, entries)
-                except (BadConfig, ValueError) as error:  # not JSON, or a model's own refusal
+                except (Refused, ValueError) as error:  # not JSON, or a model's own refusal
                     refusal = refusal or error
                 else:
                     self._good[name], self.wires[name].config_rev = entries, max(e.revision for e in entries.values())
@@ -210,10 +221,11 @@ class Runner:
         """Hand a service its section of these entries, those of this node on top."""
         section: dict[str, Any] = {}
         for _, entry in sorted(entries.items()):  # "global" comes before "node."
-            document = json.loads(entry.value or b"{}")
-            part = document.get(name, {}) if isinstance(document, dict) else None
+            what = f"configuration {entry.key}, revision {entry.revision}"
+            document = read_json_object(entry.value or b"{}", what=what, max_bytes=MAX_CONFIG_BYTES)
+            part = document.get(name, {})
             if not isinstance(part, dict):
-                raise BadConfig(f"configuration {entry.key}, revision {entry.revision}: section {name!r} is no mapping")
+                raise BadConfig(f"{what}: section {name!r} is no mapping")
             section = merge(section, part)
         self.apps[name].reconfigure(section)
 

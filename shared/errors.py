@@ -7,6 +7,7 @@ SubletError
 │   └── NotStored    a durable publish got no acknowledgement: the outbox keeps the fact
 ├── Unfit            this machine or user cannot run what was asked: says what is missing
 └── Conflict         another owner holds it (second `sublet up`, foreign writer of a cgroup)
+    └── IdTaken      another message is in the stream under this message id, or was: send it under a new one
 """
 
 
@@ -40,3 +41,7 @@ class Unfit(SubletError):
 
 class Conflict(SubletError):
     """Somebody else owns the thing."""
+
+
+class IdTaken(Conflict):
+    """The stream has dropped a message as the repetition of one that is another, or that it does not hold any more."""

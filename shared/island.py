@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import structlog
 
 from shared.contracts.subjects import ROOT, StreamSpec, subject_matches
+from shared.core.stream_room import Cut
 from shared.ports import Bus, Entry, Received, Stored, Subscription
 
 log = structlog.get_logger()
@@ -107,6 +108,10 @@ class IslandBus:
     async def ensure_stream(self, spec: StreamSpec) -> None:
         """As the inner bus."""
         await self._inner.ensure_stream(spec)
+
+    async def make_room(self, spec: StreamSpec) -> Sequence[Cut]:
+        """As the inner bus."""
+        return await self._inner.make_room(spec)
 
     async def ensure_bucket(self, bucket: str, *, replicas: int | None = None) -> None:
         """As the inner bus."""

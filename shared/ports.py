@@ -13,6 +13,7 @@ from shared.contracts.pod import Pod
 from shared.contracts.subjects import StreamSpec
 from shared.contracts.taint import Taint
 from shared.core.api_kind import ApiKind
+from shared.core.stream_room import Cut
 
 
 class Clock(Protocol):
@@ -97,6 +98,7 @@ class Bus(Protocol):
         Raises:
             NotStored: no acknowledgement within the budget; the outcome is unknown, try again with the same id.
             Conflict: `expect_last_subject_seq` is not the subject's last sequence.
+            IdTaken: dropped as a repetition, and what the stream holds under this id is another message.
         """
         ...
 
@@ -118,6 +120,14 @@ class Bus(Protocol):
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
         """Create a stream, or bring its limits to the specification."""
+        ...
+
+    async def make_room(self, spec: StreamSpec) -> Sequence[Cut]:
+        """Drop what has to give way in a stream that is nearly full (`shared.core.stream_room`); says what.
+
+        Raises:
+            Unavailable: the server cannot be asked.
+        """
         ...
 
     async def ensure_bucket(self, bucket: str, *, replicas: int | None = None) -> None:
@@ -262,6 +272,11 @@ class ObjectMirror(Protocol[T_co]):
         Raises:
             Unavailable: it was never listed (absent is not zero).
         """
+        ...
+
+    @property
+    def unread(self) -> Mapping[str, str]:
+        """Objects that cannot be read, by UID, and why; what was known of them before stays."""
         ...
 
     @property

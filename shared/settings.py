@@ -21,6 +21,10 @@ PREFIX = "SUBLET_"
 FILE_VARIABLE = "SUBLET_CONFIG"
 SECTIONS = ("metrics", "advisor", "qrm", "evictor", "reporter", "central")
 
+HIDDEN = "(not shown)"
+SHOWN_CHARACTERS = 300
+_SECRET_NAME = re.compile(r"(?i)(url|endpoint|password|passwd|secret|token|credential|login)s?$")
+
 S = TypeVar("S", bound=BaseModel)
 
 
@@ -53,7 +57,9 @@ class CommonSettings(Settings):
     kubeconfig: Path | None = None
     """Which API server, on substrate kubernetes; None: that of the cluster in which this process runs."""
     nats_url: str = "nats://127.0.0.1:4222"
-    """Address of the NATS server."""
+    """Address of the NATS server, with user and password where it wants them: nats://user:password@host:port."""
+    reader_group: str | None = None
+    """Unix group whose members may read the bus of `sublet up` (`status`, `top`, `explain`, `events`); None: nobody."""
     connect_timeout_s: Annotated[float, Field(gt=0, le=600)] = 20.0
     """How long to wait for NATS at the start before giving up with a non-zero exit."""
     host_root: Path = Path("/")
@@ -80,8 +86,10 @@ def read_file(path: Path) -> dict[str, Any]:
     """
     try:
         document = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise BadConfig(f"settings file {path}: {error}", reason="unreadable") from error
+    except yaml.YAMLError as error:
+        raise BadConfig(f"settings file {path}: not YAML{_place(error)}", reason="unreadable") from None
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -115,7 +123,24 @@ def _plant(tree: dict[str, Any], name: str, text: str) -> None:
     try:
         here[leaf] = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise BadConfig(f"{name}={text!r}: not a YAML value", reason="malformed") from error
+        raise BadConfig(f"{name}={shown(text, name)}: not a YAML value{_place(error)}", reason="malformed") from None
+
+
+def shown(value: Any, name: str) -> str:
+    """A refused value as it may stand in a log: not one that is a secret by its name, or may be an address with one."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {shown(item, str(key))}' for key, item in value.items())}}}"[:SHOWN_CHARACTERS]
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(shown(item, name) for item in value)}]"[:SHOWN_CHARACTERS]
+    if _SECRET_NAME.search(name) or (isinstance(value, str) and ("@" in value or "://" in value)):
+        return HIDDEN
+    return repr(value)[:SHOWN_CHARACTERS]
+
+
+def _place(error: yaml.YAMLError) -> str:
+    """Where a text is no YAML; the error's own words hold a piece of the text, which may be a password's."""
+    mark = getattr(error, "problem_mark", None)
+    return f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,5 +195,5 @@ def check(model: type[S], values: Any, *, where: str, also: tuple[str, ...] = ()
                 meant = f"; did you mean {hint[0]!r}?" if hint else f"; known: {', '.join(sorted(model.model_fields))}"
                 problems.append(f"{path}: no such setting{meant}")
             else:
-                problems.append(f"{path} = {item['input']!r}: {item['msg']}")
-        raise BadConfig("settings: " + "; ".join(problems), reason="invalid") from error
+                problems.append(f"{path} = {shown(item['input'], path)}: {item['msg']}")
+        raise BadConfig("settings: " + "; ".join(problems), reason="invalid") from None

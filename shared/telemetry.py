@@ -33,7 +33,12 @@ DISCONNECTS = Counter("sublet_bus_disconnects_total", "Connections to the bus th
 BUS_ERRORS = Counter("sublet_bus_errors_total", "Errors the bus client reported by itself.", ["kind"])
 STORE_RETRIES = Counter("sublet_durable_publish_retries_total", "Durable publishes tried again with the same id.")
 STREAM_MESSAGES = Gauge("sublet_stream_messages", "Messages in a stream; in SUBLET_DEAD_LETTERS: given up.", ["stream"])
-STREAM_BYTES = Gauge("sublet_stream_bytes", "Bytes in a stream; the oldest leave when it is full.", ["stream"])
+STREAM_BYTES = Gauge("sublet_stream_bytes", "Bytes in a stream.", ["stream"])
+STREAM_CUTS = Counter(
+    "sublet_stream_cuts_total",
+    "Times that a stream was nearly full: a node held too much, or the oldest went.",
+    ["stream", "kind"],
+)
 CONNECTED = Gauge("sublet_bus_connected", "1 while the bus is connected.")
 CONFIG_REFUSED = Counter("sublet_config_refused_total", "Dynamic configurations refused.", ["service"])
 
@@ -42,12 +47,17 @@ EVICTION_SECONDS = Histogram(
     "sublet_eviction_latency_seconds", "From the sample that showed the pressure.", ["stage"], buckets=_BUCKETS_OF_LIFE
 )
 EVICTIONS = Counter("sublet_evictions_total", "Evictions by plugin and outcome.", ["plugin", "phase"])
+IDS_TAKEN = Counter("sublet_message_ids_taken_total", "Facts whose message id somebody else had used.")
 OUTBOX = Gauge("sublet_outbox_messages", "Eviction events not yet acknowledged by the stream.")
+BRIDGED = Counter(
+    "sublet_bridge_events_total", "Messages of the stream of events that a bridge is done with.", ["outcome"]
+)
 CGROUP_WRITES = Counter("sublet_qrm_cgroup_writes_total", "Cgroup writes by file and result.", ["file", "result"])
 OFFLOADED_BYTES = Counter("sublet_qrm_offloaded_bytes_total", "Idle memory given back, by outcome.", ["status"])
 POOL_CPUS = Gauge("sublet_pool_cpus", "CPUs of a pool as read back from the kernel.", ["pool"])
 RECLAIMED_CPU = Gauge("sublet_node_cpu_reclaimable_cores", "Cores offered to reclaimed pods.")
 RECLAIMED_MEMORY = Gauge("sublet_node_memory_reclaimable_bytes", "Bytes offered to reclaimed pods.")
+SAMPLE_PODS_SHORTENED = Gauge("sublet_sample_pods_shortened", "Pods with less detail in the newest sample, for room.")
 NODES_READY = Gauge("sublet_central_nodes", "Nodes in central's readiness ledger.", ["state"])
 
 

@@ -1,6 +1,7 @@
 """The typed side of the bus for one service: stamp and publish its messages, keep the newest of what it reads."""
 
 import asyncio
+import secrets
 import uuid
 from collections.abc import Callable
 from functools import lru_cache
@@ -11,6 +12,7 @@ import structlog
 from shared import telemetry
 from shared.contracts.envelope import Message
 from shared.contracts.subjects import state_subject
+from shared.core.log_limit import LogLimit
 from shared.core.newest import NewestGate
 from shared.errors import Refused
 from shared.ports import Bus, Clock, Received, Subscription
@@ -19,6 +21,8 @@ M = TypeVar("M", bound=Message)
 
 log = structlog.get_logger()
 
+SAID_CHARACTERS = 300
+
 
 @lru_cache(maxsize=4)
 def _decoded(message: type[Message], payload: bytes) -> Message:
@@ -26,8 +30,21 @@ def _decoded(message: type[Message], payload: bytes) -> Message:
     return message.decode(payload)
 
 
+def message_id(fact_id: str) -> str:
+    """A NATS message id for a fact: a stream drops a second message of the same id, whoever sends it.
+
+    Ids of facts follow from what others can know. With a part that nobody can, nobody can have used it before; the
+    writer keeps it for as long as it may repeat the message.
+    """
+    return f"{fact_id}/{secrets.token_hex(8)}"
+
+
 class Newest(Generic[M]):
-    """A slot for one kind of message from one sender: the newest wins, everything else is refused and counted."""
+    """A slot for one kind of message from one sender: the newest wins, everything else is refused and counted.
+
+    The door for state messages: bounded in size before it is parsed, compared with the node that its subject names,
+    and never a reason to fail. What cannot be read changes nothing; the last good one grows old, which its users see.
+    """
 
     def __init__(self, message: type[M], clock: Clock, *, service: str, node: str | None) -> None:
         self._message, self._clock, self._service, self._node = message, clock, service, node
@@ -35,6 +52,14 @@ class Newest(Generic[M]):
         self._value: M | None = None
         self._received_at = 0.0
         self._fresh = asyncio.Event()
+        self._log_limit = LogLimit()
+
+    @property
+    def two_senders(self) -> str:
+        """Why the messages are not one sender's, as a condition; empty while they are."""
+        if not self._gate.two_senders(self._clock.monotonic()):
+            return ""
+        return f"TwoSenders: two live processes send {self._message.kind} for this node; stop one of them"
 
     @property
     def value(self) -> M | None:
@@ -53,21 +78,32 @@ class Newest(Generic[M]):
 
     def offer(self, received: Received) -> None:
         """Take a message from the bus, or refuse it with a reason that is counted. Never raises."""
-        name = self._message.kind
+        name, now_s = self._message.kind, self._clock.monotonic()
         try:
             message = cast("M", _decoded(self._message, received.data))
             if self._node is not None and message.node != self._node:
                 raise Refused(f"{name} speaks for node {message.node!r}, this is {self._node!r}", reason="foreign_node")
-            verdict = self._gate.take(message.boot_id, message.seq)
+            if not (received.subject + ".").startswith(state_subject(self._message, message.node) + "."):
+                raise Refused(f"{name} of {message.node!r} came on {received.subject}", reason="foreign_subject")
+            verdict = self._gate.take(message.boot_id, message.seq, now_s)
             if verdict != "new":
                 raise Refused(f"{name} {message.boot_id}/{message.seq} is {verdict}", reason=verdict)
         except Refused as refusal:
-            telemetry.REFUSED.labels(self._service, name, refusal.reason).inc()
-            log.warning("message.refused", subject=received.subject, reason=refusal.reason, why=str(refusal))
+            self._refuse(received, refusal, now_s)
             return
         telemetry.TAKEN.labels(self._service, name).inc()
-        self._value, self._received_at = message, self._clock.monotonic()
+        self._value, self._received_at = message, now_s
         self._fresh.set()
+
+    def _refuse(self, received: Received, refusal: Refused, now_s: float) -> None:
+        """Count it; say it too, unless another one of this kind has just been said."""
+        telemetry.REFUSED.labels(self._service, self._message.kind, refusal.reason).inc()
+        held_back = self._log_limit.may_say(self._message.kind, now_s)
+        if held_back is not None:
+            why = str(refusal)[:SAID_CHARACTERS]
+            log.warning(
+                "message.refused", subject=received.subject, reason=refusal.reason, why=why, held_back=held_back
+            )
 
     async def next(self, timeout_s: float | None = None) -> M | None:
         """The newest message not handed out before; None when nothing new came within the time."""
@@ -89,6 +125,7 @@ class Wire:
         self.config_rev = 0
         self._seq: dict[type[Message], int] = {}
         self._subscriptions: list[Subscription] = []
+        self._slots: list[Newest[Any]] = []
 
     def stamp(self, message: type[M], /, *, based_on: tuple[str, ...] = (), **fields: Any) -> M:
         """Make a message with the next number of its kind and this service's envelope."""
@@ -103,15 +140,25 @@ class Wire:
             **fields,
         )
 
-    async def publish(self, message: Message, *, suffix: str = "") -> bool:
-        """Send a full-state message; False when the bus is away (nothing is kept back: the next one says it all)."""
-        return await self.bus.publish(state_subject(type(message), self.node) + suffix, message.encode())
+    async def publish(self, message: Message, *, suffix: str = "", payload: bytes | None = None) -> bool:
+        """Send a full-state message; False when the bus is away (nothing is kept back: the next one says it all).
+
+        `payload` is the message encoded, where its sender has done that already.
+        """
+        payload = message.encode() if payload is None else payload
+        return await self.bus.publish(state_subject(type(message), self.node) + suffix, payload)
 
     async def newest(self, message: type[M], *, suffix: str = "") -> Newest[M]:
         """Keep the newest message of one kind of this node."""
         slot = Newest(message, self.clock, service=self.service, node=self.node)
+        self._slots.append(slot)
         self._subscriptions.append(await self.bus.subscribe(state_subject(message, self.node) + suffix, slot.offer))
         return slot
+
+    @property
+    def two_senders(self) -> str:
+        """Which of the messages read here come from two live senders, as conditions; empty where none do."""
+        return "; ".join(why for slot in self._slots if (why := slot.two_senders))
 
     async def serve(self, subject: str, answer: Callable[[bytes], bytes]) -> None:
         """Answer requests on a subject until `stop`."""
@@ -122,3 +169,4 @@ class Wire:
         for subscription in self._subscriptions:
             await subscription.stop()
         self._subscriptions.clear()
+        self._slots.clear()

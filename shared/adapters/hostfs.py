@@ -39,6 +39,7 @@ def read_text(path: str) -> str | None:
     except OSError as error:
         if error.errno in ABSENT:
             return None
+        error.filename = path  # a read that fails does not say of what
         raise
     return b"".join(parts).decode(errors="replace")
 

@@ -4,16 +4,26 @@ The client's models are not used: a server that is newer or older than them must
 does not know must come back as it was.
 """
 
-import json
-from collections.abc import AsyncGenerator, Mapping
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-from kubernetes.aio.client import ApiClient, Configuration
-from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+import structlog
 
-from shared.errors import SubletError, Unavailable
+from shared.adapters.kube_aio import (
+    ApiClient,
+    ConfigException,
+    Configuration,
+    load_incluster_config,
+    load_kube_config,
+)
+from shared.core.json_text import read_json_object
+from shared.errors import Refused, SubletError, Unavailable
+
+log = structlog.get_logger()
 
 Document = dict[str, Any]
 
@@ -23,6 +33,14 @@ CALL_S = 15.0
 SILENCE_S = 75.0
 """A watch on which nothing comes for so long is broken: the server sends a bookmark about once a minute."""
 PAGE = 500
+MAX_ANSWER_BYTES = 16 << 20
+"""One object has 3 MB at most. A page that is larger is asked for again in halves: how large the objects of a page
+are is their authors' choice."""
+MAX_EVENT_BYTES = 8 << 20
+TOKEN_S = 30.0
+"""The token of a pod is read anew after so long, by a clock that nobody sets: kubelet renews it well before its end."""
+UNAUTHORIZED = 401
+BAD_REQUEST, SERVER_ERROR = 400, 500
 _MERGE, _APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 
 
@@ -39,19 +57,35 @@ class KubeError(SubletError):
         return tuple((self.said.get("details") or {}).get("causes") or ())
 
 
+class TooLarge(Unavailable):
+    """An answer that is larger than what is read."""
+
+
 class Gone(SubletError):
     """A watch cannot go on from where it was; list again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    path: str
+    limit: aiohttp.ClientTimeout
+    body: Mapping[str, Any] | None = None
+    query: Mapping[str, object] | None = None
+    content: str = "application/json"
 
 
 class Kube:
     """One API server. Paths are as in its reference, `/api/v1/nodes/{name}` filled in by the caller.
 
     It is that of a kubeconfig file, else that of the cluster in which this process runs; the first call finds out.
+    Who is not known there (401) reads his credentials anew, and asks once more where they have changed.
     """
 
-    def __init__(self, kubeconfig: Path | None = None) -> None:
-        self._kubeconfig = kubeconfig
+    def __init__(self, kubeconfig: Path | None = None, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._kubeconfig, self._monotonic = kubeconfig, monotonic
         self._client: ApiClient | None = None
+        self._read_at_s = 0.0
 
     async def get(self, path: str, **query: object) -> Document:
         """One object.
@@ -67,13 +101,34 @@ class Kube:
         Raises:
             KubeError, Unavailable: as `call`.
         """
-        whole = await self.get(path, limit=PAGE, **query)
-        more = whole.get("metadata", {}).get("continue")
-        while more:
-            page = await self.get(path, limit=PAGE, **query, **{"continue": more})
-            whole["items"] += page["items"]
-            more = page.get("metadata", {}).get("continue")
+        whole: Document = {}
+        async for page in self.pages(path, **query):
+            if not whole:
+                whole = page
+            else:
+                whole["items"] = [*(whole.get("items") or ()), *(page.get("items") or ())]
         return whole
+
+    async def pages(self, path: str, **query: object) -> AsyncGenerator[Document, None]:
+        """A collection page by page, each small enough to be read.
+
+        Raises:
+            KubeError, Unavailable: as `call`.
+        """
+        size, more = PAGE, ""
+        while True:
+            following = {"continue": more} if more else {}
+            try:
+                page = await self.get(path, limit=size, **query, **following)
+            except TooLarge:
+                if size == 1:
+                    raise
+                size = max(1, size // 2)
+                continue
+            yield page
+            more = str((page.get("metadata") or {}).get("continue") or "")
+            if not more:
+                return
 
     async def create(self, path: str, body: Mapping[str, Any], *, manager: str, **query: object) -> Document:
         """POST a document as a field manager, the name under which an object tells who wrote what of it.
@@ -128,8 +183,8 @@ class Kube:
         what = f"{method} {path}"
         limit = aiohttp.ClientTimeout(total=timeout_s, connect=CONNECT_S)
         try:
-            response = await self._send(method, path, body, query, content, limit)
-            text = await response.read()
+            response = await self._known(_Request(method, path, limit, body, query, content))
+            text = await _bounded(what, response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unavailable(f"{what}: no answer from the API server: {_words(error)}") from error
         return _answer(what, response.status, text)
@@ -146,9 +201,9 @@ class Kube:
         wanted = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version, **query}
         limit = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=SILENCE_S)
         try:
-            response = await self._send("GET", path, None, wanted, "application/json", limit)
+            response = await self._known(_Request("GET", path, limit, query=wanted))
             if response.status != 200:
-                _answer(what, response.status, await response.read())
+                _answer(what, response.status, await _bounded(what, response))
             try:
                 async for line in response.content:
                     yield _event(what, line)
@@ -158,7 +213,7 @@ class Kube:
             if error.status == 410:
                 raise Gone(str(error)) from error
             raise
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, Refused) as error:
             raise Unavailable(f"{what}: broken off: {_words(error)}") from error
 
     async def close(self) -> None:
@@ -167,58 +222,110 @@ class Kube:
         if client is not None:
             await client.close()
 
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None,
-        query: Mapping[str, object] | None,
-        content: str,
-        limit: aiohttp.ClientTimeout,
-    ) -> aiohttp.ClientResponse:
-        client = self._client = self._client or await _client_of(self._kubeconfig)
-        request = await client.param_serialize(
-            method, path, query_params=[(key, str(value)) for key, value in (query or {}).items()],
-            header_params={"Accept": "application/json", "Content-Type": content},
-            body=dict(body) if body is not None else None, auth_settings=["BearerToken"])  # fmt: skip
-        answer = await client.call_api(*request, _request_timeout=limit)
-        response: aiohttp.ClientResponse = answer.response
-        return response
+    async def _known(self, request: _Request) -> aiohttp.ClientResponse:
+        """The answer to a request, which is sent again where the first one was signed with a token of yesterday."""
+        client = await self._ready()
+        shown = dict(client.configuration.api_key)
+        response = await _send(client, request)
+        if response.status != UNAUTHORIZED:
+            return response
+        await self._renew(client)
+        if shown == client.configuration.api_key:
+            return response
+        response.release()
+        return await _send(client, request)
+
+    async def _ready(self) -> ApiClient:
+        """The client, with a token that is not older than `TOKEN_S`; a kubeconfig is read again after a 401 alone."""
+        if self._client is None:
+            configuration = Configuration()
+            await _read_credentials(self._kubeconfig, configuration)
+            self._client, self._read_at_s = ApiClient(configuration), self._monotonic()
+        elif self._kubeconfig is None and self._monotonic() - self._read_at_s >= TOKEN_S:
+            await self._renew(self._client)
+        return self._client
+
+    async def _renew(self, client: ApiClient) -> None:
+        """Read the credentials anew. What cannot be read now leaves the old ones in use."""
+        self._read_at_s = self._monotonic()
+        try:
+            await _read_credentials(self._kubeconfig, client.configuration)
+        except Unavailable as error:
+            log.warning("credentials.unread", why=str(error))
+
+
+async def _send(client: ApiClient, request: _Request) -> aiohttp.ClientResponse:
+    serialized = await client.param_serialize(
+        request.method,
+        request.path,
+        query_params=[(key, str(value)) for key, value in (request.query or {}).items()],
+        header_params={"Accept": "application/json", "Content-Type": request.content},
+        body=dict(request.body) if request.body is not None else None,
+        auth_settings=["BearerToken"],
+    )
+    answer = await client.call_api(*serialized, _request_timeout=request.limit)
+    response: aiohttp.ClientResponse = answer.response
+    return response
 
 
 def _words(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+async def _bounded(what: str, response: aiohttp.ClientResponse) -> bytes:
+    """The body of an answer.
+
+    Raises:
+        TooLarge: it is larger than what is read; the connection is closed.
+    """
+    text = bytearray()
+    try:
+        async for chunk in response.content.iter_any():
+            text += chunk
+            if len(text) > MAX_ANSWER_BYTES:
+                raise TooLarge(f"{what}: more than {MAX_ANSWER_BYTES} bytes", reason="too_large")
+    except BaseException:
+        response.close()
+        raise
+    return bytes(text)
+
+
 def _event(what: str, line: bytes) -> Document:
-    event: Document = json.loads(line)
+    event = read_json_object(line, what=what, max_bytes=MAX_EVENT_BYTES)
     if event.get("type") == "ERROR":
-        said = event.get("object") or {}
-        raise KubeError(what, int(said.get("code") or 500), said)
+        said = event.get("object")
+        said = said if isinstance(said, dict) else {}
+        code = said.get("code")
+        raise KubeError(what, code if isinstance(code, int) else SERVER_ERROR, said)
     return event
 
 
 def _answer(what: str, status: int, text: bytes) -> Document:
     try:
-        document = json.loads(text) if text else {}
-    except ValueError:
+        document = read_json_object(text or b"{}", what=what, max_bytes=MAX_ANSWER_BYTES)
+    except Refused as refusal:
+        if status < BAD_REQUEST:
+            raise Unavailable(f"{what}: no answer that can be read from the API server: {refusal}") from None
         document = {"message": text[:200].decode(errors="replace")}
-    if not isinstance(document, dict):
-        raise Unavailable(f"{what}: the API server answers no document")
-    if status >= 400:
+    if status >= BAD_REQUEST:
         raise KubeError(what, status, document)
     return document
 
 
-async def _client_of(kubeconfig: Path | None) -> ApiClient:
-    configuration = Configuration()
+async def _read_credentials(kubeconfig: Path | None, configuration: Configuration) -> None:
+    """Where the server is and who asks, into a configuration.
+
+    The client's own renewal of a pod's token goes by the wall clock, and is left off.
+
+    Raises:
+        Unavailable: they cannot be read.
+    """
     try:
         if kubeconfig is not None:
             await load_kube_config(str(kubeconfig), client_configuration=configuration, persist_config=False)
         else:
-            load_incluster_config(client_configuration=configuration)
-    except (ConfigException, OSError) as error:
+            load_incluster_config(client_configuration=configuration, try_refresh_token=False)
+    except (ConfigException, OSError, ValueError) as error:
         where = kubeconfig or "the service account of this pod"
         raise Unavailable(f"no way to the API server by {where}: {error}; set `kubeconfig`",
                           reason="kubeconfig") from error  # fmt: skip
-    return ApiClient(configuration)

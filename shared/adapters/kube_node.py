@@ -53,27 +53,30 @@ class KubeNode:
         except KubeError as error:
             raise Unavailable(f"node object {self._node}: {error}", reason=error.reason) from error
 
-    async def show(self, *, again: bool = False) -> None:
+    async def show(self, *, again: bool = False) -> bool:
         """Bring the Node's amounts to what its pods ask for now; `again` also where they should be there already.
+
+        False: they are there, nothing was written.
 
         Raises:
             Unavailable: as `write`.
         """
         try:
-            await self._show(again=again)
+            return await self._show(again=again)
         except KubeError as error:
             raise Unavailable(f"node {self._node}: {error}", reason=error.reason) from error
 
-    async def _show(self, *, again: bool) -> None:
+    async def _show(self, *, again: bool) -> bool:
         if self._offered is None or not (again or self.withdrawn or self._amounts() != self._shown):
-            return
+            return False
         for left in reversed(range(TRIES)):
             try:
                 await self._write_amounts()
-                return
+                break
             except KubeError as error:
                 if error.status != CONFLICT or not left:
                     raise
+        return True
 
     async def _write_amounts(self) -> None:
         version = (await self._kube.get(f"/api/v1/nodes/{self._node}"))["metadata"]["resourceVersion"]

@@ -1,4 +1,11 @@
-"""The pods of this node from the API server: mirrored, kept in a file for the others, counted by resource name."""
+"""The pods of this node from the API server: mirrored, kept in a file for the others, counted by resource name.
+
+The file is also the memory of the classes: what a UID was taken for first is what the other services have acted upon,
+so after a restart it stands again.
+
+Whoever may patch a pod may do so fifty times a second, and each list wakes the other services. A pod that comes, ends
+or changes its class is told at once; other changes are collected, and what the Node shows follows every 2 s at most.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,9 +18,9 @@ from shared.adapters.kube_client import Kube
 from shared.adapters.kube_node import KubeNode
 from shared.adapters.kube_watch import Mirror
 from shared.adapters.pods_file import PodsFile
-from shared.contracts.pod import Pod
+from shared.contracts.pod import Pod, QosClass
 from shared.core.extended_resources import OTHER_NAME, requests_of
-from shared.core.kube_pod import pod_of
+from shared.core.kube_pod import pod_of, without_doubled_files
 from shared.core.qos import Fallback
 from shared.errors import Unavailable
 from shared.ports import Clock
@@ -24,15 +31,21 @@ PODS = "/api/v1/pods"
 RETRY_S = 1.0
 SHOW_S = 60.0
 """The Node's amounts are written anew so often, in case somebody has made the Node anew."""
+COLLECT_S = 0.5
+"""Between two lists whose pods are the same; only their words differ."""
+SOON_S = 0.05
+"""Between any two lists."""
+SHOW_GAP_S = 2.0
+"""Between two writes of the Node because of what pods ask for."""
 WITHDRAWN_S = 5.0
 """So often it is asked whether they may be shown again, while central has taken them from sale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept of a pod."""
+    """What is kept of a pod: what it is, None where that cannot be read, and what it asks for."""
 
-    pod: Pod
+    pod: Pod | None
     asks: Mapping[str, int]
 
 
@@ -40,17 +53,24 @@ class KubePods:
     """Runs beside the reporter, which holds the credentials."""
 
     def __init__(self, kube: Kube, node: str, file: PodsFile, clock: Clock, *, fallback: Fallback) -> None:
-        def keep(document: Mapping[str, Any]) -> Kept | None:
-            pod = pod_of(document, fallback)
-            return None if pod is None else Kept(pod, requests_of(document))
+        self._classes = _classes_in(file)
+
+        def keep(document: Mapping[str, Any]) -> Kept:
+            pod = pod_of(document, fallback, self._classes.get(document["metadata"]["uid"]))
+            if pod is not None:
+                self._classes[pod.uid] = pod.qos
+            return Kept(pod, requests_of(document))
 
         self._clock, self._file, self._wake = clock, file, asyncio.Event()
         self._mirror = Mirror(kube, PODS, keep, clock, changed=self._wake.set, fieldSelector=f"spec.nodeName={node}")
-        self._failure = ""
+        self._failure = self._unread = ""
+        self._written_at_s = self._shown_at_s = float("-inf")
+        self._written_who: frozenset[tuple[object, ...]] = frozenset()
+        self._show_due = False
 
     def failure(self) -> str:
         """Why the other services do not see the newest pods; "" while they do."""
-        return self._mirror.why or self._failure
+        return self._mirror.why or self._failure or self._unread
 
     def asked(self) -> dict[str, int]:
         """What the pods ask for, by the very names that they use; nothing before the first list."""
@@ -69,10 +89,34 @@ class KubePods:
 
     async def _tell_forever(self, shown: KubeNode) -> None:
         while True:
-            again = not await self._woken(WITHDRAWN_S if shown.withdrawn else SHOW_S)
+            late = self._show_due
+            again = not await self._woken(self._patience_s(shown)) and not late
+            await self._collect()
             if self._mirror.age_s is not None and not await self._tell(shown, again=again):
                 await self._clock.sleep(RETRY_S)
                 self._wake.set()
+
+    def _patience_s(self, shown: KubeNode) -> float:
+        """How long nobody need look where no pod changes."""
+        if self._show_due:
+            return max(0.0, self._shown_at_s + SHOW_GAP_S - self._clock.monotonic())
+        return WITHDRAWN_S if shown.withdrawn else SHOW_S
+
+    async def _collect(self) -> None:
+        """Wait out the time between two lists; of different pods only a moment."""
+        while (left_s := self._written_at_s + COLLECT_S - self._clock.monotonic()) > 0:
+            if self._who() != self._written_who:
+                await self._clock.sleep(max(0.0, left_s - COLLECT_S + SOON_S))
+                break
+            await self._woken(left_s)
+        self._wake.clear()
+
+    def _who(self) -> frozenset[tuple[object, ...]]:
+        """What of the pods the others must know at once."""
+        if self._mirror.age_s is None:
+            return frozenset()
+        pods = (one.pod for one in self._mirror.objects.values() if one.pod is not None)
+        return frozenset((pod.uid, pod.qos, pod.phase, pod.terminating) for pod in pods)
 
     async def _woken(self, timeout_s: float) -> bool:
         try:
@@ -84,9 +128,17 @@ class KubePods:
         return True
 
     async def _tell(self, shown: KubeNode, *, again: bool) -> bool:
+        known = {uid: one.pod for uid, one in self._mirror.objects.items() if one.pod is not None}
+        self._classes = {uid: pod.qos for uid, pod in known.items()}
+        unread = (self._mirror.objects.keys() - known.keys()) | self._mirror.unread.keys()
+        self._unread = f"pods that cannot be read: {len(unread)}, among them UID {min(unread)!r}" if unread else ""
+        now_s = self._clock.monotonic()
         try:
-            self._file.write([one.pod for one in self._mirror.objects.values()])
-            await shown.show(again=again)
+            self._written_at_s, self._written_who = now_s, self._who()
+            self._file.write(without_doubled_files(list(known.values())))
+            self._show_due = now_s < self._shown_at_s + SHOW_GAP_S
+            if not self._show_due and await shown.show(again=again):
+                self._shown_at_s = now_s
         except Unavailable as error:
             if str(error) != self._failure:
                 log.warning("pods.not_told", why=str(error))
@@ -94,3 +146,12 @@ class KubePods:
             return False
         self._failure = ""
         return True
+
+
+def _classes_in(file: PodsFile) -> dict[str, QosClass]:
+    """By UID, what the life before took each pod for; nothing where it left no list that can be read."""
+    try:
+        return {pod.uid: pod.qos for pod in file.pods()}
+    except Unavailable as error:
+        log.info("pods.no_classes", why=str(error))
+        return {}

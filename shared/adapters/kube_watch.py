@@ -13,6 +13,7 @@ import structlog
 
 from shared.adapters.kube_client import Document, Gone, Kube, KubeError
 from shared.core.backoff import delay_s
+from shared.core.object_reader import ObjectReader, uid_of
 from shared.errors import Unavailable
 from shared.ports import Clock
 
@@ -39,7 +40,8 @@ class Mirror(Generic[T]):
         roll: Callable[[], float] = random.random,
         **query: object,
     ) -> None:
-        self._kube, self._path, self._keep, self._clock, self._query = kube, path, keep, clock, query
+        self._kube, self._path, self._clock, self._query = kube, path, clock, query
+        self._reader = ObjectReader(keep)
         self._changed, self._roll = changed, roll
         self._objects: dict[str, T] | None = None
         self._confirmed_at_s: float | None = None
@@ -56,6 +58,11 @@ class Mirror(Generic[T]):
         if self._objects is None:
             raise Unavailable(f"{self._path}: {self.why}", reason="not_listed")
         return self._objects
+
+    @property
+    def unread(self) -> Mapping[str, str]:
+        """Objects that cannot be read, by UID, and why; what was known of them before stays."""
+        return self._reader.unread
 
     @property
     def age_s(self) -> float | None:
@@ -83,13 +90,20 @@ class Mirror(Generic[T]):
         return self.age_s is not None and self.age_s < AGAIN_CAP_S
 
     async def _list(self) -> str:
-        found = await self._kube.list(self._path, **self._query)
-        kept = {item["metadata"]["uid"]: self._keep(item) for item in found.get("items") or ()}
-        before, self._objects = self._objects, {uid: thing for uid, thing in kept.items() if thing is not None}
+        before, version = self._objects, ""
+        kept: dict[str, T | None] = {}
+        async with contextlib.aclosing(self._kube.pages(self._path, **self._query)) as pages:
+            async for page in pages:  # of a page nothing stays but what is kept: pods may be large, and many
+                version = version or str(page["metadata"]["resourceVersion"])
+                for item in page.get("items") or ():
+                    uid = uid_of(item)
+                    kept[uid] = self._reader.read(uid, item, (before or {}).get(uid))
+        self._reader.keep(kept)
+        self._objects = {uid: thing for uid, thing in kept.items() if thing is not None}
         self._confirm()
         if before != self._objects:
             self._changed()
-        return str(found["metadata"]["resourceVersion"])
+        return version
 
     async def _follow(self, version: str) -> None:
         events = self._kube.watch(self._path, version, timeoutSeconds=WATCH_S, **self._query)
@@ -99,17 +113,18 @@ class Mirror(Generic[T]):
 
     def _take(self, event: Document) -> None:
         self._confirm()
-        kind, document = event["type"], event["object"]
+        kind, document = event.get("type"), event.get("object")
         if kind == "BOOKMARK":
             return
-        uid, objects = document["metadata"]["uid"], self._objects
+        uid, objects = uid_of(document), self._objects
         if objects is None:  # pragma: no cover - a watch follows its list
             return
-        thing = None if kind == "DELETED" else self._keep(document)
+        thing = None if kind == "DELETED" else self._reader.read(uid, document, objects.get(uid))
         if objects.get(uid) == thing:
             return
         if thing is None:
-            del objects[uid]
+            objects.pop(uid, None)
+            self._reader.keep(objects)
         else:
             objects[uid] = thing
         self._changed()

@@ -12,11 +12,14 @@ from typing import Any
 from shared.adapters.ledger_file import FINAL, LedgerFile
 from shared.adapters.ledger_upkeep import prune
 from shared.contracts.advice import Mode
+from shared.contracts.cloudevents import MSG_ID
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.pod import Pod
 from shared.core.intents import Bucket, Call, IntentRecord, KeptRefusal, Outgoing, Record, Spent
 from shared.errors import Conflict
 
+# In the outbox, `msg_id` is the fact's id, which tells one from another; the one that a message is sent under is among
+# its headers.
 _COLUMNS = "intent, pod, hard, opened_at_s, step, attempts, accepted_at_s, detail"
 _REFUSAL = "pod, uid, plugin, guard, why, count, first_at_s, last_at_s"
 _BUCKETS: Mapping[Mode, str] = {"enforce": "bucket", "dry-run": "dry_bucket", "observe": "observe_bucket"}
@@ -167,7 +170,18 @@ class SqliteLedger(LedgerFile):
                 " WHERE published_at_s IS NULL AND NOT held ORDER BY row LIMIT ?",
                 (limit,),
             ).fetchall()
-        return [Outgoing(msg_id, subject, body, json.loads(headers)) for msg_id, subject, body, headers in rows]
+            return [Outgoing(fact_id, subject, body, json.loads(headers)) for fact_id, subject, body, headers in rows]
+
+    def outgoing(self, fact_id: str) -> Outgoing | None:
+        """A message, whatever its state."""
+        with self.reading():
+            row = self.db.execute(
+                "SELECT msg_id, subject, body, headers, held FROM outbox WHERE msg_id = ?", (fact_id,)
+            ).fetchone()
+        if row is None:
+            return None
+        kept, subject, body, headers, held = row
+        return Outgoing(kept, subject, body, json.loads(headers), held=bool(held))
 
     def waiting_count(self) -> int:
         """Unacknowledged messages."""
@@ -175,23 +189,31 @@ class SqliteLedger(LedgerFile):
             row = self.db.execute("SELECT count(*) FROM outbox WHERE published_at_s IS NULL").fetchone()
         return int(row[0])
 
-    def published(self, msg_id: str, *, sequence: int, now_s: float) -> None:
+    def published(self, fact_id: str, *, sequence: int, now_s: float) -> None:
         """Mark as acknowledged."""
         with self.transaction() as db:
             db.execute(
                 "UPDATE outbox SET published_at_s = ?, sequence = ?, held = 0 WHERE msg_id = ?",
-                (now_s, sequence, msg_id),
+                (now_s, sequence, fact_id),
             )
 
-    def release(self, msg_id: str) -> None:
+    def rename(self, fact_id: str, msg_id: str) -> None:
+        """Write another message id among its headers."""
+        with self.transaction() as db:
+            db.execute(
+                "UPDATE outbox SET headers = json_set(headers, ?, ?) WHERE msg_id = ?",
+                (f'$."{MSG_ID}"', msg_id, fact_id),
+            )
+
+    def release(self, fact_id: str) -> None:
         """Let a held message go."""
         with self.transaction() as db:
-            db.execute("UPDATE outbox SET held = 0 WHERE msg_id = ?", (msg_id,))
+            db.execute("UPDATE outbox SET held = 0 WHERE msg_id = ?", (fact_id,))
 
-    def withdraw(self, msg_id: str) -> None:
+    def withdraw(self, fact_id: str) -> None:
         """Forget a held message."""
         with self.transaction() as db:
-            db.execute("DELETE FROM outbox WHERE msg_id = ? AND held", (msg_id,))
+            db.execute("DELETE FROM outbox WHERE msg_id = ? AND held", (fact_id,))
 
     def prune(self, now_s: float) -> None:
         """In one transaction. With nothing to delete it is a write too: it proves that the ledger can be written."""
@@ -222,7 +244,7 @@ class SqliteLedger(LedgerFile):
 def _queue(db: sqlite3.Connection, intent: str, outgoing: Sequence[Outgoing]) -> None:
     db.executemany(
         "INSERT INTO outbox (msg_id, intent, subject, headers, body, held) VALUES (?, ?, ?, ?, ?, ?)",
-        [(o.msg_id, intent, o.subject, json.dumps(dict(o.headers)), o.body, o.held) for o in outgoing],
+        [(o.fact_id, intent, o.subject, json.dumps(dict(o.headers)), o.body, o.held) for o in outgoing],
     )
 
 

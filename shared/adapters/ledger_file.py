@@ -15,6 +15,7 @@ from shared.core.intents import FINAL_STEPS
 from shared.errors import Conflict, Refused, Unavailable
 
 BUSY_TIMEOUT_S = 1.0
+_MODE = 0o640
 SCHEMA_VERSION = 2
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 FINAL = ", ".join(f"'{step}'" for step in sorted(FINAL_STEPS))
@@ -136,7 +137,7 @@ class LedgerFile:
     def _take_lock(self) -> None:
         if self._lock_fd is not None:
             return
-        fd = os.open(self._folder / "ledger.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(self._folder / "ledger.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -146,7 +147,23 @@ class LedgerFile:
             ) from None
         self._lock_fd = fd
 
+    def _create(self) -> None:
+        """An empty file that others cannot read: SQLite's own would be everybody's, and its log takes this one's mode.
+
+        Raises:
+            Unavailable: it cannot be made, or the name is a link.
+        """
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _MODE)
+            try:
+                os.fchmod(fd, _MODE)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise Unavailable(f"eviction ledger {self._path}: {error}", reason="ledger") from error
+
     def _connect(self, first_episode: int) -> None:
+        self._create()
         db = self._connection = sqlite3.connect(self._path, isolation_level=None, timeout=BUSY_TIMEOUT_S)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")

@@ -209,7 +209,7 @@ class LocalPods:
 
     @contextlib.contextmanager
     def _names(self) -> Iterator[None]:
-        handle = os.open(self.path / NAMES, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(self.path / NAMES, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield

@@ -1,4 +1,8 @@
-"""Accounts of the embedded server: one for Sublet, one for each team, which sees its own durable and nothing else.
+"""Accounts of the embedded server: one for Sublet, one for who may only read, one for each team.
+
+Nobody comes in without a login. Streams are in Sublet's account alone: there an answer of theirs goes to any subject
+that the asker names, so whoever could ask there could write. A team sees its own durable and nothing else, a reader the
+services' answers and the eviction events.
 
 What of the JetStream API must cross the border was found on the real server, 2.15. A team's account has no JetStream,
 and the server answers `$JS.API.>` there itself ("not enabled for account"): so the team's questions are mapped to
@@ -10,20 +14,33 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shared.contracts.subjects import EVENTS_STREAM
+from shared.adapters.nats_password import new_password
+from shared.contracts.subjects import EVENTS_STREAM, ask_subject
 from shared.errors import Unavailable, Unfit
 
-ACCOUNT = "SUBLET"
-TEAM = "TEAM_"
-NO_LOGIN = "_sublet"
-"""The user that everybody is who gives no name: the services of this machine, on its loopback address."""
+ACCOUNT, READERS, TEAM = "SUBLET", "READERS", "TEAM_"
+SERVICES_USER, READER_USER = "_sublet", "_reader"
+"""Of the services of this machine, who may do everything, and of who may only read; no team can have such a name."""
 API, MAPPED = "$JS.API", "SUBLET.API"
 INBOX = "_INBOX.>"
+ASK = ask_subject("*", "*")
+READ_EVENTS = tuple(f"{API}.{call}.{EVENTS_STREAM}" for call in ("STREAM.INFO", "DIRECT.GET"))
+HAS_STREAMS = f"{API}.INFO"
+"""Answered in a reader's own account: no. A client then reads without a consumer."""
 LIMITS = {"max_connections": 16, "max_subscriptions": 256, "max_payload": 64 << 10}
 """Of one team: what it opens costs memory of the server that all share. Requests and acknowledgements are small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passwords:
+    """Of the two logins that are always there; they stand in the file as they are, which its owner alone may read."""
+
+    services: str = field(repr=False)
+    reader: str = field(repr=False)
 
 
 class AccountsFile:
@@ -54,10 +71,27 @@ class AccountsFile:
             Unavailable: the file cannot be read; without it nobody's rights are known.
             Unfit: it is another user's.
         """
+        users = self._users()
+        return {user: word for account, (user, word) in users.items() if account.startswith(TEAM)}
+
+    def passwords(self) -> Passwords:
+        """Those in the file; new ones where it has none yet.
+
+        Raises:
+            Unavailable: the file cannot be read.
+            Unfit: it is another user's.
+        """
+        users = self._users()
+        _, services = users.get(ACCOUNT, ("", ""))
+        _, reader = users.get(READERS, ("", ""))
+        return Passwords(services or new_password(), reader or new_password())
+
+    def _users(self) -> Mapping[str, tuple[str, str]]:
+        """The user of each account and what the file holds as its password."""
         try:
             accounts = json.loads(self.path.read_text())["accounts"]
-            teams = {name: account["users"][0] for name, account in accounts.items() if name.startswith(TEAM)}
-            return {user["user"]: user["password"] for user in teams.values()}
+            users = {name: account["users"][0] for name, account in accounts.items()}
+            return {name: (user["user"], user["password"]) for name, user in users.items()}
         except FileNotFoundError:
             return {}
         except PermissionError as error:
@@ -67,30 +101,60 @@ class AccountsFile:
                 f"{self.path}: {error!r}; mend it, or remove it and add each team again", reason="accounts"
             ) from error
 
-    def write(self, logins: Mapping[str, str]) -> None:
+    def write(self, logins: Mapping[str, str]) -> Passwords:
         """Replace it, whole, readable by its owner alone; one that says the same stays, as on a disk that is full.
+
+        The services' and the reader's passwords stay, or are made now; they are returned.
 
         Raises:
             Unavailable: it cannot be written.
         """
-        text, fresh = json.dumps(document(logins), indent=1), self.path.with_suffix(".new")
+        passwords = self.passwords()
+        text, fresh = json.dumps(document(logins, passwords), indent=1), self.path.with_suffix(".new")
         try:
             if self.path.exists() and self.path.read_text() == text:
-                return
-            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                return passwords
+            fresh.unlink(missing_ok=True)
+            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                 file.write(text)
             fresh.replace(self.path)
+            return passwords
         except OSError as error:
             raise Unavailable(
                 f"cannot write {self.path}: {error.strerror}; try with sudo", reason="accounts"
             ) from error
 
 
-def document(logins: Mapping[str, str]) -> dict[str, Any]:
+def document(logins: Mapping[str, str], passwords: Passwords) -> dict[str, Any]:
     """The configuration for these teams and hashes of their passwords (JSON is a form of the server's language)."""
-    ours = {"jetstream": "enabled", "users": [{"user": NO_LOGIN, "password": ""}], "exports": exports(sorted(logins))}
+    ours = {
+        "jetstream": "enabled",
+        "users": [{"user": SERVICES_USER, "password": passwords.services}],
+        "exports": [*reader_exports(), *exports(sorted(logins))],
+    }
     teams = {f"{TEAM}{team}": team_account(team, logins[team]) for team in sorted(logins)}
-    return {"accounts": {ACCOUNT: ours, **teams}, "no_auth_user": NO_LOGIN}
+    return {"accounts": {ACCOUNT: ours, READERS: reader_account(passwords.reader), **teams}}
+
+
+def reader_account(password: str) -> dict[str, Any]:
+    """Who may read: it asks the services about themselves and fetches stored events; it can name nothing else."""
+    mapped = {subject: subject.replace(API, MAPPED, 1) for subject in READ_EVENTS}
+    rights = {"publish": [ASK, HAS_STREAMS, *mapped.values()], "subscribe": [INBOX, "_INBOX_cli.>"]}
+    return {
+        "limits": LIMITS,
+        "users": [{"user": READER_USER, "password": password, "permissions": rights}],
+        "mappings": mapped,
+        "imports": [
+            {"service": {"account": ACCOUNT, "subject": ASK}},
+            *({"service": {"account": ACCOUNT, "subject": to_us}, "to": here} for to_us, here in mapped.items()),
+        ],
+    }
+
+
+def reader_exports() -> list[dict[str, Any]]:
+    """What Sublet's account lets readers ask; a direct read of many events is answered many times."""
+    to = {"accounts": [READERS]}
+    return [{"service": ASK, **to}, *({"service": call, "response_type": "stream", **to} for call in READ_EVENTS)]
 
 
 def exports(teams: Iterable[str]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from shared.adapters.nats_consumers import Durables
 from shared.adapters.nats_link import FAILURES, Link, cancellable, unavailable
 from shared.adapters.nats_streams import Streams
 from shared.contracts.subjects import StreamSpec
+from shared.core.stream_room import Cut
 from shared.errors import Unavailable
 from shared.ports import Clock, Entry, Received, Stored, Subscription
 
@@ -21,8 +22,14 @@ log = structlog.get_logger()
 
 PENDING_MESSAGES = 65_536
 """Received and not yet handed to a handler; more are dropped and counted. Handlers only store, so this is a burst."""
+SAID_CHARACTERS = 300
 ERROR_HEADER = "Nats-Service-Error"
 """An answer with this header says why there is none (NATS ADR-32)."""
+
+
+def _said(text: str) -> str:
+    """A stranger's words as far as a line has room for them, without what a terminal would obey."""
+    return "".join(c if c.isprintable() else "?" for c in text[:SAID_CHARACTERS])
 
 
 class NatsSubscription:
@@ -162,6 +169,14 @@ class NatsBus:
         """
         await self._streams.ensure(spec)
 
+    async def make_room(self, spec: StreamSpec) -> Sequence[Cut]:
+        """Drop what has to give way in a stream that is nearly full.
+
+        Raises:
+            Unavailable: the server cannot be asked.
+        """
+        return await self._streams.make_room(spec)
+
     async def ensure_bucket(self, bucket: str, *, replicas: int | None = None) -> None:
         """Create a configuration bucket where it is missing, or bring it to these replicas.
 
@@ -222,7 +237,7 @@ class NatsBus:
         with unavailable(f"request to {subject}"):
             answer = await self._link.client.request(subject, data, timeout=timeout_s)
         if ERROR_HEADER in (answer.headers or {}):
-            raise Unavailable(f"request to {subject}: {(answer.headers or {})[ERROR_HEADER]}", reason="answer")
+            raise Unavailable(f"request to {subject}: {_said((answer.headers or {})[ERROR_HEADER])}", reason="answer")
         return answer.data
 
     async def wait_closed(self) -> str:

@@ -4,30 +4,38 @@ On a connection of its own, for only a user of the callout's account is asked, a
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 from nats.aio.msg import Msg
 
+from shared import telemetry
 from shared.adapters.nats_link import FAILURES, Link, cancellable, unavailable
 from shared.errors import Refused, SubletError, Unavailable
 from shared.ports import Clock
 
 log = structlog.get_logger()
 
+Answer = Callable[[bytes], Awaitable[bytes | None]]
+
 SUBJECT = "$SYS.REQ.USER.AUTH"
-GROUP = "central"
-"""Of several that listen, one answers."""
-AT_ONCE = 32
-"""Questions under way; after an outage all nodes come at the same time, and ask again when nobody answers."""
+AT_ONCE, WAITING = 32, 1024
+"""Questions under way, and those taken at all: after an outage all nodes come at the same time, and so may strangers.
+
+Who is not answered asks again.
+"""
 CONNECT_S, PAUSE_S = 20.0, 1.0
 
 
 class Callout:
-    """Listens as the user of `url`, and sends what `answer` says."""
+    """Listens as the user of `url`, and sends what is said by who answers.
 
-    def __init__(self, url: str, *, name: str, clock: Clock, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
-        self._url, self._name, self._clock, self._answer = url, name, clock, answer
+    `answers` are by the public key that they are signed with: of several processes that have a key, one is asked, and
+    each key is asked for itself, so that hubs may know different ones for a time. None is no answer.
+    """
+
+    def __init__(self, url: str, *, name: str, clock: Clock, answers: Mapping[str, Answer]) -> None:
+        self._url, self._name, self._clock, self._answers = url, name, clock, dict(answers)
         self._room = asyncio.Semaphore(AT_ONCE)
         self._link: Link | None = None
         self._under_way: set[asyncio.Task[None]] = set()
@@ -42,7 +50,9 @@ class Callout:
         """
         self._link = link = await self._opened()
         with unavailable(SUBJECT):
-            await link.client.subscribe(SUBJECT, queue=GROUP, cb=self._take)
+            for key, answer in self._answers.items():
+                await link.client.subscribe(SUBJECT, queue=f"central-{key}", cb=self._taking(answer))
+            await link.settle()
         self.failure = ""
         why = await link.wait_closed()
         raise Unavailable(f"logins of leaves: connection closed for good: {why}", reason="closed")
@@ -59,17 +69,24 @@ class Callout:
             else:
                 return link
 
-    async def _take(self, message: Msg) -> None:
-        task = asyncio.create_task(self._reply(message), name="login")
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+    def _taking(self, answer: Answer) -> Callable[[Msg], Awaitable[None]]:
+        async def take(message: Msg) -> None:
+            if len(self._under_way) >= WAITING:
+                telemetry.REFUSED.labels("central", "login", "too_many").inc()
+                return
+            task = asyncio.create_task(self._reply(message, answer), name="login")
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
 
-    async def _reply(self, message: Msg) -> None:
+        return take
+
+    async def _reply(self, message: Msg, answer: Answer) -> None:
         async with self._room:
             try:
-                answer = await self._answer(message.data)
-                with cancellable():
-                    await message.respond(answer)
+                said = await answer(message.data)
+                if said is not None:
+                    with cancellable():
+                        await message.respond(said)
             except Refused as refusal:  # not a question at all
                 log.warning("login.not_understood", why=str(refusal))
             except (SubletError, *FAILURES) as error:

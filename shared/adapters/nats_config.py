@@ -13,15 +13,15 @@ from nats.js.api import StorageType
 from nats.js.errors import NotFoundError
 
 from shared.adapters.nats_link import Link, unavailable
-from shared.adapters.nats_reader import not_found_or_unavailable, tail
-from shared.contracts.subjects import NODE_KV
+from shared.adapters.nats_reader import not_found_or_unavailable
+from shared.adapters.nats_tail import tail
+from shared.contracts.subjects import MAX_CONFIG_BYTES, NODE_KV
 from shared.errors import SubletError, Unavailable
 from shared.ports import Entry, Received
 
 log = structlog.get_logger()
 
 HISTORY = 10
-MAX_VALUE_BYTES = 64 << 10
 REREAD_S = 60.0
 """A change of which nothing was heard is found after so long."""
 SOON_S = (0.1, 0.4, 2.0, 5.0)
@@ -93,7 +93,7 @@ class ConfigStore:
                 await self._link.js.create_key_value(
                     bucket=bucket,
                     history=HISTORY,
-                    max_value_size=MAX_VALUE_BYTES,
+                    max_value_size=MAX_CONFIG_BYTES,
                     storage=StorageType.FILE,
                     replicas=replicas or 1,
                     direct=True,

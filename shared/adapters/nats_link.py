@@ -5,10 +5,12 @@ Settings and the defects they guard against: notes/nats-practice.md section 7.
 
 import asyncio
 import contextlib
+import functools
+import itertools
 import random
+import ssl
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import nats.errors
 import structlog
@@ -20,6 +22,8 @@ from nats.js.errors import ServiceUnavailableError
 from shared import telemetry
 from shared.contracts.subjects import NODE_API
 from shared.core.backoff import delay_s
+from shared.core.log_limit import LogLimit
+from shared.core.nats_url import NatsAddress, read_nats_url, without_secrets
 from shared.errors import BadConfig, Unavailable
 from shared.ports import Clock
 
@@ -31,12 +35,10 @@ MAX_OUTSTANDING_PINGS = 2
 FIRST_CONNECT_PAUSE_S = 0.25
 RECONNECT_BASE_S, RECONNECT_CAP_S = 0.1, 5.0
 FLUSH_TIMEOUT_S = 2.0
+CANCEL_AGAIN_S = 0.05
 REFUSED_LOGIN = "authorization violation"
 """What the server says to a wrong user or password, and to one that is no more."""
 DRAIN_TIMEOUT_S = 5
-QUIET_S = 1.0
-"""The same error is logged at most once in this time; the counters count them all."""
-
 FAILURES = (nats.errors.Error, OSError, TimeoutError)
 """What the client raises when the server, or the way to it, is not there."""
 
@@ -81,9 +83,11 @@ def _cancellations() -> int:
     return task.cancelling() if task is not None else 0
 
 
-def without_secrets(url: str) -> str:
-    """The addresses of a URL list without user and password, for logs."""
-    return ",".join(part.rpartition("@")[2] for part in url.removeprefix("nats://").split(","))
+def _trust(to: NatsAddress) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=to.ca_file or None)
+    except OSError as error:
+        raise BadConfig(f"nats_url: ca_file {to.ca_file}: {error}", reason="invalid") from error
 
 
 class Link:
@@ -98,7 +102,8 @@ class Link:
         self._watchers: set[Callable[[], None]] = set()
         self._attempt = 0
         self._opened = False
-        self._logged_at: dict[str, float] = {}
+        self._log_limit = LogLimit()
+        self._waiting_said = False
 
     @property
     def js(self) -> JetStreamContext:
@@ -129,8 +134,7 @@ class Link:
         """
         where = without_secrets(self._url)
         try:
-            async with asyncio.timeout(timeout_s):
-                await self._connect()
+            await self._connected_within(timeout_s)
         except TimeoutError as error:
             why = self.client.last_error
             await self._give_up()
@@ -149,19 +153,36 @@ class Link:
         except asyncio.CancelledError:
             await self._give_up()
             raise
-        except (nats.errors.Error, ValueError) as error:
-            raise BadConfig(f"nats_url {where!r}: {error}; want nats://host:port", reason="invalid") from error
+        except nats.errors.Error as error:
+            raise BadConfig(f"nats_url {where!r}: {words(error)}", reason="invalid") from error
         self._opened = True
         telemetry.CONNECTED.set(1)
         log.info("bus.connected", server=where, version=self.client.connected_server_version._server_version)
 
+    async def _connected_within(self, timeout_s: float) -> None:
+        """Connect, or raise TimeoutError, also where the client forgets that it was cancelled and tries on."""
+        connecting = asyncio.create_task(self._connect())
+        try:
+            await asyncio.wait({connecting}, timeout=timeout_s)
+            if not connecting.done():
+                raise TimeoutError
+            connecting.result()
+        finally:
+            while not connecting.done():
+                connecting.cancel()
+                await asyncio.wait({connecting}, timeout=CANCEL_AGAIN_S)
+
     async def _connect(self) -> None:
-        servers = [part if "://" in part else f"nats://{part}" for part in self._url.split(",")]
-        for server in servers:
-            if not urlsplit(server).hostname:
-                raise ValueError("no host in it")
+        to = read_nats_url(self._url)
         await self.client.connect(
-            servers=servers,
+            servers=list(to.servers),
+            # Apart from the servers: the client does not decode what is encoded there, and may repeat it in an error.
+            user=to.user if to.password is not None else None,
+            password=functools.partial(next, itertools.cycle(to.passwords)) if to.passwords else None,
+            token=to.user if to.password is None else None,
+            # From the first byte: a greeting in the clear could leave out that there is TLS, and the client goes on.
+            tls=_trust(to) if to.encrypted else None,
+            tls_handshake_first=to.encrypted,
             name=self._name,
             inbox_prefix=self._inbox(),
             max_reconnect_attempts=-1,
@@ -217,10 +238,9 @@ class Link:
 
     def report(self, kind: str, **details: Any) -> None:
         """Log trouble of one kind, at most once in a while."""
-        now = self.clock.monotonic()
-        if now - self._logged_at.get(kind, -QUIET_S) >= QUIET_S:
-            self._logged_at[kind] = now
-            log.warning("bus.troubled", kind=kind, **details)
+        held_back = self._log_limit.may_say(kind, self.clock.monotonic())
+        if held_back is not None:
+            log.warning("bus.troubled", kind=kind, held_back=held_back, **details)
 
     async def _give_up(self) -> None:
         with contextlib.suppress(*FAILURES):
@@ -247,8 +267,8 @@ class Link:
             self._log_waiting(error)
 
     def _log_waiting(self, error: Exception) -> None:
-        if "waiting" not in self._logged_at:
-            self._logged_at["waiting"] = self.clock.monotonic()
+        if not self._waiting_said:
+            self._waiting_said = True
             log.warning("bus.awaited", server=without_secrets(self._url), why=words(error))
 
     async def _on_disconnected(self) -> None:

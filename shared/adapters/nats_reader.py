@@ -9,20 +9,16 @@ import asyncio
 import contextlib
 import json
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Self
 
-import structlog
 from nats.aio.msg import Msg
 from nats.js.api import DEFAULT_PREFIX, AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
 from shared.adapters.nats_link import FAILURES, Link, cancellable, unavailable, words
-from shared.core.backoff import delay_s
 from shared.errors import SubletError, Unavailable
 from shared.ports import Received
-
-log = structlog.get_logger()
 
 BATCH = 256
 EXPIRES_S = 30.0
@@ -31,7 +27,6 @@ SILENCE_S = 2 * HEARTBEAT_S + 1.0
 """A pull request under way that is silent for longer is lost."""
 INACTIVE_S = 60.0
 """The server removes the consumer when nobody has asked for this long."""
-REOPEN_BASE_S, REOPEN_CAP_S = 0.05, 1.0
 NANOS = 1_000_000_000
 DATA_REPLY = "$JS.ACK."
 STATUS, HEARTBEAT, REQUEST_OVER = "Status", "100", ("404", "408")
@@ -159,61 +154,3 @@ class OrderedReader:
             await self._subscription.unsubscribe()
             if self._link.connected:
                 await self._link.js.delete_consumer(self._stream, self._config.name or "")
-
-
-async def tail(
-    link: Link, stream: str, subject: str, *, start: int = 1, last_per_subject: bool = False
-) -> AsyncIterator[Received]:
-    """Everything from a sequence on (or the last of each subject), then live; each message once, in order.
-
-    A lost connection, a restarted server or a stream that does not exist yet only delay it.
-
-    Raises:
-        Unavailable: the client is closed for good.
-    """
-    position, attempt = _Position(start), 0
-    while not link.closed:
-        try:
-            await position.check(link, stream)
-            reader = await OrderedReader.open(
-                link, stream, subject, start=position.next, last_per_subject=last_per_subject
-            )
-            try:
-                while True:
-                    received, _ = await reader.next()
-                    attempt = 0
-                    if position.advance(received.sequence):
-                        yield received
-            finally:
-                await reader.close()
-        except NotFoundError:
-            log.debug("stream.awaited", stream=stream)
-        except (Broken, Unavailable) as error:
-            log.debug("stream.reopened", stream=stream, at=position.next, why=str(error))
-        await link.clock.sleep(delay_s(attempt, base_s=REOPEN_BASE_S, cap_s=REOPEN_CAP_S, roll=0.5))
-        attempt += 1
-    raise Unavailable(f"stream {stream}: the bus client is closed", reason="closed")
-
-
-class _Position:
-    """The next sequence to hand out."""
-
-    def __init__(self, start: int) -> None:
-        self.next = max(1, start)
-        self._seen = False
-
-    def advance(self, sequence: int) -> bool:
-        if sequence < self.next:
-            return False
-        self.next, self._seen = sequence + 1, True
-        return True
-
-    async def check(self, link: Link, stream: str) -> None:
-        """A stream that ends before what was already seen was made anew: begin again at its start."""
-        if not self._seen:
-            return
-        with not_found_or_unavailable(f"stream {stream}"):
-            state = (await link.js.stream_info(stream)).state
-        if state.last_seq + 1 < self.next:
-            log.warning("stream.made_anew", stream=stream, seen=self.next - 1, last=state.last_seq)
-            self.next, self._seen = 1, False

@@ -62,7 +62,7 @@ class LocalServer:
         deadline = time.monotonic() + RELOAD_TIMEOUT_S
         while time.monotonic() < deadline:
             with self.log_file.open(errors="replace") as log:
-                log.seek(read)
+                log.seek(min(read, self.log_file.stat().st_size))  # it may just have been begun anew
                 said = log.read()
             if RELOADED in said:
                 return

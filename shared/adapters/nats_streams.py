@@ -6,15 +6,18 @@ from typing import Any
 
 import nats.errors
 import structlog
-from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StoreCompression, StreamConfig
+from nats.js.api import DiscardPolicy, PubAck, RetentionPolicy, StorageType, StoreCompression, StreamConfig
 from nats.js.errors import APIError, NotFoundError
 
 from shared import telemetry
 from shared.adapters.nats_link import Link, unavailable
-from shared.adapters.nats_reader import Broken, OrderedReader, tail
+from shared.adapters.nats_reader import Broken
+from shared.adapters.nats_room import make_room
+from shared.adapters.nats_tail import opened, tail
 from shared.contracts.cloudevents import MSG_ID
 from shared.contracts.subjects import StreamSpec, stream_of
-from shared.errors import Conflict, NotStored, Unavailable
+from shared.core.stream_room import Cut
+from shared.errors import Conflict, IdTaken, NotStored, Unavailable
 from shared.ports import Received, Stored
 from shared.retry import until_stored
 
@@ -23,14 +26,6 @@ log = structlog.get_logger()
 EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
 WRONG_LAST_SEQUENCE = (10071, 10164)
 READ_ATTEMPTS = 3
-NEVER_REFUSES: dict[str, Any] = {
-    "discard": DiscardPolicy.OLD,
-    "max_msgs": -1,
-    "max_msgs_per_subject": -1,
-    "max_msg_size": -1,
-}
-"""A full stream loses its oldest, not the newest, and only its age and bytes decide when (notes section 2)."""
-
 UNCHANGEABLE = {"retention": RetentionPolicy.LIMITS.value, "storage": StorageType.FILE.value}
 
 
@@ -81,7 +76,23 @@ class Streams:
             if isinstance(error.__cause__, APIError) and error.__cause__.err_code in WRONG_LAST_SEQUENCE:
                 return await self._stored_before(subject, headers, what, str(error.__cause__.description))
             raise
+        if ack.duplicate:
+            await self._compare(ack, subject, data, what)
         return Stored(ack.stream, ack.seq, bool(ack.duplicate))
+
+    async def _compare(self, ack: PubAck, subject: str, data: bytes, what: str) -> None:
+        """Message ids are the stream's, not the sender's: whoever comes first with one has it.
+
+        Raises:
+            IdTaken: the first one was not this message, or is not there any more.
+        """
+        with unavailable(f"{what}: comparing"):
+            try:
+                first = await self._link.js.get_msg(ack.stream, seq=ack.seq)
+            except NotFoundError as error:
+                raise IdTaken(f"{what}: sequence {ack.seq} is gone", reason="gone") from error
+        if (first.subject, first.data or b"") != (subject, data):
+            raise IdTaken(f"{what}: sequence {ack.seq} on {first.subject!r} has its id", reason="id_taken")
 
     async def _stored_before(self, subject: str, headers: Mapping[str, str], what: str, why: str) -> Stored:
         """The server compares sequences before ids, so a repetition of a stored message looks like a conflict.
@@ -134,7 +145,7 @@ class Streams:
         return sorted(newest.values(), key=lambda received: received.sequence)
 
     async def _read_all(self, stream: str, subject: str, *, last_per_subject: bool) -> Sequence[Received]:
-        reader = await OrderedReader.open(self._link, stream, subject, last_per_subject=last_per_subject)
+        reader = await opened(self._link, stream, subject, last_per_subject=last_per_subject)
         found: list[Received] = []
         try:
             while len(found) < reader.pending:
@@ -146,6 +157,10 @@ class Streams:
             await reader.close()
         return found
 
+    async def make_room(self, spec: StreamSpec) -> Sequence[Cut]:
+        """Drop what has to give way; see the port."""
+        return await make_room(self._link, spec)
+
     def follow(self, stream: str, subject: str, *, from_sequence: int) -> AsyncIterator[Received]:
         """The stream from a sequence on, then live; see the port."""
         return tail(self._link, stream, subject, start=from_sequence)
@@ -156,12 +171,18 @@ class Streams:
         Raises:
             Unavailable: the server cannot be asked, refuses, or holds a stream of another kind under that name.
         """
-        wanted = {
-            "subjects": list(spec.subjects),
+        limits: dict[str, float] = {
             "max_age": spec.max_age_s,
             "max_bytes": spec.max_bytes,
+            "max_msgs": spec.max_messages,
+            "max_msgs_per_subject": -1,
+            "max_msg_size": spec.max_message_bytes,
+        }
+        wanted: dict[str, Any] = {
+            **limits,
+            "subjects": list(spec.subjects),
             "duplicate_window": spec.duplicate_window_s,
-            **NEVER_REFUSES,
+            "discard": DiscardPolicy.NEW if spec.of_node else DiscardPolicy.OLD,
             **({} if spec.replicas is None else {"num_replicas": spec.replicas}),
         }
         with unavailable(f"stream {spec.name}"):
@@ -171,6 +192,9 @@ class Streams:
                 info = await self._link.js.add_stream(_new_stream(spec.name), **wanted)
                 log.info("stream.created", stream=spec.name, subjects=spec.subjects)
             _refuse_other_kind(info.config)
+            # An operator's own limits stay where they are the lower ones; no window is longer than an age.
+            wanted |= {name: _lower(getattr(info.config, name), limit) for name, limit in limits.items()}
+            wanted["duplicate_window"] = min(spec.duplicate_window_s, wanted["max_age"])
             drift = [name for name, value in wanted.items() if getattr(info.config, name) != value]
             if drift:
                 await self._link.js.update_stream(info.config, **wanted)
@@ -193,6 +217,12 @@ def _refuse_other_kind(config: StreamConfig) -> None:
                 f"then remove it (nats stream rm {config.name}): it is made anew at once",
                 reason="other_kind",
             )
+
+
+def _lower(now: float | None, wanted: float) -> float:
+    """Of two limits, where 0 or less is none."""
+    given = [limit for limit in (now, wanted) if limit is not None and limit > 0]
+    return min(given, default=wanted)
 
 
 def _new_stream(name: str) -> StreamConfig:

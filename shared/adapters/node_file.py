@@ -1,4 +1,4 @@
-"""The node's object as a file, where there is no API server: replaced as a whole, readable by everybody."""
+"""The node's object as a file, where there is no API server: replaced as a whole."""
 
 import json
 from collections.abc import Mapping

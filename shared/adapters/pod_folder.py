@@ -28,6 +28,8 @@ GENERATION, NAMES = ".generation", ".names"
 FINISHED = ("Succeeded", "Failed")
 EVICTED = "Evicted"
 _PRIVATE = 0o600  # environments hold secrets
+_NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC
+_LARGEST_BYTES = 8 << 20  # a command line and its environment are 2 MiB at most
 
 
 def timestamp() -> str:
@@ -38,7 +40,7 @@ def timestamp() -> str:
 def touch_generation(pods_dir: Path) -> None:
     """Say that something about the pods has changed."""
     with contextlib.suppress(FileNotFoundError):
-        marker = os.open(pods_dir / GENERATION, os.O_WRONLY | os.O_CREAT, 0o644)
+        marker = os.open(pods_dir / GENERATION, os.O_WRONLY | os.O_CREAT | _NO_LINK, 0o640)
         try:
             os.utime(marker, ns=(now := time.time_ns(), now))
         finally:
@@ -48,7 +50,7 @@ def touch_generation(pods_dir: Path) -> None:
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     """Replace a file as a whole; only the owner may read it."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE)
+    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK, _PRIVATE)
     with os.fdopen(handle, "w") as file:
         json.dump(document, file)
     aside.replace(path)
@@ -58,10 +60,14 @@ def read_json(path: Path) -> dict[str, Any]:
     """A file's mapping.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is not a JSON mapping.
+        OSError: it cannot be read, or is a link.
+        ValueError: it is not a JSON mapping, or larger than any that is written here.
     """
-    document = json.loads(path.read_bytes())
+    with os.fdopen(os.open(path, os.O_RDONLY | _NO_LINK), "rb") as file:
+        text = file.read(_LARGEST_BYTES + 1)
+    if len(text) > _LARGEST_BYTES:
+        raise ValueError(f"{path}: larger than {_LARGEST_BYTES} bytes")
+    document = json.loads(text)
     if not isinstance(document, dict):
         raise ValueError(f"{path}: want a JSON mapping, got {type(document).__name__}")
     return document
@@ -97,7 +103,7 @@ class PodFolder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Nobody else changes the status meanwhile; a process that dies lets go."""
-        handle = os.open(self.path / "status.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
+        handle = os.open(self.path / "status.lock", os.O_RDWR | os.O_CREAT | _NO_LINK, _PRIVATE)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
@@ -143,7 +149,8 @@ class PodFolder:
         Raises:
             BlockingIOError: another process watches this pod.
         """
-        file = (self.path / "alive.lock").open("ab")
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK
+        file = os.fdopen(os.open(self.path / "alive.lock", flags, _PRIVATE), "ab")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

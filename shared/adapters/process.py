@@ -27,6 +27,7 @@ from shared.settings import CommonSettings, common_settings, raw_settings
 
 log = structlog.get_logger()
 
+UMASK = 0o027
 DIED, BAD_SETTING, NOT_THERE, UNFIT = 1, 2, 3, 4
 CODES: dict[type[SubletError], int] = {BadConfig: BAD_SETTING, Unavailable: NOT_THERE, Unfit: UNFIT}
 
@@ -34,7 +35,8 @@ Connect = Callable[[], Awaitable[Bus]]
 
 
 def main(plans: Sequence[Plan]) -> NoReturn:
-    """Run services in this process until a signal or a death, and exit."""
+    """Run services in this process until a signal or a death, and exit. What they write is not everybody's to read."""
+    os.umask(UMASK)
     sys.exit(start(plans, os.environ))
 
 

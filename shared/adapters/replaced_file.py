@@ -6,7 +6,8 @@ from pathlib import Path
 
 from shared.errors import Unavailable
 
-MODE = 0o644
+MODE = 0o640
+"""The owner's to write, the group's to read: labels, annotations and addresses are nobody else's matter."""
 
 
 def replace_file(path: Path, text: bytes, *, what: str, mode: int = MODE) -> None:

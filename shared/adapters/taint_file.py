@@ -1,7 +1,8 @@
 """The node's taints where there is no API server: a JSON file in the state folder, replaced as a whole."""
 
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +56,24 @@ class TaintFile:
             if not taint.ours:
                 raise Refused(f"taint {taint.key}: want a key under {TAINT_PREFIX}; not written", reason="foreign")
         others = [entry for entry, taint in self._entries() if not taint.ours]
-        document = {"taints": [*others, *(taint.document() for taint in in_order(taints))]}
-        replace_file(self.path, (json.dumps(document, indent=2) + "\n").encode(), what="node taints")
+        self._replace([*others, *(taint.document() for taint in in_order(taints))])
+
+    def remove_ours(self) -> None:
+        """Leave the file to the taints of others; without any it goes. One that cannot be read stays as it is."""
+        with contextlib.suppress(Unavailable, OSError):
+            entries = self._entries()
+            others = [entry for entry, taint in entries if not taint.ours]
+            if not others:
+                self.path.unlink()
+            elif len(others) < len(entries):
+                self._replace(others)
 
     async def show(self, taints: Sequence[Taint]) -> None:
         """Nothing: whoever wants to see them reads the file."""
+
+    def _replace(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        text = json.dumps({"taints": entries}, indent=2) + "\n"
+        replace_file(self.path, text.encode(), what="node taints")
 
     def _entries(self) -> list[tuple[Any, Taint]]:
         """Each entry as it stands in the file, and read."""

@@ -4,11 +4,9 @@ Header names are written and read exactly in lower case, because NATS keeps case
 (notes/nats-practice.md section 15). Values outside printable ASCII are percent-encoded, as the binding asks.
 """
 
-from collections.abc import Mapping
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from shared.contracts.eviction import EvictionEvent
-from shared.errors import Refused
 
 CONTENT_TYPE = "application/json"
 REQUIRED = ("ce-specversion", "ce-id", "ce-type", "ce-source")
@@ -24,7 +22,7 @@ def event_type(event: EvictionEvent) -> str:
 
 
 def event_headers(event: EvictionEvent) -> dict[str, str]:
-    """The headers of one eviction event; `ce-id` is also the NATS message id, so the stream drops repetitions."""
+    """The attributes of one eviction event as headers; all of them follow from the event."""
     attributes = {
         "specversion": "1.0",
         "id": event.event_id,
@@ -37,22 +35,4 @@ def event_headers(event: EvictionEvent) -> dict[str, str]:
         "partitionkey": event.pod_uid,
         "sequence": f"{event.attempt:020d}",
     }
-    return {f"ce-{name}": quote(value, safe=_SAFE) for name, value in attributes.items()} | {MSG_ID: event.event_id}
-
-
-def read_event(headers: Mapping[str, str], body: bytes) -> EvictionEvent:
-    """The event of a message in binary mode.
-
-    Raises:
-        Refused: a required attribute is missing, the version is not 1.0, the body is malformed, or the id in the
-            headers is not the body's.
-    """
-    missing = [name for name in REQUIRED if name not in headers]
-    if missing:
-        raise Refused(f"CloudEvent without {', '.join(missing)}", reason="malformed")
-    if headers["ce-specversion"] != "1.0":
-        raise Refused(f"CloudEvents version {headers['ce-specversion']!r}: only 1.0 is read", reason="unknown_version")
-    event = EvictionEvent.decode(body)
-    if unquote(headers["ce-id"]) != event.event_id:
-        raise Refused(f"CloudEvent id {headers['ce-id']!r} is not the body's {event.event_id!r}", reason="malformed")
-    return event
+    return {f"ce-{name}": quote(value, safe=_SAFE) for name, value in attributes.items()}

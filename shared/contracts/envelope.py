@@ -4,10 +4,9 @@ Readers ignore unknown fields (a newer writer never breaks an older reader); typ
 major version, which is part of the subject (notes/nats-practice.md section 15).
 """
 
-from datetime import datetime
 from typing import Annotated, ClassVar, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from shared.contracts.ids import NodeName
 from shared.core.cpuset import canonical_cpu_list
@@ -47,7 +46,7 @@ class Message(Part):
     node: NodeName
     boot_id: Annotated[str, Field(pattern=r"^[0-9a-f]{8,32}$")]
     seq: Count
-    sent_at: datetime
+    sent_at: AwareDatetime
     config_rev: Count = 0
     based_on: tuple[str, ...] = ()
     """What this was computed from: "sample/812", "advice/77", newest last."""

@@ -50,10 +50,15 @@ class Pod(Part):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     """Those that start before the containers, in their order; a sidecar, which stays, is one of `containers` too."""
+    as_one: bool = False
+    """The one entry of `containers` stands for all of them, because there are too many: its cgroup is the pod's own."""
     overhead_memory_bytes: Bytes = 0
     """What the container runtime needs beside the containers (`spec.overhead`), as for a virtual machine."""
     annotations: dict[str, str] = {}
+    """Of an API object only those that somebody reads, and of bounded length; labels likewise."""
     labels: dict[str, str] = {}
+    unread: tuple[str, ...] = ()
+    """What the pod says and is left out here because it is too long, or no pod can hold it, in words."""
     grace_s: Annotated[float, Field(ge=0, le=3600)] = 30.0
     phase: Literal["Pending", "Running", "Succeeded", "Failed"] = "Running"
     terminating: bool = False

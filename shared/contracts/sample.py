@@ -159,6 +159,8 @@ class NodeSample(Message):
     numas: tuple[NumaReading, ...] = ()
     pools: tuple[PoolReading, ...] = ()
     pods: tuple[PodReading, ...] = ()
+    pods_left_out: Count = 0
+    """Pods of the node that are not in `pods`, because the message would be longer than its readers read."""
     figure_ages_s: dict[str, Amount] = {}
     """Figures that were not read in this pass for at least one pool or container, because nothing moved there, and
     the age of the oldest. A figure that is not named is as old as the sample."""

@@ -20,9 +20,14 @@ NODE_API, NODE_KV = "SUBLET.API", "SUBLET.KV"
 
 Under their own names they belong to each server itself, and no leaf lets them pass.
 """
+DIRECT_GET = "$JS.API.DIRECT.GET"
 GLOBAL_CONFIG_KEY = "global"
 
 DAY_S = 86_400.0
+MAX_CONFIG_BYTES = 64 << 10
+"""Of one configuration entry."""
+MAX_FACT_BYTES = 32 << 10
+"""Of an intent or event in its stream, headers included: one of ours has some 2 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +41,39 @@ class StreamSpec:
     duplicate_window_s: float = 600.0
     replicas: int | None = None
     """Servers that keep it; None: one at first, and as an operator has set them since."""
+    of_node: str = ""
+    """Where a node publishes, its token as {}: then a full stream refuses what is new, for the senders keep it, and
+    central makes room. "": a full stream drops its oldest."""
+    max_message_bytes: int = -1
+    max_messages: int = -1
+
+    def node_of(self, subject: str) -> str:
+        """The token of the node that publishes on a subject; "" where no node does."""
+        pattern, given = self.of_node.split("."), subject.split(".")
+        if len(pattern) != len(given) or not subject_matches(self.of_node.replace("{}", "*"), subject):
+            return ""
+        return given[pattern.index("{}")]
 
 
 STREAMS = (
-    StreamSpec(INTENTS_STREAM, ("sublet.cluster.*.intent.>",), max_age_s=7 * DAY_S, max_bytes=64 << 20),
-    StreamSpec(EVENTS_STREAM, ("sublet.cluster.*.event.>",), max_age_s=14 * DAY_S, max_bytes=256 << 20),
+    StreamSpec(
+        INTENTS_STREAM,
+        ("sublet.cluster.*.intent.>",),
+        max_age_s=7 * DAY_S,
+        max_bytes=64 << 20,
+        of_node="sublet.cluster.v1.intent.{}.*",
+        max_message_bytes=MAX_FACT_BYTES,
+        max_messages=100_000,
+    ),
+    StreamSpec(
+        EVENTS_STREAM,
+        ("sublet.cluster.*.event.>",),
+        max_age_s=14 * DAY_S,
+        max_bytes=256 << 20,
+        of_node="sublet.cluster.v1.event.eviction.*.*.{}",
+        max_message_bytes=MAX_FACT_BYTES,
+        max_messages=400_000,
+    ),
     # What the server says once, and to nobody in particular, when a durable gives an event up; some 300 bytes each.
     StreamSpec(
         DEAD_LETTERS_STREAM,
@@ -94,8 +127,8 @@ def dead_letter_subject(durable: str = "*") -> str:
 
 
 def ask_subject(node: str, service: str) -> str:
-    """Where a service answers questions about its state (request and reply)."""
-    return f"sublet.node.v1.ask.{node_token(node)}.{service}"
+    """Where a service answers questions about its state (request and reply); "*" stands for any node or service."""
+    return f"sublet.node.v1.ask.{node if node == '*' else node_token(node)}.{service}"
 
 
 def admit_subject(node: str) -> str:

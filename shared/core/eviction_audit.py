@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from shared.contracts.eviction import FINAL_PHASES, EvictionEvent, EvictionIntent, Phase
+from shared.contracts.eviction import FINAL_PHASES, EvictionEvent, EvictionFacts, EvictionIntent, Phase
 from shared.core.intents import FINAL_STEPS, PHASE_OF_STEP, Step
 
 Kind = Literal["lost", "doubled", "wrong_pod", "out_of_order", "unreadable"]
+Key = tuple[str, str]
+"""Node and id of an intent: any node may write another one's id into an event of its own."""
 
 _ORDER: Mapping[Phase, int] = {"intended": 0, "created": 1, **dict.fromkeys(FINAL_PHASES, 2)}
 
@@ -40,6 +42,8 @@ class LedgerEntry:
     """Acknowledged messages with their sequence."""
     begun_at_s: float | None = None
     """When the intent was written, by the node's clock: seconds since 1970."""
+    node: str = ""
+    """Whose ledger it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +98,9 @@ def audit(
         kept: how far back the streams reach.
         unreadable: messages in the streams that are no events or intents, in words.
     """
-    by_intent: dict[str, list[StoredEvent]] = defaultdict(list)
+    by_intent: dict[Key, list[StoredEvent]] = defaultdict(list)
     for stored in events:
-        by_intent[stored.event.intent_id].append(stored)
+        by_intent[_key(stored.event)].append(stored)
     faults = [
         *(Fault("unreadable", what) for what in unreadable),
         *(fault for history in by_intent.values() for fault in _disordered(history, kept.events)),
@@ -120,8 +124,12 @@ def _final(event: EvictionEvent) -> bool:
     return event.phase in FINAL_PHASES
 
 
-def _uids_of(intents: Iterable[LedgerEntry | EvictionIntent]) -> dict[str, str]:
-    return {intent.intent_id: intent.pod_uid for intent in intents}
+def _key(about: LedgerEntry | EvictionFacts) -> Key:
+    return about.node, about.intent_id
+
+
+def _uids_of(intents: Iterable[LedgerEntry | EvictionIntent]) -> dict[Key, str]:
+    return {_key(intent): intent.pod_uid for intent in intents}
 
 
 def _older(at_s: float | None, kept_since: datetime | None) -> bool:
@@ -130,7 +138,7 @@ def _older(at_s: float | None, kept_since: datetime | None) -> bool:
 
 
 def _name(event: EvictionEvent) -> str:
-    return f"intent {event.intent_id} of pod {event.namespace}/{event.pod}"
+    return f"intent {event.intent_id} of pod {event.namespace}/{event.pod} on {event.node}"
 
 
 def _disordered(history: Sequence[StoredEvent], kept_since: datetime | None) -> Iterator[Fault]:
@@ -165,7 +173,7 @@ def _evicted_twice(events: Sequence[StoredEvent]) -> Iterator[Fault]:
             yield Fault("doubled", f"pod {names[key]} was evicted by {len(found)} intents: {', '.join(sorted(found))}")
 
 
-def _wrong_pods(by_intent: Mapping[str, Sequence[StoredEvent]], meant: Mapping[str, str]) -> Iterator[Fault]:
+def _wrong_pods(by_intent: Mapping[Key, Sequence[StoredEvent]], meant: Mapping[Key, str]) -> Iterator[Fault]:
     """Where neither stream nor ledger has the intent any more, its events must at least agree with each other."""
     for identity, history in by_intent.items():
         uid = meant.get(identity, history[0].event.pod_uid)
@@ -176,13 +184,13 @@ def _wrong_pods(by_intent: Mapping[str, Sequence[StoredEvent]], meant: Mapping[s
 
 
 def _lost(
-    by_intent: Mapping[str, Sequence[StoredEvent]], ledger: Sequence[LedgerEntry], kept_since: datetime | None
+    by_intent: Mapping[Key, Sequence[StoredEvent]], ledger: Sequence[LedgerEntry], kept_since: datetime | None
 ) -> Iterator[Fault]:
     for entry in ledger:
         if _older(entry.begun_at_s, kept_since):
             continue
-        there = {stored.event.event_id for stored in by_intent.get(entry.intent_id, ())}
-        phases = {stored.event.phase for stored in by_intent.get(entry.intent_id, ())}
+        there = {stored.event.event_id for stored in by_intent.get(_key(entry), ())}
+        phases = {stored.event.phase for stored in by_intent.get(_key(entry), ())}
         for message, sequence in entry.sent.items():
             if message != entry.intent_id and message not in there:
                 yield Fault("lost", f"event {message} was stored as {sequence} and is not in the stream")
@@ -193,23 +201,23 @@ def _lost(
 
 
 def _against_intents(
-    by_intent: Mapping[str, Sequence[StoredEvent]],
+    by_intent: Mapping[Key, Sequence[StoredEvent]],
     intents: Sequence[EvictionIntent],
     ledger: Sequence[LedgerEntry],
     kept_since: datetime | None,
 ) -> Iterator[Fault]:
     """An intent goes to its stream once, and before the pod is touched."""
-    there = Counter(intent.intent_id for intent in intents)
-    for identity, count in there.items():
+    there = Counter(map(_key, intents))
+    for (node, identity), count in there.items():
         if count > 1:
-            yield Fault("doubled", f"intent {identity} is in the stream {count} times")
+            yield Fault("doubled", f"intent {identity} of {node} is in the stream {count} times")
     for entry in ledger:
-        if entry.intent_id in entry.sent and not there[entry.intent_id] and not _older(entry.begun_at_s, kept_since):
+        if entry.intent_id in entry.sent and not there[_key(entry)] and not _older(entry.begun_at_s, kept_since):
             sequence = entry.sent[entry.intent_id]
             yield Fault("lost", f"intent {entry.intent_id} was stored as {sequence} and is not in the stream")
     known = there.keys() | _uids_of(ledger).keys()
-    for identity, history in by_intent.items():
+    for key, history in by_intent.items():
         first = history[0].event
         evicts = any(stored.event.phase == "created" for stored in history)
-        if evicts and identity not in known and not _older(first.sent_at.timestamp(), kept_since):
+        if evicts and key not in known and not _older(first.sent_at.timestamp(), kept_since):
             yield Fault("wrong_pod", f"{_name(first)} evicts, and no such intent was ever written")

@@ -7,6 +7,7 @@ them do so) see all of it (notes/katalyst-eviction-central.md section 1).
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from shared.contracts.pod import ALIASES
@@ -20,7 +21,7 @@ def requests_of(document: Mapping[str, Any]) -> dict[str, int]:
 
     Sidecars run beside the containers. Other init containers run one by one before them, beside the sidecars that stand
     above them in the list, and count where one of them is the larger (Kubernetes: "Resource sharing within containers"
-    of init containers). A quantity that is none is the API server's to refuse.
+    of init containers). What is no quantity asks for nothing: the API server holds none.
     """
     if (document.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return {}
@@ -37,7 +38,11 @@ def requests_of(document: Mapping[str, Any]) -> dict[str, int]:
 
 def _requests(container: Mapping[str, Any]) -> Counter[str]:
     asked = (container.get("resources") or {}).get("requests") or {}
-    return Counter({name: parse_units(quantity) for name, quantity in asked.items() if name in OTHER_NAME})
+    found = Counter[str]()
+    for name in OTHER_NAME.keys() & asked.keys():
+        with suppress(ValueError):
+            found[name] = parse_units(asked[name])
+    return found
 
 
 def node_amounts(offered: Mapping[str, int], asked: Mapping[str, int]) -> dict[str, int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from shared.contracts.advice import Mode
+from shared.contracts.cloudevents import MSG_ID
 from shared.contracts.eviction import EvictionIntent, Phase
 from shared.contracts.pod import Pod
 
@@ -112,12 +113,19 @@ class Call:
 class Outgoing:
     """A message that the ledger keeps until the stream has acknowledged it."""
 
-    msg_id: str
+    fact_id: str
+    """What it tells, an event's ce-id or an intent's id: the ledger's key, and known to others."""
     subject: str
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     held: bool = False
     """Not yet to be sent: an intent that its own writer is still announcing."""
+
+    @property
+    def msg_id(self) -> str:
+        """The id by which the stream drops repetitions; one that was written before ids had a random part is the
+        fact's."""
+        return self.headers.get(MSG_ID, self.fact_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,9 @@ from shared.core.koord_qos import kube_qos
 Driver = Literal["cgroupfs", "systemd"]
 DRIVERS: tuple[Driver, ...] = get_args(Driver)
 
-CONFIG_MIRROR, CONFIG_HASH = "kubernetes.io/config.mirror", "kubernetes.io/config.hash"
+CONFIG_PREFIX = "kubernetes.io/config."
+"""Prefix of the annotations that kubelet writes into the mirror of a static pod, and nobody else may."""
+CONFIG_MIRROR, CONFIG_HASH = f"{CONFIG_PREFIX}mirror", f"{CONFIG_PREFIX}hash"
 _HASH = re.compile(r"^[0-9a-f]{32}\Z")
 _SCOPES = {"containerd": "cri-containerd", "cri-o": "crio", "docker": "docker"}
 _HOMES: Mapping[KubeQos, tuple[str, ...]] = {
@@ -59,6 +61,8 @@ class KubeletLayout:
 
     def container_group(self, pod: Pod, container: Container) -> str | None:
         """See `Layout`; there is none before the runtime has given the container an id."""
+        if pod.as_one:
+            return self.pod_group(pod)
         runtime, _, name = container.id.partition("://")
         if not name:
             return None
@@ -80,14 +84,26 @@ class KubeletLayout:
         return "/".join(steps)
 
 
-def _identity(pod: Pod) -> str:
-    """What kubelet names a pod's group after: its UID.
-
-    Of a static pod the API server has a mirror with another UID; kubelet goes by the hash of its file. That has no
-    dashes, so no annotation can name another pod's group.
+def is_mirror(pod: Pod) -> bool:
+    """Whether the pod shows a static pod of kubelet's: its Node is its controller (`shared.core.kube_pod` compares the
+    name), for the annotation alone is anybody's to write.
     """
-    file_hash = pod.annotations.get(CONFIG_HASH, "")
-    return file_hash if CONFIG_MIRROR in pod.annotations and _HASH.match(file_hash) else pod.uid
+    return pod.owner_kind == "Node" and CONFIG_MIRROR in pod.annotations
+
+
+def file_hash(pod: Pod) -> str | None:
+    """The hash of the file of a static pod, by which kubelet calls it; None where the pod is no mirror of one."""
+    found = pod.annotations.get(CONFIG_HASH, "")
+    return found if is_mirror(pod) and _HASH.match(found) else None
+
+
+def _identity(pod: Pod) -> str:
+    """What kubelet names a pod's group after: its UID, or the hash of a static pod's file.
+
+    Of a static pod the API server has a mirror with another UID. The hash has no dashes, and UIDs of the API server
+    have some, so no annotation can name the group of a pod that the API server made.
+    """
+    return file_hash(pod) or pod.uid
 
 
 def _kube_qos(pod: Pod) -> KubeQos:

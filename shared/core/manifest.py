@@ -14,6 +14,7 @@ from shared.contracts.envelope import Part
 from shared.contracts.ids import UID_PATTERN
 from shared.contracts.pod import Container, KubeQos, Pod, QosClass
 from shared.core.document import dns_name, integer, items, mapping, refused, text, texts, words
+from shared.core.kubelet_layout import CONFIG_PREFIX
 from shared.core.pod_resources import container_amounts, kube_qos_of
 from shared.core.qos import DEFAULT_CLASS, Fallback, class_of_kube, qos_class
 from shared.errors import Refused
@@ -87,7 +88,8 @@ def read_pod(document: object, uid: str, fallback: Fallback = "shared_cores") ->
     namespace = dns_name(meta.get("namespace", "default"), "metadata.namespace", dots=False)
     where = f"pod {namespace}/{name}"
     spec = mapping(top.get("spec"), f"{where}: spec")
-    annotations = texts(meta.get("annotations"), f"{where}: annotations")
+    written = texts(meta.get("annotations"), f"{where}: annotations")
+    annotations = {key: value for key, value in written.items() if not key.startswith(CONFIG_PREFIX)}
     labels = texts(meta.get("labels"), f"{where}: labels")
     default = class_of_kube(_kube_qos(spec, where)) if fallback == "kubernetes" else DEFAULT_CLASS
     qos = _qos(annotations, labels, default, where)
@@ -106,6 +108,8 @@ def read_pod(document: object, uid: str, fallback: Fallback = "shared_cores") ->
         "phase": "Pending",
         "owner": _owner(meta, where),
     }  # fmt: skip
+    foreign = sorted(written.keys() - annotations.keys())
+    notes = [*(f"{where}: the annotation {key} is left out: only kubelet may write it" for key in foreign), *notes]
     notes = [*_left_out(top, _POD_KEYS, where), *_left_out(spec, _SPEC_KEYS, where), *_restarts(spec, where), *notes]
     return Manifest(record=PodRecord(pod=_checked(fields, where), runs=tuple(runs)), notes=tuple(notes))
 

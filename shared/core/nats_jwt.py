@@ -11,11 +11,14 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from shared.core.json_text import read_json_object
 from shared.errors import Refused
 
 Sign = Callable[[bytes], bytes]
 """The Ed25519 signature of some bytes, 64 bytes long."""
 
+MAX_CLAIMS_BYTES = 64 << 10
+"""A question of the server has some 4 KiB, with the token of a leaf in it."""
 _ACCOUNT = 0
 """The first byte, so chosen that base 32 shows an A (nats-io/nkeys, strkey.go)."""
 _HEADER = {"typ": "JWT", "alg": "ed25519-nkey"}
@@ -44,12 +47,10 @@ def claims_of(token: bytes) -> dict[str, Any]:
     """
     try:
         part = token.split(b".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4)))
-        if not isinstance(claims, dict):
-            raise ValueError("its claims are no mapping")
-    except (IndexError, ValueError) as error:
+        text = base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4))
+        return read_json_object(text, what="claims", max_bytes=MAX_CLAIMS_BYTES)
+    except (IndexError, ValueError, Refused) as error:
         raise Refused(f"not a token: {error}", reason="malformed") from error
-    return claims
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

@@ -1,40 +1,82 @@
 """Which message of a stream of full-state messages may be used: the newest, and never one seen before."""
 
-from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
 
 Verdict = Literal["new", "stale", "replayed", "retired"]
 
+PERIOD_S = 3.0
+"""The longest time between two messages of one living sender, of those kinds that are not said to have another."""
+SILENT_PERIODS = 2.0
+"""A sender that has said nothing for longer may be followed by one that it had replaced: its next word, a period later
+at most, is then taken within three periods."""
+TWO_SENDERS_PERIODS = 3.0
 _REMEMBERED_BOOTS = 16  # restarts of one sender within the life of a receiver that a late message could come from
+
+
+@dataclass(slots=True)
+class _Retired:
+    seq: int
+    at_s: float
+    spoke_s: float | None = None
+    """When it last said something new, if it did so longer after it was replaced than a message is under way."""
 
 
 @dataclass(slots=True)
 class NewestGate:
     """Order by (boot_id, seq): a higher number of the same boot is new; an unknown boot replaces the current one.
 
-    A boot that was replaced is retired for good: its late messages are refused (notes/nats-practice.md section 16).
+    A boot that was replaced is retired: its messages are refused while the current one speaks. When that has fallen
+    silent, and an older one still counts on, the older one was not dead: it is let in again. No sender that died, and
+    no single message in its name or with a number out of all reach, locks out the living one.
     """
 
+    period_s: float = PERIOD_S
     boot_id: str | None = None
     seq: int = -1
-    _retired: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED_BOOTS))
+    _heard_s: float = 0.0
+    _refused_seq: int = -1
+    """The last number of the current boot that was refused since one was taken; -1: none. One that counts on from there
+    is the living sender's, and the number above it was not."""
+    _retired: dict[str, _Retired] = field(default_factory=dict)
 
-    def judge(self, boot_id: str, seq: int) -> Verdict:
+    def judge(self, boot_id: str, seq: int, now_s: float) -> Verdict:
         """Say what a message is, without taking it."""
-        if boot_id in self._retired:
-            return "retired"
-        if boot_id != self.boot_id:
-            return "new"
-        if seq == self.seq:
-            return "replayed"
-        return "new" if seq > self.seq else "stale"
+        silent = now_s - self._heard_s > SILENT_PERIODS * self.period_s
+        if boot_id == self.boot_id:
+            if seq > self.seq or (silent and self._refused_seq < seq < self.seq and self._refused_seq >= 0):
+                return "new"
+            return "replayed" if seq == self.seq else "stale"
+        past = self._retired.get(boot_id)
+        return "new" if past is None or (silent and seq > past.seq) else "retired"
 
-    def take(self, boot_id: str, seq: int) -> Verdict:
-        """Judge a message and, when it is new, make it the newest."""
-        verdict = self.judge(boot_id, seq)
+    def take(self, boot_id: str, seq: int, now_s: float) -> Verdict:
+        """Judge a message, by the receiver's monotonic clock, and make it the newest when it is new."""
+        verdict = self.judge(boot_id, seq, now_s)
         if verdict == "new":
-            if self.boot_id is not None and boot_id != self.boot_id:
-                self._retired.append(self.boot_id)
-            self.boot_id, self.seq = boot_id, seq
+            self._replace(boot_id, seq, now_s)
+        elif verdict == "stale":
+            self._refused_seq = seq
+        elif verdict == "retired":
+            self._overhear(self._retired[boot_id], seq, now_s)
         return verdict
+
+    def two_senders(self, now_s: float) -> bool:
+        """Whether a sender that was replaced is alive beside the current one."""
+        within_s = TWO_SENDERS_PERIODS * self.period_s
+        spoke = [past.spoke_s for past in self._retired.values() if past.spoke_s is not None]
+        return now_s - self._heard_s <= within_s and any(now_s - spoke_s <= within_s for spoke_s in spoke)
+
+    def _replace(self, boot_id: str, seq: int, now_s: float) -> None:
+        if self.boot_id is not None and boot_id != self.boot_id:
+            self._retired.pop(boot_id, None)
+            self._retired[self.boot_id] = _Retired(self.seq, now_s)
+            if len(self._retired) > _REMEMBERED_BOOTS:
+                del self._retired[next(iter(self._retired))]
+        self.boot_id, self.seq, self._heard_s, self._refused_seq = boot_id, seq, now_s, -1
+
+    def _overhear(self, past: _Retired, seq: int, now_s: float) -> None:
+        if seq > past.seq:
+            past.seq = seq
+            if now_s - past.at_s > self.period_s:
+                past.spoke_s = now_s

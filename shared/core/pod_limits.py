@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from shared.contracts.pod import Container, Pod
 from shared.core.knobs import shares_of_millis
 from shared.core.layout import Layout
+from shared.core.pod_containers import together
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,40 +22,52 @@ class GroupLimits:
     memory_bytes: int | None
 
 
-def limits_of(pod: Pod, layout: Layout) -> dict[str, GroupLimits]:
-    """What each group of a pod shall have, the pod's own first; a container without an id has no group yet."""
-    found = {layout.pod_group(pod): pod_limits(pod)}
+UNSAID_PART, LEAST_UNSAID_BYTES = 8, 256 << 20
+
+
+def unsaid_memory_bytes(machine_bytes: int) -> int:
+    """What a container of a reclaimed pod gets that does not say how much memory it takes: an eighth of the machine's.
+
+    It is bounded, and the same as long as the machine is: a limit that followed the offer would end who relied on it.
+    """
+    return max(LEAST_UNSAID_BYTES, machine_bytes // UNSAID_PART)
+
+
+def limits_of(pod: Pod, layout: Layout, unsaid_bytes: int) -> dict[str, GroupLimits]:
+    """What each group of a pod shall have, the pod's own first; a container without an id has no group yet.
+
+    `unsaid_bytes` is the limit of a reclaimed pod's container that has said none; 0: it gets none.
+    """
+    found = {layout.pod_group(pod): pod_limits(pod, unsaid_bytes)}
     for container in {one.name: one for one in (*pod.init_containers, *pod.containers)}.values():
         group = layout.container_group(pod, container)
         if group is not None:
             shares = shares_of_millis(container.cpu_request_millis)
-            found[group] = GroupLimits(shares, _memory_bytes(pod, container) or None)
+            found.setdefault(group, GroupLimits(shares, _memory_bytes(pod, container, unsaid_bytes) or None))
     return found
 
 
-def pod_limits(pod: Pod) -> GroupLimits:
-    """What the pod's own group shall have: its containers' together; no memory limit where one of them has none."""
+def pod_limits(pod: Pod, unsaid_bytes: int) -> GroupLimits:
+    """What the pod's own group shall have: its containers' together; no memory limit where one of them has none.
+
+    A reclaimed pod always has one, also where no container of it could be read.
+    """
     shares = shares_of_millis(_together(pod, lambda one: one.cpu_request_millis))
-    limits = [_memory_bytes(pod, container) for container in (*pod.containers, *pod.init_containers)]
+    limits = [_memory_bytes(pod, container, unsaid_bytes) for container in (*pod.containers, *pod.init_containers)]
+    if not limits and pod.qos == "reclaimed_cores":
+        return GroupLimits(shares, unsaid_bytes or None)
     if not limits or not all(limits):
         return GroupLimits(shares, None)
-    return GroupLimits(shares, _together(pod, lambda one: _memory_bytes(pod, one)) + pod.overhead_memory_bytes)
+    together_bytes = _together(pod, lambda one: _memory_bytes(pod, one, unsaid_bytes))
+    return GroupLimits(shares, together_bytes + pod.overhead_memory_bytes)
 
 
-def _memory_bytes(pod: Pod, container: Container) -> int:
-    """Reclaimed memory is taken back at any time: what such a pod asked for is also the most it gets. 0: not said."""
+def _memory_bytes(pod: Pod, container: Container, unsaid_bytes: int) -> int:
+    """Reclaimed memory is taken back at any time: what such a pod asked for is also the most it gets. 0: no limit."""
     if pod.qos == "reclaimed_cores":
-        return container.memory_limit_bytes or container.memory_request_bytes
+        return container.memory_limit_bytes or container.memory_request_bytes or unsaid_bytes
     return container.memory_limit_bytes
 
 
 def _together(pod: Pod, amount: Callable[[Container], int]) -> int:
-    """The most that is there at a time: all containers, or one init container and the sidecars started before it."""
-    staying = {container.name for container in pod.containers}
-    beside = largest = 0
-    for container in pod.init_containers:
-        if container.name in staying:
-            beside += amount(container)
-        else:
-            largest = max(largest, beside + amount(container))
-    return max(largest, sum(map(amount, pod.containers)))
+    return together(pod.containers, pod.init_containers, amount)

@@ -75,6 +75,16 @@ def known_amounts(resources: Mapping[str, Any], qos: str) -> dict[str, int]:
     }
 
 
+def names_reclaimed(resources: Mapping[str, Any]) -> bool:
+    """Whether a container's requests name a reclaimed resource, in either dialect, whatever the amount.
+
+    The API server makes requests of the limits of such resources, and lets nobody change them afterwards.
+    """
+    given = resources.get("requests")
+    names = map(str, given if isinstance(given, dict) else ())
+    return any((_BATCH.get(name) or canonical_resource(name)) in _RECLAIMED for name in names)
+
+
 def kube_qos_of(containers: Iterable[Mapping[str, Any]], where: str) -> KubeQos:
     """The Kubernetes QoS class of a pod, from the `resources` of its containers.
 

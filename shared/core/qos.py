@@ -4,6 +4,10 @@ A class is named in either dialect: by the annotation `katalyst.kubewharf.io/qos
 `koordinator.sh/qosClass` (notes/koordinator.md section A10); without both a pod is shared_cores. A cluster may add
 selectors of its own: other annotations that mean the same. Every class is looked at every time, so words that
 contradict each other are an error whichever is read first.
+
+A pod that is to be made is read by `qos_class`, which refuses what is not clear. A pod that is there already is read by
+`lowest_class`, which always answers: nobody may gain by words that contradict each other. The admission policy of the
+chart (admission/pod-qos.yaml) says both in the API server's language, and one table of the tests holds all three.
 """
 
 from collections.abc import Mapping
@@ -17,6 +21,12 @@ from shared.errors import Refused
 DOMAIN = "katalyst.kubewharf.io/"
 QOS_LEVEL = f"{DOMAIN}qos_level"
 DEFAULT_CLASS: QosClass = "shared_cores"
+
+LOWEST_FIRST: tuple[QosClass, ...] = ("reclaimed_cores", "shared_cores", "dedicated_cores", "system_cores")
+"""Classes by what they are given, the least first."""
+
+CRITICAL_PRIORITY = 2_000_000_000
+"""system-cluster-critical, where kubelet draws the line, too; an author's own priority class stays below half of it."""
 
 UNKNOWN_LEVEL = "unknown_level"
 CONFLICT = "conflict"
@@ -64,6 +74,27 @@ def qos_class(
     return labelled
 
 
+def lowest_class(
+    annotations: Mapping[str, str],
+    labels: Mapping[str, str],
+    *,
+    asks_reclaimed: bool = False,
+    default: QosClass = DEFAULT_CLASS,
+) -> QosClass:
+    """The class of a pod that runs already: the lowest that its words name, `default` where they name none.
+
+    A word that names no class counts as shared_cores. Reclaimed resources in the spec are a word for reclaimed_cores
+    that nobody can take back: a scheduler has counted the pod there, and not where tenants are counted.
+    """
+    claims: set[QosClass] = {"reclaimed_cores"} if asks_reclaimed else set()
+    if QOS_LEVEL in annotations:
+        claims.add(next((qos for qos in LOWEST_FIRST if qos == annotations[QOS_LEVEL]), DEFAULT_CLASS))
+    if QOS_LABEL in labels:
+        koord = koord_qos(labels)
+        claims.add(DEFAULT_CLASS if koord is None else QOS_OF_KOORD[koord])
+    return next((qos for qos in LOWEST_FIRST if qos in claims), default)
+
+
 def _labelled(labels: Mapping[str, str]) -> QosClass | None:
     """The class that Koordinator's label names; None without the label."""
     if QOS_LABEL not in labels:
@@ -93,10 +124,11 @@ def _check_dialects(
     )
 
 
-def class_of_kube(kube: KubeQos) -> QosClass:
+def class_of_kube(kube: KubeQos, *, of_the_cluster: bool = False) -> QosClass:
     """The class of a pod that names none, where Kubernetes QoS is the fallback.
 
+    What the cluster itself runs on often asks for nothing and does not say what it is: it stays shared, and is spared.
     A Guaranteed pod stays shared: whole cores are given only to a pod that asks for them by name (DESIGN section 7
     rule 8), whatever Koordinator takes an unlabelled one for.
     """
-    return "reclaimed_cores" if kube == "BestEffort" else "shared_cores"
+    return "reclaimed_cores" if kube == "BestEffort" and not of_the_cluster else "shared_cores"

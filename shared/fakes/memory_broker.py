@@ -157,6 +157,10 @@ class MemoryBroker:
             raise Unavailable(f"the acknowledgement for {message.subject} got lost", reason="no_ack")
         return stored
 
+    def stored(self, where: Stored) -> Received:
+        """The message of an acknowledgement."""
+        return next(m for m in self.streams[where.stream].messages if m.sequence == where.sequence)
+
     def _deliver(self, message: Received) -> None:
         for interest in tuple(self.interests):
             if interest.reachable() and subject_matches(interest.subject, message.subject):

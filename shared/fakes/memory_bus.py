@@ -15,7 +15,8 @@ from shared import telemetry
 from shared.adapters.clock import LoopClock
 from shared.contracts.cloudevents import MSG_ID
 from shared.contracts.subjects import StreamSpec
-from shared.errors import NotStored, Unavailable
+from shared.core.stream_room import Cut
+from shared.errors import IdTaken, NotStored, Unavailable
 from shared.fakes.memory_broker import Interest, MemoryBroker, MemoryBucket, MemoryStream
 from shared.ports import Clock, Entry, Received, Stored, Subscription
 from shared.retry import until_stored
@@ -101,7 +102,11 @@ class MemoryBus:
             if not self._online:
                 raise Unavailable(f"{what}: not connected", reason="offline")
             self.broker.route(message)
-            return self.broker.store(message, expect=expect_last_subject_seq, now=self._clock.monotonic())
+            stored = self.broker.store(message, expect=expect_last_subject_seq, now=self._clock.monotonic())
+            first = self.broker.stored(stored)
+            if (first.subject, first.data) != (subject, data):
+                raise IdTaken(f"{what}: sequence {stored.sequence} on {first.subject!r} has its id", reason="id_taken")
+            return stored
 
         return await until_stored(once, clock=self._clock, budget_s=budget_s, what=what, roll=lambda: 0.5)
 
@@ -150,6 +155,11 @@ class MemoryBus:
         else:
             self.broker.streams[spec.name] = MemoryStream(spec)
         self.broker.changed()
+
+    async def make_room(self, spec: StreamSpec) -> Sequence[Cut]:
+        """There is always room."""
+        self._need_connection(f"stream {spec.name}")
+        return ()
 
     async def ensure_bucket(self, bucket: str, *, replicas: int | None = None) -> None:  # noqa: ARG002 - one memory
         """Create a bucket where it is missing."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from shared.core.api_kind import ApiKind
+from shared.core.object_reader import ObjectReader, uid_of
 from shared.errors import Conflict, Refused, Unavailable
 from shared.fakes.server_side_apply import Appliers
 from shared.ports import Clock
@@ -193,7 +194,7 @@ class MemoryMirror(Generic[T]):
         selected: Callable[[Document], bool],
     ) -> None:
         self.kind, self.why = kind, "not listed yet"
-        self._server, self._keep, self._changed, self._selected = server, keep, changed, selected
+        self._server, self._reader, self._changed, self._selected = server, ObjectReader(keep), changed, selected
         self._running = False
         self._objects: dict[str, T] | None = None
         self._frozen_at_s: float | None = None
@@ -206,6 +207,11 @@ class MemoryMirror(Generic[T]):
         if self._objects is None:
             raise Unavailable(f"{self.kind.plural}: {self.why}", reason="not_listed")
         return self._objects
+
+    @property
+    def unread(self) -> Mapping[str, str]:
+        """Objects that cannot be read."""
+        return self._reader.unread
 
     @property
     def age_s(self) -> float | None:
@@ -231,7 +237,8 @@ class MemoryMirror(Generic[T]):
         if self._objects is None or not self._running:
             return
         uid = document["metadata"]["uid"]
-        thing = self._keep(copy.deepcopy(document)) if self._selected(document) else None
+        read = self._reader.read(uid, copy.deepcopy(document), self._objects.get(uid))
+        thing = read if self._selected(document) else None
         if thing == self._objects.get(uid):
             return
         self._objects = {**self._objects, uid: thing} if thing is not None else _without(self._objects, uid)
@@ -242,8 +249,12 @@ class MemoryMirror(Generic[T]):
         if not self._running:
             return
         there = [d for d in self._server.of(self.kind) if self._selected(d)]
-        kept = {d["metadata"]["uid"]: self._keep(copy.deepcopy(d)) for d in there}
-        before, self._objects = self._objects, {uid: thing for uid, thing in kept.items() if thing is not None}
+        before = self._objects
+        self._reader.keep([uid_of(d) for d in there])
+        kept = {
+            uid: self._reader.read(uid, copy.deepcopy(d), (before or {}).get(uid)) for d in there if (uid := uid_of(d))
+        }
+        self._objects = {uid: thing for uid, thing in kept.items() if thing is not None}
         self.why, self._frozen_at_s = "", None
         if before != self._objects:
             self._changed()

@@ -11,7 +11,7 @@ import pytest
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats_bus import connect
 from shared.contracts.subjects import StreamSpec
-from shared.errors import Conflict, NotStored, Unavailable
+from shared.errors import Conflict, IdTaken, NotStored, Unavailable
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus
 from shared.island import IslandBus
@@ -150,10 +150,10 @@ async def test_the_same_id_is_stored_once(world, bus):
     assert len(await bus.replay(world.stream, ">")) == 1
 
 
-async def test_an_id_is_remembered_for_the_whole_stream_not_per_subject(world, bus):
+async def test_an_id_that_another_subject_has_used_is_taken_and_that_is_said(world, bus):
     await fill(bus, world, "a")
-    elsewhere = await bus.publish_durable(f"{world.area}.fact.b", b"", msg_id=f"{world.area}-1")
-    assert elsewhere.duplicate
+    with pytest.raises(IdTaken, match=r"fact\.a' has its id"):
+        await bus.publish_durable(f"{world.area}.fact.b", b"", msg_id=f"{world.area}-1")
     assert [m.subject for m in await bus.replay(world.stream, ">")] == [f"{world.area}.fact.a"]
 
 

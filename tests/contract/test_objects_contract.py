@@ -236,6 +236,23 @@ async def test_a_mirror_is_of_a_namespace_and_of_labels_where_they_are_named(pla
         await soon(lambda: sorted(labelled.objects.values()) == ["a", "b", "d"])
 
 
+async def test_an_object_that_cannot_be_read_keeps_its_last_good_state_and_ends_nothing(place, server):
+    def told(document):
+        return document["metadata"]["labels"]["told"]
+
+    mirror = server.mirror(NODES, told, lambda: None)
+    async with mirroring(mirror):
+        place.put(NODES, {"metadata": {"name": "n1", "uid": "u-1", "labels": {"told": "one"}}})
+        await soon(lambda: list(mirror.objects.values()) == ["one"])
+        place.put(NODES, {"metadata": {"name": "n1", "uid": "u-1", "labels": {}}})
+        await soon(lambda: len(mirror.unread) == 1)
+        assert list(mirror.objects.values()) == ["one"]
+        place.put(NODES, {"metadata": {"name": "n2", "labels": {"told": "two"}}})
+        await soon(lambda: sorted(mirror.objects.values()) == ["one", "two"])
+        place.put(NODES, {"metadata": {"name": "n1", "uid": "u-1", "labels": {"told": "three"}}})
+        await soon(lambda: not mirror.unread)
+
+
 async def test_without_a_server_calls_fail_and_mirrors_keep_what_they_have(place, server):
     await server.create(NODES, named("n1"))
     async with mirroring(server.mirror(NODES, name_of, lambda: None)) as mirror:

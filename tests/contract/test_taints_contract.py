@@ -166,7 +166,7 @@ async def test_the_file_is_in_the_tutorials_form_and_nothing_is_left_beside_it(t
     told = {"effect": "NoSchedule", "key": f"{KEY}CPUPressure", "timeAdded": "2023-01-09T06:32:08Z"}
     assert json.loads(taints.path.read_text()) == {"taints": [told]}
     assert [path.name for path in tmp_path.iterdir()] == ["taints.json"]
-    assert taints.path.stat().st_mode & 0o777 == 0o644
+    assert taints.path.stat().st_mode & 0o777 == 0o640
 
 
 @pytest.fixture

@@ -64,7 +64,8 @@ EXAMPLES: dict[str, Message] = {
     message.__class__.__name__: message
     for message in (
         NodeSample(
-            **ENVELOPE, window_s=2.0, trigger="psi", figure_ages_s={"load1": 4.0}, node_reading=READING,
+            **ENVELOPE, window_s=2.0, trigger="psi", figure_ages_s={"load1": 4.0}, pods_left_out=0,
+            node_reading=READING,
             numas=(NumaReading(numa=0, cpus="0-1", memory_total_bytes=9, memory_free_bytes=5, inactive_file_bytes=1,
                                extra={"x": 1.0}),),
             pools=(PoolReading(pool="shared_cores", **GROUP),),

@@ -3,7 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.newest import NewestGate
+from shared.core.newest import PERIOD_S, NewestGate
+
+NOW_S = 100.0
 
 messages = st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 9)), max_size=60)
 
@@ -12,16 +14,16 @@ messages = st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 9)), max
 def test_within_one_boot_the_accepted_numbers_ascend(arriving):
     gate, accepted = NewestGate(), {}
     for boot, seq in arriving:
-        if gate.take(boot, seq) == "new":
+        if gate.take(boot, seq, NOW_S) == "new":
             assert seq > accepted.get(boot, -1)
             accepted[boot] = seq
 
 
 @given(messages)
-def test_a_boot_that_was_replaced_never_speaks_again(arriving):
+def test_a_boot_that_was_replaced_does_not_speak_again_while_the_one_after_it_does(arriving):
     gate, replaced, current = NewestGate(), set(), None
     for boot, seq in arriving:
-        verdict = gate.take(boot, seq)
+        verdict = gate.take(boot, seq, NOW_S)
         assert (verdict == "retired") == (boot in replaced)
         if verdict == "new" and boot != current:
             replaced |= {current} - {None}
@@ -32,7 +34,7 @@ def test_a_boot_that_was_replaced_never_speaks_again(arriving):
 def test_the_newest_is_always_the_last_one_accepted(arriving):
     gate, last = NewestGate(), (None, -1)
     for boot, seq in arriving:
-        if gate.take(boot, seq) == "new":
+        if gate.take(boot, seq, NOW_S) == "new":
             last = (boot, seq)
         assert (gate.boot_id, gate.seq) == last
 
@@ -41,29 +43,76 @@ def test_the_newest_is_always_the_last_one_accepted(arriving):
 def test_judging_takes_nothing(arriving, asked):
     gate = NewestGate()
     for boot, seq in arriving:
-        gate.take(boot, seq)
+        gate.take(boot, seq, NOW_S)
     before = (gate.boot_id, gate.seq)
-    verdict = gate.judge(*asked)
+    verdict = gate.judge(*asked, NOW_S)
     assert (gate.boot_id, gate.seq) == before
-    assert gate.take(*asked) == verdict
+    assert gate.take(*asked, NOW_S) == verdict
 
 
 @given(messages)
 def test_taken_twice_a_message_is_a_replay_or_older(arriving):
     gate = NewestGate()
     for boot, seq in arriving:
-        gate.take(boot, seq)
-        assert gate.take(boot, seq) != "new"
+        gate.take(boot, seq, NOW_S)
+        assert gate.take(boot, seq, NOW_S) != "new"
 
 
 def test_the_verdicts_say_why():
     gate = NewestGate()
-    told = [gate.take(*m) for m in (("a", 5), ("a", 5), ("a", 4), ("a", 6), ("b", 0), ("a", 7), ("b", 1))]
+    told = [gate.take(*m, NOW_S) for m in (("a", 5), ("a", 5), ("a", 4), ("a", 6), ("b", 0), ("a", 7), ("b", 1))]
     assert told == ["new", "replayed", "stale", "new", "new", "retired", "new"]
 
 
 def test_sixteen_restarts_are_remembered():
     gate = NewestGate()
     for boot in range(17):
-        gate.take(str(boot), 0)
-    assert [gate.judge(str(boot), 9) for boot in (0, 15)] == ["retired", "retired"]
+        gate.take(str(boot), 0, NOW_S)
+    assert [gate.judge(str(boot), 9, NOW_S) for boot in (0, 15)] == ["retired", "retired"]
+
+
+def test_a_living_sender_comes_back_within_three_periods_of_the_others_death():
+    """Two take turns, each once a period; the one dies right after its word."""
+    gate = NewestGate()
+    for turn in range(5):
+        assert gate.take("a", turn, turn * PERIOD_S) == ("new" if turn == 0 else "retired")
+        assert gate.take("b", turn, (turn + 0.5) * PERIOD_S) == "new"
+    died_s, verdict, turn = 4.5 * PERIOD_S, "", 5
+    while verdict != "new":
+        verdict = gate.take("a", turn, turn * PERIOD_S)
+        turn += 1
+    assert (turn - 1) * PERIOD_S - died_s <= 3 * PERIOD_S
+    assert gate.take("b", 9, turn * PERIOD_S) == "retired"
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**9), st.floats(0, 2 * PERIOD_S)), min_size=1, max_size=20))
+def test_one_message_in_a_living_senders_place_never_locks_it_out(forged):
+    """Whatever is said once, in any boot's name and with any number: the living one is heard again."""
+    for name in ("alive", "stranger"):
+        gate, now_s = NewestGate(), 0.0
+        for seq, later_s in forged:
+            gate.take(name, seq, now_s := now_s + later_s)
+        taken = [gate.take("alive", seq, now_s + seq * PERIOD_S) for seq in range(1, 8)]
+        assert "new" in taken
+        assert taken[-1] == "new"
+
+
+def test_a_late_or_repeated_word_of_the_dead_is_not_taken_however_silent_it_is():
+    gate = NewestGate()
+    gate.take("a", 5, 0.0)
+    gate.take("b", 0, 1.0)
+    assert [gate.take("a", seq, 1000.0) for seq in (4, 5)] == ["retired", "retired"]
+    assert gate.take("b", 0, 1000.0) == "replayed"
+
+
+def test_two_that_live_are_noticed_and_a_restart_is_not():
+    gate = NewestGate()
+    gate.take("a", 0, 0.0)
+    gate.take("b", 0, 1.0)
+    gate.take("a", 1, 1.2)  # under way when it was replaced
+    assert not gate.two_senders(2.0)
+    gate.take("b", 1, 4.0)
+    gate.take("a", 2, 4.5)
+    assert gate.two_senders(4.5)
+    gate.take("b", 2, 13.0)
+    assert not gate.two_senders(14.0)

@@ -57,7 +57,7 @@ def entry(number: int, phases: Sequence[Phase], first: int = 1, waiting: Sequenc
     step = STEP.get(events[-1].phase, events[-1].phase)
     sent = {one.event_id: first + place for place, one in enumerate(events[: len(phases)])}
     open_ids = frozenset(one.event_id for one in events[len(phases) :])
-    return LedgerEntry(events[0].intent_id, events[0].pod_uid, events[0].pod, step, open_ids, sent)
+    return LedgerEntry(events[0].intent_id, events[0].pod_uid, events[0].pod, step, open_ids, sent, node="n")
 
 
 @given(st.lists(st.sampled_from([*WHOLE_LIVES, *OPEN_LIVES]), max_size=6), st.randoms(use_true_random=False))

@@ -1,11 +1,14 @@
 """A Pod document of the API server as a pod."""
 
 import pytest
+from api_pods import NODE, api_pods
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
-from shared.core.kube_pod import pod_of
+from shared.core.extended_resources import requests_of
+from shared.core.kube_pod import pod_of, without_doubled_files
+from shared.core.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, KubeletLayout, file_hash
 
 RECLAIMED = {"katalyst.kubewharf.io/qos_level": "reclaimed_cores"}
 ID = "containerd://" + "a" * 64
@@ -55,6 +58,20 @@ def test_a_class_that_nobody_knows_makes_a_tenant(annotations, fallback, kube, q
     assert pod_of(document(meta={"annotations": annotations}, qosClass=kube), fallback).qos == qos
 
 
+@pytest.mark.parametrize(
+    ("meta", "spec", "qos"),
+    [
+        ({}, {}, "reclaimed_cores"),
+        ({}, {"priority": 2_000_001_000}, "shared_cores"),
+        ({"ownerReferences": [{"kind": "DaemonSet", "name": "d", "controller": True}]}, {}, "shared_cores"),
+        ({"annotations": RECLAIMED}, {"priority": 2_000_001_000}, "reclaimed_cores"),
+    ],
+    ids=["nothing said", "critical", "of a DaemonSet", "said"],
+)
+def test_what_a_cluster_runs_on_is_no_reclaimed_pod_for_having_asked_for_nothing(meta, spec, qos):
+    assert pod_of(document(meta=meta, spec=spec, qosClass="BestEffort"), "kubernetes").qos == qos
+
+
 def test_an_amount_that_is_no_quantity_counts_as_not_said():
     pod = pod_of(document(resources={"requests": {"cpu": "many", "memory": "1Gi"}, "limits": "none"}))
     assert (pod.cpu_request_millis, pod.memory_request_bytes) == (0, 1 << 30)
@@ -92,6 +109,72 @@ def test_the_owner_is_the_controller():
     assert pod_of(document(meta={"ownerReferences": references[:1]})).owner is None
 
 
+@pytest.mark.parametrize("kind", ["x/y", "", "Job Two", "K" * 64])
+def test_an_owner_that_nobody_can_name_is_left_out_and_the_pod_stays(kind):
+    references = [{"kind": kind, "name": "encode", "controller": True}]
+    pod = pod_of(document(meta={"ownerReferences": references, "annotations": RECLAIMED}))
+    assert (pod.qos, pod.owner, pod.unread) == ("reclaimed_cores", None, ("owner: what stands there is none",))
+
+
+FILE = "5" * 32
+FROM_KUBELET = {CONFIG_MIRROR: FILE, CONFIG_HASH: FILE, "kubernetes.io/config.source": "file"}
+BY_NODE = {"apiVersion": "v1", "kind": "Node", "name": NODE, "controller": True}
+
+
+def static(uid: str = "0f-1", annotations: dict = FROM_KUBELET, **owner) -> dict:
+    meta = {"uid": uid, "annotations": annotations, "ownerReferences": [BY_NODE | owner]}
+    return document(meta=meta, spec={"nodeName": NODE})
+
+
+def test_the_mirror_of_a_static_pod_is_known_by_its_file():
+    assert file_hash(pod_of(static())) == FILE
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        static(name="n2"),
+        static(kind="Job"),
+        static(apiVersion="x.example/v1"),
+        static(controller=False),
+        static(annotations={CONFIG_HASH: FILE, "kubernetes.io/config.source": "file"}),
+        document(meta={"annotations": FROM_KUBELET}, spec={"nodeName": NODE}),
+        document(meta={"annotations": FROM_KUBELET, "ownerReferences": [{**BY_NODE, "name": None}]}),
+    ],
+    ids=["another node", "another kind", "another's kind", "no controller", "no mirror", "no owner", "no node"],
+)
+def test_what_only_kubelet_may_say_counts_for_nobody_else(made):
+    pod = pod_of(made)
+    assert (pod.annotations, file_hash(pod)) == ({}, None)
+
+
+def test_two_that_claim_one_file_are_both_taken_by_their_uid():
+    pods = [
+        pod_of(made) for made in (static("a"), static("b"), static("c", {CONFIG_MIRROR: "x", CONFIG_HASH: "6" * 32}))
+    ]
+    assert [file_hash(pod) for pod in without_doubled_files(pods)] == [None, None, "6" * 32]
+
+
+@given(api_pods)
+def test_whatever_the_api_server_takes_is_a_pod(made):
+    pod = pod_of(made)
+    meta, spec = made["metadata"], made["spec"]
+    assert (pod.uid, pod.namespace, pod.name) == (meta["uid"], meta["namespace"], meta["name"])
+    assert [one.name for one in pod.containers][: len(spec["containers"])] == [c["name"] for c in spec["containers"]]
+    assert not [words for words in pod.unread if not words.startswith(("annotation ", "owner: "))]
+    assert all(amount >= 0 for amount in requests_of(made).values())
+    assert pod_of(made, first_class=pod.qos) == pod
+
+
+@given(api_pods)
+def test_no_document_but_a_mirror_leads_to_a_group_that_is_not_its_uids(made):
+    pod = pod_of(made)
+    owners = [one for one in made["metadata"].get("ownerReferences", ()) if one["controller"]]
+    by_node = [(one["apiVersion"], one["kind"], one["name"]) for one in owners] == [("v1", "Node", NODE)]
+    own = KubeletLayout("cgroupfs").pod_group(pod).endswith(f"/pod{pod.uid}")
+    assert own or (by_node and CONFIG_MIRROR in made["metadata"]["annotations"])
+
+
 def test_long_annotations_of_others_are_left_behind():
     annotations = {**RECLAIMED, "kubectl.kubernetes.io/last-applied-configuration": "x" * 10_000}
     assert pod_of(document(meta={"annotations": annotations})).annotations == RECLAIMED
@@ -108,11 +191,9 @@ def test_a_name_that_no_node_could_hold_makes_no_pod(meta):
     assert pod_of(document(meta=meta)) is None
 
 
-WILD = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
+LEAF = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
+NESTED = LEAF | st.lists(LEAF, max_size=3) | st.dictionaries(st.text(max_size=8), LEAF, max_size=3)
+WILD = NESTED | st.lists(NESTED, max_size=3) | st.dictionaries(st.text(max_size=8), NESTED, max_size=3)
 
 
 @given(
@@ -122,3 +203,19 @@ def test_whatever_stands_in_resources_the_pod_is_seen(resources, priority):
     pod = pod_of(document(resources=resources, spec={"priority": priority}))
     assert pod is not None
     assert pod.cpu_request_millis >= 0
+
+
+@given(st.dictionaries(st.sampled_from(["metadata", "spec", "status"]), WILD), st.data())
+def test_no_document_at_all_throws(made, data):
+    """Also where a field of the right name holds what no API server would hold there."""
+    keys = ["uid", "namespace", "name", "annotations", "labels", "ownerReferences", "containers", "initContainers",
+            "priority", "overhead", "phase", "qosClass", "containerStatuses", "deletionTimestamp",
+            "deletionGracePeriodSeconds", "terminationGracePeriodSeconds"]  # fmt: skip
+    for part in data.draw(st.lists(st.sampled_from(["metadata", "spec", "status"]), unique=True)):
+        made[part] = data.draw(st.dictionaries(st.sampled_from(keys), WILD, max_size=6))
+    pod = pod_of(made | {"metadata": {"uid": "a", "namespace": "b", "name": "c"} | _mapping(made.get("metadata"))})
+    assert pod is None or pod.uid
+
+
+def _mapping(given):
+    return given if isinstance(given, dict) else {}

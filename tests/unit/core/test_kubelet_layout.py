@@ -122,16 +122,21 @@ def test_an_id_that_could_leave_the_tree_is_no_id(text):
         Container(name="c", id=text)
 
 
+MIRRORED = {MIRROR: "ab" * 16, HASH: "ab" * 16}
+
+
 @pytest.mark.parametrize(
-    ("annotations", "name"),
+    ("annotations", "owner", "name"),
     [
-        pytest.param({MIRROR: "ab" * 16, HASH: "ab" * 16}, "ab" * 16, id="a static pod's mirror"),
-        pytest.param({HASH: "ab" * 16}, UID, id="an ordinary pod that says so"),
-        pytest.param({MIRROR: "x", HASH: "../../../evil"}, UID, id="a path"),
-        pytest.param({MIRROR: "x", HASH: UID}, UID, id="another pod's UID"),
-        pytest.param({MIRROR: "x", HASH: "ab" * 16 + "\n"}, UID, id="a line end"),
+        pytest.param(MIRRORED, "Node/n1", "ab" * 16, id="a static pod's mirror"),
+        pytest.param(MIRRORED, None, UID, id="a mirror that no node made"),
+        pytest.param(MIRRORED, "Job/n1", UID, id="a mirror that a job made"),
+        pytest.param({HASH: "ab" * 16}, "Node/n1", UID, id="an ordinary pod that says so"),
+        pytest.param({MIRROR: "x", HASH: "../../../evil"}, "Node/n1", UID, id="a path"),
+        pytest.param({MIRROR: "x", HASH: UID}, "Node/n1", UID, id="another pod's UID"),
+        pytest.param({MIRROR: "x", HASH: "ab" * 16 + "\n"}, "Node/n1", UID, id="a line end"),
     ],
 )
-def test_a_static_pods_group_is_named_after_its_file(annotations, name):
-    static = Pod(uid=UID, name="kube-apiserver-n1", kube_qos="Burstable", annotations=annotations)
+def test_a_static_pods_group_is_named_after_its_file(annotations, owner, name):
+    static = Pod(uid=UID, name="kube-apiserver-n1", kube_qos="Burstable", annotations=annotations, owner=owner)
     assert KubeletLayout("cgroupfs").pod_group(static) == f"kubepods/burstable/pod{name}"

@@ -9,7 +9,7 @@ from kube_api import Api, FakeKube, pod_path
 
 from shared.adapters.clock import LoopClock
 from shared.adapters.kube_node import KubeNode
-from shared.adapters.kube_pods import SHOW_S, KubePods
+from shared.adapters.kube_pods import COLLECT_S, SHOW_GAP_S, SHOW_S, KubePods
 from shared.adapters.pods_file import PodsFile
 from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU
 from shared.errors import Unavailable
@@ -114,7 +114,47 @@ def test_what_pods_ask_for_is_counted_and_shown_on_the_node_at_once(scene):
             assert (world.shown[RECLAIMED_CPU], world.shown[SEED_RECLAIMED_CPU]) == ("40k", "44k")
             world.run_batch("encode", "4k", status={"phase": "Succeeded"})
             await asyncio.sleep(0.1)
-            assert (world.shown[RECLAIMED_CPU], world.kept) == ("44k", [])
+            assert (world.shown[RECLAIMED_CPU], world.kept) == ("40k", [])
+            await asyncio.sleep(SHOW_GAP_S)
+            assert world.shown[RECLAIMED_CPU] == "44k"
+
+    scene(story)
+
+
+def test_patches_of_a_pod_are_collected_and_a_new_pod_is_told_at_once(scene):
+    async def story(world):
+        world.run_batch("encode")
+        async with world.at_work():
+            lists = set()
+            for number in range(250):
+                patched = world.api.objects[pod_path("encode")]
+                patched["metadata"] = {**patched["metadata"], "labels": {"turn": str(number)}}
+                world.api.put(pod_path("encode"), dict(patched))
+                await asyncio.sleep(0.02)
+                lists.add(world.file.generation())
+            assert 8 <= len(lists) <= 5 / COLLECT_S + 2
+            world.run_batch("second")
+            await asyncio.sleep(0.1)
+            assert world.kept == ["encode", "second"]
+
+    scene(story)
+
+
+def test_pods_that_come_and_go_write_the_node_every_two_seconds_at_most(scene):
+    async def story(world):
+        async with world.at_work():
+            await world.node.write(OFFER)
+            await asyncio.sleep(SHOW_GAP_S)
+            world.api.requests.clear()
+            for number in range(100):
+                world.run_batch("encode", f"{number % 9 + 1}k")
+                await asyncio.sleep(0.1)
+            writes = [
+                request for request in world.api.requests if "PATCH" in str(request) and "nodes/n1" in str(request)
+            ]
+            assert 3 <= len(writes) <= 10 / SHOW_GAP_S + 1
+            await asyncio.sleep(SHOW_GAP_S)
+            assert world.shown[RECLAIMED_CPU] == "43k"
 
     scene(story)
 
@@ -182,3 +222,63 @@ def test_a_best_effort_pod_without_a_class_is_what_the_setting_says(scene, fallb
             assert [pod.qos for pod in world.file.pods()] == [qos]
 
     scene(story, fallback=fallback)
+
+
+def written(pods: PodsFile) -> dict[str, str]:
+    return {pod.name: pod.qos for pod in pods.pods()}
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_the_class_of_a_pod_stays_whatever_is_written_onto_it_also_over_a_restart(scene, restart):
+    async def story(world):
+        spec = {"nodeName": "n1", "containers": [{"name": "main"}]}
+        world.api.run_pod("batch", "b0", metadata={"annotations": BATCH}, spec=spec)
+        world.api.run_pod("web", "b1", spec=spec)
+        async with world.at_work():
+            assert written(world.file) == {"batch": "reclaimed_cores", "web": "shared_cores"}
+            if not restart:
+                relabel(world, spec)
+                await asyncio.sleep(0.1)
+                assert written(world.file) == {"batch": "reclaimed_cores", "web": "shared_cores"}
+        relabel(world, spec)
+        after = KubePods(
+            FakeKube(world.api), "n1", PodsFile(world.file.path.parent), LoopClock(), fallback="kubernetes"
+        )
+        world.pods = after
+        async with world.at_work():
+            world.api.run_pod("late", "b2", spec=spec)
+            await asyncio.sleep(0.1)
+            assert written(world.file) == {"batch": "reclaimed_cores", "late": "reclaimed_cores", "web": "shared_cores"}
+
+    def relabel(world, spec):
+        for name, uid, labels in (("batch", "b0", {"koordinator.sh/qosClass": "LSR"}),
+                                  ("web", "b1", {"koordinator.sh/qosClass": "SYSTEM"})):  # fmt: skip
+            world.api.run_pod(name, uid, metadata={"annotations": {}, "labels": labels}, spec=spec)
+
+    scene(story)
+
+
+def test_a_list_that_cannot_be_read_leaves_what_the_spec_says(scene):
+    async def story(world):
+        world.file.path.parent.mkdir(parents=True)
+        world.file.path.write_text("torn")
+        world.run_batch("batch")
+        world.api.objects[pod_path("batch")]["metadata"] |= {
+            "annotations": {},
+            "labels": {"koordinator.sh/qosClass": "LS"},
+        }
+        async with world.at_work():
+            assert written(world.file) == {"batch": "reclaimed_cores"}
+
+    scene(story)
+
+
+def test_a_pod_that_cannot_be_read_is_counted_and_named(scene):
+    async def story(world):
+        world.run_batch("encode")
+        world.api.run_pod("Odd_Name", "b7", spec={"nodeName": "n1", "containers": [{"name": "main"}]})
+        async with world.at_work():
+            assert world.kept == ["encode"]
+            assert world.pods.failure() == "pods that cannot be read: 1, among them UID 'b7'"
+
+    scene(story)

@@ -79,7 +79,12 @@ def test_the_file_may_be_named_in_the_environment(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "word"),
-    [("[1, 2", "expected"), ("- 1", "want a mapping of keys, got list"), ("text", "got str"), (None, "No such file")],
+    [
+        ("[1, 2", r"not YAML \(line 1, column"),
+        ("- 1", "want a mapping of keys, got list"),
+        ("text", "got str"),
+        (None, "No such file"),
+    ],
     ids=["not YAML", "a list", "a word", "missing"],
 )
 def test_a_file_that_cannot_be_used_is_named(tmp_path, text, word):

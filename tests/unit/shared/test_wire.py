@@ -5,14 +5,19 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from shared import telemetry
-from shared.adapters.clock import LoopClock
+from shared.adapters.clock import LoopClock, SystemClock
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.readiness import Health, ServiceHealth
+from shared.core.newest import PERIOD_S
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus
-from shared.wire import Wire
+from shared.ports import Received
+from shared.wire import Newest, Wire
 
 SUBJECT = "sublet.node.v1.advice.node-a"
 ADVICE = {"policy": "canonical", "pools": (), "reclaimed_cpu_millis": 0, "reclaimed_memory_bytes": 0}
@@ -100,6 +105,7 @@ def test_a_stale_message_is_never_handed_out_as_fresh(virtual):
         ({"boot_id": "0123456789abcdef", "seq": 99}, "retired"),
         ({"node": "node-b", "seq": 9}, "foreign_node"),
         ({"v": 2, "seq": 9}, "unknown_version"),
+        ({"reason": "[" * 100_000, "seq": 9, "pools": "[" * 1000}, "malformed"),
         ({"reclaimed_cpu_millis": -1, "seq": 9}, "malformed"),
         ({"valid_for_s": "NaN", "seq": 9}, "malformed"),
         ({"pools": "x" * 1_000_001, "seq": 9}, "too_large"),
@@ -176,5 +182,75 @@ def test_after_stop_nothing_is_taken(virtual):
         await reader.stop()
         await writer.publish(writer.stamp(PoolAdvice, **ADVICE))
         assert await slot.next(timeout_s=1) is None
+
+    virtual(story())
+
+
+def test_of_two_advisors_that_alternate_the_living_one_is_followed_within_three_periods(virtual):
+    async def story() -> None:
+        broker = MemoryBroker()
+        reader, one, other = wires(broker), wires(broker), wires(broker)
+        slot = await reader.newest(PoolAdvice)
+        for _ in range(4):
+            for wire in (one, other):
+                await wire.publish(wire.stamp(PoolAdvice, **ADVICE))
+                await asyncio.sleep(PERIOD_S / 2)
+        assert slot.value.boot_id == other.boot_id
+        assert "TwoSenders" in reader.two_senders
+        died_s = reader.clock.monotonic() - PERIOD_S / 2
+        while slot.value.boot_id != one.boot_id:
+            await one.publish(one.stamp(PoolAdvice, **ADVICE))
+            await asyncio.sleep(0)
+            if slot.value.boot_id != one.boot_id:
+                await asyncio.sleep(PERIOD_S)
+        assert reader.clock.monotonic() - died_s <= 3 * PERIOD_S
+        for _ in range(4):
+            await one.publish(one.stamp(PoolAdvice, **ADVICE))
+            await asyncio.sleep(PERIOD_S)
+        assert slot.value.boot_id == one.boot_id
+        assert reader.two_senders == ""
+
+    virtual(story())
+
+
+def test_a_message_on_another_nodes_subject_is_refused(virtual):
+    async def story() -> None:
+        wire = wires(MemoryBroker())
+        slot = Newest(PoolAdvice, wire.clock, service="test", node="node-a")
+        good = wire.stamp(PoolAdvice, **ADVICE).encode()
+        for subject in (
+            "sublet.node.v1.advice.node-b",
+            "sublet.node.v1.sample.node-a",
+            "sublet.node.v1.advice.node-ab",
+        ):
+            slot.offer(Received(subject, good, {}))
+        assert slot.value is None
+        slot.offer(Received(SUBJECT, good, {}))
+        assert slot.value is not None
+
+    virtual(story())
+
+
+@given(st.binary(max_size=300), st.text(max_size=40))
+def test_the_door_never_raises_and_lets_nothing_in_that_is_no_message(data, subject):
+    slot = Newest(PoolAdvice, SystemClock(), service="test", node="node-a")
+    with capture_logs() as said:
+        for _ in range(3):
+            slot.offer(Received(subject, data, {}))
+    assert slot.value is None
+    assert len(said) <= 2
+
+
+def test_a_flood_of_refused_messages_is_one_line_a_second_and_says_how_many_were_held_back(virtual):
+    async def story() -> None:
+        slot = Newest(PoolAdvice, LoopClock(), service="test", node="node-a")
+        with capture_logs() as said:
+            for _ in range(3):
+                for _ in range(1000):
+                    slot.offer(Received(SUBJECT, b'{"node": "' + b"x" * 1000 + b'"}', {}))
+                await asyncio.sleep(1.0)
+            slot.offer(Received(SUBJECT, b"{", {}))
+        assert [line["held_back"] for line in said] == [0, 999, 999, 999]
+        assert all(len(line["why"]) <= 300 for line in said)
 
     virtual(story())

@@ -1,0 +1,26 @@
+"""The asynchronous half of the Kubernetes client, imported without the synchronous one.
+
+The package's own `__init__` imports both, and with the synchronous half requests, OAuth and websockets: seven packages
+that nothing here calls, in a process that runs as root. They are not in the image either.
+"""
+
+import importlib.util
+import sys
+
+UNUSED = ("requests", "requests_oauthlib", "oauthlib", "websocket", "charset_normalizer", "certifi", "durationpy")
+"""Modules of the packages that only the synchronous half needs."""
+
+
+def _without_synchronous_half() -> None:
+    """Put the package in place without running its `__init__`; where somebody has imported it already, it stays."""
+    spec = importlib.util.find_spec("kubernetes")
+    if spec is not None and "kubernetes" not in sys.modules:
+        sys.modules["kubernetes"] = importlib.util.module_from_spec(spec)
+
+
+_without_synchronous_half()
+
+from kubernetes.aio.client import ApiClient, Configuration  # noqa: E402
+from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config  # noqa: E402
+
+__all__ = ["ApiClient", "ConfigException", "Configuration", "load_incluster_config", "load_kube_config"]

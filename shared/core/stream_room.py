@@ -1,0 +1,79 @@
+"""Who gives way when a stream is nearly full: first the nodes that hold more than their share, then the oldest. Pure.
+
+A full stream refuses what is new, and the senders keep it: so nobody's flood can drop what others have stored. It may
+only fill what is free, until room is made again.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FULL = 0.7
+"""Of a stream's bytes, or messages: from here on room is made."""
+ROOM = 0.6
+"""What is left when it is made."""
+SHARE = 0.1
+"""Of that, what one node may hold when room is needed; more where there are fewer than ten nodes."""
+ENOUGH = 200
+"""Messages that have to be looked at to know whose bytes a stream holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a stream holds; a limit of 0 or less is none."""
+
+    messages: int
+    size_bytes: int
+    max_messages: int
+    max_bytes: int
+
+    @property
+    def level(self) -> float:
+        """How full it is, by the limit that is nearer: 0 to 1."""
+        return max(self._by_messages, self._by_bytes)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the number of messages is nearer to its limit than their bytes."""
+        return self._by_messages > self._by_bytes
+
+    @property
+    def _by_messages(self) -> float:
+        return self.messages / self.max_messages if self.max_messages > 0 else 0.0
+
+    @property
+    def _by_bytes(self) -> float:
+        return self.size_bytes / self.max_bytes if self.max_bytes > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """One message, chosen by chance: whose it is, as its subject says, and its bytes."""
+
+    node: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Drop all but the newest; of a node, or, where that is "", of all."""
+
+    node: str
+    keep: int
+
+
+def cuts(held: Held, sample: Sequence[Weighed]) -> tuple[Cut, ...]:
+    """What is to be dropped, by what a sample of the messages says; nothing while there is room."""
+    if held.level <= FULL or not sample:
+        return ()
+    weights, counts = Counter[str](), Counter[str]()
+    for one in sample:
+        weights[one.node] += 1 if held.counts else max(1, one.size_bytes)
+        counts[one.node] += 1
+    share = max(SHARE, 1 / len(weights)) * ROOM
+    heavy = []
+    for node, weight in sorted(weights.items()):
+        level = held.level * weight / weights.total()
+        if level > share and len(weights) > 1:
+            heavy.append(Cut(node, int(held.messages * counts[node] / len(sample) * share / level)))
+    return tuple(heavy) or (Cut("", int(held.messages * ROOM / held.level)),)

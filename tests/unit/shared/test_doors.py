@@ -1,0 +1,118 @@
+"""Every text from outside is read at one door of its kind: who else parses something is found here.
+
+A module that parses text stands in one of the tables below, with what it reads and from whom. A new one fails until it
+is written down, or, better, uses the door that there is.
+"""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+PARSERS = {"loads", "from_json", "model_validate_json", "safe_load", "safe_load_all", "read_json",
+           "read_json_object", "unpackb"}  # fmt: skip
+FACTS = {"EvictionEvent", "EvictionIntent"}
+BOUNDED = {"read_json", "read_json_object"}
+
+DOORS = {
+    "shared/core/json_text.py": "JSON of anybody: bounded, one error",
+    "shared/core/annotation_values.py": "annotations of pods, which have a bound",
+    "shared/contracts/envelope.py": "state messages: bounded, typed",
+    "shared/contracts/stored.py": "intents and events of the streams, compared with their subjects",
+    "shared/adapters/kube_client.py": "answers and events of the API server",
+    "sublet/ask.py": "answers of the services",
+    "services/qrm/kubelet.py": "kubelet's state",
+    "services/qrm/app.py": "questions on a pod, of this node's runtime",
+    "sublet/doctor/look_at_node.py": "kubelet's state, for a person",
+    "sublet/doctor/host_processes.py": "kubelet's configuration, for a person",
+    "sublet/consumers/dead.py": "advisories of the NATS server",
+    "shared/core/nats_jwt.py": "questions of the NATS server on a login",
+    "shared/app.py": "configuration entries, of central alone",
+    "services/central/node_entries.py": "configuration entries, of central alone",
+}
+OUR_OWN_FILES = {
+    "services/qrm/checkpoint.py", "services/qrm/lease.py", "shared/adapters/ledger.py", "shared/adapters/local_pods.py",
+    "shared/adapters/nats_accounts.py", "shared/adapters/nats_reload.py", "shared/adapters/nats_server.py",
+    "shared/adapters/pod_folder.py", "shared/adapters/taint_file.py", "sublet/bridge/place.py", "sublet/bus_login.py",
+    "sublet/runtime/offer.py", "sublet/runtime/runtime.py", "sublet/runtime/spawn.py", "sublet/shim.py",
+    "sublet/sim/run.py", "services/advisor/policies/model.py",
+}  # fmt: skip
+"""In a state folder that is ours and nobody else may write, or shipped with the product."""
+WHAT_A_PERSON_GIVES = {
+    "services/central/config.py", "shared/settings.py", "sublet/replay/contender.py", "sublet/replay/reading.py",
+    "sublet/runtime/applying.py", "sublet/sim/scenario.py", "sublet/whatif.py",
+}  # fmt: skip
+"""Files and words of whoever types the command, refused in words where they are wrong."""
+DEMO = {"sublet/demo/chain.py", "sublet/views/events.py"}
+"""What the same process, or the same door, has just written."""
+
+
+@cache
+def modules() -> tuple[tuple[str, ast.Module], ...]:
+    paths = [path for folder in ("services", "shared", "sublet") for path in sorted((ROOT / folder).rglob("*.py"))]
+    return tuple((path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())) for path in paths)
+
+
+def calls(tree: ast.Module) -> Iterator[tuple[str, str, ast.Call]]:
+    """Name and owner of everything that is called: `json.loads` is ("loads", "json")."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            match node.func:
+                case ast.Attribute(value=ast.Name(id=owner), attr=name):
+                    yield name, owner, node
+                case ast.Attribute(attr=name):
+                    yield name, "", node
+                case ast.Name(id=name):
+                    yield name, "", node
+
+
+def test_who_parses_text_is_a_door_or_reads_what_is_ours():
+    known = DOORS.keys() | OUR_OWN_FILES | WHAT_A_PERSON_GIVES | DEMO
+    found = {
+        path
+        for path, tree in modules()
+        for name, owner, _ in calls(tree)
+        if name in PARSERS and owner not in ("tomllib", "pickle")
+    }
+    assert sorted(found - known) == []
+    assert sorted(known - found - {"shared/contracts/stored.py", "shared/contracts/envelope.py"}) == []
+
+
+def test_nothing_is_unpickled_or_evaluated():
+    bad = [
+        (path, node.lineno)
+        for path, tree in modules()
+        for name, owner, node in calls(tree)
+        if owner in ("pickle", "marshal", "shelve") or (name in ("eval", "exec") and not owner) or name == "unsafe_load"
+    ]
+    assert bad == []
+
+
+def test_intents_and_events_are_read_at_their_door_alone():
+    """A body without its subject says nothing of who speaks."""
+    found = {path for path, tree in modules() for name, owner, _ in calls(tree) if name == "decode" and owner in FACTS}
+    assert found <= {"shared/contracts/stored.py", "shared/adapters/ledger.py"}  # the ledger wrote them itself
+
+
+def test_pods_of_the_api_server_are_read_at_their_door_alone():
+    """`spec.containers` of a document is nobody's business but the readers of pods."""
+    readers = {path for path, tree in modules() if _names(tree, "containerStatuses") or _names(tree, "initContainers")}
+    assert readers <= {"shared/core/kube_pod.py", "shared/core/manifest.py", "shared/core/extended_resources.py",
+                       "shared/core/pod_resources.py", "sublet/doctor/look_at_cluster.py"}  # fmt: skip
+
+
+def test_answers_are_asked_for_in_one_place():
+    found = {path for path, tree in modules() for name, owner, _ in calls(tree) if name == "request" and owner == "bus"}
+    assert found <= {"sublet/ask.py", "sublet/runtime/admission.py", "sublet/demo/chain.py"}
+
+
+def test_every_bounded_read_names_its_bound():
+    for path, tree in modules():
+        for name, owner, node in calls(tree):
+            if name in BOUNDED and not owner and path in DOORS:
+                assert {word.arg for word in node.keywords} >= {"what", "max_bytes"}, (path, node.lineno)
+
+
+def _names(tree: ast.Module, text: str) -> bool:
+    return any(isinstance(node, ast.Constant) and node.value == text for node in ast.walk(tree))
