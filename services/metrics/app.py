@@ -22,6 +22,7 @@ from services.metrics.core.summary import summarise
 from services.metrics.core.values import Point
 from services.metrics.core.wake import Bounds, PressureGate, Probe, Seen, Told, Trigger, seen_by, tell, why_now
 from services.metrics.ports import Alarm, Collect, Collected, Show, Tripwire
+from services.metrics.sending import Sending
 from services.metrics.settings import MetricsSettings
 from shared import telemetry
 from shared.contracts.pod import Pod
@@ -67,6 +68,7 @@ class MetricsApp:
         self._sample: NodeSample | None = None
         self._sampled_at = self._tried_at = clock.monotonic()
         self._failure = ""
+        self._sending = Sending(wire)
         self._source_failures: Mapping[str, str] = {}
         self._pods: Sequence[Pod] = ()
         self._listed_generation: int | None = None
@@ -85,12 +87,12 @@ class MetricsApp:
             await self._pass(await self._next_trigger())
 
     def health(self) -> ServiceHealth:
-        """Well while passes succeed, no source fails, and no figure of the node itself is missing though it was read.
+        """Well while passes succeed, samples reach the bus, no source fails, and no figure of the node is missing.
 
         A container's missing figure is not our illness: its cgroup was made anew, or its counter jumped once.
         """
         age_s = None if self._sample is None else self._clock.monotonic() - self._sampled_at
-        why = self._failure
+        why = self._failure or self._sending.failure
         if not why and age_s is None:
             why = "no sample yet"
         elif not why and age_s is not None and age_s > STALE_PERIODS * self._settings.period_s:
@@ -195,7 +197,7 @@ class MetricsApp:
             except (SubletError, OSError, ValidationError) as error:
                 self._fail(str(error))
                 return
-            await self._wire.publish(sample)
+            await self._sending.send(sample)
         self._doubt(memory.odd)
         self._memory, self._sample, self._sampled_at = memory, sample, now_s
         self._show.show(sample, missing=len(memory.odd), failing=len(collected.failures))

@@ -54,10 +54,10 @@ def _per_numa(cpus: str, numas: Mapping[int, CpuSet]) -> tuple[tuple[int, int], 
 
 def place_of(pod: Pod, seen: Place | None) -> Place:
     """Where the pod is. `seen` is the allocation's word; where it is None, what the pod asks for counts."""
-    label = pod.labels.get(QOS_LABEL)
-    if not pod.annotations and label not in OWN_CPUS_LABELS:
+    own_cpus = pod.qos == "dedicated_cores" and pod.labels.get(QOS_LABEL) in OWN_CPUS_LABELS
+    if not pod.annotations and not own_cpus:
         return PLAIN
-    wish = _wish(pod.qos, tuple(sorted(pod.annotations.items())), label in OWN_CPUS_LABELS)
+    wish = _wish(pod.qos, tuple(sorted(pod.annotations.items())), own_cpus)
     if seen is None:
         # A pool on a NUMA node has no name before the node is known; until then its pods are in the share pool.
         return replace(PLAIN, pool=SHARE if wish.bound else wish.pool, dedicated=wish.dedicated)

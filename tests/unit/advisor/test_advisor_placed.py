@@ -55,6 +55,10 @@ def at(pool: str, *cpus: tuple[int, int]) -> Place:
             id="in Koordinator's words",
         ),
         pytest.param(pod("reclaimed_cores", BOUND), at("reclaim"), Place(), id="reclaimed"),
+        pytest.param(
+            pod("shared_cores", labels={"koordinator.sh/qosClass": "LSR"}), at("share-NUMA1", (1, 8)), Place(),
+            id="a label that its class does not follow",
+        ),
     ],
 )  # fmt: skip
 def test_where_a_pod_belongs(one, seen, place):

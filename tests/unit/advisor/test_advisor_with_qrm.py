@@ -83,13 +83,22 @@ def test_a_dedicated_pod_beside_them(together, pod):
 
 
 def test_a_named_pool_and_bound_pools_grow_with_their_load(together, pod):
-    flink = noted(pod("flink", cpu_millis=1000, cpu_usage_cores=9.0), BATCH)
-    bound = noted(pod("near", cpu_millis=2000, cpu_usage_cores=6.0), BOUND)
+    flink = noted(pod("flink", cpu_millis=14_000, cpu_usage_cores=9.0), BATCH)
+    bound = noted(pod("near", cpu_millis=12_000, cpu_usage_cores=6.0), BOUND)
     done, placed = together(pod("web", cpu_usage_cores=3.0), flink, bound)
     same(done, placed)
     assert placed.owned[flink.pod.uid].pool == "batch"
     assert len(placed.owned[flink.pod.uid].cpus) >= 9 * 1.25
     assert len(placed.owned[bound.pod.uid].cpus) >= 6 * 1.25
+
+
+def test_whatever_is_advised_they_have_no_more_than_their_pods_ask_for_and_the_shared_pool_has_the_rest(together, pod):
+    flink = noted(pod("flink", cpu_millis=1000, cpu_usage_cores=9.0), BATCH)
+    bound = noted(pod("near", cpu_millis=2000, cpu_usage_cores=6.0), BOUND)
+    done, placed = together(pod("web", cpu_usage_cores=3.0), flink, bound)
+    assert [len(placed.owned[one.pod.uid].cpus) for one in (flink, bound)] == [1, 2]
+    assert len(placed.pools["share"]) > done.sizes.share_cpus
+    assert sum(map(len, placed.pools.values())) == 48 - 3
 
 
 def test_a_noisy_pod_is_set_apart(together, pod):
@@ -106,7 +115,7 @@ def test_everything_at_once(together, pod):
         pod("web", cpu_millis=2000, cpu_usage_cores=3.0, runnable_tasks=1),
         pod("noisy", cpu_millis=4000, cpu_usage_cores=6.0, runnable_tasks=90),
         noted(pod("db", "dedicated_cores", 6000, cpu_usage_cores=5.0), BOUND),
-        noted(pod("flink", cpu_millis=1000, cpu_usage_cores=3.0, runnable_tasks=1), BATCH),
-        noted(pod("near", cpu_millis=2000, cpu_usage_cores=2.0, runnable_tasks=1), BOUND),
+        noted(pod("flink", cpu_millis=8000, cpu_usage_cores=3.0, runnable_tasks=1), BATCH),
+        noted(pod("near", cpu_millis=8000, cpu_usage_cores=2.0, runnable_tasks=1), BOUND),
     ]
     same(*together(*pods, rules=NOISY))
