@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -22,6 +23,7 @@ from services.qrm.offloading import Offloading
 from services.qrm.roster import Roster
 from services.qrm.saving import Saving
 from services.qrm.settings import OffloadSettings, QrmSettings
+from services.qrm.start_watch import StartWatch
 from services.qrm.teller import Pass, Teller
 from services.qrm.writer import Outcome
 from shared import telemetry
@@ -44,6 +46,7 @@ log = structlog.get_logger()
 
 NAME = "qrm"
 DEDICATED_CORES = "dedicated_cores"
+NOBODY: frozenset[str] = frozenset()
 _LONG_AGO_S = float("-inf")
 
 
@@ -59,12 +62,15 @@ class QrmApp:
         pods: PodSource,
         keeping: LeaseKeeping | None,
         offloader: Offloader,
+        starts: StartWatch,
     ) -> None:
         self._wire, self._clock = context.wire, context.clock
+        self._in_cluster = context.common.substrate == "kubernetes"
         self._checkpoint = CheckpointFile(context.common.state_dir, context.wire.node)
         self._static = dict(context.raw.get(NAME) or {})
         self._settings = section(QrmSettings, context.raw, NAME)
         self._machine, self._groups, self._keeping = machine, groups, keeping
+        self._starts, self._starting = starts, NOBODY
         self._slot: Newest[PoolAdvice] | None = None
         self._standing: Standing | None = None
         self._reserve = CpuSet()
@@ -79,6 +85,9 @@ class QrmApp:
         self._applied_in_s = 0.0
         self._verify_at_s = 0.0
         self._seen: object = None
+        self._covered: object = None
+        """The pods and groups that the lease on disk knows of."""
+        self._kept_at_s = float("inf")
 
     async def run(self) -> None:
         """Work until cancelled: at once on new advice, else when a pod appears, the lease ends, or the period ends."""
@@ -133,22 +142,29 @@ class QrmApp:
         self._reserve = what.pools.get(RESERVE, CpuSet())
         lease_until_s = received_s + self._settings.lease_s
         self._standing = Standing(advice, received_s, lease_until_s)
-        self._renew(lease_until_s)
+        if not self._renew(lease_until_s):  # limits that nobody would end are not let grow for longer than a lease
+            self._standing = Standing(advice, received_s, self._kept_at_s + self._settings.lease_s)
         return True
 
-    def _renew(self, lease_until_s: float) -> None:
-        """Before anything is written: should we die in between, the lease already runs."""
+    def _renew(self, lease_until_s: float) -> bool:
+        """Before anything is written: should we die in between, the lease already runs. False: nobody would end it."""
         if self._keeping is None or self._mode() != "enforce":
-            return
-        # One poll more than our own deadline: while qrm lives it falls to the floor itself.
-        left_s = lease_until_s - self._clock.monotonic() + self._settings.poll_s
+            return True
+        now_s = self._clock.monotonic()
+        self._kept_at_s = min(self._kept_at_s, now_s)
         try:
-            self._keeping.renew(left_s, self._groups.wanted(self._floor(), self._roster.pods))
+            # One poll more than our own deadline: while qrm lives it falls to the floor itself.
+            left_s = lease_until_s - now_s + self._settings.poll_s
+            # Nobody would see a start end without us: the keeper's floor is the same for all.
+            floor = arrange_floor(replace(self._node, starting=NOBODY), self._reserve)
+            self._keeping.renew(left_s, self._groups.wanted(floor, self._roster.pods))
             self._keeping.watch()
         except OSError as error:
             self._conditions.set("LeaseUnkept", f"{error}; reclaimed limits would outlive qrm")
-        else:
-            self._conditions.set("LeaseUnkept", "")
+            return False
+        self._conditions.set("LeaseUnkept", "")
+        self._covered, self._kept_at_s = self._look(), now_s
+        return True
 
     def _due(self) -> bool:
         now_s = self._clock.monotonic()
@@ -158,19 +174,42 @@ class QrmApp:
         return self._standing.stage(now_s) if self._standing else "floor"
 
     def _look(self) -> object:
-        """A mark that changes with the pods and their groups."""
+        """A mark that changes with the pods, their groups, and how far their starts are."""
         try:
-            return self._roster.generation, self._groups.members()
+            return self._roster.generation, self._groups.members(), self._keep_starting()
         except (Unavailable, OSError):
             return None
 
+    def _keep_starting(self) -> frozenset[str]:
+        """UIDs of the pods that keep what kubelet gave them; nobody where that cannot be told."""
+        rules = self._settings.starts.rules(len(self._machine.topology.all))
+        try:
+            starting = self._starts.keep(self._roster.pods, rules, self._clock.monotonic())
+        except OSError as error:
+            self._conditions.set("StartsUnknown", f"{error}; reclaimed pods start behind all others")
+            return NOBODY
+        self._conditions.set("StartsUnknown", "")
+        return starting
+
     async def _pass(self, began_s: float | None = None) -> None:
+        """One pass. A file of the kernel that cannot be read ends it and is a condition: what is set stays a lease."""
+        try:
+            await self._look_and_act(began_s)
+        except OSError as error:
+            self._conditions.set("GroupsUnreadable", f"{error}: nothing is told or written until it can be read")
+        else:
+            self._conditions.set("GroupsUnreadable", "")
+
+    async def _look_and_act(self, began_s: float | None) -> None:
         now_s = self._clock.monotonic()
         self._verify_at_s = now_s + self._settings.period_s
         self._seen = self._look()
         self._refresh_machine()
         self._roster.read()
+        self._starting = self._keep_starting()
         stage, what = self._decide(now_s)
+        if self._standing and stage != "floor" and self._seen != self._covered:
+            self._renew(self._standing.lease_until_s)  # its floor names every pod
         self._roster.hold(what.held)
         mode = self._mode()
         with telemetry.span("qrm.apply", {"stage": stage, "mode": mode}):
@@ -204,7 +243,10 @@ class QrmApp:
         machine, roster = self._machine, self._roster
         ramping = roster.came_within(self._settings.ramp_up_s)
         ours = [pod for pod in roster.pods if pod.uid not in machine.pinned_pods]
-        return Node(machine.topology, machine.memory_bytes, ours, roster.held, machine.barred, ramping)
+        pools = self._settings.pool_names(in_cluster=self._in_cluster)
+        return Node(
+            machine.topology, machine.memory_bytes, ours, roster.held, machine.barred, ramping, self._starting, pools
+        )
 
     def _decide(self, now_s: float) -> tuple[Stage, Arrangement]:
         """What shall be in force now: by the standing advice while it counts, else the floor."""
@@ -213,15 +255,12 @@ class QrmApp:
             return self._stage, self._arranged(self._node)
         except Refused as refusal:  # the machine has become smaller since the advice came
             self._conditions.set("AdviceRefused", str(refusal))
-            return "floor", self._floor()
+            return "floor", arrange_floor(self._node, self._reserve)
 
     def _arranged(self, node: Node) -> Arrangement:
         if self._standing is None or self._stage == "floor":
             return arrange_floor(node, self._reserve)
         return arrange(node, self._standing.advice, self._settings.order)
-
-    def _floor(self) -> Arrangement:
-        return arrange_floor(self._node, self._reserve)
 
     def _admit(self, question: bytes) -> bytes:
         """Answer a runtime that wants to start pods; what cannot be read or arranged is refused with the reason."""
@@ -237,15 +276,19 @@ class QrmApp:
         return self._settings.offload if on else None
 
     def _mode(self) -> Mode:
+        if self._machine.pins_unread:  # whom kubelet has pinned is not known: nobody is moved
+            return "observe"
         return weaker(self._settings.mode, self._standing.advice.mode) if self._standing else self._settings.mode
 
     def _refresh_machine(self) -> None:
         try:
             changed = self._machine.refresh()
-        except SubletError as error:
+        except (SubletError, OSError) as error:
             self._conditions.set("TopologyUnavailable", str(error))
             return
         self._conditions.set("TopologyUnavailable", "")
+        unread = self._machine.pins_unread
+        self._conditions.set("KubeletStateUnreadable", f"{unread}: nothing is written" if unread else "")
         pinned = self._machine.pinned
         words = f"kubelet's static CPU manager has pinned CPUs {pinned}: they are left alone" if pinned else ""
         self._conditions.set("StaticCpuManager", words)

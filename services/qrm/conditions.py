@@ -7,8 +7,9 @@ from shared.contracts.allocation import Condition
 log = structlog.get_logger()
 
 
-NO_ILLNESS = ("PodUnplaced", "StaticCpuManager")
-"""What a pod asks for in vain, and what others have a right to: said, but nothing is wrong with qrm."""
+READ_IN_PART = "PodReadInPart"
+NO_ILLNESS = ("PodUnplaced", READ_IN_PART, "StaticCpuManager")
+"""What a pod says or asks for in vain, and what others have a right to: said, but nothing is wrong with qrm."""
 
 
 class Conditions:

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+MODE = 0o640
+
 
 def replace_file(path: Path, text: str, *, durable: bool = True) -> None:
     """Write a file atomically: new file, rename; with `durable` also through to the disk before and after.
@@ -12,7 +14,9 @@ def replace_file(path: Path, text: str, *, durable: bool = True) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.new")
-    with fresh.open("w") as file:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(fresh, flags, MODE), "w") as file:
+        os.fchmod(file.fileno(), MODE)
         file.write(text)
         file.flush()
         if durable:

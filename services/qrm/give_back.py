@@ -6,14 +6,13 @@ Groups of Sublet's own go with what runs in them; kubelet's stay with their pods
 from collections.abc import Iterator, Sequence
 
 from services.qrm.core.classes import RECLAIMED
-from services.qrm.core.giving_back import giving_back
+from services.qrm.core.giving_back import giving_back, kubelets_limits
 from services.qrm.core.plan import Sets, Want
 from services.qrm.machine import Machine
 from services.qrm.writer import Problem, Writer
 from shared.contracts.pod import Pod
-from shared.core.knobs import MIN_SHARES, UNLIMITED, Knob, Write
+from shared.core.knobs import UNLIMITED, Knob, Write
 from shared.core.layout import Layout
-from shared.core.pod_limits import GroupLimits, limits_of
 
 
 def give_back(writer: Writer, layout: Layout, machine: Machine, pods: Sequence[Pod]) -> tuple[Problem, ...]:
@@ -35,18 +34,10 @@ def _settings(writer: Writer, layout: Layout, pods: Sequence[Pod]) -> Iterator[W
             yield Write(best_effort, knob, UNLIMITED)
     for pod in pods:
         if pod.qos == RECLAIMED:
-            for group, own in _of_kubelet(pod, layout, best_effort).items():
+            for group, own in kubelets_limits(pod, layout).items():
                 hard = writer.cgroups.read(group, Knob.MEMORY_MAX)
                 yield from giving_back(group, own, None if hard is None else int(hard))
         else:
             for container in pod.containers:
                 if container.cpu_limit_millis and (burst := layout.container_group(pod, container)) is not None:
                     yield Write(burst, Knob.CPU_BURST, 0)
-
-
-def _of_kubelet(pod: Pod, layout: Layout, best_effort: str | None) -> dict[str, GroupLimits]:
-    """To kubelet a best-effort pod asked for nothing; of any other it knows what the pod's amounts say."""
-    known = limits_of(pod, layout)
-    if best_effort is None or not layout.pod_group(pod).startswith(f"{best_effort}/"):
-        return known
-    return dict.fromkeys(known, GroupLimits(MIN_SHARES, None))

@@ -1,12 +1,13 @@
 """The kernel's side of qrm: the pods' groups with their sets, weights and the memory limit of the reclaimed class."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from services.qrm.core.arrangement import Arrangement
 from services.qrm.core.burst import burst_writes
 from services.qrm.core.classes import RECLAIMED, lowest, wanted_groups, weights
 from services.qrm.core.foreign import ForeignWatch
+from services.qrm.core.giving_back import kubelets_limits, weight_back
 from services.qrm.core.memory import limit_steps
 from services.qrm.core.plan import Want, plan_writes
 from services.qrm.machine import Machine
@@ -17,6 +18,7 @@ from shared.contracts.pod import Pod
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import UNLIMITED, Knob, Write
 from shared.core.layout import Layout, OwnLayout
+from shared.core.pod_limits import unsaid_memory_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Groups:
         self._cgroups = writer.cgroups
         self._fixed = {writer.top, *self.layout.classes.values()} if self.layout.classes else set()
         self._reclaimed = self.layout.reclaimed_group(())
-        self._pod_limits = None if self.layout.classes else PodLimits(writer, self.layout)
+        unsaid_bytes = unsaid_memory_bytes(sum(machine.memory_bytes.values()))
+        self._pod_limits = None if self.layout.classes else PodLimits(writer, self.layout, unsaid_bytes)
         self._watch = ForeignWatch()
         self._whole: _Whole | None = None
 
@@ -46,7 +49,8 @@ class Groups:
         """What every class group shall have for this arrangement, and every pod's group that exists."""
         single = bool(what.owned) or not self.layout.classes
         present = self._present(pods) if single else ()
-        return wanted_groups(what.pools, self._machine.usable, self._machine.mems, self.layout, present, what.owned)
+        owned = {**what.owned, **what.starting}
+        return wanted_groups(what.pools, self._machine.usable, self._machine.mems, self.layout, present, owned)
 
     def _present(self, pods: Sequence[Pod]) -> list[Pod]:
         there = {f"{home}/{n}" for home, ns in zip(self.layout.homes, self.members(), strict=True) for n in ns}
@@ -108,7 +112,7 @@ class Groups:
         self._reclaimed = self.layout.reclaimed_group(pods)
         bursts = burst_writes(pods, self.layout, burst_percent)
         limits = [*self._limits(limit_bytes), *self._quota(quota_millis)]
-        problems = self._writer.settle([*self._weights(asked_millis, pods), *limits, *bursts])
+        problems = self._writer.settle([*self._weights(asked_millis, pods, what.starting), *limits, *bursts])
         if self._pod_limits is not None:
             problems += self._pod_limits.settle(self._present(pods), now_s, verify_s)
         return outcome.with_problems(problems)
@@ -161,14 +165,25 @@ class Groups:
                 for group in self._cgroups.tree(self.layout.pod_group(pod)):
                     yield Write(group, Knob.MEMORY_MIGRATE, 1)
 
-    def _weights(self, asked_millis: int, pods: Sequence[Pod]) -> list[Write]:
-        """Where somebody else makes the groups, theirs are the weights: only reclaimed pods are put behind all."""
+    def _weights(self, asked_millis: int, pods: Sequence[Pod], starting: Collection[str]) -> list[Write]:
+        """Where somebody else makes the groups, theirs are the weights: only reclaimed pods are put behind all.
+
+        Not those that start: they keep what kubelet gave them, or get it back for a container that starts anew.
+        """
         if not self.layout.classes:
-            groups = [self.layout.pod_group(pod) for pod in self._present(pods) if pod.qos == RECLAIMED]
-            return [lowest(group, has_idle=self._has_idle(group)) for group in groups]
+            reclaimed = [pod for pod in self._present(pods) if pod.qos == RECLAIMED]
+            return [write for pod in reclaimed for write in self._weight(pod, starts=pod.uid in starting)]
         has_idle = self._has_idle(self.layout.classes[RECLAIMED])
         cpus = len(self._machine.topology.all)
         return weights(cpus, asked_millis=asked_millis, has_idle=has_idle, top=self.layout.top)
+
+    def _weight(self, pod: Pod, *, starts: bool) -> list[Write]:
+        group = self.layout.pod_group(pod)
+        behind_all = lowest(group, has_idle=self._has_idle(group))
+        if not starts:
+            return [behind_all]
+        shares = kubelets_limits(pod, self.layout)[group].cpu_shares
+        return [] if self._writer.differs(behind_all) else list(weight_back(group, shares))
 
     def _has_idle(self, group: str) -> bool:
         return self._cgroups.raw(group, Knob.CPU_IDLE) is not None

@@ -1,34 +1,121 @@
 """CPUs that kubelet's static CPU manager has given to single containers: they are its own, Sublet leaves them alone.
 
-Kubelet keeps them in a checkpoint of its own and writes them anew every ten seconds (notes/reliability.md section 6):
-whoever placed somebody else there would fight it. With the policy "none" there is nothing to leave alone.
+Kubelet keeps them in a checkpoint of its own. It replaces that file as a whole, so only the mount of its folder shows
+the newest, and in that folder lie kubelet's keys, too. Where an agent does not have it, the kernel tells the same:
+kubelet hands a container its CPUs when it is created. With the policy "none" there is nothing to leave alone.
 """
 
-import json
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shared.adapters.hostfs import read_text
+from shared.adapters.cgroup import Cgroups
+from shared.contracts.pod import Container, Pod
 from shared.core.cpuset import CpuSet
-from shared.errors import Unavailable
+from shared.core.json_text import read_json_object
+from shared.core.knobs import Knob
+from shared.core.layout import Layout
+from shared.errors import Refused, Unavailable
+from shared.ports import PodSource
 
-STATE_FILE = "var/lib/kubelet/cpu_manager_state"
+FOLDER = "var/lib/kubelet"
+STATE_FILE = f"{FOLDER}/cpu_manager_state"
+LARGEST_BYTES = 4 << 20
+"""Some 100 bytes a container."""
+UNSEEN = "which CPUs kubelet has pinned is not known"
 
 
 def exclusive_cpus(host_root: Path) -> dict[str, CpuSet]:
     """The CPUs of every pod that kubelet pinned, by UID; empty without kubelet, or where it pins nobody.
 
     Raises:
-        Unavailable: the file is there and says nothing that can be read.
+        Unavailable: the file is there and cannot be read, or says nothing that is known.
     """
-    path = f"{host_root}/{STATE_FILE}"
-    text = read_text(path)
+    path = host_root / STATE_FILE
+    try:
+        with path.open("rb") as file:
+            text = file.read(LARGEST_BYTES + 1)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        hint = "; with SELinux set node.seLinuxOptions of the chart" if isinstance(error, PermissionError) else ""
+        raise Unavailable(f"{path}: {error.strerror}; {UNSEEN}{hint}") from error
     if not text:
         return {}
     try:
-        state = json.loads(text)
+        state = read_json_object(text, what="kubelet's state", max_bytes=LARGEST_BYTES)
         if state["policyName"] != "static":
             return {}
         pods = (state.get("entries") or {}).items()
         return {str(uid): CpuSet.union(map(CpuSet.parse, containers.values())) for uid, containers in pods}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Unavailable(f"{path}: {error!r}; which CPUs kubelet has pinned is not known") from error
+    except (Refused, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Unavailable(f"{path}: {error!r}; {UNSEEN}") from error
+
+
+class KernelPins:
+    """The same, by what the pods' groups have: for an agent that does not see kubelet's folder.
+
+    Kubelet pins only containers of Guaranteed pods that ask for whole CPUs, for as long as they live, and writes their
+    own groups alone: the pod's stays as wide as the node. Of such a pod nothing is known until its containers are
+    there, and until then it is left alone, so that what is found in them is kubelet's word and not that of Sublet.
+    """
+
+    def __init__(self, cgroups: Cgroups, layout: Layout, pods: PodSource) -> None:
+        self._cgroups, self._layout, self._source = cgroups, layout, pods
+        self._generation: int | None = None
+        self._pods: Sequence[Pod] = ()
+        self._free: set[str] = set()
+        """UIDs of pods that kubelet has not pinned: it does so at their start or never."""
+
+    def read(self) -> Mapping[str, CpuSet]:
+        """By UID; a pod of which it is not known yet with no CPU. Where the pods are not known, nobody is pinned."""
+        try:
+            generation = self._source.generation()
+            if generation != self._generation:
+                self._pods = [pod for pod in self._source.pods() if _whole(pod)]
+                self._generation = generation
+                self._free &= {pod.uid for pod in self._pods}
+        except Unavailable:
+            return {}
+        return {pod.uid: cpus for pod in self._pods if (cpus := self._pinned(pod)) is not None}
+
+    def _pinned(self, pod: Pod) -> CpuSet | None:
+        if pod.uid in self._free:
+            return None
+        whole = CpuSet.parse(self._cgroups.effective_cpus(self._layout.top) or "")
+        narrowed = whole - (self._cpus(self._layout.pod_group(pod)) or whole)  # by Sublet, in this life or the last one
+        found = [] if narrowed else [self._container(pod, one, whole) for one in _whole(pod)]
+        if None in found:
+            return CpuSet()
+        if cpus := CpuSet.union(cpus for cpus in found if cpus):
+            return cpus
+        self._free.add(pod.uid)
+        return None
+
+    def _container(self, pod: Pod, container: Container, above: CpuSet) -> CpuSet | None:
+        """The CPUs of its own; empty: it has none; None: it is not there yet."""
+        group = self._layout.container_group(pod, container)
+        if group is None or not self._cgroups.exists(group):
+            return None
+        cpus = self._cpus(group)
+        own = len(cpus) * 1000 == container.cpu_request_millis and cpus != above
+        return cpus if own else CpuSet()
+
+    def _cpus(self, group: str) -> CpuSet:
+        return CpuSet.parse(self._cgroups.raw(group, Knob.CPUS) or "")
+
+
+def _whole(pod: Pod) -> list[Container]:
+    """The containers that kubelet would pin under its policy "static"."""
+    if pod.kube_qos != "Guaranteed":
+        return []
+    return [one for one in pod.containers if one.cpu_request_millis and one.cpu_request_millis % 1000 == 0]
+
+
+def sees_folder(host_root: Path) -> bool:
+    """Whether kubelet's checkpoint is there to be read, readable or not."""
+    return os.path.lexists(host_root / STATE_FILE) or _forbidden(host_root / FOLDER)
+
+
+def _forbidden(folder: Path) -> bool:
+    return folder.is_dir() and not os.access(folder, os.X_OK)

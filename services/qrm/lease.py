@@ -20,15 +20,18 @@ LOCK = "lease.lock"
 FALLEN = "lease.fallen"
 """Written by the keeper when it has applied the floor: the sets changed for a known reason."""
 SCHEMA = 1
+LARGEST_BYTES = 8 << 20
+"""Some 100 bytes a group: a node has a few hundred."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """One lease. `deadline_s` counts since boot; `boot` names that boot."""
+    """One lease. `deadline_s` counts since boot; `boot` names that boot; the floor's groups lie below `top`."""
 
     deadline_s: float
     boot: str
     floor: Mapping[str, Want]
+    top: str = ""
 
 
 def boottime_s() -> float:
@@ -54,7 +57,7 @@ def write_lease(path: Path, lease: Lease) -> None:
         group: {"cpus": str(want.sets.cpus), "mems": str(want.sets.mems), "rank": want.rank, "own": want.own}
         for group, want in lease.floor.items()
     }
-    body = {"schema": SCHEMA, "deadline_s": lease.deadline_s, "boot": lease.boot, "floor": floor}
+    body = {"schema": SCHEMA, "deadline_s": lease.deadline_s, "boot": lease.boot, "top": lease.top, "floor": floor}
     replace_file(path, json.dumps(body), durable=False)  # it ends with this boot anyway
 
 
@@ -62,13 +65,18 @@ def read_lease(path: Path) -> Lease | None:
     """The lease; None where there is none.
 
     Raises:
-        ValueError: the file is not a lease of this version.
+        ValueError: the file is not a lease of this version, or cannot be read.
     """
     try:
-        text = path.read_text()
+        with path.open("rb") as file:
+            text = file.read(LARGEST_BYTES + 1)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise ValueError(f"lease {path}: {error.strerror}") from error
     try:
+        if len(text) > LARGEST_BYTES:
+            raise ValueError(f"more than {LARGEST_BYTES} bytes")
         body = json.loads(text)
         if body["schema"] != SCHEMA:
             raise ValueError(f"schema {body['schema']!r}, this version reads {SCHEMA}")
@@ -78,6 +86,6 @@ def read_lease(path: Path) -> Lease | None:
             )
             for group, want in body["floor"].items()
         }
-        return Lease(float(body["deadline_s"]), str(body["boot"]), floor)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"lease {path}: {error}") from error
+        return Lease(float(body["deadline_s"]), str(body["boot"]), floor, str(body["top"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"lease {path}: {error!r}") from error

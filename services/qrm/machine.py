@@ -34,8 +34,11 @@ class Machine:
     ) -> None:
         self._cgroups, self._read, self._read_memory = cgroups, read_topology, read_memory_bytes
         self._read_pinned, self.offline = read_pinned, read_offline
-        self.pinned_pods = read_pinned()
+        self.pinned_pods: Mapping[str, CpuSet] = {}
         """CPUs that somebody else (kubelet's static CPU manager) has given to containers, by their pod's UID."""
+        self.pins_unread = ""
+        """Why that is not known now; then the last that was known stays."""
+        self._look_at_pins()
         self._granted: CpuSet | None = None
         self.whole: Topology
         """Every online CPU, also those that the cgroup root does not grant."""
@@ -65,13 +68,21 @@ class Machine:
         Raises:
             Unavailable: they changed, and the new topology cannot be read.
         """
-        pinned, granted = self._read_pinned(), CpuSet.parse(self._cgroups.effective_cpus("") or "")
-        if (granted, pinned) == (self._granted, self.pinned_pods) and self._mems() == self.mems:
+        same_pins, granted = self._look_at_pins(), CpuSet.parse(self._cgroups.effective_cpus("") or "")
+        if same_pins and granted == self._granted and self._mems() == self.mems:
             return False
-        same_pins, self.pinned_pods = pinned == self.pinned_pods, pinned
         topology, self.mems, self.memory_bytes = self._usable(), self._mems(), self._read_memory()
         changed, self.topology = topology != self.topology or not same_pins, topology
         return changed
+
+    def _look_at_pins(self) -> bool:
+        """Whether they are as before."""
+        before = self.pinned_pods
+        try:
+            self.pinned_pods, self.pins_unread = self._read_pinned(), ""
+        except (Unavailable, OSError) as error:
+            self.pins_unread = str(error)
+        return before == self.pinned_pods
 
     def _usable(self) -> Topology:
         granted = CpuSet.parse(self._cgroups.effective_cpus("") or "")

@@ -1,14 +1,15 @@
 """Reclaimed pods held to their own limits where kubelet makes the groups: to kubelet they asked for nothing.
 
+A limit is never taken back here: the class of a pod stays as long as the pod does, whatever is written onto it.
+
 A pod's own group keeps the lowest weight there is, for beside it may be a tenant's pod that asked for nothing either;
 CPU requests count among the containers of a pod.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from services.qrm.core.classes import RECLAIMED
-from services.qrm.core.giving_back import giving_back
 from services.qrm.core.memory import in_force, own_limit_steps
 from services.qrm.memory_use import memory_use
 from services.qrm.writer import Problem, Writer
@@ -32,8 +33,8 @@ class PodLimits:
 
     writer: Writer
     layout: Layout
-    _ours: set[str] = field(default_factory=set)
-    """UIDs of the pods that have limits of ours."""
+    unsaid_bytes: int
+    """Memory limit of a container that has said none."""
     _settled: dict[str, _Settled] = field(default_factory=dict)
 
     def settle(self, pods: Sequence[Pod], now_s: float, verify_s: float) -> list[Problem]:
@@ -41,9 +42,8 @@ class PodLimits:
 
         A pod whose limits were all found in force less than `verify_s` ago is not looked at, unless it has changed.
         """
-        problems = self._let_go(pods)
+        problems: list[Problem] = []
         reclaimed = [pod for pod in pods if pod.qos == RECLAIMED]
-        self._ours |= {pod.uid for pod in reclaimed}
         settled: dict[str, _Settled] = {}
         for pod in reclaimed:
             last = self._settled.get(pod.uid)
@@ -56,26 +56,11 @@ class PodLimits:
         self._settled = settled
         return problems
 
-    def _let_go(self, pods: Sequence[Pod]) -> list[Problem]:
-        problems: list[Problem] = []
-        for pod in pods:
-            if pod.qos != RECLAIMED and pod.uid in self._ours:
-                left = self.writer.settle(self._back(pod))
-                problems += left
-                if not left:
-                    self._ours.discard(pod.uid)
-        self._ours &= {pod.uid for pod in pods}
-        return problems
-
-    def _back(self, pod: Pod) -> Iterator[Write]:
-        for group, own in self._present(pod).items():
-            yield from giving_back(group, own, self._hard(group))
-
     def _present(self, pod: Pod) -> dict[str, GroupLimits]:
         """The limits of the groups that are there: containers come late, and may be gone before their pod."""
         top = self.layout.pod_group(pod)
         there = {top, *(f"{top}/{name}" for name in self.writer.cgroups.children(top))}
-        return {group: own for group, own in limits_of(pod, self.layout).items() if group in there}
+        return {group: own for group, own in limits_of(pod, self.layout, self.unsaid_bytes).items() if group in there}
 
     def _writes(self, pod: Pod) -> list[Write]:
         top, writes = self.layout.pod_group(pod), []

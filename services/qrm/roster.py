@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from services.qrm.conditions import Conditions
+from services.qrm.conditions import READ_IN_PART, Conditions
 from shared.contracts.pod import Pod
 from shared.core.cpuset import CpuSet
 from shared.errors import Unavailable
@@ -40,6 +40,7 @@ class Roster:
                 now_s = _LONG_AGO_S if self._generation is None else self._clock.monotonic()
                 self._came_s = {pod.uid: self._came_s.get(pod.uid, now_s) for pod in self.pods}
                 self._generation = generation
+                self._conditions.set(READ_IN_PART, _read_in_part(self.pods))
         except Unavailable as error:
             self._conditions.set("PodsUnavailable", str(error))
         else:
@@ -54,3 +55,13 @@ class Roster:
         """UIDs of the pods that came in the last so many seconds."""
         since_s = self._clock.monotonic() - seconds
         return {uid for uid, came_s in self._came_s.items() if came_s > since_s}
+
+
+def _read_in_part(pods: Sequence[Pod]) -> str:
+    """Which pods say what was left out; empty where none does."""
+    found = sorted((pod.key, pod.unread) for pod in pods if pod.unread)
+    if not found:
+        return ""
+    key, unread = found[0]
+    others = f"; {len(found) - 1} more pods are read in part" if len(found) > 1 else ""
+    return f"pod {key}: left out: {'; '.join(unread)}{others}"

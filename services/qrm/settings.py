@@ -6,6 +6,8 @@ from pydantic import Field
 
 from services.qrm.core.offload import OffloadRules
 from services.qrm.core.placement import Order
+from services.qrm.core.starting import StartRules
+from services.qrm.core.wishes import POOL_NAME
 from shared.contracts.advice import Mode
 from shared.contracts.pod import QosClass
 from shared.core.layout import ROOT
@@ -13,6 +15,9 @@ from shared.settings import Settings
 
 DEFAULT_RULES = OffloadRules()
 Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
+
+
+PoolName = Annotated[str, Field(pattern=rf"^{POOL_NAME.pattern}$")]
 
 
 class OffloadSettings(Settings):
@@ -50,6 +55,21 @@ class OffloadSettings(Settings):
         )
 
 
+class StartSettings(Settings):
+    """Reclaimed pods keep kubelet's weight and width until their containers run; `services.qrm.core.starting`."""
+
+    pods_per_cpu: Annotated[int, Field(ge=0, le=100)] = 4
+    """So many at a time, for each CPU of the machine; 0: they start behind all others."""
+    each_s: Seconds = 120.0
+    """Seconds of its life that a pod may be starting, all restarts together."""
+    each_cpu_s: Seconds = 10.0
+    """CPU time that a pod may use while it starts, all restarts together."""
+
+    def rules(self, cpus: int) -> StartRules:
+        """As the core takes them, on a machine with so many CPUs."""
+        return StartRules(self.pods_per_cpu * cpus, self.each_s, self.each_cpu_s)
+
+
 class QrmSettings(Settings):
     """How qrm places and writes."""
 
@@ -68,13 +88,21 @@ class QrmSettings(Settings):
     pool grows late). 0: not at all, for here it grows as soon as the pod needs it."""
     poll_s: Seconds = 0.5
     """How often is looked for new pods, and for the end of the lease."""
+    pools: Annotated[tuple[PoolName, ...], Field(max_length=64)] | None = None
+    """Names of pools that shared pods may have for themselves (`cpuset_pool`). Not said: on one host any, in a cluster
+    none, for there whoever may create a pod would choose."""
     memory_migrate: bool = False
     """Whether the pages of a pod follow when it is bound to NUMA nodes (cgroup v1; on v2 the kernel always moves them).
     Moving takes the time of copying them, and the pod waits meanwhile."""
     burst_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
     """How much of its quota a tenant's container may save up and overdraw later, unless its pod says otherwise."""
     offload: OffloadSettings = OffloadSettings()
+    starts: StartSettings = StartSettings()
     keeper: bool = True
     """Whether a process of its own watches the lease; the simulator goes without."""
     top_group: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,62}$")] = ROOT
     """Name of the cgroup that holds all of Sublet's; read once, at the start."""
+
+    def pool_names(self, *, in_cluster: bool) -> tuple[str, ...] | None:
+        """Names that a pod may give for a pool of its own; None: any."""
+        return () if self.pools is None and in_cluster else self.pools

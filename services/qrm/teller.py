@@ -13,16 +13,19 @@ from services.qrm.groups import Groups
 from services.qrm.writer import Outcome
 from shared import telemetry
 from shared.contracts.advice import Mode
-from shared.contracts.allocation import Allocation
+from shared.contracts.allocation import Allocation, PoolAllocation
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.core.cpuset import CpuSet
-from shared.core.layout import RECLAIM
+from shared.core.layout import RECLAIM, RESERVE, SHARE
 from shared.wire import Wire
 
 log = structlog.get_logger()
 
 _SHOWN_PROBLEMS = 3
+CLASS_POOLS = (SHARE, RECLAIM, RESERVE)
+OWN = "own"
+"""How the gauge names all pools together that pods have beside those of the classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +56,9 @@ class Teller:
         limit = self._groups.memory_limit()
         kernel = (done.outcome.tree, done.outcome.granted, self._groups.layout)
         pods = pods_in_force(done.pods, done.what.owned, *kernel)
-        pools = pools_in_force(done.what.pools, pods, *kernel, limit)
-        for pool in pools:
-            telemetry.POOL_CPUS.labels(pool.pool).set(len(CpuSet.parse(pool.cpus)))
+        at_rest = [pod for pod in pods if pod.uid not in done.what.starting]  # who starts is wider than his pool
+        pools = pools_in_force(done.what.pools, at_rest, *kernel, limit)
+        show_sizes(pools)
         standing = done.standing
         advice = standing.advice if standing else None
         reclaim = next((pool for pool in pools if pool.pool == RECLAIM), None)
@@ -98,6 +101,19 @@ class Teller:
         pools = {pool.pool: pool.cpus for pool in allocation.pools}
         log.info("allocation.changed", status=allocation.status, pools=pools, writes=outcome.writes,
                  based_on=allocation.based_on, applied_in_s=round(allocation.applied_in_s, 4))  # fmt: skip
+
+
+def show_sizes(pools: Sequence[PoolAllocation]) -> None:
+    """The pools of the classes by name, all others as one: their names are the tenants', and would stay for ever."""
+    sizes = dict.fromkeys((SHARE, RECLAIM), 0) | {OWN: 0}
+    for pool in pools:
+        name = pool.pool if pool.pool in CLASS_POOLS else OWN
+        sizes[name] = sizes.get(name, 0) + len(CpuSet.parse(pool.cpus))
+    for name in (*CLASS_POOLS, OWN):
+        if name in sizes:
+            telemetry.POOL_CPUS.labels(name).set(sizes[name])
+        else:
+            telemetry.POOL_CPUS.remove(name)
 
 
 def _in_words(problems: Sequence[str]) -> str:

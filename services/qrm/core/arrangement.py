@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.qrm.core.admission import BOUND_SHARE_RATIO
+from services.qrm.core.admission import whole_cpus
 from services.qrm.core.assignment import Assignment, Owned, assign, bind_reclaimed
 from services.qrm.core.placement import NOBODYS, Order, Placement, floor_cpus, place, place_floor, place_reserve
 from services.qrm.core.wishes import Wish, wish_of
@@ -24,7 +24,7 @@ class Node:
     """What is known of the machine and its pods.
 
     `held`: CPUs that pods have had so far, by UID. `pinned`: CPUs that somebody else has given away. `ramping`: UIDs
-    of shared pods that have only just come.
+    of shared pods that have only just come. `starting`: UIDs of reclaimed pods whose containers are being started.
     """
 
     topology: Topology
@@ -33,6 +33,9 @@ class Node:
     held: Mapping[str, CpuSet] = field(default_factory=dict)
     pinned: CpuSet = NOBODYS
     ramping: Collection[str] = ()
+    starting: Collection[str] = ()
+    pools: Collection[str] | None = None
+    """Names that pods may give for a pool of their own; None: any."""
 
     @property
     def usable(self) -> CpuSet:
@@ -42,11 +45,15 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Pools, own sets by pod UID, and why some pods (namespace/name) have none."""
+    """Pools, own sets by pod UID, and why some pods (namespace/name) have none.
+
+    `starting` pods, by UID, have those sets instead of their pool's or their own for the moment.
+    """
 
     placement: Placement
     owned: Mapping[str, Owned]
     problems: Mapping[str, str]
+    starting: Mapping[str, Owned] = field(default_factory=dict)
 
     @property
     def pools(self) -> Mapping[str, CpuSet]:
@@ -66,7 +73,7 @@ def arrange(node: Node, advice: PoolAdvice, order: Order) -> Arrangement:
         Refused: the advice cannot be followed here.
     """
     reserve = place_reserve(node.topology, advice, node.pinned)
-    wishes, unread = _wishes(node.pods)
+    wishes, unread = _wishes(node)
     own = _assign(node, node.usable - reserve, _as_advised(node, wishes, advice))
     return _whole(node, place(node.topology, advice, order, own.cpus, node.pinned), own, wishes, unread)
 
@@ -74,17 +81,17 @@ def arrange(node: Node, advice: PoolAdvice, order: Order) -> Arrangement:
 def arrange_floor(node: Node, reserve: CpuSet) -> Arrangement:
     """The safe state: reclaimed work at its floor; what pods have for themselves they keep."""
     reserve = reserve & node.usable
-    wishes, unread = _wishes(node.pods)
+    wishes, unread = _wishes(node)
     own = _assign(node, node.usable - reserve or node.usable, wishes)
     placement = place_floor(node.topology, reserve, floor_cpus(len(node.topology.cpus)), own.cpus | node.pinned)
     return _whole(node, placement, own, wishes, unread)
 
 
-def _wishes(pods: Sequence[Pod]) -> tuple[list[Wish], dict[str, str]]:
+def _wishes(node: Node) -> tuple[list[Wish], dict[str, str]]:
     wishes, unread = [], {}
-    for pod in pods:
+    for pod in node.pods:
         if pod.phase in ("Pending", "Running"):
-            wish = wish_of(pod)
+            wish = wish_of(pod, node.pools)
             if isinstance(wish, str):
                 unread[pod.key] = wish
             elif wish is not None:
@@ -120,7 +127,8 @@ def _isolated(pod: Pod, wish: Wish | None, advised: Collection[str]) -> Wish | N
         return wish
     if wish is not None:
         return replace(wish, pool=pool)
-    return Wish("named-share", pod.uid, pod.key, 0.0, pod.memory_request_bytes, pool=pool)
+    asked_cores = pod.cpu_request_millis / 1000
+    return Wish("named-share", pod.uid, pod.key, 0.0, pod.memory_request_bytes, pool=pool, asked_cores=asked_cores)
 
 
 def _advised_pool(node: Node, wish: Wish) -> tuple[str, int] | None:
@@ -138,14 +146,21 @@ def _advised_pool(node: Node, wish: Wish) -> tuple[str, int] | None:
 
 
 def _shares(members: Sequence[Wish], cpus: int) -> list[Wish]:
-    """The members of one pool with requests that make up its size, in whole milli-cores."""
-    ratio = BOUND_SHARE_RATIO if members[0].kind == "bound-share" else 1.0
-    each, more = divmod(round(1000 * cpus / ratio), len(members))
-    return [replace(wish, request_cores=(each + (index < more)) / 1000) for index, wish in enumerate(members)]
+    """The members of one pool with requests that make up its size, in whole milli-cores; at most what they ask for."""
+    cpus = min(cpus, whole_cpus(sum(member.asked for member in members)))
+    each, more = divmod(1000 * cpus, len(members))
+    return [
+        replace(wish, request_cores=(each + (index < more)) / 1000, asked_cores=wish.asked)
+        for index, wish in enumerate(members)
+    ]
 
 
 def _assign(node: Node, free: CpuSet, wishes: Sequence[Wish]) -> Assignment:
-    return assign(node.topology, free, wishes, node.held, node.memory_bytes) if wishes else Assignment()
+    if not wishes:
+        return Assignment()
+    wanting = {wish.uid for wish in wishes}
+    shared = (p.cpu_request_millis for p in node.pods if p.qos == "shared_cores" and p.uid not in wanting)
+    return assign(node.topology, free, wishes, node.held, node.memory_bytes, shared_cores=sum(shared) / 1000)
 
 
 def _whole(
@@ -156,4 +171,7 @@ def _whole(
     owned = {**own.owned, **bound.owned}
     wide = placement.pools[SHARE] | placement.pools[RECLAIM]
     ramping = [p.uid for p in node.pods if p.qos == "shared_cores" and p.uid in node.ramping and p.uid not in owned]
-    return Arrangement(placement, owned | dict.fromkeys(ramping, Owned(RAMP_UP, wide)), dict(sorted(problems.items())))
+    numas = {p.uid: owned[p.uid].numas if p.uid in owned else () for p in node.pods if p.uid in node.starting}
+    starting = {uid: Owned(RECLAIM, wide, where) for uid, where in numas.items()}
+    owned |= dict.fromkeys(ramping, Owned(RAMP_UP, wide))
+    return Arrangement(placement, owned, dict(sorted(problems.items())), starting)

@@ -8,9 +8,9 @@ name; the same pods and the same machine give the same sets in whatever order th
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.qrm.core.admission import BOUND_SHARE_RATIO, of_dedicated, whole_cpus
+from services.qrm.core.admission import of_dedicated
 from services.qrm.core.hints import hints, merge
-from services.qrm.core.proportion import fit
+from services.qrm.core.own_pools import PoolKey, Room, sized
 from services.qrm.core.wishes import Wish
 from shared.core.cpuset import CpuSet
 from shared.core.layout import RECLAIM
@@ -88,6 +88,7 @@ def assign(
     memory_bytes: Mapping[int, int],
     *,
     keep: int = 2,
+    shared_cores: float = 0.0,
 ) -> Assignment:
     """Serve every wish that can be served.
 
@@ -98,6 +99,7 @@ def assign(
         held: what pods have had so far, by UID.
         memory_bytes: memory of each NUMA node; a node that is not named holds any request.
         keep: CPUs that always remain for the shared and the reclaimed pool.
+        shared_cores: what the pods without a wish ask for; pools by name or NUMA node leave so much, too.
     """
     state = _Round(topology, free, dict(memory_bytes), keep, held)
     problems: dict[str, str] = {}
@@ -107,7 +109,7 @@ def assign(
             state.give(wish, _dedicated(state, wish))
         except Refused as refusal:
             problems[wish.key] = str(refusal)
-    pools: dict[tuple[str, tuple[int, ...]], list[Wish]] = {}
+    pools: dict[PoolKey, list[Wish]] = {}
     for wish in (w for w in order if w.kind in ("bound-share", "named-share")):
         numas: tuple[int, ...] = ()
         if wish.kind == "bound-share":
@@ -117,10 +119,13 @@ def assign(
                 problems[wish.key] = str(refusal)
                 continue
         pools.setdefault((wish.pool, numas), []).append(wish)
-    for numas in sorted({numas for _, numas in pools}, key=lambda numas: (not numas, numas)):
-        _share_out(
-            state, numas, {name: members for (name, where), members in pools.items() if where == numas}, problems
-        )
+    room = Room({(numa,): len(state.inside(numa)) for numa in topology.numas}, len(state.free), keep)
+    holds = {key: any(held.get(member.uid) for member in members) for key, members in pools.items()}
+    shared_cores += sum(wish.asked for wish in wishes if wish.kind != "bound-reclaim" and wish.key in problems)
+    found = sized(pools, room, holds, shared_cores)
+    problems |= found.problems
+    for numas in sorted({numas for _, numas in found.cpus}, key=lambda numas: (not numas, numas)):
+        _share_out(state, numas, {key: pools[key] for key in found.cpus if key[1] == numas}, found.cpus)
     return Assignment(dict(sorted(state.owned.items())), dict(sorted(problems.items())))
 
 
@@ -228,34 +233,24 @@ def _bound_node(
 
 
 def _share_out(
-    state: _Round, numas: tuple[int, ...], pools: Mapping[str, Sequence[Wish]], problems: dict[str, str]
+    state: _Round, numas: tuple[int, ...], pools: Mapping[PoolKey, Sequence[Wish]], sizes: Mapping[PoolKey, int]
 ) -> None:
-    """The CPUs of the pools of one NUMA node, or of those bound to none: what their pods asked for, bound ones twice.
-
-    Where that is too much each gets its part. A pool grows and shrinks from what it has.
-    """
+    """The CPUs of the pools of one NUMA node, or of those bound to none. A pool grows and shrinks from what it has."""
     inside = state.free if not numas else state.inside(numas[0])
-    ratio = BOUND_SHARE_RATIO if numas else 1.0
-    wishes = {name: whole_cpus(ratio * sum(m.request_cores for m in members)) for name, members in pools.items()}
-    try:
-        sizes = fit(wishes, min(len(inside), len(state.free) - state.keep))
-    except Refused as refusal:
-        problems |= {wish.key: str(refusal) for members in pools.values() for wish in members}
-        return
     held = {
-        name: CpuSet(_mask(state.held.get(member.uid, CpuSet()) & inside for member in members))
-        for name, members in pools.items()
+        key: CpuSet(_mask(state.held.get(member.uid, CpuSet()) & inside for member in members))
+        for key, members in pools.items()
     }
-    for name, size in sizes.items():
-        others = CpuSet(_mask(cpus for other, cpus in held.items() if other != name))
-        own, free = held[name] & state.free, (inside & state.free) - held[name]
+    for key, members in pools.items():
+        others = CpuSet(_mask(cpus for other, cpus in held.items() if other != key))
+        own, free, size = held[key] & state.free, (inside & state.free) - held[key], sizes[key]
         if len(own) >= size:
             cpus = take_by_numa_balance(state.topology, own, size)
         else:
             apart = free - others if len(free - others) >= size - len(own) else free
             cpus = own | take_by_numa_balance(state.topology, apart, size - len(own))
-        for member in pools[name]:
-            state.give(member, Owned(f"{name}-NUMA{numas[0]}" if numas else name, cpus, numas))
+        for member in members:
+            state.give(member, Owned(f"{key[0]}-NUMA{numas[0]}" if numas else key[0], cpus, numas))
 
 
 def _mask(sets: Iterable[CpuSet]) -> int:

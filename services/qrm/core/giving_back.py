@@ -1,9 +1,11 @@
-"""A pod that is no reclaimed pod any more gets back what kubelet would have written for it."""
+"""A reclaimed pod that Sublet leaves, or that is being started, gets back what kubelet would have written for it."""
 
 from collections.abc import Iterator
 
-from shared.core.knobs import UNLIMITED, Knob, Write
-from shared.core.pod_limits import GroupLimits
+from shared.contracts.pod import Pod
+from shared.core.knobs import MIN_SHARES, UNLIMITED, Knob, Write
+from shared.core.layout import Layout
+from shared.core.pod_limits import GroupLimits, limits_of
 
 
 def giving_back(group: str, own: GroupLimits, hard_bytes: int | None) -> Iterator[Write]:
@@ -11,9 +13,25 @@ def giving_back(group: str, own: GroupLimits, hard_bytes: int | None) -> Iterato
 
     `hard_bytes` is its memory limit as the kernel has it, None where there is none to set: lifted, never lowered.
     """
-    yield Write(group, Knob.CPU_IDLE, 0)  # first: while it is 1, shares are refused
-    yield Write(group, Knob.CPU_SHARES, own.cpu_shares)
+    yield from weight_back(group, own.cpu_shares)
     lifted = UNLIMITED if own.memory_bytes is None else own.memory_bytes
     if hard_bytes is not None and hard_bytes != UNLIMITED and (lifted == UNLIMITED or lifted > hard_bytes):
         yield Write(group, Knob.MEMORY_MAX, lifted)
     yield Write(group, Knob.MEMORY_HIGH, UNLIMITED)
+
+
+def weight_back(group: str, cpu_shares: int) -> Iterator[Write]:
+    """The weight of one group, in an order that the kernel takes."""
+    yield Write(group, Knob.CPU_IDLE, 0)  # first: while it is 1, shares are refused
+    yield Write(group, Knob.CPU_SHARES, cpu_shares)
+
+
+def kubelets_limits(pod: Pod, layout: Layout) -> dict[str, GroupLimits]:
+    """Of each group of a reclaimed pod, the pod's own first, what kubelet wrote.
+
+    To kubelet a best-effort pod asked for nothing; of any other it knows what the pod's amounts say.
+    """
+    known, best_effort = limits_of(pod, layout, unsaid_bytes=0), layout.reclaimed_group(())
+    if best_effort is None or not layout.pod_group(pod).startswith(f"{best_effort}/"):
+        return known
+    return dict.fromkeys(known, GroupLimits(MIN_SHARES, None))

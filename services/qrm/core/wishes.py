@@ -1,5 +1,7 @@
 """What a pod wants of the CPUs beyond its pool: CPUs of its own, a NUMA node, a pool by name."""
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -12,6 +14,8 @@ from shared.core.pod_qos import PodQosQuestion, pod_qos
 from shared.core.qos import QOS_LEVEL
 
 Kind = Literal["dedicated", "bound-share", "named-share", "bound-reclaim"]
+POOL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+"""As Kubernetes has the value of a label."""
 FIXED_POOLS = (SHARE, RECLAIM, RESERVE, "dedicated")
 
 
@@ -30,6 +34,13 @@ class Wish:
     numa_number: int | None = None
     numa_ids: tuple[int, ...] = ()
     pool: str = SHARE
+    asked_cores: float | None = None
+    """What its containers ask for, where `request_cores` is its part of what was advised."""
+
+    @property
+    def asked(self) -> float:
+        """What its containers ask for, whatever was advised."""
+        return self.request_cores if self.asked_cores is None else self.asked_cores
 
     @property
     def cpus(self) -> int:
@@ -50,8 +61,11 @@ def said_of(pod: Pod) -> dict[str, object]:
     return _said(pod.qos, tuple(sorted(pod.annotations.items())))
 
 
-def wish_of(pod: Pod) -> Wish | str | None:
-    """What the pod wants; None: nothing beyond its class's pool; a text: what it says cannot be followed, and why."""
+def wish_of(pod: Pod, pools: Collection[str] | None = None) -> Wish | str | None:
+    """What the pod wants; None: nothing beyond its class's pool; a text: what it says cannot be followed, and why.
+
+    `pools` are the names that a pod may give for its pool; None: any.
+    """
     if pod.qos == "system_cores":
         return None
     if not pod.annotations and not _bound_by_label(pod):
@@ -73,8 +87,9 @@ def wish_of(pod: Pod) -> Wish | str | None:
         kind = "named-share"
     else:
         return None
-    if pool in FIXED_POOLS[1:]:
-        return f"cpuset_pool {pool!r} is not for shared pods; name another, or leave it out"
+    misnamed = _misnamed(kind, pool, pools)
+    if misnamed is not None:
+        return misnamed
     enhancements = said["enhancements"]
     on = {name: isinstance(enhancements, dict) and enhancements.get(name) == "true" for name in _SWITCHES}
     number, ids = said["numa_number"], said["numa_ids"]
@@ -93,9 +108,21 @@ def wish_of(pod: Pod) -> Wish | str | None:
     )
 
 
+def _misnamed(kind: Kind, pool: object, pools: Collection[str] | None) -> str | None:
+    """Why a pool of this name is not to be had; None where it is."""
+    if pool in FIXED_POOLS[1:]:
+        return f"cpuset_pool {pool!r} is not for shared pods; name another, or leave it out"
+    if pool in (None, SHARE) or kind not in ("named-share", "bound-share"):
+        return None
+    if POOL_NAME.fullmatch(str(pool)) and (pools is None or pool in pools):
+        return None
+    known = ", ".join(sorted(pools or ())) or "none so far"
+    return f"cpuset_pool {pool!r} is no pool of this node ({known}); an administrator names it in qrm.pools"
+
+
 def _bound_by_label(pod: Pod) -> bool:
     """Koordinator's LSE and LSR mean CPUs of one's own; there is no further word for it in that dialect."""
-    return pod.labels.get(QOS_LABEL) in ("LSE", "LSR")
+    return pod.qos == "dedicated_cores" and pod.labels.get(QOS_LABEL) in ("LSE", "LSR")
 
 
 _SWITCHES = ("distribute_evenly_across_numa", "full_pcpus_pairing")

@@ -11,6 +11,7 @@ from services.qrm.app import QrmApp
 from services.qrm.groups import Groups
 from services.qrm.machine import Machine
 from services.qrm.offload import Offloader
+from services.qrm.start_watch import StartWatch
 from services.qrm.writer import Writer
 from shared import telemetry
 from shared.adapters.clock import LoopClock
@@ -20,6 +21,7 @@ from shared.contracts.allocation import Allocation
 from shared.contracts.pod import Pod
 from shared.contracts.subjects import state_subject
 from shared.core.cpuset import CpuSet
+from shared.core.layout import Layout
 from shared.core.topology import Topology
 from shared.errors import Unavailable
 from shared.fakes.memory_bus import MemoryBus
@@ -79,7 +81,7 @@ class Node:
     """One qrm with its cgroups, its pods, an advisor's voice and the allocations heard."""
 
     def __init__(self, folder: Path, keeping: Keeping | None = None, *, plain: PlainCgroups | None = None,
-                 topology: Topology | None = None, **qrm: Any):  # fmt: skip
+                 topology: Topology | None = None, layout: Layout | None = None, **qrm: Any):  # fmt: skip
         self.plain = plain or PlainCgroups(folder / "host")
         if plain is None:
             self.plain.add_classes()
@@ -91,11 +93,19 @@ class Node:
         common.state_dir.mkdir(exist_ok=True)
         context = Context(Wire(self.bus, self.clock, node=NODE, service="qrm"), self.clock, common, {"qrm": qrm})
         self.pinned: dict[str, CpuSet] = {}
-        machine = Machine(self.plain.cgroups, lambda: self.topology, read_pinned=lambda: self.pinned)
-        groups = Groups(Writer(self.plain.cgroups, "sublet"), machine)
+        self.pins_unread = ""
+        machine = Machine(self.plain.cgroups, lambda: self.topology, read_pinned=self._read_pinned)
+        groups = Groups(Writer(self.plain.cgroups, layout.top if layout else "sublet"), machine, layout)
+        self.processes: dict[int, str] = {}
         self.app = QrmApp(context, machine=machine, groups=groups, pods=self.pods, keeping=keeping,  # type: ignore[arg-type]
-                          offloader=Offloader(self.plain.cgroups))  # fmt: skip
+                          offloader=Offloader(self.plain.cgroups),
+                          starts=StartWatch(self.plain.cgroups, groups.layout, self.processes.get))  # fmt: skip
         self._task: asyncio.Task[None] | None = None
+
+    def _read_pinned(self) -> dict[str, CpuSet]:
+        if self.pins_unread:
+            raise Unavailable(self.pins_unread)
+        return self.pinned
 
     async def __aenter__(self) -> "Node":
         hear = lambda received: self.heard.append(Allocation.decode(received.data))  # noqa: E731

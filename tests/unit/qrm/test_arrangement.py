@@ -54,15 +54,24 @@ def test_without_advice_a_named_pool_has_what_its_pods_asked_for():
     assert own(placed(advise(), a, b)) == {a.uid: ("batch", 3), b.uid: ("batch", 3)}
 
 
-def test_a_named_pool_has_the_size_that_is_advised():
-    a, b = pod("a", 1500, BATCH), pod("b", 1000, BATCH)
+@pytest.mark.parametrize("millis", [9000, 1000])
+def test_a_named_pool_has_the_size_that_is_advised_and_no_more_than_its_pods_ask_for(millis):
+    a, b = pod("a", millis, BATCH), pod("b", 1000, BATCH)
+    what = placed(advise(of_pods("batch", 8), reclaim=34), a, b)
+    size = min(8, millis // 1000 + 1)
+    assert own(what) == {a.uid: ("batch", size), b.uid: ("batch", size)}
+    assert sizes(what) == {"share": 14 - size, "reclaim": 34}
+
+
+def test_a_named_pool_may_be_smaller_than_its_pods_ask_for():
+    a, b = pod("a", 8500, BATCH), pod("b", 1000, BATCH)
     what = placed(advise(of_pods("batch", 8), reclaim=34), a, b)
     assert own(what) == {a.uid: ("batch", 8), b.uid: ("batch", 8)}
     assert sizes(what) == {"share": 6, "reclaim": 34}
 
 
 def test_it_grows_and_shrinks_from_what_it_has():
-    a = pod("a", 1000, BATCH)
+    a = pod("a", 9000, BATCH)
     before = placed(advise(of_pods("batch", 8), reclaim=34), a)
     after = placed(advise(of_pods("batch", 6), reclaim=36), a, held=before.held)
     assert after.owned[a.uid].cpus <= before.owned[a.uid].cpus
@@ -70,18 +79,26 @@ def test_it_grows_and_shrinks_from_what_it_has():
 
 
 def test_a_bound_pool_has_its_size_on_its_node_once_it_has_one():
-    a, b = pod("a", 2000, BOUND), pod("b", 1000, BOUND)
+    a, b = pod("a", 12_000, BOUND), pod("b", 8000, BOUND)
     first = placed(advise(), a, b)
     numas = {uid: one.numas for uid, one in first.owned.items()}
-    assert own(first) == {a.uid: ("share-NUMA0", 4), b.uid: ("share-NUMA1", 2)}
+    assert own(first) == {a.uid: ("share-NUMA0", 12), b.uid: ("share-NUMA1", 8)}
     sized = advise(of_pods("share-NUMA0", 10, 0), of_pods("share-NUMA1", 6, 1), reclaim=26)
     after = placed(sized, a, b, held=first.held)
     assert own(after) == {a.uid: ("share-NUMA0", 10), b.uid: ("share-NUMA1", 6)}
     assert {uid: one.numas for uid, one in after.owned.items()} == numas
 
 
+def test_advice_of_more_than_its_node_holds_takes_no_pool_away():
+    a = pod("a", 2000, BOUND)
+    first = placed(advise(), a)
+    assert own(placed(advise(of_pods("share-NUMA0", 30, 0), reclaim=12), a, held=first.held)) == {
+        a.uid: ("share-NUMA0", 2)
+    }
+
+
 def test_an_isolated_pod_leaves_the_share_pool_and_comes_back():
-    a, b = pod("a"), pod("b")
+    a, b = pod("a"), pod("b", 8000)
     what = placed(advise(of_pods("isolation-default.b", 8), reclaim=34), a, b)
     assert own(what) == {b.uid: ("isolation-default.b", 8)}
     assert sizes(what) == {"share": 6, "reclaim": 34}
@@ -90,7 +107,7 @@ def test_an_isolated_pod_leaves_the_share_pool_and_comes_back():
 
 
 def test_a_bound_pod_is_isolated_on_its_node():
-    a, b = pod("a", 2000, BOUND), pod("b", 1000, BOUND)
+    a, b = pod("a", 8000, BOUND), pod("b", 1000, BOUND)
     first = placed(advise(), a, b)
     isolated = placed(advise(of_pods("isolation-default.a", 8, 0), reclaim=34), a, b, held=first.held)
     assert isolated.owned[a.uid].numas == (0,)

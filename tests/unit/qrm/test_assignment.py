@@ -65,10 +65,42 @@ def test_named_nodes_are_kept_to():
     assert assign(SEED, SEED.all, [wish("a", 4, numa_ids=(1,))], {}, {}).owned["uid-a"].numas == (1,)
 
 
-def test_bound_shared_pods_of_a_node_have_one_pool_of_twice_what_they_asked_for():
+def test_bound_shared_pods_of_a_node_have_one_pool_of_what_they_asked_for():
     wishes = [wish("a", 1.5, "bound-share", numa_ids=(0,)), wish("b", 1, "bound-share", numa_ids=(0,))]
     found = assign(SEED, SEED.all, wishes, {}, {})
-    assert found.owned["uid-a"] == found.owned["uid-b"] == Owned("share-NUMA0", CpuSet.parse("0-2,24-25"), (0,))
+    assert found.owned["uid-a"] == found.owned["uid-b"] == Owned("share-NUMA0", CpuSet.parse("0-1,24"), (0,))
+
+
+def named(name: str, cores: float) -> Wish:
+    return wish(name, cores, "named-share", pool=name)
+
+
+def test_a_pool_that_does_not_come_to_a_cpu_is_none():
+    found = assign(SEED, SEED.all, [named(f"p{number}", 0.04) for number in range(100)], {}, {})
+    assert found.owned == {}
+    assert found.problems["default/p7"] == (
+        "pool 'p7' is asked 0.04 CPUs for, want at least 1: its pods run in the shared pool"
+    )
+
+
+def test_pools_together_have_no_more_than_their_pods_ask_for_together():
+    """Each rounded up by itself would be 9 CPUs for 7; the largest remainders are."""
+    found = assign(SEED, SEED.all, [named("a", 1.5), named("b", 1.5), named("c", 1.6), named("d", 2.4)], {}, {})
+    assert {own.pool: len(own.cpus) for own in found.owned.values()} == {"a": 2, "b": 1, "c": 2, "d": 2}
+
+
+def test_what_the_shared_pods_ask_for_remains_for_them():
+    found = assign(SEED, SEED.all, [named("a", 20), named("b", 10)], {}, {}, shared_cores=30)
+    assert len(SEED.all - found.cpus) == 30
+    assert len(found.cpus) == 18
+
+
+def test_of_more_pools_than_cpus_those_that_have_some_stay_and_the_others_hear_why():
+    held = {"uid-z": CpuSet.parse("5")}
+    found = assign(SEED, SEED.all, [named("z", 1), *(named(f"p{number:02}", 1) for number in range(46))], held, {})
+    assert "uid-z" in found.owned
+    assert list(found.problems) == ["default/p45"]
+    assert "one of 47 pools, 46 CPUs can be given" in found.problems["default/p45"]
 
 
 def test_bound_shared_pods_go_where_there_is_most_room():

@@ -7,6 +7,7 @@ from test_pod_limits_written import GIB, KINDS, PAIR, TENANT, Limited, batch, co
 
 from services.qrm.give_back import give_back
 from services.qrm.writer import Problem, Writer
+from shared.adapters.cgroup import Cgroups
 from shared.contracts.pod import Pod
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import UNLIMITED, Knob
@@ -73,3 +74,40 @@ def test_the_limit_of_the_class_is_lifted(node):
     home = node.layout.reclaimed_group(())
     assert given_back(node, PAIR) == ()
     assert node.plain.cgroups.read(home, Knob.MEMORY_MAX) in (None, UNLIMITED)
+
+
+PLACES = 16
+"""Writes that giving these pods back takes, each of which may be the last one."""
+
+
+class Died(BaseException):
+    """The process is killed."""
+
+
+def test_killed_at_any_write_the_second_try_ends_with_the_node_that_it_was(node, monkeypatch):
+    before = of_node(node)
+    write, written = Cgroups.write, []
+
+    def dying(self, group, knob, value):
+        if len(written) == alive:
+            raise Died
+        written.append(knob)
+        return write(self, group, knob, value)
+
+    alive, places = 0, 0
+    while True:
+        node.groups.forget_written()
+        node.apply(*PODS, limit_bytes=4 * GIB)
+        written.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(Cgroups, "write", dying)
+            try:
+                assert given_back(node, *PODS) == ()
+                break
+            except Died:
+                places += 1
+        assert given_back(node, *PODS) == ()
+        assert of_node(node) == before
+        alive += 1
+    assert places == alive >= PLACES
+    assert of_node(node) == before

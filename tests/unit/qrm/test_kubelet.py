@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from qrm_world import SEED, Node, Run, conditions, pools
 
-from services.qrm.kubelet import STATE_FILE, exclusive_cpus
+from services.qrm.kubelet import LARGEST_BYTES, STATE_FILE, exclusive_cpus
 from shared.contracts.pod import Container, Pod
 from shared.core.cpuset import CpuSet
 from shared.core.topology import Topology
@@ -88,5 +88,39 @@ def test_nobody_is_placed_on_isolated_cpus_either(tmp_path: Path, virtual: Run) 
             taken = [CpuSet.parse(cpus) for cpus in pools(allocation).values()]
             assert sum(map(len, taken)) == 46
             assert not any(CpuSet.parse("3,27") & cpus for cpus in taken)
+
+    virtual(story())
+
+
+@pytest.mark.parametrize("kind", ["folder", "huge"])
+def test_a_checkpoint_that_cannot_be_read_is_told_and_never_thrown(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / STATE_FILE
+    path.parent.mkdir(parents=True)
+    if kind == "folder":
+        path.mkdir()
+    else:
+        path.write_text(" " * (LARGEST_BYTES + 1))
+    with pytest.raises(Unavailable, match="which CPUs kubelet has pinned is not known"):
+        exclusive_cpus(tmp_path)
+
+
+def test_while_it_is_not_known_who_is_pinned_nobody_is_moved_and_the_node_says_so(tmp_path: Path, virtual: Run) -> None:
+    async def story() -> None:
+        node = Node(tmp_path)
+        node.pins_unread = "Permission denied"
+        async with node:
+            before = node.sets()
+            allocation = await node.hear(node.advice(6, 20))
+            assert (allocation.status, node.sets()) == ("dry-run", before)
+            assert "Permission denied: nothing is written" in conditions(allocation)["KubeletStateUnreadable"]
+            assert not node.app.health().ok
+            node.pins_unread = ""
+            allocation = await node.hear(node.advice(6, 20))
+            assert allocation.status == "applied"
+            assert node.sets() != before
+            node.pins_unread = "Input/output error"
+            before = node.sets()
+            allocation = await node.hear(node.advice(6, 42))
+            assert (allocation.status, node.sets()) == ("dry-run", before)
 
     virtual(story())

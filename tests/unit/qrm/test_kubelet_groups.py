@@ -38,6 +38,7 @@ class Kubelet:
         self.layout = KubeletLayout(driver)
         self.plain = PlainCgroups(folder, version=version)
         self.pinned: dict[str, CpuSet] = {}
+        self.starting: frozenset[str] = frozenset()
         for group in sorted({self.layout.top, *self.layout.homes}):
             self.plain.add(group)
         writer = Writer(self.plain.cgroups, self.layout.top)
@@ -61,7 +62,8 @@ class Kubelet:
             reclaimed_cpu_millis=42000, reclaimed_memory_bytes=GIB,
         )  # fmt: skip
         ours = [pod for pod in pods if pod.uid not in self.pinned]
-        there = Node(SEED, {0: 1 << 40, 1: 1 << 40}, ours, pinned=self.machine.barred)
+        memory = {0: 1 << 40, 1: 1 << 40}
+        there = Node(SEED, memory, ours, pinned=self.machine.barred, starting=self.starting)
         self.what = arrange(there, advice, "reclaim-first")
         return self.groups.apply(self.what, pods, limit_bytes, 0.0, asked_millis=2000)
 

@@ -145,7 +145,7 @@ def test_an_exclusive_pod_has_a_node_bound_and_named_pools_have_theirs(tmp_path:
     async def story() -> None:
         async with Node(tmp_path) as node:
             big = pod("big", "dedicated_cores", 4000, **EXCLUSIVE)
-            bound = pod("bound", "shared_cores", 1000, **BOUND)
+            bound = pod("bound", "shared_cores", 2000, **BOUND)
             flink = pod("flink", "shared_cores", 3000, **{CPU: json.dumps({"cpuset_pool": "flink"})})
             batch = pod("batch", "reclaimed_cores", 1000, **BOUND)
             run_pods(node, big, bound, flink, batch)

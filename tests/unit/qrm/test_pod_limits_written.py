@@ -13,7 +13,7 @@ from services.qrm.writer import Writer
 from shared.contracts.pod import Container, Pod
 from shared.core.knobs import UNLIMITED, Knob, from_file, to_file
 from shared.core.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR
-from shared.core.pod_limits import limits_of
+from shared.core.pod_limits import limits_of, unsaid_memory_bytes
 
 MIB, GIB = 1 << 20, 1 << 30
 KINDS = [(driver, version) for driver in ("cgroupfs", "systemd") for version in (1, 2)]
@@ -21,6 +21,8 @@ MEMORY = {1: "memory.limit_in_bytes", 2: "memory.max"}
 USE = {1: "memory.usage_in_bytes", 2: "memory.current"}
 SHARES = {1: "cpu.shares", 2: "cpu.weight"}
 VERIFY_S = 10.0
+UNSAID = unsaid_memory_bytes(0)
+"""These machines do not say how much memory they have."""
 
 
 def container(name: str, millis: int = 500, memory: int = GIB) -> Container:
@@ -43,7 +45,7 @@ class Limited(Kubelet):
     def start(self, *pods: Pod) -> None:
         """As kubelet does: a best-effort pod gets the lowest shares and no limit."""
         for pod in pods:
-            for group in limits_of(pod, self.layout):
+            for group in limits_of(pod, self.layout, UNSAID):
                 if not self.plain.cgroups.exists(group):
                     self.plain.add(group)
                     self.kubelet_writes(group)
@@ -75,7 +77,7 @@ class Limited(Kubelet):
         }
 
     def alone(self) -> PodLimits:
-        return PodLimits(Writer(self.plain.cgroups, self.layout.top), self.layout)
+        return PodLimits(Writer(self.plain.cgroups, self.layout.top), self.layout, UNSAID)
 
 
 @pytest.fixture(params=KINDS, ids=str)
@@ -84,7 +86,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Limited:
 
 
 def groups_of(node: Limited, pod: Pod = PAIR) -> list[str]:
-    return list(limits_of(pod, node.layout))
+    return list(limits_of(pod, node.layout, UNSAID))
 
 
 def test_each_container_has_its_limit_and_its_weight_and_the_pod_the_sum_behind_all_others(node):
@@ -105,11 +107,11 @@ def test_a_tenants_groups_are_left_as_kubelet_made_them(node):
     assert node.files(TENANT) == before
 
 
-def test_where_a_container_has_no_limit_the_pod_has_none(node):
+def test_a_container_that_says_nothing_is_bound_and_so_is_its_pod(node):
     pod = batch(container("a"), container("b", memory=0))
     node.start(pod)
     node.apply(pod)
-    assert [node.limit(group) for group in groups_of(node, pod)] == [UNLIMITED, GIB, UNLIMITED]
+    assert [node.limit(group) for group in groups_of(node, pod)] == [GIB + UNSAID, GIB, UNSAID]
 
 
 def test_what_kubelet_writes_anew_is_written_again(node):
@@ -141,7 +143,7 @@ def test_an_init_container_is_not_held_to_the_containers_limits(node):
 
 
 def test_a_static_pod_is_found_by_the_hash_of_its_file(node):
-    pod = batch(container("a"), annotations={CONFIG_MIRROR: "x", CONFIG_HASH: "5" * 32})
+    pod = batch(container("a"), annotations={CONFIG_MIRROR: "x", CONFIG_HASH: "5" * 32}, owner="Node/n1")
     node.start(pod)
     node.apply(pod)
     assert [node.limit(group) for group in groups_of(node, pod)] == [GIB, GIB]
@@ -170,17 +172,16 @@ def test_a_lower_limit_of_somebody_else_stays(node):
     assert node.limit(group) == MIB
 
 
-def test_a_pod_that_is_reclaimed_no_more_gets_back_what_kubelet_wrote(node):
+def test_a_limit_stays_though_somebody_calls_the_pod_a_tenant(node):
     node.start(PAIR)
-    before = node.files(PAIR)
     node.apply(PAIR)
-    assert node.files(PAIR) != before
+    held = [node.limit(group) for group in groups_of(node)]
     turned = batch(*(container(one.name, 0, 0) for one in PAIR.containers), qos="shared_cores")
-    assert not node.apply(turned).problems
-    assert node.files(turned) == before
-    node.plain.set(groups_of(node)[0], "cpu.idle", "1", "cpu")
-    node.apply(turned)
-    assert node.plain.get(groups_of(node)[0], "cpu.idle", "cpu") == "1", "given back once, it is left alone"
+    limits = node.alone()
+    for now_s, pod in enumerate((PAIR, turned, turned)):
+        assert limits.settle([pod], float(now_s), VERIFY_S) == []
+    assert [node.limit(group) for group in groups_of(node)] == held == [3 * GIB, GIB, 2 * GIB]
+    assert node.plain.get(groups_of(node)[0], "cpu.idle", "cpu") == "1"
 
 
 def test_what_is_in_force_is_not_read_again_before_its_time(node, monkeypatch):
@@ -242,16 +243,15 @@ def test_after_two_passes_everybody_within_his_limit_is_held_to_it(tmp_path_fact
     node = Limited(tmp_path_factory.mktemp("host"), *kind)
     pod = batch(*(container(f"c{n}", *amount) for n, amount in enumerate(amounts)))
     node.start(pod)
-    limits = limits_of(pod, node.layout)
+    limits = limits_of(pod, node.layout, UNSAID)
     for group, use in zip(limits, used, strict=False):
         node.uses(group, use)
     for _ in range(2):
         assert not node.apply(pod).problems
     for (group, own), use in zip(limits.items(), used, strict=False):
         there = node.limit(group)
-        if own.memory_bytes is None:
-            assert there == UNLIMITED
-        elif use <= own.memory_bytes:
+        assert own.memory_bytes is not None
+        if use <= own.memory_bytes:
             assert there == own.memory_bytes
         else:
             assert there >= use

@@ -1,0 +1,97 @@
+"""How large the pools are that pods have beside the shared one: by name, on a NUMA node, set apart. Pure.
+
+A pool takes its CPUs away from everybody else, so all of them together never have more than their pods ask for,
+whatever is advised, and what the pods of the shared pool ask for remains for these. A pool that does not come to a
+whole CPU is none: a hundred of them would take a hundred CPUs. Its pods run in the shared pool.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from services.qrm.core.admission import whole_cpus
+from services.qrm.core.proportion import fit
+from services.qrm.core.wishes import Wish
+
+PoolKey = tuple[str, tuple[int, ...]]
+"""The pool's name, and the NUMA node that it is on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """CPUs that nobody has: on each NUMA node, and everywhere; how many of them stay for the others in any case."""
+
+    of_numa: Mapping[tuple[int, ...], int]
+    free: int
+    keep: int
+
+
+@dataclass(slots=True)
+class Sized:
+    """CPUs by pool, and why the pods of the others (namespace/name) have none."""
+
+    cpus: dict[PoolKey, int] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+def sized(
+    pools: Mapping[PoolKey, Sequence[Wish]], room: Room, held: Mapping[PoolKey, bool], shared_cores: float
+) -> Sized:
+    """The size of every pool that has a right to one.
+
+    Where there are fewer CPUs than pools, who has some already goes first, then the names decide.
+
+    Args:
+        pools: their pods' wishes, in the sizes that are advised.
+        room: what there is.
+        held: which of them have CPUs already.
+        shared_cores: what the pods of the shared pool ask for.
+    """
+    asked = {key: sum(member.asked for member in members) for key, members in pools.items()}
+    found = Sized()
+    for key in [key for key in pools if asked[key] < 1 - 1e-9]:
+        _leave_out(found, pools[key], f"pool {key[0]!r} is asked {asked[key]:g} CPUs for, want at least 1")
+        shared_cores += asked.pop(key)
+    while True:
+        most = _apportioned(asked)
+        wanted = {key: max(1, min(most[key], _advised(pools[key]))) for key in asked}
+        found.cpus, crowded_out = _fitted(wanted, room, held, max(room.keep, whole_cpus(shared_cores)))
+        if not crowded_out:
+            return found
+        for key, why in crowded_out.items():
+            _leave_out(found, pools[key], why)
+            shared_cores += asked.pop(key)
+
+
+def _advised(members: Sequence[Wish]) -> int:
+    return whole_cpus(sum(member.request_cores for member in members))
+
+
+def _apportioned(asked: Mapping[PoolKey, float]) -> dict[PoolKey, int]:
+    """Whole CPUs for what is asked, together what is asked together: the largest remainders are rounded up."""
+    sizes = {key: math.floor(cores + 1e-9) for key, cores in asked.items()}
+    left = whole_cpus(sum(asked.values())) - sum(sizes.values())
+    for key in sorted(asked, key=lambda key: (sizes[key] - asked[key], key))[: max(0, left)]:
+        sizes[key] += 1
+    return sizes
+
+
+def _fitted(
+    wanted: Mapping[PoolKey, int], room: Room, held: Mapping[PoolKey, bool], keep: int
+) -> tuple[dict[PoolKey, int], dict[PoolKey, str]]:
+    """The sizes where they are too much for what is free, and the pools for which there is not one CPU."""
+    sizes: dict[PoolKey, int] = {}
+    crowded_out: dict[PoolKey, str] = {}
+    for numas in sorted({numas for _, numas in wanted}, key=lambda numas: (not numas, numas)):
+        left = room.free - sum(sizes.values())
+        have = max(0, min(room.of_numa[numas] if numas else left, left - keep))
+        order = sorted((key for key in wanted if key[1] == numas), key=lambda key: (not held[key], key))
+        words = f"one of {len(order)} pools, {have} CPUs can be given beside the {keep} that stay for the shared pool"
+        crowded_out |= dict.fromkeys(order[have:], words)
+        fits = fit({key[0]: wanted[key] for key in order[:have]}, have)
+        sizes |= {(name, numas): size for name, size in fits.items()}
+    return sizes, crowded_out
+
+
+def _leave_out(found: Sized, members: Sequence[Wish], why: str) -> None:
+    found.problems |= {member.key: f"{why}: its pods run in the shared pool" for member in members}

@@ -1,0 +1,107 @@
+"""Reclaimed pods whose containers are being started: which of them keep the weight and width that kubelet gave them.
+
+The runtime's own work for a container (its init, in namespaces and locks that others wait for) runs in the container's
+group. Behind a group that only gets what nobody wants, on the one CPU that somebody else uses, it takes minutes, and
+whoever needs the same locks waits as long: the runtime, kubelet, and through them the starts of tenants. So a pod is
+put behind all others once its containers run, not before.
+
+That is no way to run as a tenant. A pod in which something of its own runs is counted: at most so many at a time, and
+each, by its UID, for so long and for so much CPU time in its whole life, restarts and init containers included.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Holds = Literal["nothing", "runtime", "own"]
+"""What a container's group holds: no process, only the runtime's before it becomes the container's, or the container's.
+"""
+Progress = Literal["waiting", "starting", "started"]
+"""waiting: nothing but its sandbox runs, which sleeps; starting: it is being worked on; started: all of it runs, or an
+init container does its work."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartRules:
+    """What starting pods may have."""
+
+    most: int
+    """Pods at a time; 0: no pod ever keeps what kubelet gave it."""
+    each_s: float
+    """Seconds that each pod may be starting."""
+    each_cpu_s: float
+    """CPU time that each pod may use until it has started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One reclaimed pod as the kernel shows it; `cpu_s` is all CPU time of its life, None: not known."""
+
+    key: str
+    progress: Progress
+    cpu_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """What a pod has used up of its budget, as of its last look."""
+
+    at_s: float
+    last: Start
+    kept: bool = False
+    spent_s: float = 0.0
+    spent_cpu_s: float = 0.0
+
+
+def progress(inside: Mapping[str, Holds], staying: Collection[str | None], preparing: Collection[str]) -> Progress:
+    """How far the start of a pod is.
+
+    Args:
+        inside: what each group below the pod's holds; one of them is the sandbox's, with most runtimes.
+        staying: the groups of the containers that stay, None for each of which the group is not known yet.
+        preparing: the known groups of init containers that end.
+    """
+    own = {group for group, holds in inside.items() if holds == "own"}
+    if own & set(preparing) or len(own) > len(staying) or (None not in staying and own.issuperset(staying)):
+        return "started"
+    return "starting" if "runtime" in inside.values() or len(own) > 1 else "waiting"
+
+
+@dataclass(slots=True)
+class Starts:
+    """The budgets of the pods that are there, by UID. Times are seconds of one monotonic clock."""
+
+    _accounts: dict[str, _Account] = field(default_factory=dict)
+
+    def keep(self, seen: Mapping[str, Start], rules: StartRules, now_s: float) -> frozenset[str]:
+        """UIDs of the pods that keep what kubelet gave them, until they are looked at again.
+
+        Who waits costs nobody anything and is not counted. Who had it before goes first, then the order of names.
+        """
+        accounts = {uid: _charged(self._accounts.get(uid), start, now_s) for uid, start in seen.items()}
+        left = {uid for uid, account in accounts.items() if _has_left(account, rules)} if rules.most else set()
+        order = sorted(left, key=lambda uid: (not accounts[uid].kept, seen[uid].key, uid))
+        kept = {uid for uid in order if seen[uid].progress == "waiting"}
+        kept |= set([uid for uid in order if seen[uid].progress == "starting"][: rules.most])
+        self._accounts = {
+            uid: _Account(now_s, account.last, uid in kept, account.spent_s, account.spent_cpu_s)
+            for uid, account in accounts.items()
+        }
+        return frozenset(kept)
+
+
+def _charged(account: _Account | None, start: Start, now_s: float) -> _Account:
+    """The account with what the pod has used since the last look, as far as it was not behind all others."""
+    if account is None:
+        return _Account(now_s, start)
+    if not account.kept:
+        return _Account(now_s, start, account.kept, account.spent_s, account.spent_cpu_s)
+    worked_s = now_s - account.at_s if "starting" in (account.last.progress, start.progress) else 0.0
+    used_cpu_s = max(0.0, (start.cpu_s or 0.0) - (account.last.cpu_s or 0.0))
+    return _Account(now_s, start, account.kept, account.spent_s + worked_s, account.spent_cpu_s + used_cpu_s)
+
+
+def _has_left(account: _Account, rules: StartRules) -> bool:
+    """Whether the pod still starts, within its budget; what it has used must be known."""
+    known = account.last.progress != "started" and account.last.cpu_s is not None
+    return known and account.spent_s < rules.each_s and account.spent_cpu_s < rules.each_cpu_s

@@ -1,0 +1,84 @@
+"""How far the starts of reclaimed pods are, by the processes in their groups: the kernel knows it first.
+
+A process of the runtime that is to become the container's is told by its name, which the kernel changes when it does.
+A container that gives itself such a name passes as one that is not there yet, and uses up its pod's budget.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from services.qrm.core.classes import RECLAIMED
+from services.qrm.core.starting import Holds, Start, StartRules, Starts, progress
+from shared.adapters.cgroup import Cgroups
+from shared.adapters.hostfs import key_values, read_text
+from shared.contracts.pod import Pod
+from shared.core.layout import Layout
+
+_RUNTIMES = ("runc", "crun", "youki")
+"""How the names of the runtimes' own processes begin: runc's are `runc:[0:PARENT]` to `runc:[2:INIT]`."""
+_MOST_PROCESSES = 16
+"""So many of a group are looked at: while only the runtime's are there, they are few."""
+
+
+@dataclass(slots=True)
+class StartWatch:
+    """Which reclaimed pods keep what kubelet gave them, because they are being started."""
+
+    cgroups: Cgroups
+    layout: Layout
+    name_of: Callable[[int], str | None]
+    """The name of a process; None: it is gone."""
+    _starts: Starts = field(default_factory=Starts)
+    _started: dict[str, Sequence[str]] = field(default_factory=dict)
+    """By UID the groups of a pod that was found started: until they change, it is not looked into again."""
+
+    def keep(self, pods: Sequence[Pod], rules: StartRules, now_s: float) -> frozenset[str]:
+        """Their UIDs. Where Sublet makes the groups itself, pods start in them without a runtime, and there are none.
+
+        Raises:
+            OSError: a group is there and cannot be read.
+        """
+        if self.layout.classes:
+            return frozenset()
+        before, self._started = self._started, {}
+        seen = {pod.uid: self._look(pod, before.get(pod.uid)) for pod in pods if pod.qos == RECLAIMED}
+        return self._starts.keep(seen, rules, now_s)
+
+    def _look(self, pod: Pod, started: Sequence[str] | None) -> Start:
+        top = self.layout.pod_group(pod)
+        groups = [f"{top}/{name}" for name in self.cgroups.children(top)]
+        if groups == started:
+            self._started[pod.uid] = groups
+            return Start(pod.key, "started", None)
+        staying = [self.layout.container_group(pod, one) for one in pod.containers]
+        ending = (self.layout.container_group(pod, one) for one in pod.init_containers if one not in pod.containers)
+        how = progress({group: self._holds(group) for group in groups}, staying, [one for one in ending if one])
+        if how == "started":
+            self._started[pod.uid] = groups
+        return Start(pod.key, how, self._cpu_s(top))
+
+    def _holds(self, container: str) -> Holds:
+        """What runs in a container's group or below it, where the container has groups of its own."""
+        holds: Holds = "nothing"
+        for group in self.cgroups.tree(container):
+            processes = (self.cgroups.text(group, "cgroup.procs", "cpuset") or "").split(maxsplit=_MOST_PROCESSES)
+            for process in processes[:_MOST_PROCESSES]:
+                name = self.name_of(int(process))
+                if name is not None and not name.startswith(_RUNTIMES):
+                    return "own"
+                holds = "runtime"
+        return holds
+
+    def _cpu_s(self, group: str) -> float | None:
+        """CPU time that a group has used; None where the kernel does not say it."""
+        if self.cgroups.version == 2:
+            used_us = key_values(self.cgroups.text(group, "cpu.stat") or "", ("usage_usec",)).get("usage_usec")
+            return None if used_us is None else used_us / 1e6
+        used_ns = (self.cgroups.text(group, "cpuacct.usage", "cpuacct") or "").strip()
+        return int(used_ns) / 1e9 if used_ns.isdigit() else None
+
+
+def process_name(host_root: Path) -> Callable[[int], str | None]:
+    """Reads the names of a host's processes; None: there is none of that number."""
+    return lambda pid: read_text(f"{host_root}/proc/{pid}/comm")

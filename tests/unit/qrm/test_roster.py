@@ -1,0 +1,45 @@
+"""The pods of the node as qrm keeps them: what was left out of one is said, and makes nobody ill."""
+
+from services.qrm.conditions import READ_IN_PART, Conditions
+from services.qrm.core.wishes import wish_of
+from services.qrm.roster import Roster
+from shared.adapters.clock import LoopClock
+from shared.contracts.pod import Pod
+
+ODD = Pod(uid="a1", name="odd", unread=("owner: what stands there is none",))
+
+
+class Listed:
+    """A source whose list is what the test says."""
+
+    def __init__(self, *pods: Pod) -> None:
+        self.listed, self.counted = pods, 1
+
+    def pods(self):
+        return self.listed
+
+    def generation(self):
+        return self.counted
+
+
+def test_a_pod_that_is_read_in_part_is_a_condition_and_no_illness(virtual):
+    async def main():
+        source, conditions = Listed(ODD, Pod(uid="a2", name="well")), Conditions()
+        roster = Roster(source, LoopClock(), conditions)
+        roster.read()
+        (said,) = conditions.all()
+        assert (said.type, said.message) == (
+            READ_IN_PART, "pod default/odd: left out: owner: what stands there is none",
+        )  # fmt: skip
+        assert str(conditions) == ""
+        source.listed, source.counted = (), 2
+        roster.read()
+        assert conditions.all() == ()
+
+    virtual(main())
+
+
+def test_koordinators_label_gives_cpus_to_a_dedicated_pod_alone():
+    wishes = {qos: wish_of(Pod(uid="a", name="p", qos=qos, labels={"koordinator.sh/qosClass": "LSR"}))
+              for qos in ("dedicated_cores", "shared_cores", "reclaimed_cores", "system_cores")}  # fmt: skip
+    assert {qos for qos, wish in wishes.items() if wish is not None} == {"dedicated_cores"}

@@ -1,0 +1,154 @@
+"""Reclaimed pods that start, in kubelet's groups: as kubelet made them until their containers run, then behind all."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+from qrm_world import FLOOR, Keeping, Run, pools
+from qrm_world import Node as World
+from test_kubelet_groups import BATCH, OWNER, RECLAIM, SHARE, TENANT, Kubelet
+
+from services.qrm.core.starting import StartRules
+from services.qrm.start_watch import StartWatch, process_name
+from shared.adapters.cgroup import V1_CONTROLLERS
+from shared.contracts.pod import Container, Pod
+from shared.core.cpuset import CpuSet
+from shared.core.kubelet_layout import Driver, KubeletLayout
+
+RULES = StartRules(most=4, each_s=60.0, each_cpu_s=10.0)
+WIDE = str(CpuSet.parse(RECLAIM) | CpuSet.parse(SHARE))
+SANDBOX = "0" * 12
+INIT, PROGRAM = "runc:[2:INIT]", "python3"
+
+
+class Starting(Kubelet):
+    """A node with processes in its groups, and the watch over them."""
+
+    def __init__(self, folder: Path, driver: Driver, version: int) -> None:
+        super().__init__(folder, driver, version)
+        self.host = folder
+        self.watch = StartWatch(self.plain.cgroups, self.layout, process_name(folder))
+        self.now_s = 0.0
+
+    def sandbox(self, pod: Pod) -> str:
+        one = Container(name="sandbox", id=f"containerd://{SANDBOX}")
+        group = self.layout.container_group(pod, one)
+        assert group is not None
+        return group
+
+    def kubelet_makes(self, pod: Pod) -> None:
+        """The pod's group, in which the sandbox sleeps."""
+        self.plain.add(self.layout.pod_group(pod))
+        self.plain.set(self.layout.pod_group(pod), *self._shares("2"))
+        self.uses(pod, 0.0)
+        self.plain.add(self.sandbox(pod))
+        self.process(self.sandbox(pod), 1000, "pause")
+
+    def process(self, group: str, pid: int, name: str) -> None:
+        self.plain.set(group, "cgroup.procs", f"{pid}\n", "cpuset")
+        (self.host / f"proc/{pid}").mkdir(parents=True, exist_ok=True)
+        (self.host / f"proc/{pid}/comm").write_text(f"{name}\n")
+
+    def uses(self, pod: Pod, cpu_s: float) -> None:
+        v1 = self.plain.version == 1
+        text = f"{cpu_s * 1e9:.0f}\n" if v1 else f"usage_usec {cpu_s * 1e6:.0f}\nuser_usec 0\n"
+        self.plain.set(self.layout.pod_group(pod), "cpuacct.usage" if v1 else "cpu.stat", text, "cpuacct")
+
+    def put(self, *pods: Pod) -> None:
+        self.starting = self.watch.keep(pods, RULES, self.now_s)
+        assert not self.apply(*pods).problems
+
+    def weight(self, pod: Pod) -> tuple[str, str]:
+        group = self.layout.pod_group(pod)
+        name, lowest = self._shares("2")[:2]
+        return self.plain.get(group, "cpu.idle", "cpu"), "kubelet's" if self.plain.get(group, name, "cpu") == lowest \
+            else "other"  # fmt: skip
+
+    def _shares(self, shares: str) -> tuple[str, str, str]:
+        return ("cpu.shares", shares, "cpu") if self.plain.version == 1 else ("cpu.weight", "1", "cpu")
+
+
+@pytest.fixture(params=[(driver, version) for driver in ("cgroupfs", "systemd") for version in (1, 2)], ids=str)
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Starting:
+    return Starting(tmp_path, *request.param)
+
+
+def test_a_pod_is_as_kubelet_made_it_until_its_container_runs(node):
+    node.kubelet_makes(BATCH)
+    for holds in (None, INIT):
+        if holds:
+            node.plain.add(node.container(BATCH))
+            node.process(node.container(BATCH), 1001, holds)
+        node.put(BATCH)
+        assert node.starting == {BATCH.uid}
+        assert node.weight(BATCH) == ("0", "kubelet's")
+        assert node.plain.get(node.layout.pod_group(BATCH)) == WIDE
+    node.process(node.container(BATCH), 1001, PROGRAM)
+    node.put(BATCH)
+    assert node.weight(BATCH)[0] == "1"
+    assert node.cpus(BATCH) == (RECLAIM, RECLAIM)
+
+
+def test_a_container_that_starts_anew_has_its_pods_weight_and_width_again_until_the_budget_is_spent(node):
+    node.kubelet_makes(BATCH)
+    node.plain.add(node.container(BATCH))
+    node.process(node.container(BATCH), 1001, PROGRAM)
+    node.put(BATCH)
+    for controller in V1_CONTROLLERS:
+        shutil.rmtree(node.plain.folder(node.container(BATCH), controller), ignore_errors=True)
+    again = f"{node.layout.pod_group(BATCH)}/again"
+    node.plain.add(again)
+    node.process(again, 1002, INIT)
+    node.put(BATCH)
+    assert node.weight(BATCH) == ("0", "kubelet's")
+    assert node.plain.get(node.layout.pod_group(BATCH)) == WIDE
+    node.uses(BATCH, RULES.each_cpu_s + 1)
+    node.now_s = 1.0
+    node.put(BATCH)
+    assert node.weight(BATCH)[0] == "1"
+    assert node.plain.get(node.layout.pod_group(BATCH)) == RECLAIM
+
+
+def test_a_pod_that_starts_is_never_on_a_cpu_that_is_somebodys_own(node):
+    node.run(TENANT, OWNER)
+    node.kubelet_makes(BATCH)
+    node.put(TENANT, OWNER, BATCH)
+    own, wide = (CpuSet.parse(node.plain.get(node.layout.pod_group(pod))) for pod in (OWNER, BATCH))
+    assert len(own) == 4
+    assert not own & wide
+    assert wide == CpuSet.parse(node.cpus(TENANT)[0]) | CpuSet.union(node.what.pools[name] for name in ("reclaim",))
+
+
+def test_a_group_that_cannot_be_counted_starts_behind_all_others(node):
+    node.kubelet_makes(BATCH)
+    name = "cpuacct.usage" if node.plain.version == 1 else "cpu.stat"
+    (node.plain.folder(node.layout.pod_group(BATCH), "cpuacct") / name).unlink()
+    node.put(BATCH)
+    assert not node.starting
+    assert node.weight(BATCH)[0] == "1"
+
+
+def test_the_pass_follows_a_start_and_the_keepers_floor_knows_none(tmp_path: Path, virtual: Run) -> None:
+    async def story() -> None:
+        layout, keeping = KubeletLayout("cgroupfs"), Keeping()
+        kubelet = Starting(tmp_path / "host", "cgroupfs", 1)
+        kubelet.kubelet_makes(BATCH)
+        group, program = layout.pod_group(BATCH), kubelet.container(BATCH)
+        async with World(tmp_path, keeping, plain=kubelet.plain, layout=layout, lease_s=600, period_s=60) as node:
+            node.processes |= {1000: "pause", 1001: INIT}
+            node.pods.known = [BATCH]
+            await node.hear(node.advice())
+            assert kubelet.plain.get(group) == WIDE
+            assert pools(node.last)["reclaim"] == RECLAIM, "the pool is told as it is without who starts"
+            await node.hear(node.advice())
+            assert keeping.renewals[-1][1][group] == FLOOR["reclaim"], "whoever has no qrm left has no start"
+            kubelet.plain.add(program)
+            kubelet.process(program, 1001, INIT)
+            await asyncio.sleep(1.0)
+            assert (kubelet.plain.get(group), kubelet.weight(BATCH)[0]) == (WIDE, "0")
+            node.processes[1001] = PROGRAM
+            await asyncio.sleep(1.0)
+            assert (kubelet.plain.get(group), kubelet.weight(BATCH)[0]) == (RECLAIM, "1")
+
+    virtual(story())
