@@ -1,15 +1,17 @@
 """Puts an intent on the stream before anything is done, so that node and central never both open one for a pod."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime
 from typing import Literal
 
 from services.evictor.ledger import Ledger
 from shared.contracts.eviction import EvictionIntent
+from shared.contracts.stored import RefusedMessage, read_intent
 from shared.contracts.subjects import INTENTS_STREAM, intent_subject
-from shared.core.intents import IntentRecord
-from shared.errors import Conflict, Refused, Unavailable
-from shared.ports import Bus, Clock
+from shared.core.intents import IntentRecord, Outgoing
+from shared.errors import Conflict, IdTaken, Unavailable
+from shared.ports import Bus, Clock, Received
 
 Announced = Literal["stored", "away", "taken"]
 """stored: the stream has it. away: the bus is. taken: central has a live intent for this pod."""
@@ -18,8 +20,11 @@ Announced = Literal["stored", "away", "taken"]
 class Announcer:
     """Publishes with the pod's last sequence that the writer has read (notes/nats-practice.md section 4)."""
 
-    def __init__(self, ledger: Ledger, bus: Bus, clock: Clock) -> None:
+    def __init__(
+        self, ledger: Ledger, bus: Bus, clock: Clock, take_another_id: Callable[[Outgoing, IdTaken], Outgoing]
+    ) -> None:
         self._ledger, self._bus, self._clock = ledger, bus, clock
+        self._take_another_id = take_another_id
 
     def drop(self, record: IntentRecord) -> None:
         """It is too late to announce this intent."""
@@ -46,30 +51,35 @@ class Announcer:
 
     async def _store(self, intent: EvictionIntent, within_s: float) -> int:
         """Store after the last intent for this pod, whichever that is, unless it is a live one of central's."""
-        subject, last = intent_subject(intent), 0
+        subject, last, message = intent_subject(intent), 0, self._ledger.outgoing(intent.intent_id)
+        if message is None:
+            raise Unavailable(f"intent {intent.intent_id} is not in the ledger", reason="ledger")
         while True:
             try:
                 stored = await self._bus.publish_durable(
                     subject,
-                    intent.encode(),
-                    msg_id=intent.intent_id,
+                    message.body,
+                    msg_id=message.msg_id,
                     expect_last_subject_seq=last,
                     budget_s=within_s,
                 )
+            except IdTaken as error:
+                message = self._take_another_id(message, error)
             except Conflict:
                 for received in await self._bus.replay(INTENTS_STREAM, subject, last_per_subject=True):
-                    if _foreign_and_live(received.data, intent, self._clock.wall()):
+                    if _foreign_and_live(received, self._clock.wall()):
                         raise
                     last = received.sequence
             else:
                 return stored.sequence
 
 
-def _foreign_and_live(data: bytes, own: EvictionIntent, now: datetime) -> bool:
-    """Whether it is central's intent (epoch above 0) for this very pod, still to be done; own ones the ledger has."""
-    try:
-        other = EvictionIntent.decode(data)
-    except Refused:  # nobody can carry it out
+def _foreign_and_live(received: Received, now: datetime) -> bool:
+    """Whether it is central's intent (epoch above 0) for the subject's pod, still to be done; own ones the ledger has.
+
+    What is none nobody can carry out.
+    """
+    other = read_intent(received.subject, received.data)
+    if isinstance(other, RefusedMessage):
         return False
-    about_it = (other.node, other.pod_uid) == (own.node, own.pod_uid)
-    return about_it and other.epoch > 0 and (now - other.sent_at).total_seconds() <= other.deadline_s
+    return other.epoch > 0 and (now - other.sent_at).total_seconds() <= other.deadline_s

@@ -64,7 +64,7 @@ class EvictorApp:
         self._clerk = Clerk(ledger, wire, written=self._outbox.wake)
         self._refusals = RefusalBook(ledger)
         self._arbiter = Arbiter(self._panel, self._clerk, ledger, self._refusals, self._start)
-        announcer = Announcer(ledger, wire.bus, self._clock)
+        announcer = Announcer(ledger, wire.bus, self._clock, self._outbox.take_another_id)
         self._executor = Executor(self._clerk, announcer, actuator, self._clock, evidence=self._evidence, paused=paused)
         self._backoff = Backoff()
         self._tainter = Tainter(taints, self._clock) if taints is not None else None
@@ -119,6 +119,7 @@ class EvictorApp:
             "plugins": self._panel.state(now_s, self._settings.rules, self._clerk, self._busy()),
             "conditions": [
                 *self._panel.conditions(self._settings.rules, self._clerk, self._closed, now_s),
+                *([{"type": "MessageIdTaken", "message": why}] if (why := self._outbox.alarm) else []),
                 *([{"type": "EvictionsPaused", "message": why}] if (why := self._paused()) else []),
                 *(self._tainter.conditions() if self._tainter is not None else []),
             ],

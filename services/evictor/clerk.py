@@ -10,14 +10,17 @@ from services.evictor.core.plugin import Candidate, Pressure
 from services.evictor.ledger import Ledger
 from shared import telemetry
 from shared.contracts.advice import Mode
-from shared.contracts.cloudevents import event_headers
+from shared.contracts.cloudevents import MSG_ID, event_headers
 from shared.contracts.eviction import EvictionEvent, EvictionFacts, EvictionIntent
 from shared.contracts.ids import intent_id
 from shared.contracts.subjects import event_subject, intent_subject
 from shared.core.intents import PHASE_OF_STEP, Bucket, Call, IntentRecord, Outgoing, Record, Spent, Step
-from shared.wire import Wire
+from shared.wire import Wire, message_id
 
 log = structlog.get_logger()
+
+MAX_DETAIL = 1024
+"""Characters of an event's detail, which may be an answer of the API server: a stream takes no event of any size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +87,8 @@ class Clerk:
             why=(case.pressure.why, case.victim.why),
         )
         record = IntentRecord(intent, pod, case.pressure.hard, case.seen_at_s)
-        announcement = Outgoing(
-            intent.intent_id, intent_subject(intent), intent.encode(), telemetry.trace_headers(), held=True
-        )
+        headers = telemetry.trace_headers() | {MSG_ID: message_id(intent.intent_id)}
+        announcement = Outgoing(intent.intent_id, intent_subject(intent), intent.encode(), headers, held=True)
         self._ledger.begin(record, bucket, [announcement, self._event(record)])
         self.spent = tuple(self._ledger.spent())
         self._tell(record)
@@ -108,16 +110,17 @@ class Clerk:
 
     def _event(self, record: IntentRecord) -> Outgoing:
         intent, phase = record.intent, PHASE_OF_STEP[record.step]
+        detail = record.detail[:MAX_DETAIL]
         event = self._wire.stamp(
             EvictionEvent,
             based_on=(intent.ref,),
             phase=phase,
             attempt=max(1, record.attempts),
-            message=message_of(phase, plugin=intent.plugin, scope=intent.scope, detail=record.detail),
-            detail=record.detail,
+            message=message_of(phase, plugin=intent.plugin, scope=intent.scope, detail=detail),
+            detail=detail,
             **{name: getattr(intent, name) for name in _FACTS},
         )
-        headers = event_headers(event) | telemetry.trace_headers()
+        headers = event_headers(event) | telemetry.trace_headers() | {MSG_ID: message_id(event.event_id)}
         return Outgoing(event.event_id, event_subject(event), event.encode(), headers)
 
     def _tell(self, record: IntentRecord) -> None:

@@ -90,15 +90,23 @@ class Ledger(Protocol):
         """How many messages wait, held ones included."""
         ...
 
-    def published(self, msg_id: str, *, sequence: int, now_s: float) -> None:
+    def outgoing(self, fact_id: str) -> Outgoing | None:
+        """A message, held or not, acknowledged or not; None: there is none."""
+        ...
+
+    def published(self, fact_id: str, *, sequence: int, now_s: float) -> None:
         """The stream has acknowledged a message."""
         ...
 
-    def release(self, msg_id: str) -> None:
+    def rename(self, fact_id: str, msg_id: str) -> None:
+        """Send a message under another message id from now on."""
+        ...
+
+    def release(self, fact_id: str) -> None:
         """A held message may be sent now."""
         ...
 
-    def withdraw(self, msg_id: str) -> None:
+    def withdraw(self, fact_id: str) -> None:
         """A held message must never be sent."""
         ...
 

@@ -1,6 +1,7 @@
 """Sends what the ledger keeps to the streams, in order, until each message is acknowledged."""
 
 import asyncio
+from dataclasses import replace
 
 import structlog
 
@@ -9,8 +10,9 @@ from shared import telemetry
 from shared.contracts.cloudevents import MSG_ID
 from shared.contracts.subjects import STREAMS, stream_of
 from shared.core.intents import Outgoing
-from shared.errors import Unavailable
+from shared.errors import IdTaken, Unavailable
 from shared.ports import Bus, Clock
+from shared.wire import message_id
 
 log = structlog.get_logger()
 
@@ -36,10 +38,12 @@ class Outbox:
         self._news = asyncio.Event()
         self._left_over: set[str] | None = None
         """What a life before may have sent; None: not asked yet."""
-        self._stored: dict[str, dict[str, int]] = {}
-        """Sequences by message id of what streams hold, by subject; as long as there is something left over."""
+        self._stored: dict[str, dict[tuple[str, bytes], int]] = {}
+        """Sequences by message id and body of what streams hold, by subject; while something is left over."""
         self._unread = 0
         """How often a stream could not be read although the bus was there."""
+        self.alarm = ""
+        """The last message whose id somebody else had used; "" while there is none."""
         self._head: tuple[str, float] = ("", 0.0)
         """The message that is being sent, and when it was for the first time."""
 
@@ -61,13 +65,13 @@ class Outbox:
 
     async def _send_all(self) -> None:
         if self._left_over is None:
-            self._left_over = {message.msg_id for message in self._ledger.waiting(ALL)}
+            self._left_over = {message.fact_id for message in self._ledger.waiting(ALL)}
         while waiting := self._ledger.waiting(AT_ONCE):
             telemetry.OUTBOX.set(self._ledger.waiting_count())
             for message in waiting:
                 sequence = await self._send(message, self._left_over)
-                self._ledger.published(message.msg_id, sequence=sequence, now_s=self._clock.monotonic())
-                self._left_over.discard(message.msg_id)
+                self._ledger.published(message.fact_id, sequence=sequence, now_s=self._clock.monotonic())
+                self._left_over.discard(message.fact_id)
                 if not self._left_over:
                     self._stored.clear()
         telemetry.OUTBOX.set(self._ledger.waiting_count())
@@ -75,21 +79,35 @@ class Outbox:
     async def _send(self, message: Outgoing, left_over: set[str]) -> int:
         """The sequence under which the stream has it."""
         now_s = self._clock.monotonic()
-        if self._head[0] != message.msg_id:
-            self._head = (message.msg_id, now_s)
+        if self._head[0] != message.fact_id:
+            self._head = (message.fact_id, now_s)
         if now_s - self._head[1] > SAFE_TO_REPEAT_S:
-            left_over.add(message.msg_id)
+            left_over.add(message.fact_id)
             self._stored.pop(message.subject, None)
-        if message.msg_id in left_over:
-            found = (await self._stored_on(message.subject)).get(message.msg_id)
+        if message.fact_id in left_over:
+            found = (await self._stored_on(message.subject)).get((message.msg_id, message.body))
             if found is not None:
                 return found
-        stored = await self._bus.publish_durable(
-            message.subject, message.body, msg_id=message.msg_id, headers=message.headers, budget_s=BUDGET_S
-        )
+        try:
+            stored = await self._bus.publish_durable(
+                message.subject, message.body, msg_id=message.msg_id, headers=message.headers, budget_s=BUDGET_S
+            )
+        except IdTaken as error:
+            self.take_another_id(message, error)
+            raise Unavailable(str(error), reason="id_taken") from error
         return stored.sequence
 
-    async def _stored_on(self, subject: str) -> dict[str, int]:
+    def take_another_id(self, message: Outgoing, error: IdTaken) -> Outgoing:
+        """Somebody has used its message id for a message of his own: keep a new one for it, and raise the alarm."""
+        new = replace(message, headers={**message.headers, MSG_ID: message_id(message.fact_id)})
+        self._ledger.rename(message.fact_id, new.msg_id)
+        if error.reason != "gone":
+            telemetry.IDS_TAKEN.inc()
+            log.error("outbox.id_taken", fact=message.fact_id, why=str(error))
+            self.alarm = str(error)
+        return new
+
+    async def _stored_on(self, subject: str) -> dict[tuple[str, bytes], int]:
         """Read once for all that is left over: nobody else writes on this node's subjects."""
         if subject not in self._stored and self._unread < READ_TRIES:
             try:
@@ -98,5 +116,5 @@ class Outbox:
                 self._unread += self._bus.connected
                 raise
             self._unread = 0
-            self._stored[subject] = {one.headers.get(MSG_ID, ""): one.sequence for one in held}
+            self._stored[subject] = {(one.headers.get(MSG_ID, ""), one.data): one.sequence for one in held}
         return self._stored.get(subject, {})

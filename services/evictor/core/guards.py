@@ -12,12 +12,11 @@ from services.evictor.core.plugin import Candidate
 from services.evictor.core.watch import Hold
 from shared.contracts.pod import Pod, QosClass
 from shared.core.decisions import Answer, Question, decision
-from shared.core.qos import qos_class
+from shared.core.kubelet_layout import CONFIG_MIRROR, CONFIG_PREFIX, is_mirror
+from shared.core.qos import CRITICAL_PRIORITY, qos_class
 from shared.errors import Refused
 
-CRITICAL_PRIORITY = 2_000_000_000  # system-cluster-critical, as kubelet draws the line
-CONFIG_SOURCE = "kubernetes.io/config.source"
-CONFIG_MIRROR = "kubernetes.io/config.mirror"
+CONFIG_SOURCE = f"{CONFIG_PREFIX}source"
 DAEMON_SET = "DaemonSet"
 
 Never = Literal["system_cores", "static_pod", "mirror_pod", "critical_priority", "protected_namespace", "daemonset_pod"]
@@ -111,12 +110,20 @@ def pod_evictable(question: EvictableQuestion) -> EvictableAnswer:
 
 
 def never(pod: Pod, protected_namespaces: Collection[str]) -> Never | None:
-    """As `spared`, and pods of DaemonSets, and Sublet's own and the cluster's namespaces."""
+    """As `spared`, and pods of DaemonSets, and Sublet's own and the cluster's namespaces.
+
+    Annotations count in a mirror alone, which kubelet makes. Of a reclaimed pod neither owner nor priority counts: its
+    author chooses both, and has taken what others leave on the terms that it is given back.
+    """
     if pod.namespace in protected_namespaces:
         return "protected_namespace"
+    from_kubelet = pod.annotations if is_mirror(pod) else {}
+    system_cores = pod.qos == "system_cores"
+    if pod.qos == "reclaimed_cores":
+        return spared(from_kubelet, None, system_cores=system_cores)
     if pod.owner_kind == DAEMON_SET:
         return "daemonset_pod"
-    return spared(pod.annotations, pod.priority, system_cores=pod.qos == "system_cores")
+    return spared(from_kubelet, pod.priority, system_cores=system_cores)
 
 
 def not_now(pod: Pod, around: Surroundings) -> NotNow | None:

@@ -8,6 +8,7 @@ from services.evictor.core.plugin import Candidate
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
+from shared.core.qos import CRITICAL_PRIORITY
 
 
 class UsingPod(MemoryPod):
@@ -23,11 +24,16 @@ def using(reading: PodReading, numas: Iterable[str]) -> UsingPod:
         name=pod.name,
         namespace=pod.namespace,
         qos=pod.qos,
-        priority=pod.priority,
+        priority=_priority(pod),
         usage_bytes=usage,
         numa_usage_bytes={numa: usage if told is None else told.get(numa, 0) for numa in numas},
         pod=pod,
     )
+
+
+def _priority(pod: Pod) -> int:
+    """A reclaimed pod's author chooses its priority: none makes it stay for ever."""
+    return min(pod.priority, CRITICAL_PRIORITY - 1) if pod.qos == "reclaimed_cores" else pod.priority
 
 
 def numa_usage_bytes(reading: PodReading) -> dict[str, int] | None:

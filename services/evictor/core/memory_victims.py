@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeVar
 
-from services.evictor.core.guards import CRITICAL_PRIORITY
 from services.evictor.core.memory import Action, numa_order
 from shared.contracts.pod import QosClass
 from shared.core.decisions import Answer, Question, decision
+from shared.core.qos import CRITICAL_PRIORITY
 
 Key = Literal["qos", "priority", "usage"]
 RANKING: tuple[Key, ...] = ("qos", "priority", "usage")

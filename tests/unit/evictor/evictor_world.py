@@ -13,10 +13,10 @@ from shared.adapters.clock import LoopClock
 from shared.adapters.ledger import SqliteLedger
 from shared.adapters.pause_file import PauseFile
 from shared.contracts.allocation import Allocation
-from shared.contracts.cloudevents import read_event
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, NumaReading, PodReading
+from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.fakes.fake_taints import FakeTaints
@@ -127,7 +127,7 @@ class Node:
     @property
     def events(self) -> list[EvictionEvent]:
         """Every event on the stream, in order."""
-        return [read_event(m.headers, m.data) for m in self.broker.streams[EVENTS_STREAM].messages]
+        return [read_event(m.subject, m.headers, m.data) for m in self.broker.streams[EVENTS_STREAM].messages]
 
     @property
     def intents(self) -> list[EvictionIntent]:

@@ -10,9 +10,10 @@ from evictor_world import SMALL, Node, overcommitted, pod
 
 from shared.adapters.clock import LoopClock
 from shared.contracts import subjects
-from shared.contracts.cloudevents import event_headers, read_event
+from shared.contracts.cloudevents import event_headers
 from shared.contracts.eviction import EvictionIntent
-from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS, event_subject
+from shared.contracts.stored import read_event
+from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS, event_subject, intent_subject
 from shared.core.eviction_audit import Audit
 from shared.ports import Received
 from sublet.commands.audit import audited
@@ -48,7 +49,7 @@ def told(world: Node) -> list[Received]:
 
 
 def said_again(message: Received, sequence: int, **other) -> Received:
-    event = read_event(message.headers, message.data).model_copy(update=other)
+    event = read_event(message.subject, message.headers, message.data).model_copy(update=other)
     return Received(event_subject(event), event.encode(), event_headers(event), sequence)
 
 
@@ -91,6 +92,8 @@ def test_the_intent_removed_and_the_intent_changed(world):
     (one,) = announced
     other = EvictionIntent.decode(one.data).model_copy(update={"pod_uid": pod("other").uid})
     announced[0] = replace(one, data=other.encode())
+    assert kinds(world) == {"lost", "unreadable"}  # it is not its subject's
+    announced[0] = replace(one, subject=intent_subject(other), data=other.encode())
     assert kinds(world) == {"wrong_pod"}
     announced.clear()
     assert kinds(world) == {"lost"}

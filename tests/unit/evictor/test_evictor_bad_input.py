@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from evictor_world import GIB, LARGE, NODE, RECLAIMED, SMALL, Node, overcommitted, pod
 
-from services.evictor.core.guards import CRITICAL_PRIORITY
 from shared import telemetry
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.subjects import intent_subject
+from shared.core.qos import CRITICAL_PRIORITY
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.wire import Wire
 
@@ -58,13 +58,14 @@ def test_a_pod_that_is_no_longer_the_one_of_the_sample_is_called_off(node, virtu
     virtual(main())
 
 
+STATIC, MIRROR = {"kubernetes.io/config.source": "file"}, {"kubernetes.io/config.mirror": "0"}
+
+
 @pytest.mark.parametrize(
     ("fields", "guard"),
     [
-        pytest.param({"priority": CRITICAL_PRIORITY}, "critical_priority", id="critical"),
-        pytest.param({"annotations": {"kubernetes.io/config.source": "file"}}, "static_pod", id="static"),
-        pytest.param({"annotations": {"kubernetes.io/config.mirror": "0"}}, "mirror_pod", id="mirror of a static pod"),
-        pytest.param({"owner": "DaemonSet/agent"}, "daemonset_pod", id="of a DaemonSet"),
+        pytest.param({"annotations": MIRROR | STATIC, "owner": "Node/n1"}, "static_pod", id="static"),
+        pytest.param({"annotations": MIRROR, "owner": "Node/n1"}, "mirror_pod", id="mirror of a static pod"),
     ],
 )
 def test_a_pod_that_may_not_go_is_spared_by_the_guard_that_says_why(node, virtual, fields, guard):
@@ -78,6 +79,28 @@ def test_a_pod_that_may_not_go_is_spared_by_the_guard_that_says_why(node, virtua
             await world.tick(3)
             assert world.state()["plugins"][RECLAIMED]["spared"] == {"default/large": guard}
         assert (world.story, world.evictor.calls) == ([], [])
+
+    virtual(main())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"priority": CRITICAL_PRIORITY}, id="priority"),
+        pytest.param({"owner": "DaemonSet/agent"}, id="of a DaemonSet"),
+        pytest.param({"annotations": MIRROR | STATIC}, id="kubelet's words in another's mouth"),
+    ],
+)
+def test_a_reclaimed_pod_goes_whatever_its_author_has_written(node, virtual, fields):
+    going = pod("large", cpu=24_000, **fields)
+
+    async def main():
+        world = await overcommitted(node())
+        world.evictor.pods = {}
+        world.run(going)
+        async with world.life():
+            await world.tick(3)
+        assert ("large", "intended") in world.story
 
     virtual(main())
 

@@ -1,17 +1,21 @@
 """Guards, confirmation and choice: who is spared, when nothing happens, and laws over random pods."""
 
+from typing import get_args
+
 import pytest
 from evictor_world import pod
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.evictor.core.choice import Ready, choose
-from services.evictor.core.guards import CRITICAL_PRIORITY, Surroundings, allowed, never
+from services.evictor.core.guards import Never, Surroundings, allowed, never
 from services.evictor.core.plugin import Candidate, Pressure
 from services.evictor.core.watch import Rules, Watch, relieved
 from shared.contracts.envelope import Reason
-from shared.contracts.pod import Pod
+from shared.contracts.pod import RECLAIMED_MEMORY, Pod
 from shared.core.intents import Bucket, Record, passed_s
+from shared.core.kube_pod import pod_of
+from shared.core.qos import CRITICAL_PRIORITY
 
 AROUND = Surroundings(protected_namespaces=("kube-system", "sublet-system"))
 
@@ -25,6 +29,7 @@ def verdict(*pods: Pod, around: Surroundings = AROUND) -> tuple[str | None, dict
     return (able[0].pod.name if able else None), {r.pod.removeprefix("default/"): r.why for r in refusals}
 
 
+MIRROR = {"kubernetes.io/config.mirror": "x"}
 BATCH, WEB = pod("batch"), pod("web", "shared_cores")
 
 
@@ -36,22 +41,23 @@ BATCH, WEB = pod("batch"), pod("web", "shared_cores")
         pytest.param((WEB, BATCH), AROUND, "batch", {"web": "tenant_before_reclaimed"}, id="a tenant ranked too early"),
         pytest.param((pod("s", "system_cores"),), AROUND, None, {"s": "system_cores"}, id="system cores"),
         pytest.param(
-            (pod("c", priority=CRITICAL_PRIORITY),), AROUND, None, {"c": "critical_priority"}, id="critical priority"
+            (pod("c", "shared_cores", priority=CRITICAL_PRIORITY),),
+            AROUND,
+            None,
+            {"c": "critical_priority"},
+            id="critical priority",
         ),
         pytest.param(
-            (pod("s", annotations={"kubernetes.io/config.source": "file"}),),
+            (pod("d", "shared_cores", owner="DaemonSet/d"),), AROUND, None, {"d": "daemonset_pod"}, id="daemonset"
+        ),
+        pytest.param(
+            (pod("s", annotations=MIRROR | {"kubernetes.io/config.source": "file"}, owner="Node/n1"),),
             AROUND,
             None,
             {"s": "static_pod"},
             id="static",
         ),
-        pytest.param(
-            (pod("m", annotations={"kubernetes.io/config.mirror": "x"}),),
-            AROUND,
-            None,
-            {"m": "mirror_pod"},
-            id="mirror",
-        ),
+        pytest.param((pod("m", annotations=MIRROR, owner="Node/n1"),), AROUND, None, {"m": "mirror_pod"}, id="mirror"),
         pytest.param(
             (pod("n", namespace="sublet-system"),),
             AROUND,
@@ -82,6 +88,52 @@ BATCH, WEB = pod("batch"), pod("web", "shared_cores")
 )
 def test_guards_spare_whom_they_should_and_say_why(pods, around, victim, spared):
     assert verdict(*pods, around=around) == (victim, spared)
+
+
+FROM_KUBELET = MIRROR | {"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": "5" * 32}
+NODE = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "1", "controller": True}
+DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "1", "controller": True}
+SETTERS = {
+    "protected_namespace": "administrator",
+    "system_cores": "administrator",
+    "static_pod": "kubelet",
+    "mirror_pod": "kubelet",
+    "critical_priority": "administrator",
+    "daemonset_pod": "administrator",
+}
+"""Who can bring it about that a pod is never evicted, for each guard: no tenant, whatever stands in a reclaimed pod.
+System classes need a label of the namespace, protected namespaces are settings; priority and DaemonSet count in pods
+alone that a scheduler has counted in native resources, which quotas bound. A mirror runs no container of its own.
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "meta", "spec"),
+    [
+        ("static_pod", {"annotations": {"kubernetes.io/config.source": "file"}}, {}),
+        ("static_pod", {"annotations": FROM_KUBELET}, {}),
+        ("static_pod", {"annotations": FROM_KUBELET, "ownerReferences": [NODE | {"name": "n2"}]}, {}),
+        ("static_pod", {"annotations": {"kubernetes.io/config.source": "file"}, "ownerReferences": [NODE]}, {}),
+        ("mirror_pod", {"annotations": MIRROR}, {}),
+        ("mirror_pod", {"annotations": MIRROR, "ownerReferences": [NODE | {"controller": False}]}, {}),
+        ("critical_priority", {}, {"priority": CRITICAL_PRIORITY, "priorityClassName": "system-node-critical"}),
+        ("daemonset_pod", {"ownerReferences": [DAEMON_SET]}, {}),
+        ("system_cores", {"labels": {"koordinator.sh/qosClass": "SYSTEM"}}, {}),
+        ("system_cores", {"annotations": {"katalyst.kubewharf.io/qos_level": "system_cores"}}, {}),
+        ("protected_namespace", {"labels": {"kubernetes.io/metadata.name": "kube-system"}}, {}),
+    ],
+)
+def test_no_author_of_a_reclaimed_pod_makes_it_stay_for_ever(guard, meta, spec):
+    meta = {"uid": "0f-1", "namespace": "default", "name": "batch"} | meta
+    asked = {"name": "main", "resources": {"requests": {RECLAIMED_MEMORY: "1Gi"}}}
+    made = pod_of({"metadata": meta, "spec": {"nodeName": "n1", "containers": [asked], **spec}})
+    assert SETTERS[guard] != "tenant"
+    assert (made.qos, never(made, AROUND.protected_namespaces)) == ("reclaimed_cores", None)
+
+
+def test_every_guard_of_never_says_who_can_bring_it_about():
+    assert SETTERS.keys() == set(get_args(Never))
+    assert set(SETTERS.values()) == {"administrator", "kubelet"}
 
 
 some_pods = st.lists(

@@ -26,7 +26,7 @@ def test_everything_written_is_there_after_a_restart(ledger, tmp_path):
     assert ledger.bucket("enforce") == BUCKET
     assert ledger.records() == {"p": Record(2, 4.5)}
     assert ledger.next_episode() == 6
-    assert [m.msg_id for m in ledger.waiting(10)] == ["e1", "e2"]
+    assert [m.fact_id for m in ledger.waiting(10)] == ["e1", "e2"]
     assert ledger.waiting(1)[0] == message("e1")
     assert ledger.waiting_count() == 3
     recent = ledger.recent(5)[0]
@@ -59,7 +59,7 @@ def test_a_held_message_is_sent_only_when_released_and_can_be_withdrawn(ledger):
     ledger.release("i")
     ledger.withdraw("j")
     ledger.published("k", sequence=4, now_s=1.0)
-    assert [m.msg_id for m in ledger.waiting(10)] == ["i"]
+    assert [m.fact_id for m in ledger.waiting(10)] == ["i"]
     assert ledger.waiting_count() == 1
     ledger.withdraw("i")
     assert ledger.waiting_count() == 1, "what was let go is not taken back"
@@ -145,7 +145,7 @@ def test_a_full_disk_fails_the_write_and_keeps_what_was_there(ledger):
     with pytest.raises(Unavailable, match="full"):
         ledger.advance(record().follow("cancelled"), [big], now_s=1.0)
     assert [r.step for r in ledger.live()] == ["intended"]
-    assert [m.msg_id for m in ledger.waiting(9)] == ["e"]
+    assert [m.fact_id for m in ledger.waiting(9)] == ["e"]
 
 
 def test_commits_are_synchronised_and_logged_ahead(ledger):

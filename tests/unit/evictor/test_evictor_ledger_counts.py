@@ -56,7 +56,7 @@ def test_a_ledger_of_the_first_format_keeps_all_that_it_holds_and_counts_it(old_
     for _ in range(2):
         assert [r.step for r in ledger.live()] == ["accepted", "intended"]
         assert [r["step"] for r in ledger.recent(9)] == list(reversed(OLD))
-        assert [m.msg_id for m in ledger.waiting(9)] == ["e0", "e1", "e2", "e3", "e4"]
+        assert [m.fact_id for m in ledger.waiting(9)] == ["e0", "e1", "e2", "e3", "e4"]
         assert ledger.next_episode() == 42
         assert ledger.bucket("enforce") == Bucket(3.5, 7.0)
         assert ledger.records() == {"p": Record(2, 4.5)}

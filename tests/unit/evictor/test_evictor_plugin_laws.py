@@ -24,7 +24,7 @@ from plugin_world import (
 )
 
 from services.evictor.core.choice import Ready, choose
-from services.evictor.core.guards import CRITICAL_PRIORITY, Surroundings, never
+from services.evictor.core.guards import Surroundings, never
 from services.evictor.core.plugin import PluginSettings, Pressure, View, checked_ranking
 from services.evictor.core.watch import Rules
 from services.evictor.panel import Panel
@@ -40,6 +40,7 @@ from shared.contracts.sample import (
     PoolReading,
 )
 from shared.core.intents import Record
+from shared.core.qos import CRITICAL_PRIORITY
 
 SOFT = ("rss_overuse", "rootfs_overuse", "cpu_suppression", "network_interface")
 SOFT_ONLY_TAINTS = ("cpu_load", "numa_sys_cpu_pressure")

@@ -284,13 +284,13 @@ def test_bad_settings_are_refused_and_the_last_good_ones_stay(play, section, wor
     assert play(story).writer.offers == ["40k", "40001"]
 
 
-async def test_the_file_is_replaced_whole_and_everybody_may_read_it(tmp_path: Path):
+async def test_the_file_is_replaced_whole_and_is_for_its_owner_and_group_alone(tmp_path: Path):
     path = tmp_path / "state/cnr.json"
     file = NodeFile(path)
     await file.write({"a": 1})
     await file.write({"b": 2})
     assert json.loads(path.read_text()) == {"b": 2}
-    assert path.stat().st_mode & 0o777 == 0o644
+    assert path.stat().st_mode & 0o777 == 0o640
     assert [entry.name for entry in path.parent.iterdir()] == ["cnr.json"]
 
 
