@@ -8,17 +8,27 @@ from typing import Any
 import structlog
 
 from services.central.config import encode_config, read_config
+from services.central.core.heartbeat_rate import (
+    CONFIG_NEWS_BURST,
+    CONFIG_NEWS_PER_S,
+    HEARTBEAT_BURST,
+    HEARTBEATS_PER_S,
+    MAX_HEARTBEAT_BYTES,
+    NodeRate,
+)
 from services.central.core.readiness import NODE_STATES, Assessment, Ears, Ledger, assess, expect, fold, forget
 from services.central.ports import ClusterSide, ConfigText, LoginSide
 from services.central.settings import CentralSettings
+from services.central.stream_room import LOOK_S, StreamRoom
 from shared import telemetry
 from shared.contracts.ids import node_token
 from shared.contracts.readiness import Readiness, ServiceHealth
 from shared.contracts.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, STREAMS, probe_subject, state_subject
+from shared.core.log_limit import LogLimit
 from shared.errors import BadConfig, Refused, SubletError
 from shared.ports import Clock, Received, Subscription
 from shared.settings import SECTIONS, check, merge, section
-from shared.wire import Wire
+from shared.wire import SAID_CHARACTERS, Wire
 
 log = structlog.get_logger()
 
@@ -43,6 +53,9 @@ class CentralApp:
         self._static = dict(raw.get(NAME) or {})
         self._settings = section(CentralSettings, raw, NAME)
         self._ledger: Ledger = {}
+        self._heartbeats = NodeRate(HEARTBEATS_PER_S, HEARTBEAT_BURST)
+        self._log_limit = LogLimit()
+        self._config_news = NodeRate(CONFIG_NEWS_PER_S, CONFIG_NEWS_BURST)
         self._ears = Ears()
         self._assessment = Assessment()
         self._heard_at: float | None = None
@@ -52,6 +65,7 @@ class CentralApp:
         self._revision = 0
         self._config_refusal = ""
         self._subscriptions: list[Subscription] = []
+        self._room = StreamRoom(wire.bus, clock)
         self._cluster, self._logins = cluster, logins
         if cluster is not None:
             cluster.on_lead = self._begin_to_lead
@@ -65,6 +79,7 @@ class CentralApp:
         ]
         async with asyncio.TaskGroup() as group:
             group.create_task(self._reconcile_forever())
+            group.create_task(self._make_room_forever())
             group.create_task(self._configure_forever())
             group.create_task(self._probe_forever())
             group.create_task(self._assess_forever())
@@ -84,22 +99,28 @@ class CentralApp:
         self._config_compared = False
 
     def _hear_node(self, received: Received) -> None:
-        """One heartbeat; a node may speak only for itself (DESIGN section 7 rule 8)."""
+        """One heartbeat; a node may speak only for itself, and only so often and so much."""
+        now_s, token = self._clock.monotonic(), received.subject.rpartition(".")[2]
+        if not self._heartbeats.take(token, now_s):
+            telemetry.REFUSED.labels(NAME, Readiness.kind, "too_often").inc()
+            return
         try:
-            readiness = Readiness.decode(received.data)
-            if received.subject.rpartition(".")[2] != node_token(readiness.node):
-                raise Refused(f"{received.subject} speaks for node {readiness.node!r}", reason="foreign_node")
-            now_s, before = self._clock.monotonic(), self._ledger.get(readiness.node)
+            readiness = _read_heartbeat(received)
+            before = self._ledger.get(readiness.node)
             verdict = fold(self._ledger, readiness, now_s)
             if verdict != "new":
                 raise Refused(f"readiness {readiness.node} {readiness.boot_id}/{readiness.seq}", reason=verdict)
         except Refused as refusal:
             telemetry.REFUSED.labels(NAME, Readiness.kind, refusal.reason).inc()
-            log.warning("message.refused", subject=received.subject, reason=refusal.reason, why=str(refusal))
+            held_back = self._log_limit.may_say(Readiness.kind, now_s)
+            if held_back is not None:
+                log.warning("message.refused", subject=received.subject, reason=refusal.reason,
+                            why=str(refusal)[:SAID_CHARACTERS], held_back=held_back)  # fmt: skip
             return
         telemetry.TAKEN.labels(NAME, Readiness.kind).inc()
         self._heard_at = now_s
-        if self._cluster is not None and (before is None or before.applied != self._ledger[readiness.node].applied):
+        news = before is None or before.applied != self._ledger[readiness.node].applied
+        if self._cluster is not None and news and self._config_news.take(token, now_s):
             self._cluster.wake()
 
     def _hear_itself(self, _received: Received) -> None:
@@ -122,6 +143,9 @@ class CentralApp:
             forget(self._ledger, now_s, rules)
         else:
             expect(self._ledger, nodes, now_s)
+        heard = {node_token(node) for node in self._ledger}
+        self._heartbeats.keep(heard)
+        self._config_news.keep(heard)
         places = {name: node.place for name, node in (nodes or {}).items()}
         self._assessment = assess(self._ledger, self._ears, before, now_s, rules, places)
         if self._cluster is not None:
@@ -137,6 +161,12 @@ class CentralApp:
         while True:
             made = self._leading and await self._reconcile()
             await self._clock.sleep(self._settings.reconcile_s if made else self._settings.retry_s)
+
+    async def _make_room_forever(self) -> None:
+        while True:
+            if self._leading and not self._store_failure:
+                await self._room.look()
+            await self._clock.sleep(LOOK_S)
 
     async def _reconcile(self) -> bool:
         try:
@@ -214,6 +244,7 @@ class CentralApp:
             "not_ready_unlisted": max(0, len(others) - LISTED_NODES),
             "paused": list(self._assessment.paused),
             "store_failure": self._store_failure,
+            "conditions": self._room.conditions()[:LISTED_NODES],
             "config": {"file": self._text_name, "revision": self._revision, "refused": self._config_refusal},
             **({"cluster": self._cluster.state()} if self._cluster is not None else {}),
         }
@@ -239,3 +270,18 @@ class CentralApp:
         if self._logins is not None:
             await self._logins.close()
         await self._wire.stop()
+
+
+def _read_heartbeat(received: Received) -> Readiness:
+    """A heartbeat of the node that its subject names.
+
+    Raises:
+        Refused: too large, not a heartbeat, or of another node.
+    """
+    size = len(received.data)
+    if size > MAX_HEARTBEAT_BYTES:
+        raise Refused(f"{received.subject}: {size} bytes, at most {MAX_HEARTBEAT_BYTES} are read", reason="too_large")
+    readiness = Readiness.decode(received.data)
+    if received.subject.rpartition(".")[2] != node_token(readiness.node):
+        raise Refused(f"{received.subject} speaks for node {readiness.node!r}", reason="foreign_node")
+    return readiness

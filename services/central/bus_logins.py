@@ -18,9 +18,13 @@ log = structlog.get_logger()
 _PURPOSE = b"sublet: logins of leaves at the hub"
 
 
-def login_seed(password: str) -> bytes:
-    """The seed of the key by which the hub knows these answers, from the one password that only both have."""
-    return hmac.new(password.encode(), _PURPOSE, hashlib.sha256).digest()
+MAX_REQUEST_BYTES = 64 << 10
+"""Of a question; a token is some 1 kB, and no line of the server's protocol may be longer than 16."""
+
+
+def login_seed(issuer: str) -> bytes:
+    """The seed of the key by which the hub knows these answers, from the one secret that only both have."""
+    return hmac.new(issuer.encode(), _PURPOSE, hashlib.sha256).digest()
 
 
 class TokenReviews(Protocol):
@@ -50,19 +54,28 @@ class Signer(Protocol):
 
 
 class BusLogins:
-    """Answers one question after another; nothing is kept between them. `agents` is the user name of the agents."""
+    """Answers one question after another; nothing is kept between them. `agents` is the user name of the agents.
 
-    def __init__(self, reviews: TokenReviews, key: Signer, clock: Clock, *, agents: str) -> None:
-        self._reviews, self._key, self._clock, self._agents = reviews, key, clock, agents
-        self._issuer = account_key(key.public)
+    While the key is replaced there are two of these: each answers the hubs that name its key, one of them (`unnamed`)
+    also those that name none.
+    """
 
-    async def answer(self, request: bytes) -> bytes:
-        """The signed answer to a request of the server.
+    def __init__(self, reviews: TokenReviews, key: Signer, clock: Clock, *, agents: str, unnamed: bool = True) -> None:
+        self._reviews, self._key, self._clock, self._agents, self._unnamed = reviews, key, clock, agents, unnamed
+        self.issuer = account_key(key.public)
+        """The public key, as the hub has it."""
+
+    async def answer(self, request: bytes) -> bytes | None:
+        """The signed answer to a request of the server; None where the hub wants it by another key.
 
         Raises:
             Refused: it is not a request.
         """
+        if len(request) > MAX_REQUEST_BYTES:
+            raise Refused(f"{len(request)} bytes, at most {MAX_REQUEST_BYTES} are read", reason="too_large")
         asked = Asked.of(claims_of(request))
+        if not asked.wants(self.issuer, unnamed=self._unnamed):
+            return None
         try:
             node = node_of(await self._reviews.review(token_of(asked), AUDIENCE), agents=self._agents)
         except (Refused, Unavailable) as refusal:
@@ -75,4 +88,4 @@ class BusLogins:
 
     def _signed(self, claims: Mapping[str, Any]) -> bytes:
         now = int(self._clock.wall().timestamp())
-        return signed(claims, issuer=self._issuer, issued_at=now, sign=self._key.sign).encode()
+        return signed(claims, issuer=self.issuer, issued_at=now, sign=self._key.sign).encode()

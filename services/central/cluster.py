@@ -5,6 +5,7 @@ Everybody looks; the leader alone writes, and stops with its lease.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import islice
 from typing import Any, TypeVar
 
 from services.central.cnr_conditions import CnrConditions
@@ -26,6 +27,8 @@ from shared.errors import Unavailable
 from shared.ports import Bus, Clock, EvictionActuator, ObjectMirror, Objects
 
 T = TypeVar("T")
+LISTED = 100
+"""Nodes that are named in the answer to `ask`: it must fit one message."""
 WATCH_SILENCE_S = 90.0
 """A watch of which nothing was heard for longer is not current, whatever it says of itself."""
 
@@ -149,8 +152,11 @@ class Cluster:
             "leader": self.leader.state(),
             "failure": self._passes.failure,
             "config_refused": self._passes.refused,
+            "nodes_not_written": dict(islice(sorted({**self._passes.not_done, **self._lost.not_done}.items()), LISTED)),
+            "objects_not_read": {uid: why for mirror in self._passes.mirrors + self._heard
+                                 for uid, why in islice(mirror.unread.items(), LISTED)},
             "lost_nodes": self._lost.state(),
-        }
+        }  # fmt: skip
 
     async def close(self) -> None:
         """Let another one lead at once."""

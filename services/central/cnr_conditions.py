@@ -7,6 +7,7 @@ from services.central.core.agent_standing import conditions_of, with_changes
 from services.central.core.look import Look
 from services.central.core.seen import utc
 from services.central.core.verdict import NodeVerdict
+from services.central.each_node import EachNode
 from shared.core.api_kind import CNRS
 from shared.errors import Conflict, Refused
 from shared.ports import Clock, Objects
@@ -26,6 +27,7 @@ class CnrConditions:
 
     def __init__(self, objects: Objects, clock: Clock) -> None:
         self._objects, self._clock = objects, clock
+        self.telling = EachNode(clock, "tell CustomNodeResource")
         self._told: dict[str, _Known] = {}
         """By node what was last looked at: the same evidence on the same version of the CNR asks for nothing new."""
 
@@ -42,16 +44,19 @@ class CnrConditions:
         for gone in self._told.keys() - seen.judged.keys():
             del self._told[gone]
         told = 0
-        for name in sorted(seen.judged):
-            told += await self.tell_of(seen, name)
-            if told >= TOLD_AT_ONCE:
-                return
+
+        async def one(name: str) -> None:
+            nonlocal told
+            told += told < TOLD_AT_ONCE and await self.tell_of(seen, name)
+
+        self.telling.keep(seen.judged)
+        await self.telling.each(sorted(seen.judged), one)
 
     async def tell_of(self, seen: Look, name: str) -> bool:
-        """One CNR; whether something had to be written. A refusal is nobody else's: it is logged, and left at that.
+        """One CNR; whether something had to be written. A refusal is logged, and left at that.
 
         Raises:
-            Unavailable: as `tell`.
+            Unavailable: there was no answer, or another one leads.
         """
         judged, cnr = seen.judged[name], seen.cnrs.get(name)
         if cnr is None:

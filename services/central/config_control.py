@@ -23,6 +23,7 @@ from services.central.core.kcc import check_kcc
 from services.central.core.kcc_targets import VALIDATE_FAILED, keys_by_priority
 from services.central.core.rollout import NodeEntry, Rollout, roll_out, unused
 from services.central.core.seen import CompanionSeen, NodeSeen, utc
+from services.central.each_node import EachNode
 from services.central.node_entries import NodeEntries, Source
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNCS, EVICTION_CONFIGS, KCCS, ApiKind
 from shared.errors import Refused
@@ -43,6 +44,7 @@ class ConfigControl:
 
     def __init__(self, objects: Objects, entries: NodeEntries, clock: Clock) -> None:
         self._objects, self._entries, self._clock = objects, entries, clock
+        self.pointing = EachNode(clock, "point CustomNodeConfig")
         self.refused: dict[str, str] = {}
         """Objects that are not in force as they stand, with the reason."""
 
@@ -66,12 +68,15 @@ class ConfigControl:
         rollouts = {plural: _roll(seen, valid[plural], nodes, cncs) for plural, seen in live.items() if plural in valid}
         wanted = {node.name: _entries(node.name, cncs.get(node.name), rollouts) for node in nodes}
         await self._entries.write({name: _sources(entries, live) for name, entries in wanted.items()})
-        for name, entries in sorted(wanted.items()):
-            cnc = cncs.get(name)
+
+        async def point(name: str) -> None:
+            cnc, entries = cncs.get(name), wanted[name]
             if cnc is not None and set(cnc.entries) != set(entries):
-                await self._objects.patch(
-                    CNCS, {"metadata": {"name": name}, "status": cnc_status(entries)}, status=True
-                )
+                document = {"metadata": {"name": name}, "status": cnc_status(entries)}
+                await self._objects.patch(CNCS, document, status=True)
+
+        self.pointing.keep(wanted)
+        await self.pointing.each(sorted(wanted), point)
         await self._tell(kccs, verdicts, live, rollouts, wanted, said, now)
 
     async def _unexpired(self, kind: ApiKind, targets: Sequence[TargetSeen], now: str) -> list[TargetSeen]:

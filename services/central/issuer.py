@@ -1,21 +1,38 @@
-"""For the hub's configuration, the key by which it knows central's answers: python -m services.central.issuer FILE
+"""Parts of the hub's configuration that come from Secrets: python -m services.central.issuer FOLDER
 
-The password of central comes in CENTRAL_PASSWORD. Only the public key is written.
+`issuer.conf` and `tags.conf` hold the key by which the hub knows central's answers (the public one; ISSUER is the
+secret), `routes.conf` the way to the other servers: hosts in ROUTES, with ROUTES_PASSWORD and, while it is being
+replaced, ROUTES_PREVIOUS_PASSWORD, for a server takes the one that it started with.
 """
 
+import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from services.central.bus_logins import login_seed
+from services.central.core.bus_login import ISSUER_TAG
 from shared.adapters.ed25519 import SigningKey
 from shared.core.nats_jwt import account_key
 
 
-def main(file: Path, password: str) -> None:
-    """Write a line of the server's language."""
-    file.write_text(f'issuer: "{account_key(SigningKey(login_seed(password)).public)}"\n')
+def main(folder: Path, env: Mapping[str, str]) -> None:
+    """Write them, readable by the hub alone."""
+    issuer = account_key(SigningKey(login_seed(env["ISSUER"])).public)
+    known = dict.fromkeys(filter(None, (env.get("ROUTES_PASSWORD"), env.get("ROUTES_PREVIOUS_PASSWORD"))))
+    hosts = [host for host in env.get("ROUTES", "").split(",") if host]
+    routes = [f"nats-route://routes:{password}@{host}" for host in hosts for password in known]
+    lines: dict[str, tuple[str, object]] = {
+        "issuer": ("issuer", issuer),
+        "tags": ("server_tags", [ISSUER_TAG + issuer]),
+        "routes": ("routes", routes),
+    }
+    for name, (key, value) in lines.items():
+        file = folder / f"{name}.conf"
+        file.touch(mode=0o600)
+        file.write_text(f"{key}: {json.dumps(value)}\n")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), os.environ["CENTRAL_PASSWORD"])
+    main(Path(sys.argv[1]), os.environ)

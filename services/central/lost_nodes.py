@@ -6,6 +6,7 @@ has lost the lease cannot keep them and so does nothing.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import structlog
@@ -15,7 +16,8 @@ from services.central.core.look import Look
 from services.central.core.rules import Rules
 from services.central.core.turn import Case, Deed, pods_now, turn
 from services.central.core.verdict import withdrawn
-from services.central.leader import Leader
+from services.central.each_node import EachNode
+from services.central.leader import Leader, NotLeading
 from services.central.lost_pods import LostPods
 from services.central.node_marks import NodeMarks
 from shared.contracts.pod import Pod
@@ -42,6 +44,7 @@ class LostNodes:
         self._marks, self._conditions, self._pods = marks, conditions, pods
         self._clock, self._leader = clock, leader
         self._rules, self._looked_at_s = Rules(), float("-inf")
+        self._withdrawing, self._doing = EachNode(clock, "withdraw"), EachNode(clock, "taint or evict")
         self._seen = Look()
         self._node_bucket = self._pod_bucket = Bucket(0, 0)
         self._deeds: list[Deed] = []
@@ -76,8 +79,9 @@ class LostNodes:
         if not self._fresh():
             return
         seen = self._seen
-        for name in sorted(seen.judged):
-            await self._withdraw(seen, name)
+        for work in (self._withdrawing, self._doing):
+            work.keep(seen.judged)
+        await self._withdrawing.each(sorted(seen.judged), partial(self._withdraw, seen))
         await self._conditions.tell(seen)
         await self._pods.list_of([name for name in seen.judged if self._may_lose_pods(seen, name)])
         cases = [self._case(seen, name) for name in seen.judged if name in seen.cnrs]
@@ -86,15 +90,16 @@ class LostNodes:
         done = [deed for deed in self._deeds if not deed.objection]
         if bucket != self._node_bucket:
             await self._keep(bucket, self._pod_bucket)
-        for deed in done:
-            await self._do(deed)
+        deeds = {deed.node: deed for deed in done}
+        await self._doing.each(list(deeds), lambda name: self._do(deeds[name]))
 
     def _fresh(self) -> bool:
         return self._clock.monotonic() - self._looked_at_s <= MAX_LOOK_AGE_S
 
     def _case(self, seen: Look, name: str) -> Case:
         has_pods = bool(self._pods.staying(name))
-        return Case(name, seen.judged[name], _tainted(seen, name), has_pods, seen.nodes[name].place)
+        failing = name in self._doing.failures
+        return Case(name, seen.judged[name], _tainted(seen, name), has_pods, seen.nodes[name].place, failing)
 
     def _may_lose_pods(self, seen: Look, name: str) -> bool:
         judged = seen.judged[name]
@@ -109,7 +114,12 @@ class LostNodes:
         """
         node, judged = seen.nodes[name], seen.judged[name]
         if withdrawn(judged) and node.sold:
-            await self._conditions.tell_of(seen, name)
+            try:
+                await self._conditions.tell_of(seen, name)
+            except NotLeading:
+                raise
+            except SubletError as error:  # a CNR that cannot be written keeps nothing on sale
+                log.warning("cnr.not_told", node=name, why=str(error))
             await self._marks.withdraw(node, judged)
 
     async def _keep(self, nodes: Bucket, pods: Bucket) -> None:
@@ -159,6 +169,12 @@ class LostNodes:
             return self._seen.assessment.guards.objection(self._seen.nodes[name].place)
 
         return objection
+
+    @property
+    def not_done(self) -> dict[str, str]:
+        """Nodes of which something could not be done, and why."""
+        works = (self._conditions.telling, self._withdrawing, self._doing, self._pods.listing)
+        return {node: why for work in works for node, why in work.failures.items()}
 
     def state(self) -> dict[str, Any]:
         """Every node that is not simply ready, the guards, what waits and why, and the budgets."""

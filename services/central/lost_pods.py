@@ -7,7 +7,9 @@ from typing import Any
 import structlog
 
 from services.central.core.seen import ready
+from services.central.each_node import EachNode
 from services.central.leader import Leader
+from shared import telemetry
 from shared.contracts.cloudevents import event_headers
 from shared.contracts.envelope import Reason
 from shared.contracts.eviction import EvictionEvent, EvictionIntent, Phase
@@ -16,16 +18,18 @@ from shared.contracts.pod import Pod
 from shared.contracts.subjects import INTENTS_STREAM, event_subject, intent_subject
 from shared.core.api_kind import PODS
 from shared.core.kube_pod import pod_of
-from shared.errors import SubletError
+from shared.errors import IdTaken, SubletError
 from shared.ports import Bus, Clock, EvictionActuator, Objects, Outcome
-from shared.wire import Wire
+from shared.wire import Wire, message_id
 
 log = structlog.get_logger()
 
 PLUGIN = "lost-node"
 EPISODE = 0
 """One intent for each pod: whoever evicts it again means the same eviction."""
-KEPT = 50
+KEPT, KEPT_TOLD = 50, 2_000
+MAX_DETAIL = 1024
+"""Characters of an event's detail, which may be an answer of the API server."""
 
 _PHASE: dict[Outcome, Phase] = {"accepted": "created", "gone": "succeeded", "refused": "refused", "failed": "failed"}
 """The event that tells of an outcome; of one that is not known yet there is none."""
@@ -45,26 +49,32 @@ class LostPods:
     ) -> None:
         self._agent_labels = agent_labels
         self._objects, self._bus, self._clock, self._leader, self._evictor = objects, bus, clock, leader, evictor
+        self.listing = EachNode(clock, "list pods")
         self._pods: dict[str, list[Pod]] = {}
         self._agents: set[str] = set()
         self._going: dict[str, tuple[str, Pod]] = {}
         """Node and pod of each eviction under way, by UID."""
         self._wires: dict[str, Wire] = {}
+        self._told: dict[str, tuple[EvictionEvent, str, bool]] = {}
+        """The newest events by id: the event, its message id, and whether a stream has it."""
         self._done: deque[dict[str, str]] = deque(maxlen=KEPT)
 
     async def list_of(self, nodes: Sequence[str]) -> None:
-        """Read the reclaimed pods of these nodes, and forget all others.
+        """Read the reclaimed pods of these nodes, and forget all others; of a node that cannot be read none is known.
 
         Raises:
-            SubletError: they cannot be read; then it is known of none.
+            Unavailable: the API server is away, or another one leads.
         """
         self._pods, self._agents = {}, set()
-        for node in nodes:
-            documents = await self._objects.list(PODS, fields=f"spec.nodeName={node}")
-            if any(self._is_agent(document) and ready(document) for document in documents):
-                self._agents.add(node)
-            pods = [pod for document in documents if (pod := pod_of(document)) is not None]
-            self._pods[node] = [p for p in pods if p.qos == "reclaimed_cores" and p.phase in ("Pending", "Running")]
+        self.listing.keep(nodes)
+        await self.listing.each(nodes, self._list)
+
+    async def _list(self, node: str) -> None:
+        documents = await self._objects.list(PODS, fields=f"spec.nodeName={node}")
+        if any(self._is_agent(document) and ready(document) for document in documents):
+            self._agents.add(node)
+        pods = [pod for document in documents if (pod := pod_of(document)) is not None]
+        self._pods[node] = [p for p in pods if p.qos == "reclaimed_cores" and p.phase in ("Pending", "Running")]
 
     def _is_agent(self, document: Mapping[str, Any]) -> bool:
         labels = document["metadata"].get("labels") or {}
@@ -142,22 +152,37 @@ class LostPods:
         await self._bus.publish_durable(
             subject,
             intent.encode(),
-            msg_id=f"{intent.intent_id}/{self._leader.epoch}/{intent.boot_id}/{intent.seq}",
+            msg_id=message_id(intent.intent_id),
             expect_last_subject_seq=before,
             budget_s=5.0,
         )
 
     async def _tell(self, wire: Wire, facts: dict[str, Any], phase: Phase, detail: str) -> None:
-        """The event; one that cannot be stored is in the log, and the pod's own fate at the API server."""
+        """The event, once in this life; one that cannot be stored is in the log, and the pod's fate at the API server.
+
+        A second try of the same step, a pass later, repeats what may have been stored under the id that it had.
+        """
+        detail = detail[:MAX_DETAIL]
         event = wire.stamp(
             EvictionEvent, phase=phase, detail=detail, message=f"Evict pod of lost node: {detail}", **facts
         )
+        event, msg_id, stored = self._told.get(event.event_id, (event, message_id(event.event_id), False))
+        if stored:
+            return
         try:
             await self._bus.publish_durable(
-                event_subject(event), event.encode(), msg_id=event.event_id, headers=event_headers(event), budget_s=5.0
+                event_subject(event), event.encode(), msg_id=msg_id, headers=event_headers(event), budget_s=5.0
             )
+            stored = True
+        except IdTaken as error:
+            telemetry.IDS_TAKEN.inc()
+            msg_id = message_id(event.event_id)
+            log.error("event.id_taken", event=event.event_id, why=str(error))
         except SubletError as error:
             log.error("event.not_stored", event=event.event_id, why=str(error))
+        self._told[event.event_id] = (event, msg_id, stored)
+        if len(self._told) > KEPT_TOLD:
+            del self._told[next(iter(self._told))]
 
     def state(self) -> list[dict[str, str]]:
         """The newest evictions, oldest first."""

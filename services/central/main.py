@@ -45,9 +45,12 @@ def _logins(context: Context, settings: LoginSettings | None, kube: "Kube") -> C
         return None
     from shared.adapters.kube_tokens import KubeTokens
 
-    key = SigningKey(login_seed(settings.password))
-    answers = BusLogins(KubeTokens(kube), key, context.clock, agents=settings.agents)
-    return Callout(settings.url, name=f"central/{context.common.node}", clock=context.clock, answer=answers.answer)
+    reviews, answers = KubeTokens(kube), {}
+    for place, issuer in enumerate(settings.issuers):
+        key = SigningKey(login_seed(issuer))
+        logins = BusLogins(reviews, key, context.clock, agents=settings.agents, unnamed=place == 0)
+        answers[logins.issuer] = logins.answer
+    return Callout(settings.url, name=f"central/{context.common.node}", clock=context.clock, answers=answers)
 
 
 PLAN = Plan("central", build)

@@ -5,7 +5,6 @@ keeps an older state of an object (canary, pause, a refused change) keeps its se
 """
 
 import asyncio
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,9 @@ from services.central.config import encode_config
 from services.central.core.cnc import NodeConfig
 from services.central.leader import Leader
 from shared.contracts.readiness import entry_hash, node_config_key
-from shared.contracts.subjects import CONFIG_BUCKET
+from shared.contracts.subjects import CONFIG_BUCKET, MAX_CONFIG_BYTES
+from shared.core.json_text import read_json_object
+from shared.errors import Refused
 from shared.ports import Bus
 from shared.settings import merge
 
@@ -111,9 +112,9 @@ def _document(sources: Mapping[str, Source], there: bytes | None) -> dict[str, A
 
 def _sources(value: bytes | None) -> dict[str, Any]:
     try:
-        document = json.loads(value or b"{}")
+        document = read_json_object(value or b"{}", what="a node's entry", max_bytes=MAX_CONFIG_BYTES)
         found = document.get(SOURCES) or {}
         return {kind: row for kind, row in found.items() if isinstance(row["settings"], dict)}
-    except (ValueError, AttributeError, KeyError, TypeError) as error:
+    except (Refused, AttributeError, KeyError, TypeError) as error:
         log.warning("config.entry_unreadable", why=str(error))
         return {}

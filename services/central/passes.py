@@ -6,10 +6,11 @@ from typing import Any
 
 import structlog
 
-from services.central.companions import clear_orphans, keep_companions
+from services.central.companions import Companions
 from services.central.config_control import CONFIG_KINDS, ConfigControl
 from services.central.core.config_documents import kcc_of, target_of
 from services.central.core.seen import CompanionSeen, companion_of, node_of
+from services.central.each_node import EachNode
 from services.central.node_entries import NodeEntries
 from services.central.settings import KubernetesSettings
 from shared.core.api_kind import CNCS, CNRS, KCCS, NODES
@@ -32,9 +33,10 @@ class Passes:
         settings: KubernetesSettings,
         applied: Callable[[str], str | None],
     ) -> None:
-        self._objects, self._clock, self._settings, self._applied = objects, clock, settings, applied
+        self._clock, self._settings, self._applied = clock, settings, applied
         self._wake = asyncio.Event()
         self._config = ConfigControl(objects, entries, clock)
+        self._companions = {kind: Companions(objects, clock, kind) for kind in (CNRS, CNCS)}
         self.nodes = objects.mirror(NODES, node_of, self._wake.set)
         self.cnrs = objects.mirror(CNRS, companion_of, self._wake.set)
         self._cncs = objects.mirror(CNCS, companion_of, self._wake.set)
@@ -53,6 +55,18 @@ class Passes:
     def refused(self) -> dict[str, str]:
         """Configuration objects that are refused, and why."""
         return dict(self._config.refused)
+
+    @property
+    def not_done(self) -> dict[str, str]:
+        """Nodes of which something could not be written, and why."""
+        return {node: why for work in self._by_node for node, why in work.failures.items()}
+
+    @property
+    def _by_node(self) -> list[EachNode]:
+        return [
+            *(work for one in self._companions.values() for work in (one.keeping, one.clearing)),
+            self._config.pointing,
+        ]
 
     def wake(self) -> None:
         """Something has changed that a pass must see."""
@@ -76,8 +90,9 @@ class Passes:
                 self.failure = ""
 
     async def _woken(self) -> None:
+        again_s = [work.due_in_s for work in self._by_node if work.due_in_s is not None]
         try:
-            async with asyncio.timeout(self._settings.resync_s):
+            async with asyncio.timeout(min([self._settings.resync_s, *again_s])):
                 await self._wake.wait()
         except TimeoutError:
             pass
@@ -89,7 +104,7 @@ class Passes:
         failures: list[SubletError] = []
         for kind, there in ((CNRS, cnrs), (CNCS, cncs)):
             try:
-                await keep_companions(self._objects, kind, nodes, there)
+                await self._companions[kind].keep(nodes, there)
             except SubletError as error:
                 failures.append(error)
         try:
@@ -102,7 +117,7 @@ class Passes:
             )
             if self._clearing_is_due():
                 for kind, there in ((CNRS, cnrs), (CNCS, cncs)):
-                    await clear_orphans(self._objects, kind, nodes, there)
+                    await self._companions[kind].clear(nodes, there)
                 self._cleared_at_s = self._clock.monotonic()
         except SubletError as error:
             failures.append(error)

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from services.central.core.rules import Rules
 from shared.settings import Settings
@@ -34,15 +33,20 @@ class LeaseSettings(Settings):
 class LoginSettings(Settings):
     """What central needs to answer the hub's questions about leaves that log in."""
 
-    url: Annotated[str, Field(pattern=r"^nats://[^:@/\s]+:[^:@/\s]+@[^@/\s]+$")]
-    """The hub with user and password of the account that is asked, nats://logins:password@host:port."""
+    url: Annotated[str, Field(pattern=r"^(nats|tls)://[^:@/\s]+:[^:@/\s]+@[^@\s]+(,(nats|tls)://[^,]+)*$")]
+    """The hub with user and password of the account that is asked, a list by commas."""
+    issuer: SecretStr
+    """Of what the key is made by which the hub knows central's answers; hub and central alone have it."""
+    previous_issuer: SecretStr | None = None
+    """The one before, for hubs that have not started since."""
     agents: str = "system:serviceaccount:sublet-system:sublet-node"
     """User name of the agents' tokens."""
 
     @property
-    def password(self) -> str:
-        """The one in the URL."""
-        return urlsplit(self.url).password or ""
+    def issuers(self) -> tuple[str, ...]:
+        """The one of now first."""
+        known = (self.issuer, self.previous_issuer)
+        return tuple(one.get_secret_value() for one in known if one is not None)
 
 
 class KubernetesSettings(Settings):

@@ -27,6 +27,12 @@ AUDIENCE = "sublet-bus"
 LEAF = "Leafnode"
 """What the server calls a leaf's connection (nats-server, kindString)."""
 ACCOUNT = "NODES"
+MAX_PAYLOAD_BYTES = 64 << 10
+"""Of one message of a leaf, twice the largest fact; a larger one ends the leaf's connection."""
+MAX_SUBSCRIPTIONS = 1024
+"""Of a leaf: a handful for its agent, one for each command that runs there."""
+ISSUER_TAG = "issuer:"
+"""A tag of the server with the key by which it knows central's answers; servers write tags in small letters."""
 NODE_NAME = "authentication.kubernetes.io/node-name"
 
 
@@ -38,6 +44,13 @@ class Asked:
     user: str
     kind: str
     token: str
+    tags: tuple[str, ...] = ()
+    """The server's own, from its configuration."""
+
+    def wants(self, issuer: str, *, unnamed: bool) -> bool:
+        """Whether the server takes an answer by this key; `unnamed` is for one that names none."""
+        named = [tag for tag in self.tags if tag.startswith(ISSUER_TAG)]
+        return f"{ISSUER_TAG}{issuer}".lower() in named if named else unnamed
 
     @classmethod
     def of(cls, claims: Mapping[str, Any]) -> "Asked":
@@ -49,7 +62,9 @@ class Asked:
         try:
             asked = claims["nats"]
             client, shown = asked["client_info"], asked["connect_opts"]
-            return cls(asked["server_id"]["id"], asked["user_nkey"], client.get("kind", ""), shown.get("pass", ""))
+            server, tags = asked["server_id"], asked["server_id"].get("tags") or ()
+            kind, token = str(client.get("kind", "")), str(shown.get("pass", ""))
+            return cls(server["id"], asked["user_nkey"], kind, token, tuple(str(tag).lower() for tag in tags))
         except (KeyError, TypeError, AttributeError) as error:
             raise Refused(f"not a request for a login: {error!r}", reason="malformed") from error
 
@@ -129,9 +144,9 @@ def user_claims(asked: Asked, node: str) -> dict[str, Any]:
             "version": 2,
             "pub": _only(rights.publish),
             "sub": _only(rights.subscribe),
-            "subs": -1,
-            "data": -1,
-            "payload": -1,
+            "subs": MAX_SUBSCRIPTIONS,
+            "data": -1,  # no server looks at it
+            "payload": MAX_PAYLOAD_BYTES,
             "allowed_connection_types": ["LEAFNODE"],
         },
     }

@@ -17,6 +17,9 @@ from shared.core.newest import NewestGate, Verdict
 NodeState = Literal["ready", "unready", "late", "unknown"]
 NODE_STATES: tuple[NodeState, ...] = ("ready", "unready", "late", "unknown")
 
+HEARTBEAT_S = 10.0
+"""Between two heartbeats of a node on which nothing changes."""
+
 
 @dataclass(slots=True)
 class Beat:
@@ -25,7 +28,7 @@ class Beat:
     heard_at_s: float
     ready: bool
     failing: tuple[str, ...]
-    gate: NewestGate = field(default_factory=NewestGate)
+    gate: NewestGate = field(default_factory=lambda: NewestGate(HEARTBEAT_S))
     applied: str | None = None
     """`entry_hash` of the configuration that all of its services work with; None: they differ, or have none."""
 
@@ -37,8 +40,8 @@ Ledger = dict[str, Beat]
 def fold(ledger: Ledger, readiness: Readiness, now_s: float) -> Verdict:
     """Take one heartbeat into the ledger; a replayed, stale or retired one changes nothing."""
     beat = ledger.get(readiness.node)
-    gate = beat.gate if beat else NewestGate()
-    verdict = gate.take(readiness.boot_id, readiness.seq)
+    gate = beat.gate if beat else NewestGate(HEARTBEAT_S)
+    verdict = gate.take(readiness.boot_id, readiness.seq, now_s)
     if verdict == "new":
         failing = tuple(f"{health.service}: {health.why}" for health in readiness.services if not health.ok)
         hashes = {health.config_hash for health in readiness.services}

@@ -21,6 +21,8 @@ class Case:
     tainted: bool
     has_reclaimed_pods: bool
     place: Place = NOWHERE
+    failing: bool = False
+    """Whether what was last tried could not be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,13 @@ def turn(
 ) -> tuple[list[Deed], Bucket]:
     """What is due, taints before evictions and then the longest lost first, and the bucket afterwards.
 
+    Nodes that fail come last: one of which every write is refused must not spend the turns of all others.
     Taking a taint away is not paced and no guard objects to it: it does no harm. `bucket` must be kept before anything
     is done, and the node looked at again right before.
     """
     wanted = sorted(
         ((case, action) for case in cases if (action := _due(case, rules)) != "nothing"),
-        key=lambda row: (_ORDER.index(row[1]), -row[0].judged.lost_s, row[0].node),
+        key=lambda row: (row[0].failing, _ORDER.index(row[1]), -row[0].judged.lost_s, row[0].node),
     )
     pace, deeds = Pace(guards.actions_per_s), list[Deed]()
     for case, action in wanted:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from services.central.app import CentralApp
+from shared import telemetry
 from shared.adapters.clock import LoopClock
 from shared.contracts.readiness import Readiness
 from shared.contracts.subjects import (
@@ -236,5 +237,33 @@ def test_the_answer_lists_a_bounded_number_of_nodes(play):
         assert len(state["not_ready"]) == 200
         assert state["not_ready_unlisted"] == 100
         assert json.dumps(state)
+
+    play(story)
+
+
+def test_a_node_that_floods_is_heard_at_its_rate_and_no_other_is_late(play):
+    async def story(cluster):
+        hostile = cluster.nodes["n0"] = Wire(cluster.others, cluster.clock, node="n0", service="reporter")
+        for _ in range(30):
+            for _ in range(2000):
+                await hostile.publish(hostile.stamp(Readiness, ready=True))
+            await cluster.beat("n1", "n2")
+            await asyncio.sleep(2)
+        taken = telemetry.TAKEN.labels("central", Readiness.kind)._value.get()
+        assert taken - before <= 20 + 30 * (2 * 2 + 2) + 2
+        assert cluster.app.state()["nodes"]["ready"] == 3
+
+    before = telemetry.TAKEN.labels("central", Readiness.kind)._value.get()
+    play(story)
+
+
+def test_a_heartbeat_of_a_large_size_is_refused_before_it_is_read(play, monkeypatch):
+    async def story(cluster):
+        read = []
+        monkeypatch.setattr(Readiness, "decode", read.append)
+        await cluster.others.publish(state_subject(Readiness, "n1"), b" " * 9000)
+        await asyncio.sleep(0.01)
+        assert read == []
+        assert cluster.app.state()["nodes"]["ready"] == 0
 
     play(story)

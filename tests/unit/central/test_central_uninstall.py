@@ -15,6 +15,10 @@ from sublet.withdrawal import withdraw_from_cluster
 
 FOREIGN = {"key": "example.org/mine", "effect": "NoSchedule"}
 SYSTEM = "sublet-system"
+NOBODY_GIVES_BACK = "no DaemonSet sublet-give-back: pods may keep limits until `kubectl apply -k deploy/k8s/uninstall`"
+GIVE_BACK = f"/apis/apps/v1/namespaces/{SYSTEM}/daemonsets/sublet-give-back"
+SOME_READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+UNREADY = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
 
 
 @pytest.fixture
@@ -45,11 +49,13 @@ async def uninstalled(api):
 
 
 async def test_nothing_of_ours_is_left_and_all_else_is_as_it_was(api):
-    assert len(await uninstalled(api)) == 4
+    first, *done = await uninstalled(api)
+    assert first == NOBODY_GIVES_BACK
+    assert len(done) == 4
     assert list(api.objects) == [NODES.path("n1")]
     node = api.objects[NODES.path("n1")]
     assert (node["spec"], node["status"]["allocatable"]) == ({"taints": [FOREIGN]}, {"cpu": "4"})
-    assert await uninstalled(api) == []
+    assert await uninstalled(api) == [NOBODY_GIVES_BACK]
 
 
 @pytest.mark.parametrize(
@@ -68,3 +74,37 @@ async def test_nothing_is_taken_while_somebody_would_write_it_again(api, compone
     assert api.objects == before
     api.remove(PODS.path("one", SYSTEM))
     assert await uninstalled(api)
+
+
+def giving_back(api, ready, *, observed=1, node=SOME_READY):
+    """Two nodes; on the second one the pod that gives it back is not ready."""
+    labels = {"app.kubernetes.io/name": "sublet", "app.kubernetes.io/component": "give-back"}
+    api.put(NODES.path("n2"), {"spec": {}, "status": node})
+    api.put(PODS.path("g2", SYSTEM), {"metadata": {"labels": labels}, "spec": {"nodeName": "n2"}, "status": {}})
+    status = {"observedGeneration": observed, "desiredNumberScheduled": 2, "numberReady": ready}
+    api.put(GIVE_BACK, {"spec": {}, "status": status})
+
+
+@pytest.mark.parametrize(
+    ("ready", "observed", "late"), [(1, 1, "1 nodes"), (0, 1, "2 nodes"), (2, 0, "1 nodes")], ids=str
+)
+async def test_nothing_is_done_before_every_node_is_given_back(api, ready, observed, late):
+    giving_back(api, ready, observed=observed)
+    before = dict(api.objects)
+    with pytest.raises(Unavailable, match=f"{late} are not given back yet"):
+        await uninstalled(api)
+    assert api.objects == before
+    giving_back(api, 2)
+    assert len(await uninstalled(api)) == 4
+
+
+async def test_a_node_that_is_away_is_named_and_not_waited_for(api):
+    giving_back(api, 1, node=UNREADY)
+    first, *_ = await uninstalled(api)
+    assert first == "nodes/n2: not ready, its pods keep their limits until it is booted anew"
+
+
+async def test_who_may_not_see_how_far_it_is_stops(api):
+    api.refuse[("GET", GIVE_BACK)] = 403
+    with pytest.raises(Unavailable, match="uninstall: GET"):
+        await uninstalled(api)

@@ -1,0 +1,36 @@
+"""How often a node is listened to: each has a bucket of its own, so that one that floods costs the others nothing."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from shared.core.intents import Bucket
+
+MAX_HEARTBEAT_BYTES = 8 << 10
+"""Five services, each with a sentence of what is wrong, take some 2 kB."""
+HEARTBEATS_PER_S, HEARTBEAT_BURST = 2.0, 20
+"""Of one node. An agent beats every two seconds, and once more when a service turns well or unwell."""
+CONFIG_NEWS_PER_S, CONFIG_NEWS_BURST = 0.1, 10
+"""How often one node may say that it works with another configuration; what is not heard is found by the resync."""
+
+
+@dataclass(slots=True)
+class NodeRate:
+    """Token buckets by node; a node that was never heard has a full one."""
+
+    per_s: float
+    burst: int
+    _buckets: dict[str, Bucket] = field(default_factory=dict)
+
+    def take(self, node: str, now_s: float) -> bool:
+        """Whether one more of this node is taken now."""
+        bucket = self._buckets.get(node) or Bucket(self.burst, now_s)
+        rest = bucket.take(now_s, capacity=self.burst, per_s=self.per_s)
+        if rest is None:
+            return False
+        self._buckets[node] = rest
+        return True
+
+    def keep(self, nodes: Collection[str]) -> None:
+        """Forget all others."""
+        for gone in self._buckets.keys() - set(nodes):
+            del self._buckets[gone]
