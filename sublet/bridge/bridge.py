@@ -1,17 +1,26 @@
-"""The bridge at work: the stream in order, one event at a time, each until it is done with."""
+"""The bridge at work: the stream in order, each event until it is done with, whatever one of them is like."""
 
 import contextlib
 import random
+import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from shared import telemetry
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.stored import RefusedMessage, read_event
 from shared.contracts.subjects import EVENTS_STREAM
 from shared.ports import Bus, Clock, Received
+from sublet.bridge.lanes import Lanes
 from sublet.bridge.place import Place
-from sublet.bridge.request import Answer, request_headers, verdict, wait_s
+from sublet.bridge.request import BROKEN, Answer, verdict, wait_s
 
-Post = Callable[[bytes, Mapping[str, str]], Awaitable[Answer]]
+Post = Callable[[EvictionEvent, Mapping[str, str]], Awaitable[Answer]]
+"""Delivers an event that has been checked; beside it, the headers of its trace."""
 Say = Callable[[str], None]
+BROKEN_TRIES = 5
+MAX_REFUSED_LANES = 1000
+_TRACE = {"traceparent": re.compile(r"[0-9a-f-]{1,64}"), "tracestate": re.compile(r"[!-~]{1,512}")}
 
 
 class WantsNoMore(Exception):
@@ -20,14 +29,21 @@ class WantsNoMore(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """From one stream to one receiver. Order is kept: while an event is tried again, those after it wait."""
+    """From one stream to one receiver. Order is kept within a lane: while an event is tried again, those behind wait.
+
+    What the stream holds has been written by whoever may publish: what is no event, or says that it is another
+    node's, is put aside and counted, and so is one that cannot be delivered for a reason of its own.
+    """
 
     bus: Bus
     clock: Clock
     post: Post
     place: Place
-    key: bytes | None
     say: Say
+    lane_of: Callable[[EvictionEvent], str] | None = None
+    """Events that wait for each other; None: all do, and the stream is read no faster than they are taken."""
+    _refused: set[str] = field(default_factory=set)
+    """Lanes whose last event was refused for good: the next one is not tried as often."""
 
     async def run(self, subject: str) -> None:
         """Deliver for as long as the process lives.
@@ -38,29 +54,73 @@ class Bridge:
             OSError: the place cannot be written.
         """
         source = self.bus.follow(EVENTS_STREAM, subject, from_sequence=self.place.sequence() + 1)
-        async with contextlib.aclosing(source) as events:  # type: ignore[type-var]  # typed as the port says
-            async for received in events:
-                await self._deliver(received)
-                self.place.done(received.sequence)
+        try:
+            async with Lanes(self._deliver, self.place.done) as lanes, contextlib.aclosing(source) as events:  # type: ignore[type-var]  # typed as the port says
+                async for received in events:
+                    await self._sort(received, lanes)
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
 
-    async def _deliver(self, received: Received) -> None:
-        identity, tries = received.headers.get("ce-id", f"sequence {received.sequence}"), 0
+    async def _sort(self, received: Received, lanes: Lanes[tuple[Received, EvictionEvent]]) -> None:
+        event = read_event(received.subject, received.headers, received.data)
+        lanes.opened(received.sequence)
+        if isinstance(event, RefusedMessage):
+            self._bury(received, event.reason, f"sequence {received.sequence}", why=event.why)
+            lanes.closed(received.sequence)
+            return
+        lane = self.lane_of(event) if self.lane_of is not None else ""
+        waits = self.lane_of is None
+        if not await lanes.add(lane, received.sequence, (received, event), waits=waits):
+            self._bury(received, "crowded", event.event_id, why=f"too many events of {lane} wait")
+            lanes.closed(received.sequence)
+
+    async def _deliver(self, lane: str, item: tuple[Received, EvictionEvent]) -> None:
+        (received, event), tries = item, 0
+        trace = {name: text for name, form in _TRACE.items() if form.fullmatch(text := received.headers.get(name, ""))}
         while True:
-            unix_s = int(self.clock.wall().timestamp())
-            headers = request_headers(received.headers, received.data, self.key, unix_s)
-            answer = await self.post(received.data, headers)
-            match verdict(answer):
+            answer = await self._posted(event, trace)
+            tries += 1
+            match verdict(answer, tries, known=lane in self._refused):
                 case "done":
-                    self.say(f"delivered {identity}")
+                    self._refused.discard(lane)
+                    telemetry.BRIDGED.labels("delivered").inc()
+                    self.say(f"delivered {event.event_id}")
                     return
                 case "stop":
-                    raise WantsNoMore(f"the receiver answered {answer.status} to {identity}: it wants no more events")
+                    raise WantsNoMore(
+                        f"the receiver answered {answer.status} to {event.event_id}: it wants no more events"
+                    )
                 case "dead":
-                    self.place.bury(received.sequence, dict(received.headers), received.data, answer.status)
-                    self.say(f"refused {identity} with {answer.status}: kept in {self.place.dead.name}")
+                    if len(self._refused) < MAX_REFUSED_LANES:
+                        self._refused.add(lane)
+                    self._bury(received, "refused", event.event_id, status=answer.status)
                     return
                 case "again":
-                    pause_s = wait_s(answer, tries, random.random())  # noqa: S311 - spreads, hides nothing
-                    self.say(f"waiting {pause_s:.1f} s with {identity}: {answer.status or 'no answer'}")
+                    pause_s = wait_s(answer, tries - 1, random.random())  # noqa: S311 - spreads, hides nothing
+                    self.say(f"waiting {pause_s:.1f} s with {event.event_id}: {answer.status or 'no answer'}")
                     await self.clock.sleep(pause_s)
-                    tries += 1
+
+    async def _posted(self, event: EvictionEvent, trace: Mapping[str, str]) -> Answer:
+        try:
+            return await self.post(event, trace)
+        except Exception as error:  # noqa: BLE001 - one event that nobody foresaw must not end the bridge
+            self.say(f"cannot deliver {event.event_id}: {error!r}")
+            return Answer(BROKEN, tries=BROKEN_TRIES)
+
+    def _bury(self, received: Received, outcome: str, name: str, *, status: int = 0, why: str = "") -> None:
+        """Put aside: counted, kept on disk while there is room, said."""
+        telemetry.BRIDGED.labels(outcome).inc()
+        try:
+            self.place.bury(received, status=status, why=why)
+            kept = f"kept in {self.place.dead.name}"
+        except OSError as error:
+            kept = f"in the stream alone: {error}"
+        self.say(f"{outcome} {name}: {why or f'answer {status}'}: {kept}")
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What ended the lanes: one failure ends all."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -7,20 +7,24 @@ from datetime import UTC, datetime
 
 import aiohttp
 
+from shared.contracts.eviction import EvictionEvent
+from shared.ports import Clock
 from sublet.bridge.bridge import Post
-from sublet.bridge.request import Answer
+from sublet.bridge.request import Answer, request_headers
 
 TIMEOUT_S = 15.0
 
 
 @contextlib.asynccontextmanager
-async def posting(url: str) -> AsyncIterator[Post]:
-    """A `Post` to one address, on one connection pool."""
+async def posting(url: str, key: bytes | None, clock: Clock) -> AsyncIterator[Post]:
+    """A `Post` to one address, on one connection pool; signed with a key."""
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)) as session:
 
-        async def post(body: bytes, headers: Mapping[str, str]) -> Answer:
+        async def post(event: EvictionEvent, trace: Mapping[str, str]) -> Answer:
+            body = event.encode()  # what was checked, and no second meaning of the same bytes
+            headers = request_headers(event, body, trace, key, int(clock.wall().timestamp()))
             try:
-                async with session.post(url, data=body, headers=dict(headers), allow_redirects=False) as response:
+                async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
                     return Answer(response.status, retry_after_s(response.headers.get("retry-after")))
             except (aiohttp.ClientError, TimeoutError):
                 return Answer(0)

@@ -1,7 +1,8 @@
 """Eviction events as Events of Kubernetes, for `kubectl get events`: one more receiver of the bridge.
 
 Reasons and texts are the tutorial's (notes/katalyst-eviction-central.md section 2.7). An Event is named after the
-CloudEvent that it tells, so that one delivered twice, by this bridge or by another, is still one Event.
+CloudEvent that it tells and its node, so that one delivered twice, by this bridge or by another, is still one Event,
+and none that another node has made up takes its place.
 """
 
 import contextlib
@@ -11,20 +12,25 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from shared.adapters.kube_client import Kube, KubeError
-from shared.contracts.cloudevents import read_event
 from shared.contracts.eviction import EvictionEvent, Phase
-from shared.errors import Refused, Unavailable
+from shared.core.intents import Bucket
+from shared.errors import Unavailable
 from shared.ports import Clock
 from sublet.bridge.bridge import Post
 from sublet.bridge.request import Answer
+from sublet.output import printable
 
 CONTROLLER = "sublet.io/evictor"
 ACTION = "Evicting"
 MANAGER = "sublet-events"
 OLDEST = timedelta(hours=1)
 """The API server keeps Events for an hour by default: an older one would be news that is none."""
-TAKEN, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, EXISTS, MALFORMED = 201, 401, 403, 404, 409, 422
-_MAX_NAME, _MAX_NOTE = 253, 1024
+TAKEN, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, EXISTS, CROWDED = 201, 401, 403, 404, 409, 422
+FORBIDDEN_TRIES = 5
+"""A namespace may forbid Events (a quota, a webhook); a right that is missing for a moment is granted by then."""
+NODE_BURST, NODE_EVENTS_PER_S = 1000.0, 2.0
+"""Of one node: what it says beyond that stays in the stream, and does not fill the API server."""
+_MAX_NAME, _MAX_NOTE, _MAX_INSTANCE = 253, 1024, 128
 _REASONS: dict[Phase, tuple[str, str]] = {
     "created": ("Normal", "EvictCreated"),
     "succeeded": ("Normal", "EvictSucceeded"),
@@ -39,16 +45,17 @@ def event_document(event: EvictionEvent) -> dict[str, Any] | None:
     if event.phase not in _REASONS or event.mode != "enforce":
         return None
     kind, reason = _REASONS[event.phase]
-    mark = hashlib.sha256(event.event_id.encode()).hexdigest()[:16]
+    mark = hashlib.sha256(f"{event.node}/{event.event_id}".encode()).hexdigest()[:16]
+    name = event.pod[: _MAX_NAME - len(mark) - 1].rstrip("-.")
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": f"{event.pod[: _MAX_NAME - len(mark) - 1]}.{mark}", "namespace": event.namespace},
+        "metadata": {"name": f"{name}.{mark}", "namespace": event.namespace},
         "eventTime": f"{event.sent_at:%Y-%m-%dT%H:%M:%S.%f}Z",
         "type": kind,
         "reason": reason,
         "action": ACTION,
-        "note": event.message[:_MAX_NOTE],
+        "note": printable(event.message)[:_MAX_NOTE],
         "regarding": {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -58,7 +65,7 @@ def event_document(event: EvictionEvent) -> dict[str, Any] | None:
         },
         "related": {"apiVersion": "v1", "kind": "Node", "name": event.node},
         "reportingController": CONTROLLER,
-        "reportingInstance": event.node,
+        "reportingInstance": event.node[:_MAX_INSTANCE],
     }
 
 
@@ -66,14 +73,18 @@ def event_document(event: EvictionEvent) -> dict[str, Any] | None:
 async def posting_events(kube: Kube, clock: Clock) -> AsyncIterator[Post]:
     """A `Post` to the API server."""
 
-    async def post(body: bytes, headers: Mapping[str, str]) -> Answer:
-        try:
-            event = read_event(headers, body)
-        except Refused:
-            return Answer(MALFORMED)
+    buckets: dict[str, Bucket] = {}
+
+    async def post(event: EvictionEvent, _trace: Mapping[str, str]) -> Answer:
         document = event_document(event)
         if document is None or too_old(event, clock.wall()):
             return Answer(TAKEN)
+        now_s = clock.monotonic()
+        bucket = buckets.get(event.node, Bucket(NODE_BURST, now_s))
+        left = bucket.take(now_s, capacity=NODE_BURST, per_s=NODE_EVENTS_PER_S)
+        if left is None:
+            return Answer(CROWDED)
+        buckets[event.node] = left
         path = f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"
         try:
             await kube.create(path, document, manager=MANAGER)
@@ -90,11 +101,16 @@ async def posting_events(kube: Kube, clock: Clock) -> AsyncIterator[Post]:
 
 
 def _answer(error: KubeError) -> Answer:
-    """There already, or no namespace to put it in: done. Rights that are missing may yet be granted: again."""
+    """There already, or no namespace to put it in: done.
+
+    401 is about ourselves, not about the event: tried again for as long as the event is news.
+    """
     leaving = any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)
     if error.status in (EXISTS, NOT_FOUND) or leaving:
         return Answer(TAKEN)
-    return Answer(0 if error.status in (UNAUTHORIZED, FORBIDDEN) else error.status)
+    if error.status == FORBIDDEN:
+        return Answer(FORBIDDEN, tries=FORBIDDEN_TRIES)
+    return Answer(0 if error.status == UNAUTHORIZED else error.status)
 
 
 def too_old(event: EvictionEvent, now: datetime) -> bool:

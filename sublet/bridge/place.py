@@ -4,18 +4,23 @@ import json
 import re
 from pathlib import Path
 
+from shared.contracts.subjects import MAX_FACT_BYTES
 from shared.errors import Refused, Unavailable
+from shared.ports import Received
 
+DEAD_BYTES = 4 << 20
+"""Of the file of what was put aside; the one before it is kept, older ones go: anybody may make more of it."""
 _NAME = re.compile(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
 
 
 class Place:
-    """`<folder>/<name>.json` with the sequence of the last event done with, `<name>.dead.jsonl` with those refused."""
+    """`<folder>/<name>.json` with the sequence up to which all is done, `<name>.dead.jsonl` with what was put aside."""
 
     def __init__(self, folder: Path, name: str) -> None:
         if not _NAME.match(name):
             raise Refused(f"bridge name {name!r}: want small letters, digits and dashes", reason="name")
         self._path, self.dead = folder / f"{name}.json", folder / f"{name}.dead.jsonl"
+        self._dead_before = folder / f"{name}.dead.1.jsonl"
 
     def sequence(self) -> int:
         """The last one done with; 0 at the beginning.
@@ -43,13 +48,25 @@ class Place:
         aside.write_text(json.dumps({"sequence": sequence}))
         aside.replace(self._path)
 
-    def bury(self, sequence: int, headers: dict[str, str], body: bytes, status: int) -> None:
-        """Keep an event that the receiver refuses for good, one JSON line.
+    def bury(self, received: Received, *, status: int, why: str) -> None:
+        """Keep a message that was put aside, one JSON line; the stream has it too, for as long as its limits are.
 
         Raises:
-            OSError: it cannot be written; then the event is not passed over.
+            OSError: it cannot be written.
         """
         self.dead.parent.mkdir(parents=True, exist_ok=True)
-        line = {"sequence": sequence, "status": status, "headers": headers, "body": body.decode(errors="replace")}
+        left, headers = MAX_FACT_BYTES, {}
+        for name, value in received.headers.items():
+            headers[name], left = value[:left], max(0, left - len(value))
+        line = {
+            "sequence": received.sequence,
+            "subject": received.subject,
+            "status": status,
+            "why": why,
+            "headers": headers,
+            "body": received.data[:MAX_FACT_BYTES].decode(errors="replace"),
+        }
+        if self.dead.exists() and self.dead.stat().st_size > DEAD_BYTES:
+            self.dead.replace(self._dead_before)
         with self.dead.open("a") as file:
             file.write(json.dumps(line) + "\n")

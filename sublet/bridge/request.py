@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from shared.contracts.cloudevents import CONTENT_TYPE
+from shared.contracts.cloudevents import CONTENT_TYPE, event_headers
+from shared.contracts.eviction import EvictionEvent
 from shared.core.backoff import delay_s
 from shared.errors import Refused
 
@@ -21,6 +22,8 @@ MIN_SECRET_BYTES, MAX_SECRET_BYTES = 24, 64
 RETRY_BASE_S, RETRY_CAP_S = 1.0, 300.0
 MAX_RETRY_AFTER_S = 3600.0
 GONE = 410
+BROKEN = 499
+"""Stands for a failure of our own with one event."""
 _AGAIN = (408, 425, 429)
 
 Verdict = Literal["done", "again", "dead", "stop"]
@@ -33,6 +36,8 @@ class Answer:
 
     status: int
     retry_after_s: float | None = None
+    tries: int = 1
+    """After how many such answers a refusal counts."""
 
 
 def read_secret(text: str) -> bytes:
@@ -60,14 +65,17 @@ def signature(key: bytes, identity: str, unix_s: int, body: bytes) -> str:
     return f"v1,{base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()}"
 
 
-def request_headers(event: Mapping[str, str], body: bytes, key: bytes | None, unix_s: int) -> dict[str, str]:
-    """The headers of the request for an event with these headers on NATS; unsigned without a key."""
-    headers = {name: value for name, value in event.items() if name.startswith("ce-")}
-    headers["content-type"] = event.get("ce-datacontenttype", CONTENT_TYPE)
-    headers.pop("ce-datacontenttype", None)  # in this binding it is the content type
-    headers |= {name: event[name] for name in ("traceparent", "tracestate") if name in event}
+def request_headers(
+    event: EvictionEvent, body: bytes, trace: Mapping[str, str], key: bytes | None, unix_s: int
+) -> dict[str, str]:
+    """The headers of the request for an event: all from the event itself, none as it came; unsigned without a key.
+
+    A node may put another one's id into an event of its own, so the webhook's id names the node, too.
+    """
+    headers = {**event_headers(event), **trace}
+    headers["content-type"] = headers.pop("ce-datacontenttype", CONTENT_TYPE)  # in this binding it is that
     if key is not None:
-        identity = event.get("ce-id", "")
+        identity = f"{event.node}/{event.event_id}"
         headers |= {
             "webhook-id": identity,
             "webhook-timestamp": str(unix_s),
@@ -76,15 +84,18 @@ def request_headers(event: Mapping[str, str], body: bytes, key: bytes | None, un
     return headers
 
 
-def verdict(answer: Answer) -> Verdict:
-    """What an answer means: trouble that may pass is tried again, a refusal of this one event is not."""
+def verdict(answer: Answer, tries: int = 1, *, known: bool = False) -> Verdict:
+    """What an answer to the n-th try means: trouble that may pass is tried again, a refusal of this one event is not.
+
+    `known`: the event before it was refused in the same way; then this one is not tried as often.
+    """
     if 200 <= answer.status < 300:
         return "done"
     if answer.status == GONE:
         return "stop"
     if answer.status == 0 or answer.status >= 500 or answer.status in _AGAIN:
         return "again"
-    return "dead"
+    return "dead" if known or tries >= answer.tries else "again"
 
 
 def wait_s(answer: Answer, tries: int, roll: float) -> float:

@@ -1,6 +1,5 @@
 """Dead letters: the events that a durable was given in vain as often as its `max_deliver` allows."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +7,8 @@ from datetime import datetime
 from urllib.parse import unquote
 
 from shared.adapters.nats_consumers import Durables
-from shared.contracts.subjects import DEAD_LETTERS_STREAM, dead_letter_subject
+from shared.contracts.subjects import DEAD_LETTERS_STREAM, MAX_FACT_BYTES, dead_letter_subject
+from shared.core.json_text import read_json_object
 from shared.errors import Refused
 from shared.ports import Bus, Received
 
@@ -40,10 +40,10 @@ def read_advisory(received: Received) -> Advisory:
         Refused: it is none.
     """
     try:
-        said = json.loads(received.data)
+        said = read_json_object(received.data, what="advisory", max_bytes=MAX_FACT_BYTES)
         when = datetime.fromisoformat(said["timestamp"])
         return Advisory(str(said["consumer"]), int(said["stream_seq"]), int(said["deliveries"]), when)
-    except (ValueError, KeyError, TypeError) as error:
+    except (Refused, ArithmeticError, ValueError, KeyError, TypeError) as error:
         raise Refused(f"{DEAD_LETTERS_STREAM}: sequence {received.sequence} is no advisory: {error!r}") from error
 
 

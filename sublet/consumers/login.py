@@ -4,11 +4,11 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from shared.adapters.nats_accounts import snippet
 from shared.adapters.nats_password import new_password, password_hash
 from shared.adapters.nats_reload import LocalServer, local_server
+from shared.core.nats_url import read_nats_url
 from shared.errors import Refused, Unfit
 
 LOOPBACK = ("127.0.0.1", "localhost")
@@ -26,15 +26,15 @@ class Login:
 
     def address(self, nats_url: str) -> str:
         """The server's address with the login; a password that is not known here is a word in capitals."""
-        where = urlsplit(nats_url.partition(",")[0])
+        where = read_nats_url(nats_url)
         word = self.password or (f"$(cat {self.password_file})" if self.password_file else "PASSWORD")
-        return f"nats://{self.user}:{word}@{where.hostname}:{where.port or 4222}"
+        return f"nats://{self.user}:{word}@{where.host}:{where.port}"
 
 
 def our_server(state_dir: Path, nats_url: str) -> LocalServer | None:
     """The server behind an address, if it is one that `sublet up` started on this machine."""
-    server, where = local_server(state_dir / "nats"), urlsplit(nats_url)
-    if server is None or where.hostname not in LOOPBACK or where.port != urlsplit(server.url).port:
+    server, where = local_server(state_dir / "nats"), read_nats_url(nats_url)
+    if server is None or where.host not in LOOPBACK or where.port != read_nats_url(server.url).port:
         return None
     return server
 

@@ -13,6 +13,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -29,26 +30,31 @@ var (
 	durable   = cmp.Or(os.Getenv("SUBLET_DURABLE"), "example-go")
 )
 
-// journal is the file and the ids in it.
+// event is what makes one known: any node may write another one's id, but each publishes on subjects of its own.
+type event struct{ ID, Node string }
+
+var identity = regexp.MustCompile(`^[0-9a-f-]{36}/[a-z]+/[0-9]+$`)
+
+// journal is the file and the events in it.
 type journal struct {
 	file *os.File
-	seen map[string]bool
+	seen map[event]bool
 }
 
 // openJournal removes a line that a crash cut short: its event was not acknowledged.
 func openJournal(path string) journal {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
 	must(err)
-	j, whole, lines := journal{file, map[string]bool{}}, int64(0), bufio.NewReader(file)
+	j, whole, lines := journal{file, map[event]bool{}}, int64(0), bufio.NewReader(file)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
 			must(file.Truncate(whole))
 			return j
 		}
-		var known struct{ ID string }
+		var known event
 		must(json.Unmarshal(line, &known))
-		j.seen[known.ID], whole = true, whole+int64(len(line))
+		j.seen[known], whole = true, whole+int64(len(line))
 	}
 }
 
@@ -56,15 +62,17 @@ func openJournal(path string) journal {
 func (j journal) record(m jetstream.Msg) bool {
 	// As they are written: Get would look for "Ce-Id".
 	id, kind := strings.Join(m.Headers()["ce-id"], ""), strings.Join(m.Headers()["ce-type"], "")
-	if id == "" || !json.Valid(m.Data()) {
+	name, err := json.Marshal(kind)
+	known := event{id, m.Subject()[strings.LastIndex(m.Subject(), ".")+1:]}
+	if err != nil || !identity.MatchString(id) || !json.Valid(m.Data()) {
 		log.Printf("not an event, put aside: %s", m.Subject())
 		return false
 	}
-	if !j.seen[id] {
+	if !j.seen[known] {
 		body := strings.ReplaceAll(string(m.Data()), "\n", " ")
-		_, err := fmt.Fprintf(j.file, `{"id":%q,"type":%q,"data":%s}`+"\n", id, kind, body)
+		_, err := fmt.Fprintf(j.file, `{"id":%q,"node":%q,"type":%s,"data":%s}`+"\n", id, known.Node, name, body)
 		must(errors.Join(err, j.file.Sync())) // ends the program: the next start repairs the file
-		j.seen[id] = true
+		j.seen[known] = true
 	}
 	return true
 }

@@ -19,21 +19,28 @@ function openLog(path) {
   const whole = content.subarray(0, content.lastIndexOf("\n") + 1);
   truncateSync(path, whole.length);
   const lines = whole.toString().split("\n").slice(0, -1);
-  return { file: openSync(path, "a"), seen: new Set(lines.map((line) => JSON.parse(line).id)) };
+  return { file: openSync(path, "a"), seen: new Set(lines.map((line) => keyOf(JSON.parse(line)))) };
+}
+
+// What makes an event known: any node may write another one's id, but each publishes on subjects of its own.
+function keyOf({ node, id }) {
+  return `${node}/${id}`;
 }
 
 // Do the work of one message, unless it was done before; false for what is no event.
 function record(message, { file, seen }) {
   const id = message.headers?.get("ce-id");
+  const node = message.subject.split(".").at(-1);
   let line;
   try {
-    if (!id) throw new Error("no ce-id");
-    line = JSON.stringify({ id, type: message.headers.get("ce-type"), data: message.json() });
+    if (!/^[0-9a-f-]{36}\/[a-z]+\/[0-9]+$/.test(id)) throw new Error("no ce-id");
+    line = JSON.stringify({ id, node, type: message.headers.get("ce-type"), data: message.json() });
   } catch (error) {
     console.error(`not an event, put aside: ${message.subject}: ${error.message}`);
     return false;
   }
-  if (!seen.has(id)) {
+  const key = keyOf({ node, id });
+  if (!seen.has(key)) {
     try {
       appendFileSync(file, `${line}\n`);
       fsyncSync(file);
@@ -41,7 +48,7 @@ function record(message, { file, seen }) {
       console.error(error);
       process.exit(1); // the next start repairs the file
     }
-    seen.add(id);
+    seen.add(key);
   }
   return true;
 }

@@ -7,10 +7,11 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import nats
 from nats.aio.msg import Msg
@@ -22,37 +23,45 @@ URL = os.environ.get("SUBLET_NATS_URL", "nats://127.0.0.1:4222")
 NAMESPACE = os.environ.get("SUBLET_NAMESPACE", "*")
 DURABLE = os.environ.get("SUBLET_DURABLE", "example-python")
 STREAM = "SUBLET_EVENTS"
+ID = re.compile(r"[0-9a-f-]{36}/[a-z]+/[0-9]+")
 FILTER = f"sublet.cluster.v1.event.eviction.*.{NAMESPACE.replace('.', '_')}.*"
 # One unacknowledged message at a time keeps the order over a crash; without a limit of deliveries none is given up.
 NEW = ConsumerConfig(ack_policy=AckPolicy.EXPLICIT, ack_wait=30, max_ack_pending=1, max_deliver=-1)
 
 
+def key(line: dict[str, Any]) -> str:
+    """What makes an event known: any node may write another one's id, but each publishes on subjects of its own."""
+    return f"{line['node']}/{line['id']}"
+
+
 def open_log(path: Path) -> tuple[BinaryIO, set[str]]:
-    """The file and the ids in it. A line that a crash cut short is removed: its event was not acknowledged."""
+    """The file and the events in it. A line that a crash cut short is removed: its event was not acknowledged."""
     path.touch()
     lines = path.read_bytes()
     whole = lines[: lines.rfind(b"\n") + 1]
     log = path.open("ab")
     log.truncate(len(whole))
-    return log, {json.loads(line)["id"] for line in whole.splitlines()}
+    return log, {key(json.loads(line)) for line in whole.splitlines()}
 
 
 def record(message: Msg, log: BinaryIO, seen: set[str]) -> bool:
     """Do the work of one message, unless it was done before; False for what is no event."""
-    headers = message.headers or {}
+    headers, node = message.headers or {}, message.subject.rpartition(".")[2]
     try:
-        line = {"id": headers["ce-id"], "type": headers["ce-type"], "data": json.loads(message.data)}
-    except (KeyError, ValueError) as error:
-        print(f"not an event, put aside: {message.subject}: {error!r}", file=sys.stderr)
+        line = {"id": headers["ce-id"], "node": node, "type": headers["ce-type"], "data": json.loads(message.data)}
+        if not ID.fullmatch(line["id"]) or line["data"]["node"].replace(".", "_") != node:
+            raise ValueError("another node's, or no id of an event")
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        print(f"not an event, put aside: {message.subject!r}: {error!r}", file=sys.stderr)
         return False
-    if line["id"] not in seen:
+    if key(line) not in seen:
         try:
             log.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
             log.flush()
             os.fsync(log.fileno())
         except OSError as error:
             raise SystemExit(f"{log.name}: {error}") from error  # the next start repairs the file
-        seen.add(line["id"])
+        seen.add(key(line))
     return True
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import nats
 
-from shared.contracts.cloudevents import event_headers
+from shared.contracts.cloudevents import MSG_ID, event_headers
 from shared.contracts.eviction import EvictionEvent, Phase
 from shared.contracts.ids import intent_id
 from shared.contracts.subjects import EVENTS_STREAM, event_subject
@@ -42,8 +42,9 @@ async def pretend(namespace: str, pod: str, episode: int) -> None:
             phase=phase,
             message="This eviction is pretended.",
         )
+        headers = event_headers(event) | {MSG_ID: event.event_id}
         stored = await client.jetstream().publish(
-            event_subject(event), event.encode(), stream=EVENTS_STREAM, headers=event_headers(event)
+            event_subject(event), event.encode(), stream=EVENTS_STREAM, headers=headers
         )
         print(f"{'dropped, known' if stored.duplicate else f'stored as {stored.seq}'}: {event.event_id}")
     await client.close()

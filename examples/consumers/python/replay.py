@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 from datetime import UTC, datetime, timedelta
 
 import nats
@@ -43,7 +44,10 @@ async def replay(config: ConsumerConfig, *, follow: bool) -> None:
             continue
         waiting = message.metadata.num_pending
         line = {"sequence": message.metadata.sequence.stream, "id": (message.headers or {}).get("ce-id")}
-        print(json.dumps(line | {"data": json.loads(message.data)}), flush=True)
+        try:
+            print(json.dumps(line | {"data": json.loads(message.data)}), flush=True)
+        except (ValueError, RecursionError) as error:
+            print(f"not an event: {line}: {error!r}", file=sys.stderr)
     await client.close()
 
 

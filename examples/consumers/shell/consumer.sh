@@ -19,12 +19,13 @@ inbox="_INBOX.$$.$RANDOM$RANDOM$RANDOM"
 options='"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"lang":"bash","version":"1"'
 declare -A seen
 
-# The ids in the file. A line that a crash cut short is removed: its event was not acknowledged.
+# The events in the file, by node and id: any node may write another one's id, but each publishes on subjects of its own.
+# A line that a crash cut short is removed: its event was not acknowledged.
 open_log() {
   touch "$file"
   [[ -z $(tail -c1 "$file") ]] || sed -i '$d' "$file"
   while IFS= read -r line; do
-    [[ $line =~ ^\{\"id\":\"([^\"]+)\" ]] && seen[${BASH_REMATCH[1]}]=1
+    [[ $line =~ ^\{\"id\":\"([^\"]+)\",\"node\":\"([^\"]+)\" ]] && seen[${BASH_REMATCH[2]}/${BASH_REMATCH[1]}]=1
   done <"$file"
 }
 
@@ -36,11 +37,13 @@ header() { [[ $headers =~ $'\n'"$1: "([^$'\r']*) ]] && printf '%s' "${BASH_REMAT
 
 # Do the work of one message, unless it was done before; fails for what is no event.
 record() {
-  local id type
+  local id type node=${words[1]##*.}
   id=$(header ce-id) && type=$(header ce-type) || return
-  [[ -z ${seen[$id]:-} ]] || return 0
-  printf '{"id":"%s","type":"%s","data":%s}\n' "$id" "$type" "${body//$'\n'/ }" >>"$file" && sync -d "$file" || exit
-  seen[$id]=1
+  [[ $id =~ ^[0-9a-f-]{36}/[a-z]+/[0-9]+$ && $type =~ ^[a-z0-9.]+$ && $node =~ ^[a-z0-9_-]+$ ]] || return
+  [[ -z ${seen[$node/$id]:-} ]] || return 0
+  printf '{"id":"%s","node":"%s","type":"%s","data":%s}\n' "$id" "$node" "$type" "${body//$'\n'/ }" >>"$file" &&
+    sync -d "$file" || exit
+  seen[$node/$id]=1
 }
 
 # One message on the inbox: the answer to a question, a status, or an event. "HMSG subject sid [reply] header-bytes bytes".

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,9 @@ from shared.contracts.ids import intent_id
 from shared.contracts.subjects import STREAMS, event_filter, event_subject
 from shared.errors import Refused, Unavailable
 from shared.fakes.memory_bus import MemoryBus
+from shared.ports import Received
+from sublet.bridge import lanes
+from sublet.bridge import place as place_file
 from sublet.bridge.bridge import Bridge, WantsNoMore
 from sublet.bridge.http import retry_after_s
 from sublet.bridge.place import Place
@@ -35,10 +39,10 @@ from sublet.bridge.request import (
 KEY = b"k" * 32
 
 
-def event(number: int) -> EvictionEvent:
+def event(number: int, namespace: str = "default") -> EvictionEvent:
     return EvictionEvent(
         node="n", boot_id="0" * 8, seq=1, sent_at=datetime(2026, 1, 1, tzinfo=UTC), pod=f"pod-{number}",
-        namespace="default", intent_id=intent_id("n", f"{number:x}", "p", number), pod_uid=f"{number:x}",
+        namespace=namespace, intent_id=intent_id("n", f"{number:x}", "p", number), pod_uid=f"{number:x}",
         qos="reclaimed_cores", plugin="p", scope="memory", phase="intended",
     )  # fmt: skip
 
@@ -58,8 +62,9 @@ def test_what_is_no_secret_is_refused(text):
 
 def test_a_request_is_a_cloud_event_in_binary_mode():
     one = event(1)
-    headers = request_headers({**event_headers(one), "traceparent": "00-a-b-01", "Nats-Msg-Id": "x"}, b"{}", KEY, 5)
-    assert headers["ce-id"] == headers["webhook-id"] == one.event_id
+    headers = request_headers(one, b"{}", {"traceparent": "00-a-b-01"}, KEY, 5)
+    assert headers["ce-id"] == one.event_id
+    assert headers["webhook-id"] == f"n/{one.event_id}"
     assert headers["content-type"] == "application/json"
     assert headers["traceparent"] == "00-a-b-01"
     assert headers["webhook-timestamp"] == "5"
@@ -67,7 +72,7 @@ def test_a_request_is_a_cloud_event_in_binary_mode():
 
 
 def test_without_a_key_nothing_is_signed():
-    assert not [name for name in request_headers(event_headers(event(1)), b"", None, 5) if name.startswith("webhook")]
+    assert not [name for name in request_headers(event(1), b"", {}, None, 5) if name.startswith("webhook")]
 
 
 @pytest.mark.parametrize(
@@ -94,16 +99,21 @@ def test_retry_after_in_both_of_its_forms(text, seconds):
 
 
 class Receiver:
-    """Answers in the order given, then 200; remembers what came when."""
+    """Answers in the order given, then 200, and in a blocked namespace as told; remembers what came when."""
 
-    def __init__(self, clock: LoopClock, *answers: Answer) -> None:
+    def __init__(self, clock: LoopClock, *answers: Answer | Exception) -> None:
         self.clock, self.answers = clock, list(answers)
         self.came: list[tuple[float, str]] = []
+        self.blocked: dict[str, Answer] = {}
 
-    async def __call__(self, body: bytes, headers: Mapping[str, str]) -> Answer:
-        self.came.append((self.clock.monotonic(), json.loads(body)["pod"]))
-        assert headers["ce-id"]
-        return self.answers.pop(0) if self.answers else Answer(200)
+    async def __call__(self, one: EvictionEvent, _trace: Mapping[str, str]) -> Answer:
+        self.came.append((self.clock.monotonic(), one.pod))
+        if one.namespace in self.blocked:
+            return self.blocked[one.namespace]
+        answer = self.answers.pop(0) if self.answers else Answer(200)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     @property
     def pods(self) -> list[str]:
@@ -113,25 +123,36 @@ class Receiver:
 class World:
     """A stream with events, a bridge, and a receiver."""
 
-    def __init__(self, folder: Path, *answers: Answer) -> None:
+    def __init__(self, folder: Path, *answers: Answer | Exception, by_namespace: bool = False) -> None:
+        self.by_namespace = by_namespace
         self.clock = LoopClock()
         self.bus = MemoryBus(clock=self.clock)
         self.receiver = Receiver(self.clock, *answers)
         self.folder = folder
         self.said: list[str] = []
 
-    async def add(self, *numbers: int) -> None:
+    async def add(self, *numbers: int, namespace: str = "default") -> None:
         for spec in STREAMS:
             await self.bus.ensure_stream(spec)
         for number in numbers:
-            one = event(number)
+            one = event(number, namespace)
             await self.bus.publish_durable(
                 event_subject(one), one.encode(), msg_id=one.event_id, headers=event_headers(one)
             )
 
+    async def forge(self, *, text: bytes = b"{}", headers: Mapping[str, str] | None = None) -> None:
+        await self.bus.publish_durable(
+            "sublet.cluster.v1.event.eviction.created.default.n", text, msg_id=f"forged {text!r}", headers=headers
+        )
+
+    def buried(self) -> list[dict[str, Any]]:
+        dead = Place(self.folder, "b").dead
+        return [json.loads(line) for line in dead.read_text().splitlines()] if dead.exists() else []
+
     async def life(self, seconds: float) -> BaseException | None:
         """One life of the bridge; what it ended with, if it ended by itself."""
-        bridge = Bridge(self.bus, self.clock, self.receiver, Place(self.folder, "b"), KEY, self.said.append)
+        lane_of = (lambda event: event.namespace) if self.by_namespace else None
+        bridge = Bridge(self.bus, self.clock, self.receiver, Place(self.folder, "b"), self.said.append, lane_of)
         task = asyncio.create_task(bridge.run(event_filter()))
         await asyncio.sleep(seconds)
         if task.done():
@@ -226,3 +247,92 @@ def test_a_place_that_cannot_be_read_does_not_begin_anew(tmp_path):
 def test_a_name_that_could_leave_the_folder_is_refused(tmp_path, name):
     with pytest.raises(Refused, match="bridge name"):
         Place(tmp_path, name)
+
+
+def test_what_is_no_event_is_put_aside_and_never_delivered(virtual, tmp_path):
+    async def main():
+        world = World(tmp_path)
+        await world.add(1)
+        await world.forge(text=b"\xff")
+        stolen = event(2).model_copy(update={"node": "other"})
+        await world.forge(text=stolen.encode(), headers=event_headers(stolen))
+        await world.add(3)
+        await world.life(5)
+        assert world.receiver.pods == ["pod-1", "pod-3"]
+        assert [line["why"].split()[0] for line in world.buried()] == ["CloudEvent", "on"]
+        assert sorted(said.split()[0] for said in world.said) == ["delivered", "delivered", "forged", "malformed"]
+        assert Place(tmp_path, "b").sequence() == 4
+
+    virtual(main())
+
+
+def test_an_event_on_which_the_receiver_breaks_ends_nothing(virtual, tmp_path):
+    async def main():
+        world = World(tmp_path, *[ValueError("\0 in a header")] * 5)
+        await world.add(1, 2)
+        assert await world.life(600) is None
+        assert world.receiver.pods == ["pod-1"] * 5 + ["pod-2"]
+
+    virtual(main())
+
+
+@pytest.mark.parametrize(
+    ("answer", "buried"),
+    [(Answer(403, tries=5), True), (Answer(0), False), (Answer(422), True), (Answer(500), False), (Answer(429), False)],
+    ids=lambda value: str(getattr(value, "status", value)),
+)
+def test_a_namespace_that_is_refused_holds_up_no_other(virtual, tmp_path, answer, buried):
+    async def main():
+        world = World(tmp_path, by_namespace=True)
+        world.receiver.blocked["blocked"] = answer
+        await world.add(1, 2, namespace="blocked")
+        await world.add(3, 4)
+        await world.life(10)
+        moments = {pod: at for at, pod in reversed(world.receiver.came)}
+        assert moments["pod-4"] - moments["pod-1"] < 10
+        await world.life(60)
+        assert bool(world.buried()) == buried
+        assert Place(tmp_path, "b").sequence() == (4 if buried else 0)
+        world.receiver.blocked.clear()
+        await world.life(600)
+        assert Place(tmp_path, "b").sequence() == 4
+
+    virtual(main())
+
+
+def test_a_lane_that_is_full_gives_events_up_and_holds_up_no_other(virtual, tmp_path, monkeypatch):
+    async def main():
+        monkeypatch.setattr(lanes, "LANE_ITEMS", 3)
+        world = World(tmp_path, by_namespace=True)
+        world.receiver.blocked["blocked"] = Answer(500)
+        await world.add(*range(10), namespace="blocked")
+        await world.add(11)
+        await world.life(5)
+        assert "pod-11" in world.receiver.pods
+        assert len(world.buried()) in (6, 7)  # three wait, and one may be under way
+
+    virtual(main())
+
+
+def test_what_is_put_aside_has_a_bound_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(place_file, "DEAD_BYTES", 10_000)
+    place = Place(tmp_path, "b")
+    for sequence in range(1, 200):
+        place.bury(Received("s", b"x" * 1000, {"h": "y" * 100_000}, sequence), status=0, why="forged")
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files] == ["b.dead.1.jsonl", "b.dead.jsonl"]
+    assert sum(file.stat().st_size for file in files) < 2 * (10_000 + 40_000)
+    assert json.loads(place.dead.read_text().splitlines()[-1])["sequence"] == 199
+
+
+def test_a_disk_without_room_for_what_is_put_aside_ends_nothing(virtual, tmp_path):
+    async def main():
+        world = World(tmp_path)
+        (tmp_path / "b.dead.jsonl").mkdir()
+        await world.add(1)
+        await world.forge()
+        await world.add(2)
+        assert await world.life(5) is None
+        assert world.receiver.pods == ["pod-1", "pod-2"]
+
+    virtual(main())

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shared.adapters.kube_client import KubeError
-from shared.contracts.cloudevents import event_headers
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.ids import intent_id
 from shared.errors import Unavailable
@@ -31,6 +30,9 @@ class Clock:
     def wall(self):
         return NOW + timedelta(minutes=1)
 
+    def monotonic(self):
+        return 0.0
+
 
 class Server:
     """Holds Events by name, or answers as told."""
@@ -53,7 +55,7 @@ class Server:
 
 async def delivered(server: Server, *events: EvictionEvent) -> list[str]:
     async with posting_events(server, Clock()) as post:
-        answers = [await post(one.encode(), event_headers(one)) for one in events]
+        answers = [await post(one, {}) for one in events]
     assert server.closed
     return [verdict(answer) for answer in answers]
 
@@ -121,6 +123,24 @@ async def test_what_an_answer_of_the_api_server_means(error, becomes):
     assert await delivered(Server(error), event()) == [becomes]
 
 
-async def test_a_message_that_is_no_event_is_put_aside():
-    async with posting_events(Server(), Clock()) as post:
-        assert verdict(await post(b"{}", {})) == "dead"
+async def test_a_namespace_that_forbids_events_is_tried_five_times():
+    async with posting_events(Server(KubeError("POST", 403, {"reason": "Forbidden"})), Clock()) as post:
+        answer = await post(event(), {})
+    assert [verdict(answer, tries) for tries in range(1, 6)] == ["again"] * 4 + ["dead"]
+    assert verdict(answer, 1, known=True) == "dead"
+
+
+async def test_one_nodes_flood_does_not_fill_the_api_server():
+    server = Server()
+    flood = [event(attempt=number) for number in range(1, 1100)]
+    assert (await delivered(server, *flood)).count("dead") == 99
+    assert await delivered(server, event(node="n2")) == ["done"]
+    assert len(server.events) == 1001
+
+
+def test_an_event_in_another_nodes_words_is_another_event():
+    assert event_document(event())["metadata"] != event_document(event(node="n2"))["metadata"]
+
+
+def test_no_control_character_gets_into_a_note():
+    assert event_document(event(message="\x1b]0;owned\x07"))["note"] == r"\x1b]0;owned\x07"

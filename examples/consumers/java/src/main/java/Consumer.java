@@ -32,9 +32,12 @@ public final class Consumer {
     private static final String STREAM = "SUBLET_EVENTS";
     private static final String DURABLE = setting("SUBLET_DURABLE", "example-java");
     private static final int CONSUMER_NOT_FOUND = 10014;
-    private static final Pattern ID = Pattern.compile("^\\{\"id\":\"([^\"]+)\"");
+    private static final Pattern ID = Pattern.compile("[0-9a-f-]{36}/[a-z]+/[0-9]+");
+    private static final Pattern TYPE = Pattern.compile("[a-z0-9.]+");
+    private static final Pattern LINE = Pattern.compile("^\\{\"id\":\"([^\"]+)\",\"node\":\"([^\"]+)\"");
 
     private final FileOutputStream log;
+    /** By node and id: any node may write another one's id, but each publishes on subjects of its own. */
     private final Set<String> seen = new HashSet<>();
 
     /** Opens the file and reads the ids in it. A line that a crash cut short is removed: it was not acknowledged. */
@@ -43,27 +46,29 @@ public final class Consumer {
         String content = Files.readString(path);
         String whole = content.substring(0, content.lastIndexOf('\n') + 1);
         log.getChannel().truncate(whole.getBytes(UTF_8).length);
-        whole.lines().map(ID::matcher).filter(Matcher::find).forEach(id -> seen.add(id.group(1)));
+        whole.lines().map(LINE::matcher).filter(Matcher::find).forEach(line -> seen.add(line.group(2) + "/" + line.group(1)));
     }
 
     /** Does the work of one message, unless it was done before; false for what is no event. */
     private boolean record(Message message) {
         String id = message.hasHeaders() ? message.getHeaders().getFirst("ce-id") : null;
-        if (id == null) {
+        String type = message.hasHeaders() ? message.getHeaders().getFirst("ce-type") : null;
+        if (id == null || type == null || !ID.matcher(id).matches() || !TYPE.matcher(type).matches()) {
             System.err.println("not an event, put aside: " + message.getSubject());
             return false;
         }
-        if (!seen.contains(id)) {
-            String type = message.getHeaders().getFirst("ce-type");
+        String node = message.getSubject().substring(message.getSubject().lastIndexOf('.') + 1);
+        String key = node + "/" + id;
+        if (!seen.contains(key)) {
             String body = new String(message.getData(), UTF_8).replace('\n', ' ');
-            String line = "{\"id\":\"%s\",\"type\":\"%s\",\"data\":%s}\n".formatted(id, type, body);
+            String line = "{\"id\":\"%s\",\"node\":\"%s\",\"type\":\"%s\",\"data\":%s}\n".formatted(id, node, type, body);
             try {
                 log.write(line.getBytes(UTF_8));
                 log.getFD().sync();
             } catch (IOException error) {
                 throw new UncheckedIOException(error); // ends the program: the next start repairs the file
             }
-            seen.add(id);
+            seen.add(key);
         }
         return true;
     }
