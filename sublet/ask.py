@@ -3,22 +3,27 @@
 import asyncio
 import contextlib
 import json
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn
 
 from shared.contracts.subjects import ask_subject
 from shared.errors import SubletError, Unavailable
 from shared.ports import Bus
 from shared.settings import SECTIONS, CommonSettings, common_settings, raw_settings
+from sublet.bus_login import SYSTEM_STATE_DIR, read_login
 
 NOT_THERE = 3
 """Exit code: no NATS server, or nobody who could answer."""
 CONNECT_TIMEOUT_S = 2.0
 ANSWER_TIMEOUT_S = 2.0
+MAX_ANSWER_BYTES = 1 << 20
+"""What a server takes as one message; a full node of 250 pods needs 200 kB."""
+MAX_DEPTH = 32
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 Answers = Mapping[str, Mapping[str, Any] | None]
 """Each service's own account of itself by its name; None where it does not answer."""
@@ -39,24 +44,20 @@ class Target:
 
 
 def target() -> Target:
-    """From the settings; what they leave open is taken from a `sublet up` that runs on this machine."""
+    """From the settings; what they leave open is taken from the login of a `sublet up` on this machine."""
     raw = raw_settings()
     common = common_settings(raw)
-    running = _running(common)
+    running = _running(common, chosen="state_dir" in raw)
     return Target(
         services=tuple(name for name in SECTIONS if common.substrate != "kubernetes" or name != "central"),
-        node=common.node if "node" in raw else str(running.get("node", common.node)),
-        nats_url=common.nats_url if "nats_url" in raw else str(running.get("nats_url", common.nats_url)),
+        node=common.node if "node" in raw else running.get("node", common.node),
+        nats_url=common.nats_url if "nats_url" in raw else running.get("nats_url", common.nats_url),
     )
 
 
-def _running(common: CommonSettings) -> Mapping[str, Any]:
-    path: Path = common.state_dir / "up.json"
-    try:
-        facts = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return facts if isinstance(facts, dict) else {}
+def _running(common: CommonSettings, *, chosen: bool) -> Mapping[str, str]:
+    """Node and address of a run whose login this user may read: his own, else that of this machine's root."""
+    return read_login(common.state_dir) or ({} if chosen else read_login(SYSTEM_STATE_DIR))
 
 
 @contextlib.asynccontextmanager
@@ -70,7 +71,7 @@ async def connected(where: Target) -> AsyncIterator[Bus]:
     from shared import telemetry
     from shared.adapters.clock import SystemClock
     from shared.adapters.nats_bus import connect
-    from shared.adapters.nats_link import without_secrets
+    from shared.core.nats_url import without_secrets
 
     telemetry.setup_logging(
         "sublet", where.node, as_json=False, level="critical"
@@ -93,12 +94,43 @@ async def connected(where: Target) -> AsyncIterator[Bus]:
 
 
 async def ask(bus: Bus, node: str, service: str) -> Mapping[str, Any] | None:
-    """One service's state; None when it does not answer in time, or not with a mapping."""
+    """One service's state; None when it does not answer in time, or not with a mapping that can be read.
+
+    An answer is text from outside, whoever gave it: bounded in size and depth, without characters that steer a
+    terminal, and never more than something to show. No path, address or command in it is followed.
+    """
     try:
-        answer = json.loads(await bus.request(ask_subject(node, service), timeout_s=ANSWER_TIMEOUT_S))
-    except (Unavailable, ValueError):
+        return read_answer(await bus.request(ask_subject(node, service), timeout_s=ANSWER_TIMEOUT_S))
+    except Unavailable:
         return None
-    return answer if isinstance(answer, dict) else None
+
+
+def read_answer(payload: bytes) -> Mapping[str, Any] | None:
+    """An answer as a mapping; None where it is larger, deeper or something else."""
+    if len(payload) > MAX_ANSWER_BYTES:
+        return None
+    try:
+        answer = json.loads(payload)
+        return _plain(answer, MAX_DEPTH) if isinstance(answer, dict) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _plain(value: Any, levels: int) -> Any:
+    """The same value, with `\\x1b` for what a terminal would obey.
+
+    Raises:
+        ValueError: it is nested deeper than that.
+    """
+    if isinstance(value, str):
+        return _STEERING.sub(lambda found: repr(found[0])[1:-1], value)
+    if not isinstance(value, dict | list):
+        return value
+    if levels == 0:
+        raise ValueError(f"nested deeper than {MAX_DEPTH}")
+    if isinstance(value, list):
+        return [_plain(item, levels - 1) for item in value]
+    return {_plain(key, levels): _plain(item, levels - 1) for key, item in value.items()}
 
 
 async def ask_all(bus: Bus, node: str, services: Sequence[str]) -> Answers:

@@ -14,6 +14,15 @@ NONE = "-"
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 
 
+def printable(text: str) -> str:
+    """A stranger's text for a terminal: control and other unprintable characters as `\\x1b`, the rest as it is."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
 def columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Left-aligned columns, three spaces apart, one line a row; an empty cell is a dash."""
     lines = [list(header), *([cell or NONE for cell in row] for row in rows)]

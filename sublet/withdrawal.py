@@ -1,6 +1,6 @@
 """What Sublet has put into a cluster, taken out again (DESIGN section 7 rule 10). May be repeated at any time."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from shared.adapters.kube_client import Kube, KubeError
@@ -19,12 +19,15 @@ FINALIZERS = ("kcc.katalyst.kubewharf.io/", "kcct.katalyst.kubewharf.io/")
 MANAGER = "sublet-uninstall"
 POLL_S = 2.0
 NOT_FOUND = 404
+GIVE_BACK = "sublet-give-back"
+"""The DaemonSet whose pods give nodes back: the agents may not have known that they end for good."""
 
 
 async def withdraw_from_cluster(
     kube: Kube, clock: Clock, namespace: str, *, wait_s: float, say: Callable[[str], None]
 ) -> None:
-    """Wait for the end of agents and central, then clean Nodes, objects of nodes and configuration objects.
+    """Wait for the end of agents and central, and until every node that is ready has been given back what it had; then
+    clean Nodes, objects of nodes and configuration objects.
 
     Raises:
         Unavailable: one of them still runs, or the API server refuses or cannot be reached; what is done stays done.
@@ -32,6 +35,7 @@ async def withdraw_from_cluster(
     end_s = clock.monotonic() + wait_s
     for component in WRITERS:
         await _gone(kube, clock, namespace, component, end_s, wait_s)
+    await _given_back(kube, clock, namespace, end_s, say)
     try:
         for node in (await kube.list(NODES.collection()))["items"]:
             await _clean(kube, node, say)
@@ -62,6 +66,49 @@ async def _gone(kube: Kube, clock: Clock, namespace: str, component: str, end_s:
                 reason="agents",
             )
         await clock.sleep(POLL_S)
+
+
+async def _given_back(kube: Kube, clock: Clock, namespace: str, end_s: float, say: Callable[[str], None]) -> None:
+    path = f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{GIVE_BACK}"
+    while True:
+        try:
+            late = _late(await kube.get(path))
+            away = await _away(kube, namespace) if late else set()
+        except KubeError as error:
+            if error.status != NOT_FOUND:
+                raise Unavailable(f"uninstall: {error}", reason=error.reason) from error
+            say(f"no DaemonSet {GIVE_BACK}: pods may keep limits until `kubectl apply -k deploy/k8s/uninstall`")
+            return
+        if late <= len(away):
+            for name in sorted(away):
+                say(f"nodes/{name}: not ready, its pods keep their limits until it is booted anew")
+            return
+        if clock.monotonic() >= end_s:
+            pods = f"kubectl -n {namespace} get pods -l app.kubernetes.io/component=give-back -o wide"
+            raise Unavailable(f"uninstall: {late} nodes are not given back yet: {pods}; run it again", reason="agents")
+        await clock.sleep(POLL_S)
+
+
+def _late(daemonset: Mapping[str, Any]) -> int:
+    """How many of its pods are not ready; one where it has not been looked at yet."""
+    meta, status = daemonset["metadata"], daemonset.get("status") or {}
+    if status.get("observedGeneration") != meta.get("generation"):
+        return 1
+    return int(status.get("desiredNumberScheduled") or 0) - int(status.get("numberReady") or 0)
+
+
+async def _away(kube: Kube, namespace: str) -> set[str]:
+    """The nodes without a word from their kubelet that have such a pod."""
+    labels = "app.kubernetes.io/name=sublet,app.kubernetes.io/component=give-back"
+    pods = (await kube.list(PODS.collection(namespace), labelSelector=labels))["items"]
+    nodes = (await kube.list(NODES.collection()))["items"]
+    silent = {node["metadata"]["name"] for node in nodes if not _is_ready(node)}
+    return silent & {(pod.get("spec") or {}).get("nodeName") for pod in pods if not _is_ready(pod)}
+
+
+def _is_ready(one: Mapping[str, Any]) -> bool:
+    conditions = (one.get("status") or {}).get("conditions") or ()
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
 
 
 async def _clean(kube: Kube, node: dict[str, Any], say: Callable[[str], None]) -> None:

@@ -1,5 +1,6 @@
 """`sublet apply`: pods from a YAML file."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -12,6 +13,9 @@ def register(app: typer.Typer) -> None:
 
 def apply(
     filename: Annotated[str, typer.Option("--filename", "-f", help="YAML file of Pod documents; - is standard input.")],
+    user: Annotated[
+        str, typer.Option(metavar="NAME|UID[:GID]", help="As whom the pods run; by default who called sudo.")
+    ] = "",
 ) -> None:
     """Run the pods of a Kubernetes YAML file, detached.
 
@@ -20,9 +24,10 @@ def apply(
     alone; one that has finished is run anew.
     """
     from sublet.runtime.applying import apply_pods, read_documents
+    from sublet.runtime.pod_user import asked_user
     from sublet.runtime.runtime import open_runtime
 
-    for line in apply_pods(
-        open_runtime(), read_documents(filename), lambda note: typer.echo(f"note: {note}", err=True)
-    ):
+    runs_as = asked_user(user, os.environ)
+    documents = read_documents(filename)
+    for line in apply_pods(open_runtime(), documents, lambda note: typer.echo(f"note: {note}", err=True), runs_as):
         typer.echo(line)

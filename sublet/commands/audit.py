@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from shared.contracts.stored import RefusedMessage
     from shared.core.eviction_audit import Audit
     from shared.ports import Bus, Received
     from sublet.ask import Target
@@ -51,8 +52,7 @@ async def audited(bus: "Bus", state_dir: "Path", *, now: "datetime | None" = Non
     from datetime import UTC, datetime
 
     from shared.adapters.ledger_reader import read_ledger
-    from shared.contracts.cloudevents import read_event
-    from shared.contracts.eviction import EvictionIntent
+    from shared.contracts.stored import read_event, read_intent
     from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, event_filter
     from shared.core.eviction_audit import Kept, StoredEvent
     from shared.core.eviction_audit import audit as compare
@@ -62,8 +62,9 @@ async def audited(bus: "Bus", state_dir: "Path", *, now: "datetime | None" = Non
     ledger = read_ledger(state_dir)
     told = await bus.replay(EVENTS_STREAM, event_filter())
     announced = await bus.replay(INTENTS_STREAM, "sublet.cluster.v1.intent.>")
-    events, no_events = _readable(told, lambda r: StoredEvent(r.sequence, read_event(r.headers, r.data)))
-    intents, no_intents = _readable(announced, lambda r: EvictionIntent.decode(r.data))
+    stored, no_events = _readable(told, lambda r: read_event(r.subject, r.headers, r.data))
+    read, no_intents = _readable(announced, lambda r: read_intent(r.subject, r.data))
+    events, intents = [StoredEvent(sequence, event) for sequence, event in stored], [intent for _, intent in read]
     now = now or datetime.now(UTC)
     kept = Kept(
         events=_kept_since(EVENTS_STREAM, told, [stored.event.sent_at for stored in events], now),
@@ -72,16 +73,19 @@ async def audited(bus: "Bus", state_dir: "Path", *, now: "datetime | None" = Non
     return compare(events, intents, ledger, kept=kept, unreadable=[*no_events, *no_intents])
 
 
-def _readable(received: "Sequence[Received]", read: "Callable[[Received], R]") -> "tuple[list[R], list[str]]":
-    """What could be read, and for each other message why not."""
-    from shared.errors import Refused
+def _readable(
+    received: "Sequence[Received]", read: "Callable[[Received], R | RefusedMessage]"
+) -> "tuple[list[tuple[int, R]], list[str]]":
+    """What could be read with its sequence, and for each other message why not."""
+    from shared.contracts.stored import RefusedMessage
 
     found, bad = [], []
     for one in received:
-        try:
-            found.append(read(one))
-        except Refused as refusal:
-            bad.append(f"{one.subject}, sequence {one.sequence}: {refusal}")
+        message = read(one)
+        if isinstance(message, RefusedMessage):
+            bad.append(f"{one.subject}, sequence {one.sequence}: {message.reason}: {message}")
+        else:
+            found.append((one.sequence, message))
     return found, bad
 
 
@@ -102,13 +106,15 @@ def _kept_since(stream: str, held: "Sequence[Received]", times: "Sequence[dateti
 
 
 def _lines(found: "Audit") -> list[str]:
+    from sublet.output import printable
+
     counts = (
         f"{found.events} events of {found.intents} evictions ({found.pods} pods); {found.open} not ended yet, "
         f"{found.waiting} messages wait to be sent"
     )
     if found.whole:
         return [counts, "the history is whole: nothing lost, nothing doubled, nobody else evicted"]
-    return [counts, *(f"{fault.kind}: {fault.what}" for fault in found.faults)]
+    return [counts, *(printable(f"{fault.kind}: {fault.what}") for fault in found.faults)]
 
 
 def _as_json(found: "Audit") -> str:

@@ -1,13 +1,17 @@
 """`sublet bridge`: eviction events to an HTTP endpoint, or to the Events of Kubernetes."""
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
 
+    from shared.ports import Bus, Clock
+    from shared.settings import CommonSettings
     from sublet.bridge.bridge import Post
 
 KUBERNETES = "kubernetes"
@@ -37,7 +41,8 @@ def bridge(
 
     Begins with the oldest event in the stream and goes on, after a restart, behind the last one that was done with. An
     event may come twice; its ce-id tells. Trouble (5xx, 429, no answer) is tried again for ever, a refusal (other 4xx)
-    is put aside into a file and passed over, 410 ends the bridge.
+    is put aside into a file and passed over, 410 ends the bridge. What is no event, or says that it is another node's,
+    is put aside, too, and counted. To Kubernetes, each namespace waits for itself alone.
     """
     from shared.adapters.clock import SystemClock
     from shared.contracts.subjects import event_filter
@@ -57,14 +62,17 @@ def bridge(
         key = read_secret(secret_file.read_text()) if secret_file else None
     except OSError as error:
         raise Refused(f"--secret-file {secret_file}: {error.strerror}", reason="option") from error
-    folder = common_settings(raw_settings()).state_dir / "bridges"
+    settings = common_settings(raw_settings())
+    folder = settings.state_dir / "bridges"
     place = Place(folder, name or (KUBERNETES if to == KUBERNETES else "webhook"))
     wanted = event_filter(phase=phase or "*", namespace=namespace.replace(".", "_") or "*")
 
     async def deliver(bus: Bus, _where: Target) -> int:
-        async with _receiver(to, kubeconfig) as post:
+        clock = SystemClock()
+        lane_of = (lambda event: event.namespace) if to == KUBERNETES else None
+        async with _answering(bus, settings), _receiver(to, kubeconfig, key, clock) as post:
             try:
-                await Bridge(bus, SystemClock(), post, place, key, typer.echo).run(wanted)
+                await Bridge(bus, clock, post, place, typer.echo, lane_of).run(wanted)
             except WantsNoMore as error:
                 typer.echo(f"sublet bridge: {error}", err=True)
         return 1
@@ -72,13 +80,29 @@ def bridge(
     run(deliver)
 
 
-def _receiver(to: str, kubeconfig: Path | None) -> "AbstractAsyncContextManager[Post]":
+@contextlib.asynccontextmanager
+async def _answering(bus: "Bus", settings: "CommonSettings") -> "AsyncIterator[None]":
+    """Answer probes and scrapes where the settings have a port for them."""
+    from shared.adapters.health_http import HealthServer
+    from shared.contracts.readiness import ServiceHealth
+
+    server = HealthServer(healths=lambda: [ServiceHealth(service="bridge", ok=True)], connected=lambda: bus.connected)
+    if settings.http_port:
+        await server.start(settings.http_host, settings.http_port)
+    try:
+        yield
+    finally:
+        await server.close()
+
+
+def _receiver(
+    to: str, kubeconfig: Path | None, key: bytes | None, clock: "Clock"
+) -> "AbstractAsyncContextManager[Post]":
     if to == KUBERNETES:
-        from shared.adapters.clock import SystemClock
         from shared.adapters.kube_client import Kube
         from sublet.bridge.kube_events import posting_events
 
-        return posting_events(Kube(kubeconfig), SystemClock())
+        return posting_events(Kube(kubeconfig), clock)
     from sublet.bridge.http import posting
 
-    return posting(to)
+    return posting(to, key, clock)

@@ -1,9 +1,12 @@
 """`sublet config`: the configuration that central hands to every node."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PUBLISH_TIMEOUT_S = 10.0
 
@@ -22,16 +25,19 @@ def show() -> None:
 
     from shared.contracts.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY
     from shared.ports import Bus
-    from sublet.ask import Target, ask, run
+    from sublet.ask import Target, ask, read_answer, run
+    from sublet.views.answer_shapes import well_shaped
 
     async def work(bus: Bus, where: Target) -> int:
         entry = await bus.get(CONFIG_BUCKET, GLOBAL_CONFIG_KEY)
-        central = (await ask(bus, where.node, "central") or {}).get("config", {})
+        central = well_shaped("central", await ask(bus, where.node, "central") or {}).get("config") or {}
         if entry is None or entry.value is None:
             typer.echo("# nothing is set: every service uses its own settings")
         else:
             typer.echo(f"# revision {entry.revision}")
-            typer.echo(yaml.safe_dump(yaml.safe_load(entry.value), sort_keys=True), nl=False)
+            kept = read_answer(entry.value)
+            text = "# it cannot be read\n" if kept is None else yaml.safe_dump(kept, sort_keys=True)
+            typer.echo(text, nl=False)
         if central.get("refused"):
             typer.echo(f"# refused since: {central['refused']}", err=True)
         return 0
@@ -40,7 +46,10 @@ def show() -> None:
 
 
 def apply(file: Annotated[Path, typer.Option("--file", "-f", help="YAML: {section: {setting: value}}")]) -> None:
-    """Check a configuration, give it to central, and wait until it is published."""
+    """Check a configuration, give it to central, and wait until it is published.
+
+    It is written to the file that central reads by this command's own settings, or by those of `sublet up` here.
+    """
     import asyncio
 
     from services.central.config import encode_config, read_config
@@ -49,6 +58,7 @@ def apply(file: Annotated[Path, typer.Option("--file", "-f", help="YAML: {sectio
     from shared.ports import Bus
     from shared.settings import SECTIONS
     from sublet.ask import Target, ask, run
+    from sublet.config_file import own_config_file
 
     async def published(bus: Bus, value: bytes) -> int:
         async with asyncio.timeout(PUBLISH_TIMEOUT_S):
@@ -61,10 +71,10 @@ def apply(file: Annotated[Path, typer.Option("--file", "-f", help="YAML: {sectio
     async def work(bus: Bus, where: Target) -> int:
         text = _text(file)
         value = encode_config(read_config(text, known=SECTIONS))
-        central = await ask(bus, where.node, "central")
+        central, goal = await ask(bus, where.node, "central"), own_config_file()
         if central is None:
             raise Unavailable(f"central of {where.node} does not answer: see `sublet status`")
-        goal = Path(central["config"]["file"])
+        _refuse_other_file(goal, central)
         _put(goal, text)
         try:
             typer.echo(f"configuration revision {await published(bus, value)} is published")
@@ -85,13 +95,30 @@ def _text(file: Path) -> str:
         raise BadConfig(f"configuration file {file}: {error}", reason="unreadable") from error
 
 
+def _refuse_other_file(goal: Path, central: "Mapping[str, Any]") -> None:
+    """What central says about its file is compared with what is meant here, and never opened.
+
+    Raises:
+        Refused: it reads another one.
+    """
+    from shared.errors import Refused
+    from sublet.views.answer_shapes import well_shaped
+
+    told = (well_shaped("central", central).get("config") or {}).get("file")
+    if isinstance(told, str) and told != str(goal):
+        raise Refused(
+            f"these settings mean the configuration file {goal}, central says that it reads {told}: run this where "
+            "central runs, with its settings (SUBLET_STATE_DIR, SUBLET_CENTRAL__CONFIG_FILE); nothing is written",
+            reason="another_file",
+        )
+
+
 def _put(goal: Path, text: str) -> None:
     """Replace the file that central watches, whole."""
-    from shared.errors import Unfit
+    from shared.adapters.replaced_file import replace_file
+    from shared.errors import Unavailable, Unfit
 
-    fresh = goal.with_name(f".{goal.name}.new")
     try:
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(goal)
-    except OSError as error:
-        raise Unfit(f"cannot write {goal}: {error.strerror}; try with sudo") from error
+        replace_file(goal, text.encode(), what="configuration", mode=0o640)
+    except Unavailable as error:
+        raise Unfit(f"{error}; try with sudo") from error

@@ -29,6 +29,7 @@ def events(
     from collections.abc import AsyncIterator
     from datetime import UTC, datetime
 
+    from shared.contracts.stored import RefusedMessage
     from shared.contracts.subjects import EVENTS_STREAM, event_filter
     from shared.errors import Refused
     from shared.ports import Bus, Received
@@ -52,11 +53,11 @@ def events(
             typer.echo(view.HEAD)
         source = bus.follow(EVENTS_STREAM, wanted, from_sequence=since_seq) if follow else stored(bus)
         async for received in source:
-            try:
-                if line := view.line(received, output, begin=begin):
-                    typer.echo(line)
-            except Refused as error:
-                typer.echo(f"sublet events: sequence {received.sequence} cannot be read: {error}", err=True)
+            line = view.line(received, output, begin=begin)
+            if isinstance(line, RefusedMessage):
+                typer.echo(f"sublet events: sequence {received.sequence} is {line.reason}: {line}", err=True)
+            elif line:
+                typer.echo(line)
         return 0
 
     run(show)

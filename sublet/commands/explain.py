@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from shared.contracts.eviction import EvictionEvent
     from shared.ports import Bus, Received
@@ -89,20 +89,23 @@ async def _events(bus: "Bus", node: str, namespace: str) -> "list[EvictionEvent]
     except Unavailable as error:
         typer.echo(f"sublet explain: the times of evictions are not known: {error}", err=True)
         return []
-    return [event for received in stored if (event := _event(received)) is not None]
+    return _readable(stored)
 
 
-def _event(received: "Received") -> "EvictionEvent | None":
-    from shared.contracts.cloudevents import read_event
-    from shared.errors import Refused
+def _readable(stored: "Sequence[Received]") -> "list[EvictionEvent]":
+    """The events among what is stored; how many messages are none is said."""
+    from shared.contracts.stored import RefusedMessage, read_event
 
-    try:
-        return read_event(received.headers, received.data)
-    except Refused:
-        return None
+    read = [read_event(received.subject, received.headers, received.data) for received in stored]
+    events = [event for event in read if not isinstance(event, RefusedMessage)]
+    if refused := len(read) - len(events):
+        typer.echo(f"sublet explain: {refused} messages of this node are no events of it: see `sublet audit`", err=True)
+    return events
 
 
 def _print(document: "Document", lines: "Iterable[str]", output: Output) -> None:
     import json
 
-    typer.echo(json.dumps(document, indent=2) if output == "json" else "\n".join(lines))
+    from sublet.output import printable
+
+    typer.echo(json.dumps(document, indent=2) if output == "json" else "\n".join(printable(line) for line in lines))

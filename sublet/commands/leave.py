@@ -6,19 +6,26 @@ from typing import Annotated
 
 import typer
 
+PATIENCE_S = 10.0
+"""Where Sublet has been installed anew meanwhile, another keeper has the word over the node by now."""
+LONG_PATIENCE_S = 300.0
+"""Agents may take their whole grace to end."""
+
 
 def register(app: typer.Typer) -> None:
-    """Add the command; nobody types it, the agent's pod runs it at its end."""
+    """Add the command; nobody types it, the agent's pod runs it at its end, and a pod of the uninstall."""
     app.command(hidden=True)(leave)
 
 
 def leave(
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where the agents ran.")],
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where the agents ran.")] = "sublet-system",
     daemonset: Annotated[str, typer.Option(help="What makes the agents.")] = "sublet-node",
+    uninstalled: Annotated[bool, typer.Option("--uninstalled", help="Do not ask: Sublet has left.")] = False,
 ) -> None:
     """Give pods their CPUs, weights and limits as kubelet made them, if Sublet has left the cluster.
 
-    Where the DaemonSet still stands, this is an update or a restart, and nothing is changed.
+    Where the DaemonSet still stands, this is an update or a restart, and nothing is changed. So it is where nobody
+    says that it is gone: the reclaimed limits are at their floor by then, and stay there.
     """
     from services.qrm.main import leave as give_back
     from shared.adapters.kube_client import Kube
@@ -27,18 +34,19 @@ def leave(
 
     common = common_settings(raw_settings())
 
-    async def uninstalled() -> bool:
+    async def gone() -> bool:
         kube = Kube(common.kubeconfig)
         try:
             return await is_uninstalled(kube, namespace, daemonset)
         finally:
             await kube.close()
 
-    if not asyncio.run(uninstalled()):
-        typer.echo(f"daemonset {namespace}/{daemonset} stands: the node keeps what is set")
+    if not uninstalled and not asyncio.run(gone()):
+        typer.echo(f"daemonset {namespace}/{daemonset} is not known to be gone: the node keeps what is set")
         return
-    problems = give_back(common)
+    problems = give_back(common, patience_s=LONG_PATIENCE_S if uninstalled else PATIENCE_S)
     for problem in problems:
         typer.echo(f"sublet leave: {problem.group}: {problem.why}", err=True)
+    if problems:
+        sys.exit(1)
     typer.echo("Sublet is gone: pods have their CPUs, weights and limits as kubelet made them")
-    sys.exit(1 if problems else 0)

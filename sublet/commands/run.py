@@ -23,7 +23,9 @@ def run(
         ),
     ] = "reclaimed",
     cpu: Annotated[str, typer.Option(help="CPU asked for: 1, 500m.")] = "1",
-    memory: Annotated[str, typer.Option(help="Memory asked for; for reclaimed pods also the most they get.")] = "",
+    memory: Annotated[
+        str, typer.Option(help="Memory asked for; also the most that a reclaimed pod gets (else 1/8 of the host's).")
+    ] = "",
     cpu_limit: Annotated[str, typer.Option(help="The most CPU a shared pod gets; none if left out.")] = "",
     memory_limit: Annotated[str, typer.Option(help="The most memory; none if left out (reclaimed: --memory).")] = "",
     numa_binding: Annotated[bool, typer.Option("--numa-binding", help="Keep the pod on one NUMA node.")] = False,
@@ -34,10 +36,17 @@ def run(
     name: Annotated[str, typer.Option(help="Name of the pod; made from the command if left out.")] = "",
     namespace: Annotated[str, typer.Option("--namespace", "-n")] = "default",
     env: Annotated[list[str] | None, typer.Option("--env", "-e", metavar="K=V", help="Add to the environment.")] = None,
+    user: Annotated[
+        str, typer.Option(metavar="NAME|UID[:GID]", help="As whom it runs; by default who called sudo, else you.")
+    ] = "",
     grace_period: Annotated[int, typer.Option(help="Seconds between TERM and KILL when it is evicted.")] = 30,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Leave it running; see sublet logs.")] = False,
 ) -> None:
     """Run a command as a pod: a real process in its own cgroup.
+
+    It runs as --user, without capabilities and without a way to get any (sudo and setuid programs do not work in it).
+    A user who is not the caller gets HOME, USER and PATH of his own, the caller's TERM, LANG, LC_* and TZ, and what
+    --env says; the rest of root's environment stays with root.
 
     In the foreground it has this terminal, gets this process's signals, and passes its exit code on; the pod is gone
     when it ends. Exit codes: the command's own; 128+n when signal n ended it (also when it was evicted: then a line
@@ -49,10 +58,12 @@ def run(
     from sublet.exit_codes import CANNOT_START
     from sublet.runtime.admission import admit
     from sublet.runtime.offer import warn_over_offer
+    from sublet.runtime.pod_user import asked_user
     from sublet.runtime.runtime import new_uid, open_runtime
     from sublet.runtime.taints import require_untainted
 
     try:
+        runs_as = asked_user(user, os.environ)
         runtime = open_runtime()
         uid = new_uid()
         document = pod_document(
@@ -66,8 +77,8 @@ def run(
         require_untainted(runtime, [record])
         admit([record], lambda line: typer.echo(f"sublet run: {line}", err=True))
         if not detach:
-            runtime.become(record)
-        runtime.start(record, env=os.environ)
+            runtime.become(record, user=runs_as)
+        runtime.start(record, env=os.environ, user=runs_as)
     except SubletError as error:
         typer.echo(f"sublet run: {error}", err=True)
         raise typer.Exit(CANNOT_START) from error

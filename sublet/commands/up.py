@@ -23,6 +23,9 @@ def up(
         str, typer.Option(help="host: real cgroups, needs root. sim: a simulated 48-CPU machine.")
     ] = "",
     nats_url: Annotated[str, typer.Option(help="Use this NATS server instead of starting one.")] = "",
+    nats_url_file: Annotated[
+        Path | None, typer.Option(help="The same from a file (mode 0600): a password in it shows in no process list.")
+    ] = None,
     nats_port: Annotated[int, typer.Option(help="Port of the NATS server started here; 0: any free port.")] = 4222,
     one_process: Annotated[bool, typer.Option(help="Run the five node services in one process.")] = False,
     scenario: Annotated[Path | None, typer.Option(help="Scenario of the simulated machine.")] = None,
@@ -31,7 +34,23 @@ def up(
 ) -> None:
     """Start NATS and the six services on this machine. Ctrl-C stops them and leaves the machine as it was."""
     over: dict[str, Any] = {"substrate": substrate} if substrate else {}
-    raise SystemExit(asyncio.run(_up(over, nats_url, nats_port, one_process, scenario, http_port, forget)))
+    url = _url(nats_url, nats_url_file)
+    raise SystemExit(asyncio.run(_up(over, url, nats_port, one_process, scenario, http_port, forget)))
+
+
+def _url(text: str, file: Path | None) -> str:
+    from shared.errors import SubletError
+    from sublet.host.url_file import read_url
+
+    if file is None:
+        if "@" in text:
+            typer.echo("sublet up: a password stands in the process list now; put it into --nats-url-file", err=True)
+        return text
+    try:
+        return read_url(file, text)
+    except SubletError as error:
+        typer.echo(f"sublet up: {error}", err=True)
+        raise SystemExit(2) from error
 
 
 async def _up(
@@ -43,11 +62,13 @@ async def _up(
     http_port: int,
     forget: bool,
 ) -> int:
+    from shared.adapters.process import UMASK
     from shared.errors import SubletError
     from shared.settings import common_settings, merge, raw_settings
     from shared.telemetry import setup_logging
     from sublet.host.session import Session
 
+    os.umask(UMASK)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -78,7 +99,16 @@ async def _up(
         return 2
     typer.echo("Sublet is up. In another terminal: sublet status · sublet run --qos reclaimed --name work -- COMMAND")
     typer.echo("Ctrl-C stops it and leaves this machine as it was.")
-    await stop.wait()
+    fault = asyncio.ensure_future(session.fault())
+    await asyncio.wait({fault, asyncio.ensure_future(stop.wait())}, return_when=asyncio.FIRST_COMPLETED)
+    if not stop.is_set():
+        await session.leave()
+        typer.echo(
+            f"sublet up: {fault.result()}; the services are ended. Pods go on without them: start it again, or end "
+            "them with: sublet down",
+            err=True,
+        )
+        return 1
     left = await session.stop()
     if left:
         typer.echo(
@@ -95,16 +125,21 @@ def down(
     """Clean up after a `sublet up` that was killed: end its pods, remove its cgroups and state."""
     from shared.errors import SubletError
     from shared.settings import common_settings, raw_settings
-    from sublet.host.preflight import require_fit, take_lock
+    from sublet.host.preflight import require_fit, take_host
     from sublet.host.session import POD_GRACE_S
-    from sublet.host.teardown import remove_groups, remove_state
+    from sublet.host.state_folder import StateFolder
+    from sublet.host.teardown import remove_groups
 
     try:
         common = common_settings(raw_settings())
         require_fit(common)
-        with take_lock(common.state_dir):
-            left = remove_groups(common.host_root, grace_s=POD_GRACE_S)
-            remove_state(common.state_dir, forget=forget)
+        folder = StateFolder.claim(common.state_dir)
+        try:
+            held = take_host(common)  # a Sublet that is up with another state folder has these groups
+            left = remove_groups(common.host_root, grace_s=POD_GRACE_S) if held is not None else []
+            folder.empty(forget=forget)
+        finally:
+            folder.release()
     except SubletError as error:
         typer.echo(f"sublet down: {error}", err=True)
         raise SystemExit(2) from error

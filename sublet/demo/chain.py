@@ -7,15 +7,17 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats_bus import NatsBus, connect
-from shared.contracts.cloudevents import read_event
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
+from shared.contracts.stored import RefusedMessage, read_event, read_intent
 from shared.contracts.subjects import EVENTS_STREAM, ask_subject, event_filter
-from shared.errors import Refused, Unavailable
+from shared.errors import Unavailable
 from shared.ports import Received
+
+F = TypeVar("F", EvictionEvent, EvictionIntent)
 
 POLL_S = 0.05
 
@@ -49,16 +51,19 @@ class Chain:
         """Count a message; keep intents, events and the newest samples."""
         now, kind = time.monotonic(), received.subject.split(".")[3]
         self.counts[kind] += 1
-        try:
-            if kind == "intent":
-                self.intents.append((now, EvictionIntent.decode(received.data)))
-            elif kind == "event":
-                self.events.append((now, read_event(received.headers, received.data)))
-            elif kind == "sample":
-                self.samples.append((now, json.loads(received.data)))
-                del self.samples[:-100]
-        except Refused:
+        if kind == "intent":
+            self._keep(self.intents, now, read_intent(received.subject, received.data))
+        elif kind == "event":
+            self._keep(self.events, now, read_event(received.subject, received.headers, received.data))
+        elif kind == "sample":
+            self.samples.append((now, json.loads(received.data)))
+            del self.samples[:-100]
+
+    def _keep(self, kept: list[tuple[float, F]], now: float, message: F | RefusedMessage) -> None:
+        if isinstance(message, RefusedMessage):
             self.counts["refused"] += 1
+        else:
+            kept.append((now, message))
 
     async def configured(self, timeout_s: float) -> bool:
         """Wait until the evictor works with a newer dynamic configuration than at the last call."""
@@ -110,8 +115,9 @@ class Chain:
 
     async def lost(self) -> list[str]:
         """Events that the ledger knows and the stream does not, and repetitions; empty when all is well."""
-        stored = [read_event(r.headers, r.data) for r in await self.bus.replay(EVENTS_STREAM, event_filter())]
-        ids = Counter(event.event_id for event in stored)
+        stored = await self.bus.replay(EVENTS_STREAM, event_filter())
+        read = [read_event(r.subject, r.headers, r.data) for r in stored]
+        ids = Counter(event.event_id for event in read if not isinstance(event, RefusedMessage))
         state = json.loads(await self.bus.request(ask_subject(self.node, "evictor")))
         known = [event["event_id"] for event in state.get("events", [])]
         faults = [

@@ -90,7 +90,10 @@ def _python(*arguments: str) -> list[str]:
 
 
 def _pod(qos: str, name: str, cpu: str, memory: str, command: Sequence[str]) -> list[str]:
-    return _python("sublet", "run", "--qos", qos, "--cpu", cpu, "--memory", memory, "--name", name, "--", *command)
+    own = ("--user", str(os.geteuid()))  # what it measures lies in this process's folder, whoever called sudo
+    return _python(
+        "sublet", "run", *own, "--qos", qos, "--cpu", cpu, "--memory", memory, "--name", name, "--", *command
+    )
 
 
 async def tell(state_dir: Path, say: Callable[[str], None]) -> Story:

@@ -1,6 +1,6 @@
 """The checks of a cluster, in the order in which they are told: what it must offer, then what is installed."""
 
-from sublet.doctor import cluster_api, cluster_nodes, cluster_parts
+from sublet.doctor import cluster_api, cluster_bus, cluster_nodes, cluster_parts
 from sublet.doctor.cluster_facts import ClusterFacts
 from sublet.doctor.finding import Checks
 
@@ -20,6 +20,8 @@ CLUSTER_CHECKS: Checks[ClusterFacts] = {
     "node objects": cluster_nodes.node_objects,
     "central": cluster_parts.central,
     "bus": cluster_parts.hub,
+    "bus passwords": cluster_bus.passwords,
+    "bus encryption": cluster_bus.certificate,
     "events": cluster_parts.events,
     "scheduler": cluster_parts.scheduler,
 }

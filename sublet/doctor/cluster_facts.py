@@ -39,6 +39,10 @@ class ClusterFacts:
     deployments: Known[Documents]
     """Of Sublet's namespace, as the next."""
     stateful_sets: Known[Documents]
+    bus_passwords: Known[Document | None]
+    """The Secret that the hub takes its passwords from; None where it is not there."""
+    bus_certificate: Known[Document | None]
+    """The Secret with the hub's certificate; None where it is not there, or the bus is not encrypted."""
     lease: Known[Document | None]
     """Central's."""
     nodes: Known[Documents]

@@ -1,7 +1,7 @@
 """The facts of a cluster, asked of its API server. Nothing is written; reviews of rights leave no trace."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from shared.adapters.kube_client import Document, Kube, KubeError
@@ -73,6 +73,8 @@ class KubeProbe:
             daemon_sets=daemon_sets,
             deployments=deployments,
             stateful_sets=stateful_sets,
+            bus_passwords=await self._secret(stateful_sets, _passwords_name),
+            bus_certificate=await self._secret(stateful_sets, _certificate_name),
             lease=await _known(self._one(LEASES.path("sublet-central", self._namespace))),
             nodes=nodes,
             node_objects=node_objects,
@@ -92,6 +94,19 @@ class KubeProbe:
             if error.status == NOT_FOUND:
                 return None
             raise
+
+    async def _secret(
+        self, stateful_sets: Known[Sequence[Document]], name_of: Callable[[Document], str]
+    ) -> Known[Document | None]:
+        """A Secret that the hub names; the user's own right, and nothing of it is told but what is wrong with it."""
+        if isinstance(stateful_sets, Unknown):
+            return stateful_sets
+        hub = [one for one in stateful_sets if _name(one) == "sublet-bus"]
+        name = name_of(hub[0]["spec"]["template"]["spec"]) if hub and "template" in hub[0].get("spec", {}) else ""
+        if not name:
+            return None
+        async with self._slots:
+            return await _known(self._one(f"/api/v1/namespaces/{self._namespace}/secrets/{name}"))
 
     async def _admission(self) -> dict[str, frozenset[str]]:
         """What each version of the admission group serves."""
@@ -160,7 +175,7 @@ class KubeProbe:
             server=self._server, namespace=self._namespace, now=self._clock.wall(), version=why, may=away,
             accounts_may=away, admission=away, kinds=away, policies=away, own_namespace=away, daemon_sets=away,
             deployments=away, stateful_sets=away, lease=away, nodes=away, node_objects=away, scheduled_by_name=away,
-            kubelets=away)  # fmt: skip
+            kubelets=away, bus_passwords=away, bus_certificate=away)  # fmt: skip
 
 
 async def _known(answer: Awaitable[T]) -> Known[T]:
@@ -177,6 +192,16 @@ async def _known(answer: Awaitable[T]) -> Known[T]:
 def _user(account: str, namespace: str) -> dict[str, Any]:
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
     return {"user": f"system:serviceaccount:{namespace}:{account}", "groups": groups}
+
+
+def _passwords_name(spec: Document) -> str:
+    words = {one["name"]: one.get("valueFrom") or {} for part in spec["containers"] for one in part.get("env") or ()}
+    return str((words.get("CENTRAL_PASSWORD", {}).get("secretKeyRef") or {}).get("name") or "")
+
+
+def _certificate_name(spec: Document) -> str:
+    volumes = {one["name"]: one for one in spec.get("volumes") or ()}
+    return str((volumes.get("tls", {}).get("secret") or {}).get("secretName") or "")
 
 
 def _name(document: Mapping[str, Any]) -> str:

@@ -15,7 +15,8 @@ from shared.core.kubelet_layout import DRIVERS, KubeletLayout
 from shared.errors import SubletError, Unavailable
 from sublet.doctor import host_processes
 from sublet.doctor.finding import Known, Unknown
-from sublet.doctor.node_facts import KUBELET_ROOT, AgentPlace, BusSeen, CpuManager, Kubelet, NodeFacts
+from sublet.doctor.look_at_policy import seen_policy
+from sublet.doctor.node_facts import KUBELET_ROOT, AgentPlace, BusSeen, CpuManager, Kubelet, NodeFacts, PolicySeen
 
 BUS_WAIT_S = 2.0
 
@@ -54,9 +55,11 @@ class HostProbe:
             state_free_bytes=known(self._state_free_bytes),
             memory_available_bytes=known(self._memory_available_bytes),
             other_agents=of(running, host_processes.other_agents),
+            selinux_enforced=known(self._selinux_enforced),
             bus=await self._bus(
                 "none" if isinstance(running, Unknown) else host_processes.own_agent(self._host_root, running)
             ),
+            policy=await _policy(),
         )
 
     def _read(self, path: str) -> str:
@@ -70,6 +73,11 @@ class HostProbe:
 
     def _pressure(self) -> bool:
         return "some" in (read_text(f"{self._host_root}/proc/pressure/memory") or "")
+
+    def _selinux_enforced(self) -> bool:
+        if not (self._host_root / "sys/fs").is_dir():
+            raise Unavailable(f"{self._host_root}/sys/fs is not there")
+        return (read_text(f"{self._host_root}/sys/fs/selinux/enforce") or "").strip() == "1"
 
     def _memory_available_bytes(self) -> int:
         found = meminfo_bytes(self._read("proc/meminfo"), ("MemAvailable",))
@@ -94,7 +102,7 @@ class HostProbe:
     async def _bus(self, agent: AgentPlace) -> Known[BusSeen]:
         from shared import telemetry
         from shared.adapters.nats_bus import connect
-        from shared.adapters.nats_link import without_secrets
+        from shared.core.nats_url import without_secrets
 
         telemetry.setup_logging("sublet", self._node, as_json=False, level="critical")
         url = without_secrets(self._nats_url)
@@ -109,6 +117,13 @@ class HostProbe:
             return Unknown(str(error))
         await bus.drain()
         return BusSeen(url, "reached", agent=agent)
+
+
+async def _policy() -> Known[PolicySeen]:
+    try:
+        return await seen_policy()
+    except Unavailable as error:
+        return Unknown(str(error))
 
 
 def known(ask: Callable[[], T]) -> Known[T]:

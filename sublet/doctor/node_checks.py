@@ -14,8 +14,10 @@ NODE_CHECKS: Checks[NodeFacts] = {
     "pods' groups": node_neighbours.pods_groups,
     "pods' cpusets": node_machine.cpuset,
     "CPU manager": node_neighbours.cpu_manager,
+    "SELinux": node_machine.selinux,
     "state folder": node_machine.state_folder,
     "memory": node_machine.memory,
     "other agents": node_neighbours.other_agents,
     "bus": node_neighbours.bus,
+    "network policy": node_neighbours.network_policy,
 }

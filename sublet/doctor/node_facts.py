@@ -41,6 +41,17 @@ class BusSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicySeen:
+    """What of the hub's ports could be reached from an agent's pod."""
+
+    host: str
+    allowed: bool
+    """The one that its NetworkPolicy opens to agents."""
+    forbidden: bool
+    """One that it does not."""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeFacts:
     """One node, as seen from a process on it."""
 
@@ -68,6 +79,9 @@ class NodeFacts:
     memory_available_bytes: Known[int]
     other_agents: Known[tuple[str, ...]]
     bus: Known[BusSeen]
+    policy: Known[PolicySeen]
+    """Whether the cluster's network keeps to NetworkPolicies."""
+    selinux_enforced: Known[bool] = False
 
 
 class NodeProbe(Protocol):

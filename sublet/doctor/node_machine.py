@@ -99,6 +99,18 @@ def idle_class(facts: NodeFacts) -> Finding:
     )
 
 
+def selinux(facts: NodeFacts) -> Finding:
+    """Whether SELinux is enforced: under the type that containers have by default no pod writes cgroups."""
+    if isinstance(facts.selinux_enforced, Unknown):
+        return unchecked(facts.selinux_enforced)
+    if facts.selinux_enforced:
+        return warning(
+            "SELinux is enforced: a pod of the default type cannot write cgroups, nor read the host's files",
+            "set node.seLinuxOptions of the chart: --set node.seLinuxOptions.type=spc_t",
+        )
+    return ok("not enforced")
+
+
 def state_folder(facts: NodeFacts) -> Finding:
     """Room for the ledger: without it nothing is evicted."""
     free = facts.state_free_bytes

@@ -5,7 +5,10 @@ from sublet.doctor.node_facts import NodeFacts
 
 AGENTS = ("koordlet", "katalyst-agent")
 """Node agents of Koordinator and of Katalyst, by the names of their programs."""
-POLICY_NONE = "drain the node, set cpuManagerPolicy: none, delete /var/lib/kubelet/cpu_manager_state, restart kubelet"
+POLICY_STATIC = (
+    "set node.kubeletState=true of the chart, so that agents read whom kubelet has pinned; or drain the node, set "
+    "cpuManagerPolicy: none, delete /var/lib/kubelet/cpu_manager_state, restart kubelet"
+)
 
 
 def kubelet_driver(facts: NodeFacts) -> Finding:
@@ -65,7 +68,9 @@ def cpu_manager(facts: NodeFacts) -> Finding:
 def judged_policy(policy: str, words: str) -> Finding:
     """A CPU manager policy, of a node or of one of a cluster's; pods that it has pinned Sublet leaves alone (ADR 9)."""
     if policy == "static":
-        return warning(f"policy static, {words}: kubelet writes containers' cpusets, over those of Sublet", POLICY_NONE)
+        return warning(
+            f"policy static, {words}: kubelet writes containers' cpusets, over those of Sublet", POLICY_STATIC
+        )
     return ok(f"policy {policy or 'none'}")
 
 
@@ -80,6 +85,21 @@ def other_agents(facts: NodeFacts) -> Finding:
             f"remove {agents[0]} from this node before Sublet comes",
         )
     return ok("no koordlet, no katalyst-agent")
+
+
+def network_policy(facts: NodeFacts) -> Finding:
+    """Whether the cluster's network keeps out whom Sublet's NetworkPolicies keep out."""
+    seen = facts.policy
+    if isinstance(seen, Unknown):
+        return unchecked(seen, "kubectl -n sublet-system exec POD -c agent -- python -m sublet doctor --node")
+    if seen.forbidden:
+        return warning(
+            f"not enforced: this pod reaches {seen.host}:4222, which is not for it; any pod does, and every /metrics",
+            "use a network plugin that enforces NetworkPolicy; until then the logins alone keep strangers out",
+        )
+    if not seen.allowed:
+        return unchecked(f"{seen.host} cannot be reached at all: that says nothing about policies")
+    return ok(f"enforced: of {seen.host} this pod reaches what is for it, and nothing else")
 
 
 def bus(facts: NodeFacts) -> Finding:

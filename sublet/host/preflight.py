@@ -2,8 +2,6 @@
 
 import fcntl
 import os
-from pathlib import Path
-from typing import IO
 
 from shared.errors import Conflict, Unavailable, Unfit
 from shared.settings import CommonSettings
@@ -65,31 +63,3 @@ def take_host(common: CommonSettings) -> int | None:
         os.close(descriptor)
         raise Conflict(f"another Sublet manages the cgroups of this host ({folder}); stop it first") from error
     return descriptor
-
-
-def take_lock(state_dir: Path) -> IO[str]:
-    """Hold the right to run Sublet on this state directory, until the file is closed or the process ends.
-
-    Raises:
-        Conflict: another `sublet up` holds it.
-        Unfit: the directory cannot be made.
-    """
-    path = state_dir / "up.lock"
-    try:
-        state_dir.mkdir(parents=True, exist_ok=True)
-        held = path.open("a+")
-    except OSError as error:
-        raise Unfit(f"state directory {state_dir}: {error.strerror}; choose another with SUBLET_STATE_DIR") from error
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        held.seek(0)
-        owner = held.read().strip() or "?"
-        held.close()
-        raise Conflict(
-            f"Sublet is already up here (process {owner}, {path}); stop it before starting another"
-        ) from error
-    held.truncate(0)
-    held.write(str(os.getpid()))
-    held.flush()
-    return held

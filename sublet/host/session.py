@@ -3,21 +3,28 @@
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import structlog
 
 from shared.adapters.nats_server import NatsServer
 from shared.adapters.process import BAD_SETTING, UNFIT
-from shared.errors import Conflict, Unavailable, Unfit
-from shared.settings import CommonSettings
-from sublet.host.preflight import require_fit, take_host, take_lock
+from shared.adapters.replaced_file import replace_file
+from shared.core.nats_url import without_secrets
+from shared.errors import SubletError, Unavailable, Unfit
+from shared.settings import CommonSettings, raw_settings
+from sublet.bus_login import write_login, write_reader
+from sublet.config_file import central_config_file
+from sublet.host.capped_logs import keep_capped
+from sublet.host.preflight import require_fit, take_host
+from sublet.host.state_folder import StateFolder
 from sublet.host.supervise import Child
-from sublet.host.teardown import end_pods, remove_groups, remove_state
+from sublet.host.teardown import any_groups, end_pods, remove_groups
 from sublet.runtime.runtime import Runtime
 
 log = structlog.get_logger()
@@ -28,6 +35,7 @@ READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
 SERVER_POLL_S, SERVER_PAUSE_S = 0.1, 5.0
 POD_GRACE_S = 10.0
+RECORD = "up.json"
 
 
 @dataclass
@@ -50,9 +58,15 @@ class Session:
     say: Callable[[str], None] = print
     children: dict[str, Child] = field(default_factory=dict)
     server: NatsServer | None = None
-    _lock: IO[str] | None = None
+    _folder: StateFolder | None = None
     _host: int | None = None
+    _found_groups: bool = True
+    """Whether this host had pods' groups before this start: they are not this start's to end."""
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    @property
+    def _on_host(self) -> bool:
+        return self.common.substrate == "host"
 
     @property
     def state_dir(self) -> Path:
@@ -63,22 +77,24 @@ class Session:
         """Bring everything up and wait until the node's object is reported.
 
         Raises:
-            Unfit: the machine lacks something.
+            Unfit: the machine or the state folder lacks something, or is not ours.
             Conflict: Sublet is up already.
             Unavailable: NATS or a service did not come up in time.
         """
         require_fit(self.common)
-        self._lock = take_lock(self.state_dir)
+        self._folder = StateFolder.claim(self.state_dir)
         try:
             self._host = take_host(self.common)
-        except Conflict:
-            self._lock.close()
-            raise
-        try:
+            self._found_groups = self._on_host and any_groups(self.common.host_root)
             await self._start_all()
             await self._wait_ready()
+        except OSError as error:
+            await self._undo()
+            raise Unfit(
+                f"{error.filename or self.state_dir}: {error.strerror or error}; nothing was started"
+            ) from error
         except BaseException:
-            await self.stop()
+            await self._undo()
             raise
 
     async def _start_all(self) -> None:
@@ -89,11 +105,14 @@ class Session:
                                      log_file=self.state_dir / "logs/nats.log")  # fmt: skip
             self.server.start()  # in this thread: the server lives as long as the thread that started it
             self.nats_url = self.server.url
+            write_reader(self.state_dir, self.common.node, self.server.reader_url, self.common.reader_group)
+        write_login(self.state_dir, self.common.node, self.nats_url)
         where = f"  (process {self.server.pid})" if self.server else ""
-        self.say(f"NATS        {self.nats_url}{where}")
+        self.say(f"NATS        {without_secrets(self.nats_url)}{where}")
+        self._tasks.append(asyncio.create_task(keep_capped(self.state_dir / "logs"), name="logs"))
         if self.server is not None:
             self._tasks.append(asyncio.create_task(self._keep_server(self.server), name="supervise-nats"))
-        if self.common.substrate == "host":
+        if self._on_host:
             await asyncio.to_thread(Runtime(self.common).reconcile)  # what died while nobody watched is over
         else:
             self._supervise("sim", "sublet.sim.host", *self._sim_arguments())
@@ -117,7 +136,7 @@ class Session:
             log_file=self.state_dir / f"logs/{name}.log",
         )
         self.children[name] = child
-        self._tasks.append(asyncio.create_task(child.keep_running(self._record), name=f"supervise-{name}"))
+        self._tasks.append(asyncio.create_task(child.keep_running(self._restarted), name=f"supervise-{name}"))
 
     def _environment(self, position: int) -> dict[str, str]:
         own = {
@@ -138,12 +157,19 @@ class Session:
             await asyncio.sleep(SERVER_POLL_S)
             if server.pid is not None:
                 continue
-            log.warning("server.ended", url=server.url)
+            log.warning("server.ended", server=server.address)
             try:
                 server.start()
-            except Unavailable as error:  # the node controls itself meanwhile
-                log.error("server.down", url=server.url, why=str(error), again_in_s=SERVER_PAUSE_S)
+            except (SubletError, OSError, subprocess.SubprocessError) as error:  # the node controls itself meanwhile
+                log.error("server.down", server=server.address, why=str(error), again_in_s=SERVER_PAUSE_S)
                 await asyncio.sleep(SERVER_PAUSE_S)
+
+    def _restarted(self) -> None:
+        """A service has another process now; where the disk is full the other commands learn of it later."""
+        try:
+            self._record()
+        except SubletError as error:
+            log.warning("record.not_written", why=str(error))
 
     def _record(self) -> None:
         """Tell the other commands where to find this run."""
@@ -151,15 +177,14 @@ class Session:
             "pid": os.getpid(),
             "node": self.common.node,
             "substrate": self.common.substrate,
-            "nats_url": self.nats_url,
+            "nats_server": without_secrets(self.nats_url or ""),
             "host_root": str(self.common.host_root),
+            "config_file": str(central_config_file(raw_settings(self._environment(0)), self.state_dir)),
             "services": {
                 n: {"pid": c.pid, "restarts": c.restarts, "log": str(c.log_file)} for n, c in self.children.items()
             },
         }
-        temporary = self.state_dir / ".up.json"
-        temporary.write_text(json.dumps(facts, indent=1))
-        temporary.replace(self.state_dir / "up.json")
+        replace_file(self.state_dir / RECORD, json.dumps(facts, indent=1).encode(), what="record of this run")
 
     async def _wait_ready(self) -> None:
         await self._wait_for(self.state_dir / "cnr.json", "the first report of the node")
@@ -177,30 +202,68 @@ class Session:
                 f"{what} did not come within {READY_TIMEOUT_S:.0f} s; see the logs in {self.state_dir / 'logs'}"
             ) from None
 
+    async def fault(self) -> str:
+        """Wait until something that keeps a process running has itself ended, and say which and why."""
+        over, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        return _why(over.pop())
+
     def _refuse_hopeless(self) -> None:
         """A service that cannot use its settings, or not run here, will not do so at the next try either."""
         for child in self.children.values():
             if child.last_code in (BAD_SETTING, UNFIT):
                 raise Unfit(f"{child.name}: {child.last_words()}")
+        for task in self._tasks:
+            if task.done():
+                raise Unavailable(_why(task))
 
     async def stop(self) -> list[str]:
         """Take everything away, in the order that is safe at every moment; returns what could not be removed."""
-        real = self.common.substrate == "host"
         self.say("stopping: pods first, then the services, then what they made")
-        children = list(self.children.values())
-        if real:
+        if self._on_host:
             await asyncio.to_thread(end_pods, self.common.host_root, grace_s=POD_GRACE_S)
-        await asyncio.gather(*(child.stop(STOP_TIMEOUT_S) for child in children))
+        await self._end_processes(STOP_TIMEOUT_S)
+        left = (
+            await asyncio.to_thread(remove_groups, self.common.host_root, grace_s=POD_GRACE_S) if self._on_host else []
+        )
+        if self._folder is not None:
+            self._folder.empty(forget=self.forget)
+        self._let_go()
+        return left
+
+    async def leave(self) -> None:
+        """End the services and nothing else: pods, groups and state stay for the next start, as after a crash."""
+        await self._end_processes(0.0)  # killed, so that qrm's keeper narrows what goes on unwatched
+        (self.state_dir / RECORD).unlink(missing_ok=True)
+        self._let_go()
+
+    async def _undo(self) -> None:
+        """Of a start that failed: what was there before it stays, pods above all."""
+        if self._found_groups and self.children:
+            self.say("pods that ran before go on; to end them: sublet down")
+            await self.leave()
+            return
+        await self._end_processes(STOP_TIMEOUT_S)
+        if not self._found_groups and self._on_host:
+            await asyncio.to_thread(remove_groups, self.common.host_root, grace_s=POD_GRACE_S)
+        if self._folder is not None:
+            self._folder.undo()
+        self._let_go()
+
+    async def _end_processes(self, timeout_s: float) -> None:
+        await asyncio.gather(*(child.stop(timeout_s) for child in self.children.values()))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.server is not None:
             await asyncio.to_thread(self.server.stop)
-        left = await asyncio.to_thread(remove_groups, self.common.host_root, grace_s=POD_GRACE_S) if real else []
-        remove_state(self.state_dir, forget=self.forget)
+
+    def _let_go(self) -> None:
         if self._host is not None:
             os.close(self._host)
-        if self._lock is not None:
-            self._lock.close()
-            (self.state_dir / "up.lock").unlink(missing_ok=True)
-        return left
+        if self._folder is not None:
+            self._folder.release()
+
+
+def _why(over: "asyncio.Task[None]") -> str:
+    error = None if over.cancelled() else over.exception()
+    return f"{over.get_name()} has ended ({error or 'it should run for ever'})"

@@ -1,21 +1,30 @@
-"""Keep child processes running: start, notice the end, start again with growing pauses, stop in order."""
+"""Keep child processes running: start, notice the end, start again with growing pauses, stop in order.
+
+No shortage ends that: a fork that fails is tried again, and a service whose log cannot be written runs without one.
+"""
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import signal
+import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
 
+from shared.adapters.process import UMASK
+
 log = structlog.get_logger()
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 STEADY_S = 10.0  # a child that ran this long starts its pauses anew
+_POLL_S = 0.05
 _PR_SET_PDEATHSIG = 1
+_LOG_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def die_with_parent() -> None:
@@ -33,7 +42,7 @@ class Child:
     log_file: Path
     restarts: int = 0
     last_code: int | None = None
-    process: asyncio.subprocess.Process | None = None
+    process: "subprocess.Popen[bytes] | None" = None
     _stopping: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
 
     @property
@@ -46,19 +55,44 @@ class Child:
         pause_s = FIRST_PAUSE_S
         while not self._stopping.is_set():
             started = time.monotonic()
-            with self.log_file.open("ab") as out:
-                self.process = await asyncio.create_subprocess_exec(
-                    *self.command, env=dict(self.env), stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=out,
-                    preexec_fn=die_with_parent, start_new_session=True,
-                )  # fmt: skip
-            changed()
-            code = self.last_code = await self.process.wait()
-            if self._stopping.is_set():
-                return
-            self.restarts += 1
+            process = self._start()
+            if process is not None:
+                changed()
+                self.last_code = await ended(process)
+                if self._stopping.is_set():
+                    return
+                self.restarts += 1
             pause_s = FIRST_PAUSE_S if time.monotonic() - started > STEADY_S else min(pause_s * 2, LONGEST_PAUSE_S)
-            log.warning("service.ended", of=self.name, code=code, again_in_s=pause_s, log=str(self.log_file))
+            if process is not None:
+                log.warning(
+                    "service.ended", of=self.name, code=self.last_code, again_in_s=pause_s, log=str(self.log_file)
+                )
             await asyncio.sleep(pause_s)
+
+    def _start(self) -> "subprocess.Popen[bytes] | None":
+        """A fresh process; None where none can be had now."""
+        try:
+            with self._output() as out:
+                self.process = subprocess.Popen(
+                    list(self.command), env=dict(self.env), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                    preexec_fn=die_with_parent, start_new_session=True, umask=UMASK,  # noqa: PLW1509 - one system call
+                )  # fmt: skip
+        except (OSError, subprocess.SubprocessError) as error:  # no process, memory or descriptor left
+            log.error("service.not_started", of=self.name, why=str(error))
+            return None
+        return self.process
+
+    @contextlib.contextmanager
+    def _output(self) -> Iterator[int]:
+        try:
+            out = os.open(self.log_file, _LOG_FLAGS, 0o640)
+        except OSError as error:
+            log.warning("service.without_log", of=self.name, log=str(self.log_file), why=error.strerror)
+            out = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            yield out
+        finally:
+            os.close(out)
 
     def last_words(self) -> str:
         """The last line of its log."""
@@ -66,26 +100,36 @@ class Child:
         return lines[-1] if lines else "nothing in its log"
 
     async def stop(self, timeout_s: float) -> None:
-        """TERM, wait, KILL."""
+        """TERM, wait, KILL; KILL at once where there is no time."""
         self._stopping.set()
         process = self.process
-        if process is None or process.returncode is not None:
+        if process is None or process.poll() is not None:
             return
-        process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), timeout_s)
-        except TimeoutError:
+        if timeout_s > 0:
+            process.terminate()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(ended(process), timeout_s)
+                return
             log.warning("service.killed", of=self.name, after_s=timeout_s)
-            process.kill()
-            await process.wait()
+        process.kill()
+        await ended(process)
 
 
-def running(pid: int) -> bool:
-    """Whether a process with this id exists."""
+async def ended(process: "subprocess.Popen[bytes]") -> int:
+    """Wait for a process; its exit code. Needs no thread, and a descriptor only where there is one."""
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        handle = os.pidfd_open(process.pid)
+    except OSError:  # before Linux 5.3, or none left
+        while process.poll() is None:
+            await asyncio.sleep(_POLL_S)
+        return process.returncode
+    loop.add_reader(handle, over.set)
+    try:
+        while process.poll() is None:
+            await over.wait()
+            over.clear()
+    finally:
+        loop.remove_reader(handle)
+        os.close(handle)
+    return process.returncode

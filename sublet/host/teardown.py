@@ -1,6 +1,5 @@
 """Leave the host as it was: end every process in Sublet's cgroups, then remove the cgroups."""
 
-import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -8,13 +7,10 @@ from pathlib import Path
 
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.cgroup_kill import kill_group, signal_group
-from shared.adapters.pause_file import NAME as PAUSED
 from shared.core.layout import ROOT
 
 POLL_S = 0.02
 KILL_PATIENCE_S = 5.0
-HISTORY = ("ledger.db", "ledger.db-wal", "ledger.db-shm", "nats", "logs", "bridges", PAUSED)
-"""What stays in the state directory: the record of evictions and the services' logs."""
 
 
 def _wait(condition: Callable[[], bool], timeout_s: float) -> bool:
@@ -34,6 +30,11 @@ def end_processes(cgroups: Cgroups, group: str, grace_s: float) -> bool:
     return True
 
 
+def any_groups(host_root: Path) -> bool:
+    """Whether Sublet's cgroups are there."""
+    return Cgroups(host_root).exists(ROOT)
+
+
 def end_pods(host_root: Path, *, grace_s: float) -> bool:
     """End every process in Sublet's cgroups; False if something would not go."""
     return end_processes(Cgroups(host_root), ROOT, grace_s)
@@ -46,14 +47,3 @@ def remove_groups(host_root: Path, *, grace_s: float) -> list[str]:
     if _wait(lambda: cgroups.remove(ROOT), KILL_PATIENCE_S):
         return []
     return list(cgroups.tree(ROOT)) or [ROOT]
-
-
-def remove_state(state_dir: Path, *, forget: bool) -> None:
-    """Remove what the services keep on disk; the history stays unless it is to be forgotten too."""
-    for path in state_dir.iterdir() if state_dir.is_dir() else ():
-        if path.name == "up.lock" or (not forget and path.name in HISTORY):
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)

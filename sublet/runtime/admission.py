@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from pydantic import ValidationError
+
 from shared.contracts.admission import AdmissionAsked, AdmissionTold
 from shared.contracts.pod import Pod
 from shared.contracts.subjects import admit_subject
 from shared.core.manifest import PodRecord
 from shared.core.qos import QOS_LEVEL
 from shared.errors import Refused, Unavailable
-from sublet.ask import ANSWER_TIMEOUT_S, connected, target
+from sublet.ask import ANSWER_TIMEOUT_S, connected, read_answer, target
 
 
 def admit(records: Sequence[PodRecord], note: Callable[[str], None]) -> None:
@@ -41,4 +43,17 @@ async def _ask(pods: tuple[Pod, ...]) -> AdmissionTold:
     async with connected(where) as bus:
         question = AdmissionAsked(pods=pods).model_dump_json().encode()
         answer = await bus.request(admit_subject(where.node), question, timeout_s=ANSWER_TIMEOUT_S)
-    return AdmissionTold.model_validate_json(answer)
+    return _read(answer)
+
+
+def _read(answer: bytes) -> AdmissionTold:
+    """What qrm says, as far as it can be shown.
+
+    Raises:
+        Unavailable: it is no answer to this question, or too large for one.
+    """
+    told = read_answer(answer)
+    try:
+        return AdmissionTold.model_validate(told)
+    except ValidationError as error:
+        raise Unavailable("its answer cannot be read", reason="answer") from error

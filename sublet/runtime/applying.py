@@ -13,6 +13,7 @@ from shared.core.manifest import PodRecord, read_pods
 from shared.errors import Conflict, Refused, SubletError, Unavailable
 from sublet.runtime.admission import admit
 from sublet.runtime.offer import warn_over_offer
+from sublet.runtime.pod_user import PodUser
 from sublet.runtime.runtime import Runtime, new_uid
 from sublet.runtime.taints import require_untainted
 
@@ -37,8 +38,10 @@ def read_documents(filename: str) -> list[object]:
         raise Refused(f"{filename}: not YAML: {' '.join(str(error).split())}", reason="malformed") from error
 
 
-def apply_pods(runtime: Runtime, documents: list[object], note: Callable[[str], None]) -> list[str]:
-    """Start what does not run yet; returns a line a pod.
+def apply_pods(
+    runtime: Runtime, documents: list[object], note: Callable[[str], None], user: PodUser | None = None
+) -> list[str]:
+    """Start what does not run yet, as that user, by default the caller; returns a line a pod.
 
     Raises:
         Refused, Conflict, Unfit, Unavailable: nothing new runs.
@@ -62,16 +65,16 @@ def apply_pods(runtime: Runtime, documents: list[object], note: Callable[[str], 
         note(text)
     require_untainted(runtime, wanted)
     admit(wanted, note)
-    _start_all(runtime, wanted)
+    _start_all(runtime, wanted, user)
     return lines
 
 
-def _start_all(runtime: Runtime, records: list[PodRecord]) -> None:
+def _start_all(runtime: Runtime, records: list[PodRecord], user: PodUser | None) -> None:
     env = {name: os.environ[name] for name in INHERITED if name in os.environ}
     started: list[PodRecord] = []
     try:
         for record in records:
-            runtime.start(record, env=env)
+            runtime.start(record, env=env, user=user)
             started.append(record)
     except SubletError:
         for record in started:

@@ -1,20 +1,25 @@
 """How a pod runs on this host: its cgroups, their settings, its commands. Pure."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from shared.contracts.pod import Pod
 from shared.core.knobs import Knob, Write
 from shared.core.layout import OwnLayout, container_group, pod_group
 from shared.core.manifest import PodRecord
-from shared.core.pod_limits import limits_of
+from shared.core.pod_limits import limits_of, unsaid_memory_bytes
+from sublet.runtime.pod_user import PodUser
 
 OOM_SCORE = {"reclaimed_cores": 900, "shared_cores": 0}
 """When memory runs out the kernel ends reclaimed work first, whoever asked for the memory (0 to 1000 adds permille)."""
 
 
-def launch_document(record: PodRecord, *, host_root: str, top: str) -> dict[str, Any]:
-    """What the watching process needs to know, as JSON values."""
+def launch_document(
+    record: PodRecord, user: PodUser, env: Mapping[str, str] | None, *, host_root: str, top: str
+) -> dict[str, Any]:
+    """What the watching process needs to know, as JSON values; all containers inherit `env`, None for the watcher's."""
     pod = record.pod
+    identity = {"uid": user.uid, "gid": user.gid, "groups": list(user.groups), "env": env}
     return {
         "pod": pod.key,
         "host_root": host_root,
@@ -25,6 +30,7 @@ def launch_document(record: PodRecord, *, host_root: str, top: str) -> dict[str,
                 "group": container_group(pod, run.name, top),
                 "command": list(run.command),
                 "env": run.env,
+                "user": identity,
                 "workdir": run.workdir or "/",
                 "oom_score_adj": OOM_SCORE[pod.qos],
             }
@@ -33,13 +39,13 @@ def launch_document(record: PodRecord, *, host_root: str, top: str) -> dict[str,
     }
 
 
-def start_writes(pod: Pod, *, top: str) -> list[Write]:
+def start_writes(pod: Pod, *, top: str, machine_bytes: int) -> list[Write]:
     """Settings of the pod's fresh cgroups; CPU sets and the class's own weight are qrm's.
 
     Weights follow the requests, as kubelet sets them; for reclaimed pods they count among the class only, which as a
-    whole has the kernel's lowest weight.
+    whole has the kernel's lowest weight. Those that say no memory get a part of the machine's, `machine_bytes`.
     """
-    limits = limits_of(pod, OwnLayout(top))
+    limits = limits_of(pod, OwnLayout(top), unsaid_memory_bytes(machine_bytes))
     quotas = {container_group(pod, one.name, top): one.cpu_limit_millis for one in pod.containers}
     writes = []
     for group, own in limits.items():

@@ -16,6 +16,7 @@ import structlog
 
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import SystemClock
+from shared.adapters.hostfs import meminfo_bytes, read_text
 from shared.adapters.local_evictor import LocalEvictor, finish_if_over
 from shared.adapters.local_pods import LocalPods
 from shared.adapters.pod_folder import LAUNCH, PodFolder, write_json
@@ -24,7 +25,9 @@ from shared.core.layout import ROOT, class_group, container_group, pod_group
 from shared.core.manifest import PodRecord
 from shared.errors import Refused, SubletError, Unavailable, Unfit
 from shared.settings import CommonSettings, common_settings, raw_settings
+from sublet.host.state_folder import require_own
 from sublet.runtime.launch import OOM_SCORE, launch_document, start_writes
+from sublet.runtime.pod_user import PodUser, this_user
 from sublet.shim import FORWARDED, READY
 
 DELETED = "Deleted"
@@ -76,13 +79,13 @@ class Runtime:
         """
         return Cgroups(self.common.host_root)
 
-    def start(self, record: PodRecord, *, env: Mapping[str, str]) -> None:
-        """Run a pod detached; returns once every container runs. `env` is what all of them inherit.
+    def start(self, record: PodRecord, *, env: Mapping[str, str], user: PodUser | None = None) -> None:
+        """Run a pod detached; returns once every container runs. `user` is by default the caller, who inherits `env`.
 
         Raises:
             Refused, Conflict, Unfit, Unavailable: nothing runs and nothing is left.
         """
-        folder, alive = self._prepare(record)
+        folder, alive = self._prepare(record, user)
         ours, theirs = os.pipe()
         try:
             with alive, (folder.path / "shim.log").open("ab") as log:
@@ -100,7 +103,7 @@ class Runtime:
             self._clear(record)
             raise Refused(f"pod {record.pod.key}: {said or 'its watcher could not be started'}", reason="not_started")
 
-    def become(self, record: PodRecord) -> NoReturn:
+    def become(self, record: PodRecord, *, user: PodUser | None = None) -> NoReturn:
         """Run a pod in the foreground: this process becomes its watcher and ends with its exit code.
 
         Raises:
@@ -108,7 +111,7 @@ class Runtime:
         """
         signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # the watcher takes over what comes meanwhile
         try:
-            folder, alive = self._prepare(record)
+            folder, alive = self._prepare(record, user)
         except BaseException:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
             raise
@@ -145,13 +148,15 @@ class Runtime:
             if not stored.status.finished and (stored.folder.path / LAUNCH).exists():
                 finish_if_over(self.pods, self.cgroups, stored.record.pod.uid, top=self.top)
 
-    def _prepare(self, record: PodRecord) -> tuple[PodFolder, IO[bytes]]:
+    def _prepare(self, record: PodRecord, user: PodUser | None = None) -> tuple[PodFolder, IO[bytes]]:
         """Make the pod's cgroups and its folder, with the watcher's lock taken before anybody can see it."""
         pod = record.pod
         self._require_up(record)
+        user = user or this_user()
         self.reconcile()  # a name is not held by what has died
         with self.pods.adding(record) as folder:
-            document = launch_document(record, host_root=str(self.common.host_root), top=self.top)
+            env = user.environment(os.environ)
+            document = launch_document(record, user, env, host_root=str(self.common.host_root), top=self.top)
             write_json(folder.path / LAUNCH, document)
             alive = folder.hold()
         try:
@@ -182,13 +187,19 @@ class Runtime:
             raise Unfit(f"pod {pod.key}: Sublet is not up on this host (no cgroup {group}); {START_IT}")
         if os.geteuid() != 0:
             raise Unfit(f"pod {pod.key}: only root can put processes into cgroups; run it with sudo")
+        require_own(self.common.state_dir)  # what lies there is run as root
 
     def _make_groups(self, record: PodRecord) -> None:
         cgroups = self.cgroups
         for run in record.runs:
             cgroups.make(container_group(record.pod, run.name, self.top))
-        for write in start_writes(record.pod, top=self.top):
+        for write in start_writes(record.pod, top=self.top, machine_bytes=self._machine_bytes()):
             cgroups.write(write.group, write.knob, write.value)
+
+    def _machine_bytes(self) -> int:
+        """Memory of this host; 0 where the kernel does not say."""
+        text = read_text(f"{self.common.host_root}/proc/meminfo") or ""
+        return meminfo_bytes(text, ("MemTotal",)).get("MemTotal", 0)
 
     def _await_watcher(self, folder: PodFolder) -> None:
         """Wait until the watching process has let go of the pod; it always does, right after the last status."""

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from shared.adapters.cgroup import Cgroups
 from sublet.exit_codes import CANNOT_EXECUTE, CANNOT_START, NOT_FOUND
+from sublet.runtime.rights import give_up_rights
 
 
 class NotStarted(Exception):
@@ -52,7 +53,7 @@ def set_oom_score(value: int) -> None:
 
 
 def _become(cgroups: Cgroups, container: Mapping[str, Any], log: Path | None, report: int) -> NoReturn:
-    """In the child: join the cgroup first, then everything else, then run the command."""
+    """In the child: join the cgroup first, then what takes root, then become the pod's user and run the command."""
     step, code = f"join cgroup {container['group']}", CANNOT_START
     try:
         cgroups.attach(container["group"], os.getpid())
@@ -61,6 +62,9 @@ def _become(cgroups: Cgroups, container: Mapping[str, Any], log: Path | None, re
         if log is not None:
             os.setsid()
             _redirect(log)
+        user = container["user"]
+        step = f"become user {user['uid']}"
+        give_up_rights(user["uid"], user["gid"], user["groups"])
         step = f"enter folder {container['workdir']}"
         os.chdir(container["workdir"])
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these; a command expects them
@@ -68,7 +72,8 @@ def _become(cgroups: Cgroups, container: Mapping[str, Any], log: Path | None, re
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         command = container["command"]
         step, code = f"run {command[0]}", CANNOT_EXECUTE
-        os.execvpe(command[0], command, {**os.environ, **container["env"]})  # noqa: S606
+        inherited = os.environ if user["env"] is None else user["env"]
+        os.execvpe(command[0], command, {**inherited, **container["env"]})  # noqa: S606
     except Exception as error:  # noqa: BLE001 - in a forked child the pipe is the only way to say anything
         if code == CANNOT_EXECUTE and getattr(error, "errno", None) == errno.ENOENT:
             code = NOT_FOUND
@@ -82,6 +87,6 @@ def _become(cgroups: Cgroups, container: Mapping[str, Any], log: Path | None, re
 def _redirect(log: Path) -> None:
     log.parent.mkdir(exist_ok=True)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     os.dup2(output, 1)
     os.dup2(output, 2)

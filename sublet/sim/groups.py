@@ -6,12 +6,14 @@ would not be granted, because it leaves the parent's or is empty, is reported by
 """
 
 import os
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from shared.adapters.cgroup import V2_CONTROLLERS, Cgroups
 from shared.core.cpuset import CpuSet
-from shared.core.knobs import MIN_SHARES, UNLIMITED, Knob, weight_of_shares
+from shared.core.knobs import MIN_SHARES, UNLIMITED, Knob, from_file, weight_of_shares
 from shared.core.layout import QOS_CLASSES, ROOT, class_group
 from sublet.sim.machine import Machine
 from sublet.sim.model import Counters, ancestors
@@ -22,6 +24,7 @@ V1_NO_LIMIT = "9223372036854771712"  # the largest page-aligned number: how v1 p
 _ALL_V2 = " ".join((*V2_CONTROLLERS, "io", "pids"))
 _TOP = "sys/fs/cgroup"
 _TASK_FILES = {"cgroup.procs": ""}
+_TRIES, _PAUSE_S = 20, 0.0005
 _NO_REFAULTS = {"workingset_refault_anon": 0, "workingset_refault_file": 0}
 
 _BORN_V1: dict[str, dict[str, str]] = {
@@ -101,32 +104,32 @@ class Groups:
         """CPUs that tasks of the cgroup may use: its own set, within those of everything above it."""
         if not group:
             return self._machine.topology.all
-        own = CpuSet.parse(str(self.cgroups.read(group, Knob.CPUS) or ""))
+        own = CpuSet.parse(str(self._read(group, Knob.CPUS) or ""))
         above = self.cpus(group.rpartition("/")[0])
         return (own & above) or above
 
     def limit_cores(self, group: str) -> float | None:
         """The CPU limit of this cgroup alone."""
-        millis = self.cgroups.read(group, Knob.CPU_QUOTA)
+        millis = self._read(group, Knob.CPU_QUOTA)
         return None if millis in (None, UNLIMITED) else int(millis) / 1000
 
     def memory_limit_bytes(self, group: str) -> int | None:
         """The memory limit of this cgroup alone; `memory.high` slows work down and kills nobody, it is not played."""
-        limit = self.cgroups.read(group, Knob.MEMORY_MAX)
+        limit = self._read(group, Knob.MEMORY_MAX)
         return None if limit in (None, UNLIMITED) else int(limit)
 
     def idle(self, group: str) -> bool:
         """Whether the cgroup has so little weight that its siblings go first."""
         weakest = MIN_SHARES if self._machine.cgroup_version == 1 else weight_of_shares(MIN_SHARES)
-        idle, weight = self.cgroups.read(group, Knob.CPU_IDLE), self.cgroups.read(group, Knob.CPU_SHARES)
+        idle, weight = self._read(group, Knob.CPU_IDLE), self._read(group, Knob.CPU_SHARES)
         return idle == 1 or (weight is not None and int(weight) <= weakest)
 
     def violations(self) -> Iterator[str]:
         """CPU sets that a kernel would refuse or silently replace: empty ones, and those that leave the parent's."""
         for group in self.cgroups.tree(ROOT):
             parent = group.rpartition("/")[0]
-            own = CpuSet.parse(str(self.cgroups.read(group, Knob.CPUS) or ""))
-            above = CpuSet.parse(self.cgroups.effective_cpus(parent) or "")
+            own = CpuSet.parse(str(self._read(group, Knob.CPUS) or ""))
+            above = CpuSet.parse(_settled(partial(self.cgroups.effective_cpus, parent)))
             if not own or not own <= above:
                 yield f"cgroup {group} has CPUs {str(own) or 'none'!r} below a parent with {above}"
 
@@ -162,6 +165,11 @@ class Groups:
             self._put(group, "", "memory.current", f"{c.memory_bytes}\n")
             spread, nothing = (self._spread(amount).partition(" ")[2] for amount in (c.memory_bytes, 0))
             self._put(group, "", "memory.numa_stat", f"anon {spread}\nfile {nothing}\n")
+
+    def _read(self, group: str, knob: Knob) -> str | int | None:
+        """A setting; None where there is none, or where whoever wrote it was killed before he did."""
+        text = _settled(partial(self.cgroups.raw, group, knob))
+        return from_file(knob, text, self.cgroups.version) if text else None
 
     def _spread(self, amount: int) -> str:
         """An amount and its even parts on the NUMA nodes, as `memory.numa_stat` on v1 writes them."""
@@ -206,10 +214,30 @@ class Groups:
             granted, own = folder / effective, folder / knob.value
             if not group:
                 granted.write_text(f"{whole}\n")
-            if (group or self._machine.cgroup_version == 1) and not (own.exists() and own.read_text().strip()):
+            if (group or self._machine.cgroup_version == 1) and not (own.exists() and _settled(own.read_text)):
                 own.write_text((self.cgroups.text(parent, effective, "cpuset") or "") if group else f"{whole}\n")
             if not granted.exists():
                 os.link(own, granted)
+
+
+def _settled(read: Callable[[], str | None]) -> str:
+    """A file's text; "" for one that is not there, or stays empty.
+
+    A plain file is empty, or of two texts, for a moment while somebody replaces it, which no file of a kernel ever is:
+    so it must say the same twice.
+    """
+    before = None
+    for _ in range(_TRIES):
+        text = read()
+        if text is None:
+            return ""
+        if text.strip():
+            if text == before:
+                return text
+            before = text
+            continue
+        time.sleep(_PAUSE_S)
+    return before or ""
 
 
 def _create(folder: Path, files: dict[str, str]) -> None:

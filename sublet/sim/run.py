@@ -17,6 +17,7 @@ from shared.app import Plan, Runner
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY, QosClass
 from shared.contracts.quantities import parse_units
+from shared.contracts.stored import RefusedMessage, read_event
 from shared.contracts.subjects import event_filter
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import Knob
@@ -202,8 +203,8 @@ class Story:
         return str(self._cgroups.read(class_group(qos), Knob.CPUS) or "").strip()
 
     def _take_event(self, received: Received) -> None:
-        event = EvictionEvent.decode(received.data)
-        if event.event_id not in self.events:
+        event = read_event(received.subject, received.headers, received.data)
+        if not isinstance(event, RefusedMessage) and event.event_id not in self.events:
             self.events[event.event_id] = event
             self._tell(f"{event.phase} pod/{event.pod}  {event.message or event.detail}".rstrip(), event=True)
 

@@ -14,6 +14,7 @@ from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
 from shared.core.cpuset import CpuSet
 from shared.core.topology import Cpu, Topology
+from sublet.views.answer_shapes import well_shaped
 
 P = TypeVar("P", bound=Part)
 
@@ -96,6 +97,7 @@ def _cpu(cpu: int, numa: int, socket: int, core: int, l3: int) -> Cpu:
 
 def read(node: str, answers: Answers) -> NodeFacts:
     """Read the answers; a part that cannot be read counts as not told."""
+    answers = {name: answer and well_shaped(name, answer) for name, answer in answers.items()}
 
     def one(service: str, key: str, model: type[P]) -> P | None:
         return _read(model, (answers.get(service) or {}).get(key))

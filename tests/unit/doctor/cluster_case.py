@@ -1,5 +1,6 @@
 """A cluster with Sublet in it in which nothing is wrong, as its API server's documents."""
 
+import base64
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -39,6 +40,19 @@ def workload(name: str, replicas: int = 1, ready: int = 1) -> Document:
     return named(name, SYSTEM, spec={"replicas": replicas}, status={"readyReplicas": ready})
 
 
+def hub() -> Document:
+    """The bus, as far as it names its Secrets."""
+    found = workload("sublet-bus")
+    password = {"name": "CENTRAL_PASSWORD", "valueFrom": {"secretKeyRef": {"name": "sublet-bus", "key": "central"}}}
+    found["spec"]["template"] = {
+        "spec": {
+            "containers": [{"name": "bus", "env": [password]}],
+            "volumes": [{"name": "tls", "secret": {"secretName": "sublet-bus-tls"}}],
+        }
+    }
+    return found
+
+
 def agents(wanted: int = 1, ready: int = 1) -> Document:
     """The agents' DaemonSet."""
     return named("sublet-node", SYSTEM, status={"desiredNumberScheduled": wanted, "numberReady": ready})
@@ -76,6 +90,15 @@ def namespace(**labels: str) -> Document:
     return named(SYSTEM, labels={spelled[key]: value for key, value in labels.items()})
 
 
+def secret(renew_at: str = "", **held: str) -> Document:
+    """A Secret of the bus."""
+    found = named(
+        "sublet-bus", SYSTEM, data={key: base64.b64encode(text.encode()).decode() for key, text in held.items()}
+    )
+    found["metadata"]["annotations"] = {"sublet.io/renew-at": renew_at} if renew_at else {}
+    return found
+
+
 MAY = dict.fromkeys([*to_install(SYSTEM), *to_hand_on(SYSTEM), ESCALATE, BIND], True)
 GOOD = ClusterFacts(
     server="test",
@@ -90,7 +113,9 @@ GOOD = ClusterFacts(
     own_namespace=namespace(system_cores="allowed", security="privileged"),
     daemon_sets=[agents(), named("kube-proxy", "kube-system")],
     deployments=[workload("sublet-central", 2, 2), workload("sublet-events"), workload("sublet-scheduler")],
-    stateful_sets=[workload("sublet-bus")],
+    stateful_sets=[hub()],
+    bus_passwords=secret(central="p" * 32, bridge="q" * 32),
+    bus_certificate=secret(renew_at="1800000000"),
     lease=named("sublet-central", SYSTEM, spec={"holderIdentity": "central-1", "renewTime": JUST_NOW}),
     nodes=[node(writer="sublet-reporter")],
     node_objects=[node_object()],

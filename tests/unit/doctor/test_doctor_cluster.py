@@ -44,6 +44,13 @@ def koordlet(**container: str) -> dict[str, Any]:
 
 
 WRONG: list[tuple[str, dict[str, Any], str, str]] = [
+    ("bus passwords", {"bus_passwords": None}, "problem", "secrets.sh"),
+    ("bus passwords", {"bus_passwords": case.secret(central="demo-central", bridge="q" * 32)}, "problem",
+     "password of central"),
+    ("bus passwords", {"bus_passwords": case.secret(central="p" * 32, routes="short")}, "problem", "of routes"),
+    ("bus passwords", {"bus_passwords": case.named("s", data={"central": "%"})}, "problem", "rotate"),
+    ("bus encryption", {"bus_certificate": None}, "warning", "bus.tls=true"),
+    ("bus encryption", {"bus_certificate": case.secret(renew_at="1700000000")}, "warning", "since 2023-11-14"),
     ("API server", {"version": Unknown("no answer")}, "problem", "--kubeconfig"),
     ("API server", {"version": {"gitVersion": "v1.29.9"}}, "problem", "1.30 or newer"),
     ("API server", {"version": {"gitVersion": "v1.36.0+k3s1"}}, "warning", "newer than 1.35"),

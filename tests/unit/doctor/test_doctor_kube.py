@@ -82,6 +82,8 @@ def documents() -> dict[str, Document]:
         "/apis/node.katalyst.kubewharf.io/v1alpha1/customnoderesources": items(case.node_object()),
         PODS: items(case.pod("placed", bound="n1")),
         f"/api/v1/namespaces/{case.SYSTEM}": good.own_namespace,
+        f"/api/v1/namespaces/{case.SYSTEM}/secrets/sublet-bus": good.bus_passwords,
+        f"/api/v1/namespaces/{case.SYSTEM}/secrets/sublet-bus-tls": good.bus_certificate,
         f"/apis/coordination.k8s.io/v1/namespaces/{case.SYSTEM}/leases/sublet-central": good.lease,
     }
 

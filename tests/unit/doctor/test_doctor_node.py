@@ -8,7 +8,7 @@ import pytest
 from shared.core.kubelet_layout import KubeletLayout
 from sublet.doctor.finding import Unknown, examine
 from sublet.doctor.node_checks import NODE_CHECKS
-from sublet.doctor.node_facts import BusSeen, CpuManager, Kubelet, NodeFacts
+from sublet.doctor.node_facts import BusSeen, CpuManager, Kubelet, NodeFacts, PolicySeen
 
 MIB = 1 << 20
 V1, V2 = frozenset({"cpu", "cpuacct", "cpuset", "memory"}), frozenset({"cpu", "cpuset", "memory", "io"})
@@ -31,10 +31,13 @@ GOOD = NodeFacts(
     memory_available_bytes=4096 * MIB,
     other_agents=(),
     bus=BusSeen(ADDRESS, "reached"),
+    policy=PolicySeen("hub", allowed=True, forbidden=False),
 )
 NO_KUBELET = {"kubelet": Unknown("no process kubelet"), "cpu_manager": Unknown("no file"), "layouts": ()}
 
 WRONG: list[tuple[str, dict[str, Any], str, str]] = [
+    ("network policy", {"policy": PolicySeen("hub", allowed=True, forbidden=True)}, "warning", "not enforced"),
+    ("network policy", {"policy": PolicySeen("hub", allowed=False, forbidden=False)}, "not checked", "says nothing"),
     ("kernel", {"kernel": "4.18.0-553.el8"}, "problem", "older than 4.19"),
     ("kernel", {"kernel": "5.4.0-200-generic"}, "warning", "cgroup v2 wants 5.8"),
     ("pressure", {"pressure": False}, "warning", "psi=1"),
@@ -51,10 +54,12 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("CPU manager", {"cpu_manager": CpuManager("static", 2), "kubelet": Kubelet("systemd", "static")}, "warning",
      "2 pods with CPUs of their own"),
     ("CPU manager", {"cpu_manager": Unknown("no file"), "kubelet": Kubelet("systemd", "static")}, "warning",
-     "cpuManagerPolicy: none"),
+     "node.kubeletState=true"),
     ("CPU manager", {"kubelet": Kubelet("systemd", "static"), "cpu_manager": CpuManager("none", 0)}, "problem",
      "state file says none"),
     ("CPU manager", {"kubelet": Unknown("not seen"), "cpu_manager": CpuManager("static", 0)}, "warning", "static"),
+    ("SELinux", {"selinux_enforced": True}, "warning", "node.seLinuxOptions"),
+    ("SELinux", {"selinux_enforced": Unknown("denied")}, "not checked", ""),
     ("state folder", {"state_free_bytes": 63 * MIB}, "problem", "63 MiB"),
     ("memory", {"memory_available_bytes": 255 * MIB}, "warning", "255 MiB"),
     ("other agents", {"other_agents": ("koordlet",)}, "problem", "remove koordlet"),

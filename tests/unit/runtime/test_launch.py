@@ -9,15 +9,23 @@ from pods_rig import record
 
 from shared.core.knobs import Knob, Write
 from shared.core.layout import container_group, pod_group
+from shared.core.pod_limits import unsaid_memory_bytes
 from sublet.runtime.launch import launch_document, start_writes
+from sublet.runtime.pod_user import PodUser
 
-MIB = 1 << 20
+MIB, GIB = 1 << 20, 1 << 30
+UNSAID = unsaid_memory_bytes(GIB)
+NOBODY = PodUser(65534, 65534, (65534,), "nobody", "/nonexistent")
 
 
 def _writes(qos, **amounts):
     pod = record("web", qos=qos, **amounts).pod
     inner = container_group(pod, "main")
-    return [(write.knob, write.value) for write in start_writes(pod, top="sublet") if write.group == inner]
+    return [
+        (write.knob, write.value)
+        for write in start_writes(pod, top="sublet", machine_bytes=GIB)
+        if write.group == inner
+    ]
 
 
 @pytest.mark.parametrize(
@@ -51,16 +59,16 @@ def test_settings_follow_from_class_and_amounts(qos, amounts, expected):
 def test_the_pods_own_weight_is_that_of_its_containers_together():
     pod = record("web", cpu_request_millis=1500).pod
     twice = pod.model_copy(update={"containers": pod.containers * 2})
-    assert start_writes(twice, top="t")[0] == Write(pod_group(pod, "t"), Knob.CPU_SHARES, 3072)
+    assert start_writes(twice, top="t", machine_bytes=GIB)[0] == Write(pod_group(pod, "t"), Knob.CPU_SHARES, 3072)
 
 
-@pytest.mark.parametrize(("limits", "together"), [((MIB, 2 * MIB), 3 * MIB), ((MIB, 0), None)])
-def test_the_pod_as_a_whole_has_its_containers_memory_or_no_limit_where_one_has_none(limits, together):
+@pytest.mark.parametrize(("limits", "together"), [((MIB, 2 * MIB), 3 * MIB), ((MIB, 0), MIB + UNSAID)])
+def test_a_reclaimed_pod_as_a_whole_has_its_containers_memory_and_a_bound_where_one_says_none(limits, together):
     pod = record("web").pod
     (main,) = pod.containers
     containers = tuple(main.model_copy(update={"name": f"c{n}", "memory_limit_bytes": limit, "memory_request_bytes": 0})
                        for n, limit in enumerate(limits))  # fmt: skip
-    writes = start_writes(pod.model_copy(update={"containers": containers}), top="t")
+    writes = start_writes(pod.model_copy(update={"containers": containers}), top="t", machine_bytes=GIB)
     own = {write.knob: write.value for write in writes if write.group == pod_group(pod, "t")}
     assert own.get(Knob.MEMORY_MAX) == together
 
@@ -71,12 +79,12 @@ def test_reclaimed_pods_never_get_a_quota_and_never_more_memory_than_said(cpu_mi
                      memory_request_bytes=request_bytes, memory_limit_bytes=limit_bytes)  # fmt: skip
     values = dict(writes)
     assert Knob.CPU_QUOTA not in values
-    assert values.get(Knob.MEMORY_MAX, 0) == (limit_bytes or request_bytes)
+    assert values[Knob.MEMORY_MAX] == (limit_bytes or request_bytes or UNSAID)
 
 
 def test_the_launch_document_is_json_and_names_only_this_pods_cgroups():
     made = record("web", "sleep", "1")
-    document = json.loads(json.dumps(launch_document(made, host_root="/", top="sublet")))
+    document = json.loads(json.dumps(launch_document(made, NOBODY, {"HOME": "/"}, host_root="/", top="sublet")))
     assert document["group"] == f"sublet/reclaimed_cores/pod{made.pod.uid}"
     (container,) = document["containers"]
     assert container == {
@@ -84,6 +92,7 @@ def test_the_launch_document_is_json_and_names_only_this_pods_cgroups():
         "group": f"{document['group']}/main",
         "command": ["sleep", "1"],
         "env": {},
+        "user": {"uid": 65534, "gid": 65534, "groups": [65534], "env": {"HOME": "/"}},
         "workdir": "/",
         "oom_score_adj": 900,
     }

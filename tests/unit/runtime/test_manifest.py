@@ -230,6 +230,12 @@ def test_what_a_bare_host_does_not_do_is_said(path, value, word):
     assert any(word in note for note in read_pod(_with(path, value), UID).notes)
 
 
+def test_what_only_kubelet_may_say_is_left_out_and_said():
+    manifest = read_pod(_with(("metadata", "annotations"), {"kubernetes.io/config.mirror": "x"}), UID)
+    assert manifest.record.pod.annotations == {}
+    assert any("kubernetes.io/config.mirror is left out: only kubelet" in note for note in manifest.notes)
+
+
 QOS = (*META, "annotations", "katalyst.kubewharf.io/qos_level")
 BAD = {
     "unknown QoS": (QOS, "premium_cores", "premium_cores"),

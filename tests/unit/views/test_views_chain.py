@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from shared.contracts.cloudevents import event_headers
-from shared.errors import Refused
+from shared.contracts.stored import RefusedMessage
+from shared.contracts.subjects import event_subject
 from shared.ports import Received
 from sublet.views import events as view
 from sublet.views.explain import chain
@@ -72,7 +73,7 @@ def test_a_pod_that_qrm_has_not_placed_yet_is_in_no_pool(answers):
 
 
 def message(event, sequence=7) -> Received:
-    return Received("sublet.x", event.encode(), event_headers(event), sequence)
+    return Received(event_subject(event), event.encode(), event_headers(event), sequence)
 
 
 def test_an_event_in_the_table_shows_phase_pod_and_numbers(events):
@@ -98,8 +99,15 @@ def test_an_event_as_a_cloudevent_has_the_attributes_and_the_data(events):
 
 @pytest.mark.parametrize("output", ["table", "json", "cloudevents"])
 def test_a_message_that_is_no_event_is_refused(output):
-    with pytest.raises(Refused, match="CloudEvent"):
-        view.line(Received("sublet.x", b"{}", {}, 1), output)
+    refused = view.line(Received("sublet.x", b"{}", {}, 1), output)
+    assert isinstance(refused, RefusedMessage)
+    assert "CloudEvent" in str(refused)
+
+
+def test_no_control_character_of_an_event_reaches_the_terminal(events):
+    hostile = events[1].model_copy(update={"message": "\x1b]0;owned\x07\u202e", "detail": "\x9b31m"})
+    for output in ("table", "json", "cloudevents"):
+        assert view.line(message(hostile), output).isprintable()
 
 
 def test_an_event_from_before_the_asked_moment_is_left_out(events):

@@ -1,0 +1,55 @@
+"""Logs that do not grow without end: one that is too long is kept aside once, and begins anew."""
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+
+import structlog
+
+log = structlog.get_logger()
+
+MAX_LOG_BYTES = 8 << 20
+"""Of each process; with the one kept aside twice as much stays."""
+LOOK_S = 2.0
+
+
+async def keep_capped(folder: Path) -> None:
+    """Look at the logs in a folder for ever."""
+    while True:
+        await asyncio.sleep(LOOK_S)
+        for path in sorted(folder.glob("*.log")):
+            try:
+                cap(path)
+            except OSError as error:  # such as a full disk: it has begun anew, without the old one
+                log.warning("log.not_kept", log=str(path), why=error.strerror)
+
+
+def cap(path: Path, max_bytes: int = MAX_LOG_BYTES) -> None:
+    """Where a log is too long, move the last so many bytes of it to `<name>.1`, and let it begin anew.
+
+    It stays the same file: its writer has it open, and appends.
+
+    Raises:
+        OSError: it cannot be read or written.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        facts = os.fstat(handle)
+        if stat.S_ISREG(facts.st_mode) and facts.st_size > max_bytes:
+            _move(handle, path.with_name(f"{path.name}.1"), facts.st_size - max_bytes, max_bytes)
+    finally:
+        os.close(handle)
+
+
+def _move(handle: int, aside: Path, start: int, count: int) -> None:
+    try:
+        aside.unlink(missing_ok=True)
+        kept = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+        try:
+            while count > 0 and (sent := os.sendfile(kept, handle, start, count)) > 0:
+                start, count = start + sent, count - sent
+        finally:
+            os.close(kept)
+    finally:
+        os.ftruncate(handle, 0)  # also where there is no room to keep it

@@ -1,0 +1,87 @@
+"""Every name in the state folder, who keeps it, and when it goes. What is not listed here is not Sublet's.
+
+Whoever adds a file to the state folder adds a line here, or keeps it below `plugins/<name>/`, which is listed already.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+
+MARK = ".sublet-state"
+
+
+class Until(Enum):
+    """How long something in the state folder stays."""
+
+    STOP = auto()
+    """A clean stop, or `sublet down`."""
+    FORGOTTEN = auto()
+    """`--forget`: the record of evictions, the logs, an operator's pause."""
+    REMOVED_BY_HAND = auto()
+    """An operator wrote it, or should look at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """A name in the state folder, a file unless `folder`; `name` may end in digits that count up (`#`)."""
+
+    name: str
+    owner: str
+    until: Until = Until.STOP
+    folder: bool = False
+
+
+STATE_FILES = (
+    StateFile(MARK, "sublet up", Until.REMOVED_BY_HAND),
+    StateFile("up.lock", "sublet up"),
+    StateFile("up.json", "sublet up"),
+    StateFile("login.json", "sublet up"),
+    StateFile("reader.json", "sublet up"),
+    StateFile("login.json", "sublet up"),
+    StateFile("reader.json", "sublet up"),
+    StateFile("logs", "sublet up", Until.FORGOTTEN, folder=True),
+    StateFile("nats", "NATS server", Until.FORGOTTEN, folder=True),
+    StateFile("simhost", "simulator", folder=True),
+    StateFile("pods", "local runtime", folder=True),
+    StateFile("cnr.json", "reporter"),
+    StateFile("node-pods.json", "reporter"),
+    StateFile("checkpoint.json", "qrm"),
+    StateFile("checkpoint.json.refused", "qrm", Until.REMOVED_BY_HAND),
+    StateFile("lease.json", "qrm"),
+    StateFile("lease.lock", "qrm"),
+    StateFile("lease.fallen", "qrm"),
+    StateFile("keeper.log", "qrm"),
+    StateFile("ledger.lock", "evictor"),
+    StateFile("ledger.db", "evictor", Until.FORGOTTEN),
+    StateFile("ledger.db-wal", "evictor", Until.FORGOTTEN),
+    StateFile("ledger.db-shm", "evictor", Until.FORGOTTEN),
+    StateFile("ledger.db-journal", "evictor", Until.FORGOTTEN),
+    StateFile("ledger.db.broken-#", "evictor", Until.REMOVED_BY_HAND),
+    StateFile("ledger.db.broken-#-wal", "evictor", Until.REMOVED_BY_HAND),
+    StateFile("ledger.db.broken-#-shm", "evictor", Until.REMOVED_BY_HAND),
+    StateFile("taints.json", "evictor and operator", Until.REMOVED_BY_HAND),
+    StateFile("evictions.paused", "operator", Until.FORGOTTEN),
+    StateFile("config.yaml", "operator", Until.REMOVED_BY_HAND),
+    StateFile("bridges", "sublet bridge", Until.FORGOTTEN, folder=True),
+    StateFile("plugins", "plug-ins", folder=True),
+)
+
+WITNESSES = frozenset({"up.lock", "up.json", "checkpoint.json", "ledger.db"})
+"""Where one of these lies beside nothing but known names, a Sublet that made no mark yet has worked."""
+PREPARED = frozenset({"config.yaml", "taints.json", "evictions.paused", "bridges"})
+"""What may lie there before the first `sublet up`."""
+
+_BY_NAME = {one.name: one for one in STATE_FILES}
+# Written aside, then renamed: `.up.json`, `.checkpoint.json.new`, `.cnr.json.k3_x9a2b`.
+_ASIDE = re.compile(r"\.(?P<name>[a-z.-]+?)(?:\.new|\.[a-z0-9_]{8})?")
+
+
+def known(name: str) -> StateFile | None:
+    """Whose this name is; None for a name that Sublet never uses."""
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    if (numbered := _BY_NAME.get(re.sub(r"(?<=\.broken-)[0-9]{1,9}", "#", name))) is not None:
+        return numbered
+    aside = _ASIDE.fullmatch(name)
+    of = _BY_NAME.get(aside["name"]) if aside else None
+    return StateFile(name, of.owner) if of is not None and not of.folder else None

@@ -1,0 +1,215 @@
+"""The state folder of `sublet up`: taken only where it is ours and closed to others, emptied of our own files only.
+
+A folder is ours when it carries our mark, which is made where the folder was new or empty, or held nothing but the
+files of a Sublet that made no marks yet.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from shared.adapters.taint_file import NAME as TAINTS
+from shared.adapters.taint_file import TaintFile
+from shared.errors import Conflict, Unfit
+from sublet.host.state_files import MARK, PREPARED, WITNESSES, Until, known
+
+MODE = 0o750
+_LOCK = "up.lock"
+_WORD = (
+    "Sublet keeps its state in this folder. When it stops it removes the files that it made, and leaves all others.\n"
+)
+_ANOTHER = "take an empty folder, or one that does not exist yet: SUBLET_STATE_DIR=/run/sublet"
+_SHOWN = 3
+
+
+class StateFolder:
+    """A state folder that this process holds, from `claim` until `release`."""
+
+    def __init__(self, path: Path, before: frozenset[str], lock: IO[str], *, made: bool) -> None:
+        self.path, self._before, self._lock, self._made = path, before, lock, made
+
+    @classmethod
+    def claim(cls, path: Path) -> "StateFolder":
+        """Look at the folder, make it where it is missing, mark it as ours and lock it.
+
+        Raises:
+            Unfit: it is a link, somebody else's or open to others, holds files that are not ours, or is not writable.
+            Conflict: another `sublet up` holds it.
+        """
+        try:
+            require_own_path(path)
+            made = not path.exists()
+            path.mkdir(MODE, parents=True, exist_ok=True)
+            require_own(path)
+            before = _names_before(path)
+            if MARK not in before:
+                _mark(path)
+            path.chmod(stat.S_IMODE(path.stat().st_mode) & MODE)
+            return cls(path, before, _locked(path / _LOCK), made=made)
+        except OSError as error:
+            raise Unfit(
+                f"state folder {path}: {error.strerror} ({error.filename or path}); make room there, or "
+                "choose another with SUBLET_STATE_DIR"
+            ) from error
+
+    def empty(self, *, forget: bool) -> None:
+        """Remove what Sublet keeps only while it is up; with `forget` the history too."""
+        remove_state(self.path, forget=forget)
+
+    def undo(self) -> None:
+        """Remove what was not there when the folder was claimed; the logs stay, they say what went wrong."""
+        _remove(self.path, (name for name in _names(self.path) if name not in self._before), {Until.STOP})
+
+    def release(self) -> None:
+        """Let go; a folder that was made for this run, and holds nothing now, goes too."""
+        self._unlink(_LOCK)
+        self._lock.close()
+        if set(_names(self.path)) <= {MARK} and MARK not in self._before:
+            self._unlink(MARK)
+            if self._made:
+                with contextlib.suppress(OSError):
+                    self.path.rmdir()
+
+    def _unlink(self, name: str) -> None:
+        with contextlib.suppress(OSError):
+            (self.path / name).unlink()
+
+
+def remove_state(path: Path, *, forget: bool) -> None:
+    """Remove our own files that do not outlive a stop, and our own taints; with `forget` the history too."""
+    _remove(path, _names(path), {Until.STOP, Until.FORGOTTEN} if forget else {Until.STOP})
+    if (path / TAINTS).is_file():
+        TaintFile(path).remove_ours()
+
+
+def require_own(path: Path) -> None:
+    """Refuse a folder that somebody else could have prepared or could change: what lies there is done as this user.
+
+    One that is not there yet is well where nobody else can make it.
+
+    Raises:
+        Unfit: it is a link or no folder, is somebody else's, or its group or everybody may write there.
+        OSError: it cannot be looked at.
+    """
+    require_own_path(path)
+    if not path.exists():
+        return
+    facts = path.lstat()
+    if not stat.S_ISDIR(facts.st_mode):
+        raise Unfit(f"state folder {path}: it is no folder; {_ANOTHER}")
+    if facts.st_uid != os.geteuid():
+        raise Unfit(
+            f"state folder {path}: it belongs to user {facts.st_uid}, and this is user {os.geteuid()}; {_ANOTHER}"
+        )
+    if stat.S_IMODE(facts.st_mode) & 0o022:
+        raise Unfit(
+            f"state folder {path}: others may write there (mode {stat.S_IMODE(facts.st_mode):04o}), so what it holds "
+            f"may not be ours; look at it, then: chmod go-w {path}"
+        )
+
+
+def require_own_path(path: Path) -> None:
+    """Refuse a path on which somebody else could put another folder in its place.
+
+    Raises:
+        Unfit: it is a link, or a folder above it is another user's, or everybody may rename what lies there.
+        OSError: it cannot be looked at.
+    """
+    path = path.absolute()
+    if path.is_symlink():
+        raise Unfit(f"state folder {path}: it is a link to {path.readlink()}; name that folder itself, if it is yours")
+    for above in {*path.parents, *path.parent.resolve().parents, path.parent.resolve()}:
+        with contextlib.suppress(FileNotFoundError):
+            _require_unmovable(path, above)
+
+
+def _require_unmovable(path: Path, above: Path) -> None:
+    facts = above.lstat()
+    if facts.st_uid not in (0, os.geteuid()):
+        raise Unfit(f"state folder {path}: {above} belongs to user {facts.st_uid}, who may exchange it; {_ANOTHER}")
+    if stat.S_ISDIR(facts.st_mode) and facts.st_mode & 0o002 and not facts.st_mode & stat.S_ISVTX:
+        raise Unfit(f"state folder {path}: everybody may write in {above} and exchange it; {_ANOTHER}")
+
+
+def _names(path: Path) -> list[str]:
+    return sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
+
+
+def _names_before(path: Path) -> frozenset[str]:
+    """What lies in the folder.
+
+    Raises:
+        Unfit: it carries no mark, and is not empty or holds more than our own files.
+    """
+    names = frozenset(_names(path))
+    if MARK in names:
+        facts = (path / MARK).lstat()
+        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
+            raise Unfit(f"state folder {path}: its mark {MARK} was not made by this user; {_ANOTHER}")
+        return names
+    foreign = [name for name in sorted(names) if known(name) is None or (path / name).lstat().st_uid != os.geteuid()]
+    if foreign or not (names <= PREPARED or names & WITNESSES):
+        shown = foreign or sorted(names)
+        more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+        raise Unfit(
+            f"state folder {path}: it holds {', '.join(shown[:_SHOWN])}{more} and not our mark ({MARK}): a folder that "
+            f"Sublet did not make is not used; {_ANOTHER}"
+        )
+    return names
+
+
+def _mark(path: Path) -> None:
+    handle = os.open(path / MARK, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
+    with os.fdopen(handle, "w") as file:
+        file.write(_WORD)
+
+
+def _locked(path: Path) -> IO[str]:
+    """The lock file, held; it holds the process id of its owner.
+
+    Raises:
+        Conflict: another process holds it.
+        OSError: it cannot be opened.
+    """
+    held = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640), "r+")
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not path.exists() or not os.path.samestat(os.fstat(held.fileno()), path.lstat()):
+            raise BlockingIOError  # its owner has just let go, and somebody may have made the next one already
+    except BlockingIOError as error:
+        owner = held.read().strip() or "?"
+        held.close()
+        raise Conflict(
+            f"Sublet is already up here (process {owner}, {path}); stop it before starting another"
+        ) from error
+    held.truncate(0)
+    held.write(str(os.getpid()))
+    held.flush()
+    return held
+
+
+def _remove(path: Path, names: Iterable[str], until: set[Until]) -> None:
+    """Remove those of the names that are ours, of the kind that we make, and not meant to stay longer."""
+    for name, is_folder in _kinds(path, names):
+        own = known(name)
+        if own is None or own.until not in until or own.folder is not is_folder or name == _LOCK:
+            continue
+        if is_folder:
+            shutil.rmtree(path / name, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                (path / name).unlink()
+
+
+def _kinds(path: Path, names: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Names with whether they are folders; links, sockets and devices are not ours."""
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            mode = (path / name).lstat().st_mode
+            if stat.S_ISDIR(mode) or stat.S_ISREG(mode):
+                yield name, stat.S_ISDIR(mode)

@@ -1,0 +1,113 @@
+"""What shape each part of a service's answer must have to be shown; a part of another shape counts as not told."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+Number = int | float
+Value = Number | str | bool | None
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class _Why(_Shape):
+    rule: str
+    numbers: dict[str, Value] = {}
+
+
+class _Intent(_Shape):
+    intent_id: str
+    namespace: str
+    pod: str
+    plugin: str
+    scope: str
+    observed: Number | None = None
+    threshold: Number | None = None
+    grace_s: Number | None = None
+    why: list[_Why] = []
+
+
+class _Event(_Shape):
+    id: str
+
+
+class _Eviction(_Shape):
+    intent: _Intent
+    step: str
+    events: list[_Event] = []
+    calls: list[Any] = []
+
+
+class _LedgerError(_Shape):
+    error: str
+
+
+class _Victim(_Shape):
+    pod: str
+    uid: str
+    why: _Why | None
+    guard: str | None
+    says: str
+
+
+class _Outlook(_Shape):
+    met: bool | None = None
+    hard: bool | None = None
+    scope: str | None = None
+    observed: Number | None = None
+    threshold: Number | None = None
+    below: bool | None = None
+    line: list[_Victim] | None = None
+
+
+class _Refusal(_Shape):
+    pod: str
+    uid: str
+    plugin: str
+    guard: str
+    why: str
+    count: int
+    last_age_s: Number
+
+
+class _Plugin(_Shape):
+    mode: str | None = None
+    hold: str | None = None
+
+
+class _CentralConfig(_Shape):
+    refused: str | None = None
+    file: str | None = None
+
+
+_PARTS: Mapping[str, Mapping[str, Any]] = {
+    "evictor": {
+        "recent": list[_Eviction | _LedgerError],
+        "outlook": dict[str, _Outlook],
+        "plugins": dict[str, _Plugin | None],
+        "refusals": list[_Refusal],
+        "conditions": list[dict[str, Any]],
+        "taints": list[Any],
+    },
+    "reporter": {"ready": bool, "write_failure": str, "services": list[Any]},
+    "central": {"config": _CentralConfig},
+    "qrm": {"topology": list[list[int]], "offline_cpus": str},
+}
+_READERS = {service: {key: TypeAdapter(kind) for key, kind in parts.items()} for service, parts in _PARTS.items()}
+
+
+def well_shaped(service: str, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The answer without those parts that cannot be shown."""
+    readers = _READERS.get(service, {})
+    return {key: value for key, value in answer.items() if key not in readers or _fits(readers[key], value)}
+
+
+def _fits(reader: "TypeAdapter[Any]", value: Any) -> bool:
+    try:
+        reader.validate_python(value, strict=True)
+    except (ValidationError, RecursionError):
+        return value is None
+    return True
