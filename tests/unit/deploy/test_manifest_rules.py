@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import yaml
+from bus_rights_rig import certificates
 
 from services.central.core.bus_login import ACCOUNT, AUDIENCE, rights_of
 from services.central.issuer import main as write_issuer
 from services.central.settings import CentralSettings
 from services.evictor.settings import read
 from shared.adapters.nats_server import find_binary
+from shared.core.nats_url import NatsAddress, read_nats_url
 from shared.settings import common_settings, read_environment, section
 
 K8S = Path(__file__).parents[3] / "deploy/k8s"
@@ -103,6 +105,7 @@ RIGHTS = {
     "sublet-scheduler": {"leases": "create get update"},
     "sublet-uninstall": {
         "pods": "list",
+        "daemonsets": "get",
         "nodes": "get list patch",
         "nodes/status": "patch",
         "customnoderesources": "delete list",
@@ -138,6 +141,10 @@ def test_leases_are_written_by_name_alone() -> None:
                 assert rule["resourceNames"] == [role["metadata"]["name"]]
 
 
+ROOTS = ("sublet-node/agent", "sublet-node/leave", "sublet-give-back/give-back")
+"""Who writes cgroups."""
+
+
 @pytest.mark.parametrize(("name", "container"), containers(), ids=lambda value: value if isinstance(value, str) else "")
 def test_a_container_is_held_to_what_it_needs(name: str, container: Document) -> None:
     held = container["securityContext"]
@@ -146,7 +153,7 @@ def test_a_container_is_held_to_what_it_needs(name: str, container: Document) ->
     assert held["capabilities"] == {"drop": ["ALL"]}
     assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
     assert "memory" in container["resources"]["limits"]
-    assert (held.get("runAsUser") == 0) == (name in ("sublet-node/agent", "sublet-node/leave"))
+    assert (held.get("runAsUser") == 0) == (name in ROOTS)
 
 
 def test_the_agent_shares_the_nodes_processes_no_pod_more_and_all_are_filtered() -> None:
@@ -156,17 +163,20 @@ def test_the_agent_shares_the_nodes_processes_no_pod_more_and_all_are_filtered()
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
         assert spec["automountServiceAccountToken"] is False, name
         on_host = [volume["name"] for volume in spec["volumes"] if "hostPath" in volume]
-        assert on_host == (["state", "proc", "sys", "cgroup", "kubelet"] if name == "sublet-node" else []), name
+        assert on_host == (["state", "proc", "sys", "cgroup"] if name in ("sublet-node", "sublet-give-back") else []), (
+            name
+        )
 
 
-def test_the_agent_may_write_nothing_of_the_node_but_cgroups_and_its_own_state() -> None:
-    ((_, agent), *_) = [one for one in containers() if one[0] == "sublet-node/agent"]
-    writable = {mount["mountPath"] for mount in agent["volumeMounts"] if not mount.get("readOnly")}
+@pytest.mark.parametrize("name", ROOTS)
+def test_who_is_root_may_write_nothing_of_the_node_but_cgroups_and_its_own_state(name: str) -> None:
+    ((_, root), *_) = [one for one in containers() if one[0] == name]
+    writable = {mount["mountPath"] for mount in root["volumeMounts"] if not mount.get("readOnly")}
     assert writable == {"/host/sys/fs/cgroup", "/var/lib/sublet", "/tmp"}
 
 
 def test_only_who_asks_the_api_server_has_a_token() -> None:
-    holders = {name for name, one in containers() if "token" in {m["name"] for m in one["volumeMounts"]}}
+    holders = {name for name, one in containers() if "token" in {m["name"] for m in one.get("volumeMounts", ())}}
     assert holders == {
         "sublet-node/agent",
         "sublet-node/leave",
@@ -185,8 +195,9 @@ def test_every_image_is_one_of_those_that_values_name() -> None:
 
 
 def test_long_running_containers_are_probed() -> None:
+    ending = ("sublet-uninstall/uninstall", "sublet-bus/issuer", "sublet-give-back/give-back", "sublet-give-back/done")
     for name, one in containers():
-        if name not in ("sublet-events/bridge", "sublet-uninstall/uninstall", "sublet-bus/issuer", "sublet-node/leave"):
+        if name not in (*ending, "sublet-events/bridge", "sublet-node/leave"):
             assert "livenessProbe" in one, name
 
 
@@ -228,13 +239,13 @@ def test_the_settings_of_every_node_are_settings_of_the_services_with_the_load_p
 
 
 def test_the_leafs_token_is_for_the_bus_alone_and_of_no_use_at_the_api_server() -> None:
-    (daemon,) = of_kind("DaemonSet")
+    (daemon,) = (one for one in of_kind("DaemonSet") if one["metadata"]["name"] == "sublet-node")
     spec = daemon["spec"]["template"]["spec"]
     (volume,) = [one for one in spec["volumes"] if one["name"] == "bus-token"]
     (source,) = volume["projected"]["sources"]
     assert source["serviceAccountToken"]["audience"] == AUDIENCE
     (bus,) = [one for one in spec["initContainers"] if one["name"] == "bus"]
-    assert {mount["name"] for mount in bus["volumeMounts"]} == {"bus", "bus-login", "bus-token"}
+    assert {mount["name"] for mount in bus["volumeMounts"]} == {"bus", "bus-login", "bus-token", "bus-authority"}
     (agent,) = spec["containers"]
     assert not {"bus-login", "bus-token"} & {mount["name"] for mount in agent["volumeMounts"]}
 
@@ -248,11 +259,17 @@ def test_central_is_told_how_many_keep_a_stream_and_how_to_answer_for_leaves(ove
         if d["kind"] == "Deployment" and d["metadata"]["name"] == "sublet-central"
     ]
     (container,) = central["spec"]["template"]["spec"]["containers"]
-    env = {one["name"]: one["value"].replace("$(BUS_PASSWORD)", "word") for one in container["env"] if "value" in one}
+    env = {
+        one["name"]: one["value"].replace("$(LOGINS_PASSWORD)", "word") for one in container["env"] if "value" in one
+    }
+    env["SUBLET_CENTRAL__KUBERNETES__LOGINS__ISSUER"] = "secret"
     settings = section(CentralSettings, read_environment(env), "central")
     assert settings.stream_replicas == (3 if overlay == "ha" else 1)
     assert settings.kubernetes.logins is not None
-    assert settings.kubernetes.logins.password == "word"
+    assert settings.kubernetes.logins.issuers == ("secret",)
+    where = read_nats_url(settings.kubernetes.logins.url)
+    hub = ("tls://sublet-bus.sublet-system.svc:4222",)
+    assert where == NatsAddress(hub, "logins", "word", ca_file="/etc/nats-tls/ca.crt")  # none before it
     assert settings.kubernetes.logins.agents == "system:serviceaccount:sublet-system:sublet-node"
 
 
@@ -273,15 +290,24 @@ def test_the_bus_takes_its_configuration(overlay: str, tmp_path: Path) -> None:
         for d in yaml.safe_load_all((K8S / path).read_text())
         if d["kind"] == "ConfigMap" and d["metadata"]["name"] == "sublet-bus"
     ]
-    names = ("CENTRAL_PASSWORD", "BRIDGE_PASSWORD", "ROUTES_PASSWORD", "POD_NAME", "LEAF_NAME")
-    urls = {f"ROUTE_{n}": f"'nats-route://routes:p@bus-{n}:6222'" for n in range(3)}
-    env = dict.fromkeys(names, "p") | urls
+    names = (
+        "CENTRAL_PASSWORD",
+        "LOGINS_PASSWORD",
+        "BRIDGE_PASSWORD",
+        "ROUTES_PASSWORD",
+        "ISSUER",
+        "POD_NAME",
+        "LEAF_NAME",
+    )
+    env = dict.fromkeys(names, "p") | {"ROUTES": ",".join(f"bus-{n}:6222" for n in range(3))}
     for folder in ("nats", "nats-issuer", "nats-login"):
         (tmp_path / folder).mkdir()
-    write_issuer(tmp_path / "nats-issuer/issuer.conf", "p")
+    write_issuer(tmp_path / "nats-issuer", env)
     (tmp_path / "nats-login/remote.conf").write_text('url: "nats-leaf://leaf:p@bus:7422"\n')
     for file in ("hub.conf", "leaf.conf"):
-        (tmp_path / "nats" / file).write_text(found["data"][file].replace("/var/lib/nats", str(tmp_path)))
+        (tmp_path / "nats" / file).write_text(
+            found["data"][file].replace("/var/lib/nats", str(tmp_path)).replace("/etc/nats-tls", str(certificates()))
+        )
         words = [find_binary(), "--config", str(tmp_path / "nats" / file), "-t"]
         done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

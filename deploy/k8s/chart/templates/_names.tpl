@@ -45,7 +45,25 @@ seccompProfile: {type: RuntimeDefault}
 {{- end }}
 
 {{- define "sublet.password" -}}
-valueFrom: {secretKeyRef: {name: {{ .secret }}, key: {{ .key }}}}
+valueFrom: {secretKeyRef: {name: {{ .secret }}, key: {{ .key }}{{ if .optional }}, optional: true{{ end }}}}
+{{- end }}
+
+{{- /* A login at the hub, with the password of now and, while it is being replaced, the one before. */ -}}
+{{- define "sublet.busLogin" -}}
+- name: {{ upper .user }}_PASSWORD
+  {{- include "sublet.password" (dict "secret" .root.Values.bus.passwordsSecret "key" .user) | nindent 2 }}
+- name: {{ upper .user }}_PREVIOUS_PASSWORD
+  {{- include "sublet.password" (dict "secret" .root.Values.bus.passwordsSecret "key" (printf "%s-previous" .user) "optional" true) | nindent 2 }}
+{{- $scheme := .root.Values.bus.tls | ternary "tls" "nats" }}
+{{- $at := printf "sublet-bus.%s.svc:4222%s" .root.Release.Namespace (.root.Values.bus.tls | ternary "?ca_file=/etc/nats-tls/ca.crt" "") }}
+- name: {{ .variable }}
+  value: "{{ $scheme }}://{{ .user }}:$({{ upper .user }}_PASSWORD)@{{ $at }},{{ $scheme }}://{{ .user }}:$({{ upper .user }}_PREVIOUS_PASSWORD)@{{ $at }}"
+{{- end }}
+
+{{- /* By what who comes to the hub knows it. */ -}}
+{{- define "sublet.busAuthority" -}}
+- name: bus-authority
+  secret: {secretName: {{ .Values.bus.tlsSecret }}, items: [{key: ca.crt, path: ca.crt}]}
 {{- end }}
 
 {{- /* The token of a pod's ServiceAccount, for the one container that mounts it. */ -}}

@@ -1,0 +1,52 @@
+"""What comes from others: nothing unpinned, nothing loaded that is not used, and a NATS server that was compared."""
+
+import hashlib
+import json
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shared.adapters.kube_aio import UNUSED
+from shared.adapters.nats_server import find_binary
+
+ROOT = Path(__file__).parents[3]
+LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+PINNED = re.compile(r"^[a-z0-9][a-z0-9._-]*==\S+ \\$")
+LOADED = "import json, sys, {module}; print(json.dumps(sorted(sys.modules)))"
+
+
+def test_the_nats_server_is_the_one_that_was_compared_with_its_source():
+    """A new version is: `make verify-nats`, then its hash into the file."""
+    if platform.machine() != "x86_64":
+        pytest.skip("the hash is of the server for x86_64")
+    compared = (ROOT / "deploy/nats-server.sum").read_text()
+    assert hashlib.sha256(find_binary().read_bytes()).hexdigest() in compared
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_every_package_is_pinned_with_hashes(lock):
+    lines = [line for line in lock.read_text().splitlines() if line and not line.startswith((" ", "#"))]
+    assert lines
+    assert [line for line in lines if not PINNED.match(line)] == []
+    assert lock.read_text().count("--hash=sha256:") >= len(lines)
+
+
+def test_the_agent_loads_nothing_of_the_clients_synchronous_half():
+    found = subprocess.run(
+        [sys.executable, "-c", LOADED.format(module="sublet.node, shared.adapters.kube_client")],
+        check=True, capture_output=True, text=True, cwd=ROOT,
+    )  # fmt: skip
+    loaded = set(json.loads(found.stdout))
+    assert loaded & set(UNUSED) == set()
+    assert "kubernetes.client" not in loaded
+
+
+def test_the_image_is_without_the_packages_that_nothing_loads():
+    text = (ROOT / "deploy/Dockerfile").read_text()
+    (removed,) = re.findall(r"uninstall --quiet --yes \\\n\s+(.*)\n", text)
+    distributions = {"websocket": "websocket-client"}
+    assert set(removed.split()) == {distributions.get(name, name.replace("_", "-")) for name in UNUSED}
