@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from typing import Any
 
@@ -14,6 +15,8 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from shared.adapters.nats_server import NatsServer
 
+pytest_plugins = ("kube_cluster", "kube_agents")
+
 PATIENCE_S = 20.0
 HOST = "this host"
 ON_THIS_HOST = ("tests/contract/", "tests/integration/")
@@ -21,6 +24,11 @@ ON_THIS_HOST = ("tests/contract/", "tests/integration/")
 # No property may depend on how busy the machine is.
 hypothesis.settings.register_profile("any-machine", deadline=None)
 hypothesis.settings.load_profile("any-machine")
+
+
+# Pods that tests start are theirs, also where the tests were called with sudo.
+for variable in ("SUDO_UID", "SUDO_GID"):
+    os.environ.pop(variable, None)
 
 
 @pytest.hookimpl(wrapper=True)

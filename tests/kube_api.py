@@ -20,6 +20,7 @@ from shared.fakes.server_side_apply import Appliers
 
 Document = dict[str, Any]
 TWO_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+REASONS = {404: "NotFound"}
 NO_SLOT = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
@@ -289,7 +290,7 @@ def pod_path(name: str) -> str:
 
 
 def _status(code: int, message: str) -> Document:
-    return {"kind": "Status", "code": code, "message": message, "reason": str(code)}
+    return {"kind": "Status", "code": code, "message": message, "reason": REASONS.get(code, str(code))}
 
 
 def _collections(path: str) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ from rig_parts import until
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats_bus import connect
-from shared.contracts.cloudevents import read_event
 from shared.contracts.eviction import EvictionEvent
+from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, event_filter
 from shared.errors import Unavailable
 from shared.ports import Received
@@ -60,7 +60,7 @@ def stored(project: Project, subject: str = event_filter()) -> list[Received]:
 
 
 def events(project: Project, node: str = "*") -> list[EvictionEvent]:
-    return [read_event(one.headers, one.data) for one in stored(project, subject=event_filter(node=node))]
+    return [read_event(one.subject, one.headers, one.data) for one in stored(project, subject=event_filter(node=node))]
 
 
 def by_intent(found: Sequence[EvictionEvent]) -> dict[str, list[EvictionEvent]]:
@@ -101,8 +101,11 @@ def finished(project: Project, node: str, intent: str) -> Callable[[], bool]:
 def consumer(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The file that the example consumer writes on the host, from before the first kill to the end."""
     file = tmp_path_factory.mktemp("consumer") / "evictions.jsonl"
+    project.exec("central", "sublet", "consumers", "add", "team-a", "--no-login")
+    url = project.nats_url.replace("nats://", "nats://team-a:team-only@")
     words = ["setpriv", "--pdeathsig", "KILL", sys.executable, "examples/consumers/python/consumer.py", str(file)]
-    process = subprocess.Popen(words, cwd=PROJECT, env={"SUBLET_NATS_URL": project.nats_url, "PATH": "/usr/bin:/bin"})
+    environment = {"SUBLET_NATS_URL": url, "SUBLET_DURABLE": "team-a", "PATH": "/usr/bin:/bin"}
+    process = subprocess.Popen(words, cwd=PROJECT, env=environment)
     yield file
     process.terminate()
     assert process.wait(30.0) == 0
@@ -187,8 +190,8 @@ def test_everything_in_a_ledger_is_in_the_streams_exactly_once(project: Project,
 
     until(sent, OUTBOX_LIMIT_S, "an outbox that is empty")
     before, found = project.ledger(EVICTORS[node]), stored(project, subject=event_filter(node=node))
-    at = {one.headers["Nats-Msg-Id"]: one.sequence for one in found}
-    assert len(at) == len(found), Counter(one.headers["Nats-Msg-Id"] for one in found).most_common(3)
+    at = {one.headers["ce-id"]: one.sequence for one in found}
+    assert len(at) == len(found), Counter(one.headers["ce-id"] for one in found).most_common(3)
     wanted = {name: sequence for entry in before for name, sequence in entry.sent.items() if name != entry.intent_id}
     assert wanted
     assert {name: at.get(name) for name in wanted} == wanted

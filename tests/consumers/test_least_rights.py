@@ -51,7 +51,7 @@ class GuardedServer(NatsServer):
         return f"authorization: {json.dumps({'users': users})}"
 
     def url_of(self, user: str) -> str:
-        return self.url.replace("nats://", f"nats://{user}:{user[0]}-secret@")
+        return self.address.replace("nats://", f"nats://{user}:{user[0]}-secret@")
 
 
 @pytest.fixture(params=[True, False], ids=["creates", "pulls"])

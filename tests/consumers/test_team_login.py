@@ -42,7 +42,7 @@ async def team(language, teller: Teller, running: LocalServer) -> str:
 
 
 def consumer_with(language, server: NatsServer, password: str, out: Path) -> Consumer:
-    url = server.url.replace("nats://", f"nats://{language.durable}:{password}@")
+    url = server.address.replace("nats://", f"nats://{language.durable}:{password}@")
     return Consumer(language, built(language), url=url, out=out, namespace=TEAM)
 
 

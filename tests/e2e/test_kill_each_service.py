@@ -17,7 +17,7 @@ from eager_evictor import EAGER
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats_bus import NatsBus, connect
-from shared.contracts.cloudevents import read_event
+from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, ask_subject, event_filter
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import Knob
@@ -113,14 +113,16 @@ async def test_killing_a_service_at_any_moment_loses_no_event_and_leaves_no_wron
 
         async def complete() -> bool:
             try:
-                stored = [read_event(r.headers, r.data) for r in await bus.replay(EVENTS_STREAM, event_filter())]
+                stored = [
+                    read_event(r.subject, r.headers, r.data) for r in await bus.replay(EVENTS_STREAM, event_filter())
+                ]
             except SubletError:  # not connected again yet
                 return False
             phases = Counter(e.phase for e in stored if e.pod.startswith("greedy-"))
             return phases["succeeded"] >= KILLS
 
         await until(complete, "every eviction has its last event in the stream")
-        stored = [read_event(r.headers, r.data) for r in await bus.replay(EVENTS_STREAM, event_filter())]
+        stored = [read_event(r.subject, r.headers, r.data) for r in await bus.replay(EVENTS_STREAM, event_filter())]
         assert (await audited(bus, state_dir)).faults == ()
         by_pod = {}
         for event in stored:

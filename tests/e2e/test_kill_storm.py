@@ -23,7 +23,7 @@ from eager_evictor import EAGER
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger_reader import read_ledger
 from shared.adapters.nats_bus import NatsBus, connect
-from shared.contracts.cloudevents import read_event
+from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, event_filter
 from shared.core.intents import FINAL_STEPS
 from shared.errors import SubletError
@@ -162,7 +162,7 @@ async def test_a_storm_of_kills_leaves_a_whole_history(tmp_path: Path, summary: 
             assert time.monotonic() < end_s, "not every eviction came to its end"
             await asyncio.sleep(0.2)
         found = await audited(bus, state_dir)
-        events = [read_event(r.headers, r.data) for r in await bus.replay(EVENTS_STREAM, event_filter())]
+        events = [read_event(r.subject, r.headers, r.data) for r in await bus.replay(EVENTS_STREAM, event_filter())]
         wrong = sorted({event.pod for event in events if not event.pod.startswith("greedy-")})
         faults = Counter(fault.kind for fault in found.faults)
         summary |= {

@@ -1,10 +1,21 @@
 """The bridge's POST over real HTTP on loopback: what arrives, and how trouble looks."""
 
+from datetime import UTC, datetime
+
 import pytest
 from aiohttp import web
 
+from shared.adapters.clock import SystemClock
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.ids import intent_id
 from sublet.bridge.http import posting
 from sublet.bridge.request import Answer
+
+EVENT = EvictionEvent(
+    node="n", boot_id="0" * 8, seq=1, sent_at=datetime(2026, 1, 1, tzinfo=UTC), pod="p", namespace="default",
+    intent_id=intent_id("n", "aa", "p", 1), pod_uid="aa", qos="reclaimed_cores", plugin="p", scope="memory",
+    phase="intended",
+)  # fmt: skip
 
 
 async def serve(handler) -> tuple[web.AppRunner, str]:
@@ -27,12 +38,12 @@ async def test_body_and_headers_arrive_as_they_are():
 
     runner, url = await serve(take)
     try:
-        async with posting(url) as post:
-            answer = await post(b'{"a": 1}', {"ce-id": "x/1", "content-type": "application/json"})
+        async with posting(url, None, SystemClock()) as post:
+            answer = await post(EVENT, {})
     finally:
         await runner.cleanup()
     assert answer == Answer(202)
-    assert got == [(b'{"a": 1}', "x/1", "application/json")]
+    assert got == [(EVENT.encode(), EVENT.event_id, "application/json")]
 
 
 @pytest.mark.parametrize(
@@ -49,12 +60,12 @@ async def test_the_status_is_passed_on(response, answer):
 
     runner, url = await serve(take)
     try:
-        async with posting(url) as post:
-            assert await post(b"", {}) == answer
+        async with posting(url, None, SystemClock()) as post:
+            assert await post(EVENT, {}) == answer
     finally:
         await runner.cleanup()
 
 
 async def test_nobody_there_is_no_answer():
-    async with posting("http://127.0.0.1:9/hook") as post:
-        assert await post(b"", {}) == Answer(0)
+    async with posting("http://127.0.0.1:9/hook", None, SystemClock()) as post:
+        assert await post(EVENT, {}) == Answer(0)

@@ -5,12 +5,11 @@ The leaf of the node that does harm has a configuration of its own, without the 
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator
 
 import nats
 import pytest
-from bus_rights_rig import PASSWORD, Hub, Leaf, running, started_hub
+from bus_rights_rig import PASSWORD, Hub, Leaf, at_the_hub, running, started_hub
 
 from shared.adapters.nats_bus import NatsBus
 from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
@@ -123,23 +122,6 @@ def leaf(tmp_path, hub, node, **more) -> Leaf:
     made = Leaf(tmp_path / f"leaf-{node}", hub, node, **more)
     made.log_in_with(hub.reviews.issue(node))
     return made
-
-
-async def at_the_hub(leaf) -> NatsBus:
-    """The agent, once its leaf has got through to the hub."""
-    agent = await leaf.agent()
-    await reaches(agent, leaf.node)
-    return agent
-
-
-async def reaches(agent, node):
-    got = []
-    watch = await agent.watch(CONFIG_BUCKET, got.append, keys=("global",))
-    end = time.monotonic() + 20
-    while not got:
-        assert time.monotonic() < end, f"node {node} does not reach the hub"
-        await asyncio.sleep(0.01)
-    await watch.stop()
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ import asyncio
 
 import nats
 import pytest
-from bus_rights_rig import PASSWORD, Hub, Leaf, free_port, hub_server, running
-from test_bus_rights import at_the_hub
+from bus_rights_rig import PASSWORD, Hub, Leaf, at_the_hub, free_port, hub_server, running
 
 from services.central.app import CentralApp
 from shared.adapters.clock import SystemClock
@@ -24,9 +23,9 @@ class NoText:
 
 def three(tmp_path):
     ports = [free_port() for _ in range(3)]
-    routes = {f"ROUTE_{n}": f"'nats-route://routes:r@127.0.0.1:{port}'" for n, port in enumerate(ports)}
+    routes = ",".join(f"127.0.0.1:{port}" for port in ports)
     for n, port in enumerate(ports):
-        env = {"POD_NAME": f"hub-{n}", "ROUTES_PASSWORD": "r", **routes}
+        env = {"POD_NAME": f"hub-{n}", "ROUTES_PASSWORD": "r", "ROUTES": routes}
         server = hub_server(tmp_path / f"hub-{n}", env, {"0.0.0.0:6222": f"127.0.0.1:{port}"})
         server.overlay = "ha"
         yield server

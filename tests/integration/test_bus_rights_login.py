@@ -9,16 +9,27 @@ from pathlib import Path
 
 import nats
 import pytest
-from bus_rights_rig import AGENTS, PASSWORD, RENDERED, Hub, Leaf, documents, running, started_hub
-from test_bus_rights import at_the_hub, leaf, reaches
+from bus_rights_rig import (
+    AGENTS,
+    HUB_LEAF_TLS,
+    LEAF_TLS,
+    PASSWORD,
+    Hub,
+    Leaf,
+    at_the_hub,
+    documents,
+    new_certificates,
+    reaches,
+    running,
+    started_hub,
+)
+from test_bus_rights import leaf
 
 from services.central.core.bus_login import AUDIENCE, NODE_NAME
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats_bus import connect
 from shared.contracts.subjects import CONFIG_BUCKET, STREAMS
 from shared.errors import Unavailable
-
-TEMPLATE = (RENDERED / "chart/templates/bus/config.yaml").read_text()
 
 
 async def _ready(hub: Hub) -> None:
@@ -59,66 +70,28 @@ async def test_a_leaf_that_lost_the_hub_comes_back_with_the_newest_token_and_nev
     assert leaf.server.said("Server Exiting")
 
 
-def block(number: int) -> str:
-    """What the template adds, where a certificate is named, at the n-th place."""
-    return TEMPLATE.split("{{- if .Values.bus.leafTlsSecret }}\n")[number].split("{{- end }}")[0].strip()
-
-
-HUB_PLACE, LEAF_PLACE = "isolate_leafnode_interest: true", 'deny_imports: ["sublet.node.>"]'
-HUB_TLS, LEAF_TLS = {HUB_PLACE: f"{HUB_PLACE}\n{block(1)}"}, {LEAF_PLACE: f"{LEAF_PLACE}\n{block(2)}"}
-
-
-def certificate(folder: Path) -> Path:
-    """A certificate for this machine that signs itself, as tls.crt, tls.key and ca.crt."""
-    folder.mkdir(parents=True)
-    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=hub"
-    names = [
-        "-addext",
-        "subjectAltName=IP:127.0.0.1",
-        "-keyout",
-        str(folder / "tls.key"),
-        "-out",
-        str(folder / "tls.crt"),
-    ]
-    subprocess.run(["openssl", *words.split(), *names], check=True, capture_output=True)
-    shutil.copy(folder / "tls.crt", folder / "ca.crt")
-    return folder / "ca.crt"
-
-
-NO_OPENSSL = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
-
-
-@NO_OPENSSL
-async def test_with_a_certificate_only_leaves_that_know_its_authority_come_in(tmp_path, until):
-    authority = certificate(tmp_path / "hub/tls")
-    hub = started_hub(tmp_path / "hub", HUB_TLS)
-    await _ready(hub)
+async def test_only_leaves_that_know_the_hubs_authority_come_in_and_show_it_a_token(tmp_path, hub, until):
     knows, trusts_another, plain = (
-        Leaf(tmp_path / "knows", hub, "a", replaced=LEAF_TLS),
-        Leaf(tmp_path / "trusts-another", hub, "b", replaced=LEAF_TLS),
-        Leaf(tmp_path / "plain", hub, "c"),
+        Leaf(tmp_path / "knows", hub, "a"),
+        Leaf(tmp_path / "trusts-another", hub, "b"),
+        Leaf(tmp_path / "plain", hub, "c", replaced={LEAF_TLS: ""}),
     )
-    (knows.folder / "tls").mkdir()
-    shutil.copy(authority, knows.folder / "tls/ca.crt")
-    certificate(trusts_another.folder / "tls")
+    shutil.copy(new_certificates() / "ca.crt", trusts_another.folder / "tls/ca.crt")
     for one in (knows, trusts_another, plain):
-        one.log_in_with(hub.reviews.issue(one.node))
+        one.log_in_with(hub.reviews.issue(one.node, f"token-of-{one.node}"))
+    asked = noted(hub)
     async with hub.central_answers():
         with running(knows.server, trusts_another.server, plain.server):
             agent = await at_the_hub(knows)
             await until(lambda: trusts_another.server.said("certificate signed by unknown authority"))
-            await until(lambda: plain.server.said("certificate signed by unknown authority"))
+            await until(lambda: plain.server.said("connection closed"))
             await agent.drain()
-    await hub.close()
+    assert set(asked) == {"token-of-a"}
 
 
-@NO_OPENSSL
-async def test_a_leaf_with_an_authority_shows_nothing_to_a_hub_without_a_certificate(tmp_path, hub, until):
-    leaf = Leaf(tmp_path / "leaf", hub, "a", replaced=LEAF_TLS)
-    certificate(leaf.folder / "tls")
+def noted(hub: Hub) -> list[str]:
+    """Tokens that somebody shows from now on."""
     asked: list[str] = []
-    issue = hub.reviews.issue("a")
-    leaf.log_in_with(issue)
     review = hub.reviews.review
 
     async def note(token: str, audience: str) -> object:
@@ -126,9 +99,18 @@ async def test_a_leaf_with_an_authority_shows_nothing_to_a_hub_without_a_certifi
         return await review(token, audience)
 
     hub.reviews.review = note
+    return asked
+
+
+async def test_a_leaf_shows_nothing_to_a_hub_without_a_certificate(tmp_path, until):
+    hub = started_hub(tmp_path / "hub", {HUB_LEAF_TLS: ""})
+    leaf = Leaf(tmp_path / "leaf", hub, "a")
+    leaf.log_in_with(hub.reviews.issue("a"))
+    asked = noted(hub)
     async with hub.central_answers():
         with running(leaf.server):
-            await until(lambda: leaf.server.said("Leafnode connection closed"))
+            await until(lambda: leaf.server.said("TLS handshake error") or leaf.server.said("connection closed"))
+    await hub.close()
     assert asked == []
 
 

@@ -15,8 +15,9 @@ from services.evictor.app import EvictorApp
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger import SqliteLedger
 from shared.adapters.nats_bus import NatsBus, connect
-from shared.contracts.cloudevents import event_headers, read_event
+from shared.contracts.cloudevents import event_headers
 from shared.contracts.eviction import EvictionEvent
+from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, STREAMS
 from shared.ports import Stored
 from shared.wire import Wire
@@ -34,7 +35,7 @@ class Planting:
         return getattr(self._bus, name)
 
     async def publish_durable(self, subject, data, *, msg_id, headers=None, **how):
-        event = read_event(headers, data) if headers and "ce-id" in headers else None
+        event = read_event(subject, headers, data) if headers and "ce-id" in headers else None
         if event is None or event.phase != self._phase or self._fault == "none":
             return await self._bus.publish_durable(subject, data, msg_id=msg_id, headers=headers, **how)
         if self._fault == "removed":

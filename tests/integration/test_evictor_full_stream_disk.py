@@ -18,9 +18,9 @@ from shared.core.intents import Outgoing
 from shared.errors import NotStored
 
 SMALL, LARGE = "8m", "64m"
-MANY = 100
+MANY = 1000
 SUBJECT = "sublet.cluster.v1.event.eviction.created.default.node-a"
-BODY = os.urandom(200_000)  # cannot be compressed
+BODY = os.urandom(20_000)  # cannot be compressed
 
 pytestmark = [
     pytest.mark.root,

@@ -8,10 +8,10 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.ledger import SqliteLedger
 from shared.adapters.nats_bus import NatsBus, connect
 from shared.contracts.allocation import Allocation
-from shared.contracts.cloudevents import read_event
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeReading, NodeSample, PodReading
+from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.fakes.memory_broker import MemoryBroker
@@ -79,6 +79,6 @@ async def test_events_of_an_outage_arrive_once_each_in_order_after_it(server, tm
         await real.drain()
     ids = [m.headers["ce-id"] for m in messages]
     assert len(ids) == len(set(ids)) == 9
-    told = [(e.pod, e.phase) for e in (read_event(m.headers, m.data) for m in messages)]
+    told = [(e.pod, e.phase) for e in (read_event(m.subject, m.headers, m.data) for m in messages)]
     assert told == [(p.name, phase) for p in pods for phase in ("intended", "created", "succeeded")]
     assert [i.pod for i in intents] == ["one", "two", "three"]

@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+import json
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from evictor_rig import NODE, PLENTY_MILLIS, TOO_LITTLE_MILLIS, VICTIM, Voices
@@ -19,11 +20,11 @@ from shared.adapters.ledger import SqliteLedger
 from shared.adapters.nats_bus import connect
 from shared.app import Context, Plan, Runner
 from shared.contracts.allocation import Allocation
-from shared.contracts.cloudevents import read_event
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.readiness import Readiness
 from shared.contracts.sample import NodeSample
-from shared.contracts.subjects import EVENTS_STREAM, intent_subject, state_subject
+from shared.contracts.stored import read_event
+from shared.contracts.subjects import EVENTS_STREAM, MAX_FACT_BYTES, intent_subject, state_subject
 from shared.settings import common_settings
 
 SMALL = {
@@ -70,7 +71,7 @@ async def evicted(voices: Voices) -> list[str]:
     told: list[str] = []
     async with asyncio.timeout(20):
         while "succeeded" not in told:
-            told = [read_event(m.headers, m.data).phase for m in await voices.bus.replay(EVENTS_STREAM, ">")]
+            told = [read_event(m.subject, m.headers, m.data).phase for m in await voices.bus.replay(EVENTS_STREAM, ">")]
     return told
 
 
@@ -82,7 +83,7 @@ def refused() -> float:
     return sum(
         telemetry.REFUSED.labels(service, message.kind, reason)._value.get()
         for service, message in STATE.values()
-        for reason in ("malformed", "unknown_version")
+        for reason in ("malformed", "unknown_version", "too_large")
     )
 
 
@@ -103,7 +104,8 @@ async def test_poison_in_the_stream_of_intents_stands_in_nobodys_way(voices):
         qos=VICTIM.qos, plugin="central", scope="lost_node", episode=1, epoch=3,
     )  # fmt: skip
     for number, poison in enumerate(SMALL.values()):
-        await voices.bus.publish_durable(intent_subject(intent), poison, msg_id=f"poison-{number}")
+        fits = poison[: MAX_FACT_BYTES - 100]  # the stream takes nothing larger; headers count
+        await voices.bus.publish_durable(intent_subject(intent), fits, msg_id=f"poison-{number}")
     assert voices.evictor.calls == []
     assert await evicted(voices) == ["intended", "created", "succeeded"]
 
@@ -111,11 +113,12 @@ async def test_poison_in_the_stream_of_intents_stands_in_nobodys_way(voices):
 async def test_eight_megabytes_cost_their_sender_the_connection_and_nobody_else(voices, server):
     subject, size = state_subject(NodeSample, NODE), 8 << 20
     where = urlsplit(server.url)
+    login = json.dumps({"verbose": False, "user": where.username, "pass": unquote(where.password)}).encode()
 
     def send() -> bytes:
         with socket.create_connection((where.hostname, where.port), timeout=10) as stranger:
             stranger.recv(1 << 16)
-            said = b'CONNECT {"verbose":false}\r\nPUB %s %d\r\n' % (subject.encode(), size)
+            said = b"CONNECT %s\r\nPUB %s %d\r\n" % (login, subject.encode(), size)
             with contextlib.suppress(OSError):
                 stranger.sendall(said + b"x" * size + b"\r\n")
             answer = b""

@@ -17,12 +17,13 @@ PATH = "/api/v1/pods"
 
 
 class ApiServer:
-    """Lists `items` in pages of two; each watch follows its script and then stays open, or ends."""
+    """Lists `items` in pages of `page` at most; each watch follows its script and then stays open, or ends."""
 
     def __init__(self):
         self.items: dict[str, str] = {}
         self.scripts: deque[list] = deque()
         self.lists = self.watches = 0
+        self.page = 2
         self.url = ""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -30,8 +31,9 @@ class ApiServer:
             return await self._watch(request)
         self.lists += 1
         start = int(request.query.get("continue", 0))
-        names = sorted(self.items)[start : start + 2]
-        more = {"continue": str(start + 2)} if start + 2 < len(self.items) else {}
+        end = start + min(self.page, int(request.query.get("limit", self.page)))
+        names = sorted(self.items)[start:end]
+        more = {"continue": str(end)} if end < len(self.items) else {}
         items = [_object(name, self.items[name]) for name in names]
         return web.json_response({"metadata": {"resourceVersion": "7", **more}, "items": items})
 
@@ -158,3 +160,18 @@ async def test_a_refusal_carries_the_servers_words(kube, server):
 async def test_without_a_cluster_it_is_said_what_is_missing(tmp_path):
     with pytest.raises(Unavailable, match="set `kubeconfig`"):
         await Kube(tmp_path / "nothing").get(PATH)
+
+
+async def test_a_collection_of_objects_too_large_for_a_page_is_read_in_smaller_pages(kube, server, monkeypatch):
+    """However large the objects are that tenants make, a page is bounded, and none of them is left out."""
+    monkeypatch.setattr(kube_client, "MAX_ANSWER_BYTES", 4000)
+    server.page, server.items = 500, {f"pod-{number:02}": "x" * 900 for number in range(40)}
+    found = await kube.list(PATH)
+    assert [item["metadata"]["name"] for item in found["items"]] == sorted(server.items)
+
+
+async def test_an_object_too_large_for_any_page_is_said(kube, server, monkeypatch):
+    monkeypatch.setattr(kube_client, "MAX_ANSWER_BYTES", 500)
+    server.items = {"pod-1": "x" * 900}
+    with pytest.raises(Unavailable, match="more than 500 bytes"):
+        await kube.list(PATH)

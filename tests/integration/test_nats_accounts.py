@@ -24,6 +24,7 @@ from shared.adapters.nats_reload import LocalServer, local_server
 from shared.adapters.nats_server import NatsServer
 from shared.contracts.subjects import EVENTS_STREAM, STREAMS, event_filter
 from shared.core.durable import wanted_durable
+from shared.core.nats_url import read_nats_url
 from shared.errors import Unavailable, Unfit
 from sublet.consumers.login import known_logins
 
@@ -50,7 +51,7 @@ async def bus(server) -> AsyncIterator[NatsBus]:
 def running(server, tmp_path) -> LocalServer:
     found = local_server(tmp_path / "nats")
     assert found is not None
-    assert (found.pid, found.url) == (server.pid, server.url)
+    assert (found.pid, found.url) == (server.pid, server.address)
     return found
 
 
@@ -227,6 +228,20 @@ async def test_logins_and_streams_outlive_the_server(bus, server, running, until
     await team.client.close()
 
 
+async def test_a_server_started_anew_takes_the_logins_of_the_one_before(bus, server, running, tmp_path):
+    url, ours, reader = await give(running, "team-a"), server.url, server.reader_url
+    server.kill()
+    another = NatsServer(store_dir=tmp_path / "nats", port=read_nats_url(ours).port)
+    another.start()
+    try:
+        assert (another.url, another.reader_url) == (ours, reader)
+        team = await TeamClient.come(url)
+        assert '"name":"team-a"' in await team.said(INFO.format("team-a"))
+        await team.client.close()
+    finally:
+        another.stop()
+
+
 async def test_streams_of_a_server_without_accounts_are_adopted(tmp_path):
     class Before(NatsServer):
         def _access(self) -> str:
@@ -329,10 +344,10 @@ async def test_the_snippet_for_another_server_is_what_ours_has(tmp_path):
 
     server = Theirs(store_dir=tmp_path)
     server.start()
-    bus = await connect(server.url, name="test/a", connect_timeout_s=5, clock=SystemClock())
+    bus = await connect(server.address, name="test/a", connect_timeout_s=5, clock=SystemClock())
     await bus.ensure_stream(STREAMS[1])
     await bus.durables.put(wanted_durable("team-a"))
-    team = await TeamClient.come(server.url.replace("nats://", "nats://team-a:secret@"))
+    team = await TeamClient.come(server.address.replace("nats://", "nats://team-a:secret@"))
     assert json.loads(await team.said(INFO.format("team-a")))["name"] == "team-a"
     await team.client.close()
     await bus.drain()

@@ -3,31 +3,19 @@
 import asyncio
 import contextlib
 import os
-from pathlib import Path
 
 import nats
 import nats.errors
 import pytest
+from bus_rights_rig import ComposeServer
 from nats.js.errors import NotFoundError
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats_bus import NatsBus, connect
-from shared.adapters.nats_server import NatsServer
 from shared.contracts.subjects import EVENTS_STREAM, STREAMS
 from shared.core.durable import wanted_durable
 
-CONFIG = (Path(__file__).parents[2] / "deploy" / "compose" / "nats.conf").read_text()
 EVENT = "sublet.cluster.v1.event.eviction.created.default.node-a"
-
-
-class ComposeServer(NatsServer):
-    """The accounts of the compose deployment on a server of the test's own."""
-
-    def _access(self) -> str:
-        return CONFIG[CONFIG.index("accounts {") :]
-
-    def url_of(self, login: str) -> str:
-        return self.url.replace("nats://", f"nats://{login}@")
 
 
 @pytest.fixture
@@ -70,13 +58,13 @@ async def test_who_comes_without_a_name_reads_and_cannot_publish(compose, bus, u
         refused.append(str(error))
 
     client = await nats.connect(compose.url, error_cb=note)
-    message = await client.jetstream().get_msg(EVENTS_STREAM, seq=1)
+    message = await client.jetstream().get_msg(EVENTS_STREAM, seq=1, direct=True)
     assert message.data == b"1"
     await client.publish(EVENT, b"2")
     await until(lambda: refused)
     assert "permissions violation for publish" in refused[0]
     with contextlib.suppress(NotFoundError):
-        assert not await client.jetstream().get_msg(EVENTS_STREAM, seq=2)
+        assert not await client.jetstream().get_msg(EVENTS_STREAM, seq=2, direct=True)
     await client.close()
 
 

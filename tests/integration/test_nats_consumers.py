@@ -263,7 +263,7 @@ async def test_a_team_from_its_first_day_to_its_last(bus, server, tmp_path):
     assert code == 2
     assert "want 1 to 64 characters" in said
 
-    team = await nats.connect(server.url.replace("nats://", f"nats://team-a:{password}@"))
+    team = await nats.connect(server.address.replace("nats://", f"nats://team-a:{password}@"))
     assert (await pull(team, "team-a")).headers["ce-id"] == "1"
     await team.close()
     code, out, _ = await sublet("list", "-o", "json")

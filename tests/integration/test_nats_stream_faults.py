@@ -1,7 +1,8 @@
 """Streams that are deleted, changed, full, or read by somebody who never acknowledges."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import itertools
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 import nats
@@ -40,6 +41,17 @@ async def held(bus: NatsBus) -> list[bytes]:
     return [message.data for message in await bus.replay(EVENTS_STREAM, ">")]
 
 
+async def until_full(bus: NatsBus, subject: Callable[[int], str], size: int) -> int:
+    """How many messages were taken before one was refused."""
+    for number in itertools.count():
+        try:
+            body = b"%04d" % number * (size // 4)
+            await bus.publish_durable(subject(number), body, msg_id=f"full {number}", budget_s=0.2)
+        except NotStored:
+            return number
+    raise AssertionError
+
+
 async def test_an_event_waits_for_a_stream_that_was_deleted_and_is_stored_in_the_new_one(bus, operator, until):
     await operator.jetstream().delete_stream(EVENTS_STREAM)
     with pytest.raises(NotStored):
@@ -55,12 +67,12 @@ async def test_an_event_waits_for_a_stream_that_was_deleted_and_is_stored_in_the
 @pytest.mark.parametrize(
     "drift",
     [
-        {"discard": DiscardPolicy.NEW},
-        {"max_msgs": 1},
-        {"max_msgs_per_subject": 1},
-        {"max_msg_size": 64},
-        {"max_bytes": 1 << 20},
-        {"max_age": 60.0, "duplicate_window": 60.0},
+        {"discard": DiscardPolicy.OLD},
+        {"max_msgs": -1},
+        {"max_msg_size": 1 << 20},
+        {"max_bytes": 1 << 30},
+        {"max_age": 30 * 86_400.0},
+        {"duplicate_window": 60.0},
         {"subjects": ["sublet.cluster.v1.event.eviction.created.>"]},
     ],
     ids=lambda drift: next(iter(drift)),
@@ -74,6 +86,25 @@ async def test_what_an_operator_changed_is_changed_back_and_the_events_stay(bus,
     await bus.ensure_stream(SPEC)
     assert (await js.stream_info(EVENTS_STREAM)).config == wanted
     assert await held(bus) == [b"1"]
+
+
+@pytest.mark.parametrize(
+    "lower",
+    [
+        {"max_msgs": 1000},
+        {"max_msgs_per_subject": 100},
+        {"max_msg_size": 4096},
+        {"max_bytes": 1 << 20},
+        {"max_age": 60.0, "duplicate_window": 60.0},
+    ],
+    ids=lambda lower: next(iter(lower)),
+)
+async def test_a_limit_that_an_operator_made_lower_stays(bus, operator, lower):
+    js = operator.jetstream()
+    await js.update_stream((await js.stream_info(EVENTS_STREAM)).config, **lower)
+    await bus.ensure_stream(SPEC)
+    config = (await js.stream_info(EVENTS_STREAM)).config
+    assert {name: getattr(config, name) for name in lower} == lower
 
 
 async def test_a_stream_of_another_kind_is_named_with_the_next_step(bus, operator):
@@ -90,20 +121,35 @@ async def test_a_stream_of_another_kind_is_named_with_the_next_step(bus, operato
     await bus.ensure_stream(SPEC)
 
 
-async def test_a_full_stream_loses_its_oldest_and_takes_every_new_one(bus, operator):
-    small = replace(SPEC, max_bytes=8 << 10)
+async def test_a_full_stream_loses_nothing_and_takes_new_ones_when_the_oldest_have_made_room(bus, operator):
+    small = replace(SPEC, max_bytes=64 << 10)
     await bus.ensure_stream(small)
     await bus.durables.put(wanted_durable("team-a", namespaces=["team-a"]))
-    for number in range(40):
-        assert (await bus.publish_durable(EVENT, b"%04d" % number * 256, msg_id=f"{number}")).sequence == number + 1
+    stored = await until_full(bus, lambda _: EVENT, 1024)
+    assert [int(data[:4]) for data in await held(bus)] == list(range(stored))
+    [cut] = await bus.make_room(small)
+    assert cut.node == ""
     kept = await held(bus)
-    assert [int(data[:4]) for data in kept] == list(range(40 - len(kept), 40))
-    assert 0 < len(kept) < 40
+    assert [int(data[:4]) for data in kept] == list(range(stored - cut.keep, stored))
+    await bus.publish_durable(EVENT, b"%04d" % stored * 256, msg_id=f"{stored}")
     state = await bus.durables.named("team-a")
-    assert state.pending == len(kept), "who falls behind by more than the limits misses the oldest, and goes on"
+    assert state.pending == len(kept) + 1, "who falls behind by more than the limits misses the oldest, and goes on"
+    assert await bus.make_room(small) == ()
+    assert telemetry.STREAM_MESSAGES.labels(EVENTS_STREAM)._value.get() == len(kept) + 1
+
+
+async def test_a_node_that_holds_too_much_gives_way_before_the_oldest_of_others(bus, operator):
+    small = replace(SPEC, max_bytes=256 << 10)
     await bus.ensure_stream(small)
-    assert telemetry.STREAM_MESSAGES.labels(EVENTS_STREAM)._value.get() == len(kept)
-    assert telemetry.STREAM_BYTES.labels(EVENTS_STREAM)._value.get() <= small.max_bytes
+    mine, flood = EVENT, "sublet.cluster.v1.event.eviction.created.{}.hostile"
+    for number in range(40):
+        await bus.publish_durable(mine, b"%04d" % number, msg_id=f"{number}")
+    await until_full(bus, lambda number: flood.format(f"n{number}"), 8192)
+    cut = await bus.make_room(small)
+    assert [one.node for one in cut] == ["hostile"]
+    assert len(await bus.replay(EVENTS_STREAM, mine)) == 40
+    assert 0 < len(await bus.replay(EVENTS_STREAM, flood.format("*"))) < 16
+    await bus.publish_durable(mine, b"41", msg_id="41")
 
 
 async def test_who_never_acknowledges_is_given_one_and_holds_up_nobody(bus, operator):

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.qrm.core.classes import wanted_groups
+from services.qrm.core.giving_back import giving_back
 from services.qrm.core.memory import MemoryUse, limit_steps
 from services.qrm.core.plan import Sets, Want, plan_writes
 from services.qrm.pod_limits import PodLimits
@@ -22,8 +23,9 @@ from services.qrm.writer import Writer
 from shared.adapters.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.core.cpuset import CpuSet
-from shared.core.knobs import UNLIMITED, Knob, Write
+from shared.core.knobs import MIN_SHARES, UNLIMITED, Knob, Write
 from shared.core.kubelet_layout import KubeletLayout
+from shared.core.pod_limits import GroupLimits, unsaid_memory_bytes
 
 HOST = Path("/")
 V1 = Path("/sys/fs/cgroup/cpuset")
@@ -290,7 +292,7 @@ def limited(cgroups: Cgroups, top: str) -> tuple[PodLimits, Pod, list[str]]:
     for group in groups:
         cgroups.make(group)
         cgroups.write(group, Knob.CPU_SHARES, 2)
-    return PodLimits(Writer(cgroups, layout.top), layout), pod, groups
+    return PodLimits(Writer(cgroups, layout.top), layout, unsaid_memory_bytes(0)), pod, groups
 
 
 def _killed(cgroups: Cgroups, group: str) -> int:
@@ -332,16 +334,27 @@ def test_who_has_more_than_his_limit_already_is_not_killed_for_it(
     assert [_killed(cgroups, group) for group in groups] == [0, 0, 0]
 
 
-def test_a_pod_that_is_reclaimed_no_more_is_let_go_in_an_order_that_the_kernel_takes(
+def test_who_says_nothing_of_memory_is_bound_by_the_kernel_too(
+    cgroups: Cgroups, limited: tuple[PodLimits, Pod, list[str]]
+) -> None:
+    limits, pod, groups = limited
+    bare = pod.containers[1].model_copy(update={"memory_limit_bytes": 0})
+    assert limits.settle([pod.model_copy(update={"containers": (pod.containers[0], bare)})], 0.0, 10.0) == []
+    unsaid = unsaid_memory_bytes(0)
+    assert [cgroups.read(group, Knob.MEMORY_MAX) for group in groups] == [LIMIT_BYTES + unsaid, LIMIT_BYTES, unsaid]
+
+
+def test_a_pod_that_is_left_is_let_go_in_an_order_that_the_kernel_takes(
     cgroups: Cgroups, limited: tuple[PodLimits, Pod, list[str]]
 ) -> None:
     limits, pod, groups = limited
     limits.settle([pod], 0.0, 10.0)
     if cgroups.raw(groups[0], Knob.CPU_IDLE) is not None:
         cgroups.write(groups[0], Knob.CPU_IDLE, 1)
-    plain = tuple(one.model_copy(update={"cpu_request_millis": 0, "memory_limit_bytes": 0}) for one in pod.containers)
-    turned = pod.model_copy(update={"qos": "shared_cores", "containers": plain})
-    assert limits.settle([turned], 1.0, 10.0) == []
+    for group in groups:
+        hard = cgroups.read(group, Knob.MEMORY_MAX)
+        assert isinstance(hard, int)
+        assert limits.writer.settle(list(giving_back(group, GroupLimits(MIN_SHARES, None), hard))) == []
     assert [cgroups.read(group, Knob.MEMORY_MAX) for group in groups] == [UNLIMITED] * 3
     assert [cgroups.read(group, Knob.CPU_SHARES) for group in groups] == [2] * 3
     assert cgroups.read(groups[0], Knob.CPU_IDLE) in (None, 0)

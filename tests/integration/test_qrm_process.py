@@ -93,7 +93,7 @@ async def test_the_keeper_applies_the_floor_once_the_lease_has_passed_and_ends_w
     Writer(host.cgroups, host.top).make(host.floor())
     keeping = LeaseKeeping(host.state_dir, HOST, host.top)
     keeping.renew(60.0, host.floor())
-    host.start("-m", "services.qrm.keeper", str(host.state_dir), "/", host.top)
+    host.start("-m", "services.qrm.keeper", str(host.state_dir), "/")
     await until(host.keeper_pid)
     assert host.cpus() == "0-1"
     keeping.renew(0.0, host.floor())
@@ -106,7 +106,7 @@ async def test_the_keeper_applies_the_floor_once_the_lease_has_passed_and_ends_w
 
 async def test_only_one_keeper_watches_a_lease(host: Host, until: Until) -> None:
     LeaseKeeping(host.state_dir, HOST, host.top).renew(60.0, host.floor())
-    arguments = ("-m", "services.qrm.keeper", str(host.state_dir), "/", host.top)
+    arguments = ("-m", "services.qrm.keeper", str(host.state_dir), "/")
     first = host.start(*arguments)
     await until(host.keeper_pid)
     second = host.start(*arguments)
@@ -116,8 +116,8 @@ async def test_only_one_keeper_watches_a_lease(host: Host, until: Until) -> None
 
 def test_a_lease_of_another_boot_or_without_sense_is_not_acted_on(host: Host) -> None:
     Writer(host.cgroups, host.top).make(host.floor())
-    watching = keeper.Keeper(host.state_dir, HOST, host.top)
-    lease.write_lease(host.state_dir / lease.FILE, lease.Lease(1.0, "another boot", host.floor()))
+    watching = keeper.Keeper(host.state_dir, HOST)
+    lease.write_lease(host.state_dir / lease.FILE, lease.Lease(1.0, "another boot", host.floor(), host.top))
     assert watching.look(100.0)
     (host.state_dir / lease.FILE).write_text("{")
     assert watching.look(100.0)

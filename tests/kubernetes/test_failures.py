@@ -29,12 +29,13 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
 NOTICE_LIMIT_S, BACK_LIMIT_S, WITHDRAWN_LIMIT_S = 60.0, 120.0, 45.0
 LATE_S, TAINT_S, EVICT_S, BEAT_S = 18.0, 22.0, 27.0, 3.0
 SHORTENED = {
+    "bus": {"tls": False},  # the peer knows the hub by its address, for which no certificate is made
     "settings": {
         "central": {
             "rules": {"late_s": LATE_S, "taint_s": TAINT_S, "evict_s": EVICT_S, "actions_per_s": 1, "pods_per_min": 60}
         },
         "reporter": {"rise_window_s": 5, "refresh_s": 5},
-    }
+    },
 }
 PEER = "peer"
 STAYING, BATCH = "service", ("batch-1", "batch-2")

@@ -23,8 +23,10 @@ from shared.adapters.kube_client import Document, KubeError
 from shared.adapters.kube_node import CNRS
 from shared.adapters.kube_watch import Mirror
 from shared.app import Plan, Runner
+from shared.contracts.eviction import EvictionEvent
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.contracts.quantities import parse_units
+from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, event_filter
 from shared.core.extended_resources import OTHER_NAME, requests_of
 from shared.fakes.memory_broker import MemoryBroker
@@ -131,8 +133,10 @@ class Story:
     async def _tell_events(self) -> None:
         bus = MemoryBus(self._broker, self._clock, name="bridge")
         async with posting_events(PatientKube(self._cluster.admin), NodeClock()) as post:
-            async for event in bus.follow(EVENTS_STREAM, event_filter()):
-                await post(event.data, event.headers)
+            async for told in bus.follow(EVENTS_STREAM, event_filter()):
+                event = read_event(told.subject, told.headers, told.data)
+                assert isinstance(event, EvictionEvent)
+                await post(event, {})
 
     # The steps.
 

@@ -1,28 +1,23 @@
 """The admission policies on a real API server: pods with their QoS class, and what an agent may write."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from kube_agents import bound, patched
+from kube_cluster import IN_FORCE_LIMIT_S, SYSTEM, tried
 from kube_rig.cluster import Cluster, CommandError
 from rig_parts import until
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.kube_client import Kube, KubeError
+from shared.adapters.kube_client import Kube
 from shared.errors import Unavailable
 from sublet.withdrawal import withdraw_from_cluster
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
-K8S = Path(__file__).parents[2] / "deploy/k8s"
 SEEDS = Path(__file__).parent / "seeds"
-SYSTEM = "sublet-system"
-POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-AGENT = ("ServiceAccount/sublet-node", "ClusterRole/sublet-node", "ClusterRoleBinding/sublet-node")
-IN_FORCE_LIMIT_S = 60.0
 PREFIX = "katalyst.kubewharf.io"
 NEW, OLD = f"resource.{PREFIX}/reclaimed_", f"{PREFIX}/reclaimed_"
 Document = dict[str, Any]
@@ -51,15 +46,32 @@ def container(name: str, asks: dict[str, str]) -> Document:
     return {"name": name, "image": "none.example/none", "resources": {"requests": asks, "limits": asks}}
 
 
+def labelled(koord: str, document: Document | None = None, *, asks: dict[str, str] | None = None) -> Document:
+    made = document or pod(asks=asks)
+    return {**made, "metadata": made["metadata"] | {"labels": {"koordinator.sh/qosClass": koord}}}
+
+
+def speaking_for_all(document: Document, asks: dict[str, str]) -> Document:
+    """What a pod says for all of its containers together."""
+    return {**document, "spec": document["spec"] | {"resources": {"requests": asks, "limits": asks}}}
+
+
+def critical(document: Document) -> Document:
+    return {**document, "spec": document["spec"] | {"priorityClassName": "system-node-critical"}}
+
+
 RECLAIMED = {f"{NEW}millicpu": "2k", f"{NEW}memory": "1Gi"}
+OLDER = {f"{OLD}millicpu": "2k", f"{OLD}memory": "1Gi"}
+BATCH = {"kubernetes.io/batch-cpu": "2k", "kubernetes.io/batch-memory": "1Gi"}
 NATIVE = {"cpu": "2", "memory": "1Gi"}
 BOUND = '{"numa_binding": "true", "numa_exclusive": "true"}'
 GOOD = {
     "no level": pod(asks=NATIVE),
     "shared": pod("shared_cores", asks=NATIVE),
-    "shared in a pool": pod("shared_cores", cpu_enhancement='{"cpuset_pool": "batch"}'),
     "reclaimed": pod("reclaimed_cores", asks=RECLAIMED),
-    "reclaimed, asking for nothing": pod("reclaimed_cores"),
+    "reclaimed in Koordinator's words": labelled("BE", asks=BATCH),
+    "said twice": labelled("BE", pod("reclaimed_cores", asks=RECLAIMED)),
+    "whose level is a label": labelled("LS", asks=NATIVE),
     "what is no JSON is no enhancement": pod("shared_cores", memory_enhancement="numa_exclusive"),
     "exclusive said to be false": pod("shared_cores", memory_enhancement='{"numa_exclusive": "false"}'),
 }
@@ -71,9 +83,27 @@ BAD = [
         f"this one also for cpu and memory; write {NEW}millicpu (1 CPU is 1000, or 1k)",
     ),
     (pod("reclaimed_cores", asks=RECLAIMED, first={"cpu": "1"}), "this one also for cpu; write"),
+    (speaking_for_all(pod("reclaimed_cores", asks=RECLAIMED), NATIVE), "this one also for cpu and memory; write"),
+    (pod("reclaimed_cores"), f"for each container how much it takes, main does not; write {NEW}millicpu"),
+    (pod("reclaimed_cores", asks={f"{NEW}memory": "1Gi"}), "main does not; write"),
+    (pod("reclaimed_cores", asks=RECLAIMED | {f"{NEW}memory": "0"}), "main does not; write"),
+    (pod("reclaimed_cores", asks=RECLAIMED, first={f"{NEW}memory": "1Gi"}), "first does not; write"),
+    (
+        critical(pod("reclaimed_cores", asks=RECLAIMED)),
+        "cannot be critical for the cluster as system-node-critical says",
+    ),
+    (labelled("LSX"), 'label koordinator.sh/qosClass: there is no class "LSX"; write LS, LSR, LSE, BE or SYSTEM'),
+    (
+        labelled("LS", pod("reclaimed_cores", asks=RECLAIMED)),
+        f"the annotation {PREFIX}/qos_level says reclaimed_cores, the label koordinator.sh/qosClass LS, which is "
+        "shared_cores; remove one of them",
+    ),
+    (labelled("LSR", asks=NATIVE), "kubectl label namespace default sublet.io/dedicated-cores=allowed"),
+    (labelled("SYSTEM"), "kubectl label namespace default sublet.io/system-cores=allowed"),
+    (labelled("LS", asks=BATCH), "a shared_cores pod cannot ask for reclaimed resources"),
     (pod("shared_cores", asks=RECLAIMED), f"write the annotation {PREFIX}/qos_level: reclaimed_cores, or ask for cpu"),
     (pod(asks=RECLAIMED), "a shared_cores pod cannot ask for reclaimed resources"),
-    (pod("reclaimed_cores", asks={f"{OLD}millicpu": "2k"}), f"{OLD}millicpu is the older name; write {NEW}millicpu"),
+    (pod("reclaimed_cores", asks=OLDER), f"{OLD}millicpu is the older name; write {NEW}millicpu"),
     (
         pod("dedicated_cores"),
         "namespace default may not use it; write shared_cores, or have an administrator run: "
@@ -82,43 +112,16 @@ BAD = [
     (pod("system_cores"), "kubectl label namespace default sublet.io/system-cores=allowed"),
     (pod("shared_cores", memory_enhancement=BOUND), f"write {PREFIX}/qos_level: dedicated_cores and"),
     (
-        pod("reclaimed_cores", cpu_enhancement='{ "cpuset_pool" : "batch" }'),
+        pod("shared_cores", cpu_enhancement='{"cpuset_pool": "batch"}'),
+        "cpuset_pool: namespace default may not use it; leave it out, or have an administrator run: "
+        "kubectl label namespace default sublet.io/cpuset-pools=allowed",
+    ),
+    (pod("shared_cores", cpu_enhancement=r'{"cpuset\u005fpool": "batch"}'), "sublet.io/cpuset-pools=allowed"),
+    (
+        pod("reclaimed_cores", asks=RECLAIMED, cpu_enhancement='{ "cpuset_pool" : "batch" }'),
         f"this one is reclaimed_cores; write {PREFIX}/qos_level: shared_cores, or leave cpuset_pool out",
     ),
 ]
-
-
-def tried(cluster: Cluster, document: Document, kubeconfig: Path | None = None) -> str:
-    """What is said of an object that is tried and not made."""
-    words = ("create", "--dry-run=server", "--filename", "-")
-    try:
-        return cluster.kubectl(*words, given=json.dumps(document), kubeconfig=kubeconfig)
-    except CommandError as refusal:
-        return str(refusal)
-
-
-def rendered() -> list[Document]:
-    return list(yaml.safe_load_all((K8S / "base/sublet.yaml").read_text()))
-
-
-@pytest.fixture(scope="module")
-def guarded(cluster: Cluster) -> Iterator[Cluster]:
-    """A cluster with the policies and the agents' rights; where they were installed before, they stay."""
-    there = bool(cluster.get("validatingadmissionpolicies")["items"])
-    wanted = [d for d in rendered() if d["kind"] in POLICIES or f"{d['kind']}/{d['metadata']['name']}" in AGENT]
-    if not there:
-        cluster.wait_gone(f"namespace/{SYSTEM}")
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}
-        cluster.kubectl("apply", "--server-side", "--force-conflicts", "--kustomize", str(K8S / "crds"))
-        cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
-        cluster.apply(namespace, *wanted)
-    until(lambda: "there is no level" in tried(cluster, pod("gold")), IN_FORCE_LIMIT_S, "policies in force")
-    yield cluster
-    if not there:
-        given = yaml.safe_dump_all(wanted)
-        cluster.kubectl("delete", "--filename", "-", given=given)
-        cluster.kubectl("delete", "namespace", SYSTEM, "--wait=false")
-        cluster.kubectl("delete", "--kustomize", str(K8S / "crds"))
 
 
 @pytest.mark.parametrize("document", GOOD.values(), ids=GOOD)
@@ -145,19 +148,9 @@ def test_a_reclaimed_request_that_is_not_its_limit_is_the_api_servers_own_to_ref
     assert f"must be equal to {NEW}millicpu limit of 3k" in tried(guarded, document)
 
 
-@pytest.fixture
-def permitted(guarded: Cluster) -> Iterator[str]:
-    """A namespace that may use the classes that protect."""
-    labels = {"sublet.io/dedicated-cores": "allowed", "sublet.io/system-cores": "allowed"}
-    guarded.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "permitted", "labels": labels}})
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "permitted"}}
-    guarded.apply(account)
-    yield "permitted"
-    guarded.kubectl("delete", "namespace", "permitted", "--wait=false")
-
-
 def test_a_namespace_with_permission_may_use_the_classes_that_protect(guarded: Cluster, permitted: str) -> None:
-    for document in (pod("dedicated_cores", asks=NATIVE, memory_enhancement=BOUND), pod("system_cores")):
+    pooled = pod("shared_cores", cpu_enhancement='{"cpuset_pool": "batch"}')
+    for document in (pod("dedicated_cores", asks=NATIVE, memory_enhancement=BOUND), pod("system_cores"), pooled):
         document["metadata"]["namespace"] = permitted
         until(lambda wanted=document: "created" in tried(guarded, wanted), IN_FORCE_LIMIT_S, "the labels' effect")
     unbound = pod("dedicated_cores", memory_enhancement='{"numa_exclusive": "true"}')
@@ -168,71 +161,11 @@ def test_a_namespace_with_permission_may_use_the_classes_that_protect(guarded: C
 # The agents.
 
 
-@pytest.fixture(scope="module")
-def nodes(guarded: Cluster) -> Iterator[tuple[str, str]]:
-    """Two nodes without a kubelet, with a pod on each."""
-    names = ("paper-1", "paper-2")
-    for name in names:
-        held = {"key": "node.example/other", "effect": "NoSchedule"}
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": [held]}}
-        guarded.apply(
-            node, {**pod(), "metadata": {"name": f"on-{name}", "namespace": "default"}} | {"spec": bound(name)}
-        )
-    yield names
-    for name in names:
-        guarded.kubectl("delete", "pod", f"on-{name}", "--grace-period=0", "--force", "--ignore-not-found")
-        guarded.kubectl("delete", "node", name, "--ignore-not-found")
-
-
-def bound(node: str) -> Document:
-    spec: Document = pod()["spec"]
-    return spec | {"nodeName": node, "tolerations": [{"operator": "Exists"}]}
-
-
-def as_agent(cluster: Cluster, folder: Path, *words: str) -> Path:
-    """A kubeconfig with a fresh token of the agents' ServiceAccount."""
-    token = cluster.kubectl("create", "token", "sublet-node", "--namespace", SYSTEM, *words).strip()
-    document = yaml.safe_load(cluster.admin.read_text())
-    document["users"][0]["user"] = {"token": token}
-    path = folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(document))
-    return path
-
-
-@pytest.fixture(scope="module")
-def agent(guarded: Cluster, nodes: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The agent of the first node; its token is bound to its pod, as kubelet has them made."""
-    about = {"name": "agent-1", "namespace": SYSTEM}
-    guarded.apply({**pod(), "metadata": about, "spec": bound(nodes[0]) | {"serviceAccountName": "sublet-node"}})
-    yield as_agent(
-        guarded, tmp_path_factory.mktemp("agent"), "--bound-object-kind=Pod", f"--bound-object-name={about['name']}"
-    )
-    guarded.kubectl("delete", "pod", about["name"], "--namespace", SYSTEM, "--grace-period=0", "--force")
-
-
-@pytest.fixture(scope="module")
-def nobodys(guarded: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A token of the agents' that is bound to nothing."""
-    return as_agent(guarded, tmp_path_factory.mktemp("nobodys"))
-
-
 def said(cluster: Cluster, who: Path, *words: str, given: Document | None = None) -> str:
     try:
         return cluster.kubectl(*words, given=json.dumps(given) if given else None, kubeconfig=who)
     except CommandError as refusal:
         return str(refusal)
-
-
-async def patched(who: Path, node: str, change: Document, part: str = "") -> str:
-    """What the agents' own client is told; "" where its change is taken."""
-    kube = Kube(who)
-    try:
-        await kube.merge(f"/api/v1/nodes/{node}{part}", change, manager="sublet-reporter")
-    except KubeError as refusal:
-        return str(refusal)
-    finally:
-        await kube.close()
-    return ""
 
 
 def evicted(cluster: Cluster, who: Path, name: str, uid: str | None) -> str:
@@ -277,7 +210,7 @@ async def test_an_agent_writes_the_reclaimed_resources_of_its_own_node(
     guarded: Cluster, nodes: tuple[str, str], agent: Path
 ) -> None:
     assert not await patched(agent, nodes[0], offer("44k"), "/status")
-    assert guarded.get("node", nodes[0])["status"]["allocatable"] == {f"{NEW}millicpu": "44k"}
+    assert guarded.get("node", nodes[0])["status"]["allocatable"][f"{NEW}millicpu"] == "44k"
     words = "the agent of node paper-1 writes of its own node alone, not of paper-2"
     assert words in await patched(agent, nodes[1], offer("44k"), "/status")
 
@@ -362,7 +295,7 @@ async def test_an_uninstall_takes_away_what_agents_and_central_have_left(
         assert len(said) >= 4
         again = list[str]()
         await withdraw_from_cluster(kube, SystemClock(), SYSTEM, wait_s=0, say=again.append)
-        assert again == []
+        assert [words for words in again if "no DaemonSet sublet-give-back" not in words] == []
     finally:
         await kube.close()
         held = guarded.get("kcc", "kept")["metadata"]["finalizers"]

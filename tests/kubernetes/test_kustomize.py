@@ -1,5 +1,6 @@
 """`kubectl apply -k`, as docs/kubernetes.md says, on a real kubelet; and the way back."""
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,8 @@ def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
     cluster.node.tag(product, IMAGE)
     cluster.kubectl("delete", "--kustomize", CRDS, "--ignore-not-found", "--wait")
     cluster.wait_gone(f"namespace/{NAMESPACE}")
+    secrets = subprocess.run(["sh", K8S / "secrets.sh"], check=True, capture_output=True, text=True).stdout
+    cluster.kubectl("apply", "--server-side", "--filename", "-", given=secrets)
     cluster.kubectl("apply", "--server-side", "--kustomize", DEMO)
     installed = Product(cluster)
     installed.wait_ready()

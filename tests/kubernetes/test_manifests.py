@@ -116,7 +116,7 @@ SWITCHES = [
     ("events.enabled=false", "sublet-events"),
     ("networkPolicy.enabled=false", "kind: NetworkPolicy"),
     ("admission.enabled=false", "kind: ValidatingAdmissionPolicy"),
-    ("bus.makePasswords=false", "kind: Secret"),
+    ("bus.makePasswords=false,bus.makeCertificate=false", "kind: Secret"),
     ("admission.olderNames=accept", "is the older name"),
 ]
 

@@ -4,10 +4,17 @@ Only what a pod would bring is replaced: folders, ports, and the API server's an
 """
 
 import asyncio
+import atexit
+import base64
 import contextlib
+import functools
 import json
 import os
+import shutil
 import socket
+import subprocess
+import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,10 +30,18 @@ from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats_bus import NatsBus, connect
 from shared.adapters.nats_callout import Callout
 from shared.adapters.nats_server import PROGRAM, NatsServer, find_binary
+from shared.contracts.subjects import CONFIG_BUCKET
 from shared.errors import Unavailable
+from shared.ports import Entry
 
-RENDERED = Path(__file__).parents[2] / "deploy/k8s"
-PASSWORD = "central-word"
+DEPLOY = Path(__file__).parents[1] / "deploy"
+RENDERED = DEPLOY / "k8s"
+PASSWORD, ISSUER = "central-word", "issuer-word"
+WORDS = {"CENTRAL_PASSWORD": PASSWORD, "LOGINS_PASSWORD": "logins-word", "BRIDGE_PASSWORD": "bridge-word"}
+LEAF_TLS = 'tls { ca_file: "/etc/nats-tls/ca.crt", handshake_first: true, timeout: 5 }'
+HUB_LEAF_TLS = (
+    'tls { cert_file: "/etc/nats-tls/tls.crt", key_file: "/etc/nats-tls/tls.key", handshake_first: true, timeout: 5 }'
+)
 AGENTS = "system:serviceaccount:sublet-system:sublet-node"
 
 
@@ -63,7 +78,7 @@ class ChartServer(NatsServer):
 
     def __init__(self, folder: Path, file: str, env: Mapping[str, str], replaced: Mapping[str, str] | None = None):
         super().__init__(store_dir=folder / "nats")
-        self._file, self._env, self._replaced = file, dict(env), dict(replaced or {})
+        self._file, self.env, self._replaced = file, dict(env), dict(replaced or {})
         self.folder = folder
         self.log = folder / "nats/nats.log"
         self.leaf_port = free_port()  # the server does not say which one it took
@@ -71,12 +86,17 @@ class ChartServer(NatsServer):
     def start(self) -> None:
         """Start with its own environment."""
         before = dict(os.environ)
-        os.environ.update(self._env)
+        os.environ.update(self.env)
         try:
             super().start()
         finally:
             os.environ.clear()
             os.environ.update(before)
+
+    @property
+    def url(self) -> str:
+        """Without a login: its own are in its configuration."""
+        return self.address
 
     @property
     def port(self) -> int:
@@ -137,12 +157,33 @@ class Reviews:
         return self.tokens.get(token, {"authenticated": False, "error": "unknown token"})
 
 
+@functools.cache
+def certificates() -> Path:
+    """What the installation's script makes: ca.crt, ca.key, tls.crt, tls.key. Clients of this process trust it."""
+    made = new_certificates()
+    os.environ["SSL_CERT_FILE"] = str(made / "ca.crt")
+    return made
+
+
+def new_certificates() -> Path:
+    """Of an authority of their own, in a folder that ends with this process."""
+    printed = subprocess.run(["sh", RENDERED / "secrets.sh"], check=True, capture_output=True, text=True).stdout
+    secrets = {d["metadata"]["name"]: d["data"] for d in yaml.safe_load_all(printed) if d and d["kind"] == "Secret"}
+    folder = Path(tempfile.mkdtemp(prefix="bus-certificates-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for name, text in secrets["sublet-bus-tls"].items():
+        (folder / name).write_bytes(base64.b64decode(text))
+    (folder / "ca.key").write_bytes(base64.b64decode(secrets["sublet-bus-tls-ca"]["tls.key"]))
+    return folder
+
+
 def hub_server(folder: Path, env: Mapping[str, str], replaced: Mapping[str, str] | None = None) -> ChartServer:
-    """A hub that is not started yet."""
-    (folder / "nats-issuer").mkdir(parents=True)
-    write_issuer(folder / "nats-issuer/issuer.conf", PASSWORD)
-    words = {"CENTRAL_PASSWORD": PASSWORD, "BRIDGE_PASSWORD": "bridge-word"}
-    return ChartServer(folder, "hub.conf", {**words, **env}, replaced)
+    """A hub that is not started yet; `env` as its pod has it."""
+    shutil.copytree(certificates(), folder / "tls")
+    (folder / "nats-issuer").mkdir()
+    environment = {**WORDS, "ISSUER": ISSUER, **env}
+    write_issuer(folder / "nats-issuer", environment)
+    return ChartServer(folder, "hub.conf", environment, replaced)
 
 
 class Hub:
@@ -166,8 +207,9 @@ class Hub:
     async def central_answers(self) -> AsyncIterator[Callout]:
         """Central answers the hub's questions."""
         clock = SystemClock()
-        logins = BusLogins(self.reviews, SigningKey(login_seed(PASSWORD)), clock, agents=AGENTS)
-        callout = Callout(self.url(f"logins:{PASSWORD}"), name="central/c", clock=clock, answer=logins.answer)
+        logins = BusLogins(self.reviews, SigningKey(login_seed(ISSUER)), clock, agents=AGENTS)
+        answers = {logins.issuer: logins.answer}
+        callout = Callout(self.url("logins:logins-word"), name="central/c", clock=clock, answers=answers)
         work = asyncio.create_task(callout.run())
         try:
             while callout.failure:
@@ -194,20 +236,24 @@ def started_hub(folder: Path, replaced: Mapping[str, str] | None = None) -> Hub:
 class Leaf:
     """The leaf beside a node's agent. `conf` may be another one's than the chart's: a broken-in node writes its own."""
 
-    def __init__(self, folder: Path, hub: Hub, node: str, *, replaced: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, hub: Hub | None, node: str, *, replaced: Mapping[str, str] | None = None) -> None:
         folder.mkdir(parents=True)
         self.node, self.folder = node, folder
         self._hub = hub
         (folder / "nats-login").mkdir()
+        (folder / "tls").mkdir()
+        shutil.copy(certificates() / "ca.crt", folder / "tls/ca.crt")
         self.server = ChartServer(folder, "leaf.conf", {"LEAF_NAME": node}, replaced)
 
     def log_in_with(self, token: str) -> None:
         """Show this token at the next connection."""
+        assert self._hub is not None
         url = f"nats-leaf://leaf:{token}@127.0.0.1:{self._hub.server.leaf_port}"
         (self.folder / "nats-login/remote.conf").write_text(f'url: "{url}"\n')
 
     def script(self) -> list[str]:
         """What the leaf's container runs, with this machine's folders and port, and less patience."""
+        assert self._hub is not None
         self.server.port = free_port()
         config = self.folder / "nats/leaf.conf"
         config.parent.mkdir()
@@ -229,6 +275,41 @@ class Leaf:
     async def agent(self) -> NatsBus:
         """The bus as the node's services have it."""
         return await connect(self.server.url, name=f"node/{self.node}", connect_timeout_s=5, clock=SystemClock())
+
+
+async def at_the_hub(leaf: Leaf) -> NatsBus:
+    """The agent, once its leaf has got through to the hub."""
+    agent = await leaf.agent()
+    await reaches(agent, leaf.node)
+    return agent
+
+
+async def reaches(agent: NatsBus, node: str) -> None:
+    """Wait until a node's agent hears of the configuration, which comes from the hub."""
+    got: list[Entry] = []
+    watch = await agent.watch(CONFIG_BUCKET, got.append, keys=("global",))
+    end = time.monotonic() + 20
+    while not got:
+        assert time.monotonic() < end, f"node {node} does not reach the hub"
+        await asyncio.sleep(0.01)
+    await watch.stop()
+
+
+class ComposeServer(NatsServer):
+    """The accounts of the compose deployment on a server of the test's own."""
+
+    def _access(self) -> str:
+        text = (DEPLOY / "compose/nats.conf").read_text()
+        return text[text.index("accounts {") :]
+
+    @property
+    def url(self) -> str:
+        """Without a login: its own are in its configuration."""
+        return self.address
+
+    def url_of(self, login: str) -> str:
+        """With "user:password"; the address alone for nobody."""
+        return self.url.replace("nats://", f"nats://{login}@") if login else self.url
 
 
 @contextlib.contextmanager

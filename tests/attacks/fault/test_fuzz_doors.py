@@ -1,0 +1,180 @@
+"""Every door of a pure kind, with documents as nobody means them: none throws, and what it lets through is in bounds.
+
+FUZZ says how many documents in all (100 000 where nothing is said, 1 000 000 on demand), FUZZ_SEED which ones. A
+failure names its seed and number; `KEPT` has those that once failed.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from odd_documents import odd_document, odd_documents, odd_texts
+
+from services.central.core.config_documents import kcc_of, target_of
+from services.central.core.seen import agent_of, companion_of, lease_of, node_of
+from shared.adapters.kube_watch import Mirror
+from shared.contracts.advice import PoolAdvice
+from shared.contracts.allocation import Allocation
+from shared.contracts.readiness import Health, Readiness
+from shared.contracts.sample import NodeSample
+from shared.core.kube_pod import pod_of
+from shared.errors import Refused
+from shared.ports import Received
+from shared.wire import Newest
+
+pytestmark = pytest.mark.timeout(3600)
+
+COUNT, SEED = int(os.environ.get("FUZZ", "100000")), int(os.environ.get("FUZZ_SEED", "1"))
+KEPT: Sequence[tuple[int, int]] = ()
+"""Seed and number of documents that once went wrong."""
+PIECES = 10
+META = {"name": "web-1", "namespace": "team-a", "uid": "0f0e0d0c-0000-4000-8000-000000000001", "resourceVersion": "7"}
+PODS: list[dict[str, Any]] = [
+    {
+        "metadata": {
+            **META,
+            "labels": {"koordinator.sh/qosClass": "BE", "app": "web"},
+            "annotations": {
+                "katalyst.kubewharf.io/qos_level": "reclaimed_cores",
+                "katalyst.kubewharf.io/cpu_enhancement": '{"cpuset_pool": "batch"}',
+                "katalyst.kubewharf.io/memory_enhancement": '{"numa_binding": "true"}',
+                "kubernetes.io/config.source": "file",
+                "kubernetes.io/config.hash": "0123456789abcdef0123456789abcdef",
+            },
+            "ownerReferences": [{"kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}],
+            "deletionGracePeriodSeconds": 30,
+        },
+        "spec": {
+            "nodeName": "n1",
+            "priority": 10,
+            "priorityClassName": "batch",
+            "terminationGracePeriodSeconds": 30,
+            "overhead": {"cpu": "10m", "memory": "16Mi"},
+            "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
+            "containers": [
+                {"name": "c", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "1"}}},
+                {"name": "d", "resources": {"requests": {"resource.katalyst.kubewharf.io/reclaimed_millicpu": "2k"}}},
+            ],
+            "initContainers": [{"name": "i", "restartPolicy": "Always", "resources": {"limits": {"memory": "1Mi"}}}],
+        },
+        "status": {
+            "phase": "Running",
+            "qosClass": "Burstable",
+            "startTime": "2026-01-01T00:00:00Z",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [{"name": "c", "containerID": "containerd://0123", "state": {"running": {}}}],
+        },
+    }
+]
+OBJECTS: dict[str, tuple[Callable[[Mapping[str, Any]], Any], dict[str, Any]]] = {
+    "node": (
+        node_of,
+        {
+            "metadata": {**META, "labels": {"pool": "a"}},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "48"}},
+        },
+    ),
+    "companion": (
+        companion_of,
+        {
+            "metadata": {**META, "labels": {"a": "b"}, "ownerReferences": [{"uid": "u"}]},
+            "spec": {"taints": [{"key": "k", "effect": "NoSchedule", "qosLevel": "reclaimed_cores"}]},
+            "status": {
+                "conditions": [{"type": "AgentReady", "status": "True"}],
+                "katalystCustomConfigList": [{"configType": {"resource": "r"}, "configName": "n", "hash": "h"}],
+            },
+        },
+    ),
+    "kcc": (kcc_of, {"metadata": META, "spec": {"targetType": {"group": "g", "version": "v1", "resource": "r"}}}),
+    "target": (target_of, {"metadata": META, "spec": {"config": {"evictionPluginsConfig": {}}}}),
+    "lease": (lease_of, {"metadata": META, "spec": {"renewTime": "2026-01-01T00:00:00Z"}}),
+    "agent": (agent_of, {**PODS[0]}),
+}
+ENVELOPE = {"v": 1, "node": "n1", "boot_id": "0123456789abcdef", "seq": 1, "sent_at": "2026-01-01T00:00:00Z"}
+MESSAGES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "sample": (NodeSample, ENVELOPE),
+    "advice": (PoolAdvice, ENVELOPE),
+    "allocation": (Allocation, ENVELOPE),
+    "health": (Health, {**ENVELOPE, "health": {"service": "qrm", "ok": True}}),
+    "readiness": (Readiness, {**ENVELOPE, "ready": True, "services": [{"service": "qrm", "ok": False, "why": "w"}]}),
+}
+LARGEST_POD_BYTES = 16 << 10
+
+
+def share() -> int:
+    """Documents of each piece."""
+    return max(1, COUNT // PIECES)
+
+
+def check_pod(document: Mapping[str, Any]) -> None:
+    """A pod that the API server could give is a pod, within its bounds; any other is one or none."""
+    pod = pod_of(document)
+    if pod is not None:
+        assert len(pod.model_dump_json()) <= LARGEST_POD_BYTES
+
+
+def test_no_pod_document_gets_past_the_door_of_pods() -> None:
+    for seed, number in KEPT:
+        check_pod(odd_document(PODS, seed, number))
+    for name, document in odd_documents(PODS, share() * 4, SEED):
+        try:
+            check_pod(document)
+        except Exception as error:
+            raise AssertionError(f"document {name}: {error!r}: {str(document)[:500]}") from error
+
+
+class StoppedClock:
+    """It is always the same moment."""
+
+    def monotonic(self) -> float:
+        return 100.0
+
+    def wall(self) -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        """Nothing here waits."""
+
+
+class NoServer:
+    """Mirrors are only shown documents here."""
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_no_object_ends_the_mirror_that_reads_it(kind: str) -> None:
+    keep, good = OBJECTS[kind]
+    mirror: Mirror[Any] = Mirror(NoServer(), "/objects", keep, StoppedClock())  # type: ignore[arg-type]
+    mirror._objects = {}
+    for name, document in odd_documents([{"type": "MODIFIED", "object": good}], share() // 3, SEED):
+        try:
+            mirror._take(document)
+        except Exception as error:
+            raise AssertionError(f"{kind} {name}: {error!r}: {str(document)[:500]}") from error
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_no_message_ends_its_reader(kind: str) -> None:
+    message, good = MESSAGES[kind]
+    slot = Newest(message, StoppedClock(), service="fuzz", node="n1")
+    for name, text in odd_texts([good], share(), SEED):
+        try:
+            slot.offer(Received(f"sublet.node.v1.{kind}.n1", text))
+        except Exception as error:
+            raise AssertionError(f"{kind} {name}: {error!r}: {text[:500]!r}") from error
+    value = slot.value
+    assert value is None or value.node == "n1"
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_what_a_message_says_after_its_door_can_be_said_again(kind: str) -> None:
+    message, good = MESSAGES[kind]
+    for name, text in odd_texts([good], share() // 5, SEED + 1):
+        try:
+            read = message.decode(text)
+        except Refused:
+            continue
+        assert message.decode(read.encode()) == read, name
+        json.loads(read.encode())

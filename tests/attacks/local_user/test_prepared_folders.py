@@ -1,0 +1,127 @@
+"""A state folder that a local user has prepared, or can exchange: root takes none and touches nothing behind it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from shared.errors import Unfit
+from sublet.host.state_files import MARK
+from sublet.host.state_folder import StateFolder
+
+NOBODY = 65534
+SECRET = "root's own"
+MOUNT_AND_UP = 'mount -t tmpfs -o "$1" tmpfs "$2" && exec "$3" -m sublet up --substrate sim --nats-port 0'
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.timeout(200),
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else"),
+]
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Path:
+    """A file of root's at which links point."""
+    file = tmp_path / "precious"
+    file.write_text(SECRET)
+    file.chmod(0o600)
+    return file
+
+
+def theirs(path: Path) -> Path:
+    path.mkdir(parents=True)
+    os.chown(path, NOBODY, NOBODY)
+    return path
+
+
+def own_folder(at: Path, precious: Path) -> None:
+    (theirs(at) / "up.lock").symlink_to(precious)
+
+
+def own_folder_with_a_mark(at: Path, precious: Path) -> None:
+    own_folder(at, precious)
+    (at / MARK).write_text("")
+
+
+def folder_above(at: Path, precious: Path) -> None:
+    theirs(at.parent)
+    at.mkdir()
+    (at / "up.lock").symlink_to(precious)
+
+
+def link(at: Path, precious: Path) -> None:
+    at.parent.mkdir()
+    at.symlink_to(precious.parent)
+    os.chown(at, NOBODY, NOBODY, follow_symlinks=False)
+
+
+def link_above(at: Path, precious: Path) -> None:
+    real = precious.parent / "real"
+    real.mkdir()
+    at.parent.symlink_to(real)
+    os.chown(at.parent, NOBODY, NOBODY, follow_symlinks=False)
+
+
+def writable_folder(at: Path, precious: Path) -> None:
+    at.mkdir(parents=True)
+    at.chmod(0o777)
+    (at / "launch.json").symlink_to(precious)
+
+
+def mark_in_a_folder_of_roots(at: Path, _precious: Path) -> None:
+    at.mkdir(parents=True)
+    (at / MARK).write_text("")
+    os.chown(at / MARK, NOBODY, NOBODY)
+
+
+PREPARED = [
+    own_folder,
+    own_folder_with_a_mark,
+    folder_above,
+    link,
+    link_above,
+    writable_folder,
+    mark_in_a_folder_of_roots,
+]
+
+
+@pytest.mark.parametrize("prepare", PREPARED)
+def test_root_takes_no_folder_that_somebody_else_prepared(
+    tmp_path: Path, precious: Path, prepare: Callable[[Path, Path], None]
+) -> None:
+    at = tmp_path / "x/state"
+    prepare(at, precious)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(Unfit, match="state folder"):
+        StateFolder.claim(at)
+    assert precious.read_text() == SECRET
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_commands_say_it_and_end(tmp_path: Path, precious: Path) -> None:
+    at = tmp_path / "x/state"
+    own_folder(at, precious)
+    done = subprocess.run(
+        [sys.executable, "-m", "sublet", "up", "--substrate", "sim", "--nats-port", "0"],
+        env={**os.environ, "SUBLET_STATE_DIR": str(at)}, capture_output=True, text=True, check=False, timeout=150,
+    )  # fmt: skip
+    assert (done.returncode, f"belongs to user {NOBODY}" in done.stderr) == (2, True), done.stderr
+    assert precious.read_text() == SECRET
+
+
+@pytest.mark.parametrize("options", ["ro", "mode=0750,nr_inodes=2"], ids=["read-only", "full"])
+def test_a_disk_that_is_full_or_read_only_is_said_in_one_line(tmp_path: Path, options: str) -> None:
+    at = tmp_path / "disk"
+    at.mkdir()
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", MOUNT_AND_UP, "sh", options, str(at), sys.executable],
+        env={**os.environ, "SUBLET_STATE_DIR": str(at / "state" if options == "ro" else at)},
+        capture_output=True, text=True, check=False, timeout=150,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert f"state folder {at}" in done.stderr
+    assert "choose another with SUBLET_STATE_DIR" in done.stderr

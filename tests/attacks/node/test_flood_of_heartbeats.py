@@ -1,0 +1,97 @@
+"""One node sends heartbeats as fast as it can, true ones, broken ones and large ones: central hears all others."""
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from services.central.app import CentralApp
+from services.central.core.heartbeat_rate import HEARTBEAT_BURST, HEARTBEATS_PER_S
+from shared import telemetry
+from shared.adapters.clock import SystemClock
+from shared.adapters.nats_bus import connect
+from shared.adapters.nats_server import NatsServer
+from shared.contracts.readiness import Readiness
+from shared.wire import Wire
+
+pytestmark = pytest.mark.timeout(120)
+
+HONEST = [f"honest-{number}" for number in range(200)]
+SENT = 100_000
+FLOOD = """
+import asyncio, sys
+import nats
+
+TRUE = b'{"v":1,"node":"hostile","boot_id":"0123456789abcdef","seq":%d,"sent_at":"2026-01-01T00:00:00Z","ready":true}'
+KINDS = [TRUE, b'not a heartbeat %d', b'{"node":"honest-1","seq":%d}', b'%d' + b'x' * 60_000]
+
+async def main(url, count):
+    client = await nats.connect(url)
+    for number in range(count):
+        large = number % 100 == 3
+        await client.publish("sublet.cluster.v1.ready.hostile", KINDS[3 if large else number % 3] % number)
+        if number % 1000 == 0:
+            await client.flush()
+    await client.drain()
+
+asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+"""
+
+
+class Text:
+    """No configuration file."""
+
+    def changed(self) -> str | None:
+        return None
+
+
+@pytest.fixture
+def flood(nats_server: NatsServer, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that sends so many, and ends."""
+    script = tmp_path / "flood.py"
+    script.write_text(FLOOD)
+    with subprocess.Popen([sys.executable, str(script), nats_server.url, str(SENT)]) as process:
+        yield process
+        process.kill()
+
+
+async def test_central_hears_every_other_node(
+    nats_server: NatsServer,
+    flood: subprocess.Popen[bytes],
+    until: Callable[[Callable[[], object]], Awaitable[None]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = SystemClock()
+    bus, others = [await connect(nats_server.url, name=name, connect_timeout_s=20, clock=clock) for name in "ab"]
+    wire = Wire(bus, clock, node="hub", service="central")
+    app = CentralApp(wire, clock, Text(), "config.yaml", {"central": {"rules": {"late_s": 30}}})
+    work = asyncio.create_task(app.run())
+    began_s, taken = clock.monotonic(), telemetry.TAKEN.labels("central", Readiness.kind)
+    before = taken._value.get()
+    try:
+        senders = {name: Wire(others, clock, node=name, service="reporter") for name in HONEST}
+        while flood.poll() is None:
+            for name, sender in senders.items():
+                await others.publish(f"sublet.cluster.v1.ready.{name}", sender.stamp(Readiness, ready=True).encode())
+            await asyncio.sleep(0.2)
+        await until(lambda: app.state()["nodes"]["ready"] == len(HONEST) + 1)
+        too_often = telemetry.REFUSED.labels("central", Readiness.kind, "too_often")
+
+        def of_hostile() -> float:
+            """How many of its messages may have been looked at by now."""
+            return HEARTBEAT_BURST + HEARTBEATS_PER_S * (clock.monotonic() - began_s) + 1
+
+        await until(lambda: too_often._value.get() >= SENT - of_hostile())
+        assert taken._value.get() - before >= len(HONEST)
+        lines = [line for line in capsys.readouterr().out.splitlines() if "refused" in line]
+        assert len(lines) <= of_hostile()
+    finally:
+        work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+        await app.close()
+        await asyncio.gather(bus.drain(), others.drain())
