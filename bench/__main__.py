@@ -1,8 +1,9 @@
-"""`make bench`: all measurements, one table with machine, N and date; also written to out/bench.json."""
+"""`make bench`: all measurements, or those named, in one table with machine, N and date; also in out/bench.json."""
 
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,23 +13,30 @@ from shared.settings import CommonSettings
 from sublet.host.preflight import check_host
 
 OUT = Path("out/bench.json")
+PARTS = {
+    part.__name__.rpartition(".")[2]: part
+    for part in (reaction, breach, stored, footprint, metrics_pass, source_cost, calculators)
+}
 
 
-async def _all() -> list[Row]:
+async def _measured(names: Sequence[str]) -> list[Row]:
     rows: list[Row] = []
-    for part in (reaction, breach, stored, footprint, metrics_pass, source_cost, calculators):
-        rows += await part.measure()
+    for name in names:
+        rows += await PARTS[name].measure()
         progress("")
     return rows
 
 
-def main() -> int:
-    """Measure and print."""
+def main(names: Sequence[str]) -> int:
+    """Measure these parts, all where none is named, and print."""
+    if unknown := [name for name in names if name not in PARTS]:
+        print(f"bench has no part {', '.join(unknown)}; there are {', '.join(PARTS)}", file=sys.stderr)
+        return 2
     missing = check_host(CommonSettings())
     if missing:
         print("bench measures on real cgroups; this machine lacks: " + "; ".join(missing), file=sys.stderr)
         return 2
-    rows = asyncio.run(_all())
+    rows = asyncio.run(_measured(names or list(PARTS)))
     width = max(len(row.what) for row in rows)
     print(f"Sublet on {machine()}")
     print(f"{'what':<{width}}  {'figure':>16}  {'N':>4}  target")
@@ -40,4 +48,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -81,6 +81,8 @@ async def pod(qos: str, name: str, *command: str, cpu: str = "100m", memory: str
         "-m",
         "sublet",
         "run",
+        "--user",
+        str(os.geteuid()),
         "--qos",
         qos,
         "--cpu",

@@ -63,7 +63,7 @@ class TimedLedger(SqliteLedger):
         self._timed(super().published, msg_id, **rest)
 
     def _note(self, outgoing: Sequence[Outgoing]) -> None:
-        self.begun_s |= dict.fromkeys((message.msg_id for message in outgoing), time.perf_counter())
+        self.begun_s |= dict.fromkeys((message.fact_id for message in outgoing), time.perf_counter())
 
     def _timed(self, write: Any, *args: Any, **rest: Any) -> None:
         before_s = time.perf_counter()
@@ -103,7 +103,9 @@ async def timings(evictions: int, folder: Path) -> tuple[dict[str, list[float]],
         ending.callback(ledger.close)
         outbox = Outbox(ledger, bus, clock)
         clerk = Clerk(ledger, Wire(bus, clock, node=NODE, service="evictor"), written=outbox.wake)
-        executor = Executor(clerk, Announcer(ledger, bus, clock), pods, clock, evidence=lambda _plugin: "for")
+        executor = Executor(
+            clerk, Announcer(ledger, bus, clock, outbox.take_another_id), pods, clock, evidence=lambda _plugin: "for"
+        )
         sending = asyncio.create_task(outbox.run())
         ending.callback(sending.cancel)
         for number in range(evictions):
