@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.ready
 # Where the tests of `make unit` write, if it has 2 GiB free: they sync thousands of small files, and wait for the disk.
 MEMORY := $(shell df --output=avail,target -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 2097152 { print $$2 }')
 
-.PHONY: setup demo test lint type imports unit test-chaos test-vm test-compose test-kubernetes test-consumers rigs rig-vm rig-compose rig-kubernetes bench schemas clean
+.PHONY: setup demo test lint type imports unit test-chaos test-vm test-compose test-kubernetes test-consumers test-attacks rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom bench bench-pod-start schemas clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -34,7 +34,7 @@ imports: $(STAMP)
 
 unit: $(STAMP)           ## a file on each CPU; those that use this host's cgroups one after the other
 	PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(BIN)/python -m pytest -n auto --maxprocesses 8 --no-loadscope-reorder \
-		-m "not slow and not vm and not compose and not kubernetes and not consumers"
+		-m "not slow and not vm and not compose and not kubernetes and not consumers and not attack"
 
 test-chaos: $(STAMP)     ## kill -9 of each service while the main job runs, 20 times each, and a storm of 100 kills; STORM_KILLS=1000 for a long one
 	$(BIN)/python -m pytest -m slow
@@ -47,6 +47,9 @@ test-compose: rig-compose  ## deploy/compose on a container engine of its own; a
 
 test-kubernetes: rig-kubernetes  ## a real control plane and a real kubelet; as root on Debian 12, the first time takes 15 min more; KUBERNETES=v1.30.4 for an older one
 	$(BIN)/python -m pytest -m kubernetes tests/kubernetes
+
+test-attacks: rig-kubernetes  ## what tenants, nodes, logins, local users, operators and faults may try, on real parts; as root on Debian 12
+	$(BIN)/python -m pytest tests/attacks
 
 rigs: rig-vm rig-compose rig-kubernetes  ## build what the three above need and keep it, without a test
 
@@ -62,8 +65,27 @@ rig-kubernetes: $(STAMP)
 test-consumers: $(STAMP) ## build and run the example subscribers, each in its language, through restarts; without Go, Node or Java that one is skipped
 	$(BIN)/python -m pytest -m consumers tests/consumers
 
-bench: $(STAMP)          ## measure reaction times and footprint; prints a table
-	$(BIN)/python -m bench
+verify-nats: $(STAMP)    ## build the NATS server of the wheel anew from its source and compare byte by byte; needs Go, takes 2 min
+	PYTHONPATH=. $(BIN)/python deploy/verify_nats_server.py
+
+SUPPLY := out/supply
+
+$(SUPPLY)/.ready: requirements/supply.txt
+	$(PYTHON) -m venv $(SUPPLY)
+	$(SUPPLY)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/supply.txt
+	@touch $@
+
+audit: $(SUPPLY)/.ready  ## look every pinned package up among the known vulnerabilities; fails where one is found, or cannot be looked up
+	$(SUPPLY)/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off -r requirements/run.txt -r requirements/kube.txt -r requirements/trace.txt
+
+sbom: $(SUPPLY)/.ready   ## what is in the image, as CycloneDX: out/sbom.json
+	cat requirements/run.txt requirements/kube.txt | $(SUPPLY)/bin/cyclonedx-py requirements --output-reproducible --of JSON -o out/sbom.json -
+
+bench: $(STAMP)          ## measure reaction times and footprint; prints a table; PARTS="reaction footprint" for some of it
+	$(BIN)/python -m bench $(PARTS)
+
+bench-pod-start: rig-kubernetes  ## how long many pods at once take to be Ready on a busy node, without and with Sublet, as a ratio; 10 min
+	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m bench.pod_start
 
 schemas: $(STAMP)        ## write docs/schemas anew from the models
 	$(BIN)/python -m shared.contracts.schemas docs/schemas
