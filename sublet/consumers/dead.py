@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import unquote
 
 from shared.adapters.nats_consumers import Durables
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.stored import RefusedMessage, read_event
 from shared.contracts.subjects import DEAD_LETTERS_STREAM, MAX_FACT_BYTES, dead_letter_subject
 from shared.core.json_text import read_json_object
 from shared.errors import Refused
@@ -25,12 +26,10 @@ class Advisory:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An advisory and its event. `event_id` None: the stream does not hold it any more, or it was no event."""
+    """An advisory and its event; None: the stream does not hold it any more. What is no event says why."""
 
     advisory: Advisory
-    event_id: str | None
-    subject: str | None
-    happened_at: str | None
+    event: EvictionEvent | RefusedMessage | None
 
 
 def read_advisory(received: Received) -> Advisory:
@@ -83,6 +82,6 @@ async def dead_letters(bus: Bus, durables: Durables, consumer: str = "*") -> Seq
 async def _with_event(advisory: Advisory, durables: Durables) -> DeadLetter:
     kept = await durables.kept(advisory.sequence)
     if kept is None or kept.stored_at > advisory.given_up_at:  # younger: the stream was made anew since
-        return DeadLetter(advisory, None, None, None)
-    headers = {name: unquote(value) for name, value in kept.message.headers.items()}
-    return DeadLetter(advisory, headers.get("ce-id"), headers.get("ce-subject"), headers.get("ce-time"))
+        return DeadLetter(advisory, None)
+    message = kept.message
+    return DeadLetter(advisory, read_event(message.subject, message.headers, message.data))

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from shared.adapters.nats_consumers import DurableState
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.stored import RefusedMessage
 from shared.contracts.subjects import EVENTS_STREAM
 from shared.core.durable import Change, Durable, shown
 from sublet.consumers.dead import DeadLetter
@@ -13,6 +15,7 @@ from sublet.consumers.login import Login
 from sublet.output import age, columns
 
 EXAMPLE = "examples/consumers/python/consumer.py"
+NOT_KEPT = "not in the stream any more"
 
 
 def added(durable: Durable, what: str, found: Sequence[Change], login: Login, nats_url: str) -> dict[str, Any]:
@@ -95,16 +98,17 @@ def listed_table(found: Sequence[Mapping[str, Any]], now: datetime) -> str:
 
 
 def buried(letter: DeadLetter) -> dict[str, Any]:
-    """One dead letter as a document; the event's parts are null when the stream does not hold it any more."""
-    said = letter.advisory
+    """One dead letter as a document; the event's parts are null where the stream holds none, or `refused` says why."""
+    said, event = letter.advisory, letter.event if isinstance(letter.event, EvictionEvent) else None
     return {
         "consumer": said.consumer,
         "sequence": said.sequence,
         "deliveries": said.deliveries,
         "given_up_at": said.given_up_at.isoformat(),
-        "event_id": letter.event_id,
-        "subject": letter.subject,
-        "happened_at": letter.happened_at,
+        "event_id": event.event_id if event else None,
+        "subject": f"{event.namespace}/{event.pod}" if event else None,
+        "happened_at": event.sent_at.isoformat() if event else None,
+        "refused": str(letter.event) if isinstance(letter.event, RefusedMessage) else None,
     }
 
 
@@ -113,7 +117,7 @@ def buried_table(found: Sequence[Mapping[str, Any]]) -> str:
     header = ("CONSUMER", "SEQ", "DELIVERIES", "GIVEN UP", "HAPPENED", "POD", "EVENT")
     rows = [
         (one["consumer"], str(one["sequence"]), str(one["deliveries"]), one["given_up_at"][:19],
-         (one["happened_at"] or "")[:19], one["subject"] or "", one["event_id"] or "not in the stream any more")
+         (one["happened_at"] or "")[:19], one["subject"] or "", one["event_id"] or one["refused"] or NOT_KEPT)
         for one in found
     ]  # fmt: skip
     if not rows:

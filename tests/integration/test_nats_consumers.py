@@ -20,10 +20,15 @@ from shared import telemetry
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats_accounts import AccountsFile
 from shared.adapters.nats_bus import NatsBus, connect
-from shared.contracts.subjects import DEAD_LETTERS_STREAM, EVENTS_STREAM, STREAMS, event_filter
+from shared.contracts.cloudevents import event_headers
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.ids import intent_id
+from shared.contracts.stored import RefusedMessage
+from shared.contracts.subjects import DEAD_LETTERS_STREAM, EVENTS_STREAM, STREAMS, event_filter, event_subject
 from shared.core.durable import changes, wanted_durable
 from shared.errors import Conflict, Refused, Unavailable
 from sublet.consumers.dead import advisories, counts, dead_letters
+from sublet.consumers.told import buried, buried_table
 
 EVENT = "sublet.cluster.v1.event.eviction.{}.{}.node-a"
 WAIT_S = 10.0
@@ -54,6 +59,18 @@ async def tell(bus: NatsBus, *names: str, namespace: str = "team-a", phase: str 
     for name in names:
         headers = {"ce-id": name, "ce-subject": f"{namespace}/{name}", "ce-time": "2026-03-09T14:07:31Z"}
         await bus.publish_durable(EVENT.format(phase, namespace), b"{}", msg_id=name, headers=headers)
+
+
+def event(pod: str, namespace: str = "team-a") -> EvictionEvent:
+    return EvictionEvent(
+        node="node-a", boot_id="0" * 8, seq=1, sent_at=datetime(2026, 3, 9, tzinfo=UTC), pod=pod, namespace=namespace,
+        intent_id=intent_id("node-a", "ab", "p", 1), pod_uid="ab", qos="reclaimed_cores", plugin="p", scope="memory",
+        phase="created",
+    )  # fmt: skip
+
+
+async def store(bus: NatsBus, one: EvictionEvent) -> None:
+    await bus.publish_durable(event_subject(one), one.encode(), msg_id=one.event_id, headers=event_headers(one))
 
 
 async def pull(client: Client, name: str) -> Msg:
@@ -180,8 +197,8 @@ async def stored_advisories(bus: NatsBus, client: Client, name: str, want: int) 
 async def test_what_is_given_up_is_kept_with_its_event_over_a_restart(bus, client, server, until):
     await bus.durables.put(wanted_durable("team-a", namespaces=["team-a"], max_deliver=2))
     await bus.durables.put(wanted_durable("team-b", namespaces=["team-b"], max_deliver=1))
-    await tell(bus, "bad", namespace="team-b")
-    await tell(bus, "worse")
+    await tell(bus, "no-event", namespace="team-b")
+    await store(bus, worse := event("worse"))
     await give_up(client, "team-b")
     await give_up(client, "team-a")
     await give_up(client, "team-a")
@@ -194,7 +211,10 @@ async def test_what_is_given_up_is_kept_with_its_event_over_a_restart(bus, clien
     assert await counts(bus) == {"team-a": 1, "team-b": 1}
     [letter] = await dead_letters(bus, bus.durables, "team-a")
     assert (letter.advisory.sequence, letter.advisory.deliveries) == (2, 2)
-    assert (letter.event_id, letter.subject, letter.happened_at) == ("worse", "team-a/worse", "2026-03-09T14:07:31Z")
+    assert letter.event == worse
+    [letter] = await dead_letters(bus, bus.durables, "team-b")
+    assert isinstance(letter.event, RefusedMessage)
+    assert "CloudEvent without" in buried_table([buried(letter)])
     await bus.ensure_stream(STREAMS[2])
     assert telemetry.STREAM_MESSAGES.labels(DEAD_LETTERS_STREAM)._value.get() == 2
 
@@ -206,11 +226,11 @@ async def test_a_letter_whose_event_is_gone_says_so_and_nonsense_is_passed_over(
     await stored_advisories(bus, client, "team-a", 1)
     await client.jetstream().delete_stream(EVENTS_STREAM)
     [letter] = await dead_letters(bus, bus.durables)
-    assert (letter.event_id, letter.subject) == (None, None)
+    assert letter.event is None
     await make_streams(bus)
     await tell(bus, "2")  # has the sequence that "1" had
     [letter] = await dead_letters(bus, bus.durables)
-    assert (letter.advisory.sequence, letter.event_id) == (1, None)
+    assert (letter.advisory.sequence, letter.event) == (1, None)
     for nonsense in (b"\xff", b"{}", b"[]", b'{"timestamp":"x","consumer":"c","stream_seq":1,"deliveries":1}'):
         subject = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.SUBLET_EVENTS.team-a"
         await bus.publish_durable(subject, nonsense, msg_id=repr(nonsense))
@@ -299,7 +319,7 @@ async def test_for_a_server_that_is_not_ours_it_writes_down_what_its_operator_ad
 
 async def test_dead_letters_are_listed_for_people(bus, client, server, tmp_path):
     await bus.durables.put(wanted_durable("team-a", max_deliver=1))
-    await tell(bus, "bad")
+    await store(bus, event("bad"))
     await give_up(client, "team-a")
     await stored_advisories(bus, client, "team-a", 1)
     code, out, _ = await asyncio.to_thread(command, server.url, tmp_path, "dead-letters", "team-a")

@@ -110,6 +110,11 @@ async def test_no_word_that_is_written_onto_a_pod_makes_it_another_class(
             for claim, answer in zip(claims, answers, strict=True):
                 assert isinstance(answer, dict) == (claim.clear and claim.qos == base.qos), (claim.name, answer)
                 assert isinstance(answer, str) or class_of(answer) == base.qos, claim.name
+        for door in ("/resize", "/ephemeralcontainers"):  # the API server leaves the words out, or refuses them
+            path = pods(namespaces[1], "kept") + door
+            answers = await each([patched(kube, path, claim) for claim in CLAIMS])
+            assert {class_of(answer) for answer in answers if isinstance(answer, dict)} <= {base.qos}, door
+            assert door == "/resize" or any(isinstance(answer, dict) for answer in answers)  # 1.30 has no resize
     finally:
         await kube.delete(pods(namespaces[1], "kept"), {"gracePeriodSeconds": 0})
 
