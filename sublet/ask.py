@@ -143,8 +143,11 @@ def run(work: Callable[[Bus, Target], Awaitable[int]]) -> NoReturn:
     """Run a command on the bus and end the process: 0, the command's own code, or one line of why not."""
 
     async def connected_work() -> int:
-        # As Ctrl-C: the first process of a container would not even notice a SIGTERM.
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
+        # As Ctrl-C, which a shell's background command ignores: the first process of a container would not even notice
+        # a SIGTERM.
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         where = target()
         async with connected(where) as bus:
             return await work(bus, where)
@@ -154,6 +157,6 @@ def run(work: Callable[[Bus, Target], Awaitable[int]]) -> NoReturn:
     except SubletError as error:
         print(f"sublet: {error}", file=sys.stderr)
         code = NOT_THERE if isinstance(error, Unavailable) else 2
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         code = 130
     raise SystemExit(code)

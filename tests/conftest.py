@@ -43,16 +43,23 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 class FilesApart(LoadScopeScheduling):
-    """The tests of a file stay together; those in the folders that use this host's cgroups go one after the other."""
+    """The tests of a file stay together; those that use this host's cgroups go one after the other."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return HOST if file.startswith(ON_THIS_HOST) else file
+        return HOST if nodeid.endswith(f"@{HOST}") else nodeid.partition("::")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesApart:
     """Which tests of `make unit` run side by side."""
     return FilesApart(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs this host's cgroups says so in its name, which is all that the scheduler knows of a test."""
+    for item in items:
+        if item.get_closest_marker("root"):
+            item.add_marker(pytest.mark.xdist_group(HOST))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

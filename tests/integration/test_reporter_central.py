@@ -167,6 +167,8 @@ async def test_events_are_replayed_from_a_sequence_in_each_form(host, until):
     assert "team-a/encode" in table[1]
     assert "it is created" in table[1]
     follower = await asyncio.create_subprocess_exec(
+        "env",
+        "--ignore-signal=INT",  # as a shell starts what goes on in the background
         sys.executable,
         "-m",
         "sublet",
@@ -180,6 +182,7 @@ async def test_events_are_replayed_from_a_sequence_in_each_form(host, until):
     followed = [json.loads(await follower.stdout.readline())["phase"] for _ in range(3)]
     follower.terminate()
     await follower.communicate()
+    assert follower.returncode == 130
     assert followed == ["intended", "created", "succeeded"]
     chain = json.loads((await host.sublet("explain", "pod/encode", "-n", "team-a", "-o", "json")).stdout)
     assert [phase["phase"] for phase in chain["evictions"][0]["phases"]] == ["intended", "created", "succeeded"]
