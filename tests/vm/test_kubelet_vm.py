@@ -8,9 +8,9 @@ from rig.play import Told
 
 from shared.core.cpuset import CpuSet
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
 
-LIMIT_S = 120.0
+LIMIT_S = 400.0
 SIZES = {"idle": (4, 44), "pod": (6, 42), "peak": (8, 40)}
 OWN_CPUS = 4
 

@@ -15,9 +15,9 @@ from rig.play import MACHINE, Told
 
 from shared.core.cpuset import CpuSet
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(2400)]
 
-TOPOLOGY_LIMIT_S, QUICKSTART_LIMIT_S, OVERCOMMIT_LIMIT_S = 60.0, 700.0, 1100.0
+TOPOLOGY_LIMIT_S, QUICKSTART_LIMIT_S, OVERCOMMIT_LIMIT_S = 120.0, 1500.0, 2000.0
 LARGER = "reclaimed-large-pod-2"
 TOPOLOGY = """
 cat /sys/devices/system/node/node*/cpulist
