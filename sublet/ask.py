@@ -145,9 +145,8 @@ def run(work: Callable[[Bus, Target], Awaitable[int]]) -> NoReturn:
     async def connected_work() -> int:
         # As Ctrl-C, which a shell's background command ignores: the first process of a container would not even notice
         # a SIGTERM.
-        task = asyncio.current_task()
-        assert task is not None
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        if (task := asyncio.current_task()) is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         where = target()
         async with connected(where) as bus:
             return await work(bus, where)
