@@ -1,7 +1,7 @@
 """What every message carries, and how one is read and written.
 
 Readers ignore unknown fields (a newer writer never breaks an older reader); types and units never change within a
-major version, which is part of the subject (notes/nats-practice.md section 15).
+major version, which is part of the subject (docs/facts/nats.md#how-messages-may-change).
 """
 
 from typing import Annotated, ClassVar, Self
@@ -28,7 +28,7 @@ class Part(BaseModel):
 
 
 class Reason(Part):
-    """Why a figure is what it is: the rule that fired and the numbers it used (DESIGN section 7 rule 9)."""
+    """Why a figure is what it is: the rule that fired and the numbers it used."""
 
     # An explanation may hold an infinity ("never yet"); it must not keep the decision from being published.
     model_config = ConfigDict(allow_inf_nan=True)
