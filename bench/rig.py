@@ -19,7 +19,7 @@ from sublet.host.session import Session
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure: what, how large, how often measured, and the target (DESIGN section 8)."""
+    """One figure: what, how large, how often measured, and the target (docs/facts/targets.md#reaction-and-cost)."""
 
     what: str
     figure: str

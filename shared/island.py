@@ -2,7 +2,8 @@
 
 While connected it is the bus it stands on. While not, messages that never leave the node anyway are handed from
 service to service inside the process, so that a node keeps measuring, sizing, placing and evicting without NATS
-(DESIGN section 5). Durable publishes fail as they would, and the outbox keeps them.
+(docs/facts/safety-rules.md#the-same-services-everywhere). Durable publishes fail as they would, and the outbox keeps
+them.
 """
 
 import asyncio

@@ -20,7 +20,7 @@ async def until_stored(
 ) -> Stored:
     """Call `store(timeout_s)` until it returns; it raises Unavailable for a try that may be repeated.
 
-    The default budget of the port outlives the loss of a stream leader, 4 to 9 s (notes/nats-practice.md section 4).
+    The default budget of the port outlives the loss of a stream leader (docs/facts/nats.md#publishing-facts).
 
     Raises:
         NotStored: the budget is spent, or `store` raised it because no repetition can help.

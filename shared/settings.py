@@ -51,7 +51,7 @@ class CommonSettings(Settings):
     node: NodeName = Field(default_factory=_this_host)
     """Name of this node, as on the bus and in Kubernetes."""
     substrate: Literal["host", "sim", "kubernetes"] = "host"
-    """Where pods come from and where cpusets go (DESIGN section 2)."""
+    """Where pods come from and where cpusets go."""
     qos_fallback: Literal["shared_cores", "kubernetes"] = "shared_cores"
     """What a pod is that names no QoS class: shared_cores, or by its Kubernetes QoS, where BestEffort is reclaimed."""
     kubeconfig: Path | None = None

@@ -1,7 +1,7 @@
 """Counters for Prometheus, structured logs, and spans on the decision path (off unless asked for).
 
 Names follow Prometheus' rules: base units, `_total` for counters, no pod or tenant strings as labels
-(notes/ecosystem.md section 3). Nothing of OpenTelemetry is imported while tracing is off.
+(docs/facts/safety-rules.md#names-of-metrics). Nothing of OpenTelemetry is imported while tracing is off.
 """
 
 import contextlib

@@ -1,4 +1,7 @@
-"""What Sublet has put into a cluster, taken out again (DESIGN section 7 rule 10). May be repeated at any time."""
+"""What Sublet has put into a cluster, taken out again; may be repeated at any time.
+
+Rule: docs/facts/safety-rules.md#rule-10-stopping-is-safe.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

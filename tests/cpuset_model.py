@@ -18,7 +18,7 @@ class Refusal(Exception):
 
 
 class CpusetModel:
-    """cpuset.cpus of a tree of v1 cgroups (rules measured: notes/reliability.md section 6)."""
+    """cpuset.cpus of a tree of v1 cgroups (docs/facts/linux-cgroups.md#cpu-sets)."""
 
     def __init__(self, groups: Mapping[str, CpuSet], online: CpuSet) -> None:
         self.groups, self.online = dict(groups), online

@@ -1,7 +1,8 @@
 """An API server in memory, by the paths of its reference: what Sublet relies on, as it was measured on a real one.
 
-Pods with budgets and evictions behave as notes/reliability.md section 2 says (M1 to M9, M12). `FakeKube` is a `Kube`
-over it without a wire; `serving` puts it behind real HTTP.
+Pods with budgets, evictions and watches behave as measured (docs/facts/kubernetes.md#eviction-measured,
+docs/facts/kubernetes.md#watch-of-an-old-version). `FakeKube` is a `Kube` over it without a wire; `serving` puts it
+behind real HTTP.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """The advisor at work: a sample in, an advice out at once; the same advice again while nothing new is known.
 
-When samples stop, one cautious advice follows and then silence, so that qrm's lease runs out (DESIGN section 7 rule 1).
+When samples stop, one cautious advice follows and then silence, so that qrm's lease runs out
+(docs/facts/safety-rules.md#rule-1-absent-is-not-zero).
 A policy that fails, or needs too long, is passed over for a while: canonical decides, and the health says so.
 """
 

@@ -12,7 +12,7 @@ import yaml
 
 from shared.errors import BadConfig
 
-MAX_CONFIG_BYTES = 64 * 1024  # largest value of the bucket (notes/nats-practice.md section 2)
+MAX_CONFIG_BYTES = 64 * 1024  # largest value of the bucket (docs/facts/nats.md#what-travels-how)
 
 
 def read_config(text: str, *, known: Sequence[str]) -> dict[str, Any]:

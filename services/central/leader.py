@@ -1,4 +1,4 @@
-"""Who of several centrals acts: the holder of a Lease, by its own monotonic clock (notes/nats-practice.md section 11).
+"""Who of several centrals acts: the holder of a Lease, by its own monotonic clock (docs/facts/kubernetes.md#leases).
 
 The clock of another machine is never compared: a lease has run out when it was not seen to change for its duration.
 A holder stops at its renewal deadline, well before others may take over. A lease is no fence: the epoch, which grows

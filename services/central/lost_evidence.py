@@ -1,4 +1,7 @@
-"""What bus and API server together say of every node, kept between looks (notes/reliability.md section 3)."""
+"""What bus and API server together say of every node, kept between looks.
+
+Facts: docs/facts/safety-rules.md#verdict-on-a-silent-node.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 """Lost nodes: all that is done about them, in one place, by the leader alone.
 
-Verdicts, guards and pace are pure (`core.verdict`, `core.guards`, `core.turn`; notes/reliability.md section 3). What is
-left of the budgets is kept in the leader's lease before anything is done: a restart gives nothing for free, and whoever
-has lost the lease cannot keep them and so does nothing.
+Verdicts, guards and pace are pure (`core.verdict`, `core.guards`, `core.turn`). What is left of the budgets is kept in
+the leader's lease before anything is done: a restart gives nothing for free, and whoever has lost the lease cannot keep
+them and so does nothing.
 """
 
 from collections.abc import Callable

@@ -12,7 +12,7 @@ Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
 
 
 class LeaseSettings(Settings):
-    """The Lease by which several centrals find out who acts; upstream's periods (notes/nats-practice.md section 11)."""
+    """The Lease by which several centrals find out who acts; upstream's periods (docs/facts/kubernetes.md#leases)."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "sublet-central"
     namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] = "sublet-system"

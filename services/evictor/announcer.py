@@ -18,7 +18,7 @@ Announced = Literal["stored", "away", "taken"]
 
 
 class Announcer:
-    """Publishes with the pod's last sequence that the writer has read (notes/nats-practice.md section 4)."""
+    """Publishes with the pod's last sequence that the writer has read (docs/facts/nats.md#publishing-facts)."""
 
     def __init__(
         self, ledger: Ledger, bus: Bus, clock: Clock, take_another_id: Callable[[Outgoing, IdTaken], Outgoing]

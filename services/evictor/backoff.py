@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from shared.core.backoff import delay_s
 
-BASE_S, CAP_S = 5.0, 60.0  # notes/reliability.md section 2, M8
+BASE_S, CAP_S = 5.0, 60.0  # docs/facts/kubernetes.md#eviction-measured
 FORGET_S = 600.0
 
 

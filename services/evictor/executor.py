@@ -1,7 +1,7 @@
 """Carries out one intent: announce, look, rehearse, evict, watch. Every step is written before the next is taken.
 
-Procedure: notes/reliability.md section 2. Started again from any step it ends the same way: what is unknown is looked
-up before anything is repeated, and every call carries the pod's UID.
+Started again from any step it ends the same way: what is unknown is looked up before anything is repeated, and every
+call carries the pod's UID (docs/facts/kubernetes.md#eviction-measured).
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Evidence = Literal["for", "against", "missing"]
 
 
 def watch_time_s(grace_s: float) -> float:
-    """How long a pod may take to go (notes/katalyst-eviction-central.md section 2.5)."""
+    """How long a pod may take to go (docs/facts/katalyst-eviction.md#killing-a-pod)."""
     return max(SHORTEST_WATCH_S, GRACE_FACTOR * grace_s)
 
 

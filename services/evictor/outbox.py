@@ -18,7 +18,7 @@ log = structlog.get_logger()
 
 AT_ONCE = 100
 BUDGET_S = 20.0
-"""Outlives the loss of a stream leader, 4 to 9 s (notes/nats-practice.md section 4)."""
+"""Outlives the loss of a stream leader, 4 to 9 s (docs/facts/nats.md#publishing-facts)."""
 RETRY_S = 1.0
 SAFE_TO_REPEAT_S = min(spec.duplicate_window_s for spec in STREAMS) / 2
 """For so long after its first sending a stream certainly drops a repetition."""

@@ -45,7 +45,7 @@ class OwnerBudget(BudgetSettings):
 
 class Budgets(Settings):
     """Bounds over long spans; `evictions_per_minute` bounds the moment. They survive restarts of the evictor, and of
-    the machine where the state folder does (notes/reliability.md section 0, P4)."""
+    the machine where the state folder does (docs/facts/safety-rules.md#bounds-of-eviction)."""
 
     node: BudgetSettings = BudgetSettings()
     """One a minute on and on: a quarter of what one plugin's cooling lets through. A node that needs more is too small
@@ -84,7 +84,7 @@ class EvictorSettings(Settings):
     """Of one hard plugin: one, and then it is looked at what that brought, as the tutorial shows it; or enough, which
     are the fewest of its ranking that bring what it observes to its threshold."""
     burst: Annotated[int, Field(ge=1, le=100)] = 3
-    """Most evictions of one round over all plugins (notes/katalyst-eviction-central.md section 2.2)."""
+    """Most evictions of one round over all plugins (docs/facts/katalyst-eviction.md#the-round)."""
     intent_deadline_s: Seconds = 60.0
     """An intent not begun within this time is cancelled."""
     condition_transition_s: Annotated[float, Field(ge=0, le=86400)] = TRANSITION_PERIOD_S

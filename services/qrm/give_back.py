@@ -1,6 +1,8 @@
-"""A node that Sublet leaves for good: kubelet's groups as kubelet would have made them (DESIGN section 7 rule 10).
+"""A node that Sublet leaves for good: kubelet's groups as kubelet would have made them.
 
 Groups of Sublet's own go with what runs in them; kubelet's stay with their pods, and so would what was written there.
+
+Rule: docs/facts/safety-rules.md#rule-10-stopping-is-safe.
 """
 
 from collections.abc import Iterator, Sequence

@@ -76,7 +76,7 @@ class QrmSettings(Settings):
     mode: Mode = "enforce"
     """observe: look only; dry-run: plan and say so; enforce: write. The weaker of this and the advice's mode counts."""
     order: Order = "reclaim-first"
-    """Which pool takes its CPUs first (notes/katalyst-node-agent.md section 1.2)."""
+    """Which pool takes its CPUs first (docs/facts/katalyst-cpu.md#cpu-sets-of-the-tutorial)."""
     lease_s: Seconds = 10.0
     """Without fresh advice for so long the reclaimed pool falls to its floor, also when qrm is dead."""
     period_s: Seconds = 3.0
@@ -84,8 +84,8 @@ class QrmSettings(Settings):
     verify_s: Seconds = 10.0
     """How often every pod's group is read back when nothing changes; the classes above them are at every pass."""
     ramp_up_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
-    """How long a new shared pod may use the reclaimed pool's CPUs as well (30 s in the seeds' system, where the shared
-    pool grows late). 0: not at all, for here it grows as soon as the pod needs it."""
+    """How long a new shared pod may use the reclaimed pool's CPUs as well (30 s in Katalyst, where the shared pool
+    grows late). 0: not at all, for here it grows as soon as the pod needs it."""
     poll_s: Seconds = 0.5
     """How often is looked for new pods, and for the end of the lease."""
     pools: Annotated[tuple[PoolName, ...], Field(max_length=64)] | None = None

@@ -1,8 +1,9 @@
 """The cgroup tree of a host, v1 or v2: the one door through which Sublet reads, writes, makes and removes cgroups.
 
 A cgroup is named by its path relative to the cgroup root, the same for both versions. Every path component is checked,
-and whatever changes something follows no symbolic link, so that no name can leave the root (DESIGN section 7 rule 8).
-Reads skip the look for links: they are the bulk of the work, and the figures they yield are only compared.
+and whatever changes something follows no symbolic link, so that no name can leave the root
+(docs/facts/safety-rules.md#rule-8-least-right). Reads skip the look for links: they are the bulk of the work, and the
+figures they yield are only compared.
 """
 
 import contextlib
@@ -20,7 +21,7 @@ from shared.errors import Refused, Unavailable
 V1_CONTROLLERS = ("cpuset", "cpu", "cpuacct", "memory")
 V2_CONTROLLERS = ("cpuset", "cpu", "memory")
 _COMPONENT = re.compile(r"^[a-zA-Z0-9_][-a-zA-Z0-9_.:@]{0,254}$")
-GONE = (errno.ENOENT, errno.ENODEV)
+GONE = (errno.ENOENT, errno.ENODEV)  # docs/facts/linux-cgroups.md#a-group-that-vanishes
 _INHERIT_TRIES = 3  # the parent's set may be changed by qrm between reading it and taking it over
 
 

@@ -29,7 +29,7 @@ Document = dict[str, Any]
 
 CONNECT_S = 5.0
 CALL_S = 15.0
-"""Longest call but a watch. The client itself has no limit below five minutes (notes/reliability.md section 2, M13)."""
+"""Longest call but a watch. The client has no limit below five minutes (docs/facts/kubernetes.md#no-limit-of-time)."""
 SILENCE_S = 75.0
 """A watch on which nothing comes for so long is broken: the server sends a bookmark about once a minute."""
 PAGE = 500
@@ -193,7 +193,7 @@ class Kube:
         """Events of a collection after a resource version, bookmarks among them; ends when the server ends it.
 
         Raises:
-            Gone: the version is too old (notes/reliability.md section 2, M12: it comes as an event, after a 200).
+            Gone: the version is too old (docs/facts/kubernetes.md#watch-of-an-old-version).
             KubeError: the server refused.
             Unavailable: the connection broke, or fell silent.
         """

@@ -1,8 +1,8 @@
 """Eviction through the API server's `policy/v1`: it keeps disruption budgets and grace periods, we keep the UID.
 
-Order and classification: notes/reliability.md section 2. A wrong UID burns a budget's slot for two minutes (M2), so the
-pod is read right before every call and only its own UID is ever sent; a resource version never is (M3). A 201 says that
-somebody's eviction was taken, not that the pod is gone (M5, M6): that is what `lookup` is for.
+A wrong UID uses up a budget's slot for two minutes, so the pod is read right before every call and only its own UID is
+ever sent; a resource version never is. A 201 says that somebody's eviction was taken, not that the pod is gone: that is
+what `lookup` is for (docs/facts/kubernetes.md#eviction-measured).
 """
 
 import asyncio

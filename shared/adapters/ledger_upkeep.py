@@ -6,7 +6,7 @@ from shared.adapters.ledger_file import FINAL
 from shared.core.intents import passed_s
 
 KEEP_PUBLISHED_S = 600.0
-"""How long acknowledged messages stay (notes/reliability.md section 4c, C2)."""
+"""How long acknowledged messages stay (docs/facts/nats.md#acknowledged-is-not-on-disk)."""
 KEEP_INTENTS = 1_000
 """How many finished intents stay, for `explain`."""
 KEEP_SPENT_S = 86_400.0

@@ -1,7 +1,7 @@
 """Eviction where there is no API server: TERM, grace, KILL of a pod's cgroup (host), or a mark for the simulator.
 
 A pod is known by its UID alone: UID, record and cgroup carry it in their names, so a successor that took over the
-pod's name is never touched (DESIGN section 7 rule 4).
+pod's name is never touched (docs/facts/safety-rules.md#rule-4-one-eviction-of-one-pod).
 """
 
 import asyncio

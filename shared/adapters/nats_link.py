@@ -1,6 +1,6 @@
 """One connection to NATS that looks after itself: reconnects with jitter, counts what goes wrong, says when it is over.
 
-Settings and the defects they guard against: notes/nats-practice.md section 7.
+Settings and the defects they guard against: docs/facts/nats.md#the-python-client.
 """
 
 import asyncio

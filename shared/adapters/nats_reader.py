@@ -2,7 +2,7 @@
 
 The client library's own ordered consumer and `fetch` are not used: the one fails with newer acknowledgement subjects
 and with domains, the other holds back a live message until its batch is full or its time over, and both can fall silent
-after a restart of the server (notes/nats-practice.md section 7).
+after a restart of the server (docs/facts/nats.md#the-python-client).
 """
 
 import asyncio

@@ -226,7 +226,7 @@ def _lower(now: float | None, wanted: float) -> float:
 
 
 def _new_stream(name: str) -> StreamConfig:
-    """Limits retention and no deletion of single messages: a log (notes/nats-practice.md section 2)."""
+    """Limits retention and no deletion of single messages: a log (docs/facts/nats.md#what-travels-how)."""
     return StreamConfig(
         name=name,
         retention=RetentionPolicy.LIMITS,

@@ -1,4 +1,4 @@
-"""Where the pods of this node come from, by substrate (DESIGN section 2)."""
+"""Where the pods of this node come from, by substrate (docs/facts/safety-rules.md#the-same-services-everywhere)."""
 
 from shared.adapters.local_pods import LocalPods
 from shared.adapters.pods_file import PodsFile

@@ -1,7 +1,7 @@
 """CloudEvents 1.0, NATS protocol binding, binary mode: attributes as headers, the event itself as the body.
 
 Header names are written and read exactly in lower case, because NATS keeps case and the client compares it
-(notes/nats-practice.md section 15). Values outside printable ASCII are percent-encoded, as the binding asks.
+(docs/facts/nats.md#cloudevents-on-nats). Values outside printable ASCII are percent-encoded, as the binding asks.
 """
 
 from urllib.parse import quote

@@ -10,7 +10,8 @@ IntentId = NewType("IntentId", str)
 
 # RFC 1123 subdomain, as Kubernetes requires of node and pod names: it can hold neither "/" nor "_".
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
-# Pod UIDs become folder names under the cgroup root: hexadecimal and dashes only (DESIGN section 7 rule 8).
+# Pod UIDs become folder names under the cgroup root: hexadecimal and dashes only
+# (docs/facts/safety-rules.md#rule-8-least-right).
 UID_PATTERN = r"^[0-9a-f]([-0-9a-f]{0,62}[0-9a-f])?$"
 
 NodeName = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
@@ -23,7 +24,7 @@ _INTENT_SPACE = uuid.UUID("6f0c0d9e-6a0c-5c3b-9f0e-2d7a5c1b8e44")
 def node_token(node: str) -> str:
     """The node's name as one NATS token: every ``.`` becomes ``_``.
 
-    Reversible, because a Kubernetes name holds no ``_`` (notes/nats-practice.md section 1).
+    Reversible, because a Kubernetes name holds no ``_`` (docs/facts/nats.md#tokens-of-subjects).
 
     Raises:
         ValueError: the name is not a Kubernetes node name.
@@ -39,5 +40,5 @@ def node_of_token(token: str) -> str:
 
 
 def intent_id(node: str, pod_uid: str, plugin: str, episode: int) -> IntentId:
-    """The same decision gives the same id, whoever computes it and however often (notes/aesthetics.md section 4.5)."""
+    """The same decision gives the same id, whoever computes it and however often."""
     return IntentId(str(uuid.uuid5(_INTENT_SPACE, f"{node}/{pod_uid}/{plugin}/{episode}")))

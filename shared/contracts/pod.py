@@ -17,7 +17,7 @@ RECLAIMED_MEMORY = "resource.katalyst.kubewharf.io/reclaimed_memory"
 SEED_RECLAIMED_CPU = "katalyst.kubewharf.io/reclaimed_millicpu"
 SEED_RECLAIMED_MEMORY = "katalyst.kubewharf.io/reclaimed_memory"
 ALIASES = {SEED_RECLAIMED_CPU: RECLAIMED_CPU, SEED_RECLAIMED_MEMORY: RECLAIMED_MEMORY}
-"""The seeds' older names and today's are one resource (notes/katalyst-eviction-central.md section 1)."""
+"""The tutorial's older names and today's are one resource (docs/facts/katalyst-cluster.md#two-spellings)."""
 
 
 def canonical_resource(name: str) -> str:
@@ -67,7 +67,7 @@ class Pod(Part):
 
     @property
     def key(self) -> str:
-        """namespace/name, the last word of every ordering (DESIGN section 7 rule 6)."""
+        """namespace/name, the last word of every ordering (docs/facts/safety-rules.md#rule-6-deterministic)."""
         return f"{self.namespace}/{self.name}"
 
     @property

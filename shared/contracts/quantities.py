@@ -1,7 +1,7 @@
 """Kubernetes quantities: ``500m``, ``44k``, ``256Mi`` to and from integers.
 
 Two readings exist: `parse_millis` for CPU ("1" is 1000) and `parse_units` for everything else ("44k" is 44000,
-which is how the reclaimed milli-CPU of the seeds is written).
+which is how Katalyst writes milli-CPU: docs/facts/katalyst-cluster.md#two-spellings).
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Every subject, stream and bucket, and which message travels where (DESIGN section 5)."""
+"""Every subject, stream and bucket, and which message travels where (docs/adr/0002-what-travels-how.md)."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,10 @@ MAX_FACT_BYTES = 32 << 10
 
 @dataclass(frozen=True, slots=True)
 class StreamSpec:
-    """A JetStream stream as central creates it: limits retention, file storage (notes/nats-practice.md section 2)."""
+    """A JetStream stream as central creates it: limits retention, file storage.
+
+    Facts: docs/facts/nats.md#what-travels-how.
+    """
 
     name: str
     subjects: tuple[str, ...]

@@ -9,7 +9,10 @@ from pydantic import ConfigDict, Field
 from shared.contracts.envelope import Part
 
 TAINT_PREFIX = "node.katalyst.kubewharf.io/"
-"""Taints under it are Sublet's; all others are somebody else's (notes/katalyst-eviction-central.md section 4)."""
+"""Taints under it are Sublet's; all others are somebody else's.
+
+Facts: docs/facts/katalyst-eviction.md#conditions-and-taints.
+"""
 
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 EFFECTS: tuple[TaintEffect, ...] = get_args(TaintEffect)

@@ -1,6 +1,6 @@
 """How many CPUs each NUMA node gives, so that few nodes give evenly and the machine is left even.
 
-Rule: notes/katalyst-node-agent.md section 2.4, in whole numbers only. Two things are done better than there:
+Facts: docs/facts/katalyst-cpu.md#distributed-taking, here in whole numbers only. Two things are done better than there:
 
 - nodes with equally many free CPUs are the same to the rule, so of all choices that read the same only the first is
   looked at, and a choice whose most even outcome is no better than the best so far is left at once: neither changes

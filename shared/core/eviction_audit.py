@@ -1,7 +1,7 @@
 """Is the history of evictions whole? The stream of events, the stream of intents and the ledger, held side by side.
 
-What must be true (DESIGN section 7 rule 4; notes/reliability.md sections 2 and 5): every fact that the ledger holds is
-in the stream once; the events of an intent come in the order of its life, each once, whatever their ids; no pod UID is
+What must be true (docs/facts/safety-rules.md#rule-4-one-eviction-of-one-pod): every fact that the ledger holds is in
+the stream once; the events of an intent come in the order of its life, each once, whatever their ids; no pod UID is
 evicted twice; and nobody is evicted whom no intent named.
 """
 

@@ -2,7 +2,7 @@
 
 A scheduler counts each name by itself. So each name shows what is offered less what pods ask for under the other one:
 whichever name a pod uses, no more than the offer can be given out. Pods that name the newer one alone (admission makes
-them do so) see all of it (notes/katalyst-eviction-central.md section 1).
+them do so) see all of it (docs/facts/katalyst-cluster.md#two-spellings).
 """
 
 from collections import Counter

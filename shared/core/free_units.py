@@ -1,8 +1,10 @@
 """What is wholly free on a machine, and the order in which the packed rule goes.
 
-Rule: notes/katalyst-node-agent.md sections 2.1 and 2.4. Units go by (available CPUs ascending, id ascending), so what
-is nearly used up goes first. The larger of socket and NUMA node leads: nodes where there are at least as many sockets
-as nodes, else sockets. Inside each leading unit come the units of the other sort, inside those the cores.
+Units go by (available CPUs ascending, id ascending), so what is nearly used up goes first. The larger of socket and
+NUMA node leads: nodes where there are at least as many sockets as nodes, else sockets. Inside each leading unit come
+the units of the other sort, inside those the cores.
+
+Facts: docs/facts/katalyst-cpu.md#free-units, docs/facts/katalyst-cpu.md#packed-taking.
 """
 
 from collections.abc import Iterator, Mapping

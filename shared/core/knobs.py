@@ -1,6 +1,7 @@
 """The cgroup settings that Sublet uses, in one unit each, and their spelling on cgroup v1 and v2.
 
-All unit conversion is here (facts: notes/reliability.md section 6; weight formula: kubelet's, KEP-2254).
+All unit conversion is here. Facts: docs/facts/linux-cgroups.md#cpu-weight, docs/facts/linux-cgroups.md#cpu-quota,
+docs/facts/linux-cgroups.md#memory-limits.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,9 @@
-"""What Koordinator's labels say about a pod: QoS class, priority class, eviction (notes/koordinator.md section A10).
+"""What Koordinator's labels say about a pod: QoS class, priority class, eviction.
 
 Two views exist there and are kept apart here: by label or value alone ("raw"), and with a default for pods that say
 nothing, which follows their Kubernetes QoS. A value that cannot be read gets a code in `errors` and its default.
+
+Facts: docs/facts/koordinator.md#qos-and-priority-classes.
 """
 
 from collections.abc import Iterable, Mapping

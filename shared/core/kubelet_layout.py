@@ -1,4 +1,4 @@
-"""Where kubelet puts the pods' cgroups, for both of its cgroup drivers (notes/reliability.md section 6, "Delegation").
+"""Where kubelet puts the pods' cgroups, for both of its cgroup drivers.
 
     cgroupfs   kubepods/burstable/pod<uid>/<container id>
     systemd    kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice/cri-containerd-<id>.scope
@@ -6,6 +6,8 @@
 Guaranteed pods lie right below the top. A slice's name spells the whole way down to it with dashes, so UIDs have
 underscores there. Below kubelet's own cgroup root ("kubelet" in kind) all of this begins one step further down. The
 groups are kubelet's: Sublet never makes one, and leaves those above the pods as they are.
+
+Facts: docs/facts/linux-cgroups.md#where-kubelet-puts-pods.
 """
 
 import re

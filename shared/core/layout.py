@@ -4,8 +4,8 @@
     sublet/<qos class>/                  one folder a QoS class: the pool's cpuset and weight live here
     sublet/<qos class>/pod<uid>/<container>/
 
-Built from checked parts only (QoS class, UID, container name), never from free text (DESIGN section 7 rule 8). The
-layout of a Kubernetes node is `shared.core.kubelet_layout`.
+Built from checked parts only (QoS class, UID, container name), never from free text
+(docs/facts/safety-rules.md#rule-8-least-right). The layout of a Kubernetes node is `shared.core.kubelet_layout`.
 """
 
 from collections.abc import Mapping, Sequence

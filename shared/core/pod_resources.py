@@ -1,7 +1,8 @@
 """The `resources` of a container as amounts in milli-cores and bytes.
 
 Reclaimed resources have a name in each dialect, and are one account: Katalyst's `reclaimed_millicpu` and
-`reclaimed_memory`, Koordinator's `batch-cpu` (also in milli-cores) and `batch-memory` (notes/koordinator.md section 0).
+`reclaimed_memory` (docs/facts/katalyst-cluster.md#two-spellings), Koordinator's `batch-cpu` (also in milli-cores) and
+`batch-memory` (docs/facts/koordinator.md#batch-resources).
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,9 +1,9 @@
-"""The QoS class of a pod, from its annotations and labels (notes/katalyst-eviction-central.md section 8).
+"""The QoS class of a pod, from its annotations and labels (docs/facts/katalyst-cluster.md#qos-annotations).
 
 A class is named in either dialect: by the annotation `katalyst.kubewharf.io/qos_level`, or by Koordinator's label
-`koordinator.sh/qosClass` (notes/koordinator.md section A10); without both a pod is shared_cores. A cluster may add
-selectors of its own: other annotations that mean the same. Every class is looked at every time, so words that
-contradict each other are an error whichever is read first.
+`koordinator.sh/qosClass` (docs/facts/koordinator.md#qos-and-priority-classes); without both a pod is
+shared_cores. A cluster may add selectors of its own: other annotations that mean the same. Every class is looked at
+every time, so words that contradict each other are an error whichever is read first.
 
 A pod that is to be made is read by `qos_class`, which refuses what is not clear. A pod that is there already is read by
 `lowest_class`, which always answers: nobody may gain by words that contradict each other. The admission policy of the
@@ -128,7 +128,7 @@ def class_of_kube(kube: KubeQos, *, of_the_cluster: bool = False) -> QosClass:
     """The class of a pod that names none, where Kubernetes QoS is the fallback.
 
     What the cluster itself runs on often asks for nothing and does not say what it is: it stays shared, and is spared.
-    A Guaranteed pod stays shared: whole cores are given only to a pod that asks for them by name (DESIGN section 7
-    rule 8), whatever Koordinator takes an unlabelled one for.
+    A Guaranteed pod stays shared: whole cores are given only to a pod that asks for them by name
+    (docs/facts/safety-rules.md#rule-8-least-right), whatever Koordinator takes an unlabelled one for.
     """
     return "reclaimed_cores" if kube == "BestEffort" and not of_the_cluster else "shared_cores"

@@ -1,6 +1,6 @@
 """CPUs for a NUMA-bound block or a dedicated pod: free socket, L3 group, core, thread.
 
-Rule: notes/katalyst-node-agent.md section 2.3.
+Facts: docs/facts/katalyst-cpu.md#taking-by-topology.
 """
 
 from itertools import chain

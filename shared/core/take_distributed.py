@@ -1,4 +1,4 @@
-"""CPUs evenly over the fewest NUMA nodes that can hold them (notes/katalyst-node-agent.md section 2.4)."""
+"""CPUs evenly over the fewest NUMA nodes that can hold them (docs/facts/katalyst-cpu.md#distributed-taking)."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""CPUs packed: whole NUMA nodes or sockets, then cores, then threads (notes/katalyst-node-agent.md section 2.4)."""
+"""CPUs packed: whole NUMA nodes or sockets, then cores, then threads (docs/facts/katalyst-cpu.md#packed-taking)."""
 
 from shared.core.cpuset import CpuSet
 from shared.core.decisions import decision

@@ -1,4 +1,4 @@
-"""What the kinds of the area `placement` that take CPUs ask and answer (the what-if contract, section 2)."""
+"""What the kinds of the area `placement` that take CPUs ask and answer."""
 
 from collections.abc import Callable
 from typing import Annotated, Self

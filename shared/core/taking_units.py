@@ -2,7 +2,7 @@
 
 A unit is a socket, a NUMA node, an L3 group, a core or a single CPU. It is free when every CPU of its own is available,
 so that machines whose cores differ (two threads here, one there, a sibling offline) are served right: sizes are those
-of the unit itself, never an average (notes/katalyst-node-agent.md sections 2.1 to 2.4).
+of the unit itself, never an average (docs/facts/katalyst-cpu.md#free-units).
 """
 
 from collections.abc import Iterable, Mapping

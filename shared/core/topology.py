@@ -69,7 +69,7 @@ class Topology:
         numbering: Numbering = "split",
         cores_per_l3: int | None = None,
     ) -> "Topology":
-        """A regular machine. CPU ids by `numbering` as in the what-if contract, section 1.4.
+        """A regular machine, its CPU ids by `numbering`.
 
         Raises:
             ValueError: a count below 1.
@@ -150,7 +150,7 @@ class Topology:
 
     @cached_property
     def threads_per_core(self) -> int:
-        """CPUs divided by cores, rounded down, as the systems of the seeds count it: 1 where most cores have one."""
+        """CPUs divided by cores, rounded down, as Katalyst counts it: 1 where most cores have one."""
         return max(1, len(self.cpus) // len(self.cores))
 
     @cached_property

@@ -92,7 +92,7 @@ def made_name(command: str, uid: str) -> str:
 
 
 def enhancements(qos: str, *, bound: bool, exclusive: bool, pool: str) -> dict[str, str]:
-    """The annotations that say where a pod wants to run (notes/katalyst-eviction-central.md section 8).
+    """The annotations that say where a pod wants to run (docs/facts/katalyst-cluster.md#qos-annotations).
 
     Raises:
         Refused: an option that this class does not have.

@@ -51,7 +51,10 @@ def pods_groups(facts: NodeFacts) -> Finding:
 
 
 def cpu_manager(facts: NodeFacts) -> Finding:
-    """The static CPU manager writes the cpusets of all containers anew every ten seconds (notes/reliability.md 6)."""
+    """The static CPU manager writes the cpusets of all containers anew every ten seconds.
+
+    Facts: docs/facts/linux-cgroups.md#other-writers.
+    """
     state, configured = facts.cpu_manager, facts.kubelet
     if isinstance(state, Unknown):
         if isinstance(configured, Unknown):

@@ -1,7 +1,8 @@
 """The sizing formulas of Katalyst and Koordinator, for comparison on the same frames.
 
 Formulas and their default intervals only: what their agents lose on the way (polling of metrics, delays of reports and
-writes: notes/katalyst-node-agent.md section 10, notes/koordinator.md section C) is not counted against them.
+writes: docs/facts/katalyst-cpu.md#delays-on-the-way, docs/facts/koordinator.md#delays-of-koordinator) is not
+counted against them.
 """
 
 import math
@@ -34,7 +35,7 @@ DIFF_THRESHOLD = 0.1
 def katalyst_estimate_cores(container: ContainerView) -> float:
     """Estimate of one shared container: max(1.25 x usage, load1, load5) over what is above 0, else request, else 4.
 
-    Source: notes/katalyst-node-agent.md section 4.2 (rule "head").
+    Facts: docs/facts/katalyst-cpu.md#estimate-of-a-container.
     """
     cpu = container.cpu
     usage = None if cpu.usage_cores is None else 1.25 * cpu.usage_cores
@@ -55,7 +56,7 @@ class KatalystPool:
 def katalyst_round(pool: KatalystPool, required_cores: float, cpus: int, smt: bool, now_s: float) -> KatalystPool:
     """One round of the regulator: even rounding, then step limits, then clamp to 4 … cpus - 4.
 
-    Source: notes/katalyst-node-agent.md section 4.4: up at most 10 a round, down at most 2 in 30 s.
+    Facts: docs/facts/katalyst-cpu.md#regulator: up at most 10 a round, down at most 2 in 30 s.
     """
     wanted = math.ceil(required_cores + KATALYST_RESERVE_CPUS)
     wanted += wanted % 2 if smt else 0
@@ -92,8 +93,8 @@ class Katalyst:
 def suppressed_cpus(cpus: int, tenants_cores: float, system_cores: float, before: int | None, ticks: int) -> int:
     """CPUs of best-effort pods: 65 % of the node less what everybody else uses, at least 2.
 
-    Source: notes/koordinator.md section A1, policy cpuset: n = max(2, ceil(budget)), growth at most a tenth of the CPUs
-    in a tick of 1 s, no limit on shrinking.
+    Facts: docs/facts/koordinator.md#cpu-suppression: growth at most a tenth of the CPUs in a tick of 1 s, no limit
+    on shrinking.
     """
     budget = cpus * SUPPRESS_PERCENT / 100 - tenants_cores - system_cores
     wanted = max(SUPPRESS_FLOOR_CPUS, math.ceil(budget))
@@ -105,7 +106,7 @@ def suppressed_cpus(cpus: int, tenants_cores: float, system_cores: float, before
 def batch_allocatable_millis(cpus: int, system_cores: float, high_priority_cores: float) -> int:
     """batch-cpu of a node: capacity less a margin of 40 %, system use and the use of pods of higher priority.
 
-    Source: notes/koordinator.md section A6, policy usage.
+    Facts: docs/facts/koordinator.md#amount-of-batch-cpu.
     """
     return max(0, cpus * 10 * RECLAIM_PERCENT - round(1000 * system_cores) - round(1000 * high_priority_cores))
 

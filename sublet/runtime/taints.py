@@ -1,7 +1,9 @@
-"""Before a reclaimed pod starts: does the node's taint keep it away? (notes/katalyst-eviction-central.md section 4)
+"""Before a reclaimed pod starts: does the node's taint keep it away?
 
 In a cluster the scheduler asks this, for every pod. On one host whoever starts a shared or dedicated pod wants it here
 and nowhere else; what the pressure is to be kept from is more batch work.
+
+Facts: docs/facts/katalyst-eviction.md#conditions-and-taints.
 """
 
 from collections.abc import Sequence

@@ -13,7 +13,10 @@ Memory = Annotated[int, BeforeValidator(parse_units), Field(ge=0)]
 
 
 class Machine(BaseModel):
-    """What the generated tree says about the hardware (defaults: notes/katalyst-node-agent.md section 1.2)."""
+    """What the generated tree says about the hardware: the tutorial's.
+
+    Facts: docs/facts/katalyst-cpu.md#sizes-of-the-tutorial.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

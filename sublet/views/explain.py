@@ -1,4 +1,7 @@
-"""Why a pod runs where it runs, or why it was evicted: the chain of messages with the numbers they used."""
+"""Why a pod runs where it runs, or why it was evicted: the chain of messages with the numbers they used.
+
+Rule: docs/facts/safety-rules.md#rule-9-every-figure-explains-itself.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,5 +1,5 @@
 """Objects in memory, and those of the client over HTTP, keep to what Sublet relies on of an API server (measured:
-notes/reliability.md section 2).
+docs/facts/kubernetes.md#eviction-measured).
 """
 
 import asyncio

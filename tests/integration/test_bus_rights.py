@@ -1,4 +1,4 @@
-"""A node speaks only for itself on the bus (DESIGN section 7 rule 8), held by the hub as the chart configures it.
+"""A node speaks only for itself on the bus, held by the hub as the chart configures it.
 
 The leaf of the node that does harm has a configuration of its own, without the chart's limits: it is in other hands.
 """

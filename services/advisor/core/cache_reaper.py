@@ -1,4 +1,4 @@
-"""Whose page cache is dropped when memory runs short (notes/katalyst-node-agent.md section 5.2).
+"""Whose page cache is dropped when memory runs short (docs/facts/katalyst-memory.md#cache-reaper).
 
 Only reclaimed pods give theirs, the largest first, and no more of them than it takes to get well above the watermark.
 """

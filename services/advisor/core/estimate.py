@@ -1,4 +1,4 @@
-"""How many cores a tenant container needs, and how many a region (notes/katalyst-node-agent.md sections 1.1, 4.2).
+"""How many cores a tenant container needs, and how many a region (docs/facts/katalyst-cpu.md#estimate-of-a-container).
 
 A figure of 0 or less counts as missing: a container that was measured as doing nothing may only not have begun.
 """
@@ -19,7 +19,7 @@ RuleName = Literal["v0.1.0", "head"]
 Cores = Annotated[float, Field(ge=-1e6, le=1e6)]
 
 FALLBACK_CORES = 4.0
-"""For a container of which nothing is known, on the seeds' machines (notes/katalyst-node-agent.md section 4.2)."""
+"""For a container of which nothing is known, on a large machine: Katalyst's figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Rule:
 
 
 RULES: Mapping[RuleName, Rule] = {"v0.1.0": Rule(1.0, True), "head": Rule(1.25, False)}
-"""The tutorial's rule of January 2023, and today's (notes/katalyst-node-agent.md section 1.1)."""
+"""The tutorial's rule of January 2023, and today's (docs/facts/katalyst-cpu.md#estimate-of-a-container)."""
 DEFAULT_RULE = RULES["head"]
 
 

@@ -1,4 +1,4 @@
-"""Pools' requirements fitted into the CPUs there are (notes/katalyst-node-agent.md section 4.5), in whole numbers only.
+"""Pools' requirements fitted into the CPUs there are, in whole numbers (docs/facts/katalyst-cpu.md#assembler).
 
 Where two pools are equal to the rule, the name that comes first decides.
 """

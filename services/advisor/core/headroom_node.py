@@ -1,7 +1,7 @@
 """CPU headroom of a node: what the reclaim pool can really supply, in milli-cores, NUMA node by NUMA node.
 
 A NUMA node that reclaimed pods are bound to is measured by itself. The others are measured together, because their
-pods may run on any of them, and share the result evenly (notes/katalyst-node-agent.md section 4.7).
+pods may run on any of them, and share the result evenly (docs/facts/katalyst-cpu.md#headroom).
 """
 
 import math

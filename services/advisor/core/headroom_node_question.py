@@ -1,4 +1,4 @@
-"""The what-if kind `node_headroom`: the headroom of a machine that somebody describes (what-if contract, section 4)."""
+"""The what-if kind `node_headroom`: the headroom of a machine that somebody describes."""
 
 from collections import Counter
 from typing import Annotated, Self

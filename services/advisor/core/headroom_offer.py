@@ -1,7 +1,7 @@
 """CPU that is offered to reclaimed pods, in milli-cores by NUMA node, apart from the capacity of their pool.
 
 By the pool: all its CPUs, as the tutorial reports them. By supply: without what others use of them. By use: more than
-the pool holds while it is little used. (notes/katalyst-node-agent.md section 4.7.)
+the pool holds while it is little used (docs/facts/katalyst-cpu.md#headroom).
 """
 
 from collections.abc import Mapping

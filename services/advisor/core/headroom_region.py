@@ -1,6 +1,6 @@
 """Headroom of one region: what lies between its upper bound and what its containers need.
 
-Rules: notes/katalyst-node-agent.md section 4.7.
+Facts: docs/facts/katalyst-cpu.md#headroom.
 """
 
 import math

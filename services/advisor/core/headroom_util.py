@@ -1,4 +1,4 @@
-"""Capacity of the reclaim pool from how much of it is used (notes/katalyst-node-agent.md section 4.7).
+"""Capacity of the reclaim pool from how much of it is used (docs/facts/katalyst-cpu.md#headroom).
 
 Reclaimed pods seldom use all that they ask for. While the pool is used less than its target more is offered than it
 holds, so that it fills; above the maximum the offer shrinks again.
@@ -17,7 +17,10 @@ PlainRatio = Annotated[float, Field(ge=0, le=1e6)]
 
 @dataclass(frozen=True, slots=True)
 class UtilRules:
-    """How far the offer may leave what the pool holds; the defaults are those of section 4.7."""
+    """How far the offer may leave what the pool holds; the defaults are Katalyst's.
+
+    Facts: docs/facts/katalyst-cpu.md#headroom.
+    """
 
     target_ratio: float = 0.6
     max_ratio: float = 0.0

@@ -1,7 +1,9 @@
-"""A histogram that forgets: how much was used, and for what part of the recent past (notes/koordinator.md section A13).
+"""A histogram that forgets: how much was used, and for what part of the recent past.
 
 Buckets grow by 5 %, so that a percentile is exact to 5 % whatever the size, and their number is bounded. A sample's
 weight is the time that it stands for; it halves with every half-life.
+
+Facts: docs/facts/koordinator.md#histograms-that-forget.
 """
 
 import math

@@ -1,7 +1,8 @@
 """What a machine keeps back, whatever the policy: reserves, floors, and whether its pools can be disjoint at all.
 
-The seeds' machine has 48 CPUs and keeps 4 of them back for each purpose; smaller machines keep the same share
-(DESIGN section 2: `min(4, cpus // 4)`).
+Katalyst's tutorial runs on 48 CPUs and keeps 4 of them back for each purpose
+(docs/facts/katalyst-cpu.md#sizes-of-the-tutorial); smaller machines keep the same share: `min(4, cpus // 4)`
+(docs/adr/0005-small-machines.md).
 """
 
 from dataclasses import dataclass
@@ -15,22 +16,22 @@ MIN_DISJOINT_CORES = 4
 
 
 def cpu_share(cpus: int) -> int:
-    """The seeds' 4 CPUs on a large machine, a quarter of a small one; 0 below 4 CPUs."""
+    """Katalyst's 4 CPUs on a large machine, a quarter of a small one; 0 below 4 CPUs."""
     return min(SEED_CPUS, cpus // 4)
 
 
 def reserved_memory_bytes(total_bytes: int) -> int:
-    """Memory never offered to reclaimed pods: the seeds' 5 GiB (notes/katalyst-node-agent.md section 1.1), or 1/8."""
+    """Memory never offered to reclaimed pods: Katalyst's 5 GiB (docs/facts/katalyst-memory.md#reserves), or 1/8."""
     return min(SEED_RESERVED_BYTES, total_bytes // 8)
 
 
 def critical_memory_bytes(total_bytes: int) -> int:
-    """Free memory that reclaimed pods may not eat into: 4 GiB (section 5.2 of the same notes), or 1/8."""
+    """Free memory that reclaimed pods may not eat into: 4 GiB (docs/facts/katalyst-memory.md#reserves), or 1/8."""
     return min(SEED_CRITICAL_BYTES, total_bytes // 8)
 
 
 def unknown_memory_bytes(total_bytes: int) -> int:
-    """What a tenant counts of whose memory nothing is known: 8 GiB (section 5.1 of the same notes), or 1/4."""
+    """What a tenant counts of whose memory nothing is known: 8 GiB (docs/facts/katalyst-memory.md#reserves), or 1/4."""
     return min(SEED_UNKNOWN_BYTES, total_bytes // 4)
 
 
@@ -81,5 +82,5 @@ class Bounds:
 
 
 def reclaim_floor_cpus(cpus: int) -> int:
-    """CPUs that the reclaimed pool always keeps (notes/katalyst-node-agent.md section 4.1: 4), at least one."""
+    """CPUs that the reclaimed pool always keeps: 4 (docs/facts/katalyst-cpu.md#regions-and-reserves), at least one."""
     return max(1, cpu_share(cpus))

@@ -1,4 +1,7 @@
-"""Memory offered to reclaimed pods, and the limit of their cgroup (notes/katalyst-node-agent.md section 5)."""
+"""Memory offered to reclaimed pods, and the limit of their cgroup.
+
+Facts: docs/facts/katalyst-memory.md#canonical-headroom.
+"""
 
 from dataclasses import dataclass
 
@@ -6,7 +9,7 @@ from services.advisor.core.memory_guard import Zone, guarded_limit_bytes, next_l
 from shared.contracts.pod import QosClass
 
 TENANT_PERCENT = 110
-"""Shared and dedicated containers count with a tenth on top (section 5.1 of the notes)."""
+"""Shared and dedicated containers count with a tenth on top (docs/facts/katalyst-memory.md#canonical-headroom)."""
 LIMIT_STEPS = 512
 """A limit is rounded up to a 512th of the machine's memory, so that it is not written anew for every page."""
 DOWN_STEPS = 16
@@ -59,7 +62,7 @@ class NodeMemory:
 def canonical_offer_bytes(
     total_bytes: int, reserved_bytes: int, tenants_bytes: int, buffer_bytes: float = 0.0
 ) -> float:
-    """Total - reserve - tenants, and a buffer on top; from 0 to total - reserve (section 5.1 of the notes)."""
+    """Total - reserve - tenants, and a buffer on top; from 0 to total - reserve."""
     most = max(0, total_bytes - reserved_bytes)
     return min(max(0, most - tenants_bytes) + max(0.0, buffer_bytes), most)
 

@@ -1,7 +1,7 @@
-"""The memory guard: how much memory reclaimed pods may use at all (notes/katalyst-node-agent.md section 5.2).
+"""The memory guard: how much memory reclaimed pods may use at all (docs/facts/katalyst-memory.md#memory-guard).
 
-The limit is never below what they use: a limit that falls below it kills (notes/reliability.md section 6). When their
-memory must be taken back, that is the work of qrm's bounded steps and of the evictor, not of the limit.
+The limit is never below what they use: a limit that falls below it kills (docs/facts/linux-cgroups.md#memory-limits).
+When their memory must be taken back, that is the work of qrm's bounded steps and of the evictor, not of the limit.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
 
 HIGH_PERCENT = 95
-"""Where the kernel begins to slow a cgroup down, of its limit (section 5.2 of the notes)."""
+"""Where the kernel begins to slow a cgroup down, of its limit (docs/facts/katalyst-memory.md#memory-guard)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The canonical memory headroom of a node (notes/katalyst-node-agent.md section 5.1).
+"""The canonical memory headroom of a node (docs/facts/katalyst-memory.md#canonical-headroom).
 
 What the tenants leave below the capacity; with a buffer by utilisation on top, where that is asked for, because their
 estimates hold memory that is free.
@@ -21,7 +21,7 @@ WATERMARK_FACTOR = 2
 
 @dataclass(frozen=True, slots=True)
 class BufferRules:
-    """How much of free and cached memory is offered beyond the estimates; defaults of section 5.1."""
+    """How much of free and cached memory is offered beyond the estimates. The defaults are Katalyst's."""
 
     free_ratio: float = 0.6
     static_bytes: float = 20 * GIB

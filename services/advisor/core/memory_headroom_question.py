@@ -1,4 +1,4 @@
-"""The what-if kind `memory_headroom`: the memory of a machine that somebody describes (what-if contract, section 5)."""
+"""The what-if kind `memory_headroom`: the memory of a machine that somebody describes."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self

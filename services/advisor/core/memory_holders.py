@@ -1,6 +1,6 @@
 """Who holds memory: what of it counts for each container, and which NUMA nodes are taken whole.
 
-Rules: notes/katalyst-node-agent.md sections 5.1 and 5.2.
+Facts: docs/facts/katalyst-memory.md#canonical-headroom.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""The NUMA-aware memory headroom (notes/katalyst-node-agent.md section 5.1).
+"""The NUMA-aware memory headroom (docs/facts/katalyst-memory.md#numa-aware-headroom).
 
 What each NUMA node could give is shortened by the same part everywhere: by the watermarks, the reserve, and what
 tenants have asked for and not used yet. Reclaimed pods' requests come on top, for their memory is theirs already.
@@ -23,7 +23,7 @@ class NumaRoom:
 
 @dataclass(frozen=True, slots=True)
 class NumaRules:
-    """What counts as reclaimable, and how far requests may exceed the limit; defaults of section 5.1."""
+    """What counts as reclaimable, and how far requests may exceed the limit. The defaults are Katalyst's."""
 
     cache_ratio: float = 0.0
     """Part of the inactive page cache that counts as free."""

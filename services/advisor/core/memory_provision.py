@@ -1,4 +1,4 @@
-"""Memory that each NUMA node may give to reclaimed pods (notes/katalyst-node-agent.md section 5.2)."""
+"""Memory that each NUMA node may give to reclaimed pods (docs/facts/katalyst-memory.md#memory-provision)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

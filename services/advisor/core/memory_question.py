@@ -1,4 +1,4 @@
-"""What the kinds of the area `memory` ask about containers and NUMA nodes (the what-if contract, section 5)."""
+"""What the kinds of the area `memory` ask about containers and NUMA nodes."""
 
 from collections.abc import Sequence
 from typing import Annotated

@@ -20,7 +20,7 @@ DEDICATED = "dedicated"
 RAMP_UP = "ramp-up"
 """How an allocation names the place of a pod that has only just come."""
 OWN_CPUS_LABELS = ("LSE", "LSR")
-"""Koordinator's classes that mean CPUs of one's own (notes/koordinator.md section G)."""
+"""Koordinator's classes that mean CPUs of one's own (docs/facts/koordinator.md#qos-and-priority-classes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def place_of(pod: Pod, seen: Place | None) -> Place:
 
 
 def bound_pool(pool: str, numa: int) -> str:
-    """The part of a share pool on one NUMA node (notes/katalyst-node-agent.md section 2.5)."""
+    """The part of a share pool on one NUMA node (docs/facts/katalyst-cpu.md#who-takes-first)."""
     return f"{pool}-NUMA{numa}"
 
 

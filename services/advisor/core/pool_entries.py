@@ -32,7 +32,7 @@ from shared.core.topology_input import TopologyInput
 
 ROUND_S = 5.0
 NAMED_REVISION = Pace(max_up_step_cpus=10, even="before_limits")
-"""How the revisions that have a name change sizes (notes/katalyst-node-agent.md section 4.4)."""
+"""How the revisions that have a name change sizes (docs/facts/katalyst-cpu.md#regulator)."""
 Ratio = Annotated[float, Field(ge=0, le=1e6)]
 
 
@@ -55,7 +55,7 @@ class EntryContainer(Question):
 
 
 class EntryIsolation(Question):
-    """Isolation is on; what is not said here is as in the notes."""
+    """Isolation is on; what is not said here is Katalyst's default (docs/facts/katalyst-cpu.md#isolation)."""
 
     max_resource_ratio: Ratio
     lock_in_threshold: Annotated[int, Field(ge=0, le=1_000_000)]

@@ -1,8 +1,9 @@
-"""Sizes of the pools from what the tenants need (notes/katalyst-node-agent.md section 1.1).
+"""Sizes of the pools from what the tenants need (docs/facts/katalyst-cpu.md#sizes-of-the-tutorial).
 
 With room for disjoint pools the share pool takes what the tenants need plus the reserve, the reclaimed pool the rest.
 On a smaller machine tenants may run everywhere, and the reclaimed pool shares CPUs with them at the kernel's lowest
-weight (DESIGN section 2): only whole CPUs that the tenants need are taken from it, a fraction is left to the kernel.
+weight (docs/adr/0005-small-machines.md): only whole CPUs that the tenants need are taken from it, a fraction is left
+to the kernel.
 """
 
 from dataclasses import dataclass

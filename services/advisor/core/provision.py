@@ -1,4 +1,7 @@
-"""From what each region needs to the sizes of all pools: reserve, regulator, assembler (notes sections 4.1 to 4.5)."""
+"""From what each region needs to the sizes of all pools: reserve, regulator, assembler.
+
+Facts: docs/facts/katalyst-cpu.md#assembler.
+"""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -46,7 +49,7 @@ class Shape:
     min_cpus: int = SEED_CPUS
     """No share pool and no dedicated pod gets less."""
     spread: bool = False
-    """Whether unbound pools may also use what bound ones leave of their NUMA nodes; in the notes they may not."""
+    """Whether unbound pools may also use what bound ones leave of their NUMA nodes; in Katalyst they may not."""
 
     def keeps_off(self, region: Region) -> bool:
         """Whether the region keeps unbound ones off its NUMA node."""

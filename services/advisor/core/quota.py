@@ -1,4 +1,4 @@
-"""CPU time that reclaimed pods may use on one NUMA node (notes/katalyst-node-agent.md section 4.3, dynamic-quota)."""
+"""CPU time that reclaimed pods may use on one NUMA node (docs/facts/katalyst-cpu.md#dynamic-quota)."""
 
 from typing import Annotated
 

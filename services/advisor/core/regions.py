@@ -1,6 +1,8 @@
-"""The node's containers by region: share pools, pods isolated from one, dedicated pods (notes section 4.1).
+"""The node's containers by region: share pools, pods isolated from one, dedicated pods.
 
 A region lies on one NUMA node where its pods are bound to it, else on all nodes without bound regions.
+
+Facts: docs/facts/katalyst-cpu.md#regions-and-reserves.
 """
 
 from collections.abc import Collection, Iterable

@@ -1,4 +1,4 @@
-"""From a requirement to a size, over time: round, limit the steps, clamp (notes/katalyst-node-agent.md section 4.4)."""
+"""From a requirement to a size, over time: round, limit the steps, clamp (docs/facts/katalyst-cpu.md#regulator)."""
 
 import math
 from dataclasses import dataclass, replace

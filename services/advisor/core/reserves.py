@@ -1,4 +1,7 @@
-"""What every NUMA node keeps back, and which part of the reserve a region gets (notes/katalyst-node-agent.md, 4.1)."""
+"""What every NUMA node keeps back, and which part of the reserve a region gets.
+
+Facts: docs/facts/katalyst-cpu.md#regions-and-reserves.
+"""
 
 import math
 from collections.abc import Collection, Mapping

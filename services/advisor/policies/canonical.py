@@ -1,7 +1,9 @@
-"""The tenants need what they use and queue for (notes/katalyst-node-agent.md sections 1.1, 4.2, 4.3 and 5.1).
+"""The tenants need what they use and queue for.
 
 Cores: for every shared container the larger of usage x 1.25 and its load averages, its request while nothing is
 measured; dedicated containers count their request. Memory: what is resident and cached, with a tenth on top.
+
+Facts: docs/facts/katalyst-cpu.md#canonical-provision, docs/facts/katalyst-memory.md#canonical-headroom.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""Reclaimed pods get the CPU time that brings the machine to its target (notes/katalyst-node-agent.md, section 4.3).
+"""Reclaimed pods get the CPU time that brings the machine to its target (docs/facts/katalyst-cpu.md#dynamic-quota).
 
 The tenants' need is the canonical one. On top of it, what reclaimed pods may use together is limited in time instead
 of in CPUs: what they use now, and what is missing to the target over all CPUs. Their pool may be large then, and tasks
-of tenants still find most of its time free (notes: dynamic-quota, which upstream applies on cgroup v2).
+of tenants still find most of its time free. Katalyst applies the same on cgroup v2 alone.
 """
 
 from typing import Annotated

@@ -1,10 +1,12 @@
-"""The tenants need what they usually peak at, and never less than what they use now (notes/koordinator.md section A13).
+"""The tenants need what they usually peak at, and never less than what they use now.
 
 Each shared container counts a high percentile of its own recent past with a margin on top, so that what it will soon
 want again is not lent out in the meantime. What it uses and queues for now is always the least that counts: a peak that
 was never seen before reaches the pool in the round that sees it. While a container is young its past says little: the
 canonical estimate counts as well, and with `cold_start: request` what it asked for. Dedicated containers count their
 request.
+
+Facts: docs/facts/koordinator.md#histograms-that-forget.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The tenants need what keeps their indicators at their targets (notes/katalyst-node-agent.md section 4.3, rama).
+"""The tenants need what keeps their indicators at their targets (docs/facts/katalyst-cpu.md#rama).
 
 Indicators of a region: how busy its pool is, how many of its tasks wait for a CPU, how long they do (PSI), and cycles
 per instruction. Each has a controller that corrects the size in force; the one that asks for most decides. An
@@ -22,7 +22,7 @@ from services.advisor.policies import canonical
 from shared.contracts.envelope import Reason
 
 STEP_S = 5.0
-"""Seconds between two corrections for which the gains are meant (section 4.1 of the notes)."""
+"""Seconds between two corrections for which the gains are meant (docs/facts/katalyst-cpu.md#regions-and-reserves)."""
 USAGE, WAITING, PRESSURE, CPI = "cpu_usage_ratio", "sched_wait", "cpu_pressure", "cpi"
 
 GAINS: Mapping[str, Gains] = {
@@ -31,7 +31,7 @@ GAINS: Mapping[str, Gains] = {
     PRESSURE: Gains(kpp=0.05, kpn=0.009, deadband_upper=0.05, deadband_lower=0.2),
     CPI: Gains(kpp=0.1, kpn=0.04, deadband_upper=0.0, deadband_lower=0.02),
 }
-"""Of the notes; PSI measures the same as the scheduler's wait and has its gains."""
+"""Katalyst's (docs/facts/katalyst-cpu.md#rama); PSI measures the same as the scheduler's wait and has its gains."""
 
 Target = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 

@@ -1,4 +1,4 @@
-"""The agents of a node as probes find them, and what follows when (notes/katalyst-eviction-central.md section 5.1)."""
+"""The agents of a node as probes find them, and what follows when (docs/facts/katalyst-cluster.md#lost-agents)."""
 
 import math
 from collections.abc import Mapping

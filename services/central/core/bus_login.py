@@ -1,7 +1,7 @@
 """Who may come to the hub as the leaf of which node, and what that node may say and hear there. Pure.
 
-A node speaks for itself alone (DESIGN section 7 rule 8): its name is in the token that its agent's pod is bound to
-(KEP-4193), which the API server looks at and nobody but a kubelet gets made.
+A node speaks for itself alone (docs/facts/safety-rules.md#rule-8-least-right): its name is in the token that its
+agent's pod is bound to (KEP-4193), which the API server looks at and nobody but a kubelet gets made.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How many of a config's nodes get it now (notes/katalyst-eviction-central.md section 6.2)."""
+"""How many of a config's nodes get it now (docs/facts/katalyst-cluster.md#canary)."""
 
 import re
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Does central act at all: the state of the cluster (notes/katalyst-eviction-central.md section 5.1).
+"""Does central act at all: the state of the cluster (docs/facts/katalyst-cluster.md#lost-agents).
 
 The guards beside it are stricter; this one names the state and sets the pace.
 """

@@ -1,4 +1,4 @@
-"""What a node's CNC says about its configs (notes/katalyst-eviction-central.md section 6.1)."""
+"""What a node's CNC says about its configs (docs/facts/katalyst-cluster.md#what-a-cnc-says)."""
 
 from collections.abc import Iterable
 

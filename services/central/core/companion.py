@@ -1,4 +1,7 @@
-"""The CNR and CNC of a Node: same name and labels, owned by it (notes/katalyst-eviction-central.md section 5.4)."""
+"""The CNR and CNC of a Node: same name and labels, owned by it.
+
+Facts: docs/facts/katalyst-cluster.md#companions-of-a-node.
+"""
 
 from collections.abc import Mapping
 from typing import Literal

@@ -1,4 +1,7 @@
-"""KCC and config objects as the API server holds them, and what their status should say (central notes, section 6)."""
+"""KCC and config objects as the API server holds them, and what their status should say.
+
+Facts: docs/facts/katalyst-cluster.md#valid-configs.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

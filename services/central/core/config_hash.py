@@ -1,6 +1,8 @@
-"""The hash by which a node's config is known: of the canonical text that Go writes (central notes, section 6.2).
+"""The hash by which a node's config is known: of the canonical text that Go writes.
 
 Compact JSON with sorted keys, nulls kept, numbers and strings as Go's encoder spells them.
+
+Facts: docs/facts/katalyst-cluster.md#hash-of-a-config.
 """
 
 import hashlib

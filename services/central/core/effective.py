@@ -1,4 +1,4 @@
-"""The config in force on a node: what is set, over the defaults (notes/katalyst-eviction-central.md section 6.3)."""
+"""The config in force on a node: what is set, over the defaults (docs/facts/katalyst-cluster.md#config-in-force)."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar

@@ -1,6 +1,8 @@
-"""Guards on counts: when too much looks bad for any of it to be the nodes' own fault (notes/reliability.md section 3).
+"""Guards on counts: when too much looks bad for any of it to be the nodes' own fault.
 
 A guard speaks for a scope: the cluster, one pool, or one zone. Whoever acts on a node asks again before each node.
+
+Facts: docs/facts/safety-rules.md#guards-on-counts.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Katalyst's `spec.config` as settings of Sublet's services (notes/katalyst-eviction-central.md sections 7.3, 7.4).
+"""Katalyst's `spec.config` as settings of Sublet's services (docs/facts/katalyst-cluster.md#fields-of-the-configs).
 
 Every field either has a place here, or is named as ignored: none is dropped silently. Bounds are those of the settings
 that the fields go to, or Katalyst's where these are narrower.

@@ -1,4 +1,7 @@
-"""How a value of `spec.config` is read, and refused with field, value and bound (DESIGN section 7 rule 7)."""
+"""How a value of `spec.config` is read, and refused with field, value and bound.
+
+Rule: docs/facts/safety-rules.md#rule-7-bad-config-never-applies.
+"""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Is a KCC object, which declares a kind of config, accepted (notes/katalyst-eviction-central.md section 6.2)."""
+"""Is a KCC object, which declares a kind of config, accepted (docs/facts/katalyst-cluster.md#valid-kinds)."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable

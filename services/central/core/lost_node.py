@@ -1,4 +1,4 @@
-"""The taint of a lost node, and which of its pods go (notes/katalyst-eviction-central.md sections 1 and 5.1)."""
+"""The taint of a lost node, and which of its pods go (docs/facts/katalyst-cluster.md#lost-agents)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal

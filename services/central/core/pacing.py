@@ -1,4 +1,4 @@
-"""When the items of a queue are acted on: a token bucket (notes/katalyst-eviction-central.md section 5.1).
+"""When the items of a queue are acted on: a token bucket (docs/facts/katalyst-cluster.md#lost-agents).
 
 The bucket is `shared.core.intents.Bucket`, which a ledger keeps: a restart gives nothing for free.
 """

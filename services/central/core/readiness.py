@@ -1,7 +1,8 @@
 """Who was heard of and when, how each node stands, and whether anything may be done at all.
 
-No action follows from this module alone. Silence on the bus is never death (DESIGN section 7 rule 2): the strongest
-word for a silent node is "late", and a verdict on a lost node needs Kubernetes' evidence on top of it (`verdict`).
+No action follows from this module alone. Silence on the bus is never death
+(docs/facts/safety-rules.md#rule-2-silence-is-not-death): the strongest word for a silent node is "late", and a verdict
+on a lost node needs Kubernetes' evidence on top of it (`verdict`).
 """
 
 from collections import Counter

@@ -1,7 +1,9 @@
-"""A whole pass over one kind of config: which node gets which object now (central notes, section 6.2).
+"""A whole pass over one kind of config: which node gets which object now.
 
 One bad object is refused alone: the nodes it would be for, and those that have it, keep what they have; the nodes of
-other objects go on (DESIGN section 7 rule 7).
+other objects go on (docs/facts/safety-rules.md#rule-7-bad-config-never-applies).
+
+Facts: docs/facts/katalyst-cluster.md#which-config-a-node-gets.
 """
 
 from collections import defaultdict

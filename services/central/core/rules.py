@@ -1,4 +1,4 @@
-"""How central judges nodes: bounds of time, of share and of pace (notes/reliability.md section 3)."""
+"""How central judges nodes: bounds of time, of share and of pace (docs/facts/safety-rules.md#guards-on-counts)."""
 
 from typing import Annotated
 
@@ -8,13 +8,13 @@ Seconds = Annotated[float, Field(gt=0, le=86_400 * 7, allow_inf_nan=False)]
 Ratio = Annotated[float, Field(ge=0, le=1)]
 
 MAX_BAD_RATIO = 0.2
-"""Share of nodes that may look bad (notes/katalyst-eviction-central.md section 5.1)."""
+"""Share of nodes that may look bad (docs/facts/katalyst-cluster.md#lost-agents)."""
 ACTIONS_PER_S = 0.1
-"""Nodes acted on in a second (the same section)."""
+"""Nodes acted on in a second, as in Katalyst."""
 TAINT_S = 600.0
-"""A node lost for longer is tainted (the same section; the seed's 10 minutes)."""
+"""A node lost for longer is tainted: Katalyst's 10 minutes."""
 EVICT_S = 1200.0
-"""The reclaimed pods of a node lost for longer are evicted (the same section; the seed's 20 minutes)."""
+"""The reclaimed pods of a node lost for longer are evicted: Katalyst's 20 minutes."""
 
 
 class Rules(BaseModel):

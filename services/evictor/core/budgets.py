@@ -1,7 +1,8 @@
 """How many evictions are left: on the node, in a namespace, of one owner, over windows of time.
 
-Rates are bounded whatever the inputs say (notes/reliability.md section 0, P4). A span counts as passed only when it
-certainly has (`passed_s`), so neither a restart nor a machine that starts anew gives anything back too early.
+Rates are bounded whatever the inputs say (docs/facts/safety-rules.md#bounds-of-eviction). A span counts as passed
+only when it certainly has (`passed_s`), so neither a restart nor a machine that starts anew gives anything back too
+early.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The node's conditions as taints, and how long one is held (notes/katalyst-eviction-central.md sections 2.2 and 4)."""
+"""The node's conditions as taints, and how long one is held (docs/facts/katalyst-eviction.md#conditions-and-taints)."""
 
 from collections.abc import Iterable
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""More threads want to run in a pool than it has CPUs (notes/katalyst-eviction-central.md section 3.7)."""
+"""More threads want to run in a pool than it has CPUs (docs/facts/katalyst-eviction.md#cpu-load)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Reclaimed pods that get far less CPU than they asked for (notes/katalyst-eviction-central.md section 3.8)."""
+"""Reclaimed pods that get far less CPU than they asked for (docs/facts/katalyst-eviction.md#cpu-suppression)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

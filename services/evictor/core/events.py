@@ -1,6 +1,6 @@
 """The Kubernetes event of an eviction, word for word as the tutorial prints it.
 
-Texts: notes/katalyst-eviction-central.md section 2.7 and the table of section 1 (short and long form).
+Texts, the reason in its short and its long form: docs/facts/katalyst-eviction.md#events-of-an-eviction.
 """
 
 from typing import Literal

@@ -1,4 +1,4 @@
-"""How often a workload was evicted, from counted spans of time (notes/katalyst-eviction-central.md section 3.9)."""
+"""How often a workload was evicted, from counted spans of time (docs/facts/katalyst-eviction.md#numa-cpu)."""
 
 import math
 from collections import Counter, defaultdict
@@ -12,7 +12,7 @@ from shared.core.decisions import Answer, Question, decision
 from shared.core.intents import Spent
 
 WINDOWS_H = (2.0,)
-"""Windows over which victim scores count (notes/katalyst-eviction-central.md section 3.9)."""
+"""Windows over which victim scores count (docs/facts/katalyst-eviction.md#numa-cpu)."""
 
 
 class Bucket(Question):

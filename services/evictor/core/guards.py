@@ -1,6 +1,6 @@
 """Who must never be evicted, and who not now: pure guards with a reason for every no.
 
-A guard that cannot be evaluated says no (notes/reliability.md section 5 rule 9).
+A guard that cannot be evaluated says no (docs/facts/safety-rules.md#rule-1-absent-is-not-zero).
 """
 
 from collections.abc import Collection, Mapping
@@ -145,7 +145,7 @@ def allowed(
     """The candidates that every guard lets pass, in their order, and why the others were spared.
 
     Tenants first: a shared or dedicated pod goes only when no reclaimed candidate can go and none is on its way out,
-    wherever the plugin ranked it (DESIGN section 7 rule 3).
+    wherever the plugin ranked it (docs/facts/safety-rules.md#rule-3-tenants-first).
     """
     refusals: list[Refusal] = []
     able: list[Candidate] = []

@@ -1,7 +1,8 @@
 """Conditions from sample to sample: raised by a confirmed pressure, and held for a while after it.
 
-Facts: notes/katalyst-eviction-central.md sections 2.2 and 2.3. Absent input neither raises a condition nor lets one go
-(DESIGN section 7 rule 1): only time in which fresh samples did not show it counts towards its end.
+Facts: docs/facts/katalyst-eviction.md#conditions-and-taints. Absent input neither raises a condition nor lets one
+go (docs/facts/safety-rules.md#rule-1-absent-is-not-zero): only time in which fresh samples did not show it counts
+towards its end.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

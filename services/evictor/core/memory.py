@@ -1,6 +1,7 @@
 """Is the node short of memory? The combined detector: NUMA watermarks, system watermark, kswapd.
 
-Source: notes/katalyst-eviction-central.md section 3.5. Counters live in `Counters`; every step takes and gives them.
+Facts: docs/facts/katalyst-eviction.md#the-combined-memory-plugin. Counters live in `Counters`; every step takes
+and gives them.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Who goes when memory is short (notes/katalyst-eviction-central.md sections 3.3 to 3.5)."""
+"""Who goes when memory is short (docs/facts/katalyst-eviction.md#order-of-memory-victims)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeVar

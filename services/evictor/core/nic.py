@@ -1,4 +1,4 @@
-"""Pods on a network card that is down (notes/katalyst-eviction-central.md section 3.13)."""
+"""Pods on a network card that is down (docs/facts/katalyst-eviction.md#network-card)."""
 
 from collections.abc import Collection, Iterable
 from typing import Annotated, TypeVar

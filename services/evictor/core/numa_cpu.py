@@ -1,4 +1,4 @@
-"""NUMA nodes whose NUMA-bound pods use too much CPU (notes/katalyst-eviction-central.md section 3.9)."""
+"""NUMA nodes whose NUMA-bound pods use too much CPU (docs/facts/katalyst-eviction.md#numa-cpu)."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
 """Is one NUMA node short of memory? Free memory against the kernel's watermarks, over time.
 
-Source: notes/katalyst-eviction-central.md section 3.4; below min a row of steps goes on to tenants' pods as well
-(whatif.md section 1.5 rule 3).
+Facts: docs/facts/katalyst-eviction.md#numa-memory. Unlike upstream, a row of steps below min goes on to tenants'
+pods as well.
 """
 
 from collections.abc import Mapping

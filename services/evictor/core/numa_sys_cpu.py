@@ -1,4 +1,4 @@
-"""NUMA nodes that spend much of their time in the kernel (notes/katalyst-eviction-central.md section 3.10)."""
+"""NUMA nodes that spend much of their time in the kernel (docs/facts/katalyst-eviction.md#numa-system-cpu)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

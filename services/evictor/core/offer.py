@@ -5,7 +5,7 @@ from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 
 USABLE = ("applied", "partial")
 """Allocations that say what is offered because advice said so. When advice has run out the offer falls by itself
-("held", "floor"), and a silent advisor must evict nobody (DESIGN section 7 rule 1)."""
+("held", "floor"), and a silent advisor must evict nobody (docs/facts/safety-rules.md#rule-1-absent-is-not-zero)."""
 
 
 def offered(allocation: Allocation | None) -> dict[str, int] | None:

@@ -1,6 +1,6 @@
 """What an attempt to evict comes to, and which killer makes it.
 
-Source: notes/katalyst-eviction-central.md sections 2.2 and 2.5.
+Facts: docs/facts/katalyst-eviction.md#killing-a-pod.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,4 +1,4 @@
-"""Do the reclaimed pods ask for too much of what is left? (notes/katalyst-eviction-central.md section 3.1)"""
+"""Do the reclaimed pods ask for too much of what is left? (docs/facts/katalyst-eviction.md#reclaimed-resources)"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

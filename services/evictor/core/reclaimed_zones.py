@@ -1,4 +1,4 @@
-"""Do the reclaimed pods ask for too much of one zone? (notes/katalyst-eviction-central.md section 3.2)"""
+"""Do the reclaimed pods ask for too much of one zone? (docs/facts/katalyst-eviction.md#reclaimed-resources-by-zone)"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Too little room on the root file system, and who goes (notes/katalyst-eviction-central.md section 3.11)."""
+"""Too little room on the root file system, and who goes (docs/facts/katalyst-eviction.md#root-file-system)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

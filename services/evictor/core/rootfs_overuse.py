@@ -1,4 +1,4 @@
-"""Pods that use too much of the root file system (notes/katalyst-eviction-central.md section 3.12)."""
+"""Pods that use too much of the root file system (docs/facts/katalyst-eviction.md#root-file-system-overuse)."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Self, TypeVar

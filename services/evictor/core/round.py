@@ -1,4 +1,4 @@
-"""One round of the arbiter: what the plugins' answers come to (notes/katalyst-eviction-central.md section 2.3)."""
+"""One round of the arbiter: what the plugins' answers come to (docs/facts/katalyst-eviction.md#the-round)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Pods whose resident memory exceeds their request (notes/katalyst-eviction-central.md section 3.6)."""
+"""Pods whose resident memory exceeds their request (docs/facts/katalyst-eviction.md#rss-overuse)."""
 
 from collections.abc import Iterable, Mapping
 from typing import TypeVar

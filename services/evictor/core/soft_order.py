@@ -1,4 +1,4 @@
-"""Of all soft candidates one goes: which (notes/katalyst-eviction-central.md section 2.4)."""
+"""Of all soft candidates one goes: which (docs/facts/katalyst-eviction.md#order-of-soft-candidates)."""
 
 from collections.abc import Iterable
 from typing import TypeVar

@@ -1,6 +1,6 @@
 """Is the node short of memory? Free memory, stall shares and kswapd, each with its own clock.
 
-Source: notes/katalyst-eviction-central.md section 3.3; kswapd is live (whatif.md section 1.5 rule 4).
+Facts: docs/facts/katalyst-eviction.md#system-memory. Unlike upstream, kswapd is looked at.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which candidate should go: scores and filters (notes/katalyst-eviction-central.md section 3.9)."""
+"""Which candidate should go: scores and filters (docs/facts/katalyst-eviction.md#numa-cpu)."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence

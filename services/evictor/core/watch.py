@@ -1,6 +1,6 @@
 """When a pressure may lead to an eviction: seen twice in a row, cooled down, and evictions have helped so far.
 
-Figures: notes/reliability.md section 4b (B1, B3, B4).
+Figures: docs/facts/safety-rules.md#bounds-of-eviction.
 """
 
 import math
@@ -22,7 +22,7 @@ class Rules:
     cooling_s: float = 15.0
     max_without_relief: int = 3
     met_for_s: float = 0.0
-    """A plugin's own: notes/katalyst-eviction-central.md section 2.3, step 3."""
+    """A plugin's own: docs/facts/katalyst-eviction.md#the-round, step 2."""
 
 
 @dataclass(frozen=True, slots=True)

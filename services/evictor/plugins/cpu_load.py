@@ -1,8 +1,8 @@
 """More threads want to run in a shared pool than it has CPUs: soft pressure taints, hard evicts the largest load.
 
-The rule is `cpu_load_pressure`; facts: notes/katalyst-eviction-central.md section 3.7; names and scope are the
-tutorial's. On by default, though the agent's own flag is off: the tutorial's load eviction has no step that switches it
-on, because the chart that it installs does (`enable-cpu-pressure-eviction: true`).
+The rule is `cpu_load_pressure` (docs/facts/katalyst-eviction.md#cpu-load); names and scope are the tutorial's. On
+by default, though the agent's own flag is off: the tutorial's load eviction has no step that switches it on, because
+the chart that it installs does (`enable-cpu-pressure-eviction: true`).
 """
 
 from dataclasses import dataclass, field

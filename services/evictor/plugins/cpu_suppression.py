@@ -1,7 +1,6 @@
 """Reclaimed pods that get far less CPU than they asked for, for too long: soft, so that they run elsewhere.
 
-The rule is `cpu_suppression`; facts: notes/katalyst-eviction-central.md section 3.8. Off by default, as the notes have
-it.
+The rule is `cpu_suppression` (docs/facts/katalyst-eviction.md#cpu-suppression). Off by default, as in Katalyst.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """The node runs out of memory: NUMA watermarks, the system's watermark, and a busy kswapd.
 
-The detector is `memory_pressure`, the order of victims that of `memory_victims`; facts:
-notes/katalyst-eviction-central.md section 3.5. A sample may come at any moment: being below a watermark counts at once,
-while the rows of steps that escalate to tenants' pods advance once a period, however many samples come.
+The detector is `memory_pressure` (docs/facts/katalyst-eviction.md#the-combined-memory-plugin), the order of
+victims that of `memory_victims`. A sample may come at any moment: being below a watermark counts at once, while the
+rows of steps that escalate to tenants' pods advance once a period, however many samples come.
 """
 
 from dataclasses import dataclass, field

@@ -1,8 +1,8 @@
 """A network card is down for long: the pods that were given it run elsewhere. Soft.
 
-The rule is `nic_pressure`; facts: notes/katalyst-eviction-central.md section 3.13. Off by default, as the notes have
-it. Whether a card has a link, and with it bandwidth, is read from the node's `extra["nic_up.<card>"]` (0: down); how
-much bandwidth does not matter, and a virtual card does not say. A pod is on the card that its annotation
+The rule is `nic_pressure` (docs/facts/katalyst-eviction.md#network-card). Off by default, as in Katalyst. Whether a
+card has a link, and with it bandwidth, is read from the node's `extra["nic_up.<card>"]` (0: down); how much bandwidth
+does not matter, and a virtual card does not say. A pod is on the card that its annotation
 `katalyst.kubewharf.io/nic_selection_result` names, which only a pod that asks for bandwidth bears.
 """
 

@@ -1,7 +1,7 @@
 """A NUMA node whose NUMA-bound shared pods use too much CPU: the pod whose going closes the gap best goes.
 
-The rule is `numa_cpu_pressure`; facts: notes/katalyst-eviction-central.md section 3.9. Off by default, as the notes
-have it. How often a pod's workload was evicted is counted on this node, out of the ledger.
+The rule is `numa_cpu_pressure` (docs/facts/katalyst-eviction.md#numa-cpu). Off by default, as in Katalyst. How often
+a pod's workload was evicted is counted on this node, out of the ledger.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from shared.core.cpuset import CpuSet
 
 
 class Settings(PluginSettings):
-    """How much usage is too much; the threshold is that of an unknown CPU model (section 3.9 of the notes)."""
+    """How much usage is too much; the threshold is Katalyst's for an unknown CPU model."""
 
     enabled: bool = False
     period_s: Annotated[float, Field(gt=0, le=600)] = 15.0

@@ -1,8 +1,8 @@
 """One NUMA node runs out of memory: its free memory against the kernel's watermarks, over time.
 
-The detector is `numa_memory_pressure`, the order of victims that of `memory_victims`; facts:
-notes/katalyst-eviction-central.md section 3.4. Counts advance once a period however many samples come; falling below
-min counts at once. Off by default: the tutorial's combined plugin (`memory_pressure`) is on and watches NUMA nodes too.
+The detector is `numa_memory_pressure` (docs/facts/katalyst-eviction.md#numa-memory), the order of victims that of
+`memory_victims`. Counts advance once a period however many samples come; falling below min counts at once. Off by
+default: the tutorial's combined plugin (`memory_pressure`) is on and watches NUMA nodes too.
 """
 
 from collections.abc import Mapping

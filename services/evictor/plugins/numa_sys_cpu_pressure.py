@@ -1,7 +1,7 @@
 """A NUMA node that spends much of its time in the kernel: a soft pressure taints, a hard one evicts who causes most.
 
-The rules are `numa_sys_cpu_stats` and `numa_sys_cpu_pressure`; facts: notes/katalyst-eviction-central.md section 3.10.
-Off by default, as the notes have it. Without the containers' system time nothing is judged.
+The rules are `numa_sys_cpu_stats` and `numa_sys_cpu_pressure` (docs/facts/katalyst-eviction.md#numa-system-cpu).
+Off by default, as in Katalyst. Without the containers' system time nothing is judged.
 """
 
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
 """Reclaimed pods ask for far more of one NUMA node than it has left to sublet: the largest request there goes.
 
-The rule is `zone_resource_pressure`; facts: notes/katalyst-eviction-central.md section 3.2. Off by default: it needs
-offers by NUMA node, and the node's own (`reclaimed_overcommit`) covers machines that bind nobody.
+The rule is `zone_resource_pressure` (docs/facts/katalyst-eviction.md#reclaimed-resources-by-zone). Off by default: it
+needs offers by NUMA node, and the node's own (`reclaimed_overcommit`) covers machines that bind nobody.
 """
 
 from dataclasses import dataclass, field

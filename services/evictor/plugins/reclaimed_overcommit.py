@@ -1,6 +1,6 @@
 """Reclaimed pods ask for far more than is left to sublet: the largest request goes.
 
-The rule is `reclaimed_pressure`; facts: notes/katalyst-eviction-central.md section 3.1.
+The rule is `reclaimed_pressure` (docs/facts/katalyst-eviction.md#reclaimed-resources).
 """
 
 import math

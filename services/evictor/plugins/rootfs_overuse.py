@@ -1,9 +1,9 @@
 """Pods that use too much of the root file system: soft, the largest use first.
 
-The rule is `rootfs_overuse`; facts: notes/katalyst-eviction-central.md section 3.12. Off by default, as the notes have
-it, and without thresholds. Figures are read from `extra`: `rootfs_capacity_bytes` of the node, `rootfs_used_bytes` of
-containers; without them nothing is judged. On a host nobody can tell the latter cheaply, where containers have no layer
-of their own: the plugin sees nothing there, and says so.
+The rule is `rootfs_overuse` (docs/facts/katalyst-eviction.md#root-file-system-overuse). Off by default, as in
+Katalyst, and without thresholds. Figures are read from `extra`: `rootfs_capacity_bytes` of the node,
+`rootfs_used_bytes` of containers; without them nothing is judged. On a host nobody can tell the latter cheaply, where
+containers have no layer of their own: the plugin sees nothing there, and says so.
 """
 
 from dataclasses import dataclass, field

@@ -1,9 +1,9 @@
 """Too little room, or too few inodes, on the root file system: who has written most goes.
 
-The rule is `rootfs_pressure`; facts: notes/katalyst-eviction-central.md section 3.11. Off by default, as the notes have
-it, and without thresholds. Figures are read from `extra`: of the node those named in `ROOM`, without which nothing is
-judged, of containers those in `USED`. The latter nobody can tell cheaply on a host, where containers have no layer of
-their own: there the condition is set, and no pod goes on a guess.
+The rule is `rootfs_pressure` (docs/facts/katalyst-eviction.md#root-file-system). Off by default, as in Katalyst, and
+without thresholds. Figures are read from `extra`: of the node those named in `ROOM`, without which nothing is judged,
+of containers those in `USED`. The latter nobody can tell cheaply on a host, where containers have no layer of their
+own: there the condition is set, and no pod goes on a guess.
 """
 
 from dataclasses import dataclass, field

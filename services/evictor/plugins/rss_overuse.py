@@ -1,6 +1,6 @@
 """Pods whose resident memory exceeds their request: soft, one of them goes in each round.
 
-The rule is `rss_overuse`; facts: notes/katalyst-eviction-central.md section 3.6. Off by default, as the notes have it.
+The rule is `rss_overuse` (docs/facts/katalyst-eviction.md#rss-overuse). Off by default, as in Katalyst.
 """
 
 from dataclasses import dataclass, field

@@ -1,8 +1,8 @@
 """The node runs out of memory: free memory, tenants that stall for memory, and a kswapd that is busy for minutes.
 
-The detector is `system_memory_pressure`, the order of victims that of `memory_victims`; facts:
-notes/katalyst-eviction-central.md section 3.3. Off by default: the tutorial's combined plugin (`memory_pressure`) is on
-and watches free memory and kswapd too.
+The detector is `system_memory_pressure` (docs/facts/katalyst-eviction.md#system-memory), the order of victims that
+of `memory_victims`. Off by default: the tutorial's combined plugin (`memory_pressure`) is on and watches free memory
+and kswapd too.
 """
 
 from dataclasses import dataclass, field

@@ -74,7 +74,7 @@ def seen_by(before: Probe, now: Probe) -> Seen:
 def watermark(total_bytes: int | None, scale_factor: int | None) -> float | None:
     """Free bytes below which the kernel's own reclaim is at work: total * scale / 10000.
 
-    The system threshold of notes/katalyst-eviction-central.md section 3.3.
+    Katalyst's threshold for the whole machine: docs/facts/katalyst-eviction.md#system-memory.
     """
     return None if total_bytes is None or scale_factor is None else total_bytes * scale_factor / 10_000
 

@@ -1,4 +1,4 @@
-"""The CPUs that a container gets at admission, before any advice (notes/katalyst-node-agent.md sections 2.7, 3.1).
+"""The CPUs that a container gets at admission, before any advice (docs/facts/katalyst-cpu.md#cpus-at-admission).
 
 The rules of the classes, each a pure function on what is free; `services.qrm.core.assignment` applies those for pods
 with CPUs of their own to the pods of a node, one after another.

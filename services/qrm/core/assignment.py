@@ -1,7 +1,7 @@
 """CPUs and memory nodes for the pods that have their own: dedicated, NUMA-bound, or in a pool by name.
 
 Who has CPUs keeps them: a pod is placed anew only where what it holds is gone or does not fit any more, and then takes
-over what still fits (notes/katalyst-node-agent.md section 2.5 step 3). Pods that hold something come first, then by
+over what still fits (docs/facts/katalyst-cpu.md#who-takes-first). Pods that hold something come first, then by
 name; the same pods and the same machine give the same sets in whatever order they are listed.
 """
 

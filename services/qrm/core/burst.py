@@ -1,8 +1,8 @@
 """CPU that a throttled container may save up: its quota can be overdrawn for a moment by what it did not use before.
 
-Policies are those of the annotation (notes/katalyst-eviction-central.md section 8): `static` allows the percent that
-the annotation says, or all of the quota; `closed` none; `default`, which is also what silence means, what the node's
-settings say. `dynamic` counts as `static` here. The kernel takes no more than the quota (100 percent).
+Policies are those of the annotation (docs/facts/katalyst-cluster.md#qos-annotations): `static` allows the percent
+that the annotation says, or all of the quota; `closed` none; `default`, which is also what silence means, what the
+node's settings say. `dynamic` counts as `static` here. The kernel takes no more than the quota (100 percent).
 """
 
 from collections.abc import Iterable, Iterator

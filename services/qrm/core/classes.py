@@ -34,10 +34,10 @@ def wanted_groups(
 ) -> dict[str, Want]:
     """What the top group, the four class groups and, where it differs, the pods' groups shall have.
 
-    Without a reserve pool system_cores pods may run on every CPU (notes/katalyst-node-agent.md section 3.1). A class
-    with pods that have their own CPUs is wide enough for all of them, and then each of its pods is named; containers
-    follow their pod, and where nobody has anything of his own, pods follow their class. In a layout without class
-    groups every pod is named, and the groups above are nobody's wish.
+    Without a reserve pool system_cores pods may run on every CPU (docs/facts/katalyst-cpu.md#cpus-at-admission). A
+    class with pods that have their own CPUs is wide enough for all of them, and then each of its pods is named;
+    containers follow their pod, and where nobody has anything of his own, pods follow their class. In a layout without
+    class groups every pod is named, and the groups above are nobody's wish.
     """
     wanted = {layout.top: Want(Sets(every_cpu, mems))} if layout.classes else {}
     for qos in QOS_CLASSES:
@@ -80,7 +80,7 @@ def weights(cpus: int, *, asked_millis: int, has_idle: bool, top: str) -> list[W
     """The weight that the tenants asked for to the top group, the lowest there is to reclaimed work.
 
     Processes outside Sublet's groups compete with the top group as a whole: without tenants it must weigh nothing,
-    or batch work would push aside what else runs on the host (notes/reliability.md section 4a, A7).
+    or batch work would push aside what else runs on the host (docs/facts/linux-cgroups.md#cpu-weight).
     """
     whole = shares_of_millis(1000 * cpus)
     tenants = [class_group(qos, top) for qos in QOS_CLASSES if qos != RECLAIMED]

@@ -1,4 +1,7 @@
-"""Somebody else writes our cgroups: notice it, name the cgroup, do not fight (notes/reliability.md section 4a, A5)."""
+"""Somebody else writes our cgroups: notice it, name the cgroup, do not fight.
+
+Facts: docs/facts/linux-cgroups.md#other-writers.
+"""
 
 from collections import deque
 from collections.abc import Mapping

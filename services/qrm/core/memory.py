@@ -1,7 +1,7 @@
 """How memory limits, of the reclaimed class and its pods, are moved without the kernel killing because of us.
 
-Facts (notes/reliability.md sections 4a A6 and 6): v1 refuses a limit below use with EBUSY and changes nothing; v2 kills
-at once for `memory.max`, and only slows down and reclaims for `memory.high`. Both reclaim while the writer waits.
+v1 refuses a limit below use with EBUSY and changes nothing; v2 kills at once for `memory.max`, and only slows down and
+reclaims for `memory.high`. Both reclaim while the writer waits (docs/facts/linux-cgroups.md#memory-limits).
 """
 
 from dataclasses import dataclass

@@ -2,21 +2,24 @@
 
 The kernel is asked to reclaim a little, again and again, as long as nobody notices: the share of time in which tasks
 stall on memory (PSI) stays below a target, and what was given back is not read in again. The closer to the target, the
-smaller the step; above it, or when pages come back, there is a pause and a smaller stride (the rule of
-notes/katalyst-node-agent.md section 5.2; the shape, a tick that only decides, of notes/aesthetics.md section 2.4).
+smaller the step; above it, or when pages come back, there is a pause and a smaller stride
+(docs/facts/katalyst-memory.md#transparent-offloading).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 GROWTH = 1.05
-"""By which the stride grows after each quiet step (section 5.2 of the notes)."""
+"""By which the stride grows after each quiet step (Katalyst's figure)."""
 PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class OffloadRules:
-    """How boldly memory is given back; the defaults are those of section 5.2."""
+    """How boldly memory is given back; target and stride are Katalyst's.
+
+    Facts: docs/facts/katalyst-memory.md#transparent-offloading.
+    """
 
     target_percent: float = 0.1
     """Share of time in which some task stalls on memory, in percent, that is borne."""

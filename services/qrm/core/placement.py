@@ -1,4 +1,7 @@
-"""Which CPUs each pool gets: reserve first, then in the order of serving (notes/katalyst-node-agent.md section 1.2)."""
+"""Which CPUs each pool gets: reserve first, then in the order of serving.
+
+Facts: docs/facts/katalyst-cpu.md#cpu-sets-of-the-tutorial.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +20,10 @@ POOLS = (RECLAIM, RESERVE, SHARE)
 NOBODYS = CpuSet()
 
 SEED_RESERVED_CPUS = 4
-"""What reclaimed work keeps on the seeds' 48 CPUs (bound of share in notes/katalyst-node-agent.md section 1.1)."""
+"""What reclaimed work keeps on the 48 CPUs of Katalyst's tutorial.
+
+Facts: docs/facts/katalyst-cpu.md#sizes-of-the-tutorial.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +59,11 @@ def place(
     """Turn advised sizes into CPUs.
 
     The reserve pool goes first, thread by thread. With "reclaim-first" the reclaimed pool then takes its size and the
-    shared pool gets the rest, which prints the seeds' listings; with "share-first" the shared pool takes its size, the
-    reclaimed pool its own from what is left, and CPUs that nobody asked for go to the shared pool. When the advice says
-    `overlap`, or gives the reclaimed pool nothing, tenants run on every CPU that is not reserved and the reclaimed pool
-    shares its own (at least one) with them: a pool never ends empty. CPUs that pods have for themselves (`owned`), or
-    others for theirs (`pinned`), are in no pool; it is the reclaimed pool that becomes smaller by them, for the
+    shared pool gets the rest, which prints the tutorial's listings; with "share-first" the shared pool takes its size,
+    the reclaimed pool its own from what is left, and CPUs that nobody asked for go to the shared pool. When the advice
+    says `overlap`, or gives the reclaimed pool nothing, tenants run on every CPU that is not reserved and the reclaimed
+    pool shares its own (at least one) with them: a pool never ends empty. CPUs that pods have for themselves (`owned`),
+    or others for theirs (`pinned`), are in no pool; it is the reclaimed pool that becomes smaller by them, for the
     tenants' size is what they need.
 
     Raises:

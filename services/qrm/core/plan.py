@@ -1,6 +1,6 @@
 """In which order CPU and memory node sets are written, so that every prefix of the list is a safe state.
 
-At every moment, also when the writer dies between two writes (DESIGN section 7 rule 5):
+At every moment, also when the writer dies between two writes:
 
 - a parent contains its children: sets are widened from the top down and narrowed from the bottom up;
 - no set is empty: a move to a set that shares nothing with the old one goes through the union of both;
@@ -9,7 +9,7 @@ At every moment, also when the writer dies between two writes (DESIGN section 7 
   goes around the CPUs which a group has, or shall have, for itself);
 - a tenant never has less than the whole of its old set or the whole of its new one.
 
-Order rules: notes/reliability.md sections 4a (A1, A2) and 6.
+Rule: docs/facts/safety-rules.md#rule-5-a-parent-contains-its-children, docs/facts/linux-cgroups.md#cpu-sets.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Sizes that fit where more is asked for than there is (notes/katalyst-node-agent.md section 2.7)."""
+"""Sizes that fit where more is asked for than there is (docs/facts/katalyst-cpu.md#sizes-without-advice)."""
 
 from collections.abc import Mapping
 

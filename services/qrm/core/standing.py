@@ -54,7 +54,7 @@ def offered(advice: PoolAdvice | None, reclaim_cpus: int, limit_bytes: int | Non
 def offered_by_numa(cpu_millis: int, pool: CpuSet, numas: Mapping[int, CpuSet]) -> tuple[NumaOffer, ...] | None:
     """The CPU offer by NUMA node, by how many CPUs of the reclaimed pool lie there; None where that has none at all.
 
-    A NUMA node without a CPU of the pool offers 0 (notes/katalyst-node-agent.md section 6).
+    A NUMA node without a CPU of the pool offers 0 (docs/facts/katalyst-cpu.md#reported-headroom).
     """
     parts = shared_out(cpu_millis, {numa: len(pool & cpus) for numa, cpus in numas.items()})
     if not parts:

@@ -19,7 +19,7 @@ def parts(view: View, fields: Fields) -> dict[str, Part]:
 
 
 def cnr(node: str, fields: Mapping[str, Part]) -> dict[str, Any]:
-    """The CustomNodeResource of a node (notes/katalyst-eviction-central.md section 7.2), in both shapes.
+    """The CustomNodeResource of a node, in both shapes (docs/facts/katalyst-cluster.md#customnoderesource).
 
     Raises:
         ValueError: two fields say the same thing.

@@ -1,6 +1,8 @@
-"""How the reported amount follows the headroom: down at once, up smoothly (notes/katalyst-node-agent.md section 6).
+"""How the reported amount follows the headroom: down at once, up smoothly.
 
 Whoever places pods on a figure that is too high gets them evicted; one that is a little low for a while costs nothing.
+
+Facts: docs/facts/katalyst-cpu.md#reported-headroom.
 """
 
 import math

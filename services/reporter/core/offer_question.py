@@ -1,4 +1,4 @@
-"""The what-if kind `report_headroom`: a headroom over time that somebody describes (what-if contract, section 4)."""
+"""The what-if kind `report_headroom`: a headroom over time that somebody describes."""
 
 import math
 from typing import Annotated, Self
@@ -10,7 +10,7 @@ from services.reporter.core.window import Amount, Moment, Step, in_order
 from shared.core.decisions import Answer, Question, decision
 
 NEGLIGIBLE_CORES = 0.1
-"""Less than this is reported as nothing (notes/katalyst-node-agent.md section 6)."""
+"""Less than this is reported as nothing (docs/facts/katalyst-cpu.md#reported-headroom)."""
 
 
 class ReportStep(Question):

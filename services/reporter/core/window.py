@@ -1,4 +1,4 @@
-"""A window over samples whose value moves in limited steps (notes/katalyst-node-agent.md section 6)."""
+"""A window over samples whose value moves in limited steps (docs/facts/katalyst-cpu.md#reported-headroom)."""
 
 import itertools
 import math

@@ -1,6 +1,8 @@
-"""What is used: `status.nodeMetricStatus` of node, NUMA nodes and QoS classes (notes/katalyst-eviction-central.md 7.2).
+"""What is used: `status.nodeMetricStatus` of node, NUMA nodes and QoS classes.
 
 Usage moves with every sample, so a change of it is never urgent: it is written with the next refresh.
+
+Facts: docs/facts/katalyst-cluster.md#customnoderesource.
 """
 
 from typing import Any

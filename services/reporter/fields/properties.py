@@ -1,4 +1,4 @@
-"""What the machine is: `spec.nodeResourceProperties` (notes/katalyst-eviction-central.md section 7.2)."""
+"""What the machine is: `spec.nodeResourceProperties` (docs/facts/katalyst-cluster.md#customnoderesource)."""
 
 from services.reporter.view import Field, FieldSettings, Part, View, plain
 from shared.contracts.quantities import format_units

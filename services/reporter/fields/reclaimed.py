@@ -1,7 +1,7 @@
 """What the node offers to reclaimed pods: the two figures that the quick start prints.
 
 The older place (`resourceAllocatable`) carries the older names exactly as the tutorial shows them; today's place
-(`resources.allocatable`) carries both spellings (notes/katalyst-eviction-central.md section 1). Capacity is what is
+(`resources.allocatable`) carries both spellings (docs/facts/katalyst-cluster.md#two-spellings). Capacity is what is
 applied. Allocatable is what pods may be placed on: the same, but a rise shows there by and by only.
 """
 
@@ -15,7 +15,10 @@ from shared.contracts.quantities import format_units, parse_units
 
 
 class Settings(FieldSettings):
-    """Which rises are too small to be written at once (notes/katalyst-node-agent.md section 6). A fall never is."""
+    """Which rises are too small to be written at once; a fall never is.
+
+    Facts: docs/facts/katalyst-cpu.md#reported-headroom.
+    """
 
     min_rise_cpu_millis: Annotated[int, Bound(ge=0, le=1_000_000)] = 300
     """A rise of the offered CPU below this many milli-cores waits for the refresh."""

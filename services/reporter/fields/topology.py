@@ -1,9 +1,9 @@
 """Where CPUs, memory and pods lie: `status.topologyZone`, and the tutorial's older `status.topologyStatus`.
 
-Both shapes: notes/katalyst-eviction-central.md section 7.2. Sockets are known where the sample's NUMA readings carry
-`extra["socket"]`; without it the NUMA zones stand at the top and the older shape, which starts at sockets, is left out.
-Each NUMA zone says its part of the offered CPU, by its CPUs of the reclaimed pool (notes/katalyst-node-agent.md section
-6); the older shape does not know such parts.
+Both shapes: docs/facts/katalyst-cluster.md#customnoderesource. Sockets are known where the sample's NUMA readings
+carry `extra["socket"]`; without it the NUMA zones stand at the top and the older shape, which starts at sockets, is
+left out. Each NUMA zone says its part of the offered CPU, by its CPUs of the reclaimed pool; the older shape does not
+know such parts.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whole rounds on a described node: the notes' cases by hand, and laws."""
+"""Whole rounds on a described node: Katalyst's cases by hand, and laws."""
 
 from typing import Any
 

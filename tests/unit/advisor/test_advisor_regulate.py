@@ -118,7 +118,7 @@ def test_a_step_down_that_is_taken_back_doubles_the_wait_and_one_that_lasts_ends
 
 
 def test_without_a_longest_wait_nothing_is_doubled():
-    """So it is in the notes, and in the what-if kind."""
+    """So it is in Katalyst (docs/facts/katalyst-cpu.md#regulator), and in the what-if kind."""
     ramp = regulated(Ramp(20), Limits(0, 100), 0, 0, 20)
     ramp = regulated(ramp, Limits(0, 100), 1, 20, 18)
     assert regulated(ramp, Limits(0, 100), 30, 0, 20).size == 18

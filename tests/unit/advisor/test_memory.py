@@ -47,7 +47,7 @@ def test_what_one_container_counts(qos, rss, cache, asked, want):
 @pytest.mark.parametrize(
     ("total", "reserved", "critical", "unknown"),
     [
-        pytest.param(SEED_BYTES, 5 * GIB, 4 * GIB, 8 * GIB, id="the seeds' node"),
+        pytest.param(SEED_BYTES, 5 * GIB, 4 * GIB, 8 * GIB, id="the tutorial's node"),
         pytest.param(8 * GIB, GIB, GIB, 2 * GIB, id="8 GiB"),
         pytest.param(0, 0, 0, 0, id="nothing"),
     ],

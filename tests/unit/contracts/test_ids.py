@@ -41,7 +41,7 @@ def test_a_uid_is_hexadecimal_with_dashes(uid):
     "uid", ["", "..", "../x", "a/b", "/", "-a", "a-", "A1", "a.b", "xyz", "a\n", "a\0", "a" * 65, "a b"]
 )
 def test_nothing_else_can_become_a_folder_name(uid):
-    """DESIGN section 7 rule 8: a path from a pod can never leave the cgroup root."""
+    """A path from a pod can never leave the cgroup root (docs/facts/safety-rules.md#rule-8-least-right)."""
     with pytest.raises(ValidationError):
         TypeAdapter(PodUid).validate_python(uid)
 

@@ -1,8 +1,8 @@
 """The rules of taking CPUs once more, slowly and over plain lists: what the calculators are compared with.
 
-Written from notes/katalyst-node-agent.md sections 2.2 to 2.4 line by line, and sharing no code with the product: a row
-is (cpu, numa, socket, core, l3), a core named by its lowest CPU. A core, node or socket is free when all its own CPUs
-are available, and fits when the need is not smaller than its own size.
+Written from docs/facts/katalyst-cpu.md#balanced-taking and the three sections behind it, and sharing no code with the
+product: a row is (cpu, numa, socket, core, l3), a core named by its lowest CPU. A core, node or socket is free when all
+its own CPUs are available, and fits when the need is not smaller than its own size.
 """
 
 import itertools

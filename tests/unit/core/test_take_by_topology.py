@@ -38,7 +38,7 @@ ALIGNED = "1,25,49,73,193,217,241,265"
         pytest.param(TWO_SOCKETS, "0-3,5-7", 2, False, "0-1", id="without alignment the lowest free core"),
         pytest.param(TWO_SOCKETS, "1-6,8", 5, True, "1-5", id="the largest group first, the lower id of two"),
         pytest.param(MANY_L3, f"{ALIGNED},0,24,48,72,96,120,144,168,192,216,240,264,288,312,336", 8, True, ALIGNED,
-                     id="the worked example of the notes"),
+                     id="the example of Katalyst's own test"),
         pytest.param(HYBRID, "0-7", 3, False, "4-6", id="hybrid: small cores are whole cores"),
         pytest.param(HYBRID, "0-7", 6, False, "0-1,4-7", id="hybrid: small cores, then a large one"),
         pytest.param(HYBRID, "0-7", 5, False, "0,4-7", id="hybrid: one large core is broken when it must be"),

@@ -37,9 +37,9 @@ def test_worked_case_is_answered_as_printed(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("topology", "available", "count", "options", "taken"),
     [
-        pytest.param(SEED, "0-47", 42, {}, "0-10,12-21,24-34,36-45", id="the seeds' 42"),
-        pytest.param(SEED, "0-47", 40, {}, "0-9,12-21,24-33,36-45", id="the seeds' 40"),
-        pytest.param(SEED, "0-47", 44, {}, "0-10,12-22,24-34,36-46", id="the seeds' idle 44"),
+        pytest.param(SEED, "0-47", 42, {}, "0-10,12-21,24-34,36-45", id="the tutorial's 42"),
+        pytest.param(SEED, "0-47", 40, {}, "0-9,12-21,24-33,36-45", id="the tutorial's 40"),
+        pytest.param(SEED, "0-47", 44, {}, "0-10,12-22,24-34,36-46", id="the tutorial's idle 44"),
         pytest.param(SEED, "0-47", 5, {}, "0-1,12,24,36", id="an odd count breaks a core of the first node"),
         pytest.param(SEED, "0-47", 6, {"granularity": "thread"}, "0-2,12-14", id="thread by thread"),
         pytest.param(SEED, "0-47", 6, {"reverse": True}, "10-11,23,34-35,47", id="reverse inside the node only"),

@@ -1,4 +1,4 @@
-"""The CPUs of a container at admission, class by class, on the notes' box of 16 CPUs."""
+"""The CPUs of a container at admission, class by class, on the 16 CPUs of Katalyst's examples."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A node that Sublet leaves for good is the node it was before (DESIGN section 7 rule 10): kubelet's groups."""
+"""A node that Sublet leaves for good is the node it was before: kubelet's groups."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Pods with CPUs of their own, from advice to the cgroup files, in virtual time on the seeds' machine."""
+"""Pods with CPUs of their own, from advice to the cgroup files, in virtual time on the tutorial's machine."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""From advised sizes to CPUs: the seeds' listings, small machines, and what is refused whole."""
+"""From advised sizes to CPUs: the tutorial's listings, small machines, and what is refused whole."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -42,19 +42,19 @@ def texts(pools: Any) -> dict[str, str]:
             advise(share=6, reclaim=42),
             "reclaim-first",
             {"reclaim": "0-10,12-21,24-34,36-45", "share": "11,22-23,35,46-47"},
-            id="the seeds with one pod",
+            id="the tutorial with one pod",
         ),
         pytest.param(
             advise(share=8, reclaim=40),
             "reclaim-first",
             {"reclaim": "0-9,12-21,24-33,36-45", "share": "10-11,22-23,34-35,46-47"},
-            id="the seeds under load",
+            id="the tutorial under load",
         ),
         pytest.param(
             advise(share=4, reclaim=44),
             "reclaim-first",
             {"reclaim": "0-10,12-22,24-34,36-46", "share": "11,23,35,47"},
-            id="the seeds when idle",
+            id="the tutorial when idle",
         ),
         pytest.param(
             advise(share=6, reclaim=42),

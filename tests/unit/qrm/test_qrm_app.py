@@ -1,4 +1,4 @@
-"""qrm at work, in virtual time, over plain cgroup files of the seeds' machine."""
+"""qrm at work, in virtual time, over plain cgroup files of the tutorial's machine."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The peers' formulas against the worked examples of the notes."""
+"""The peers' formulas against worked examples: those of their own tests and documents."""
 
 import math
 
