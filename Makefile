@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.ready
 # Where the tests of `make unit` write, if it has 2 GiB free: they sync thousands of small files, and wait for the disk.
 MEMORY := $(shell df --output=avail,target -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 2097152 { print $$2 }')
 
-.PHONY: setup demo test lint type imports unit test-chaos test-vm test-compose test-kubernetes test-consumers test-attacks rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom bench bench-pod-start schemas clean
+.PHONY: setup demo test lint type imports unit test-chaos test-vm test-compose test-kubernetes test-consumers test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom bench bench-pod-start schemas clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -50,6 +50,9 @@ test-kubernetes: rig-kubernetes  ## a real control plane and a real kubelet; as 
 
 test-attacks: rig-kubernetes  ## what tenants, nodes, logins, local users, operators and faults may try, on real parts; as root on Debian 12
 	$(BIN)/python -m pytest tests/attacks
+
+test-cluster: rig-kubernetes  ## both of the above on one cluster: five minutes less than one after the other
+	$(BIN)/python -m pytest -m "kubernetes or attack" tests/kubernetes tests/attacks
 
 rigs: rig-vm rig-compose rig-kubernetes  ## build what the three above need and keep it, without a test
 
