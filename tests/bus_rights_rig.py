@@ -65,6 +65,14 @@ def leaf_script() -> str:
     return str(bus["command"][2])
 
 
+def hub_script() -> str:
+    """What the hub's container runs."""
+    found = [d for d in documents() if d["kind"] == "StatefulSet" and d["metadata"]["name"] == "sublet-bus"]
+    (bus,) = [c for c in found[0]["spec"]["template"]["spec"]["containers"] if c["name"] == "bus"]
+    assert bus["command"][:2] == ["sh", "-c"]
+    return str(bus["command"][2])
+
+
 def free_port() -> int:
     """A port that nobody has right now."""
     with socket.create_server(("127.0.0.1", 0)) as found:
@@ -219,6 +227,22 @@ class Hub:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
             await callout.close()
+
+    def script(self) -> list[str]:
+        """What the hub's container runs, with this machine's folders and ports, and less patience."""
+        config = self.server.folder / "nats/hub.conf"
+        config.write_text(self.server.text())
+        words = {
+            "/etc/nats/hub.conf": str(config),
+            "/etc/nats-tls": str(self.server.folder / "tls"),
+            "nats-server --config": f"{find_binary()} --config",
+            "sleep 5": "sleep 0.2",
+        }
+        script = hub_script()
+        for here, there in words.items():
+            assert here in script
+            script = script.replace(here, there)
+        return ["sh", "-c", script]
 
     async def close(self) -> None:
         for client in self._clients:

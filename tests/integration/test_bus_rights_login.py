@@ -1,22 +1,29 @@
 """Who comes in at the hub, and how a leaf of the chart does: by a token that kubelet renews, over TLS where it can."""
 
+import asyncio
+import base64
+import contextlib
 import json
 import os
 import shutil
+import ssl
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import nats
 import pytest
+import yaml
 from bus_rights_rig import (
     AGENTS,
     HUB_LEAF_TLS,
     LEAF_TLS,
     PASSWORD,
+    RENDERED,
     Hub,
     Leaf,
     at_the_hub,
+    certificates,
     documents,
     new_certificates,
     reaches,
@@ -87,6 +94,61 @@ async def test_only_leaves_that_know_the_hubs_authority_come_in_and_show_it_a_to
             await until(lambda: plain.server.said("connection closed"))
             await agent.drain()
     assert set(asked) == {"token-of-a"}
+
+
+async def test_a_renewed_certificate_is_shown_soon_and_what_nodes_tell_is_stored_before_and_after(tmp_path, hub, until):
+    leaf = Leaf(tmp_path / "leaf", hub, "a")
+    leaf.log_in_with(hub.reviews.issue("a"))
+    hub.server.stop()
+    async with hub_container(hub), hub.central_answers():
+        with running(leaf.server):
+            agent, shown = await at_the_hub(leaf), await shown_certificate(hub)
+            await agent.publish_durable("sublet.cluster.v1.intent.a.0a-1", b"1", msg_id="1")
+            renew_certificate(
+                hub, tmp_path / "bin"
+            )  # no reload: docs/facts/nats.md#a-reload-forgets-what-leaves-import
+            await until(lambda: hub.server.log.read_text().count("Server is ready") == BEFORE_AND_AFTER)
+            await agent.publish_durable("sublet.cluster.v1.intent.a.0a-2", b"2", msg_id="2")
+            assert await shown_certificate(hub) != shown
+            await agent.drain()
+
+
+BEFORE_AND_AFTER = 3
+"""Starts of the hub: the fixture's, the container's, and the one with the new certificate."""
+
+
+@contextlib.asynccontextmanager
+async def hub_container(hub: Hub) -> AsyncIterator[None]:
+    """The hub by the script of its container."""
+    environment = {**os.environ, **hub.server.env}
+    with subprocess.Popen(hub.script(), env=environment) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+
+
+async def shown_certificate(hub: Hub) -> str:
+    """What the hub shows to leaves."""
+    return await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", hub.server.leaf_port))
+
+
+def renew_certificate(hub: Hub, programs: Path) -> None:
+    """The script's renewal, with the cluster's answers: the authority that made the hub's certificate."""
+    programs.mkdir()
+    kubectl = programs / "kubectl"
+    kubectl.write_text(
+        f'#!/bin/sh\ncase "$*" in *tls.crt*) f=ca.crt;; *) f=ca.key;; esac\nbase64 -w0 "{certificates()}/$f"\n'
+    )
+    kubectl.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    printed = subprocess.run(
+        ["sh", RENDERED / "secrets.sh", "renew"], env=environment, check=True, capture_output=True, text=True
+    ).stdout
+    [secret] = [d for d in yaml.safe_load_all(printed) if d and d["metadata"]["name"] == "sublet-bus-tls"]
+    for name in ("tls.crt", "tls.key"):
+        (hub.server.folder / "tls" / name).write_bytes(base64.b64decode(secret["data"][name]))
 
 
 def noted(hub: Hub) -> list[str]:
