@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.rig import Row, p50_p99
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import connect
+from shared.adapters.nats.bus import connect
 from shared.ports import Received
 from sublet.ask import target
 

@@ -24,8 +24,8 @@ from services.evictor.outbox import Outbox
 from shared import telemetry
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger import SqliteLedger
-from shared.adapters.nats_bus import NatsBus, connect
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.bus import NatsBus, connect
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.contracts.subjects import STREAMS

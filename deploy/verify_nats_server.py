@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from shared.adapters.nats_server import find_binary
+from shared.adapters.nats.embedded.server import find_binary
 
 MODULE = "github.com/nats-io/nats-server/v2"
 SUM = Path(__file__).with_name("nats-server.sum")

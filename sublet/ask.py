@@ -70,7 +70,7 @@ async def connected(where: Target) -> AsyncIterator[Bus]:
     """
     from shared import telemetry
     from shared.adapters.clock import SystemClock
-    from shared.adapters.nats_bus import connect
+    from shared.adapters.nats.bus import connect
     from shared.core.nats_url import without_secrets
 
     telemetry.setup_logging(

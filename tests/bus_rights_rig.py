@@ -27,9 +27,9 @@ from services.central.core.bus_login import AUDIENCE, NODE_NAME
 from services.central.issuer import main as write_issuer
 from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey
-from shared.adapters.nats_bus import NatsBus, connect
-from shared.adapters.nats_callout import Callout
-from shared.adapters.nats_server import PROGRAM, NatsServer, find_binary
+from shared.adapters.nats.bus import NatsBus, connect
+from shared.adapters.nats.callout import Callout
+from shared.adapters.nats.embedded.server import PROGRAM, NatsServer, find_binary
 from shared.contracts.subjects import CONFIG_BUCKET
 from shared.errors import Unavailable
 from shared.ports import Entry

@@ -13,7 +13,7 @@ import structlog
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.embedded.server import NatsServer
 
 pytest_plugins = ("kube_cluster", "kube_agents")
 

@@ -9,7 +9,7 @@ from services.central.cnr_conditions import MANAGER
 from services.central.settings import CentralSettings, LoginSettings
 from services.central.watched_file import WatchedFile
 from shared.adapters.ed25519 import SigningKey
-from shared.adapters.nats_callout import Callout
+from shared.adapters.nats.callout import Callout
 from shared.app import App, Context, Plan
 from shared.settings import section
 

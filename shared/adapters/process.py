@@ -18,7 +18,7 @@ import structlog
 
 from shared import telemetry
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import connect
+from shared.adapters.nats.bus import connect
 from shared.app import Plan, Runner
 from shared.errors import BadConfig, SubletError, Unavailable, Unfit
 from shared.island import IslandBus

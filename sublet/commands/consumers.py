@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from shared.adapters.nats_consumers import Durables
-    from shared.adapters.nats_reload import LocalServer
+    from shared.adapters.nats.consumers import Durables
+    from shared.adapters.nats.embedded.reload import LocalServer
     from shared.ports import Bus
     from sublet.ask import Target
 
@@ -167,7 +167,7 @@ def dead_letters(
 
 
 def _durables(bus: "Bus") -> "Durables":
-    from shared.adapters.nats_bus import NatsBus
+    from shared.adapters.nats.bus import NatsBus
     from shared.errors import Unavailable
 
     if not isinstance(bus, NatsBus):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.adapters.nats_consumers import Durables
+from shared.adapters.nats.consumers import Durables
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.stored import RefusedMessage, read_event
 from shared.contracts.subjects import DEAD_LETTERS_STREAM, MAX_FACT_BYTES, dead_letter_subject

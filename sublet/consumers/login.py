@@ -5,9 +5,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from shared.adapters.nats_accounts import snippet
-from shared.adapters.nats_password import new_password, password_hash
-from shared.adapters.nats_reload import LocalServer, local_server
+from shared.adapters.nats.embedded.accounts import snippet
+from shared.adapters.nats.embedded.password import new_password, password_hash
+from shared.adapters.nats.embedded.reload import LocalServer, local_server
 from shared.core.nats_url import read_nats_url
 from shared.errors import Refused, Unfit
 

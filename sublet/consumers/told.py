@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from shared.adapters.nats_consumers import DurableState
+from shared.adapters.nats.consumers import DurableState
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.stored import RefusedMessage
 from shared.contracts.subjects import EVENTS_STREAM

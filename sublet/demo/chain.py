@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.stored import RefusedMessage, read_event, read_intent
 from shared.contracts.subjects import EVENTS_STREAM, ask_subject, event_filter

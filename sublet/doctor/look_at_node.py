@@ -101,7 +101,7 @@ class HostProbe:
 
     async def _bus(self, agent: AgentPlace) -> Known[BusSeen]:
         from shared import telemetry
-        from shared.adapters.nats_bus import connect
+        from shared.adapters.nats.bus import connect
         from shared.core.nats_url import without_secrets
 
         telemetry.setup_logging("sublet", self._node, as_json=False, level="critical")

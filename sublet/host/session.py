@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.adapters.process import BAD_SETTING, UNFIT
 from shared.adapters.replaced_file import replace_file
 from shared.core.nats_url import without_secrets

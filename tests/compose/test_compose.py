@@ -16,7 +16,7 @@ from compose_rig.project import Project
 from rig_parts import until
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import connect
+from shared.adapters.nats.bus import connect
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, event_filter

@@ -6,7 +6,7 @@ import pytest
 from consumer_rig import LANGUAGES, Language
 from events_told import Teller, telling
 
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.embedded.server import NatsServer
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from consumer_rig import EXAMPLES, Consumer, Language, built
 from events_told import Teller, evictions, ids_by_pod, telling
 from nats.js.api import AckPolicy, ConsumerConfig
 
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.subjects import EVENTS_STREAM, event_filter
 

@@ -9,9 +9,9 @@ import pytest
 from consumer_rig import Consumer, built
 from events_told import Teller, evictions, ids_by_pod
 
-from shared.adapters.nats_password import password_hash
-from shared.adapters.nats_reload import LocalServer, local_server
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.embedded.password import password_hash
+from shared.adapters.nats.embedded.reload import LocalServer, local_server
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.eviction import EvictionEvent
 from shared.core.durable import wanted_durable
 

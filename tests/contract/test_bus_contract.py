@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import connect
+from shared.adapters.nats.bus import connect
 from shared.contracts.subjects import StreamSpec
 from shared.errors import Conflict, IdTaken, NotStored, Unavailable
 from shared.fakes.memory_broker import MemoryBroker

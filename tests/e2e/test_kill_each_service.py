@@ -16,7 +16,7 @@ from eager_evictor import EAGER
 
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, ask_subject, event_filter
 from shared.core.cpuset import CpuSet

@@ -22,7 +22,7 @@ from eager_evictor import EAGER
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger_reader import read_ledger
-from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, event_filter
 from shared.core.intents import FINAL_STEPS

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.embedded.server import NatsServer
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import NatsBus
+from shared.adapters.nats.bus import NatsBus
 from shared.contracts.allocation import Allocation
 from shared.contracts.pod import Container, Pod
 from shared.contracts.readiness import Readiness

@@ -14,7 +14,7 @@ from evictor_rig import NODE, TOO_LITTLE_MILLIS, Voices
 from services.evictor.app import EvictorApp
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger import SqliteLedger
-from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.cloudevents import event_headers
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.stored import read_event

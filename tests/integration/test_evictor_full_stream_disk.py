@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from services.evictor.outbox import Outbox
-from shared.adapters import nats_server
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import NatsBus, connect
-from shared.adapters.nats_server import NatsServer, find_binary
+from shared.adapters.nats.bus import NatsBus, connect
+from shared.adapters.nats.embedded import server as nats_server
+from shared.adapters.nats.embedded.server import NatsServer, find_binary
 from shared.contracts.subjects import EVENTS_STREAM, STREAMS
 from shared.core.intents import Outgoing
 from shared.errors import NotStored

@@ -6,7 +6,7 @@ from typing import Any
 from services.evictor.app import EvictorApp
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger import SqliteLedger
-from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.allocation import Allocation
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.pod import Container, Pod

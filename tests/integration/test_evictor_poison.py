@@ -17,7 +17,7 @@ from services.evictor.settings import SECTION
 from shared import telemetry
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger import SqliteLedger
-from shared.adapters.nats_bus import connect
+from shared.adapters.nats.bus import connect
 from shared.app import Context, Plan, Runner
 from shared.contracts.allocation import Allocation
 from shared.contracts.eviction import EvictionIntent

@@ -15,13 +15,13 @@ import pytest
 from nats.aio.client import Client
 
 from shared import telemetry
-from shared.adapters import nats_password
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_accounts import ACCOUNT, LIMITS, AccountsFile, snippet
-from shared.adapters.nats_bus import NatsBus, connect
-from shared.adapters.nats_password import new_password, password_hash
-from shared.adapters.nats_reload import LocalServer, local_server
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.bus import NatsBus, connect
+from shared.adapters.nats.embedded import password as nats_password
+from shared.adapters.nats.embedded.accounts import ACCOUNT, LIMITS, AccountsFile, snippet
+from shared.adapters.nats.embedded.password import new_password, password_hash
+from shared.adapters.nats.embedded.reload import LocalServer, local_server
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.subjects import EVENTS_STREAM, STREAMS, event_filter
 from shared.core.durable import wanted_durable
 from shared.core.nats_url import read_nats_url

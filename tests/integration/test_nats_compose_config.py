@@ -11,7 +11,7 @@ from bus_rights_rig import ComposeServer
 from nats.js.errors import NotFoundError
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.subjects import EVENTS_STREAM, STREAMS
 from shared.core.durable import wanted_durable
 

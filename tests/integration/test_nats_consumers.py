@@ -18,8 +18,8 @@ from nats.js.api import ConsumerConfig
 
 from shared import telemetry
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_accounts import AccountsFile
-from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats.bus import NatsBus, connect
+from shared.adapters.nats.embedded.accounts import AccountsFile
 from shared.contracts.cloudevents import event_headers
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.ids import intent_id

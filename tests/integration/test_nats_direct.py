@@ -10,8 +10,8 @@ from bus_rights_rig import ComposeServer
 from nats.js.api import StreamConfig
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import NatsBus, connect
-from shared.adapters.nats_reader import BATCH
+from shared.adapters.nats.bus import NatsBus, connect
+from shared.adapters.nats.reader import BATCH
 from shared.contracts.subjects import EVENTS_STREAM, STREAMS
 from shared.ports import Received
 

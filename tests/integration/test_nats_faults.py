@@ -9,11 +9,11 @@ import pytest
 from nats.js.api import StreamConfig
 
 from shared import telemetry
-from shared.adapters import nats_reader
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import NatsBus, connect
-from shared.adapters.nats_link import FAILURES, cancellable, unavailable
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats import reader as nats_reader
+from shared.adapters.nats.bus import NatsBus, connect
+from shared.adapters.nats.embedded.server import NatsServer
+from shared.adapters.nats.link import FAILURES, cancellable, unavailable
 from shared.contracts.readiness import Health, ServiceHealth
 from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS, StreamSpec
 from shared.errors import Conflict, NotStored, Unavailable

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from shared.adapters import nats_server
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import connect
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.bus import connect
+from shared.adapters.nats.embedded import server as nats_server
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.errors import BadConfig, Unavailable
 
 
@@ -59,7 +59,7 @@ def test_a_server_that_cannot_start_says_why(tmp_path, server):
 
 async def test_the_server_dies_with_its_parent(tmp_path, until):
     program = (
-        "import os, sys; from pathlib import Path; from shared.adapters.nats_server import NatsServer\n"
+        "import os, sys; from pathlib import Path; from shared.adapters.nats.embedded.server import NatsServer\n"
         "server = NatsServer(store_dir=Path(sys.argv[1])); server.start()\n"
         "print(server.pid, flush=True); os.kill(os.getpid(), 9)"
     )

@@ -12,7 +12,7 @@ import pytest
 from nats.aio.transport import TcpTransport
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats.bus import NatsBus, connect
 
 INFO = b'INFO {"server_id":"lazy","version":"2.10.0","proto":1,"headers":true,"jetstream":true,"max_payload":1024}\r\n'
 PING, PONG = b"PING\r\n", b"PONG\r\n"

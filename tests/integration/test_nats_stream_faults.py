@@ -12,7 +12,7 @@ from nats.js.api import DiscardPolicy, RetentionPolicy, StreamConfig
 
 from shared import telemetry
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.subjects import EVENTS_STREAM, STREAMS, StreamSpec
 from shared.core.durable import wanted_durable
 from shared.errors import NotStored, Unavailable

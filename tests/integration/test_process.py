@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import connect
+from shared.adapters.nats.bus import connect
 
 PROGRAM = textwrap.dedent("""
     import asyncio, sys

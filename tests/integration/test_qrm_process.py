@@ -18,8 +18,8 @@ from services.qrm.keeping import LeaseKeeping
 from services.qrm.writer import Writer
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import connect
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.bus import connect
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.allocation import Allocation
 from shared.core.cpuset import CpuSet

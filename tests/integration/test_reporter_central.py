@@ -15,7 +15,7 @@ import yaml
 from services.central.main import PLAN as CENTRAL
 from services.reporter.main import PLAN as REPORTER
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import connect
+from shared.adapters.nats.bus import connect
 from shared.app import Runner
 from shared.contracts.allocation import Allocation, PoolAllocation
 from shared.contracts.cloudevents import event_headers

@@ -19,7 +19,7 @@ from kube_rig.product import NAMESPACE, Product
 from rig_parts import until
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import connect
+from shared.adapters.nats.bus import connect
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
 from shared.contracts.readiness import Readiness, ServiceHealth
 from shared.wire import Wire

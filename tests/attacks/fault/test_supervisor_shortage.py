@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.settings import CommonSettings
 from sublet.host import session, supervise
 from sublet.host.session import Session

@@ -15,8 +15,8 @@ from kube_api import serving
 from test_kubernetes_node import BUSY, GIB, NODE, RAW, ClusterNode
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import connect
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.bus import connect
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.app import Runner
 from shared.contracts.pod import SEED_RECLAIMED_CPU
 from shared.core.kubelet_layout import KubeletLayout

@@ -13,7 +13,7 @@ import typer
 from nats.aio.msg import Msg
 from typer.testing import CliRunner
 
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.embedded.server import NatsServer
 from sublet import ask
 from sublet.commands import audit, config, consumers, doctor, events, explain, record, status, top
 from sublet.runtime import admission

@@ -18,8 +18,8 @@ import pytest
 from bus_rights_rig import PASSWORD, ComposeServer, Hub, Leaf, at_the_hub, free_port, hub_server, running
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_accounts import exports, team_account
-from shared.adapters.nats_bus import NatsBus, connect
+from shared.adapters.nats.bus import NatsBus, connect
+from shared.adapters.nats.embedded.accounts import exports, team_account
 from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.core.durable import wanted_durable
 from shared.errors import Unavailable

@@ -20,8 +20,8 @@ from services.central.bus_logins import BusLogins, login_seed
 from services.central.issuer import main as write_issuer
 from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey
-from shared.adapters.nats_bus import NatsBus, connect
-from shared.adapters.nats_callout import Callout
+from shared.adapters.nats.bus import NatsBus, connect
+from shared.adapters.nats.callout import Callout
 from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, STREAMS, event_filter
 from shared.errors import Unavailable
 

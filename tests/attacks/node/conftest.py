@@ -8,7 +8,7 @@ import nats
 import pytest
 from bus_rights_rig import PASSWORD, Hub, Leaf, running, started_hub
 
-from shared.adapters.nats_bus import NatsBus
+from shared.adapters.nats.bus import NatsBus
 from shared.contracts.subjects import CONFIG_BUCKET, STREAMS
 
 

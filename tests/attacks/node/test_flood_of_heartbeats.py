@@ -13,8 +13,8 @@ from services.central.app import CentralApp
 from services.central.core.heartbeat_rate import HEARTBEAT_BURST, HEARTBEATS_PER_S
 from shared import telemetry
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import connect
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.bus import connect
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.readiness import Readiness
 from shared.wire import Wire
 

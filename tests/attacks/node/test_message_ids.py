@@ -10,7 +10,7 @@ import pytest
 from services.evictor.outbox import Outbox
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger import SqliteLedger
-from shared.adapters.nats_bus import NatsBus
+from shared.adapters.nats.bus import NatsBus
 from shared.contracts.cloudevents import MSG_ID, event_headers
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.ids import intent_id

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import connect
+from shared.adapters.nats.bus import connect
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.envelope import MAX_MESSAGE_BYTES
 from shared.contracts.readiness import Health

@@ -11,10 +11,10 @@ import pytest
 from services.central.bus_logins import MAX_REQUEST_BYTES, BusLogins, login_seed
 from services.central.core.bus_login import ISSUER_TAG, LEAF
 from services.central.issuer import main as write_parts
-from shared.adapters import nats_callout
 from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey
-from shared.adapters.nats_callout import Callout
+from shared.adapters.nats import callout as nats_callout
+from shared.adapters.nats.callout import Callout
 from shared.core.nats_jwt import account_key, claims_of
 from shared.errors import Refused
 

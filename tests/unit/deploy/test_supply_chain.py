@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shared.adapters.kube_aio import UNUSED
-from shared.adapters.nats_server import find_binary
+from shared.adapters.nats.embedded.server import find_binary
 
 ROOT = Path(__file__).parents[3]
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.adapters.nats_server import NatsServer
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.core.kubelet_layout import KubeletLayout
 from shared.errors import Unavailable
 from sublet.doctor import host_processes
@@ -153,7 +153,7 @@ def test_a_bus_that_refuses_the_login_is_not_one_that_is_absent(host: Path, monk
     async def refuse(*_: object, **__: object) -> None:
         raise Unavailable("wrong password", reason="login")
 
-    monkeypatch.setattr("shared.adapters.nats_bus.connect", refuse)
+    monkeypatch.setattr("shared.adapters.nats.bus.connect", refuse)
     bus = looked_at(host, "nats://user:secret@hub:4222").bus
     assert bus == BusSeen("hub:4222", "refused", "wrong password")
 

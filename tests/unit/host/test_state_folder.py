@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.qrm import checkpoint, lease
-from shared.adapters import ledger_file, nats_server, pause_file, pods_file, taint_file
+from shared.adapters import ledger_file, pause_file, pods_file, taint_file
+from shared.adapters.nats.embedded import server as nats_server
 from shared.errors import Conflict, Unfit
 from sublet.host.state_files import MARK, STATE_FILES, Until, known
 from sublet.host.state_folder import StateFolder, remove_state, require_own

@@ -33,10 +33,10 @@ DOORS = {
 }
 OUR_OWN_FILES = {
     "services/qrm/checkpoint.py", "services/qrm/lease.py", "shared/adapters/ledger.py", "shared/adapters/local_pods.py",
-    "shared/adapters/nats_accounts.py", "shared/adapters/nats_reload.py", "shared/adapters/nats_server.py",
-    "shared/adapters/pod_folder.py", "shared/adapters/taint_file.py", "sublet/bridge/place.py", "sublet/bus_login.py",
-    "sublet/runtime/offer.py", "sublet/runtime/runtime.py", "sublet/runtime/spawn.py", "sublet/shim.py",
-    "sublet/sim/run.py", "services/advisor/policies/model.py",
+    "shared/adapters/nats/embedded/accounts.py", "shared/adapters/nats/embedded/reload.py",
+    "shared/adapters/nats/embedded/server.py", "shared/adapters/pod_folder.py", "shared/adapters/taint_file.py",
+    "sublet/bridge/place.py", "sublet/bus_login.py", "sublet/runtime/offer.py", "sublet/runtime/runtime.py",
+    "sublet/runtime/spawn.py", "sublet/shim.py", "sublet/sim/run.py", "services/advisor/policies/model.py",
 }  # fmt: skip
 """In a state folder that is ours and nobody else may write, or shipped with the product."""
 WHAT_A_PERSON_GIVES = {

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from structlog.testing import capture_logs
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats_bus import connect
+from shared.adapters.nats.bus import connect
 from shared.core.nats_url import with_login
 from shared.errors import BadConfig, SubletError
 from shared.settings import Settings, check, common_settings, raw_settings, read_environment, read_file

@@ -10,7 +10,7 @@ import structlog
 from nats.aio.msg import Msg
 
 from shared import telemetry
-from shared.adapters.nats_link import FAILURES, Link, cancellable, unavailable
+from shared.adapters.nats.link import FAILURES, Link, cancellable, unavailable
 from shared.errors import Refused, SubletError, Unavailable
 from shared.ports import Clock
 

@@ -12,9 +12,9 @@ import structlog
 from nats.js.api import StorageType
 from nats.js.errors import NotFoundError
 
-from shared.adapters.nats_link import Link, unavailable
-from shared.adapters.nats_reader import not_found_or_unavailable
-from shared.adapters.nats_tail import tail
+from shared.adapters.nats.link import Link, unavailable
+from shared.adapters.nats.reader import not_found_or_unavailable
+from shared.adapters.nats.tail import tail
 from shared.contracts.subjects import MAX_CONFIG_BYTES, NODE_KV
 from shared.errors import SubletError, Unavailable
 from shared.ports import Entry, Received

@@ -11,7 +11,7 @@ import time
 from importlib import metadata
 from pathlib import Path
 
-from shared.adapters.nats_accounts import ACCOUNT, READER_USER, SERVICES_USER, AccountsFile, Passwords
+from shared.adapters.nats.embedded.accounts import ACCOUNT, READER_USER, SERVICES_USER, AccountsFile, Passwords
 from shared.core.nats_url import with_login
 from shared.errors import Unavailable
 

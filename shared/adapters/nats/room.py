@@ -9,7 +9,7 @@ from nats.js.api import StreamInfo
 from nats.js.errors import NotFoundError
 
 from shared import telemetry
-from shared.adapters.nats_link import Link, unavailable
+from shared.adapters.nats.link import Link, unavailable
 from shared.contracts.subjects import StreamSpec
 from shared.core.stream_room import ENOUGH, FULL, Cut, Held, Weighed, cuts
 

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import structlog
 from nats.js.errors import NotFoundError
 
-from shared.adapters.nats_direct import DirectReader, has_no_consumers
-from shared.adapters.nats_link import Link
-from shared.adapters.nats_reader import Broken, OrderedReader, not_found_or_unavailable
+from shared.adapters.nats.direct import DirectReader, has_no_consumers
+from shared.adapters.nats.link import Link
+from shared.adapters.nats.reader import Broken, OrderedReader, not_found_or_unavailable
 from shared.core.backoff import delay_s
 from shared.errors import Unavailable
 from shared.ports import Received

@@ -9,7 +9,7 @@ import structlog
 from nats.js.api import AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy
 from nats.js.errors import APIError, NotFoundError
 
-from shared.adapters.nats_link import Link, unavailable
+from shared.adapters.nats.link import Link, unavailable
 from shared.contracts.subjects import EVENTS_STREAM
 from shared.core.durable import Durable, Start
 from shared.errors import Refused, Unavailable

@@ -9,10 +9,10 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as ClientSubscription
 
 from shared import telemetry
-from shared.adapters.nats_config import ConfigStore
-from shared.adapters.nats_consumers import Durables
-from shared.adapters.nats_link import FAILURES, Link, cancellable, unavailable
-from shared.adapters.nats_streams import Streams
+from shared.adapters.nats.config import ConfigStore
+from shared.adapters.nats.consumers import Durables
+from shared.adapters.nats.link import FAILURES, Link, cancellable, unavailable
+from shared.adapters.nats.streams import Streams
 from shared.contracts.subjects import StreamSpec
 from shared.core.stream_room import Cut
 from shared.errors import Unavailable

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shared.adapters.nats_password import new_password
+from shared.adapters.nats.embedded.password import new_password
 from shared.contracts.subjects import EVENTS_STREAM, ask_subject
 from shared.errors import Unavailable, Unfit
 

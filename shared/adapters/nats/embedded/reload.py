@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from shared.adapters.nats_accounts import AccountsFile
-from shared.adapters.nats_server import ACCOUNTS, CONFIG, PROGRAM
+from shared.adapters.nats.embedded.accounts import AccountsFile
+from shared.adapters.nats.embedded.server import ACCOUNTS, CONFIG, PROGRAM
 from shared.errors import Unavailable, Unfit
 
 RELOAD_TIMEOUT_S = 5.0

@@ -10,10 +10,10 @@ from nats.js.api import DiscardPolicy, PubAck, RetentionPolicy, StorageType, Sto
 from nats.js.errors import APIError, NotFoundError
 
 from shared import telemetry
-from shared.adapters.nats_link import Link, unavailable
-from shared.adapters.nats_reader import Broken
-from shared.adapters.nats_room import make_room
-from shared.adapters.nats_tail import opened, tail
+from shared.adapters.nats.link import Link, unavailable
+from shared.adapters.nats.reader import Broken
+from shared.adapters.nats.room import make_room
+from shared.adapters.nats.tail import opened, tail
 from shared.contracts.cloudevents import MSG_ID
 from shared.contracts.subjects import StreamSpec, stream_of
 from shared.core.stream_room import Cut

@@ -16,7 +16,7 @@ from nats.aio.msg import Msg
 from nats.js.api import DEFAULT_PREFIX, AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
-from shared.adapters.nats_link import FAILURES, Link, cancellable, unavailable, words
+from shared.adapters.nats.link import FAILURES, Link, cancellable, unavailable, words
 from shared.errors import SubletError, Unavailable
 from shared.ports import Received
 
