@@ -1,6 +1,6 @@
 """Whether an agent that stops comes back: only where it does not are its node's pods given back what they had."""
 
-from shared.adapters.kube_client import Kube, KubeError
+from shared.adapters.kube.client import Kube, KubeError
 from shared.errors import Unavailable
 
 NOT_FOUND = 404

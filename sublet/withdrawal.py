@@ -6,9 +6,9 @@ Rule: docs/facts/safety-rules.md#rule-10-stopping-is-safe.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from shared.adapters.kube_client import Kube, KubeError
-from shared.adapters.kube_node import withdraw
-from shared.adapters.kube_taints import KubeTaints
+from shared.adapters.kube.client import Kube, KubeError
+from shared.adapters.kube.node import withdraw
+from shared.adapters.kube.taints import KubeTaints
 from shared.contracts.taint import TAINT_PREFIX
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNCS, CNRS, EVICTION_CONFIGS, KCCS, NODES, PODS, ApiKind
 from shared.core.extended_resources import OTHER_NAME

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from kube_cluster import K8S, SYSTEM
 
-from shared.adapters.kube_client import Kube, KubeError
+from shared.adapters.kube.client import Kube, KubeError
 
 if TYPE_CHECKING:
     from kube_rig.cluster import Cluster

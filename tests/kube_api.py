@@ -15,7 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
-from shared.adapters.kube_client import Kube, KubeError
+from shared.adapters.kube.client import Kube, KubeError
 from shared.errors import Unavailable
 from shared.fakes.server_side_apply import Appliers
 

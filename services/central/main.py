@@ -14,7 +14,7 @@ from shared.app import App, Context, Plan
 from shared.settings import section
 
 if TYPE_CHECKING:
-    from shared.adapters.kube_client import Kube
+    from shared.adapters.kube.client import Kube
 
 
 def build(context: Context) -> App:
@@ -24,7 +24,7 @@ def build(context: Context) -> App:
     text = (WatchedFile(path), str(path))
     if context.common.substrate != "kubernetes":
         return CentralApp(context.wire, context.clock, *text, context.raw)
-    from shared.adapters.kube_client import Kube
+    from shared.adapters.kube.client import Kube
 
     kube = Kube(context.common.kubeconfig)
     cluster, logins = _in_a_cluster(context, settings, kube), _logins(context, settings.kubernetes.logins, kube)
@@ -32,8 +32,8 @@ def build(context: Context) -> App:
 
 
 def _in_a_cluster(context: Context, settings: CentralSettings, kube: "Kube") -> Cluster:
-    from shared.adapters.kube_evictor import KubeEvictor
-    from shared.adapters.kube_objects import KubeObjects
+    from shared.adapters.kube.evictor import KubeEvictor
+    from shared.adapters.kube.objects import KubeObjects
 
     clock, identity = context.clock, f"{context.common.node}_{context.wire.boot_id}"
     objects = KubeObjects(kube, clock, manager=MANAGER)
@@ -43,7 +43,7 @@ def _in_a_cluster(context: Context, settings: CentralSettings, kube: "Kube") -> 
 def _logins(context: Context, settings: LoginSettings | None, kube: "Kube") -> Callout | None:
     if settings is None:
         return None
-    from shared.adapters.kube_tokens import KubeTokens
+    from shared.adapters.kube.tokens import KubeTokens
 
     reviews, answers = KubeTokens(kube), {}
     for place, issuer in enumerate(settings.issuers):

@@ -24,10 +24,10 @@ def build(context: Context) -> App:
     common, section = context.common, context.raw.get(SECTION) or {}
     ledger, paused = SqliteLedger(common.state_dir), PauseFile(common.state_dir).why
     if common.substrate == "kubernetes":
-        from shared.adapters.kube_client import Kube
-        from shared.adapters.kube_evictor import MANAGER, KubeEvictor
-        from shared.adapters.kube_objects import KubeObjects
-        from shared.adapters.kube_taints import KubeTaints
+        from shared.adapters.kube.client import Kube
+        from shared.adapters.kube.evictor import MANAGER, KubeEvictor
+        from shared.adapters.kube.objects import KubeObjects
+        from shared.adapters.kube.taints import KubeTaints
 
         kube = Kube(common.kubeconfig)
         taints = KubeTaints(kube, common.node, KubeObjects(kube, context.clock, manager=MANAGER))

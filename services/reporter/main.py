@@ -14,9 +14,9 @@ def build(context: Context) -> App:
 
 
 def _in_a_cluster(context: Context) -> App:
-    from shared.adapters.kube_client import Kube
-    from shared.adapters.kube_node import KubeNode
-    from shared.adapters.kube_pods import KubePods
+    from shared.adapters.kube.client import Kube
+    from shared.adapters.kube.node import KubeNode
+    from shared.adapters.kube.pods import KubePods
     from shared.adapters.pods_file import PodsFile
 
     common, kube = context.common, Kube(context.common.kubeconfig)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from shared.adapters.kube_client import Kube, KubeError
+from shared.adapters.kube.client import Kube, KubeError
 from shared.contracts.eviction import EvictionEvent, Phase
 from shared.core.intents import Bucket
 from shared.errors import Unavailable

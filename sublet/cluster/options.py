@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from shared.adapters.kube_client import Kube
+    from shared.adapters.kube.client import Kube
 
 ClusterOption = Annotated[bool, typer.Option("--cluster", help="Of a cluster, as its API server tells it: no bus.")]
 KubeconfigOption = Annotated[Path | None, typer.Option(help="Which cluster; by default as kubectl.")]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.adapters.kube_client import Document, Kube, KubeError
+from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNRS, EVICTION_CONFIGS, KCCS, LEASES, NODES, ApiKind
 from shared.errors import Refused, Unavailable
 from shared.ports import Clock

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from shared.errors import Refused, Unavailable, Unfit
 
 if TYPE_CHECKING:
-    from shared.adapters.kube_client import Kube
+    from shared.adapters.kube.client import Kube
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def open_kube(way: Way) -> "Kube":
         Unfit: the Kubernetes client, which is optional, is not installed.
     """
     try:
-        from shared.adapters.kube_client import Kube
+        from shared.adapters.kube.client import Kube
     except ImportError as error:
         raise Unfit(
             f"the Kubernetes client is not installed ({error.name}): pip install -r requirements/kube.txt"

@@ -99,7 +99,7 @@ def _receiver(
     to: str, kubeconfig: Path | None, key: bytes | None, clock: "Clock"
 ) -> "AbstractAsyncContextManager[Post]":
     if to == KUBERNETES:
-        from shared.adapters.kube_client import Kube
+        from shared.adapters.kube.client import Kube
         from sublet.bridge.kube_events import posting_events
 
         return posting_events(Kube(kubeconfig), clock)

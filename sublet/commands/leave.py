@@ -28,7 +28,7 @@ def leave(
     says that it is gone: the reclaimed limits are at their floor by then, and stay there.
     """
     from services.qrm.main import leave as give_back
-    from shared.adapters.kube_client import Kube
+    from shared.adapters.kube.client import Kube
     from shared.settings import common_settings, raw_settings
     from sublet.leaving import is_uninstalled
 

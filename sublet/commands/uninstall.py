@@ -26,7 +26,7 @@ def uninstall(
     import asyncio
 
     from shared.adapters.clock import SystemClock
-    from shared.adapters.kube_client import Kube
+    from shared.adapters.kube.client import Kube
     from shared.errors import Refused
     from sublet.withdrawal import withdraw_from_cluster
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from shared.adapters.kube_client import Document, Kube, KubeError
+from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.core.api_kind import CNRS, LEASES, NODES, PODS
 from shared.errors import SubletError
 from shared.ports import Clock

@@ -9,7 +9,7 @@ from pods_rig import HOST, ROOT_ONLY, own_top, record, runtime
 
 from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import SystemClock
-from shared.adapters.kube_evictor import KubeEvictor
+from shared.adapters.kube.evictor import KubeEvictor
 from shared.adapters.local_evictor import LocalEvictor, SimEvictor
 from shared.adapters.local_pods import LocalPods
 from shared.contracts.pod import Pod

@@ -9,8 +9,8 @@ import pytest
 from kube_api import Api, serving
 
 from shared.adapters.clock import LoopClock
-from shared.adapters.kube_client import Kube
-from shared.adapters.kube_objects import KubeObjects
+from shared.adapters.kube.client import Kube
+from shared.adapters.kube.objects import KubeObjects
 from shared.core.api_kind import CNCS, CNRS, LEASES, NODES, PODS
 from shared.errors import Conflict, Refused, Unavailable
 from shared.fakes.memory_objects import MemoryObjects

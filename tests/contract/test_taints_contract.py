@@ -7,10 +7,10 @@ import pytest
 from kube_api import Api, FakeKube
 
 from shared.adapters.clock import LoopClock
-from shared.adapters.kube_evictor import MANAGER
-from shared.adapters.kube_node import CNRS
-from shared.adapters.kube_objects import KubeObjects
-from shared.adapters.kube_taints import TRIES, KubeTaints
+from shared.adapters.kube.evictor import MANAGER
+from shared.adapters.kube.node import CNRS
+from shared.adapters.kube.objects import KubeObjects
+from shared.adapters.kube.taints import TRIES, KubeTaints
 from shared.adapters.taint_file import TaintFile
 from shared.contracts.taint import Cause, Taint
 from shared.errors import Refused, Unavailable

@@ -7,10 +7,10 @@ from collections import deque
 import pytest
 from aiohttp import web
 
-from shared.adapters import kube_client
 from shared.adapters.clock import SystemClock
-from shared.adapters.kube_client import Kube, KubeError
-from shared.adapters.kube_watch import Mirror
+from shared.adapters.kube import client as kube_client
+from shared.adapters.kube.client import Kube, KubeError
+from shared.adapters.kube.watch import Mirror
 from shared.errors import Unavailable
 
 PATH = "/api/v1/pods"

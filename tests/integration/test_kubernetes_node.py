@@ -12,7 +12,7 @@ from kube_api import Api, pod_path, serving
 
 from services.metrics.main import PLAN as METRICS
 from shared.adapters.clock import SystemClock
-from shared.adapters.kube_node import CNRS
+from shared.adapters.kube.node import CNRS
 from shared.adapters.nats.bus import connect
 from shared.app import Context, Runner
 from shared.contracts.allocation import Allocation

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from shared.adapters import kube_client
 from shared.adapters.clock import LoopClock
-from shared.adapters.kube_client import CALL_S, Document, Kube
+from shared.adapters.kube import client as kube_client
+from shared.adapters.kube.client import CALL_S, Document, Kube
 
 SPEED = 12.0
 """Seconds that pass on the loop while one passes here, at first."""

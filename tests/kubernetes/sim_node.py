@@ -10,8 +10,8 @@ from fast_time import SPEED, NodeClock
 from paper_node import AT_ONCE, PaperNode
 
 from services.metrics.main import PLAN as METRICS
-from shared.adapters.kube_client import Document, Kube, KubeError
-from shared.adapters.kube_watch import Mirror, listed
+from shared.adapters.kube.client import Document, Kube, KubeError
+from shared.adapters.kube.watch import Mirror, listed
 from shared.app import App, Context, Plan
 from shared.contracts.pod import Pod
 from shared.core.knobs import Knob

@@ -21,10 +21,10 @@ from services.central.cluster import Cluster as CentralCluster
 from services.central.core.seen import NODE_LEASES
 from services.central.settings import CentralSettings
 from shared.adapters.clock import SystemClock
-from shared.adapters.kube_client import Document, Kube
-from shared.adapters.kube_node import KubeNode
-from shared.adapters.kube_objects import KubeObjects
-from shared.adapters.kube_taints import KubeTaints
+from shared.adapters.kube.client import Document, Kube
+from shared.adapters.kube.node import KubeNode
+from shared.adapters.kube.objects import KubeObjects
+from shared.adapters.kube.taints import KubeTaints
 from shared.contracts.node_conditions import AGENT_NOT_FOUND, AGENT_READY, WITHDRAWN
 from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.contracts.readiness import Readiness, ServiceHealth

@@ -19,9 +19,9 @@ from paper_node import HOSTNAME, make_namespace, real_s, remove_namespace
 from sim_node import SimNode
 
 from services.central.main import PLAN as CENTRAL
-from shared.adapters.kube_client import Document, KubeError
-from shared.adapters.kube_node import CNRS
-from shared.adapters.kube_watch import Mirror
+from shared.adapters.kube.client import Document, KubeError
+from shared.adapters.kube.node import CNRS
+from shared.adapters.kube.watch import Mirror
 from shared.app import Plan, Runner
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY

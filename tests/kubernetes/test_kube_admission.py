@@ -11,7 +11,7 @@ from kube_rig.cluster import Cluster, CommandError
 from rig_parts import until
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.kube_client import Kube
+from shared.adapters.kube.client import Kube
 from shared.errors import Unavailable
 from sublet.withdrawal import withdraw_from_cluster
 

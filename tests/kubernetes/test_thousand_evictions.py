@@ -17,9 +17,9 @@ from kube_rig.cluster import Cluster
 from paper_node import AT_ONCE, PaperNode, make_namespace, remove_namespace
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.kube_client import Document, Kube
-from shared.adapters.kube_evictor import KubeEvictor
-from shared.adapters.kube_watch import Mirror, listed
+from shared.adapters.kube.client import Document, Kube
+from shared.adapters.kube.evictor import KubeEvictor
+from shared.adapters.kube.watch import Mirror, listed
 from shared.contracts.pod import Pod
 from shared.core.kube_pod import pod_of
 from shared.ports import Outcome, Standing

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from kube_rig.certificates import Authority
 
-from shared.adapters.kube_client import TOKEN_S, Kube, KubeError
+from shared.adapters.kube.client import TOKEN_S, Kube, KubeError
 from sublet.leaving import is_uninstalled
 
 incluster_config = sys.modules["kubernetes.aio.config.incluster_config"]  # as the client of Sublet has it

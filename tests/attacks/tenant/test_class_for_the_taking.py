@@ -13,7 +13,7 @@ from kube_cluster import IN_FORCE_LIMIT_S, tried
 from kube_rig.cluster import Cluster
 from rig_parts import until
 
-from shared.adapters.kube_client import Kube, KubeError
+from shared.adapters.kube.client import Kube, KubeError
 from shared.core.koord_qos import QOS_LABEL
 from shared.core.kube_pod import pod_of
 from shared.core.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, CONFIG_PREFIX, KubeletLayout

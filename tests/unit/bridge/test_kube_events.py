@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.adapters.kube_client import KubeError
+from shared.adapters.kube.client import KubeError
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.ids import intent_id
 from shared.errors import Unavailable

@@ -16,8 +16,8 @@ from services.central.core.bus_login import (
     token_of,
     user_claims,
 )
-from shared.adapters.kube_client import KubeError
-from shared.adapters.kube_tokens import KubeTokens
+from shared.adapters.kube.client import KubeError
+from shared.adapters.kube.tokens import KubeTokens
 from shared.contracts.ids import NAME_PATTERN, node_token
 from shared.contracts.readiness import Readiness, node_config_key
 from shared.contracts.subjects import NODE_KV, state_subject, subject_matches

@@ -4,9 +4,9 @@ import pytest
 from kube_api import Api, FakeKube
 
 from shared.adapters.clock import LoopClock
-from shared.adapters.kube_node import KubeNode
-from shared.adapters.kube_objects import KubeObjects
-from shared.adapters.kube_taints import KubeTaints
+from shared.adapters.kube.node import KubeNode
+from shared.adapters.kube.objects import KubeObjects
+from shared.adapters.kube.taints import KubeTaints
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.contracts.taint import Taint
 from shared.core.api_kind import CNCS, CNRS, NODES, PODS

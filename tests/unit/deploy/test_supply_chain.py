@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.adapters.kube_aio import UNUSED
+from shared.adapters.kube.aio import UNUSED
 from shared.adapters.nats.embedded.server import find_binary
 
 ROOT = Path(__file__).parents[3]
@@ -37,7 +37,7 @@ def test_every_package_is_pinned_with_hashes(lock):
 
 def test_the_agent_loads_nothing_of_the_clients_synchronous_half():
     found = subprocess.run(
-        [sys.executable, "-c", LOADED.format(module="sublet.node, shared.adapters.kube_client")],
+        [sys.executable, "-c", LOADED.format(module="sublet.node, shared.adapters.kube.client")],
         check=True, capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     loaded = set(json.loads(found.stdout))

@@ -125,7 +125,7 @@ def test_without_the_kubernetes_client_the_node_is_looked_at_all_the_same(
 
 
 def test_no_kubernetes_client_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "shared.adapters.kube_client", None)
+    monkeypatch.setitem(__import__("sys").modules, "shared.adapters.kube.client", None)
     with pytest.raises(Unfit, match=r"requirements/kube\.txt"):
         open_kube(Way(None))
 

@@ -7,7 +7,7 @@ from typing import Any
 import cluster_case as case
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.kube_client import Document, Kube, KubeError
+from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.errors import Unavailable
 from sublet.doctor.cluster_checks import CLUSTER_CHECKS
 from sublet.doctor.cluster_facts import ClusterFacts

@@ -20,7 +20,7 @@ DOORS = {
     "shared/core/annotation_values.py": "annotations of pods, which have a bound",
     "shared/contracts/envelope.py": "state messages: bounded, typed",
     "shared/contracts/stored.py": "intents and events of the streams, compared with their subjects",
-    "shared/adapters/kube_client.py": "answers and events of the API server",
+    "shared/adapters/kube/client.py": "answers and events of the API server",
     "sublet/ask.py": "answers of the services",
     "services/qrm/kubelet.py": "kubelet's state",
     "services/qrm/app.py": "questions on a pod, of this node's runtime",

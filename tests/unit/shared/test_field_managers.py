@@ -10,15 +10,15 @@ from services.central.core.seen import node_of
 from services.central.core.verdict import Judged
 from services.central.main import PLAN
 from services.central.node_marks import NodeMarks
-from shared.adapters import kube_client
 from shared.adapters.clock import LoopClock
-from shared.adapters.kube_client import Kube
-from shared.adapters.kube_evictor import MANAGER as EVICTOR
-from shared.adapters.kube_evictor import KubeEvictor
-from shared.adapters.kube_node import MANAGER as REPORTER
-from shared.adapters.kube_node import KubeNode, withdraw
-from shared.adapters.kube_objects import KubeObjects
-from shared.adapters.kube_taints import KubeTaints
+from shared.adapters.kube import client as kube_client
+from shared.adapters.kube.client import Kube
+from shared.adapters.kube.evictor import MANAGER as EVICTOR
+from shared.adapters.kube.evictor import KubeEvictor
+from shared.adapters.kube.node import MANAGER as REPORTER
+from shared.adapters.kube.node import KubeNode, withdraw
+from shared.adapters.kube.objects import KubeObjects
+from shared.adapters.kube.taints import KubeTaints
 from shared.app import Context
 from shared.contracts.pod import SEED_RECLAIMED_CPU, Pod
 from shared.contracts.taint import Taint

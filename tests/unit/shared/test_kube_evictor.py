@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from kube_api import Api, FakeKube, pod_path
 
-from shared.adapters.kube_client import Kube
-from shared.adapters.kube_evictor import FRESH_S, KubeEvictor
+from shared.adapters.kube.client import Kube
+from shared.adapters.kube.evictor import FRESH_S, KubeEvictor
 from shared.contracts.pod import Pod
 
 POD = Pod(uid="aa", name="web")

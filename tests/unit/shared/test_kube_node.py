@@ -3,7 +3,7 @@
 import pytest
 from kube_api import Api, FakeKube
 
-from shared.adapters.kube_node import CNRS, KubeNode, withdraw
+from shared.adapters.kube.node import CNRS, KubeNode, withdraw
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.errors import Unavailable
 

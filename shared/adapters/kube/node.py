@@ -8,7 +8,7 @@ mark looked for, and the amounts are written at that version. So an offer that c
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shared.adapters.kube_client import Kube, KubeError
+from shared.adapters.kube.client import Kube, KubeError
 from shared.contracts.node_conditions import WITHDRAWN
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.contracts.quantities import format_units, parse_units

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shared.adapters.kube_client import Kube, KubeError
+from shared.adapters.kube.client import Kube, KubeError
 from shared.errors import Unavailable
 
 PATH = "/apis/authentication.k8s.io/v1/tokenreviews"

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from shared.adapters.kube_client import Document, Kube, KubeError
-from shared.adapters.kube_watch import Mirror
+from shared.adapters.kube.client import Document, Kube, KubeError
+from shared.adapters.kube.watch import Mirror
 from shared.core.api_kind import ApiKind
 from shared.errors import Conflict, Refused, SubletError, Unavailable
 from shared.ports import Clock

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from shared.adapters.kube_client import Kube, KubeError
-from shared.adapters.kube_evictor import MANAGER
+from shared.adapters.kube.client import Kube, KubeError
+from shared.adapters.kube.evictor import MANAGER
 from shared.cnr_taints import keep_cnr_taints
 from shared.contracts.taint import TAINT_PREFIX, Taint, in_order
 from shared.errors import Refused, Unavailable

@@ -14,9 +14,9 @@ from typing import Any
 
 import structlog
 
-from shared.adapters.kube_client import Kube
-from shared.adapters.kube_node import KubeNode
-from shared.adapters.kube_watch import Mirror
+from shared.adapters.kube.client import Kube
+from shared.adapters.kube.node import KubeNode
+from shared.adapters.kube.watch import Mirror
 from shared.adapters.pods_file import PodsFile
 from shared.contracts.pod import Pod, QosClass
 from shared.core.extended_resources import OTHER_NAME, requests_of

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import structlog
 
-from shared.adapters.kube_aio import (
+from shared.adapters.kube.aio import (
     ApiClient,
     ConfigException,
     Configuration,

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import structlog
 
-from shared.adapters.kube_client import Document, Gone, Kube, KubeError
+from shared.adapters.kube.client import Document, Gone, Kube, KubeError
 from shared.core.backoff import delay_s
 from shared.core.object_reader import ObjectReader, uid_of
 from shared.errors import Unavailable

@@ -9,7 +9,7 @@ import asyncio
 import math
 from typing import Any
 
-from shared.adapters.kube_client import Kube, KubeError
+from shared.adapters.kube.client import Kube, KubeError
 from shared.contracts.pod import Pod
 from shared.errors import Unavailable
 from shared.ports import ActionResult, Standing

@@ -1,0 +1,1 @@
+"""Kubernetes adapters ask the API server: the client, its watches, and pods, nodes, taints, evictions and tokens."""
