@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from shared.adapters.replaced_file import replace_file
+from shared.adapters.files.replaced import replace_file
 from shared.errors import Unfit
 
 LOGIN, READER = "login.json", "reader.json"

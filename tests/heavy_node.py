@@ -12,7 +12,7 @@ from kernel_trees import KernelTree
 from services.advisor.main import PLAN as ADVISOR
 from services.metrics.main import PLAN as METRICS
 from services.qrm.main import PLAN as QRM
-from shared.adapters.pods_file import PodsFile
+from shared.adapters.files.pods import PodsFile
 from shared.adapters.process import main
 from shared.contracts.pod import Pod
 from shared.core.kube_pod import pod_of

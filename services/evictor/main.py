@@ -3,10 +3,10 @@
 from services.evictor.app import EvictorApp
 from services.evictor.settings import SECTION
 from shared.adapters.cgroup import Cgroups
+from shared.adapters.files.pause import PauseFile
+from shared.adapters.files.taints import TaintFile
 from shared.adapters.ledger import SqliteLedger
 from shared.adapters.local_evictor import LocalEvictor, SimEvictor
-from shared.adapters.pause_file import PauseFile
-from shared.adapters.taint_file import TaintFile
 from shared.app import App, Context, Plan
 from shared.ports import EvictionActuator
 from shared.settings import merge

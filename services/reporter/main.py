@@ -1,7 +1,7 @@
 """Wiring of the reporter: a file of the host's, or the API server's objects of this node and its pods."""
 
 from services.reporter.app import Beside, ReporterApp
-from shared.adapters.node_file import NodeFile
+from shared.adapters.files.node import NodeFile
 from shared.app import App, Context, Plan
 
 
@@ -14,10 +14,10 @@ def build(context: Context) -> App:
 
 
 def _in_a_cluster(context: Context) -> App:
+    from shared.adapters.files.pods import PodsFile
     from shared.adapters.kube.client import Kube
     from shared.adapters.kube.node import KubeNode
     from shared.adapters.kube.pods import KubePods
-    from shared.adapters.pods_file import PodsFile
 
     common, kube = context.common, Kube(context.common.kubeconfig)
     pods = KubePods(kube, common.node, PodsFile(common.state_dir), context.clock, fallback=common.qos_fallback)

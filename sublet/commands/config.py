@@ -115,7 +115,7 @@ def _refuse_other_file(goal: Path, central: "Mapping[str, Any]") -> None:
 
 def _put(goal: Path, text: str) -> None:
     """Replace the file that central watches, whole."""
-    from shared.adapters.replaced_file import replace_file
+    from shared.adapters.files.replaced import replace_file
     from shared.errors import Unavailable, Unfit
 
     try:

@@ -41,7 +41,7 @@ def get(
         typer.echo(cnr_table(document) if output == "table" else as_text(document, output))
         return
     if what in NODES:
-        from shared.adapters.taint_file import TaintFile
+        from shared.adapters.files.taints import TaintFile
         from sublet.ask import target
         from sublet.views.taints import node_document, node_table
 

@@ -18,7 +18,7 @@ def pause(
 
     Needs neither the bus nor central, and holds through restarts. A pod that has already been told to end still ends.
     """
-    from shared.adapters.pause_file import PauseFile
+    from shared.adapters.files.pause import PauseFile
     from shared.errors import Unavailable
     from shared.settings import common_settings, raw_settings
 
@@ -32,7 +32,7 @@ def pause(
 
 def resume() -> None:
     """Let this node evict again."""
-    from shared.adapters.pause_file import PauseFile
+    from shared.adapters.files.pause import PauseFile
     from shared.errors import Unavailable
     from shared.settings import common_settings, raw_settings
 

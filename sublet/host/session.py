@@ -12,9 +12,9 @@ from typing import Any
 
 import structlog
 
+from shared.adapters.files.replaced import replace_file
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.adapters.process import BAD_SETTING, UNFIT
-from shared.adapters.replaced_file import replace_file
 from shared.core.nats_url import without_secrets
 from shared.errors import SubletError, Unavailable, Unfit
 from shared.settings import CommonSettings, raw_settings

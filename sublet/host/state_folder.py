@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from shared.adapters.taint_file import NAME as TAINTS
-from shared.adapters.taint_file import TaintFile
+from shared.adapters.files.taints import NAME as TAINTS
+from shared.adapters.files.taints import TaintFile
 from shared.errors import Conflict, Unfit
 from sublet.host.state_files import MARK, PREPARED, WITNESSES, Until, known
 

@@ -8,7 +8,7 @@ Facts: docs/facts/katalyst-eviction.md#conditions-and-taints.
 
 from collections.abc import Sequence
 
-from shared.adapters.taint_file import TaintFile
+from shared.adapters.files.taints import TaintFile
 from shared.core.layout import class_group
 from shared.core.manifest import PodRecord
 from shared.errors import Refused, Unavailable

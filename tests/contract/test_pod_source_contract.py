@@ -3,9 +3,9 @@
 import pytest
 from pods_rig import record
 
+from shared.adapters.files.pods import PodsFile
 from shared.adapters.local_pods import LocalPods
 from shared.adapters.pod_sources import pod_source
-from shared.adapters.pods_file import PodsFile
 from shared.errors import Unavailable
 from shared.ports import PodSource
 from shared.settings import CommonSettings

@@ -7,11 +7,11 @@ import pytest
 from kube_api import Api, FakeKube
 
 from shared.adapters.clock import LoopClock
+from shared.adapters.files.taints import TaintFile
 from shared.adapters.kube.evictor import MANAGER
 from shared.adapters.kube.node import CNRS
 from shared.adapters.kube.objects import KubeObjects
 from shared.adapters.kube.taints import TRIES, KubeTaints
-from shared.adapters.taint_file import TaintFile
 from shared.contracts.taint import Cause, Taint
 from shared.errors import Refused, Unavailable
 from shared.fakes.fake_taints import FakeTaints

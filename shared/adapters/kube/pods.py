@@ -14,10 +14,10 @@ from typing import Any
 
 import structlog
 
+from shared.adapters.files.pods import PodsFile
 from shared.adapters.kube.client import Kube
 from shared.adapters.kube.node import KubeNode
 from shared.adapters.kube.watch import Mirror
-from shared.adapters.pods_file import PodsFile
 from shared.contracts.pod import Pod, QosClass
 from shared.core.extended_resources import OTHER_NAME, requests_of
 from shared.core.kube_pod import pod_of, without_doubled_files

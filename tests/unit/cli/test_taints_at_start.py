@@ -8,7 +8,7 @@ import yaml
 from pods_rig import record
 from typer.testing import CliRunner
 
-from shared.adapters.taint_file import TaintFile
+from shared.adapters.files.taints import TaintFile
 from shared.contracts.taint import Cause, Taint
 from shared.core.manifest import read_pod
 from shared.core.qos import QOS_LEVEL

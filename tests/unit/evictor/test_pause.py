@@ -6,7 +6,7 @@ import pytest
 from evictor_world import LARGE, overcommitted
 from typer.testing import CliRunner
 
-from shared.adapters.pause_file import PauseFile
+from shared.adapters.files.pause import PauseFile
 from shared.ports import ActionResult
 from sublet import cli
 from sublet.commands import pause

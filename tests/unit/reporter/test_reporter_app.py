@@ -11,7 +11,7 @@ import pytest
 from services.reporter.app import ReporterApp
 from services.reporter.settings import NODE_SERVICES
 from shared.adapters.clock import LoopClock
-from shared.adapters.node_file import NodeFile
+from shared.adapters.files.node import NodeFile
 from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import Health, Readiness, ServiceHealth
 from shared.contracts.subjects import state_subject

@@ -34,7 +34,7 @@ DOORS = {
 OUR_OWN_FILES = {
     "services/qrm/checkpoint.py", "services/qrm/lease.py", "shared/adapters/ledger.py", "shared/adapters/local_pods.py",
     "shared/adapters/nats/embedded/accounts.py", "shared/adapters/nats/embedded/reload.py",
-    "shared/adapters/nats/embedded/server.py", "shared/adapters/pod_folder.py", "shared/adapters/taint_file.py",
+    "shared/adapters/nats/embedded/server.py", "shared/adapters/pod_folder.py", "shared/adapters/files/taints.py",
     "sublet/bridge/place.py", "sublet/bus_login.py", "sublet/runtime/offer.py", "sublet/runtime/runtime.py",
     "sublet/runtime/spawn.py", "sublet/shim.py", "sublet/sim/run.py", "services/advisor/policies/model.py",
 }  # fmt: skip

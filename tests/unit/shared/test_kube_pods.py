@@ -8,9 +8,9 @@ import pytest
 from kube_api import Api, FakeKube, pod_path
 
 from shared.adapters.clock import LoopClock
+from shared.adapters.files.pods import PodsFile
 from shared.adapters.kube.node import KubeNode
 from shared.adapters.kube.pods import COLLECT_S, SHOW_GAP_S, SHOW_S, KubePods
-from shared.adapters.pods_file import PodsFile
 from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU
 from shared.errors import Unavailable
 

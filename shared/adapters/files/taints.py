@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from shared.adapters.replaced_file import replace_file
+from shared.adapters.files.replaced import replace_file
 from shared.contracts.envelope import Part
 from shared.contracts.taint import TAINT_PREFIX, Taint, in_order
 from shared.errors import Refused, Unavailable

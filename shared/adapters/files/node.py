@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from shared.adapters.replaced_file import replace_file
+from shared.adapters.files.replaced import replace_file
 
 
 class NodeFile:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from shared.adapters.replaced_file import replace_file
+from shared.adapters.files.replaced import replace_file
 from shared.contracts.pod import Pod
 from shared.errors import Unavailable
 
