@@ -21,7 +21,7 @@ from services.metrics.core.values import Raw
 from services.metrics.host import Host, Source
 from services.metrics.targets import LocalTargets
 from services.metrics.tripwire import HostTripwire
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample
 from shared.core.layout import ROOT, container_group

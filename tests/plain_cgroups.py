@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from shared.adapters.cgroup import V1_CONTROLLERS, Cgroups
+from shared.adapters.host.cgroup import V1_CONTROLLERS, Cgroups
 from shared.core.layout import QOS_CLASSES, ROOT, class_group
 
 _V1 = {

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.cgroup_kill import kill_group
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.cgroup_kill import kill_group
 from shared.contracts.pod import Container, Pod
 from shared.core.layout import class_group
 from shared.core.manifest import ContainerRun, PodRecord

@@ -1,7 +1,7 @@
 """Wiring of the advisor: samples from the bus, the machine's topology from its files."""
 
 from services.advisor.app import AdvisorApp
-from shared.adapters.sysfs import read_topology
+from shared.adapters.host.sysfs import read_topology
 from shared.app import App, Context, Plan
 
 

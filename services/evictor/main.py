@@ -2,9 +2,9 @@
 
 from services.evictor.app import EvictorApp
 from services.evictor.settings import SECTION
-from shared.adapters.cgroup import Cgroups
 from shared.adapters.files.pause import PauseFile
 from shared.adapters.files.taints import TaintFile
+from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.ledger import SqliteLedger
 from shared.adapters.local_evictor import LocalEvictor, SimEvictor
 from shared.app import App, Context, Plan

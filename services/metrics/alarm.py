@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from shared.adapters.hostfs import ABSENT
+from shared.adapters.host.hostfs import ABSENT
 
 log = structlog.get_logger()
 

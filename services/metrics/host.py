@@ -9,8 +9,8 @@ from typing import Literal, TypeVar, cast
 from services.metrics.core.due import Gates
 from services.metrics.core.figures import Figure, Kind, Target
 from services.metrics.core.values import Raw
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.hostfs import FileSystem, KeptFiles, read_text, root_file_system
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.hostfs import FileSystem, KeptFiles, read_text, root_file_system
 from shared.core.knobs import Version
 
 _IDENTITY: dict[Version, tuple[str, str]] = {1: ("cpuacct", "cpuacct.usage"), 2: ("", "cpu.stat")}

@@ -11,8 +11,8 @@ from services.metrics.exposition import Exposition
 from services.metrics.host import Host
 from services.metrics.targets import LayoutTargets
 from services.metrics.tripwire import HostTripwire
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.kubelet_tree import find_layout
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.kubelet_tree import find_layout
 from shared.adapters.pod_sources import pod_source
 from shared.app import App, Context, Plan
 from shared.core.layout import SHARE, Layout, OwnLayout

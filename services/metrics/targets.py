@@ -6,7 +6,7 @@ from pathlib import Path
 from services.metrics.core.figures import NODE, Target
 from services.metrics.core.pooled import part_of
 from services.metrics.core.summary import container_name
-from shared.adapters.sysfs import numa_ids
+from shared.adapters.host.sysfs import numa_ids
 from shared.contracts.pod import Pod
 from shared.core.layout import POOL_OF_QOS, RECLAIM, ROOT, SHARE, Layout, OwnLayout
 

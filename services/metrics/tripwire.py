@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from services.metrics.sources.cpu_usage import FILES, usage_ns
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.hostfs import KeptFiles, meminfo_bytes
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.hostfs import KeptFiles, meminfo_bytes
 from shared.core.layout import class_group
 from shared.errors import Refused
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from services.qrm import lease as leases
 from services.qrm.files import replace_file
 from services.qrm.writer import Writer
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.errors import SubletError
 
 TICK_S = 0.5  # a look costs some 20 us

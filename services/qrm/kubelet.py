@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.core.cpuset import CpuSet
 from shared.core.json_text import read_json_object

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.hostfs import meminfo_bytes, read_text
-from shared.adapters.sysfs import numa_ids
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.hostfs import meminfo_bytes, read_text
+from shared.adapters.host.sysfs import numa_ids
 from shared.core.cpuset import CpuSet
 from shared.core.topology import Topology
 from shared.errors import Unavailable

@@ -13,10 +13,10 @@ from services.qrm.settings import QrmSettings
 from services.qrm.start_watch import StartWatch, process_name
 from services.qrm.writer import Problem, Writer
 from shared import telemetry
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.kubelet_tree import find_layout
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.kubelet_tree import find_layout
+from shared.adapters.host.sysfs import offline_cpus, read_topology
 from shared.adapters.pod_sources import pod_source
-from shared.adapters.sysfs import offline_cpus, read_topology
 from shared.app import App, Context, Plan
 from shared.core.cpuset import CpuSet
 from shared.core.layout import Layout, OwnLayout

@@ -3,7 +3,7 @@
 import contextlib
 
 from services.qrm.core.memory import MemoryUse
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 
 
 def memory_use(cgroups: Cgroups, group: str) -> MemoryUse | None:

@@ -20,7 +20,7 @@ from services.qrm.core.offload import (
     pressure_percent,
     refault_pages,
 )
-from shared.adapters.cgroup import GONE, Cgroups
+from shared.adapters.host.cgroup import GONE, Cgroups
 
 PIECE_BYTES = 16 << 20
 FILE = "memory.reclaim"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from services.qrm.core.classes import RECLAIMED
 from services.qrm.core.starting import Holds, Start, StartRules, Starts, progress
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.hostfs import key_values, read_text
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.hostfs import key_values, read_text
 from shared.contracts.pod import Pod
 from shared.core.layout import Layout
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from services.qrm.core.plan import Sets, Want, goal_sets, plan_writes
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import Knob, Write, same
 

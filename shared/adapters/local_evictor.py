@@ -11,8 +11,8 @@ from pathlib import Path
 
 import structlog
 
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.cgroup_kill import kill_group, signal_group
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.cgroup_kill import kill_group, signal_group
 from shared.adapters.local_pods import LocalPods
 from shared.adapters.pod_folder import EVICTED
 from shared.adapters.stored_pod import StoredPod

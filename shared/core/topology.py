@@ -1,4 +1,7 @@
-"""What the machine's CPUs are: NUMA node, socket, core and L3 group of each. Pure: `shared.adapters.sysfs` reads it."""
+"""What the machine's CPUs are: NUMA node, socket, core and L3 group of each. Pure.
+
+`shared.adapters.host.sysfs` reads them.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import Knob
 from shared.core.layout import ROOT, class_group

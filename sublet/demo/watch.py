@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import Knob
 from shared.core.layout import class_group

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from shared.adapters.cgroup import V1_CONTROLLERS, Cgroups
 from shared.adapters.clock import SystemClock
-from shared.adapters.hostfs import meminfo_bytes, read_text
-from shared.adapters.kubelet_tree import ROOTS
+from shared.adapters.host.cgroup import V1_CONTROLLERS, Cgroups
+from shared.adapters.host.hostfs import meminfo_bytes, read_text
+from shared.adapters.host.kubelet_tree import ROOTS
 from shared.core.knobs import Knob
 from shared.core.kubelet_layout import DRIVERS, KubeletLayout
 from shared.errors import SubletError, Unavailable

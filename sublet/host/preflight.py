@@ -11,7 +11,7 @@ SIM_OFFER = "try it without touching this machine: sublet up --substrate sim"
 
 def check_host(common: CommonSettings) -> list[str]:
     """What this host lacks for the `host` substrate; empty when it is fit."""
-    from shared.adapters.cgroup import Cgroups
+    from shared.adapters.host.cgroup import Cgroups
 
     missing = []
     if os.geteuid() != 0:
@@ -51,7 +51,7 @@ def take_host(common: CommonSettings) -> int | None:
     Raises:
         Conflict: another `sublet up` holds them.
     """
-    from shared.adapters.cgroup import Cgroups
+    from shared.adapters.host.cgroup import Cgroups
 
     if common.substrate != "host":
         return None

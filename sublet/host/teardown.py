@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.cgroup_kill import kill_group, signal_group
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.cgroup_kill import kill_group, signal_group
 from shared.core.layout import ROOT
 
 POLL_S = 0.02

@@ -14,9 +14,9 @@ from typing import IO, NoReturn
 
 import structlog
 
-from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import SystemClock
-from shared.adapters.hostfs import meminfo_bytes, read_text
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.hostfs import meminfo_bytes, read_text
 from shared.adapters.local_evictor import LocalEvictor, finish_if_over
 from shared.adapters.local_pods import LocalPods
 from shared.adapters.pod_folder import LAUNCH, PodFolder, write_json

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from sublet.exit_codes import CANNOT_EXECUTE, CANNOT_START, NOT_FOUND
 from sublet.runtime.rights import give_up_rights
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from shared.adapters.cgroup import V2_CONTROLLERS, Cgroups
+from shared.adapters.host.cgroup import V2_CONTROLLERS, Cgroups
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import MIN_SHARES, UNLIMITED, Knob, from_file, weight_of_shares
 from shared.core.layout import QOS_CLASSES, ROOT, class_group

@@ -11,8 +11,8 @@ from typing import Any
 
 import looptime
 
-from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import LoopClock
+from shared.adapters.host.cgroup import Cgroups
 from shared.app import Plan, Runner
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY, QosClass

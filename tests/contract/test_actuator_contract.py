@@ -7,8 +7,8 @@ import pytest
 from kube_api import Api, FakeKube
 from pods_rig import HOST, ROOT_ONLY, own_top, record, runtime
 
-from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import SystemClock
+from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.kube.evictor import KubeEvictor
 from shared.adapters.local_evictor import LocalEvictor, SimEvictor
 from shared.adapters.local_pods import LocalPods

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from plain_cgroups import PlainCgroups
 
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.core.knobs import UNLIMITED, Knob
 from shared.errors import Refused, Unavailable
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from eager_evictor import EAGER
 
-from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import SystemClock
+from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, ask_subject, event_filter

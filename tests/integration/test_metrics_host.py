@@ -20,9 +20,9 @@ from services.metrics.core.summary import summarise
 from services.metrics.host import Host
 from services.metrics.main import PLAN
 from services.metrics.targets import LocalTargets
-from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import SystemClock
-from shared.adapters.sysfs import read_topology
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.sysfs import read_topology
 from shared.app import Context
 from shared.contracts.sample import NodeSample
 from shared.contracts.subjects import state_subject

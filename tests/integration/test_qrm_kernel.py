@@ -20,7 +20,7 @@ from services.qrm.core.memory import MemoryUse, limit_steps
 from services.qrm.core.plan import Sets, Want, plan_writes
 from services.qrm.pod_limits import PodLimits
 from services.qrm.writer import Writer
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import MIN_SHARES, UNLIMITED, Knob, Write

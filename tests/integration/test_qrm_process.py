@@ -16,8 +16,8 @@ from services.qrm import keeper, lease
 from services.qrm.core.plan import Sets, Want
 from services.qrm.keeping import LeaseKeeping
 from services.qrm.writer import Writer
-from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import SystemClock
+from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.nats.bus import connect
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.advice import PoolAdvice, PoolSize

@@ -11,8 +11,8 @@ import yaml
 from pods_rig import HOST, ROOT_ONLY, own_top, runtime, wait_for
 from typer.testing import CliRunner
 
-from shared.adapters.cgroup import Cgroups
 from shared.adapters.files.taints import TaintFile
+from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.taint import Taint
 from sublet import cli
 from sublet.commands import apply, delete, get, logs, run

@@ -8,8 +8,8 @@ import signal
 import pytest
 from pods_rig import HOST, PATIENCE_S, ROOT_ONLY, gone, own_top, record, runtime, start_foreground, watcher_pid
 
-from shared.adapters.cgroup import Cgroups
 from shared.adapters.clock import SystemClock
+from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.local_evictor import LocalEvictor
 from shared.core.layout import pod_group
 

@@ -9,7 +9,7 @@ import os
 from services.metrics.core.due import WORKED, Gate
 from services.metrics.core.figures import Rate, Target
 from services.metrics.host import Host, Source
-from shared.adapters.hostfs import key_values
+from shared.adapters.host.hostfs import key_values
 from shared.core.knobs import Version
 
 _COUNTER = "cpu_sys_ns"

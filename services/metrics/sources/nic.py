@@ -13,7 +13,7 @@ from services.metrics.core.due import Gate
 from services.metrics.core.figures import Gauge, Target
 from services.metrics.core.values import Value
 from services.metrics.host import Host, Source
-from shared.adapters.hostfs import read_record
+from shared.adapters.host.hostfs import read_record
 
 MOST_CARDS = 64
 """A card can be cut into hundreds of virtual functions, and each would be told in every sample."""

@@ -2,7 +2,7 @@
 
 from services.metrics.core.figures import Gauge, Target
 from services.metrics.host import Host, Source
-from shared.adapters.hostfs import meminfo_bytes
+from shared.adapters.host.hostfs import meminfo_bytes
 
 _MEMINFO = {
     "MemTotal": "memory_total_bytes",

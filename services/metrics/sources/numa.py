@@ -3,7 +3,7 @@
 from services.metrics.core.figures import Gauge, Target
 from services.metrics.core.values import Value
 from services.metrics.host import Host, Source
-from shared.adapters.hostfs import meminfo_bytes
+from shared.adapters.host.hostfs import meminfo_bytes
 from shared.core.cpuset import CpuSet
 
 _MEMINFO = {

@@ -13,7 +13,7 @@ from services.metrics.core.due import WORKED, Gate
 from services.metrics.core.figures import Figure, Rate, Target, Total
 from services.metrics.host import Host, Source
 from services.metrics.sources.task_load import some_of, task_ids
-from shared.adapters.hostfs import read_record
+from shared.adapters.host.hostfs import read_record
 
 _NAME, _COUNTER = "sched_wait_tasks", "sched_wait_ns"
 _CPU_DELAY = 8

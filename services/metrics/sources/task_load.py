@@ -10,7 +10,7 @@ import os
 from services.metrics.core.due import WORKED, Gate
 from services.metrics.core.figures import Damped, Gauge, Target, Total
 from services.metrics.host import Host, Source
-from shared.adapters.hostfs import read_record, task_state
+from shared.adapters.host.hostfs import read_record, task_state
 from shared.core.knobs import Version
 
 TASK_FILE: dict[Version, str] = {1: "tasks", 2: "cgroup.threads"}

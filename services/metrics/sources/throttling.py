@@ -3,7 +3,7 @@
 from services.metrics.core.due import WORKED, Gate
 from services.metrics.core.figures import GROUPS, Ratio, Target
 from services.metrics.host import Host, Source
-from shared.adapters.hostfs import key_values
+from shared.adapters.host.hostfs import key_values
 
 _COUNTERS = ("nr_throttled", "nr_periods")
 

@@ -15,7 +15,7 @@ from services.qrm import lease as leases
 from services.qrm.core.plan import Sets, Want
 from services.qrm.keeping import LeaseKeeping
 from services.qrm.writer import Writer
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import Knob
 

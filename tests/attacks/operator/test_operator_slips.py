@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.cgroup_kill import kill_group
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.cgroup_kill import kill_group
 from shared.core.layout import ROOT, class_group
 from shared.errors import SubletError
 from shared.settings import CommonSettings

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_cgroups import PlainCgroups
 
-from shared.adapters.cgroup import _checked
-from shared.adapters.kubelet_tree import find_layout
+from shared.adapters.host.cgroup import _checked
+from shared.adapters.host.kubelet_tree import find_layout
 from shared.contracts.pod import Container, Pod
 from shared.core.kubelet_layout import DRIVERS, KubeletLayout
 from shared.errors import Unavailable

@@ -16,8 +16,8 @@ from services.metrics.core.summary import summarise
 from services.metrics.host import Host
 from services.metrics.targets import LocalTargets
 from services.qrm.core.standing import offered_by_numa
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.hostfs import FileSystem
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.hostfs import FileSystem
 from shared.contracts.allocation import Allocation, PodAllocation, PoolAllocation
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY, Container, Pod
 from shared.contracts.sample import NodeSample

@@ -13,7 +13,7 @@ from kernel_trees import KernelTree
 from services.metrics.collector import Collector, find_sources
 from services.metrics.host import Host
 from services.metrics.targets import LocalTargets
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 
 

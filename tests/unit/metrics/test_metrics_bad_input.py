@@ -17,7 +17,7 @@ from services.metrics.core.summary import summarise
 from services.metrics.core.values import Point, Ticks
 from services.metrics.host import Host
 from services.metrics.targets import LocalTargets
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample
 from shared.core.layout import container_group

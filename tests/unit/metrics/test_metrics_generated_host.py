@@ -8,7 +8,7 @@ from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
 from services.metrics.host import Host
 from services.metrics.targets import LocalTargets
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.core.layout import container_group
 from sublet.sim.demand import Demand

@@ -8,8 +8,8 @@ import pytest
 
 from services.metrics.core.figures import Target
 from services.metrics.host import Host
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.hostfs import KeptFiles, read_text
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.hostfs import KeptFiles, read_text
 
 
 def test_a_file_of_the_kernel_stays_open_and_tells_what_is_now():

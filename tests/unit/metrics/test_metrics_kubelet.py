@@ -14,8 +14,8 @@ from services.metrics.core.summary import summarise
 from services.metrics.host import Host
 from services.metrics.targets import LayoutTargets
 from services.metrics.tripwire import HostTripwire
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.kubelet_tree import find_layout
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.kubelet_tree import find_layout
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample, PoolReading
 from shared.core.kubelet_layout import KubeletLayout

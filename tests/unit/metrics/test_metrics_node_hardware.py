@@ -13,8 +13,8 @@ from services.metrics.core.summary import summarise
 from services.metrics.host import Host
 from services.metrics.sources import nic
 from services.metrics.targets import LocalTargets
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.hostfs import FileSystem, root_file_system
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.hostfs import FileSystem, root_file_system
 
 DISK = FileSystem(capacity_bytes=100 * GIB, used_bytes=60 * GIB, available_bytes=35 * GIB, inodes=1000, inodes_free=400)
 

@@ -16,8 +16,8 @@ from services.metrics.host import Host, Source
 from services.metrics.sources.pressure import parse
 from services.metrics.targets import LocalTargets
 from services.metrics.tripwire import HostTripwire
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.hostfs import KeptFiles, key_values, meminfo_bytes, read_text, task_state
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.hostfs import KeptFiles, key_values, meminfo_bytes, read_text, task_state
 from shared.contracts.sample import ContainerReading, GroupNuma, NodeReading, NumaReading, PoolReading, Pressure
 
 SHARED = "sublet/shared_cores"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_trees import KernelTree, put
 
-from shared.adapters.sysfs import (
+from shared.adapters.host.sysfs import (
     isolated_cpus,
     memory_numa_ids,
     numa_ids,

@@ -7,7 +7,7 @@ from test_pod_limits_written import GIB, KINDS, PAIR, TENANT, Limited, batch, co
 
 from services.qrm.give_back import give_back
 from services.qrm.writer import Problem, Writer
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Pod
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import UNLIMITED, Knob

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from services.qrm.core.offload import OffloadRules, Pace, Seen, next_step, pressure_percent, refault_pages
 from services.qrm.offload import PIECE_BYTES, Offloader, Reclaimed
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.errors import Refused
 
 MIB = 1 << 20

@@ -11,7 +11,7 @@ from test_kubelet_groups import BATCH, OWNER, RECLAIM, SHARE, TENANT, Kubelet
 
 from services.qrm.core.starting import StartRules
 from services.qrm.start_watch import StartWatch, process_name
-from shared.adapters.cgroup import V1_CONTROLLERS
+from shared.adapters.host.cgroup import V1_CONTROLLERS
 from shared.contracts.pod import Container, Pod
 from shared.core.cpuset import CpuSet
 from shared.core.kubelet_layout import Driver, KubeletLayout

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.cgroup_kill import kill_group, signal_group
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.cgroup_kill import kill_group, signal_group
 
 
 class Listing:

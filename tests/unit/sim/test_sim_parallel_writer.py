@@ -20,7 +20,7 @@ ROUNDS = 400
 WRITER = """
 import sys
 from pathlib import Path
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.core.knobs import Knob
 cgroups, group = Cgroups(Path(sys.argv[1])), sys.argv[2]
 print("writing", flush=True)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.sysfs import read_topology
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.sysfs import read_topology
 from shared.core.cpuset import CpuSet
 from shared.core.knobs import UNLIMITED, Knob
 from shared.core.layout import QOS_CLASSES, class_group

@@ -10,8 +10,8 @@ from services.qrm.core.arrangement import Node, arrange
 from services.qrm.groups import Groups
 from services.qrm.machine import Machine
 from services.qrm.writer import Writer
-from shared.adapters.cgroup import Cgroups
-from shared.adapters.sysfs import read_topology
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.sysfs import read_topology
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
 from shared.core.kubelet_layout import Driver, KubeletLayout

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from services.qrm.core.offload import OffloadRules
 from services.qrm.offload import Offloader
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 
 MIB = 1 << 20
 CGROUPS = Path("/sys/fs/cgroup")

@@ -8,7 +8,7 @@ import errno
 import os
 import signal
 
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 
 
 def signal_group(cgroups: Cgroups, group: str, number: int) -> int:

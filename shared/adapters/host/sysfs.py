@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from shared.adapters.hostfs import meminfo_bytes, read_text
+from shared.adapters.host.hostfs import meminfo_bytes, read_text
 from shared.core.cpuset import CpuSet
 from shared.core.topology import Cpu, Topology
 from shared.errors import Unavailable, Unfit

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from shared.adapters.hostfs import read_text
+from shared.adapters.host.hostfs import read_text
 from shared.core.knobs import V1_FILES, V2_FILES, Knob, Version, from_file, to_file
 from shared.errors import Refused, Unavailable
 

@@ -1,6 +1,6 @@
 """Which layout kubelet uses on this host, read from the groups that it has made."""
 
-from shared.adapters.cgroup import Cgroups
+from shared.adapters.host.cgroup import Cgroups
 from shared.core.kubelet_layout import DRIVERS, KubeletLayout
 from shared.errors import Unavailable
 
