@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from bench.rig import Row, end, pod, progress, sublet
-from shared.adapters.local_pods import LocalPods
+from shared.adapters.local.pods import LocalPods
 
 PODS = 50
 START_TIMEOUT_S, SETTLE_S, SPAN_S = 120.0, 15.0, 60.0

@@ -21,7 +21,7 @@ from typing import Any
 
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.cgroup_kill import kill_group
-from shared.adapters.pod_folder import EVICTED, LAUNCH, PodFolder, read_json, timestamp
+from shared.adapters.local.pod_folder import EVICTED, LAUNCH, PodFolder, read_json, timestamp
 from sublet.exit_codes import SIGNALLED
 from sublet.runtime.spawn import NotStarted, set_oom_score, spawn
 

@@ -6,7 +6,7 @@ from shared.adapters.files.pause import PauseFile
 from shared.adapters.files.taints import TaintFile
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.ledger import SqliteLedger
-from shared.adapters.local_evictor import LocalEvictor, SimEvictor
+from shared.adapters.local.evictor import LocalEvictor, SimEvictor
 from shared.app import App, Context, Plan
 from shared.ports import EvictionActuator
 from shared.settings import merge

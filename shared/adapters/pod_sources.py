@@ -1,7 +1,7 @@
 """Where the pods of this node come from, by substrate (docs/facts/safety-rules.md#the-same-services-everywhere)."""
 
 from shared.adapters.files.pods import PodsFile
-from shared.adapters.local_pods import LocalPods
+from shared.adapters.local.pods import LocalPods
 from shared.ports import PodSource
 from shared.settings import CommonSettings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from shared.adapters.stored_pod import StoredPod
+from shared.adapters.local.stored_pod import StoredPod
 from shared.core.manifest import PodRecord, read_pods
 from shared.errors import Conflict, Refused, SubletError, Unavailable
 from sublet.runtime.admission import admit

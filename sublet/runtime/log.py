@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from shared.adapters.local_pods import LocalPods
-from shared.adapters.stored_pod import StoredPod
+from shared.adapters.local.pods import LocalPods
+from shared.adapters.local.stored_pod import StoredPod
 from shared.errors import Refused
 
 _POLL_S = 0.1

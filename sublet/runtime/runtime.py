@@ -17,10 +17,10 @@ import structlog
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import meminfo_bytes, read_text
-from shared.adapters.local_evictor import LocalEvictor, finish_if_over
-from shared.adapters.local_pods import LocalPods
-from shared.adapters.pod_folder import LAUNCH, PodFolder, write_json
-from shared.adapters.stored_pod import StoredPod
+from shared.adapters.local.evictor import LocalEvictor, finish_if_over
+from shared.adapters.local.pod_folder import LAUNCH, PodFolder, write_json
+from shared.adapters.local.pods import LocalPods
+from shared.adapters.local.stored_pod import StoredPod
 from shared.core.layout import ROOT, class_group, container_group, pod_group
 from shared.core.manifest import PodRecord
 from shared.errors import Refused, SubletError, Unavailable, Unfit

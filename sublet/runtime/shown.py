@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.adapters.stored_pod import PodStatus, StoredPod
+from shared.adapters.local.stored_pod import PodStatus, StoredPod
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Container, Pod
 from shared.contracts.quantities import format_millis, format_units
 from shared.errors import Refused

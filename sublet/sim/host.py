@@ -16,8 +16,8 @@ import yaml
 
 from shared import telemetry
 from shared.adapters.clock import SystemClock
-from shared.adapters.local_pods import LocalPods
-from shared.adapters.stored_pod import StoredPod
+from shared.adapters.local.pods import LocalPods
+from shared.adapters.local.stored_pod import StoredPod
 from shared.contracts.pod import Pod
 from shared.core.knobs import Knob
 from shared.core.layout import container_group, pod_group

@@ -10,8 +10,8 @@ from pods_rig import HOST, ROOT_ONLY, own_top, record, runtime
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.kube.evictor import KubeEvictor
-from shared.adapters.local_evictor import LocalEvictor, SimEvictor
-from shared.adapters.local_pods import LocalPods
+from shared.adapters.local.evictor import LocalEvictor, SimEvictor
+from shared.adapters.local.pods import LocalPods
 from shared.contracts.pod import Pod
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.ports import EvictionActuator

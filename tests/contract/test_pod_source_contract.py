@@ -4,7 +4,7 @@ import pytest
 from pods_rig import record
 
 from shared.adapters.files.pods import PodsFile
-from shared.adapters.local_pods import LocalPods
+from shared.adapters.local.pods import LocalPods
 from shared.adapters.pod_sources import pod_source
 from shared.errors import Unavailable
 from shared.ports import PodSource

@@ -10,7 +10,7 @@ from pods_rig import HOST, PATIENCE_S, ROOT_ONLY, gone, own_top, record, runtime
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
-from shared.adapters.local_evictor import LocalEvictor
+from shared.adapters.local.evictor import LocalEvictor
 from shared.core.layout import pod_group
 
 pytestmark = ROOT_ONLY

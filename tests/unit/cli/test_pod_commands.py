@@ -9,7 +9,7 @@ import yaml
 from pods_rig import record
 from typer.testing import CliRunner
 
-from shared.adapters.local_pods import LocalPods
+from shared.adapters.local.pods import LocalPods
 from shared.errors import Refused, Unavailable
 from sublet import cli
 from sublet.commands import apply, delete, get, logs, run

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from pods_rig import record
 
-from shared.adapters import local_evictor
 from shared.adapters.clock import LoopClock
-from shared.adapters.local_evictor import LocalEvictor
-from shared.adapters.local_pods import LocalPods
+from shared.adapters.local import evictor as local_evictor
+from shared.adapters.local.evictor import LocalEvictor
+from shared.adapters.local.pods import LocalPods
 
 
 class Stubborn:

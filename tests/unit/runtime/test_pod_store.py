@@ -8,7 +8,7 @@ import stat
 import pytest
 from pods_rig import record
 
-from shared.adapters.local_pods import LocalPods
+from shared.adapters.local.pods import LocalPods
 from shared.errors import Conflict, Refused
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from shared.adapters.clock import LoopClock
-from shared.adapters.local_evictor import SimEvictor
-from shared.adapters.local_pods import LocalPods
+from shared.adapters.local.evictor import SimEvictor
+from shared.adapters.local.pods import LocalPods
 from shared.contracts.pod import Pod
 from shared.core.knobs import Knob
 from shared.core.layout import container_group, pod_group

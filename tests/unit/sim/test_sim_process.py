@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.adapters.local_pods import LocalPods
+from shared.adapters.local.pods import LocalPods
 from shared.core.manifest import read_pod
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from shared.adapters.pod_folder import FINISHED, PodFolder
+from shared.adapters.local.pod_folder import FINISHED, PodFolder
 from shared.contracts.envelope import Part
 from shared.contracts.pod import Pod
 from shared.core.manifest import PodRecord

@@ -1,6 +1,6 @@
 """The pods of the local runtime and of the simulator: a folder each below `<state_dir>/pods`, and who may change what.
 
-Files and locks are described in `shared.adapters.pod_folder`.
+Files and locks are described in `shared.adapters.local.pod_folder`.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from shared.adapters.pod_folder import (
+from shared.adapters.local.pod_folder import (
     GENERATION,
     NAMES,
     POD,
@@ -25,7 +25,7 @@ from shared.adapters.pod_folder import (
     touch_generation,
     write_json,
 )
-from shared.adapters.stored_pod import PodStatus, StoredPod
+from shared.adapters.local.stored_pod import PodStatus, StoredPod
 from shared.contracts.ids import UID_PATTERN
 from shared.contracts.pod import Pod
 from shared.core.manifest import PodRecord

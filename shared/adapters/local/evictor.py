@@ -13,9 +13,9 @@ import structlog
 
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.cgroup_kill import kill_group, signal_group
-from shared.adapters.local_pods import LocalPods
-from shared.adapters.pod_folder import EVICTED
-from shared.adapters.stored_pod import StoredPod
+from shared.adapters.local.pod_folder import EVICTED
+from shared.adapters.local.pods import LocalPods
+from shared.adapters.local.stored_pod import StoredPod
 from shared.contracts.pod import Pod
 from shared.core.layout import ROOT, pod_group
 from shared.errors import Refused, Unavailable
