@@ -23,7 +23,7 @@ from services.evictor.executor import Executor, Patience
 from services.evictor.outbox import Outbox
 from shared import telemetry
 from shared.adapters.clock import SystemClock
-from shared.adapters.ledger import SqliteLedger
+from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.envelope import Reason

@@ -1,4 +1,4 @@
-"""The ledger as the evictor needs it. `shared.adapters.ledger` keeps it in SQLite."""
+"""The ledger as the evictor needs it. `shared.adapters.ledger.sqlite` keeps it in SQLite."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol

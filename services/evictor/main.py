@@ -5,7 +5,7 @@ from services.evictor.settings import SECTION
 from shared.adapters.files.pause import PauseFile
 from shared.adapters.files.taints import TaintFile
 from shared.adapters.host.cgroup import Cgroups
-from shared.adapters.ledger import SqliteLedger
+from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.local.evictor import LocalEvictor, SimEvictor
 from shared.app import App, Context, Plan
 from shared.ports import EvictionActuator

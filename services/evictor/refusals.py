@@ -17,7 +17,7 @@ log = structlog.get_logger()
 WRITE_EVERY_S = 60.0
 SHOWN = 100
 KEEP = 1_000
-"""As many as the ledger keeps (`shared.adapters.ledger_upkeep`)."""
+"""As many as the ledger keeps (`shared.adapters.ledger.upkeep`)."""
 
 Key = tuple[str, str, str]
 

@@ -51,7 +51,7 @@ async def audited(bus: "Bus", state_dir: "Path", *, now: "datetime | None" = Non
     """
     from datetime import UTC, datetime
 
-    from shared.adapters.ledger_reader import read_ledger
+    from shared.adapters.ledger.reader import read_ledger
     from shared.contracts.stored import read_event, read_intent
     from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, event_filter
     from shared.core.eviction_audit import Kept, StoredEvent

@@ -21,7 +21,7 @@ import pytest
 from eager_evictor import EAGER
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.ledger_reader import read_ledger
+from shared.adapters.ledger.reader import read_ledger
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, event_filter

@@ -13,7 +13,7 @@ from evictor_rig import NODE, TOO_LITTLE_MILLIS, Voices
 
 from services.evictor.app import EvictorApp
 from shared.adapters.clock import SystemClock
-from shared.adapters.ledger import SqliteLedger
+from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.cloudevents import event_headers
 from shared.contracts.eviction import EvictionEvent

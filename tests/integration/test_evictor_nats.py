@@ -5,7 +5,7 @@ from typing import Any
 
 from services.evictor.app import EvictorApp
 from shared.adapters.clock import SystemClock
-from shared.adapters.ledger import SqliteLedger
+from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.allocation import Allocation
 from shared.contracts.eviction import EvictionIntent

@@ -16,7 +16,7 @@ from services.evictor.app import EvictorApp
 from services.evictor.settings import SECTION
 from shared import telemetry
 from shared.adapters.clock import SystemClock
-from shared.adapters.ledger import SqliteLedger
+from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import connect
 from shared.app import Context, Plan, Runner
 from shared.contracts.allocation import Allocation

@@ -9,7 +9,7 @@ import pytest
 
 from services.evictor.outbox import Outbox
 from shared.adapters.clock import SystemClock
-from shared.adapters.ledger import SqliteLedger
+from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import NatsBus
 from shared.contracts.cloudevents import MSG_ID, event_headers
 from shared.contracts.eviction import EvictionEvent, EvictionIntent

@@ -24,7 +24,7 @@ _LABEL = f"label=com.docker.compose.project={NAME}"
 _LEDGER = """
 import json, pathlib
 from dataclasses import asdict
-from shared.adapters.ledger_reader import read_ledger
+from shared.adapters.ledger.reader import read_ledger
 print(json.dumps([asdict(entry) for entry in read_ledger(pathlib.Path("/var/lib/sublet"))], default=sorted))
 """
 

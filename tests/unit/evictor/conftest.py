@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from evictor_world import Node
 
-from shared.adapters.ledger import SqliteLedger
+from shared.adapters.ledger.sqlite import SqliteLedger
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "trees"))
 

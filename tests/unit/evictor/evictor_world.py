@@ -11,7 +11,7 @@ from typing import Any
 from services.evictor.app import EvictorApp
 from shared.adapters.clock import LoopClock
 from shared.adapters.files.pause import PauseFile
-from shared.adapters.ledger import SqliteLedger
+from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.contracts.allocation import Allocation
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.pod import Container, Pod

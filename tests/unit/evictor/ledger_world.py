@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from evictor_world import pod
 
-from shared.adapters.ledger import SqliteLedger
+from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.ids import intent_id
 from shared.core.intents import Bucket, IntentRecord, Outgoing

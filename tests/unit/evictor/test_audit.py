@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from evictor_world import overcommitted
 
-from shared.adapters.ledger_reader import read_ledger
+from shared.adapters.ledger.reader import read_ledger
 from shared.contracts.subjects import EVENTS_STREAM
 from shared.errors import Unavailable
 from sublet.commands.audit import audited

@@ -8,7 +8,7 @@ from evictor_world import RECLAIMED, Node, pod, short_of_memory
 
 from services.evictor.core.budgets import Account, Budget, account
 from services.evictor.settings import EvictorSettings, read
-from shared.adapters import ledger_upkeep
+from shared.adapters.ledger import upkeep as ledger_upkeep
 from shared.contracts.pod import Pod
 from shared.core.intents import Spent
 from shared.errors import BadConfig

@@ -14,7 +14,7 @@ from evictor_world import Node, pod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.adapters.ledger import SqliteLedger
+from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.core.intents import FINAL_STEPS
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import ActionResult

@@ -7,8 +7,8 @@ import pytest
 from evictor_world import pod
 from ledger_world import BUCKET, again, message, record
 
-from shared.adapters import ledger_upkeep
-from shared.adapters.ledger import SqliteLedger
+from shared.adapters.ledger import upkeep as ledger_upkeep
+from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.core.intents import FINAL_STEPS, STEPS, Call, Record
 from shared.errors import Conflict, Unavailable
 

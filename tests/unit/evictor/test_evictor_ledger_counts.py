@@ -8,8 +8,8 @@ import pytest
 from evictor_world import overcommitted, pod
 from ledger_world import BUCKET, again, record
 
-from shared.adapters import ledger_upkeep
-from shared.adapters.ledger import SqliteLedger
+from shared.adapters.ledger import upkeep as ledger_upkeep
+from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.core.intents import Bucket, KeptRefusal, Record, Spent
 from shared.errors import Unavailable
 

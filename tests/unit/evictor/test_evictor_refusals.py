@@ -7,8 +7,8 @@ from evictor_world import MEMORY, RECLAIMED, SMALL, WEB, overcommitted, pod, sho
 
 from services.evictor.core.guards import _TEXTS, Refusal, spared_by
 from services.evictor.refusals import KEEP, SHOWN, WRITE_EVERY_S, RefusalBook
-from shared.adapters import ledger_upkeep
-from shared.adapters.ledger import SqliteLedger
+from shared.adapters.ledger import upkeep as ledger_upkeep
+from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.core.intents import KeptRefusal
 from shared.errors import Unavailable
 from shared.ports import ActionResult

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.qrm import checkpoint, lease
-from shared.adapters import ledger_file
 from shared.adapters.files import pause as pause_file
 from shared.adapters.files import pods as pods_file
 from shared.adapters.files import taints as taint_file
+from shared.adapters.ledger import file as ledger_file
 from shared.adapters.nats.embedded import server as nats_server
 from shared.errors import Conflict, Unfit
 from sublet.host.state_files import MARK, STATE_FILES, Until, known

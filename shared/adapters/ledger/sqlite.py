@@ -9,8 +9,8 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shared.adapters.ledger_file import FINAL, LedgerFile
-from shared.adapters.ledger_upkeep import prune
+from shared.adapters.ledger.file import FINAL, LedgerFile
+from shared.adapters.ledger.upkeep import prune
 from shared.contracts.advice import Mode
 from shared.contracts.cloudevents import MSG_ID
 from shared.contracts.eviction import EvictionIntent

@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from shared.adapters.ledger_file import FINAL
+from shared.adapters.ledger.file import FINAL
 from shared.core.intents import passed_s
 
 KEEP_PUBLISHED_S = 600.0
