@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.rig import Row, machine, progress
-from shared.core.cpuset import CpuSet
-from shared.core.free_units import free_units
-from shared.core.take_by_topology import take_by_topology
-from shared.core.take_distributed import take_distributed
-from shared.core.take_packed import take_packed
-from shared.core.taking import take_by_numa_balance
-from shared.core.topology import Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.taking.balanced import take_by_numa_balance
+from shared.core.cpus.taking.by_topology import take_by_topology
+from shared.core.cpus.taking.distributed import take_distributed
+from shared.core.cpus.taking.free_units import free_units
+from shared.core.cpus.taking.packed import take_packed
+from shared.core.cpus.topology import Topology
 
 ROUNDS = 200
 SIZES = (48, 128, 256, 512, 1024)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import strategies as st
 
 from services.qrm.core.plan import Sets, Want
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.knobs import Knob, Write
 
 TOP = "t"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from services.qrm.core.plan import Sets, Want
 from services.qrm.files import replace_file
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 FILE = "lease.json"
 LOCK = "lease.lock"

@@ -6,8 +6,8 @@ from pathlib import Path
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import meminfo_bytes, read_text
 from shared.adapters.host.sysfs import numa_ids
-from shared.core.cpuset import CpuSet
-from shared.core.topology import Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Topology
 from shared.errors import Unavailable
 
 

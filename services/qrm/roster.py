@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from services.qrm.conditions import READ_IN_PART, Conditions
 from shared.contracts.pod import Pod
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.errors import Unavailable
 from shared.ports import Clock, PodSource
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from shared.contracts.ids import NodeName
-from shared.core.cpuset import canonical_cpu_list
+from shared.core.cpus.cpuset import canonical_cpu_list
 from shared.errors import Refused
 
 MAX_MESSAGE_BYTES = 1_000_000  # nats-server refuses above 1 MiB by default; a full node of 250 pods needs 200 kB

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from shared.contracts.envelope import Amount, Bytes, Count, CpuList, Message, Part
 from shared.contracts.pod import Pod
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 
 class Pressure(Part):

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from pydantic_core import from_json
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.errors import Refused
 
 INVALID = "invalid"

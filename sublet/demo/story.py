@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.adapters.host.cgroup import Cgroups
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.knobs import Knob
 from shared.core.layout import ROOT, class_group
 from shared.settings import CommonSettings

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample
-from shared.core.topology import Cpu, Topology
+from shared.core.cpus.topology import Cpu, Topology
 from sublet.replay.frames import sample_of
 from sublet.replay.recording import Writer
 

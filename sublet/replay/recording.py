@@ -18,7 +18,7 @@ from pydantic_core import to_json
 from shared.contracts.envelope import Message, Part
 from shared.contracts.pod import Pod
 from shared.contracts.sample import NodeSample
-from shared.core.topology import Topology
+from shared.core.cpus.topology import Topology
 
 VERSION = 1
 PODS_EVERY = 300

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from shared.adapters.host.cgroup import V2_CONTROLLERS, Cgroups
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.knobs import MIN_SHARES, UNLIMITED, Knob, from_file, weight_of_shares
 from shared.core.layout import QOS_CLASSES, ROOT, class_group
 from sublet.sim.machine import Machine

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from shared.contracts.quantities import parse_units
-from shared.core.cpuset import MAX_CPUS
-from shared.core.topology import Numbering, Topology
+from shared.core.cpus.cpuset import MAX_CPUS
+from shared.core.cpus.topology import Numbering, Topology
 
 Memory = Annotated[int, BeforeValidator(parse_units), Field(ge=0)]
 

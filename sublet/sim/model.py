@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 PERIOD_S = 0.1  # of the CPU bandwidth controller: one chance in 100 ms to be throttled
 _ENOUGH = 1e-9

@@ -7,7 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from sublet.sim.machine import Machine
 
 CPU_FOLDER = "sys/devices/system/cpu"

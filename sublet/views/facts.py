@@ -12,8 +12,8 @@ from shared.contracts.allocation import Allocation
 from shared.contracts.envelope import Part
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
-from shared.core.cpuset import CpuSet
-from shared.core.topology import Cpu, Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Cpu, Topology
 from sublet.views.answer_shapes import well_shaped
 
 P = TypeVar("P", bound=Part)

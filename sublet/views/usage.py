@@ -7,7 +7,7 @@ from rich.table import Table
 
 from shared.contracts.allocation import PodAllocation
 from shared.contracts.sample import GroupReading, PodReading
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.layout import POOL_OF_QOS
 from sublet.views.facts import NodeFacts
 from sublet.views.figures import UNKNOWN, cores, memory

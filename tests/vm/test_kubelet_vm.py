@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rig.play import Told
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
 

@@ -13,7 +13,7 @@ from rig.boot import run_command
 from rig.build import Parts
 from rig.play import MACHINE, Told
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(2400)]
 

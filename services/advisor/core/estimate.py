@@ -12,7 +12,7 @@ from pydantic import Field
 
 from shared.contracts.envelope import CpuList
 from shared.contracts.pod import QosClass
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.decisions import Answer, Question, decision
 
 RuleName = Literal["v0.1.0", "head"]

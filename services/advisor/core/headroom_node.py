@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from services.advisor.core.headroom_util import UtilRules, util_capacity_cores
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 Rounding = Literal["milli", "core"]
 MILLIS = 1000

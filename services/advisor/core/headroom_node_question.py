@@ -16,9 +16,9 @@ from services.advisor.core.headroom_node import (
     numa_pools,
 )
 from services.advisor.core.headroom_util import PlainCores, PlainRatio, UtilRules
-from shared.core.cpuset import CpuSet, canonical_cpu_list
+from shared.core.cpus.cpuset import CpuSet, canonical_cpu_list
+from shared.core.cpus.topology_input import TopologyInput
 from shared.core.decisions import Answer, Question, decision
-from shared.core.topology_input import TopologyInput
 
 CpuListText = Annotated[str, AfterValidator(canonical_cpu_list)]
 UTIL = UtilRules()

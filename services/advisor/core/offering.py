@@ -17,7 +17,7 @@ from services.advisor.core.view import View
 from shared.contracts.advice import CacheDrop
 from shared.contracts.envelope import Reason
 from shared.contracts.sample import NodeSample
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 MemoryRule = Literal["canonical", "numa_aware"]
 

@@ -9,7 +9,7 @@ from services.advisor.core.memory import NodeMemory, Resident
 from services.advisor.core.placed import NOWHERE, Place, place_of
 from shared.contracts.pod import Container, Pod, QosClass
 from shared.contracts.sample import ContainerReading, NodeSample, PodReading, PoolReading
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.layout import RECLAIM, SHARE
 
 HOLDING = ("Pending", "Running")

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from services.evictor.core.plugin import View
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.pod_qos import NUMA_BIND_RESULT
 
 

@@ -16,7 +16,7 @@ from services.evictor.core.pod_figures import load1
 from services.evictor.core.rings import Rings
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 
 class Settings(PluginSettings):

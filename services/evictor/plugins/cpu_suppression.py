@@ -13,7 +13,7 @@ from services.evictor.core.cpu_suppression import Bounds, Suppressed, Suppressed
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.layout import RECLAIM
 from shared.core.pod_qos import PodQosQuestion, pod_qos
 

@@ -16,7 +16,7 @@ from services.evictor.core.rings import Rings
 from services.evictor.core.victim_scores import TOO_SMALL_SCORE, Filter, Scorer
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 
 class Settings(PluginSettings):

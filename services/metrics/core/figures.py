@@ -22,7 +22,7 @@ from services.metrics.core.values import (
     went_back,
 )
 from shared.contracts.sample import CpuUsage
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.layout import SHARE, class_group
 
 Kind = Literal["node", "numa", "pool", "container"]

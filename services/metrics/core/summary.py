@@ -12,7 +12,7 @@ from services.metrics.core.message import container_reading, model_of
 from services.metrics.core.reading import Memory, Past, Reading, same_raw
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.errors import Unavailable
 
 Pasts = dict[Target, Past]

@@ -4,7 +4,7 @@ from services.metrics.core.figures import Gauge, Target
 from services.metrics.core.values import Value
 from services.metrics.host import Host, Source
 from shared.adapters.host.hostfs import meminfo_bytes
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 _MEMINFO = {
     "MemTotal": "memory_total_bytes",

@@ -2,7 +2,7 @@
 
 from services.metrics.core.figures import Gauge, Target
 from services.metrics.host import Host, Source
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 
 def _read(host: Host, target: Target) -> dict[str, str]:  # noqa: ARG001 - there is one node

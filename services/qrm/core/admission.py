@@ -7,10 +7,10 @@ with CPUs of their own to the pods of a node, one after another.
 import math
 from collections.abc import Sequence
 
-from shared.core.cpuset import CpuSet
-from shared.core.take_by_topology import take_by_topology
-from shared.core.taking import NOT_ENOUGH_CPUS, take_by_numa_balance
-from shared.core.topology import Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS, take_by_numa_balance
+from shared.core.cpus.taking.by_topology import take_by_topology
+from shared.core.cpus.topology import Topology
 from shared.errors import Refused
 
 NUMA_HINT_NOT_SINGLE = "numa_hint_not_single"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from shared.core.taking import NOT_ENOUGH_CPUS
+from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS
 from shared.errors import Refused
 
 

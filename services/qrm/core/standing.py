@@ -6,8 +6,8 @@ from typing import Literal
 
 from shared.contracts.advice import Mode, PoolAdvice
 from shared.contracts.allocation import NumaOffer
-from shared.core.cpuset import CpuSet
-from shared.core.shares import shared_out
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.shares import shared_out
 
 Stage = Literal["applied", "held", "floor"]
 _MODES: tuple[Mode, ...] = ("observe", "dry-run", "enforce")

@@ -11,7 +11,7 @@ from shared.contracts.advice import Mode
 from shared.contracts.allocation import PodAllocation, PoolAllocation
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod, QosClass
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.knobs import Write
 from shared.core.layout import RECLAIM, RESERVE, SHARE, Layout
 

@@ -2,7 +2,7 @@
 
 from services.reporter.view import Field, FieldSettings, Part, View, plain
 from shared.contracts.quantities import format_units
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 
 def part(view: View) -> Part | None:

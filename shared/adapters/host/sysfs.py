@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from shared.adapters.host.hostfs import meminfo_bytes, read_text
-from shared.core.cpuset import CpuSet
-from shared.core.topology import Cpu, Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Cpu, Topology
 from shared.errors import Unavailable, Unfit
 
 _CPUS = "sys/devices/system/cpu"

@@ -10,7 +10,7 @@ from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation, PodAllocation
 from shared.contracts.sample import NodeSample
 from shared.contracts.subjects import state_subject
-from shared.core.topology import Topology
+from shared.core.cpus.topology import Topology
 from shared.fakes.memory_bus import MemoryBus
 from shared.wire import Wire
 

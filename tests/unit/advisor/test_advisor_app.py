@@ -6,7 +6,7 @@ import pytest
 from advisor_world import SOON_S
 
 from shared.contracts.sample import NodeReading
-from shared.core.topology import Topology
+from shared.core.cpus.topology import Topology
 from shared.errors import BadConfig
 
 

@@ -7,7 +7,7 @@ import pytest
 from services.advisor.core.placed import Place, place_of, places_in
 from shared.contracts.allocation import Allocation, PodAllocation
 from shared.contracts.pod import Pod
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 MEMORY = "katalyst.kubewharf.io/memory_enhancement"
 CPU = "katalyst.kubewharf.io/cpu_enhancement"

@@ -16,7 +16,7 @@ from services.advisor.policies import canonical
 from services.qrm.core.arrangement import Arrangement, Node, arrange
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.sample import NumaReading, PodReading
-from shared.core.topology import Topology
+from shared.core.cpus.topology import Topology
 
 SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 NUMAS = tuple(NumaReading(numa=numa, cpus=str(cpus)) for numa, cpus in SEED.numas.items())

@@ -25,7 +25,7 @@ from services.advisor.core.headroom_region import (
     region_headroom_cores,
 )
 from services.advisor.core.headroom_util import UtilRules, util_capacity_cores
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 cores = st.floats(0, 1024)
 ratios = st.floats(0, 2)

@@ -8,7 +8,7 @@ from services.advisor.core.headroom_node import GroupUse, HeadroomRules, Reclaim
 from services.advisor.core.headroom_offer import CpuFigures, CpuOffer, cpu_figures, cpu_offer, within
 from services.advisor.core.headroom_util import UtilRules
 from shared.contracts.sample import CpuUsage, PoolReading
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 NUMAS = {0: CpuSet.parse("0-3"), 1: CpuSet.parse("4-7")}
 POOL = CpuSet.parse("1-3,5-7")

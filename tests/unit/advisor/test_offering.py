@@ -23,7 +23,7 @@ from shared.contracts.sample import (
     PodReading,
     PoolReading,
 )
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 GIB = 1 << 30
 NUMAS = {0: CpuSet.parse("0-11,24-35"), 1: CpuSet.parse("12-23,36-47")}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.cpuset import MAX_CPUS, CpuSet, canonical_cpu_list
+from shared.core.cpus.cpuset import MAX_CPUS, CpuSet, canonical_cpu_list
 
 cpus = st.frozensets(st.integers(0, 200), max_size=40)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.topology import Cpu, Topology
+from shared.core.cpus.topology import Cpu, Topology
 
 shapes = st.fixed_dictionaries(
     {

@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from shared.core.cpuset import CpuSet
-from shared.core.topology import Cpu, Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Cpu, Topology
 
 
 @st.composite

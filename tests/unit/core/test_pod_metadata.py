@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 MOST_POD_BYTES = 16 << 10
 SERVICES = ("advisor", "evictor", "metrics", "qrm", "reporter")
 READERS = [
-    *(ROOT / "shared/core").glob("*.py"),
+    *(ROOT / "shared/core").rglob("*.py"),
     *(path for name in SERVICES for path in (ROOT / "services" / name).rglob("*.py")),
 ]
 WHATIF_ONLY = {"shared/core/koord_qos.py"}

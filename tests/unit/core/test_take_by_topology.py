@@ -2,9 +2,9 @@
 
 import pytest
 
-from shared.core.cpuset import CpuSet
-from shared.core.take_by_topology import take_by_topology
-from shared.core.topology import Cpu, Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.taking.by_topology import take_by_topology
+from shared.core.cpus.topology import Cpu, Topology
 from shared.errors import Refused
 
 TWO_SOCKETS = Topology.uniform(

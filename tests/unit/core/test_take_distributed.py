@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.cpuset import CpuSet
-from shared.core.even_split import MOST_STEPS, even_parts
-from shared.core.take_distributed import take_distributed
-from shared.core.take_packed import take_packed
-from shared.core.topology import Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.taking.distributed import take_distributed
+from shared.core.cpus.taking.even_split import MOST_STEPS, even_parts
+from shared.core.cpus.taking.packed import take_packed
+from shared.core.cpus.topology import Topology
 from shared.errors import Refused
 
 SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)

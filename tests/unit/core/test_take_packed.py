@@ -2,10 +2,10 @@
 
 import pytest
 
-from shared.core.cpuset import CpuSet
-from shared.core.free_units import free_units
-from shared.core.take_packed import take_packed
-from shared.core.topology import Cpu, Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.taking.free_units import free_units
+from shared.core.cpus.taking.packed import take_packed
+from shared.core.cpus.topology import Cpu, Topology
 from shared.errors import Refused
 
 SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)

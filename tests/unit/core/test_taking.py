@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.taking.balanced import BalanceQuestion, take_by_numa_balance, take_by_numa_balance_answer
+from shared.core.cpus.topology import Cpu, Topology
 from shared.core.decisions import decisions
-from shared.core.taking import BalanceQuestion, take_by_numa_balance, take_by_numa_balance_answer
-from shared.core.topology import Cpu, Topology
 from shared.errors import Refused
 
 SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)

@@ -15,13 +15,13 @@ from slow_taking import (
     packed_cpus,
 )
 
-from shared.core.cpuset import CpuSet
-from shared.core.free_units import free_units
-from shared.core.take_by_topology import take_by_topology
-from shared.core.take_distributed import take_distributed
-from shared.core.take_packed import take_packed
-from shared.core.taking import take_by_numa_balance
-from shared.core.topology import Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.taking.balanced import take_by_numa_balance
+from shared.core.cpus.taking.by_topology import take_by_topology
+from shared.core.cpus.taking.distributed import take_distributed
+from shared.core.cpus.taking.free_units import free_units
+from shared.core.cpus.taking.packed import take_packed
+from shared.core.cpus.topology import Topology
 from shared.errors import Refused
 
 many = settings(max_examples=200)

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import irregular, regular, takes
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.taking.balanced import take_by_numa_balance
+from shared.core.cpus.taking.by_topology import take_by_topology
+from shared.core.cpus.taking.distributed import take_distributed
+from shared.core.cpus.taking.packed import take_packed
+from shared.core.cpus.topology import Topology
 from shared.core.decisions import decisions
-from shared.core.take_by_topology import take_by_topology
-from shared.core.take_distributed import take_distributed
-from shared.core.take_packed import take_packed
-from shared.core.taking import take_by_numa_balance
-from shared.core.topology import Topology
 from shared.errors import Refused
 
 quick = settings(max_examples=50)

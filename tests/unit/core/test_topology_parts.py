@@ -3,8 +3,8 @@
 from hypothesis import given
 from machines import irregular, regular
 
-from shared.core.cpuset import CpuSet
-from shared.core.topology import Cpu, Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Cpu, Topology
 
 HYBRID = Topology.of(Cpu(cpu, 0, 0, cpu // 2 if cpu < 4 else cpu, 0 if cpu < 8 else -1) for cpu in range(10))
 """Two cores of two threads, four of one that share their L3, two of one without any."""

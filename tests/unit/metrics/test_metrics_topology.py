@@ -15,8 +15,8 @@ from shared.adapters.host.sysfs import (
     online_cpus,
     read_topology,
 )
-from shared.core.cpuset import CpuSet
-from shared.core.topology import Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Topology
 from shared.errors import Unavailable, Unfit
 
 CPU, NODE = "sys/devices/system/cpu", "sys/devices/system/node"

@@ -13,7 +13,7 @@ from services.qrm.core.arrangement import Node, arrange_floor
 from shared.contracts.admission import AdmissionAsked, AdmissionTold
 from shared.contracts.pod import Container, Pod
 from shared.contracts.subjects import admit_subject
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 BOUND = {"katalyst.kubewharf.io/memory_enhancement": '{"numa_binding": "true"}'}
 EXCLUSIVE = {"katalyst.kubewharf.io/memory_enhancement": '{"numa_binding": "true", "numa_exclusive": "true"}'}

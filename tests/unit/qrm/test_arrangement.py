@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from services.qrm.core.arrangement import Arrangement, Node, arrange
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
-from shared.core.cpuset import CpuSet
-from shared.core.topology import Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Topology
 from shared.errors import Refused
 
 SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from services.qrm.core.assignment import Assignment, Owned, assign, bind_reclaimed
 from services.qrm.core.wishes import Wish
-from shared.core.cpuset import CpuSet
-from shared.core.topology import Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Topology
 
 SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 GIB = 1 << 30

@@ -9,7 +9,7 @@ from test_kubelet_groups import BATCH, OWNER, SHARE, TENANT, Kubelet, pod
 
 from services.qrm.kubelet import STATE_FILE, KernelPins, sees_folder
 from shared.contracts.pod import Pod
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.errors import Unavailable
 
 PINNED = pod("9", "shared_cores", "Guaranteed", 4)

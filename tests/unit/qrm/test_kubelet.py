@@ -9,8 +9,8 @@ from qrm_world import SEED, Node, Run, conditions, pools
 
 from services.qrm.kubelet import LARGEST_BYTES, STATE_FILE, exclusive_cpus
 from shared.contracts.pod import Container, Pod
-from shared.core.cpuset import CpuSet
-from shared.core.topology import Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Topology
 from shared.errors import Unavailable
 
 STATIC = {"policyName": "static", "defaultCpuSet": "0,3-47", "entries": {"uid-1": {"main": "1", "side": "2"}}}

@@ -13,7 +13,7 @@ from services.qrm.machine import Machine
 from services.qrm.writer import Outcome, Writer
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.kubelet_layout import Driver, KubeletLayout
 
 GIB = 1 << 30

@@ -8,7 +8,7 @@ import pytest
 from qrm_world import NODE, Keeping, Node, Run, conditions, pools
 
 from shared.contracts.pod import Container, Pod
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.layout import pod_group
 
 MEMORY = "katalyst.kubewharf.io/memory_enhancement"

@@ -13,9 +13,9 @@ from services.qrm.core.placement import floor_cpus
 from services.qrm.core.wishes import wish_of
 from services.qrm.settings import QrmSettings
 from shared.contracts.pod import Container, Pod
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Topology
 from shared.core.qos import DOMAIN
-from shared.core.topology import Topology
 from shared.errors import BadConfig
 from shared.settings import check
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from services.qrm.core.placement import Order, floor_cpus, place, place_floor
 from shared.contracts.advice import PoolAdvice, PoolSize
-from shared.core.cpuset import CpuSet
-from shared.core.topology import Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Topology
 from shared.errors import Refused
 
 SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.qrm.core.plan import Sets, Want, goal_sets, plan_writes
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.knobs import Knob, Write
 
 CPUS = 4

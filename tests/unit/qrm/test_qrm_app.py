@@ -11,7 +11,7 @@ from qrm_world import FLOOR, MEMORY, NODE, RECLAIMED, SEED, SHARED, Keeping, Nod
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
 from shared.contracts.subjects import state_subject
-from shared.core.topology import Topology
+from shared.core.cpus.topology import Topology
 from shared.errors import BadConfig
 
 

@@ -8,7 +8,7 @@ from plain_cgroups import PlainCgroups
 
 from services.qrm.core.classes import wanted_groups
 from services.qrm.writer import Writer
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.knobs import Knob, Write
 from shared.core.layout import OwnLayout
 

@@ -5,7 +5,7 @@ import pytest
 from replay_world import CPUS, make_sample, make_trace
 
 from shared.contracts.sample import NodeSample
-from shared.core.topology import Cpu, Topology
+from shared.core.cpus.topology import Cpu, Topology
 from sublet.replay.frames import Trace
 from sublet.replay.recording import Writer
 

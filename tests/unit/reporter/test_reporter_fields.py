@@ -12,8 +12,8 @@ from services.reporter.fields import conditions, node_metrics, properties, recla
 from services.reporter.view import Field, FieldSettings, Offered, View, without_times
 from shared.contracts.allocation import PoolAllocation
 from shared.contracts.sample import NodeReading
+from shared.core.cpus.shares import shared_out
 from shared.core.scan import modules_in
-from shared.core.shares import shared_out
 
 FIELDS: dict[str, Field] = {name: module.FIELD for name, module in modules_in(package).items()}
 

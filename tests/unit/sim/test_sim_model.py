@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from sublet.sim.demand import BASE_BYTES, VM_BYTES, Demand, demand_of
 from sublet.sim.model import Counters, Stall, Want, ancestors, damp, out_of_memory, share_cpus
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.core.knobs import Knob
 from shared.core.layout import class_group
 from sublet.sim import groups as sim_groups

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from shared.core.cpuset import CpuSet
-from shared.core.topology import Cpu, Topology
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Cpu, Topology
 from sublet.views import top
 from sublet.views.cpu_map import Signs, cpu_map, level, machine_map, topology_map
 from sublet.views.facts import read

@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from shared.contracts.subjects import ask_subject
-from shared.core.topology import Topology
+from shared.core.cpus.topology import Topology
 from shared.fakes.memory_bus import MemoryBus
 from sublet import ask
 from sublet.commands import explain

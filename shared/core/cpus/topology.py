@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 
 Numbering = Literal["split", "adjacent", "interleaved"]
 _NONE = CpuSet()

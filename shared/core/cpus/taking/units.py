@@ -7,7 +7,7 @@ of the unit itself, never an average (docs/facts/katalyst-cpu.md#free-units).
 
 from collections.abc import Iterable, Mapping
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
 from shared.errors import Refused
 
 NOT_ENOUGH_CPUS = "not_enough_cpus"

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, zip_longest
 from typing import Literal
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.taking.question import TakeAnswer, TakeQuestion, take_answer
+from shared.core.cpus.taking.units import NOT_ENOUGH_CPUS, Taking, Unit, free
+from shared.core.cpus.topology import Topology
 from shared.core.decisions import decision
-from shared.core.taking_question import TakeAnswer, TakeQuestion, take_answer
-from shared.core.taking_units import NOT_ENOUGH_CPUS, Taking, Unit, free
-from shared.core.topology import Topology
 
 __all__ = ["NOT_ENOUGH_CPUS", "BalanceQuestion", "Granularity", "take_by_numa_balance", "take_by_numa_balance_answer"]
 

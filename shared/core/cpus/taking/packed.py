@@ -1,18 +1,18 @@
 """CPUs packed: whole NUMA nodes or sockets, then cores, then threads (docs/facts/katalyst-cpu.md#packed-taking)."""
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.taking.free_units import cores_in_order, leading_in_order, second_in_order
+from shared.core.cpus.taking.question import TakeAnswer, TakeQuestion, take_answer
+from shared.core.cpus.taking.units import Taking, free
+from shared.core.cpus.topology import Topology
 from shared.core.decisions import decision
-from shared.core.free_units import cores_in_order, leading_in_order, second_in_order
-from shared.core.taking_question import TakeAnswer, TakeQuestion, take_answer
-from shared.core.taking_units import Taking, free
-from shared.core.topology import Topology
 
 
 def take_packed(topology: Topology, available: CpuSet, count: int) -> CpuSet:
     """Take `count` of the available CPUs so that what is nearly used up is used up first; below 1 takes nothing.
 
-    Each step reads its order (`shared.core.free_units`) anew: free NUMA nodes and sockets, free cores, single CPUs.
-    A unit larger than what is still needed is passed over.
+    Each step reads its order (`shared.core.cpus.taking.free_units`) anew: free NUMA nodes and sockets, free cores,
+    single CPUs. A unit larger than what is still needed is passed over.
 
     Raises:
         Refused: `not_enough_cpus`, fewer CPUs are available than wanted.

@@ -5,9 +5,9 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, model_validator
 
-from shared.core.cpuset import CpuSet, canonical_cpu_list
+from shared.core.cpus.cpuset import CpuSet, canonical_cpu_list
+from shared.core.cpus.topology_input import TopologyInput
 from shared.core.decisions import Answer, Question
-from shared.core.topology_input import TopologyInput
 from shared.errors import Refused
 
 

@@ -5,11 +5,11 @@ Facts: docs/facts/katalyst-cpu.md#taking-by-topology.
 
 from itertools import chain
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.taking.question import TakeAnswer, TakeQuestion, take_answer
+from shared.core.cpus.taking.units import Taking, Unit, by_available, free, units_of
+from shared.core.cpus.topology import Topology
 from shared.core.decisions import decision
-from shared.core.taking_question import TakeAnswer, TakeQuestion, take_answer
-from shared.core.taking_units import Taking, Unit, by_available, free, units_of
-from shared.core.topology import Topology
 
 
 def take_by_topology(topology: Topology, available: CpuSet, count: int, *, align_l3: bool = False) -> CpuSet:

@@ -10,11 +10,11 @@ Facts: docs/facts/katalyst-cpu.md#free-units, docs/facts/katalyst-cpu.md#packed-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from shared.core.cpuset import CpuSet
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.taking.question import AvailableQuestion
+from shared.core.cpus.taking.units import Unit, by_available, free, units_of
+from shared.core.cpus.topology import Topology
 from shared.core.decisions import Answer, decision
-from shared.core.taking_question import AvailableQuestion
-from shared.core.taking_units import Unit, by_available, free, units_of
-from shared.core.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)

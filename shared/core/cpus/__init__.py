@@ -1,0 +1,1 @@
+"""A topology describes the machine's CPUs, a CPU set names some of them."""

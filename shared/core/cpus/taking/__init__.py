@@ -1,0 +1,1 @@
+"""Calculators choose CPUs for pools and pods: balanced, packed, distributed, or by topology."""
