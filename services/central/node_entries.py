@@ -16,7 +16,7 @@ from services.central.core.cnc import NodeConfig
 from services.central.leader import Leader
 from shared.contracts.readiness import entry_hash, node_config_key
 from shared.contracts.subjects import CONFIG_BUCKET, MAX_CONFIG_BYTES
-from shared.core.json_text import read_json_object
+from shared.core.text.json_text import read_json_object
 from shared.errors import Refused
 from shared.ports import Bus
 from shared.settings import merge

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
 from shared.contracts.pod import KubeQos, QosClass
-from shared.core.annotation_values import INVALID, integer, refuse
 from shared.core.decisions import Answer, Question, decision
+from shared.core.text.annotation_values import INVALID, integer, refuse
 from shared.errors import Refused
 
 KoordQos = Literal["LSE", "LSR", "LS", "BE", "SYSTEM"]

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shared.core.json_text import read_json_object
+from shared.core.text.json_text import read_json_object
 from shared.errors import Refused
 
 Sign = Callable[[bytes], bytes]

@@ -9,7 +9,7 @@ from shared.adapters.nats.consumers import Durables
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.stored import RefusedMessage, read_event
 from shared.contracts.subjects import DEAD_LETTERS_STREAM, MAX_FACT_BYTES, dead_letter_subject
-from shared.core.json_text import read_json_object
+from shared.core.text.json_text import read_json_object
 from shared.errors import Refused
 from shared.ports import Bus, Received
 

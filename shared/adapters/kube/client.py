@@ -20,7 +20,7 @@ from shared.adapters.kube.aio import (
     load_incluster_config,
     load_kube_config,
 )
-from shared.core.json_text import read_json_object
+from shared.core.text.json_text import read_json_object
 from shared.errors import Refused, SubletError, Unavailable
 
 log = structlog.get_logger()

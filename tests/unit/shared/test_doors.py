@@ -16,8 +16,8 @@ FACTS = {"EvictionEvent", "EvictionIntent"}
 BOUNDED = {"read_json", "read_json_object"}
 
 DOORS = {
-    "shared/core/json_text.py": "JSON of anybody: bounded, one error",
-    "shared/core/annotation_values.py": "annotations of pods, which have a bound",
+    "shared/core/text/json_text.py": "JSON of anybody: bounded, one error",
+    "shared/core/text/annotation_values.py": "annotations of pods, which have a bound",
     "shared/contracts/envelope.py": "state messages: bounded, typed",
     "shared/contracts/stored.py": "intents and events of the streams, compared with their subjects",
     "shared/adapters/kube/client.py": "answers and events of the API server",
