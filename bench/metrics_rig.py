@@ -24,7 +24,7 @@ from services.metrics.tripwire import HostTripwire
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample
-from shared.core.layout import ROOT, container_group
+from shared.core.cgroups.layout import ROOT, container_group
 from shared.settings import CommonSettings
 from sublet.host.preflight import check_host
 

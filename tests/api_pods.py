@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from shared.core.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, CONFIG_PREFIX
+from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, CONFIG_PREFIX
 from shared.core.qos import DOMAIN, QOS_LEVEL
 
 NODE = "n1"

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from hypothesis import strategies as st
 
 from services.qrm.core.plan import Sets, Want
+from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Knob, Write
 
 TOP = "t"
 CLASSES = {f"{TOP}/reclaimed_cores": 0, f"{TOP}/shared_cores": 1, f"{TOP}/system_cores": 1}

@@ -15,8 +15,8 @@ from services.qrm.main import PLAN as QRM
 from shared.adapters.files.pods import PodsFile
 from shared.adapters.process import main
 from shared.contracts.pod import Pod
+from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.core.kube_pod import pod_of
-from shared.core.kubelet_layout import KubeletLayout
 from shared.core.qos import DOMAIN
 
 PODS = 250

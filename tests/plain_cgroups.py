@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from shared.adapters.host.cgroup import V1_CONTROLLERS, Cgroups
-from shared.core.layout import QOS_CLASSES, ROOT, class_group
+from shared.core.cgroups.layout import QOS_CLASSES, ROOT, class_group
 
 _V1 = {
     "cpuset": {},

@@ -14,7 +14,7 @@ import pytest
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.cgroup_kill import kill_group
 from shared.contracts.pod import Container, Pod
-from shared.core.layout import class_group
+from shared.core.cgroups.layout import class_group
 from shared.core.manifest import ContainerRun, PodRecord
 from shared.settings import CommonSettings
 from sublet.runtime.runtime import Runtime, new_uid

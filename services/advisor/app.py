@@ -23,9 +23,9 @@ from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
+from shared.core.cgroups.layout import RECLAIM
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
-from shared.core.layout import RECLAIM
 from shared.errors import Refused
 from shared.ports import Clock
 from shared.settings import merge

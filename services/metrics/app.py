@@ -28,7 +28,7 @@ from shared import telemetry
 from shared.contracts.pod import Pod
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
-from shared.core.layout import SHARE
+from shared.core.cgroups.layout import SHARE
 from shared.errors import SubletError, Unavailable
 from shared.ports import Clock, PodSource
 from shared.settings import check, merge, section

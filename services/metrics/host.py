@@ -11,7 +11,7 @@ from services.metrics.core.figures import Figure, Kind, Target
 from services.metrics.core.values import Raw
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import FileSystem, KeptFiles, read_text, root_file_system
-from shared.core.knobs import Version
+from shared.core.cgroups.knobs import Version
 
 _IDENTITY: dict[Version, tuple[str, str]] = {1: ("cpuacct", "cpuacct.usage"), 2: ("", "cpu.stat")}
 """v1: the hierarchy of the usage counter, the figure that a re-made cgroup would spoil."""

@@ -15,7 +15,7 @@ from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.kubelet_tree import find_layout
 from shared.adapters.pod_sources import pod_source
 from shared.app import App, Context, Plan
-from shared.core.layout import SHARE, Layout, OwnLayout
+from shared.core.cgroups.layout import SHARE, Layout, OwnLayout
 
 
 def build(context: Context) -> App:

@@ -8,7 +8,7 @@ from services.metrics.core.pooled import part_of
 from services.metrics.core.summary import container_name
 from shared.adapters.host.sysfs import numa_ids
 from shared.contracts.pod import Pod
-from shared.core.layout import POOL_OF_QOS, RECLAIM, ROOT, SHARE, Layout, OwnLayout
+from shared.core.cgroups.layout import POOL_OF_QOS, RECLAIM, ROOT, SHARE, Layout, OwnLayout
 
 
 class LayoutTargets:

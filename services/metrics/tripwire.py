@@ -6,7 +6,7 @@ from pathlib import Path
 from services.metrics.sources.cpu_usage import FILES, usage_ns
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import KeptFiles, meminfo_bytes
-from shared.core.layout import class_group
+from shared.core.cgroups.layout import class_group
 from shared.errors import Refused
 
 _CLASS = (class_group("shared_cores"),)

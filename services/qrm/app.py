@@ -34,9 +34,9 @@ from shared.contracts.allocation import Allocation
 from shared.contracts.envelope import Reason
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.subjects import admit_subject
+from shared.core.cgroups.knobs import UNLIMITED
+from shared.core.cgroups.layout import RESERVE
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import UNLIMITED
-from shared.core.layout import RESERVE
 from shared.errors import Refused, SubletError, Unavailable
 from shared.ports import PodSource
 from shared.settings import check, merge, section

@@ -13,8 +13,8 @@ from services.qrm.core.plan import Sets, Want
 from services.qrm.machine import Machine
 from services.qrm.writer import Problem, Writer
 from shared.contracts.pod import Pod
-from shared.core.knobs import UNLIMITED, Knob, Write
-from shared.core.layout import Layout
+from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
+from shared.core.cgroups.layout import Layout
 
 
 def give_back(writer: Writer, layout: Layout, machine: Machine, pods: Sequence[Pod]) -> tuple[Problem, ...]:

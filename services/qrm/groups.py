@@ -15,9 +15,9 @@ from services.qrm.memory_use import memory_use
 from services.qrm.pod_limits import PodLimits
 from services.qrm.writer import Outcome, Problem, Writer
 from shared.contracts.pod import Pod
+from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
+from shared.core.cgroups.layout import Layout, OwnLayout
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import UNLIMITED, Knob, Write
-from shared.core.layout import Layout, OwnLayout
 from shared.core.pod_limits import unsaid_memory_bytes
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
+from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.layout import Layout
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Knob
-from shared.core.layout import Layout
 from shared.core.text.json_text import read_json_object
 from shared.errors import Refused, Unavailable
 from shared.ports import PodSource

@@ -18,8 +18,8 @@ from shared.adapters.host.kubelet_tree import find_layout
 from shared.adapters.host.sysfs import offline_cpus, read_topology
 from shared.adapters.pod_sources import pod_source
 from shared.app import App, Context, Plan
+from shared.core.cgroups.layout import Layout, OwnLayout
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.layout import Layout, OwnLayout
 from shared.settings import CommonSettings, section
 
 

@@ -11,7 +11,7 @@ from services.qrm.settings import OffloadSettings
 from shared import telemetry
 from shared.contracts.advice import CacheDrop
 from shared.contracts.pod import Pod
-from shared.core.layout import Layout
+from shared.core.cgroups.layout import Layout
 from shared.ports import Clock
 
 log = structlog.get_logger()

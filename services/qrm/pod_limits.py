@@ -14,8 +14,8 @@ from services.qrm.core.memory import in_force, own_limit_steps
 from services.qrm.memory_use import memory_use
 from services.qrm.writer import Problem, Writer
 from shared.contracts.pod import Pod
-from shared.core.knobs import Knob, Write
-from shared.core.layout import Layout
+from shared.core.cgroups.knobs import Knob, Write
+from shared.core.cgroups.layout import Layout
 from shared.core.pod_limits import GroupLimits, limits_of
 
 

@@ -10,7 +10,7 @@ from services.qrm.core.starting import StartRules
 from services.qrm.core.wishes import POOL_NAME
 from shared.contracts.advice import Mode
 from shared.contracts.pod import QosClass
-from shared.core.layout import ROOT
+from shared.core.cgroups.layout import ROOT
 from shared.settings import Settings
 
 DEFAULT_RULES = OffloadRules()

@@ -13,7 +13,7 @@ from services.qrm.core.starting import Holds, Start, StartRules, Starts, progres
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import key_values, read_text
 from shared.contracts.pod import Pod
-from shared.core.layout import Layout
+from shared.core.cgroups.layout import Layout
 
 _RUNTIMES = ("runc", "crun", "youki")
 """How the names of the runtimes' own processes begin: runc's are `runc:[0:PARENT]` to `runc:[2:INIT]`."""

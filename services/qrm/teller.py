@@ -16,8 +16,8 @@ from shared.contracts.advice import Mode
 from shared.contracts.allocation import Allocation, PoolAllocation
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
+from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.layout import RECLAIM, RESERVE, SHARE
 from shared.wire import Wire
 
 log = structlog.get_logger()

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from services.qrm.core.plan import Sets, Want, goal_sets, plan_writes
 from shared.adapters.host.cgroup import Cgroups
+from shared.core.cgroups.knobs import Knob, Write, same
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Knob, Write, same
 
 MAX_ROUNDS = 32  # plans in one pass; each round either finishes, or learns about a new or an unwilling group
 MAX_BUSY = 3  # a group that the kernel calls busy this often is left alone until the next pass

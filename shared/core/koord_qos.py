@@ -6,10 +6,11 @@ nothing, which follows their Kubernetes QoS. A value that cannot be read gets a 
 Facts: docs/facts/koordinator.md#qos-and-priority-classes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 from shared.contracts.pod import KubeQos, QosClass
+from shared.core.cgroups.kube_qos import kube_qos
 from shared.core.decisions import Answer, Question, decision
 from shared.core.text.annotation_values import INVALID, integer, refuse
 from shared.errors import Refused
@@ -47,7 +48,6 @@ _DEFAULT_VALUES: dict[PriorityClass, int] = {
     "koord-free": 3500,
 }
 _INT32 = range(-(2**31), 2**31)
-_COMPUTE = ("cpu", "memory")
 
 
 class KoordContainer(Question):
@@ -110,22 +110,6 @@ def koord_pod_class(question: KoordPodClassQuestion) -> KoordPodClassAnswer:
 def koord_qos(labels: Mapping[str, str]) -> KoordQos | None:
     """The class that the label names; None without it, or where it names none."""
     return next((qos for qos in get_args(KoordQos) if qos == labels.get(QOS_LABEL)), None)
-
-
-def kube_qos(containers: Iterable[tuple[Mapping[str, int], Mapping[str, int]]]) -> KubeQos:
-    """The Kubernetes QoS class that follows from the requests and limits of the containers.
-
-    Only cpu and memory above 0 count, and a limit without a request is the request too, as the API server has it.
-    """
-    anything, guaranteed = False, True
-    for requests, limits in containers:
-        bounds = {name: amount for name in _COMPUTE if (amount := limits.get(name, 0)) > 0}
-        wants = bounds | {name: amount for name in _COMPUTE if (amount := requests.get(name, 0)) > 0}
-        anything = anything or bool(wants)
-        guaranteed = guaranteed and wants == bounds and len(bounds) == len(_COMPUTE)
-    if not anything:
-        return "BestEffort"
-    return "Guaranteed" if guaranteed else "Burstable"
 
 
 def priority_class(labels: Mapping[str, str], priority: int | None) -> PriorityClass | None:

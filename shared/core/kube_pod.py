@@ -12,7 +12,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from shared.contracts.pod import Container, KubeQos, Pod, QosClass
-from shared.core.kubelet_layout import CONFIG_MIRROR, CONFIG_PREFIX, file_hash
+from shared.core.cgroups.kubelet_layout import CONFIG_MIRROR, CONFIG_PREFIX, file_hash
 from shared.core.pod_containers import described
 from shared.core.pod_metadata import bounded
 from shared.core.pod_resources import known_amounts, kube_qos_of, names_reclaimed

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from shared.contracts.pod import Container, Pod
-from shared.core.knobs import shares_of_millis
-from shared.core.layout import Layout
+from shared.core.cgroups.knobs import shares_of_millis
+from shared.core.cgroups.layout import Layout
 from shared.core.pod_containers import together
 
 

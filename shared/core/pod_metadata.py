@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from pydantic_core import to_json
 
+from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, CONFIG_PREFIX
 from shared.core.koord_qos import QOS_LABEL
-from shared.core.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, CONFIG_PREFIX
 from shared.core.pod_qos import NET_CLASS_ID, NUMA_BIND_RESULT, NUMA_IDS, NUMA_NUMBER
 from shared.core.qos import DOMAIN, QOS_LEVEL
 

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from shared.contracts.pod import QosClass
-from shared.core.layout import class_group, container_group
+from shared.core.cgroups.layout import class_group, container_group
 from shared.settings import CommonSettings
 from sublet.demo.chain import Chain
 from sublet.demo.svg import Band, Series, plot

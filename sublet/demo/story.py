@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from shared.adapters.host.cgroup import Cgroups
+from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.layout import ROOT, class_group
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Knob
-from shared.core.layout import ROOT, class_group
 from shared.settings import CommonSettings
 from sublet.demo.case import Case, measure
 from sublet.demo.chain import Chain

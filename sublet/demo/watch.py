@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shared.adapters.host.cgroup import Cgroups
+from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.layout import class_group
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Knob
-from shared.core.layout import class_group
 from sublet.demo.batch import units
 
 TICK_S = 0.1

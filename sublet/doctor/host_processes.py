@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from shared.adapters.host.hostfs import read_text
-from shared.core.kubelet_layout import DRIVERS
+from shared.core.cgroups.kubelet_layout import DRIVERS
 from sublet.doctor.finding import Known, Unknown
 from sublet.doctor.node_facts import KUBELET_ROOT, AgentPlace, Kubelet
 from sublet.doctor.node_neighbours import AGENTS

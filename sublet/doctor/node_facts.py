@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from shared.core.kubelet_layout import Driver, KubeletLayout
+from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout
 from sublet.doctor.finding import Known
 
 BusState = Literal["reached", "absent", "refused"]

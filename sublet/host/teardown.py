@@ -7,7 +7,7 @@ from pathlib import Path
 
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.cgroup_kill import kill_group, signal_group
-from shared.core.layout import ROOT
+from shared.core.cgroups.layout import ROOT
 
 POLL_S = 0.02
 KILL_PATIENCE_S = 5.0

@@ -9,7 +9,7 @@ from services.advisor.core.sizing import Round, decide
 from services.advisor.core.view import CPU_TENANTS, View
 from services.advisor.settings import Choice, choose
 from shared.contracts.advice import PoolSize
-from shared.core.layout import RECLAIM, RESERVE
+from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.errors import BadConfig, Refused
 from sublet.replay.frames import Trace
 

@@ -9,7 +9,7 @@ from typing import Any
 from services.advisor.core.view import CPU_TENANTS
 from shared.contracts.ids import NAME_PATTERN
 from shared.contracts.sample import NodeSample
-from shared.core.layout import SHARE
+from shared.core.cgroups.layout import SHARE
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """Samples made from a trace are dated from here: a trace knows seconds, not days."""

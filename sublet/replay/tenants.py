@@ -17,7 +17,7 @@ from typing import Literal
 
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading, PoolReading
-from shared.core.layout import RECLAIM, SHARE
+from shared.core.cgroups.layout import RECLAIM, SHARE
 from shared.errors import BadConfig
 from sublet.replay.frames import Frame, Trace, node_name, sample_of
 

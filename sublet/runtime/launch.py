@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from shared.contracts.pod import Pod
-from shared.core.knobs import Knob, Write
-from shared.core.layout import OwnLayout, container_group, pod_group
+from shared.core.cgroups.knobs import Knob, Write
+from shared.core.cgroups.layout import OwnLayout, container_group, pod_group
 from shared.core.manifest import PodRecord
 from shared.core.pod_limits import limits_of, unsaid_memory_bytes
 from sublet.runtime.pod_user import PodUser

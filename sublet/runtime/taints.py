@@ -9,7 +9,7 @@ Facts: docs/facts/katalyst-eviction.md#conditions-and-taints.
 from collections.abc import Sequence
 
 from shared.adapters.files.taints import TaintFile
-from shared.core.layout import class_group
+from shared.core.cgroups.layout import class_group
 from shared.core.manifest import PodRecord
 from shared.errors import Refused, Unavailable
 from sublet.runtime.runtime import Runtime

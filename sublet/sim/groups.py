@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from shared.adapters.host.cgroup import V2_CONTROLLERS, Cgroups
+from shared.core.cgroups.knobs import MIN_SHARES, UNLIMITED, Knob, from_file, weight_of_shares
+from shared.core.cgroups.layout import QOS_CLASSES, ROOT, class_group
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import MIN_SHARES, UNLIMITED, Knob, from_file, weight_of_shares
-from shared.core.layout import QOS_CLASSES, ROOT, class_group
 from sublet.sim.machine import Machine
 from sublet.sim.model import Counters, ancestors
 from sublet.sim.proc import CALM_PSI, PAGE_BYTES, psi_text

@@ -19,8 +19,8 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.local.pods import LocalPods
 from shared.adapters.local.stored_pod import StoredPod
 from shared.contracts.pod import Pod
-from shared.core.knobs import Knob
-from shared.core.layout import container_group, pod_group
+from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.layout import container_group, pod_group
 from shared.core.manifest import read_pod
 from shared.errors import Refused, SubletError
 from shared.ports import Clock

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shared.core.layout import QOS_CLASSES, ROOT, class_group
+from shared.core.cgroups.layout import QOS_CLASSES, ROOT, class_group
 from sublet.sim.demand import Demand
 from sublet.sim.groups import Groups
 from sublet.sim.machine import Machine

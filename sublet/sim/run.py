@@ -19,9 +19,9 @@ from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY, QosC
 from shared.contracts.quantities import parse_units
 from shared.contracts.stored import RefusedMessage, read_event
 from shared.contracts.subjects import event_filter
+from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.layout import class_group
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Knob
-from shared.core.layout import class_group
 from shared.errors import Refused, SubletError
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import Received

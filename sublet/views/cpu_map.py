@@ -10,9 +10,9 @@ from string import ascii_letters
 
 from rich.text import Text
 
+from shared.core.cgroups.layout import POOL_OF_QOS, RECLAIM, RESERVE, SHARE
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
-from shared.core.layout import POOL_OF_QOS, RECLAIM, RESERVE, SHARE
 from sublet.views.facts import NodeFacts
 
 DEDICATED = POOL_OF_QOS["dedicated_cores"]

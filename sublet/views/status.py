@@ -10,7 +10,7 @@ from rich.text import Text
 
 from shared.contracts.pod import QosClass
 from shared.contracts.sample import NodeSample
-from shared.core.layout import QOS_CLASSES, RECLAIM
+from shared.core.cgroups.layout import QOS_CLASSES, RECLAIM
 from sublet.views.cpu_map import machine_map
 from sublet.views.facts import NodeFacts
 from sublet.views.figures import cores, memory, number

@@ -7,8 +7,8 @@ from rich.table import Table
 
 from shared.contracts.allocation import PodAllocation
 from shared.contracts.sample import GroupReading, PodReading
+from shared.core.cgroups.layout import POOL_OF_QOS
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.layout import POOL_OF_QOS
 from sublet.views.facts import NodeFacts
 from sublet.views.figures import UNKNOWN, cores, memory
 

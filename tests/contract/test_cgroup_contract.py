@@ -10,7 +10,7 @@ import pytest
 from plain_cgroups import PlainCgroups
 
 from shared.adapters.host.cgroup import Cgroups
-from shared.core.knobs import UNLIMITED, Knob
+from shared.core.cgroups.knobs import UNLIMITED, Knob
 from shared.errors import Refused, Unavailable
 
 _KERNEL = os.geteuid() == 0 and os.access("/sys/fs/cgroup/cpuset/cgroup.procs", os.W_OK)

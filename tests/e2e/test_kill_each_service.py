@@ -19,9 +19,9 @@ from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, ask_subject, event_filter
+from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.layout import class_group
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Knob
-from shared.core.layout import class_group
 from shared.errors import SubletError
 from shared.settings import CommonSettings
 from sublet.commands.audit import audited

@@ -22,9 +22,9 @@ from services.qrm.pod_limits import PodLimits
 from services.qrm.writer import Writer
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
+from shared.core.cgroups.knobs import MIN_SHARES, UNLIMITED, Knob, Write
+from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import MIN_SHARES, UNLIMITED, Knob, Write
-from shared.core.kubelet_layout import KubeletLayout
 from shared.core.pod_limits import GroupLimits, unsaid_memory_bytes
 
 HOST = Path("/")

@@ -22,8 +22,8 @@ from shared.adapters.nats.bus import connect
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.allocation import Allocation
+from shared.core.cgroups.knobs import Knob
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Knob
 from shared.wire import Newest, Wire
 
 HOST = Path("/")

@@ -11,7 +11,7 @@ from pods_rig import HOST, PATIENCE_S, ROOT_ONLY, gone, own_top, record, runtime
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.local.evictor import LocalEvictor
-from shared.core.layout import pod_group
+from shared.core.cgroups.layout import pod_group
 
 pytestmark = ROOT_ONLY
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.05; done"

@@ -10,8 +10,8 @@ import pytest
 from pods_rig import HOST, ROOT_ONLY, gone, own_top, record, runtime, start_foreground, wait_for, watcher_pid
 
 from shared.adapters.host.cgroup import Cgroups
-from shared.core.knobs import Knob
-from shared.core.layout import class_group, container_group, pod_group
+from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.layout import class_group, container_group, pod_group
 from shared.core.manifest import ContainerRun
 from shared.errors import Conflict, Refused, Unfit
 

@@ -14,9 +14,9 @@ from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.adapters.kube.watch import Mirror, listed
 from shared.app import App, Context, Plan
 from shared.contracts.pod import Pod
-from shared.core.knobs import Knob
+from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.core.kube_pod import pod_of
-from shared.core.kubelet_layout import KubeletLayout
 from sublet.node import PLANS
 from sublet.sim.demand import demand_of
 from sublet.sim.kernel import Kernel

@@ -9,7 +9,7 @@ from kube_rig.product import Product
 from rig_parts import until
 
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
-from shared.core.knobs import UNLIMITED, V1_FILES, V2_FILES, Knob, from_file, shares_of_millis, weight_of_shares
+from shared.core.cgroups.knobs import UNLIMITED, V1_FILES, V2_FILES, Knob, from_file, shares_of_millis, weight_of_shares
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from rig.play import MACHINE, Told
 
 from services.qrm.core.plan import Want, plan_writes
+from shared.core.cgroups.knobs import Write
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Write
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(1500)]
 

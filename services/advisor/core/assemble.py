@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from services.advisor.core.fitting import fit_pools, overlap_of
-from shared.core.layout import RECLAIM, RESERVE
+from shared.core.cgroups.layout import RECLAIM, RESERVE
 
 RegionType = Literal["share", "isolation", "dedicated"]
 NO_NUMA = -1

@@ -18,8 +18,8 @@ from services.advisor.core.headroom_node import (
     numa_pools,
 )
 from shared.contracts.sample import NodeSample
+from shared.core.cgroups.layout import RECLAIM
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.layout import RECLAIM
 
 Basis = Literal["pool", "supply", "util"]
 

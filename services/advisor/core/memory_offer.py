@@ -15,7 +15,7 @@ from services.advisor.core.memory_holders import Holder, open_numas
 from services.advisor.core.memory_numa import NumaRoom, NumaRules, ReclaimLimits, numa_headroom_bytes
 from services.advisor.core.view import HOLDING, ContainerView, View
 from shared.contracts.sample import NodeSample, NumaReading
-from shared.core.layout import RECLAIM
+from shared.core.cgroups.layout import RECLAIM
 
 
 def numa_offer_bytes(

@@ -10,9 +10,9 @@ from functools import lru_cache
 
 from shared.contracts.allocation import Allocation
 from shared.contracts.pod import Pod, QosClass
+from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.koord_qos import QOS_LABEL
-from shared.core.layout import RECLAIM, RESERVE, SHARE
 from shared.core.pod_qos import PodQosQuestion, pod_qos
 from shared.core.qos import QOS_LEVEL
 

@@ -25,10 +25,10 @@ from services.advisor.core.reserves import kept_for_reclaim
 from services.advisor.core.view import ContainerView
 from shared.contracts.envelope import CpuList
 from shared.contracts.pod import QosClass
+from shared.core.cgroups.layout import RECLAIM
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology_input import TopologyInput
 from shared.core.decisions import Answer, Question, decision
-from shared.core.layout import RECLAIM
 
 ROUND_S = 5.0
 NAMED_REVISION = Pace(max_up_step_cpus=10, even="before_limits")

@@ -16,8 +16,8 @@ from services.advisor.core.machine import SEED_CPUS, Bounds, reclaim_floor_cpus
 from services.advisor.core.provision import Pace, Provision
 from services.advisor.core.regulate import Even, Limits, Ramp, regulated, rounded
 from shared.contracts.envelope import Reason
+from shared.core.cgroups.layout import RECLAIM, SHARE
 from shared.core.decisions import Answer, Question, decision
-from shared.core.layout import RECLAIM, SHARE
 
 MILLIS = 1000
 

@@ -8,7 +8,7 @@ from services.advisor.core.provision import Ground, Shape, grounds_of
 from services.advisor.core.regions import Region, plain, split
 from services.advisor.core.regulate import Ramp
 from services.advisor.core.view import ContainerView, Signs, View
-from shared.core.layout import SHARE
+from shared.core.cgroups.layout import SHARE
 
 NO_GROUND = Ground((), 0.0)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from services.advisor.core.assemble import NO_NUMA, RegionType
 from services.advisor.core.view import ContainerView
 from shared.contracts.advice import isolation_pool
-from shared.core.layout import SHARE
+from shared.core.cgroups.layout import SHARE
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from services.advisor.core.told import NAMED_REGIONS, class_sizes, named, pod_si
 from services.advisor.core.view import View
 from shared.contracts.advice import PoolSize
 from shared.contracts.envelope import Reason
-from shared.core.layout import SHARE
+from shared.core.cgroups.layout import SHARE
 from shared.errors import Refused
 
 

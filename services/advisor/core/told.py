@@ -10,7 +10,7 @@ from services.advisor.core.regulate import Ramp
 from services.advisor.core.view import View
 from shared.contracts.advice import PoolSize
 from shared.contracts.envelope import Reason
-from shared.core.layout import RECLAIM, RESERVE, SHARE
+from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
 
 NAMED_REGIONS = 16
 """Regions beyond the share pool whose reasons are told; more would make the message long."""

@@ -9,8 +9,8 @@ from services.advisor.core.memory import NodeMemory, Resident
 from services.advisor.core.placed import NOWHERE, Place, place_of
 from shared.contracts.pod import Container, Pod, QosClass
 from shared.contracts.sample import ContainerReading, NodeSample, PodReading, PoolReading
+from shared.core.cgroups.layout import RECLAIM, SHARE
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.layout import RECLAIM, SHARE
 
 HOLDING = ("Pending", "Running")
 CPU_TENANTS: tuple[QosClass, ...] = ("shared_cores", "dedicated_cores")

@@ -15,7 +15,7 @@ from services.advisor.core.quota import reclaim_quota_cores
 from services.advisor.core.view import View
 from services.advisor.policies import canonical
 from shared.contracts.envelope import Reason
-from shared.core.layout import SHARE
+from shared.core.cgroups.layout import SHARE
 from shared.errors import Refused
 
 

@@ -6,8 +6,8 @@ from typing import Generic, TypeVar
 
 from services.evictor.core.reclaimed import Met
 from services.evictor.core.steps import RingSize, Samples, newest, often_enough
+from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.core.decisions import Answer, Question, decision
-from shared.core.layout import RECLAIM, RESERVE
 
 SCOPE = "cpu.load.1min.container"
 CONDITION = "CPUPressure/NoSchedule"

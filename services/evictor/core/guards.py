@@ -11,8 +11,8 @@ from services.evictor.core.budgets import BudgetGuard
 from services.evictor.core.plugin import Candidate
 from services.evictor.core.watch import Hold
 from shared.contracts.pod import Pod, QosClass
+from shared.core.cgroups.kubelet_layout import CONFIG_MIRROR, CONFIG_PREFIX, is_mirror
 from shared.core.decisions import Answer, Question, decision
-from shared.core.kubelet_layout import CONFIG_MIRROR, CONFIG_PREFIX, is_mirror
 from shared.core.qos import CRITICAL_PRIORITY, qos_class
 from shared.errors import Refused
 

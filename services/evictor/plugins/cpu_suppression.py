@@ -13,8 +13,8 @@ from services.evictor.core.cpu_suppression import Bounds, Suppressed, Suppressed
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
+from shared.core.cgroups.layout import RECLAIM
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.layout import RECLAIM
 from shared.core.pod_qos import PodQosQuestion, pod_qos
 
 SCOPE = "cpu.suppression.reclaimed"

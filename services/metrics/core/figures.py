@@ -22,8 +22,8 @@ from services.metrics.core.values import (
     went_back,
 )
 from shared.contracts.sample import CpuUsage
+from shared.core.cgroups.layout import SHARE, class_group
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.layout import SHARE, class_group
 
 Kind = Literal["node", "numa", "pool", "container"]
 GROUPS: tuple[Kind, ...] = ("pool", "container")

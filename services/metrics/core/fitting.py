@@ -15,7 +15,7 @@ from typing import Any
 
 from shared.contracts.pod import Container
 from shared.contracts.sample import ContainerReading, NodeSample, PodReading
-from shared.core.kubelet_layout import CONFIG_PREFIX
+from shared.core.cgroups.kubelet_layout import CONFIG_PREFIX
 from shared.core.pod_metadata import LABELS_READ
 
 SUMS = (

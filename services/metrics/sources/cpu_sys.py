@@ -10,7 +10,7 @@ from services.metrics.core.due import WORKED, Gate
 from services.metrics.core.figures import Rate, Target
 from services.metrics.host import Host, Source
 from shared.adapters.host.hostfs import key_values
-from shared.core.knobs import Version
+from shared.core.cgroups.knobs import Version
 
 _COUNTER = "cpu_sys_ns"
 _FILES: dict[Version, tuple[str, str, str, int]] = {

@@ -4,7 +4,7 @@ from services.metrics.core.figures import GROUPS, USAGE_COUNTER, Rate, Target
 from services.metrics.core.values import Value
 from services.metrics.host import Host, Source
 from shared.adapters.host.hostfs import key_values
-from shared.core.knobs import Version
+from shared.core.cgroups.knobs import Version
 
 FILES: dict[Version, tuple[str, str]] = {1: ("cpuacct", "cpuacct.usage"), 2: ("cpu", "cpu.stat")}
 """Controller and file by cgroup version."""

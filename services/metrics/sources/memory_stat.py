@@ -8,7 +8,7 @@ from services.metrics.core.figures import GROUPS, Gauge, Rate, Target
 from services.metrics.host import Host, Source
 from services.metrics.sources.memory import FILES
 from shared.adapters.host.hostfs import key_values
-from shared.core.knobs import Version
+from shared.core.cgroups.knobs import Version
 
 _PARTS = ("memory_rss_bytes", "memory_cache_bytes", "memory_shmem_bytes")
 _INACTIVE: dict[Version, str] = {1: "total_inactive_file", 2: "inactive_file"}

@@ -8,7 +8,7 @@ from services.metrics.core.figures import Gauge, Target
 from services.metrics.core.values import Value
 from services.metrics.host import Host, Source
 from shared.contracts.sample import GroupNuma
-from shared.core.knobs import Version
+from shared.core.cgroups.knobs import Version
 
 _LINES: dict[Version, tuple[str, str, int]] = {
     1: ("hierarchical_anon", "hierarchical_file", os.sysconf("SC_PAGE_SIZE")),

@@ -11,7 +11,7 @@ from services.metrics.core.due import WORKED, Gate
 from services.metrics.core.figures import Damped, Gauge, Target, Total
 from services.metrics.host import Host, Source
 from shared.adapters.host.hostfs import read_record, task_state
-from shared.core.knobs import Version
+from shared.core.cgroups.knobs import Version
 
 TASK_FILE: dict[Version, str] = {1: "tasks", 2: "cgroup.threads"}
 

@@ -7,11 +7,11 @@ from pydantic import AfterValidator, Field
 
 from services.qrm.core.admission import NOT_SUPPORTED, of_bound_share, of_dedicated
 from shared.contracts.pod import QosClass
+from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.core.cpus.cpuset import CpuSet, canonical_cpu_list
 from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS
 from shared.core.cpus.topology_input import TopologyInput
 from shared.core.decisions import Answer, Question, decision
-from shared.core.layout import RECLAIM, RESERVE
 from shared.errors import Refused
 
 CpuListText = Annotated[str, AfterValidator(canonical_cpu_list)]

@@ -9,9 +9,9 @@ from services.qrm.core.placement import NOBODYS, Order, Placement, floor_cpus, p
 from services.qrm.core.wishes import Wish, wish_of
 from shared.contracts.advice import PoolAdvice, isolation_pool
 from shared.contracts.pod import Pod
+from shared.core.cgroups.layout import RECLAIM, SHARE
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
-from shared.core.layout import RECLAIM, SHARE
 
 ANYWHERE = -1
 """How the advice says: on no NUMA node in particular."""

@@ -12,10 +12,10 @@ from services.qrm.core.admission import of_dedicated
 from services.qrm.core.hints import hints, merge
 from services.qrm.core.own_pools import PoolKey, Room, sized
 from services.qrm.core.wishes import Wish
+from shared.core.cgroups.layout import RECLAIM
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS, take_by_numa_balance
 from shared.core.cpus.topology import Topology
-from shared.core.layout import RECLAIM
 from shared.errors import Refused
 
 DEDICATED = "dedicated"

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from services.qrm.core.wishes import said_of
 from shared.contracts.pod import Pod
-from shared.core.knobs import Knob, Write
-from shared.core.layout import Layout
+from shared.core.cgroups.knobs import Knob, Write
+from shared.core.cgroups.layout import Layout
 
 FULL_PERCENT = 100.0
 

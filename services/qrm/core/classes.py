@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from services.qrm.core.assignment import Owned
 from services.qrm.core.plan import Sets, Want
 from shared.contracts.pod import Pod, QosClass
+from shared.core.cgroups.knobs import MIN_SHARES, Knob, Write, shares_of_millis
+from shared.core.cgroups.layout import QOS_CLASSES, RECLAIM, RESERVE, SHARE, Layout, class_group
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import MIN_SHARES, Knob, Write, shares_of_millis
-from shared.core.layout import QOS_CLASSES, RECLAIM, RESERVE, SHARE, Layout, class_group
 
 RECLAIMED: QosClass = "reclaimed_cores"
 _YIELDS_FIRST, _TENANT = 0, 1

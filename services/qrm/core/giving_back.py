@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from shared.contracts.pod import Pod
-from shared.core.knobs import MIN_SHARES, UNLIMITED, Knob, Write
-from shared.core.layout import Layout
+from shared.core.cgroups.knobs import MIN_SHARES, UNLIMITED, Knob, Write
+from shared.core.cgroups.layout import Layout
 from shared.core.pod_limits import GroupLimits, limits_of
 
 

@@ -6,7 +6,7 @@ reclaims for `memory.high`. Both reclaim while the writer waits (docs/facts/linu
 
 from dataclasses import dataclass
 
-from shared.core.knobs import UNLIMITED, Knob, Version
+from shared.core.cgroups.knobs import UNLIMITED, Knob, Version
 
 MARGIN_BYTES = 32 << 20  # room above current use: what may be allocated between reading the use and writing the limit
 STEP_BYTES = 256 << 20  # reclaimed by one write at most, so that a pass is not held up by it

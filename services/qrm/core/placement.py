@@ -9,10 +9,10 @@ from typing import Literal
 
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.envelope import Reason
+from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.balanced import take_by_numa_balance
 from shared.core.cpus.topology import Topology
-from shared.core.layout import RECLAIM, RESERVE, SHARE
 from shared.errors import Refused
 
 Order = Literal["reclaim-first", "share-first"]

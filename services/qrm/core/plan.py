@@ -15,8 +15,8 @@ Rule: docs/facts/safety-rules.md#rule-5-a-parent-contains-its-children, docs/fac
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Knob, Write
 
 Masks = dict[str, CpuSet]
 

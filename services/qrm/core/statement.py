@@ -11,9 +11,9 @@ from shared.contracts.advice import Mode
 from shared.contracts.allocation import PodAllocation, PoolAllocation
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod, QosClass
+from shared.core.cgroups.knobs import Write
+from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE, Layout
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Write
-from shared.core.layout import RECLAIM, RESERVE, SHARE, Layout
 
 _SHOWN_WRITES = 8
 _CLASS_OF: dict[str, QosClass] = {RECLAIM: RECLAIMED, RESERVE: "system_cores", SHARE: "shared_cores"}

@@ -8,8 +8,8 @@ from typing import Literal
 
 from services.qrm.core.admission import whole_cpus
 from shared.contracts.pod import Pod, QosClass
+from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
 from shared.core.koord_qos import QOS_LABEL
-from shared.core.layout import RECLAIM, RESERVE, SHARE
 from shared.core.pod_qos import PodQosQuestion, pod_qos
 from shared.core.qos import QOS_LEVEL
 

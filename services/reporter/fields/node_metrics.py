@@ -10,7 +10,7 @@ from typing import Any
 from services.reporter.view import Field, FieldSettings, Part, View, plain
 from shared.contracts.quantities import format_millis, format_units
 from shared.contracts.sample import NodeSample, NumaReading, PoolReading
-from shared.core.layout import POOL_OF_QOS
+from shared.core.cgroups.layout import POOL_OF_QOS
 
 QOS_OF_POOL = {pool: qos for qos, pool in POOL_OF_QOS.items()}
 

@@ -13,9 +13,9 @@ from shared.contracts.allocation import Allocation
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
 from shared.contracts.quantities import format_millis, format_units
 from shared.contracts.sample import NodeSample, NumaReading
+from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.shares import shared_out
-from shared.core.layout import RECLAIM, RESERVE
 
 
 def part(view: View) -> Part | None:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from shared.adapters.host.hostfs import read_text
-from shared.core.knobs import V1_FILES, V2_FILES, Knob, Version, from_file, to_file
+from shared.core.cgroups.knobs import V1_FILES, V2_FILES, Knob, Version, from_file, to_file
 from shared.errors import Refused, Unavailable
 
 V1_CONTROLLERS = ("cpuset", "cpu", "cpuacct", "memory")

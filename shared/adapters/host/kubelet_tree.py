@@ -1,7 +1,7 @@
 """Which layout kubelet uses on this host, read from the groups that it has made."""
 
 from shared.adapters.host.cgroup import Cgroups
-from shared.core.kubelet_layout import DRIVERS, KubeletLayout
+from shared.core.cgroups.kubelet_layout import DRIVERS, KubeletLayout
 from shared.errors import Unavailable
 
 ROOTS = ("", "kubelet")

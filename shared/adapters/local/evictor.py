@@ -17,7 +17,7 @@ from shared.adapters.local.pod_folder import EVICTED
 from shared.adapters.local.pods import LocalPods
 from shared.adapters.local.stored_pod import StoredPod
 from shared.contracts.pod import Pod
-from shared.core.layout import ROOT, pod_group
+from shared.core.cgroups.layout import ROOT, pod_group
 from shared.errors import Refused, Unavailable
 from shared.ports import ActionResult, Clock, Standing
 

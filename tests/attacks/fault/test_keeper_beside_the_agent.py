@@ -16,8 +16,8 @@ from services.qrm.core.plan import Sets, Want
 from services.qrm.keeping import LeaseKeeping
 from services.qrm.writer import Writer
 from shared.adapters.host.cgroup import Cgroups
+from shared.core.cgroups.knobs import Knob
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Knob
 
 HOST = Path("/")
 Until = Callable[[Callable[[], object]], Awaitable[None]]

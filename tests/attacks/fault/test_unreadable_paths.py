@@ -19,7 +19,7 @@ from shared.adapters.nats.bus import connect
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.app import Runner
 from shared.contracts.pod import SEED_RECLAIMED_CPU
-from shared.core.kubelet_layout import KubeletLayout
+from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.errors import SubletError
 from shared.settings import common_settings
 from sublet.node import PLANS

@@ -14,7 +14,7 @@ import pytest
 
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.cgroup_kill import kill_group
-from shared.core.layout import ROOT, class_group
+from shared.core.cgroups.layout import ROOT, class_group
 from shared.errors import SubletError
 from shared.settings import CommonSettings
 from sublet.host.preflight import check_host, take_host

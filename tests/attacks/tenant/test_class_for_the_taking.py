@@ -14,9 +14,9 @@ from kube_rig.cluster import Cluster
 from rig_parts import until
 
 from shared.adapters.kube.client import Kube, KubeError
+from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, CONFIG_PREFIX, KubeletLayout
 from shared.core.koord_qos import QOS_LABEL
 from shared.core.kube_pod import pod_of
-from shared.core.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, CONFIG_PREFIX, KubeletLayout
 from shared.core.qos import QOS_LEVEL
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]

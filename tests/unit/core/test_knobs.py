@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.knobs import (
+from shared.core.cgroups.knobs import (
     MAX_SHARES,
     MIN_SHARES,
     UNLIMITED,

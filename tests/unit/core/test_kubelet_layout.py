@@ -8,7 +8,7 @@ from plain_cgroups import PlainCgroups
 from shared.adapters.host.cgroup import _checked
 from shared.adapters.host.kubelet_tree import find_layout
 from shared.contracts.pod import Container, Pod
-from shared.core.kubelet_layout import DRIVERS, KubeletLayout
+from shared.core.cgroups.kubelet_layout import DRIVERS, KubeletLayout
 from shared.errors import Unavailable
 
 UID = "1b2c3d4e-0000-4000-8000-00000000000a"

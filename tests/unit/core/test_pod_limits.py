@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Container, Pod
+from shared.core.cgroups.knobs import shares_of_millis
+from shared.core.cgroups.kubelet_layout import KubeletLayout
+from shared.core.cgroups.layout import OwnLayout
 from shared.core.extended_resources import requests_of
-from shared.core.knobs import shares_of_millis
 from shared.core.kube_pod import pod_of
-from shared.core.kubelet_layout import KubeletLayout
-from shared.core.layout import OwnLayout
 from shared.core.pod_limits import GroupLimits, limits_of, pod_limits, unsaid_memory_bytes
 
 MIB, GIB = 1 << 20, 1 << 30

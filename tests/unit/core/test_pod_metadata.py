@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.core.kube_pod import pod_of
-from shared.core.kubelet_layout import KubeletLayout
 from shared.core.pod_containers import MOST_CONTAINERS
 from shared.core.pod_limits import limits_of
 from shared.core.pod_metadata import ANNOTATION_BYTES, LABELS_BYTES, LABELS_READ, bounded

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.adapters.nats.embedded.server import NatsServer
-from shared.core.kubelet_layout import KubeletLayout
+from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.errors import Unavailable
 from sublet.doctor import host_processes
 from sublet.doctor.finding import Unknown

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.core.kubelet_layout import KubeletLayout
+from shared.core.cgroups.kubelet_layout import KubeletLayout
 from sublet.doctor.finding import Unknown, examine
 from sublet.doctor.node_checks import NODE_CHECKS
 from sublet.doctor.node_facts import BusSeen, CpuManager, Kubelet, NodeFacts, PolicySeen

@@ -21,8 +21,8 @@ from shared.adapters.host.hostfs import FileSystem
 from shared.contracts.allocation import Allocation, PodAllocation, PoolAllocation
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY, Container, Pod
 from shared.contracts.sample import NodeSample
+from shared.core.cgroups.layout import POOL_OF_QOS, class_group, container_group
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.layout import POOL_OF_QOS, class_group, container_group
 
 NUMAS = {0: CpuSet.parse("0,2"), 1: CpuSet.parse("1,3")}
 """As the generated host has them."""

@@ -20,7 +20,7 @@ from services.metrics.targets import LocalTargets
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample
-from shared.core.layout import container_group
+from shared.core.cgroups.layout import container_group
 from shared.errors import SubletError
 
 POD = Pod(uid="aa", name="web", containers=(Container(name="main"),))

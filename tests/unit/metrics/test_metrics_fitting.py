@@ -12,7 +12,7 @@ from shared.adapters.clock import SystemClock
 from shared.contracts.envelope import MAX_MESSAGE_BYTES
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading
-from shared.core.kubelet_layout import CONFIG_PREFIX
+from shared.core.cgroups.kubelet_layout import CONFIG_PREFIX
 from shared.core.pod_metadata import LABELS_READ
 from shared.core.qos import DOMAIN
 from shared.fakes.memory_bus import MemoryBus

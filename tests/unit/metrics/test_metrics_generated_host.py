@@ -10,7 +10,7 @@ from services.metrics.host import Host
 from services.metrics.targets import LocalTargets
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
-from shared.core.layout import container_group
+from shared.core.cgroups.layout import container_group
 from sublet.sim.demand import Demand
 from sublet.sim.kernel import Kernel
 from sublet.sim.machine import Machine

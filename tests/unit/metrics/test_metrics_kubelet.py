@@ -18,7 +18,7 @@ from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.kubelet_tree import find_layout
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample, PoolReading
-from shared.core.kubelet_layout import KubeletLayout
+from shared.core.cgroups.kubelet_layout import KubeletLayout
 
 S = 10**9
 MIB = 1 << 20

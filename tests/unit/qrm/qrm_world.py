@@ -20,9 +20,9 @@ from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.allocation import Allocation
 from shared.contracts.pod import Pod
 from shared.contracts.subjects import state_subject
+from shared.core.cgroups.layout import Layout
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
-from shared.core.layout import Layout
 from shared.errors import Unavailable
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import CommonSettings

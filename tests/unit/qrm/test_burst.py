@@ -6,8 +6,8 @@ import pytest
 
 from services.qrm.core.burst import burst_percent, burst_writes
 from shared.contracts.pod import Container, Pod
-from shared.core.knobs import Knob, Write
-from shared.core.layout import OwnLayout
+from shared.core.cgroups.knobs import Knob, Write
+from shared.core.cgroups.layout import OwnLayout
 
 CPU = "katalyst.kubewharf.io/cpu_enhancement"
 

@@ -9,8 +9,8 @@ from services.qrm.give_back import give_back
 from services.qrm.writer import Problem, Writer
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Pod
+from shared.core.cgroups.knobs import UNLIMITED, Knob
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import UNLIMITED, Knob
 
 OWNER = Pod(uid="c0", name="o", kube_qos="Guaranteed", containers=(container("o"),))
 BURSTING = Pod(uid="c5", name="s", kube_qos="Burstable", containers=(container("s"),),

@@ -13,8 +13,8 @@ from services.qrm.machine import Machine
 from services.qrm.writer import Outcome, Writer
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
+from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.kubelet_layout import Driver, KubeletLayout
 
 GIB = 1 << 30
 RECLAIM, SHARE = "0-10,12-21,24-34,36-45", "11,22-23,35,46-47"

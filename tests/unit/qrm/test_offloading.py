@@ -10,7 +10,7 @@ from qrm_world import Node, Run
 
 from shared.contracts.advice import CacheDrop
 from shared.contracts.pod import Pod
-from shared.core.layout import pod_group
+from shared.core.cgroups.layout import pod_group
 
 MIB = 1 << 20
 QUIET = "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0"

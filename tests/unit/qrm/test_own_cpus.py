@@ -8,8 +8,8 @@ import pytest
 from qrm_world import NODE, Keeping, Node, Run, conditions, pools
 
 from shared.contracts.pod import Container, Pod
+from shared.core.cgroups.layout import pod_group
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.layout import pod_group
 
 MEMORY = "katalyst.kubewharf.io/memory_enhancement"
 CPU = "katalyst.kubewharf.io/cpu_enhancement"

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.qrm.core.plan import Sets, Want, goal_sets, plan_writes
+from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Knob, Write
 
 CPUS = 4
 RECLAIMED, SHARED = f"{TOP}/reclaimed_cores", f"{TOP}/shared_cores"

@@ -11,8 +11,8 @@ from services.qrm.core.memory import MARGIN_BYTES
 from services.qrm.pod_limits import PodLimits
 from services.qrm.writer import Writer
 from shared.contracts.pod import Container, Pod
-from shared.core.knobs import UNLIMITED, Knob, from_file, to_file
-from shared.core.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR
+from shared.core.cgroups.knobs import UNLIMITED, Knob, from_file, to_file
+from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR
 from shared.core.pod_limits import limits_of, unsaid_memory_bytes
 
 MIB, GIB = 1 << 20, 1 << 30

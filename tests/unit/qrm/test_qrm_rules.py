@@ -13,9 +13,9 @@ from services.qrm.core.standing import Stage, Standing, offered, offered_by_numa
 from services.qrm.core.statement import status_of
 from shared.contracts.advice import Mode
 from shared.contracts.pod import Container, Pod, QosClass
+from shared.core.cgroups.knobs import Knob, Version
+from shared.core.cgroups.layout import OwnLayout
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Knob, Version
-from shared.core.layout import OwnLayout
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -13,8 +13,8 @@ from services.qrm.core.starting import StartRules
 from services.qrm.start_watch import StartWatch, process_name
 from shared.adapters.host.cgroup import V1_CONTROLLERS
 from shared.contracts.pod import Container, Pod
+from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.kubelet_layout import Driver, KubeletLayout
 
 RULES = StartRules(most=4, each_s=60.0, each_cpu_s=10.0)
 WIDE = str(CpuSet.parse(RECLAIM) | CpuSet.parse(SHARE))

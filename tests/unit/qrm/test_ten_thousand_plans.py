@@ -11,10 +11,10 @@ from services.qrm.core.classes import wanted_groups
 from services.qrm.core.plan import Sets, Want, plan_writes
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
+from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.layout import OwnLayout, class_group, pod_group
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
-from shared.core.knobs import Knob
-from shared.core.layout import OwnLayout, class_group, pod_group
 
 PLANS = 10_000
 TOP = "t"

@@ -8,9 +8,9 @@ from plain_cgroups import PlainCgroups
 
 from services.qrm.core.classes import wanted_groups
 from services.qrm.writer import Writer
+from shared.core.cgroups.knobs import Knob, Write
+from shared.core.cgroups.layout import OwnLayout
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Knob, Write
-from shared.core.layout import OwnLayout
 
 POOLS = {"reclaim": CpuSet.parse("0-9"), "share": CpuSet.parse("10-47")}
 WANTED = wanted_groups(POOLS, CpuSet.parse("0-47"), CpuSet.parse("0-1"), OwnLayout())

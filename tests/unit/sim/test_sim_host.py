@@ -12,8 +12,8 @@ from shared.adapters.clock import LoopClock
 from shared.adapters.local.evictor import SimEvictor
 from shared.adapters.local.pods import LocalPods
 from shared.contracts.pod import Pod
-from shared.core.knobs import Knob
-from shared.core.layout import container_group, pod_group
+from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.layout import container_group, pod_group
 from shared.core.manifest import read_pod
 from shared.errors import Conflict, Refused
 from sublet.sim.demand import STOP_AFTER

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from shared.adapters.host.cgroup import Cgroups
-from shared.core.knobs import Knob
+from shared.core.cgroups.knobs import Knob
 from sublet.sim.demand import Demand, demand_of
 from sublet.sim.kernel import FIRST_PID, Kernel
 from sublet.sim.machine import Machine

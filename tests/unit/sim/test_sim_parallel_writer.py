@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.layout import class_group
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.knobs import Knob
-from shared.core.layout import class_group
 from sublet.sim import groups as sim_groups
 from sublet.sim.groups import Groups
 from sublet.sim.machine import Machine
@@ -21,7 +21,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from shared.adapters.host.cgroup import Cgroups
-from shared.core.knobs import Knob
+from shared.core.cgroups.knobs import Knob
 cgroups, group = Cgroups(Path(sys.argv[1])), sys.argv[2]
 print("writing", flush=True)
 while True:

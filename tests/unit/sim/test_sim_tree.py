@@ -6,10 +6,10 @@ import pytest
 
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.sysfs import read_topology
+from shared.core.cgroups.knobs import UNLIMITED, Knob
+from shared.core.cgroups.layout import QOS_CLASSES, class_group
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Numbering
-from shared.core.knobs import UNLIMITED, Knob
-from shared.core.layout import QOS_CLASSES, class_group
 from sublet.sim.groups import Groups
 from sublet.sim.machine import Machine
 from sublet.sim.model import Counters

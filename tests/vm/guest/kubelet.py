@@ -14,7 +14,7 @@ from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.sysfs import read_topology
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
-from shared.core.kubelet_layout import Driver, KubeletLayout
+from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout
 
 CGROUPS = Path("/sys/fs/cgroup")
 SHARE = Path("/share")

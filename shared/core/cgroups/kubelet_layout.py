@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from shared.contracts.pod import Container, KubeQos, Pod, QosClass
-from shared.core.koord_qos import kube_qos
+from shared.core.cgroups.kube_qos import kube_qos
 
 Driver = Literal["cgroupfs", "systemd"]
 DRIVERS: tuple[Driver, ...] = get_args(Driver)
@@ -36,7 +36,7 @@ _NOTHING: Mapping[QosClass, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class KubeletLayout:
-    """Kubelet's groups; see `shared.core.layout.Layout`."""
+    """Kubelet's groups; see `shared.core.cgroups.layout.Layout`."""
 
     driver: Driver
     root: str = ""

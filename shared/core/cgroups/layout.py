@@ -5,7 +5,8 @@
     sublet/<qos class>/pod<uid>/<container>/
 
 Built from checked parts only (QoS class, UID, container name), never from free text
-(docs/facts/safety-rules.md#rule-8-least-right). The layout of a Kubernetes node is `shared.core.kubelet_layout`.
+(docs/facts/safety-rules.md#rule-8-least-right). The layout of a Kubernetes node is
+`shared.core.cgroups.kubelet_layout`.
 """
 
 from collections.abc import Mapping, Sequence
