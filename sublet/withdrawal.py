@@ -11,7 +11,7 @@ from shared.adapters.kube.node import withdraw
 from shared.adapters.kube.taints import KubeTaints
 from shared.contracts.taint import TAINT_PREFIX
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNCS, CNRS, EVICTION_CONFIGS, KCCS, NODES, PODS, ApiKind
-from shared.core.extended_resources import OTHER_NAME
+from shared.core.pods.extended_resources import OTHER_NAME
 from shared.errors import Unavailable
 from shared.ports import Clock
 

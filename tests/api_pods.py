@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, CONFIG_PREFIX
-from shared.core.qos import DOMAIN, QOS_LEVEL
+from shared.core.pods.qos import DOMAIN, QOS_LEVEL
 
 NODE = "n1"
 _dns = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, QosClass
-from shared.core.koord_qos import QOS_LABEL
-from shared.core.qos import QOS_LEVEL
+from shared.core.pods.koord_qos import QOS_LABEL
+from shared.core.pods.qos import QOS_LEVEL
 
 ABSENT, EMPTY = "-", "''"
 GRID = """

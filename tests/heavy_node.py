@@ -16,8 +16,8 @@ from shared.adapters.files.pods import PodsFile
 from shared.adapters.process import main
 from shared.contracts.pod import Pod
 from shared.core.cgroups.kubelet_layout import KubeletLayout
-from shared.core.kube_pod import pod_of
-from shared.core.qos import DOMAIN
+from shared.core.pods.kube_pod import pod_of
+from shared.core.pods.qos import DOMAIN
 
 PODS = 250
 CONTAINER_ID = "containerd://" + "a" * 64

@@ -15,7 +15,7 @@ from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.cgroup_kill import kill_group
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.layout import class_group
-from shared.core.manifest import ContainerRun, PodRecord
+from shared.core.pods.manifest import ContainerRun, PodRecord
 from shared.settings import CommonSettings
 from sublet.runtime.runtime import Runtime, new_uid
 

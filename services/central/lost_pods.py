@@ -17,7 +17,7 @@ from shared.contracts.ids import intent_id
 from shared.contracts.pod import Pod
 from shared.contracts.subjects import INTENTS_STREAM, event_subject, intent_subject
 from shared.core.api_kind import PODS
-from shared.core.kube_pod import pod_of
+from shared.core.pods.kube_pod import pod_of
 from shared.errors import IdTaken, SubletError
 from shared.ports import Bus, Clock, EvictionActuator, Objects, Outcome
 from shared.wire import Wire, message_id

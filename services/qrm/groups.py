@@ -18,7 +18,7 @@ from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout, OwnLayout
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.pod_limits import unsaid_memory_bytes
+from shared.core.pods.limits import unsaid_memory_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from services.qrm.writer import Problem, Writer
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import Layout
-from shared.core.pod_limits import GroupLimits, limits_of
+from shared.core.pods.limits import GroupLimits, limits_of
 
 
 @dataclass(frozen=True, slots=True)

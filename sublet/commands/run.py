@@ -53,7 +53,7 @@ def run(
     on standard error says so); 125 when the pod could not be started (also when a taint keeps reclaimed pods away from
     this node), 126 when the command cannot be executed, 127 when it was not found.
     """
-    from shared.core.manifest import read_pod
+    from shared.core.pods.manifest import read_pod
     from shared.errors import SubletError
     from sublet.exit_codes import CANNOT_START
     from sublet.runtime.admission import admit
@@ -99,7 +99,7 @@ def enhancements(qos: str, *, bound: bool, exclusive: bool, pool: str) -> dict[s
     """
     import json
 
-    from shared.core.qos import DOMAIN
+    from shared.core.pods.qos import DOMAIN
     from shared.errors import Refused
 
     dedicated = qos.startswith("dedicated")
@@ -133,7 +133,7 @@ def pod_document(
         Refused: an amount or a variable is malformed.
     """
     from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
-    from shared.core.qos import QOS_LEVEL
+    from shared.core.pods.qos import QOS_LEVEL
 
     level = qos if qos.endswith("_cores") else f"{qos}_cores"
     reclaimed = level == "reclaimed_cores"

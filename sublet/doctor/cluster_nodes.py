@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from shared.core.extended_resources import OTHER_NAME
+from shared.core.pods.extended_resources import OTHER_NAME
 from sublet.doctor.cluster_api import NEWEST, OLDEST, minor_version, not_installed
 from sublet.doctor.cluster_facts import ClusterFacts
 from sublet.doctor.finding import Finding, Unknown, counted, ok, problem, some, unchecked, warning

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from shared.adapters.local.stored_pod import StoredPod
-from shared.core.manifest import PodRecord, read_pods
+from shared.core.pods.manifest import PodRecord, read_pods
 from shared.errors import Conflict, Refused, SubletError, Unavailable
 from sublet.runtime.admission import admit
 from sublet.runtime.offer import warn_over_offer

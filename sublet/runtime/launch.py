@@ -6,8 +6,8 @@ from typing import Any
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import OwnLayout, container_group, pod_group
-from shared.core.manifest import PodRecord
-from shared.core.pod_limits import limits_of, unsaid_memory_bytes
+from shared.core.pods.limits import limits_of, unsaid_memory_bytes
+from shared.core.pods.manifest import PodRecord
 from sublet.runtime.pod_user import PodUser
 
 OOM_SCORE = {"reclaimed_cores": 900, "shared_cores": 0}

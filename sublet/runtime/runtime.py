@@ -22,7 +22,7 @@ from shared.adapters.local.pod_folder import LAUNCH, PodFolder, write_json
 from shared.adapters.local.pods import LocalPods
 from shared.adapters.local.stored_pod import StoredPod
 from shared.core.cgroups.layout import ROOT, class_group, container_group, pod_group
-from shared.core.manifest import PodRecord
+from shared.core.pods.manifest import PodRecord
 from shared.errors import Refused, SubletError, Unavailable, Unfit
 from shared.settings import CommonSettings, common_settings, raw_settings
 from sublet.host.state_folder import require_own

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from shared.adapters.files.taints import TaintFile
 from shared.core.cgroups.layout import class_group
-from shared.core.manifest import PodRecord
+from shared.core.pods.manifest import PodRecord
 from shared.errors import Refused, Unavailable
 from sublet.runtime.runtime import Runtime
 from sublet.views.taints import line

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shared.contracts.pod import Pod
-from shared.core.manifest import PodRecord
+from shared.core.pods.manifest import PodRecord
 from shared.errors import Refused
 
 STOP_AFTER = "sim.sublet/stop-after-s"

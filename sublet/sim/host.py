@@ -21,7 +21,7 @@ from shared.adapters.local.stored_pod import StoredPod
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import container_group, pod_group
-from shared.core.manifest import read_pod
+from shared.core.pods.manifest import read_pod
 from shared.errors import Refused, SubletError
 from shared.ports import Clock
 from shared.settings import common_settings, raw_settings

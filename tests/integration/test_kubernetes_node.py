@@ -20,7 +20,7 @@ from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED
 from shared.contracts.sample import NodeSample
 from shared.contracts.taint import TAINT_PREFIX
 from shared.core.cgroups.kubelet_layout import KubeletLayout
-from shared.core.kube_pod import pod_of
+from shared.core.pods.kube_pod import pod_of
 from shared.errors import Unavailable
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import common_settings

@@ -25,7 +25,7 @@ from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import MIN_SHARES, UNLIMITED, Knob, Write
 from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.pod_limits import GroupLimits, unsaid_memory_bytes
+from shared.core.pods.limits import GroupLimits, unsaid_memory_bytes
 
 HOST = Path("/")
 V1 = Path("/sys/fs/cgroup/cpuset")

@@ -12,7 +12,7 @@ from pods_rig import HOST, ROOT_ONLY, gone, own_top, record, runtime, start_fore
 from shared.adapters.host.cgroup import Cgroups
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import class_group, container_group, pod_group
-from shared.core.manifest import ContainerRun
+from shared.core.pods.manifest import ContainerRun
 from shared.errors import Conflict, Refused, Unfit
 
 pytestmark = ROOT_ONLY

@@ -16,7 +16,7 @@ from shared.app import App, Context, Plan
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.kubelet_layout import KubeletLayout
-from shared.core.kube_pod import pod_of
+from shared.core.pods.kube_pod import pod_of
 from sublet.node import PLANS
 from sublet.sim.demand import demand_of
 from sublet.sim.kernel import Kernel

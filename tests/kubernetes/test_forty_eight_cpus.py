@@ -28,7 +28,7 @@ from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED
 from shared.contracts.quantities import parse_units
 from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, event_filter
-from shared.core.extended_resources import OTHER_NAME, requests_of
+from shared.core.pods.extended_resources import OTHER_NAME, requests_of
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import common_settings

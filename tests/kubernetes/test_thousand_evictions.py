@@ -21,7 +21,7 @@ from shared.adapters.kube.client import Document, Kube
 from shared.adapters.kube.evictor import KubeEvictor
 from shared.adapters.kube.watch import Mirror, listed
 from shared.contracts.pod import Pod
-from shared.core.kube_pod import pod_of
+from shared.core.pods.kube_pod import pod_of
 from shared.ports import Outcome, Standing
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]

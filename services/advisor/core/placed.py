@@ -12,9 +12,9 @@ from shared.contracts.allocation import Allocation
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.koord_qos import QOS_LABEL
-from shared.core.pod_qos import PodQosQuestion, pod_qos
-from shared.core.qos import QOS_LEVEL
+from shared.core.pods.koord_qos import QOS_LABEL
+from shared.core.pods.qos import QOS_LEVEL
+from shared.core.pods.qos_annotations import PodQosQuestion, pod_qos
 
 DEDICATED = "dedicated"
 RAMP_UP = "ramp-up"

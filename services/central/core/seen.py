@@ -10,7 +10,7 @@ from services.central.core.cnc import ConfigEntry
 from services.central.core.companion import companion
 from services.central.core.guards import Place
 from services.central.core.lost_node import CnrTaint
-from shared.core.extended_resources import OTHER_NAME
+from shared.core.pods.extended_resources import OTHER_NAME
 
 POOL_LABEL = "node.kubernetes.io/pool"
 NODE_LEASES = "kube-node-lease"

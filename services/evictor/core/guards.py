@@ -13,7 +13,7 @@ from services.evictor.core.watch import Hold
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.kubelet_layout import CONFIG_MIRROR, CONFIG_PREFIX, is_mirror
 from shared.core.decisions import Answer, Question, decision
-from shared.core.qos import CRITICAL_PRIORITY, qos_class
+from shared.core.pods.qos import CRITICAL_PRIORITY, qos_class
 from shared.errors import Refused
 
 CONFIG_SOURCE = f"{CONFIG_PREFIX}source"

@@ -8,7 +8,7 @@ from services.evictor.core.plugin import Candidate
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
-from shared.core.qos import CRITICAL_PRIORITY
+from shared.core.pods.qos import CRITICAL_PRIORITY
 
 
 class UsingPod(MemoryPod):

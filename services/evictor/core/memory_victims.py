@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 from services.evictor.core.memory import Action, numa_order
 from shared.contracts.pod import QosClass
 from shared.core.decisions import Answer, Question, decision
-from shared.core.qos import CRITICAL_PRIORITY
+from shared.core.pods.qos import CRITICAL_PRIORITY
 
 Key = Literal["qos", "priority", "usage"]
 RANKING: tuple[Key, ...] = ("qos", "priority", "usage")

@@ -8,7 +8,7 @@ from typing import Literal
 
 from shared.contracts.pod import QosClass
 from shared.core.decisions import Answer, Question, decision
-from shared.core.qos import Selectors, qos_class
+from shared.core.pods.qos import Selectors, qos_class
 from shared.errors import Refused
 
 UNKNOWN_KILLER = "unknown_killer"

@@ -6,7 +6,7 @@ from services.evictor.core.plugin import View
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.pod_qos import NUMA_BIND_RESULT
+from shared.core.pods.qos_annotations import NUMA_BIND_RESULT
 
 
 def bound_numas(view: View) -> dict[str, int]:

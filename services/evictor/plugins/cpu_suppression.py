@@ -15,7 +15,7 @@ from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.core.cgroups.layout import RECLAIM
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.pod_qos import PodQosQuestion, pod_qos
+from shared.core.pods.qos_annotations import PodQosQuestion, pod_qos
 
 SCOPE = "cpu.suppression.reclaimed"
 

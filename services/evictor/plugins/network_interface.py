@@ -17,7 +17,7 @@ from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pres
 from services.evictor.core.soft_order import going_first
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
-from shared.core.qos import DOMAIN
+from shared.core.pods.qos import DOMAIN
 
 SCOPE = "NICHealth"
 FIGURE = "nic_up."

@@ -14,7 +14,7 @@ from services.evictor.core.soft_order import going_first
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
-from shared.core.pod_qos import PodQosQuestion, pod_qos
+from shared.core.pods.qos_annotations import PodQosQuestion, pod_qos
 
 SCOPE = "mem.rss.container"
 OWN_THRESHOLD = "rss_overuse_threshold"

@@ -16,7 +16,7 @@ from typing import Any
 from shared.contracts.pod import Container
 from shared.contracts.sample import ContainerReading, NodeSample, PodReading
 from shared.core.cgroups.kubelet_layout import CONFIG_PREFIX
-from shared.core.pod_metadata import LABELS_READ
+from shared.core.pods.metadata import LABELS_READ
 
 SUMS = (
     "cpu_usage_cores", "cpu_sys_cores", "load1", "load5", "runnable_tasks", "sched_wait_tasks", "memory_usage_bytes",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import MIN_SHARES, UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout
-from shared.core.pod_limits import GroupLimits, limits_of
+from shared.core.pods.limits import GroupLimits, limits_of
 
 
 def giving_back(group: str, own: GroupLimits, hard_bytes: int | None) -> Iterator[Write]:

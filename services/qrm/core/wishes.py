@@ -9,9 +9,9 @@ from typing import Literal
 from services.qrm.core.admission import whole_cpus
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
-from shared.core.koord_qos import QOS_LABEL
-from shared.core.pod_qos import PodQosQuestion, pod_qos
-from shared.core.qos import QOS_LEVEL
+from shared.core.pods.koord_qos import QOS_LABEL
+from shared.core.pods.qos import QOS_LEVEL
+from shared.core.pods.qos_annotations import PodQosQuestion, pod_qos
 
 Kind = Literal["dedicated", "bound-share", "named-share", "bound-reclaim"]
 POOL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")

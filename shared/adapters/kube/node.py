@@ -12,7 +12,7 @@ from shared.adapters.kube.client import Kube, KubeError
 from shared.contracts.node_conditions import WITHDRAWN
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.contracts.quantities import format_units, parse_units
-from shared.core.extended_resources import OTHER_NAME, node_amounts
+from shared.core.pods.extended_resources import OTHER_NAME, node_amounts
 from shared.errors import Unavailable
 
 CNRS = "/apis/node.katalyst.kubewharf.io/v1alpha1/customnoderesources"

@@ -19,9 +19,9 @@ from shared.adapters.kube.client import Kube
 from shared.adapters.kube.node import KubeNode
 from shared.adapters.kube.watch import Mirror
 from shared.contracts.pod import Pod, QosClass
-from shared.core.extended_resources import OTHER_NAME, requests_of
-from shared.core.kube_pod import pod_of, without_doubled_files
-from shared.core.qos import Fallback
+from shared.core.pods.extended_resources import OTHER_NAME, requests_of
+from shared.core.pods.kube_pod import pod_of, without_doubled_files
+from shared.core.pods.qos import Fallback
 from shared.errors import Unavailable
 from shared.ports import Clock
 

@@ -28,7 +28,7 @@ from shared.adapters.local.pod_folder import (
 from shared.adapters.local.stored_pod import PodStatus, StoredPod
 from shared.contracts.ids import UID_PATTERN
 from shared.contracts.pod import Pod
-from shared.core.manifest import PodRecord
+from shared.core.pods.manifest import PodRecord
 from shared.errors import Conflict, Refused, Unavailable
 
 _READ_AGAIN = 3  # a pod may be removed or replaced between two of its files

@@ -7,7 +7,7 @@ from typing import Literal
 from shared.adapters.local.pod_folder import FINISHED, PodFolder
 from shared.contracts.envelope import Part
 from shared.contracts.pod import Pod
-from shared.core.manifest import PodRecord
+from shared.core.pods.manifest import PodRecord
 
 
 class ContainerStatus(Part):

@@ -87,8 +87,8 @@ class KubeletLayout:
 
 
 def is_mirror(pod: Pod) -> bool:
-    """Whether the pod shows a static pod of kubelet's: its Node is its controller (`shared.core.kube_pod` compares the
-    name), for the annotation alone is anybody's to write.
+    """Whether the pod shows a static pod of kubelet's: its Node is its controller (`shared.core.pods.kube_pod` compares
+    the name), for the annotation alone is anybody's to write.
     """
     return pod.owner_kind == "Node" and CONFIG_MIRROR in pod.annotations
 

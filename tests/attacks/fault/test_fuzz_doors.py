@@ -20,7 +20,7 @@ from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import Health, Readiness
 from shared.contracts.sample import NodeSample
-from shared.core.kube_pod import pod_of
+from shared.core.pods.kube_pod import pod_of
 from shared.errors import Refused
 from shared.ports import Received
 from shared.wire import Newest

@@ -15,9 +15,9 @@ from rig_parts import until
 
 from shared.adapters.kube.client import Kube, KubeError
 from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, CONFIG_PREFIX, KubeletLayout
-from shared.core.koord_qos import QOS_LABEL
-from shared.core.kube_pod import pod_of
-from shared.core.qos import QOS_LEVEL
+from shared.core.pods.koord_qos import QOS_LABEL
+from shared.core.pods.kube_pod import pod_of
+from shared.core.pods.qos import QOS_LEVEL
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 

@@ -191,7 +191,7 @@ def test_apply_refuses_a_file_whole(store, text, word):
 
 
 def test_apply_leaves_a_pod_that_runs_as_the_file_says_alone(store):
-    from shared.core.manifest import read_pod
+    from shared.core.pods.manifest import read_pod
 
     store.add(read_pod(POD, "abc").record)
     assert sublet("apply", "-f", "-", stdin=yaml.dump(POD)).stdout == "pod/encode unchanged\n"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from shared.core.qos import DOMAIN
+from shared.core.pods.qos import DOMAIN
 from shared.errors import Refused
 from sublet.commands.run import enhancements
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from shared.adapters.files.taints import TaintFile
 from shared.contracts.taint import Cause, Taint
-from shared.core.manifest import read_pod
-from shared.core.qos import QOS_LEVEL
+from shared.core.pods.manifest import read_pod
+from shared.core.pods.qos import QOS_LEVEL
 from shared.errors import Refused, Unavailable
 from shared.settings import CommonSettings
 from sublet import cli

@@ -5,8 +5,8 @@ from class_claims import CLAIMS, NATIVE, RECLAIMED, Claim
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.kube_pod import pod_of
-from shared.core.qos import LOWEST_FIRST, lowest_class, qos_class
+from shared.core.pods.kube_pod import pod_of
+from shared.core.pods.qos import LOWEST_FIRST, lowest_class, qos_class
 from shared.errors import Refused
 
 by_name = pytest.mark.parametrize("claim", CLAIMS, ids=[claim.name for claim in CLAIMS])

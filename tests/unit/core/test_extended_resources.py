@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
-from shared.core.extended_resources import OTHER_NAME, node_amounts, requests_of
+from shared.core.pods.extended_resources import OTHER_NAME, node_amounts, requests_of
 
 CPU, SEED_CPU, SEED_MEMORY = RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 AMOUNTS = st.integers(0, 1 << 45)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.pod import QosClass
-from shared.core.koord_qos import (
+from shared.core.pods.koord_qos import (
     EVICTION_ENABLED_LABEL,
     EVICTION_PRIORITY,
     PRIORITY_CLASS_LABEL,
@@ -20,7 +20,7 @@ from shared.core.koord_qos import (
     koord_pod_class,
     kube_qos,
 )
-from shared.core.qos import QOS_LEVEL, class_of_kube, qos_class
+from shared.core.pods.qos import QOS_LEVEL, class_of_kube, qos_class
 from shared.errors import Refused
 
 CASES = [

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, KubeletLayout, file_hash
-from shared.core.extended_resources import requests_of
-from shared.core.kube_pod import pod_of, without_doubled_files
+from shared.core.pods.extended_resources import requests_of
+from shared.core.pods.kube_pod import pod_of, without_doubled_files
 
 RECLAIMED = {"katalyst.kubewharf.io/qos_level": "reclaimed_cores"}
 ID = "containerd://" + "a" * 64

@@ -9,9 +9,9 @@ from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Container, Pod
 from shared.core.cgroups.knobs import shares_of_millis
 from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.core.cgroups.layout import OwnLayout
-from shared.core.extended_resources import requests_of
-from shared.core.kube_pod import pod_of
-from shared.core.pod_limits import GroupLimits, limits_of, pod_limits, unsaid_memory_bytes
+from shared.core.pods.extended_resources import requests_of
+from shared.core.pods.kube_pod import pod_of
+from shared.core.pods.limits import GroupLimits, limits_of, pod_limits, unsaid_memory_bytes
 
 MIB, GIB = 1 << 20, 1 << 30
 LAYOUT = KubeletLayout("cgroupfs")

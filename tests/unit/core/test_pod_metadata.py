@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.core.cgroups.kubelet_layout import KubeletLayout
-from shared.core.kube_pod import pod_of
-from shared.core.pod_containers import MOST_CONTAINERS
-from shared.core.pod_limits import limits_of
-from shared.core.pod_metadata import ANNOTATION_BYTES, LABELS_BYTES, LABELS_READ, bounded
-from shared.core.qos import DOMAIN
+from shared.core.pods.containers import MOST_CONTAINERS
+from shared.core.pods.kube_pod import pod_of
+from shared.core.pods.limits import limits_of
+from shared.core.pods.metadata import ANNOTATION_BYTES, LABELS_BYTES, LABELS_READ, bounded
+from shared.core.pods.qos import DOMAIN
 
 ROOT = Path(__file__).parents[3]
 MOST_POD_BYTES = 16 << 10
@@ -23,7 +23,7 @@ READERS = [
     *(ROOT / "shared/core").rglob("*.py"),
     *(path for name in SERVICES for path in (ROOT / "services" / name).rglob("*.py")),
 ]
-WHATIF_ONLY = {"shared/core/koord_qos.py"}
+WHATIF_ONLY = {"shared/core/pods/koord_qos.py"}
 """Answers questions about documents that the asker brings along, and reads no pod of a node."""
 ANNOTATIONS = ("annotations", "said")
 CPU = f"{DOMAIN}cpu_enhancement"

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.pod import QosClass
-from shared.core.pod_qos import PodQosQuestion, oom_priority, pod_qos
-from shared.core.qos import QOS_LEVEL, qos_class
+from shared.core.pods.qos import QOS_LEVEL, qos_class
+from shared.core.pods.qos_annotations import PodQosQuestion, oom_priority, pod_qos
 from shared.errors import Refused
 
 K = "katalyst.kubewharf.io/"

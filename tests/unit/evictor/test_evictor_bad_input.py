@@ -10,7 +10,7 @@ from evictor_world import GIB, LARGE, NODE, RECLAIMED, SMALL, Node, overcommitte
 from shared import telemetry
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.subjects import intent_subject
-from shared.core.qos import CRITICAL_PRIORITY
+from shared.core.pods.qos import CRITICAL_PRIORITY
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.wire import Wire
 

@@ -14,8 +14,8 @@ from services.evictor.core.watch import Rules, Watch, relieved
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import RECLAIMED_MEMORY, Pod
 from shared.core.intents import Bucket, Record, passed_s
-from shared.core.kube_pod import pod_of
-from shared.core.qos import CRITICAL_PRIORITY
+from shared.core.pods.kube_pod import pod_of
+from shared.core.pods.qos import CRITICAL_PRIORITY
 
 AROUND = Surroundings(protected_namespaces=("kube-system", "sublet-system"))
 

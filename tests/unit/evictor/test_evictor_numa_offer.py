@@ -10,7 +10,7 @@ from plugin_world import idle, view
 from services.evictor.core.pod_figures import bound_numas
 from shared.contracts.allocation import Allocation, NumaOffer, PodAllocation
 from shared.contracts.sample import NodeSample
-from shared.core.pod_qos import NUMA_BIND_RESULT
+from shared.core.pods.qos_annotations import NUMA_BIND_RESULT
 
 SECTION, PLUGIN = "reclaimed_numa_overcommit", "reclaimed-numa-resource-pressure-eviction-plugin"
 HERE, THERE = pod("here", cpu=9000), pod("there", cpu=2000)

@@ -40,7 +40,7 @@ from shared.contracts.sample import (
     PoolReading,
 )
 from shared.core.intents import Record
-from shared.core.qos import CRITICAL_PRIORITY
+from shared.core.pods.qos import CRITICAL_PRIORITY
 
 SOFT = ("rss_overuse", "rootfs_overuse", "cpu_suppression", "network_interface")
 SOFT_ONLY_TAINTS = ("cpu_load", "numa_sys_cpu_pressure")

@@ -13,8 +13,8 @@ from shared.contracts.envelope import MAX_MESSAGE_BYTES
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading
 from shared.core.cgroups.kubelet_layout import CONFIG_PREFIX
-from shared.core.pod_metadata import LABELS_READ
-from shared.core.qos import DOMAIN
+from shared.core.pods.metadata import LABELS_READ
+from shared.core.pods.qos import DOMAIN
 from shared.fakes.memory_bus import MemoryBus
 from shared.wire import Wire
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from services.qrm.core.giving_back import giving_back
 from services.qrm.core.memory import MARGIN_BYTES, STEP_BYTES, MemoryUse, in_force, own_limit_steps
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Version
-from shared.core.pod_limits import GroupLimits
+from shared.core.pods.limits import GroupLimits
 
 MIB, GIB = 1 << 20, 1 << 30
 HIGH, MAX = Knob.MEMORY_HIGH, Knob.MEMORY_MAX

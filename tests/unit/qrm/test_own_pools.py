@@ -15,7 +15,7 @@ from services.qrm.settings import QrmSettings
 from shared.contracts.pod import Container, Pod
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
-from shared.core.qos import DOMAIN
+from shared.core.pods.qos import DOMAIN
 from shared.errors import BadConfig
 from shared.settings import check
 

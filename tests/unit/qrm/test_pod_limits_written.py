@@ -13,7 +13,7 @@ from services.qrm.writer import Writer
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, from_file, to_file
 from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR
-from shared.core.pod_limits import limits_of, unsaid_memory_bytes
+from shared.core.pods.limits import limits_of, unsaid_memory_bytes
 
 MIB, GIB = 1 << 20, 1 << 30
 KINDS = [(driver, version) for driver in ("cgroupfs", "systemd") for version in (1, 2)]

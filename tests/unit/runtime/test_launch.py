@@ -9,7 +9,7 @@ from pods_rig import record
 
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import container_group, pod_group
-from shared.core.pod_limits import unsaid_memory_bytes
+from shared.core.pods.limits import unsaid_memory_bytes
 from sublet.runtime.launch import launch_document, start_writes
 from sublet.runtime.pod_user import PodUser
 

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.manifest import read_pod, read_pods
+from shared.core.pods.manifest import read_pod, read_pods
 from shared.errors import Refused
 
 UID = "0a1b2c3d-0000-4000-8000-000000000001"

@@ -8,8 +8,8 @@ import pytest
 from shared.contracts.admission import AdmissionAsked, AdmissionTold
 from shared.contracts.pod import Pod
 from shared.contracts.subjects import admit_subject
-from shared.core.manifest import PodRecord
-from shared.core.qos import QOS_LEVEL
+from shared.core.pods.manifest import PodRecord
+from shared.core.pods.qos import QOS_LEVEL
 from shared.errors import Refused, Unavailable
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import Bus

@@ -99,8 +99,9 @@ def test_intents_and_events_are_read_at_their_door_alone():
 def test_pods_of_the_api_server_are_read_at_their_door_alone():
     """`spec.containers` of a document is nobody's business but the readers of pods."""
     readers = {path for path, tree in modules() if _names(tree, "containerStatuses") or _names(tree, "initContainers")}
-    assert readers <= {"shared/core/kube_pod.py", "shared/core/manifest.py", "shared/core/extended_resources.py",
-                       "shared/core/pod_resources.py", "sublet/doctor/look_at_cluster.py"}  # fmt: skip
+    assert readers <= {"shared/core/pods/kube_pod.py", "shared/core/pods/manifest.py",
+                       "shared/core/pods/extended_resources.py", "shared/core/pods/resources.py",
+                       "sublet/doctor/look_at_cluster.py"}  # fmt: skip
 
 
 def test_answers_are_asked_for_in_one_place():

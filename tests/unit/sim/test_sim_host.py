@@ -14,7 +14,7 @@ from shared.adapters.local.pods import LocalPods
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import container_group, pod_group
-from shared.core.manifest import read_pod
+from shared.core.pods.manifest import read_pod
 from shared.errors import Conflict, Refused
 from sublet.sim.demand import STOP_AFTER
 from sublet.sim.host import SimHost, follow

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shared.adapters.local.pods import LocalPods
-from shared.core.manifest import read_pod
+from shared.core.pods.manifest import read_pod
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from pydantic_core import to_json
 
 from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, CONFIG_PREFIX
-from shared.core.koord_qos import QOS_LABEL
-from shared.core.pod_qos import NET_CLASS_ID, NUMA_BIND_RESULT, NUMA_IDS, NUMA_NUMBER
-from shared.core.qos import DOMAIN, QOS_LEVEL
+from shared.core.pods.koord_qos import QOS_LABEL
+from shared.core.pods.qos import DOMAIN, QOS_LEVEL
+from shared.core.pods.qos_annotations import NET_CLASS_ID, NUMA_BIND_RESULT, NUMA_IDS, NUMA_NUMBER
 
 WORD_BYTES, ENHANCEMENT_BYTES = 128, 512
 """Most bytes of a value, as it is encoded in JSON: all that the readers know takes half of that."""

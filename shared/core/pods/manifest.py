@@ -14,8 +14,8 @@ from shared.contracts.envelope import Part
 from shared.contracts.ids import UID_PATTERN
 from shared.contracts.pod import Container, KubeQos, Pod, QosClass
 from shared.core.cgroups.kubelet_layout import CONFIG_PREFIX
-from shared.core.pod_resources import container_amounts, kube_qos_of
-from shared.core.qos import DEFAULT_CLASS, Fallback, class_of_kube, qos_class
+from shared.core.pods.qos import DEFAULT_CLASS, Fallback, class_of_kube, qos_class
+from shared.core.pods.resources import container_amounts, kube_qos_of
 from shared.core.text.document import dns_name, integer, items, mapping, refused, text, texts, words
 from shared.errors import Refused
 

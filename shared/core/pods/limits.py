@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import shares_of_millis
 from shared.core.cgroups.layout import Layout
-from shared.core.pod_containers import together
+from shared.core.pods.containers import together
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from shared.contracts.pod import Container, KubeQos, Pod, QosClass
 from shared.core.cgroups.kubelet_layout import CONFIG_MIRROR, CONFIG_PREFIX, file_hash
-from shared.core.pod_containers import described
-from shared.core.pod_metadata import bounded
-from shared.core.pod_resources import known_amounts, kube_qos_of, names_reclaimed
-from shared.core.qos import CRITICAL_PRIORITY, DEFAULT_CLASS, Fallback, class_of_kube, lowest_class
+from shared.core.pods.containers import described
+from shared.core.pods.metadata import bounded
+from shared.core.pods.qos import CRITICAL_PRIORITY, DEFAULT_CLASS, Fallback, class_of_kube, lowest_class
+from shared.core.pods.resources import known_amounts, kube_qos_of, names_reclaimed
 from shared.errors import Refused
 
 _PHASES = ("Pending", "Running", "Succeeded", "Failed")

@@ -8,7 +8,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 from shared.contracts.pod import QosClass
 from shared.core.decisions import Answer, Question, decision
-from shared.core.qos import DOMAIN, qos_class
+from shared.core.pods.qos import DOMAIN, qos_class
 from shared.core.text.annotation_values import amount, ids, integer, json_object, refuse
 from shared.errors import Refused
 

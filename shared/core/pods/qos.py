@@ -15,7 +15,7 @@ from typing import Literal
 
 from shared.contracts.pod import KubeQos, QosClass
 from shared.core.cgroups.layout import QOS_CLASSES
-from shared.core.koord_qos import QOS_LABEL, QOS_OF_KOORD, koord_qos
+from shared.core.pods.koord_qos import QOS_LABEL, QOS_OF_KOORD, koord_qos
 from shared.errors import Refused
 
 DOMAIN = "katalyst.kubewharf.io/"

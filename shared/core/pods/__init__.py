@@ -1,0 +1,1 @@
+"""Readers make pods of manifests and API objects: QoS class, amounts, annotations, labels, containers."""
