@@ -29,7 +29,7 @@ from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.contracts.subjects import STREAMS
-from shared.core.intents import Bucket, IntentRecord, Outgoing
+from shared.core.evictions.intents import Bucket, IntentRecord, Outgoing
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.wire import Wire
 

@@ -21,7 +21,7 @@ from services.central.leader import Leader, NotLeading
 from services.central.lost_pods import LostPods
 from services.central.node_marks import NodeMarks
 from shared.contracts.pod import Pod
-from shared.core.intents import Bucket
+from shared.core.evictions.intents import Bucket
 from shared.errors import SubletError
 from shared.ports import Clock
 

@@ -9,7 +9,7 @@ from services.evictor.ledger import Ledger
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.stored import RefusedMessage, read_intent
 from shared.contracts.subjects import INTENTS_STREAM, intent_subject
-from shared.core.intents import IntentRecord, Outgoing
+from shared.core.evictions.intents import IntentRecord, Outgoing
 from shared.errors import Conflict, IdTaken, Unavailable
 from shared.ports import Bus, Clock, Received
 

@@ -29,7 +29,7 @@ from shared import telemetry
 from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
-from shared.core.intents import IntentRecord
+from shared.core.evictions.intents import IntentRecord
 from shared.errors import Unavailable
 from shared.ports import EvictionActuator, NodeTaints
 from shared.settings import merge

@@ -19,7 +19,7 @@ from services.evictor.settings import EvictorSettings
 from shared.contracts.advice import Mode
 from shared.contracts.allocation import Allocation
 from shared.contracts.sample import NodeSample
-from shared.core.intents import Bucket, IntentRecord
+from shared.core.evictions.intents import Bucket, IntentRecord
 from shared.errors import Conflict
 
 log = structlog.get_logger()

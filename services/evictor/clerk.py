@@ -14,7 +14,7 @@ from shared.contracts.cloudevents import MSG_ID, event_headers
 from shared.contracts.eviction import EvictionEvent, EvictionFacts, EvictionIntent
 from shared.contracts.ids import intent_id
 from shared.contracts.subjects import event_subject, intent_subject
-from shared.core.intents import PHASE_OF_STEP, Bucket, Call, IntentRecord, Outgoing, Record, Spent, Step
+from shared.core.evictions.intents import PHASE_OF_STEP, Bucket, Call, IntentRecord, Outgoing, Record, Spent, Step
 from shared.wire import Wire, message_id
 
 log = structlog.get_logger()

@@ -14,7 +14,7 @@ from services.evictor.clerk import Clerk
 from services.evictor.core.events import EventQuestion, call_failed_text, met_text, timeout_text
 from shared import telemetry
 from shared.core.backoff import delay_s
-from shared.core.intents import Call, CallKind, IntentRecord, Step, passed_s
+from shared.core.evictions.intents import Call, CallKind, IntentRecord, Step, passed_s
 from shared.errors import Unavailable
 from shared.ports import ActionResult, Clock, EvictionActuator
 

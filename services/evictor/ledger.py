@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from shared.contracts.advice import Mode
-from shared.core.intents import Bucket, Call, IntentRecord, KeptRefusal, Outgoing, Record, Spent
+from shared.core.evictions.intents import Bucket, Call, IntentRecord, KeptRefusal, Outgoing, Record, Spent
 
 
 class Ledger(Protocol):

@@ -9,7 +9,7 @@ from services.evictor.ledger import Ledger
 from shared import telemetry
 from shared.contracts.cloudevents import MSG_ID
 from shared.contracts.subjects import STREAMS, stream_of
-from shared.core.intents import Outgoing
+from shared.core.evictions.intents import Outgoing
 from shared.errors import IdTaken, Unavailable
 from shared.ports import Bus, Clock
 from shared.wire import message_id

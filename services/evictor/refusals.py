@@ -10,7 +10,7 @@ import structlog
 
 from services.evictor.core.guards import Refusal
 from services.evictor.ledger import Ledger
-from shared.core.intents import KeptRefusal, passed_s
+from shared.core.evictions.intents import KeptRefusal, passed_s
 
 log = structlog.get_logger()
 

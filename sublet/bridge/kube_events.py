@@ -13,7 +13,7 @@ from typing import Any
 
 from shared.adapters.kube.client import Kube, KubeError
 from shared.contracts.eviction import EvictionEvent, Phase
-from shared.core.intents import Bucket
+from shared.core.evictions.intents import Bucket
 from shared.errors import Unavailable
 from shared.ports import Clock
 from sublet.bridge.bridge import Post

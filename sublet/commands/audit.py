@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from shared.contracts.stored import RefusedMessage
-    from shared.core.eviction_audit import Audit
+    from shared.core.evictions.audit import Audit
     from shared.ports import Bus, Received
     from sublet.ask import Target
 
@@ -54,8 +54,8 @@ async def audited(bus: "Bus", state_dir: "Path", *, now: "datetime | None" = Non
     from shared.adapters.ledger.reader import read_ledger
     from shared.contracts.stored import read_event, read_intent
     from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, event_filter
-    from shared.core.eviction_audit import Kept, StoredEvent
-    from shared.core.eviction_audit import audit as compare
+    from shared.core.evictions.audit import Kept, StoredEvent
+    from shared.core.evictions.audit import audit as compare
 
     # The ledger first: what it has sent by now is in the stream when that is read. Intents last: each is older than
     # the events that tell of it.

@@ -25,7 +25,7 @@ from shared.adapters.ledger.reader import read_ledger
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, event_filter
-from shared.core.intents import FINAL_STEPS
+from shared.core.evictions.intents import FINAL_STEPS
 from shared.errors import SubletError
 from shared.settings import CommonSettings
 from sublet.commands.audit import audited

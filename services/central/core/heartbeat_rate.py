@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from shared.core.intents import Bucket
+from shared.core.evictions.intents import Bucket
 
 MAX_HEARTBEAT_BYTES = 8 << 10
 """Five services, each with a sentence of what is wrong, take some 2 kB."""

@@ -1,6 +1,6 @@
 """When the items of a queue are acted on: a token bucket (docs/facts/katalyst-cluster.md#lost-agents).
 
-The bucket is `shared.core.intents.Bucket`, which a ledger keeps: a restart gives nothing for free.
+The bucket is `shared.core.evictions.intents.Bucket`, which a ledger keeps: a restart gives nothing for free.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from shared.core.decisions import Answer, Question, decision
-from shared.core.intents import Bucket
+from shared.core.evictions.intents import Bucket
 
 
 @dataclass(frozen=True, slots=True)

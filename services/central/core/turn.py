@@ -7,7 +7,7 @@ from services.central.core.guards import NOWHERE, Guards, Place
 from services.central.core.pacing import Pace
 from services.central.core.rules import Rules
 from services.central.core.verdict import Action, Judged, due
-from shared.core.intents import Bucket
+from shared.core.evictions.intents import Bucket
 
 _ORDER: tuple[Action, ...] = ("untaint", "taint", "evict")
 

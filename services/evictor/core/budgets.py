@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Protocol
 from pydantic import Field
 
 from shared.core.decisions import Answer, Question, decision
-from shared.core.intents import Spent
+from shared.core.evictions.intents import Spent
 
 Scope = Literal["node", "namespace", "owner"]
 BudgetGuard = Literal["node_budget", "namespace_budget", "owner_budget"]

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from shared.contracts.pod import Pod
 from shared.core.decisions import Answer, Question, decision
-from shared.core.intents import Spent
+from shared.core.evictions.intents import Spent
 
 WINDOWS_H = (2.0,)
 """Windows over which victim scores count (docs/facts/katalyst-eviction.md#numa-cpu)."""

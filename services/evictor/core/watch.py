@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from services.evictor.core.plugin import Pressure, Silence
-from shared.core.intents import Record, passed_s
+from shared.core.evictions.intents import Record, passed_s
 
 Hold = Literal["not_met", "unconfirmed", "stale_input", "eviction_under_way", "cooling", "ineffective"]
 

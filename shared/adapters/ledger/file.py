@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from shared.core.intents import FINAL_STEPS
+from shared.core.evictions.intents import FINAL_STEPS
 from shared.errors import Conflict, Refused, Unavailable
 
 BUSY_TIMEOUT_S = 1.0

@@ -5,7 +5,7 @@ from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
 
-from shared.core.eviction_audit import LedgerEntry
+from shared.core.evictions.audit import LedgerEntry
 from shared.errors import Unavailable
 
 

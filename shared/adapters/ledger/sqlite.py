@@ -15,7 +15,7 @@ from shared.contracts.advice import Mode
 from shared.contracts.cloudevents import MSG_ID
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.pod import Pod
-from shared.core.intents import Bucket, Call, IntentRecord, KeptRefusal, Outgoing, Record, Spent
+from shared.core.evictions.intents import Bucket, Call, IntentRecord, KeptRefusal, Outgoing, Record, Spent
 from shared.errors import Conflict
 
 # In the outbox, `msg_id` is the fact's id, which tells one from another; the one that a message is sent under is among

@@ -3,7 +3,7 @@
 import sqlite3
 
 from shared.adapters.ledger.file import FINAL
-from shared.core.intents import passed_s
+from shared.core.evictions.intents import passed_s
 
 KEEP_PUBLISHED_S = 600.0
 """How long acknowledged messages stay (docs/facts/nats.md#acknowledged-is-not-on-disk)."""

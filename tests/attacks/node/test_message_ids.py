@@ -17,7 +17,7 @@ from shared.contracts.ids import intent_id
 from shared.contracts.pod import Pod
 from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, event_filter, event_subject
-from shared.core.intents import Bucket, IntentRecord, Outgoing
+from shared.core.evictions.intents import Bucket, IntentRecord, Outgoing
 from shared.errors import IdTaken
 from shared.wire import message_id
 

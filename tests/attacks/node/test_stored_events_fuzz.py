@@ -21,8 +21,8 @@ from shared.contracts.eviction import PHASES, EvictionEvent
 from shared.contracts.ids import intent_id
 from shared.contracts.stored import RefusedMessage, read_event
 from shared.contracts.subjects import event_subject
-from shared.core.eviction_audit import StoredEvent
-from shared.core.eviction_audit import audit as compare
+from shared.core.evictions.audit import StoredEvent
+from shared.core.evictions.audit import audit as compare
 from shared.ports import Received
 from sublet.bridge.kube_events import event_document, too_old
 from sublet.bridge.request import request_headers

@@ -13,7 +13,7 @@ from rig_parts import until
 
 from compose_rig.engine import Engine
 from compose_rig.parts import HERE, PROJECT
-from shared.core.eviction_audit import LedgerEntry
+from shared.core.evictions.audit import LedgerEntry
 
 FOLDER = PROJECT / "deploy/compose"
 NAME = "sublet-test"

@@ -9,7 +9,7 @@ from services.central.core.pacing import Pace
 from services.central.core.rules import Rules
 from services.central.core.turn import Case, pods_now, turn
 from services.central.core.verdict import Judged
-from shared.core.intents import Bucket
+from shared.core.evictions.intents import Bucket
 
 RULES = Rules()
 LONG_S = 5000.0  # silent for so long that it was not sudden

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from services.central.core.agent_loss import AgentLossQuestion, AgentWatch, Ticks, agent_loss_timeline, all_ready
 from services.central.core.pacing import Pace, moments
-from shared.core.intents import Bucket
+from shared.core.evictions.intents import Bucket
 
 
 def tried(asked: AgentLossQuestion) -> tuple[float | None, float | None]:

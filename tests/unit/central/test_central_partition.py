@@ -9,7 +9,7 @@ from services.central.core.readiness import Assessment, Beat, Ears, assess, expe
 from services.central.core.rules import Rules
 from services.central.core.turn import Case, turn
 from services.central.core.verdict import Evidence, judge
-from shared.core.intents import Bucket
+from shared.core.evictions.intents import Bucket
 
 RULES = Rules()
 STEP_S = 50.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shared.contracts.eviction import EvictionEvent, EvictionIntent, Phase
 from shared.contracts.ids import intent_id
-from shared.core.eviction_audit import Audit, Kept, LedgerEntry, StoredEvent, audit
+from shared.core.evictions.audit import Audit, Kept, LedgerEntry, StoredEvent, audit
 
 WHOLE_LIVES: tuple[tuple[Phase, ...], ...] = (
     ("intended", "created", "succeeded"),

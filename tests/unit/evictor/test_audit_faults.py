@@ -14,7 +14,7 @@ from shared.contracts.cloudevents import event_headers
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.stored import read_event
 from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS, event_subject, intent_subject
-from shared.core.eviction_audit import Audit
+from shared.core.evictions.audit import Audit
 from shared.ports import Received
 from sublet.commands.audit import audited
 

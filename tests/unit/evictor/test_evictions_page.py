@@ -10,8 +10,8 @@ from printed_page import ROOT
 
 from services.evictor.core.guards import Guard
 from shared.contracts.eviction import PHASES
-from shared.core.eviction_audit import Fault, Kind
-from shared.core.intents import PHASE_OF_STEP
+from shared.core.evictions.audit import Fault, Kind
+from shared.core.evictions.intents import PHASE_OF_STEP
 from shared.core.scan import modules_in
 from sublet import cli, commands
 

@@ -10,7 +10,7 @@ from services.evictor.core.budgets import Account, Budget, account
 from services.evictor.settings import EvictorSettings, read
 from shared.adapters.ledger import upkeep as ledger_upkeep
 from shared.contracts.pod import Pod
-from shared.core.intents import Spent
+from shared.core.evictions.intents import Spent
 from shared.errors import BadConfig
 
 NODE, NAMESPACE, OWNER = Budget("node", 6, 100), Budget("namespace", 4, 80), Budget("owner", 2, 60)

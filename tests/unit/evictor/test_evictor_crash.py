@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.adapters.ledger.sqlite import SqliteLedger
-from shared.core.intents import FINAL_STEPS
+from shared.core.evictions.intents import FINAL_STEPS
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import ActionResult
 

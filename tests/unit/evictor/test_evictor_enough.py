@@ -15,7 +15,7 @@ from services.evictor.core.enough import gap, take
 from services.evictor.core.guards import Surroundings
 from services.evictor.core.plugin import Candidate, Pressure
 from shared.contracts.envelope import Reason
-from shared.core.intents import Record
+from shared.core.evictions.intents import Record
 
 OVER = Pressure(hard=True, scope="x", observed=30, threshold=20)
 SHORT = Pressure(hard=True, scope="memory", observed=20, threshold=30, below=True)

@@ -9,7 +9,7 @@ from services.evictor.core.eviction_frequency import by_window_h
 from services.evictor.core.plugin import Plugin
 from services.evictor.settings import Configured
 from shared.contracts.pod import Pod
-from shared.core.intents import Spent
+from shared.core.evictions.intents import Spent
 
 HOUR_S = 3600.0
 SORT, OTHER = "Job/sort", "Job/other"

@@ -13,7 +13,7 @@ from services.evictor.core.plugin import Candidate, Pressure
 from services.evictor.core.watch import Rules, Watch, relieved
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import RECLAIMED_MEMORY, Pod
-from shared.core.intents import Bucket, Record, passed_s
+from shared.core.evictions.intents import Bucket, Record, passed_s
 from shared.core.pods.kube_pod import pod_of
 from shared.core.pods.qos import CRITICAL_PRIORITY
 

@@ -9,7 +9,7 @@ from ledger_world import BUCKET, again, message, record
 
 from shared.adapters.ledger import upkeep as ledger_upkeep
 from shared.adapters.ledger.sqlite import SqliteLedger
-from shared.core.intents import FINAL_STEPS, STEPS, Call, Record
+from shared.core.evictions.intents import FINAL_STEPS, STEPS, Call, Record
 from shared.errors import Conflict, Unavailable
 
 

@@ -10,7 +10,7 @@ from ledger_world import BUCKET, again, record
 
 from shared.adapters.ledger import upkeep as ledger_upkeep
 from shared.adapters.ledger.sqlite import SqliteLedger
-from shared.core.intents import Bucket, KeptRefusal, Record, Spent
+from shared.core.evictions.intents import Bucket, KeptRefusal, Record, Spent
 from shared.errors import Unavailable
 
 FIRST_FORMAT = Path(__file__).with_name("ledger_format_1.sql")

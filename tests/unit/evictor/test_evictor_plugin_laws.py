@@ -39,7 +39,7 @@ from shared.contracts.sample import (
     PodReading,
     PoolReading,
 )
-from shared.core.intents import Record
+from shared.core.evictions.intents import Record
 from shared.core.pods.qos import CRITICAL_PRIORITY
 
 SOFT = ("rss_overuse", "rootfs_overuse", "cpu_suppression", "network_interface")

@@ -9,7 +9,7 @@ from services.evictor.core.guards import _TEXTS, Refusal, spared_by
 from services.evictor.refusals import KEEP, SHOWN, WRITE_EVERY_S, RefusalBook
 from shared.adapters.ledger import upkeep as ledger_upkeep
 from shared.adapters.ledger.sqlite import SqliteLedger
-from shared.core.intents import KeptRefusal
+from shared.core.evictions.intents import KeptRefusal
 from shared.errors import Unavailable
 from shared.ports import ActionResult
 

@@ -17,7 +17,7 @@ from services.evictor.panel import Panel
 from services.evictor.settings import Configured, read
 from shared.contracts.envelope import Reason
 from shared.contracts.sample import NodeReading
-from shared.core.intents import Record
+from shared.core.evictions.intents import Record
 from shared.errors import BadConfig
 
 TEMPLATE = PLUGINS["template"]

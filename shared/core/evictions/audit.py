@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Literal
 
 from shared.contracts.eviction import FINAL_PHASES, EvictionEvent, EvictionFacts, EvictionIntent, Phase
-from shared.core.intents import FINAL_STEPS, PHASE_OF_STEP, Step
+from shared.core.evictions.intents import FINAL_STEPS, PHASE_OF_STEP, Step
 
 Kind = Literal["lost", "doubled", "wrong_pod", "out_of_order", "unreadable"]
 Key = tuple[str, str]

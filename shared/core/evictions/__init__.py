@@ -1,0 +1,1 @@
+"""Intents follow the life of one eviction, the audit compares the whole history."""
