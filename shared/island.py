@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import structlog
 
 from shared.contracts.subjects import ROOT, StreamSpec, subject_matches
-from shared.core.stream_room import Cut
+from shared.core.bus.stream_room import Cut
 from shared.ports import Bus, Entry, Received, Stored, Subscription
 
 log = structlog.get_logger()

@@ -13,7 +13,7 @@ from shared.contracts.pod import Pod
 from shared.contracts.subjects import StreamSpec
 from shared.contracts.taint import Taint
 from shared.core.api_kind import ApiKind
-from shared.core.stream_room import Cut
+from shared.core.bus.stream_room import Cut
 
 
 class Clock(Protocol):
@@ -123,7 +123,7 @@ class Bus(Protocol):
         ...
 
     async def make_room(self, spec: StreamSpec) -> Sequence[Cut]:
-        """Drop what has to give way in a stream that is nearly full (`shared.core.stream_room`); says what.
+        """Drop what has to give way in a stream that is nearly full (`shared.core.bus.stream_room`); says what.
 
         Raises:
             Unavailable: the server cannot be asked.

@@ -12,8 +12,8 @@ import structlog
 from shared import telemetry
 from shared.contracts.envelope import Message
 from shared.contracts.subjects import state_subject
+from shared.core.bus.newest import NewestGate
 from shared.core.log_limit import LogLimit
-from shared.core.newest import NewestGate
 from shared.errors import Refused
 from shared.ports import Bus, Clock, Received, Subscription
 

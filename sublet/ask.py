@@ -71,7 +71,7 @@ async def connected(where: Target) -> AsyncIterator[Bus]:
     from shared import telemetry
     from shared.adapters.clock import SystemClock
     from shared.adapters.nats.bus import connect
-    from shared.core.nats_url import without_secrets
+    from shared.core.bus.nats_url import without_secrets
 
     telemetry.setup_logging(
         "sublet", where.node, as_json=False, level="critical"

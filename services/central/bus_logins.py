@@ -9,7 +9,7 @@ import structlog
 
 from services.central.core.bus_login import AUDIENCE, Asked, answer_claims, node_of, token_of, user_claims
 from shared import telemetry
-from shared.core.nats_jwt import Sign, account_key, claims_of, signed
+from shared.core.bus.nats_jwt import Sign, account_key, claims_of, signed
 from shared.errors import Refused, Unavailable
 from shared.ports import Clock
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from services.central.bus_logins import login_seed
 from services.central.core.bus_login import ISSUER_TAG
 from shared.adapters.ed25519 import SigningKey
-from shared.core.nats_jwt import account_key
+from shared.core.bus.nats_jwt import account_key
 
 
 def main(folder: Path, env: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from shared import telemetry
 from shared.adapters.clock import LoopClock
 from shared.contracts.cloudevents import MSG_ID
 from shared.contracts.subjects import StreamSpec
-from shared.core.stream_room import Cut
+from shared.core.bus.stream_room import Cut
 from shared.errors import IdTaken, NotStored, Unavailable
 from shared.fakes.memory_broker import Interest, MemoryBroker, MemoryBucket, MemoryStream
 from shared.ports import Clock, Entry, Received, Stored, Subscription

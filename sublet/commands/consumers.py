@@ -48,7 +48,7 @@ def add(
     Declarative: the same words again change nothing; other words change what the server lets be changed, else it is
     said what is in the way. A durable's place in the stream and its password stay.
     """
-    from shared.core.durable import changes, wanted_durable
+    from shared.core.bus.durable import changes, wanted_durable
     from shared.errors import Refused
     from sublet.ask import run
     from sublet.consumers import told
@@ -151,7 +151,7 @@ def dead_letters(
     name: Annotated[str | None, typer.Argument(help="Only this team's.")] = None, output: Output = "table"
 ) -> None:
     """List the events that were given up after max-deliver vain deliveries; they stay in the stream."""
-    from shared.core.durable import wanted_durable
+    from shared.core.bus.durable import wanted_durable
     from sublet.ask import run
     from sublet.consumers import told
     from sublet.consumers.dead import dead_letters as read

@@ -8,7 +8,7 @@ from pathlib import Path
 from shared.adapters.nats.embedded.accounts import snippet
 from shared.adapters.nats.embedded.password import new_password, password_hash
 from shared.adapters.nats.embedded.reload import LocalServer, local_server
-from shared.core.nats_url import read_nats_url
+from shared.core.bus.nats_url import read_nats_url
 from shared.errors import Refused, Unfit
 
 LOOPBACK = ("127.0.0.1", "localhost")

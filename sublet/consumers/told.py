@@ -9,7 +9,7 @@ from shared.adapters.nats.consumers import DurableState
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.stored import RefusedMessage
 from shared.contracts.subjects import EVENTS_STREAM
-from shared.core.durable import Change, Durable, shown
+from shared.core.bus.durable import Change, Durable, shown
 from sublet.consumers.dead import DeadLetter
 from sublet.consumers.login import Login
 from sublet.output import age, columns

@@ -102,7 +102,7 @@ class HostProbe:
     async def _bus(self, agent: AgentPlace) -> Known[BusSeen]:
         from shared import telemetry
         from shared.adapters.nats.bus import connect
-        from shared.core.nats_url import without_secrets
+        from shared.core.bus.nats_url import without_secrets
 
         telemetry.setup_logging("sublet", self._node, as_json=False, level="critical")
         url = without_secrets(self._nats_url)

@@ -13,7 +13,7 @@ from shared.adapters.nats.embedded.password import password_hash
 from shared.adapters.nats.embedded.reload import LocalServer, local_server
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.eviction import EvictionEvent
-from shared.core.durable import wanted_durable
+from shared.core.bus.durable import wanted_durable
 
 pytestmark = [pytest.mark.consumers, pytest.mark.timeout(300)]
 

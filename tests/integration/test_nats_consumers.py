@@ -25,7 +25,7 @@ from shared.contracts.eviction import EvictionEvent
 from shared.contracts.ids import intent_id
 from shared.contracts.stored import RefusedMessage
 from shared.contracts.subjects import DEAD_LETTERS_STREAM, EVENTS_STREAM, STREAMS, event_filter, event_subject
-from shared.core.durable import changes, wanted_durable
+from shared.core.bus.durable import changes, wanted_durable
 from shared.errors import Conflict, Refused, Unavailable
 from sublet.consumers.dead import advisories, counts, dead_letters
 from sublet.consumers.told import buried, buried_table

@@ -14,7 +14,7 @@ from shared import telemetry
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.subjects import EVENTS_STREAM, STREAMS, StreamSpec
-from shared.core.durable import wanted_durable
+from shared.core.bus.durable import wanted_durable
 from shared.errors import NotStored, Unavailable
 
 EVENT = "sublet.cluster.v1.event.eviction.created.team-a.node-a"

@@ -13,7 +13,7 @@ from typing import Literal
 from services.central.core.guards import NOWHERE, Guards, Place, Seen, silenced, weigh
 from services.central.core.rules import Rules
 from shared.contracts.readiness import Readiness
-from shared.core.newest import NewestGate, Verdict
+from shared.core.bus.newest import NewestGate, Verdict
 
 NodeState = Literal["ready", "unready", "late", "unknown"]
 NODE_STATES: tuple[NodeState, ...] = ("ready", "unready", "late", "unknown")

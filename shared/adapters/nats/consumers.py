@@ -11,7 +11,7 @@ from nats.js.errors import APIError, NotFoundError
 
 from shared.adapters.nats.link import Link, unavailable
 from shared.contracts.subjects import EVENTS_STREAM
-from shared.core.durable import Durable, Start
+from shared.core.bus.durable import Durable, Start
 from shared.errors import Refused, Unavailable
 from shared.ports import Received
 

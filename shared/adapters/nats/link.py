@@ -22,8 +22,8 @@ from nats.js.errors import ServiceUnavailableError
 from shared import telemetry
 from shared.contracts.subjects import NODE_API
 from shared.core.backoff import delay_s
+from shared.core.bus.nats_url import NatsAddress, read_nats_url, without_secrets
 from shared.core.log_limit import LogLimit
-from shared.core.nats_url import NatsAddress, read_nats_url, without_secrets
 from shared.errors import BadConfig, Unavailable
 from shared.ports import Clock
 

@@ -11,7 +11,7 @@ from nats.js.errors import NotFoundError
 from shared import telemetry
 from shared.adapters.nats.link import Link, unavailable
 from shared.contracts.subjects import StreamSpec
-from shared.core.stream_room import ENOUGH, FULL, Cut, Held, Weighed, cuts
+from shared.core.bus.stream_room import ENOUGH, FULL, Cut, Held, Weighed, cuts
 
 log = structlog.get_logger()
 

@@ -16,7 +16,7 @@ from shared.adapters.nats.room import make_room
 from shared.adapters.nats.tail import opened, tail
 from shared.contracts.cloudevents import MSG_ID
 from shared.contracts.subjects import StreamSpec, stream_of
-from shared.core.stream_room import Cut
+from shared.core.bus.stream_room import Cut
 from shared.errors import Conflict, IdTaken, NotStored, Unavailable
 from shared.ports import Received, Stored
 from shared.retry import until_stored

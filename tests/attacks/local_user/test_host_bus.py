@@ -23,7 +23,7 @@ import pytest
 from nats.aio.client import Client
 
 from shared.contracts.subjects import ask_subject, health_subject
-from shared.core.nats_url import read_nats_url
+from shared.core.bus.nats_url import read_nats_url
 from sublet.bus_login import LOGIN, READER
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user, so it needs root")

@@ -21,7 +21,7 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded.accounts import exports, team_account
 from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
-from shared.core.durable import wanted_durable
+from shared.core.bus.durable import wanted_durable
 from shared.errors import Unavailable
 
 EVENT = "sublet.cluster.v1.event.eviction.created.default.b"

