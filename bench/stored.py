@@ -26,9 +26,9 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded.server import NatsServer
+from shared.contracts.bus.subjects import STREAMS
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
-from shared.contracts.subjects import STREAMS
 from shared.core.evictions.intents import Bucket, IntentRecord, Outgoing
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.wire import Wire

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import structlog
 
 from shared import telemetry
+from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, MAX_CONFIG_BYTES, ask_subject
 from shared.contracts.readiness import Health, ServiceHealth, entry_hash, node_config_key
-from shared.contracts.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, MAX_CONFIG_BYTES, ask_subject
 from shared.core.text.json_text import read_json_object
 from shared.errors import BadConfig, Refused, SubletError, Unavailable
 from shared.ports import Bus, Clock, Entry

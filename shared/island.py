@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from shared.contracts.subjects import ROOT, StreamSpec, subject_matches
+from shared.contracts.bus.subjects import ROOT, StreamSpec, subject_matches
 from shared.core.bus.stream_room import Cut
 from shared.ports import Bus, Entry, Received, Stored, Subscription
 

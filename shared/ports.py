@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar
 
+from shared.contracts.bus.subjects import StreamSpec
 from shared.contracts.pod import Pod
-from shared.contracts.subjects import StreamSpec
 from shared.contracts.taint import Taint
 from shared.core.api_kind import ApiKind
 from shared.core.bus.stream_room import Cut

@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar, cast
 import structlog
 
 from shared import telemetry
+from shared.contracts.bus.subjects import state_subject
 from shared.contracts.envelope import Message
-from shared.contracts.subjects import state_subject
 from shared.core.bus.newest import NewestGate
 from shared.core.log_limit import LogLimit
 from shared.errors import Refused

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from shared.contracts.subjects import ask_subject
+from shared.contracts.bus.subjects import ask_subject
 from shared.errors import SubletError, Unavailable
 from shared.ports import Bus
 from shared.settings import SECTIONS, CommonSettings, common_settings, raw_settings

@@ -30,7 +30,7 @@ from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.callout import Callout
 from shared.adapters.nats.embedded.server import PROGRAM, NatsServer, find_binary
-from shared.contracts.subjects import CONFIG_BUCKET
+from shared.contracts.bus.subjects import CONFIG_BUCKET
 from shared.errors import Unavailable
 from shared.ports import Entry
 

@@ -21,9 +21,9 @@ from services.central.ports import ClusterSide, ConfigText, LoginSide
 from services.central.settings import CentralSettings
 from services.central.stream_room import LOOK_S, StreamRoom
 from shared import telemetry
+from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, STREAMS, probe_subject, state_subject
 from shared.contracts.ids import node_token
 from shared.contracts.readiness import Readiness, ServiceHealth
-from shared.contracts.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, STREAMS, probe_subject, state_subject
 from shared.core.log_limit import LogLimit
 from shared.errors import BadConfig, Refused, SubletError
 from shared.ports import Clock, Received, Subscription

@@ -10,12 +10,12 @@ from services.central.core.seen import ready
 from services.central.each_node import EachNode
 from services.central.leader import Leader
 from shared import telemetry
-from shared.contracts.cloudevents import event_headers
+from shared.contracts.bus.cloudevents import event_headers
+from shared.contracts.bus.subjects import INTENTS_STREAM, event_subject, intent_subject
 from shared.contracts.envelope import Reason
 from shared.contracts.eviction import EvictionEvent, EvictionIntent, Phase
 from shared.contracts.ids import intent_id
 from shared.contracts.pod import Pod
-from shared.contracts.subjects import INTENTS_STREAM, event_subject, intent_subject
 from shared.core.api_kind import PODS
 from shared.core.pods.kube_pod import pod_of
 from shared.errors import IdTaken, SubletError

@@ -14,8 +14,8 @@ import structlog
 from services.central.config import encode_config
 from services.central.core.cnc import NodeConfig
 from services.central.leader import Leader
+from shared.contracts.bus.subjects import CONFIG_BUCKET, MAX_CONFIG_BYTES
 from shared.contracts.readiness import entry_hash, node_config_key
-from shared.contracts.subjects import CONFIG_BUCKET, MAX_CONFIG_BYTES
 from shared.core.text.json_text import read_json_object
 from shared.errors import Refused
 from shared.ports import Bus

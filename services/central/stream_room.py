@@ -2,7 +2,7 @@
 
 import structlog
 
-from shared.contracts.subjects import STREAMS
+from shared.contracts.bus.subjects import STREAMS
 from shared.errors import SubletError
 from shared.ports import Bus, Clock
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Literal
 
 from services.evictor.ledger import Ledger
+from shared.contracts.bus.stored import RefusedMessage, read_intent
+from shared.contracts.bus.subjects import INTENTS_STREAM, intent_subject
 from shared.contracts.eviction import EvictionIntent
-from shared.contracts.stored import RefusedMessage, read_intent
-from shared.contracts.subjects import INTENTS_STREAM, intent_subject
 from shared.core.evictions.intents import IntentRecord, Outgoing
 from shared.errors import Conflict, IdTaken, Unavailable
 from shared.ports import Bus, Clock, Received

@@ -10,10 +10,10 @@ from services.evictor.core.plugin import Candidate, Pressure
 from services.evictor.ledger import Ledger
 from shared import telemetry
 from shared.contracts.advice import Mode
-from shared.contracts.cloudevents import MSG_ID, event_headers
+from shared.contracts.bus.cloudevents import MSG_ID, event_headers
+from shared.contracts.bus.subjects import event_subject, intent_subject
 from shared.contracts.eviction import EvictionEvent, EvictionFacts, EvictionIntent
 from shared.contracts.ids import intent_id
-from shared.contracts.subjects import event_subject, intent_subject
 from shared.core.evictions.intents import PHASE_OF_STEP, Bucket, Call, IntentRecord, Outgoing, Record, Spent, Step
 from shared.wire import Wire, message_id
 

@@ -7,8 +7,8 @@ import structlog
 
 from services.evictor.ledger import Ledger
 from shared import telemetry
-from shared.contracts.cloudevents import MSG_ID
-from shared.contracts.subjects import STREAMS, stream_of
+from shared.contracts.bus.cloudevents import MSG_ID
+from shared.contracts.bus.subjects import STREAMS, stream_of
 from shared.core.evictions.intents import Outgoing
 from shared.errors import IdTaken, Unavailable
 from shared.ports import Bus, Clock

@@ -31,9 +31,9 @@ from shared.app import Context
 from shared.contracts.admission import AdmissionAsked, AdmissionTold
 from shared.contracts.advice import Mode, PoolAdvice
 from shared.contracts.allocation import Allocation
+from shared.contracts.bus.subjects import admit_subject
 from shared.contracts.envelope import Reason
 from shared.contracts.readiness import ServiceHealth
-from shared.contracts.subjects import admit_subject
 from shared.core.cgroups.knobs import UNLIMITED
 from shared.core.cgroups.layout import RESERVE
 from shared.core.cpus.cpuset import CpuSet

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM, STATE_MESSAGES
 from shared.contracts.envelope import Message
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
-from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, STATE_MESSAGES
 
 _PLAIN = "Core NATS, full state, newest wins: a lost message costs one period, never correctness."
 _MEANING: dict[type[Message], str] = {
@@ -37,7 +37,7 @@ def json_schemas() -> dict[str, dict[str, Any]]:
 
 def asyncapi() -> dict[str, Any]:
     """The AsyncAPI 3 document: a channel, a message and a send operation for each."""
-    from shared.contracts.subjects import health_subject, state_subject
+    from shared.contracts.bus.subjects import health_subject, state_subject
 
     channels: dict[str, Any] = {}
     operations: dict[str, Any] = {}

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from shared.contracts.cloudevents import MSG_ID
-from shared.contracts.subjects import StreamSpec, subject_matches
+from shared.contracts.bus.cloudevents import MSG_ID
+from shared.contracts.bus.subjects import StreamSpec, subject_matches
 from shared.errors import Conflict, Unavailable
 from shared.ports import Entry, Received, Stored
 

@@ -13,8 +13,8 @@ import structlog
 
 from shared import telemetry
 from shared.adapters.clock import LoopClock
-from shared.contracts.cloudevents import MSG_ID
-from shared.contracts.subjects import StreamSpec
+from shared.contracts.bus.cloudevents import MSG_ID
+from shared.contracts.bus.subjects import StreamSpec
 from shared.core.bus.stream_room import Cut
 from shared.errors import IdTaken, NotStored, Unavailable
 from shared.fakes.memory_broker import Interest, MemoryBroker, MemoryBucket, MemoryStream

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from shared import telemetry
+from shared.contracts.bus.stored import RefusedMessage, read_event
+from shared.contracts.bus.subjects import EVENTS_STREAM
 from shared.contracts.eviction import EvictionEvent
-from shared.contracts.stored import RefusedMessage, read_event
-from shared.contracts.subjects import EVENTS_STREAM
 from shared.ports import Bus, Clock, Received
 from sublet.bridge.lanes import Lanes
 from sublet.bridge.place import Place

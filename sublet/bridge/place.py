@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from shared.contracts.subjects import MAX_FACT_BYTES
+from shared.contracts.bus.subjects import MAX_FACT_BYTES
 from shared.errors import Refused, Unavailable
 from shared.ports import Received
 

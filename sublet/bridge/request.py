@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from shared.contracts.cloudevents import CONTENT_TYPE, event_headers
+from shared.contracts.bus.cloudevents import CONTENT_TYPE, event_headers
 from shared.contracts.eviction import EvictionEvent
 from shared.core.backoff import delay_s
 from shared.errors import Refused

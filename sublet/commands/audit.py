@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from shared.contracts.stored import RefusedMessage
+    from shared.contracts.bus.stored import RefusedMessage
     from shared.core.evictions.audit import Audit
     from shared.ports import Bus, Received
     from sublet.ask import Target
@@ -52,8 +52,8 @@ async def audited(bus: "Bus", state_dir: "Path", *, now: "datetime | None" = Non
     from datetime import UTC, datetime
 
     from shared.adapters.ledger.reader import read_ledger
-    from shared.contracts.stored import read_event, read_intent
-    from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, event_filter
+    from shared.contracts.bus.stored import read_event, read_intent
+    from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM, event_filter
     from shared.core.evictions.audit import Kept, StoredEvent
     from shared.core.evictions.audit import audit as compare
 
@@ -77,7 +77,7 @@ def _readable(
     received: "Sequence[Received]", read: "Callable[[Received], R | RefusedMessage]"
 ) -> "tuple[list[tuple[int, R]], list[str]]":
     """What could be read with its sequence, and for each other message why not."""
-    from shared.contracts.stored import RefusedMessage
+    from shared.contracts.bus.stored import RefusedMessage
 
     found, bad = [], []
     for one in received:
@@ -97,7 +97,7 @@ def _kept_since(stream: str, held: "Sequence[Received]", times: "Sequence[dateti
     """
     from datetime import timedelta
 
-    from shared.contracts.subjects import STREAMS
+    from shared.contracts.bus.subjects import STREAMS
 
     (spec,) = (spec for spec in STREAMS if spec.name == stream)
     since = now - timedelta(seconds=spec.max_age_s) + timedelta(days=1)

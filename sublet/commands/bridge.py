@@ -45,7 +45,7 @@ def bridge(
     is put aside, too, and counted. To Kubernetes, each namespace waits for itself alone.
     """
     from shared.adapters.clock import SystemClock
-    from shared.contracts.subjects import event_filter
+    from shared.contracts.bus.subjects import event_filter
     from shared.errors import Refused
     from shared.ports import Bus
     from shared.settings import common_settings, raw_settings

@@ -23,7 +23,7 @@ def show() -> None:
     """Print the configuration in force and its revision."""
     import yaml
 
-    from shared.contracts.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY
+    from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY
     from shared.ports import Bus
     from sublet.ask import Target, ask, read_answer, run
     from sublet.views.answer_shapes import well_shaped
@@ -53,7 +53,7 @@ def apply(file: Annotated[Path, typer.Option("--file", "-f", help="YAML: {sectio
     import asyncio
 
     from services.central.config import encode_config, read_config
-    from shared.contracts.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY
+    from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY
     from shared.errors import Unavailable
     from shared.ports import Bus
     from shared.settings import SECTIONS

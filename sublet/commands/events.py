@@ -29,8 +29,8 @@ def events(
     from collections.abc import AsyncIterator
     from datetime import UTC, datetime
 
-    from shared.contracts.stored import RefusedMessage
-    from shared.contracts.subjects import EVENTS_STREAM, event_filter
+    from shared.contracts.bus.stored import RefusedMessage
+    from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
     from shared.errors import Refused
     from shared.ports import Bus, Received
     from sublet.ask import Target, run

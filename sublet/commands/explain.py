@@ -81,7 +81,7 @@ def _no_such_cpu(facts: "NodeFacts", cpu: int) -> str:
 
 async def _events(bus: "Bus", node: str, namespace: str) -> "list[EvictionEvent]":
     """The stored eviction events of a namespace on this node; none where there is no stream."""
-    from shared.contracts.subjects import EVENTS_STREAM, event_filter
+    from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
     from shared.errors import Unavailable
 
     try:
@@ -94,7 +94,7 @@ async def _events(bus: "Bus", node: str, namespace: str) -> "list[EvictionEvent]
 
 def _readable(stored: "Sequence[Received]") -> "list[EvictionEvent]":
     """The events among what is stored; how many messages are none is said."""
-    from shared.contracts.stored import RefusedMessage, read_event
+    from shared.contracts.bus.stored import RefusedMessage, read_event
 
     read = [read_event(received.subject, received.headers, received.data) for received in stored]
     events = [event for event in read if not isinstance(event, RefusedMessage)]

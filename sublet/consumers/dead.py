@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shared.adapters.nats.consumers import Durables
+from shared.contracts.bus.stored import RefusedMessage, read_event
+from shared.contracts.bus.subjects import DEAD_LETTERS_STREAM, MAX_FACT_BYTES, dead_letter_subject
 from shared.contracts.eviction import EvictionEvent
-from shared.contracts.stored import RefusedMessage, read_event
-from shared.contracts.subjects import DEAD_LETTERS_STREAM, MAX_FACT_BYTES, dead_letter_subject
 from shared.core.text.json_text import read_json_object
 from shared.errors import Refused
 from shared.ports import Bus, Received

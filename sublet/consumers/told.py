@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from shared.adapters.nats.consumers import DurableState
+from shared.contracts.bus.stored import RefusedMessage
+from shared.contracts.bus.subjects import EVENTS_STREAM
 from shared.contracts.eviction import EvictionEvent
-from shared.contracts.stored import RefusedMessage
-from shared.contracts.subjects import EVENTS_STREAM
 from shared.core.bus.durable import Change, Durable, shown
 from sublet.consumers.dead import DeadLetter
 from sublet.consumers.login import Login

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
+from shared.contracts.bus.stored import RefusedMessage, read_event, read_intent
+from shared.contracts.bus.subjects import EVENTS_STREAM, ask_subject, event_filter
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
-from shared.contracts.stored import RefusedMessage, read_event, read_intent
-from shared.contracts.subjects import EVENTS_STREAM, ask_subject, event_filter
 from shared.errors import Unavailable
 from shared.ports import Received
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pydantic import ValidationError
 
 from shared.contracts.admission import AdmissionAsked, AdmissionTold
+from shared.contracts.bus.subjects import admit_subject
 from shared.contracts.pod import Pod
-from shared.contracts.subjects import admit_subject
 from shared.core.pods.manifest import PodRecord
 from shared.core.pods.qos import QOS_LEVEL
 from shared.errors import Refused, Unavailable

@@ -14,11 +14,11 @@ import looptime
 from shared.adapters.clock import LoopClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.app import Plan, Runner
+from shared.contracts.bus.stored import RefusedMessage, read_event
+from shared.contracts.bus.subjects import event_filter
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY, QosClass
 from shared.contracts.quantities import parse_units
-from shared.contracts.stored import RefusedMessage, read_event
-from shared.contracts.subjects import event_filter
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import class_group
 from shared.core.cpus.cpuset import CpuSet

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-from shared.contracts.cloudevents import event_headers
+from shared.contracts.bus.cloudevents import event_headers
+from shared.contracts.bus.stored import RefusedMessage, read_event
 from shared.contracts.eviction import EvictionEvent
-from shared.contracts.stored import RefusedMessage, read_event
 from shared.ports import Received
 from sublet.output import printable
 from sublet.views.figures import clock, number

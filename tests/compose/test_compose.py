@@ -17,9 +17,9 @@ from rig_parts import until
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
+from shared.contracts.bus.stored import read_event
+from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
 from shared.contracts.eviction import EvictionEvent
-from shared.contracts.stored import read_event
-from shared.contracts.subjects import EVENTS_STREAM, event_filter
 from shared.errors import Unavailable
 from shared.ports import Received
 

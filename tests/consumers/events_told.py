@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
-from shared.contracts.cloudevents import event_headers
+from shared.contracts.bus.cloudevents import event_headers
+from shared.contracts.bus.subjects import STREAMS, event_subject
 from shared.contracts.eviction import EvictionEvent, Phase
 from shared.contracts.ids import intent_id
-from shared.contracts.subjects import STREAMS, event_subject
 
 NODE = "node-a.example"
 PHASES: tuple[Phase, ...] = ("intended", "created", "succeeded")

@@ -13,8 +13,8 @@ from consumer_rig import Consumer, built
 from events_told import Teller, evictions, ids_by_pod, telling
 from nats.js.api import ConsumerInfo
 
+from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
 from shared.contracts.eviction import EvictionEvent
-from shared.contracts.subjects import EVENTS_STREAM, event_filter
 
 pytestmark = [pytest.mark.consumers, pytest.mark.timeout(300)]
 

@@ -14,8 +14,8 @@ from events_told import Teller, evictions, ids_by_pod, telling
 from nats.js.api import AckPolicy, ConsumerConfig
 
 from shared.adapters.nats.embedded.server import NatsServer
+from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
 from shared.contracts.eviction import EvictionEvent
-from shared.contracts.subjects import EVENTS_STREAM, event_filter
 
 pytestmark = [pytest.mark.consumers, pytest.mark.timeout(300)]
 

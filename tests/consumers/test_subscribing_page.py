@@ -21,10 +21,10 @@ from events_told import Teller, evictions
 from nats.aio.client import Client
 from nats.js.api import AckPolicy, ConsumerConfig
 
-from shared.contracts.cloudevents import event_headers
+from shared.contracts.bus.cloudevents import event_headers
+from shared.contracts.bus.subjects import DEAD_LETTERS_STREAM, EVENTS_STREAM, STREAMS, event_filter, event_subject
 from shared.contracts.eviction import PHASES, EvictionEvent
 from shared.contracts.ids import intent_id
-from shared.contracts.subjects import DEAD_LETTERS_STREAM, EVENTS_STREAM, STREAMS, event_filter, event_subject
 
 pytestmark = [pytest.mark.consumers, pytest.mark.timeout(120)]
 

@@ -10,7 +10,7 @@ import pytest
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
-from shared.contracts.subjects import StreamSpec
+from shared.contracts.bus.subjects import StreamSpec
 from shared.errors import Conflict, IdTaken, NotStored, Unavailable
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus

@@ -17,8 +17,8 @@ from eager_evictor import EAGER
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.nats.bus import NatsBus, connect
-from shared.contracts.stored import read_event
-from shared.contracts.subjects import EVENTS_STREAM, ask_subject, event_filter
+from shared.contracts.bus.stored import read_event
+from shared.contracts.bus.subjects import EVENTS_STREAM, ask_subject, event_filter
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import class_group
 from shared.core.cpus.cpuset import CpuSet

@@ -23,8 +23,8 @@ from eager_evictor import EAGER
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger.reader import read_ledger
 from shared.adapters.nats.bus import NatsBus, connect
-from shared.contracts.stored import read_event
-from shared.contracts.subjects import EVENTS_STREAM, event_filter
+from shared.contracts.bus.stored import read_event
+from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
 from shared.core.evictions.intents import FINAL_STEPS
 from shared.errors import SubletError
 from shared.settings import CommonSettings

@@ -12,7 +12,7 @@ import pytest
 from bus_rights_rig import PASSWORD, Hub, Leaf, at_the_hub, running, started_hub
 
 from shared.adapters.nats.bus import NatsBus
-from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
+from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.errors import NotStored, Unavailable
 from shared.ports import Entry
 

@@ -8,7 +8,7 @@ from bus_rights_rig import PASSWORD, Hub, Leaf, at_the_hub, free_port, hub_serve
 
 from services.central.app import CentralApp
 from shared.adapters.clock import SystemClock
-from shared.contracts.subjects import CONFIG_BUCKET, STREAMS
+from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS
 from shared.wire import Wire
 
 ALL = {spec.name for spec in STREAMS} | {f"KV_{CONFIG_BUCKET}"}

@@ -35,7 +35,7 @@ from test_bus_rights import leaf
 from services.central.core.bus_login import AUDIENCE, NODE_NAME
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
-from shared.contracts.subjects import CONFIG_BUCKET, STREAMS
+from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS
 from shared.errors import Unavailable
 
 

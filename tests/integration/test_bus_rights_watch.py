@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.config import _Newest
-from shared.contracts.subjects import CONFIG_BUCKET, STREAMS
+from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS
 from shared.ports import Entry
 
 

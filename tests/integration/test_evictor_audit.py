@@ -15,10 +15,10 @@ from services.evictor.app import EvictorApp
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import NatsBus, connect
-from shared.contracts.cloudevents import event_headers
+from shared.contracts.bus.cloudevents import event_headers
+from shared.contracts.bus.stored import read_event
+from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS
 from shared.contracts.eviction import EvictionEvent
-from shared.contracts.stored import read_event
-from shared.contracts.subjects import EVENTS_STREAM, STREAMS
 from shared.ports import Stored
 from shared.wire import Wire
 

@@ -13,7 +13,7 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded import server as nats_server
 from shared.adapters.nats.embedded.server import NatsServer, find_binary
-from shared.contracts.subjects import EVENTS_STREAM, STREAMS
+from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS
 from shared.core.evictions.intents import Outgoing
 from shared.errors import NotStored
 

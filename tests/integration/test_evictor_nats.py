@@ -8,11 +8,11 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.allocation import Allocation
+from shared.contracts.bus.stored import read_event
+from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeReading, NodeSample, PodReading
-from shared.contracts.stored import read_event
-from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus

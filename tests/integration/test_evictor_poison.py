@@ -20,11 +20,11 @@ from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import connect
 from shared.app import Context, Plan, Runner
 from shared.contracts.allocation import Allocation
+from shared.contracts.bus.stored import read_event
+from shared.contracts.bus.subjects import EVENTS_STREAM, MAX_FACT_BYTES, intent_subject, state_subject
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.readiness import Readiness
 from shared.contracts.sample import NodeSample
-from shared.contracts.stored import read_event
-from shared.contracts.subjects import EVENTS_STREAM, MAX_FACT_BYTES, intent_subject, state_subject
 from shared.settings import common_settings
 
 SMALL = {

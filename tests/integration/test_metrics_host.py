@@ -24,8 +24,8 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.sysfs import read_topology
 from shared.app import Context
+from shared.contracts.bus.subjects import state_subject
 from shared.contracts.sample import NodeSample
-from shared.contracts.subjects import state_subject
 from shared.errors import Unavailable
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import CommonSettings

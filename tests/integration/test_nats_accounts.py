@@ -22,7 +22,7 @@ from shared.adapters.nats.embedded.accounts import ACCOUNT, LIMITS, AccountsFile
 from shared.adapters.nats.embedded.password import new_password, password_hash
 from shared.adapters.nats.embedded.reload import LocalServer, local_server
 from shared.adapters.nats.embedded.server import NatsServer
-from shared.contracts.subjects import EVENTS_STREAM, STREAMS, event_filter
+from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS, event_filter
 from shared.core.bus.durable import wanted_durable
 from shared.core.bus.nats_url import read_nats_url
 from shared.errors import Unavailable, Unfit

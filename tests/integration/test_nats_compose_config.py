@@ -12,7 +12,7 @@ from nats.js.errors import NotFoundError
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
-from shared.contracts.subjects import EVENTS_STREAM, STREAMS
+from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS
 from shared.core.bus.durable import wanted_durable
 
 EVENT = "sublet.cluster.v1.event.eviction.created.default.node-a"

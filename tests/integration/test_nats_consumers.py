@@ -20,11 +20,11 @@ from shared import telemetry
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded.accounts import AccountsFile
-from shared.contracts.cloudevents import event_headers
+from shared.contracts.bus.cloudevents import event_headers
+from shared.contracts.bus.stored import RefusedMessage
+from shared.contracts.bus.subjects import DEAD_LETTERS_STREAM, EVENTS_STREAM, STREAMS, event_filter, event_subject
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.ids import intent_id
-from shared.contracts.stored import RefusedMessage
-from shared.contracts.subjects import DEAD_LETTERS_STREAM, EVENTS_STREAM, STREAMS, event_filter, event_subject
 from shared.core.bus.durable import changes, wanted_durable
 from shared.errors import Conflict, Refused, Unavailable
 from sublet.consumers.dead import advisories, counts, dead_letters

@@ -12,7 +12,7 @@ from nats.js.api import StreamConfig
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.reader import BATCH
-from shared.contracts.subjects import EVENTS_STREAM, STREAMS
+from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS
 from shared.ports import Received
 
 EVENT = "sublet.cluster.v1.event.eviction.created.{}.node-a"

@@ -14,8 +14,8 @@ from shared.adapters.nats import reader as nats_reader
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.adapters.nats.link import FAILURES, cancellable, unavailable
+from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS, StreamSpec
 from shared.contracts.readiness import Health, ServiceHealth
-from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS, StreamSpec
 from shared.errors import Conflict, NotStored, Unavailable
 from shared.ports import Bus, Entry
 from shared.wire import Wire

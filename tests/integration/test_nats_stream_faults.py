@@ -13,7 +13,7 @@ from nats.js.api import DiscardPolicy, RetentionPolicy, StreamConfig
 from shared import telemetry
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
-from shared.contracts.subjects import EVENTS_STREAM, STREAMS, StreamSpec
+from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS, StreamSpec
 from shared.core.bus.durable import wanted_durable
 from shared.errors import NotStored, Unavailable
 

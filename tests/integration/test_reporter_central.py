@@ -18,17 +18,17 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
 from shared.app import Runner
 from shared.contracts.allocation import Allocation, PoolAllocation
-from shared.contracts.cloudevents import event_headers
-from shared.contracts.eviction import EvictionEvent
-from shared.contracts.readiness import Health, ServiceHealth
-from shared.contracts.sample import NodeReading, NodeSample
-from shared.contracts.subjects import (
+from shared.contracts.bus.cloudevents import event_headers
+from shared.contracts.bus.subjects import (
     CONFIG_BUCKET,
     EVENTS_STREAM,
     GLOBAL_CONFIG_KEY,
     ask_subject,
     event_subject,
 )
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.readiness import Health, ServiceHealth
+from shared.contracts.sample import NodeReading, NodeSample
 from shared.settings import common_settings
 from shared.wire import Wire
 

@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 
 import nats
 
-from shared.contracts.cloudevents import MSG_ID, event_headers
+from shared.contracts.bus.cloudevents import MSG_ID, event_headers
+from shared.contracts.bus.subjects import EVENTS_STREAM, event_subject
 from shared.contracts.eviction import EvictionEvent, Phase
 from shared.contracts.ids import intent_id
-from shared.contracts.subjects import EVENTS_STREAM, event_subject
 
 URL = os.environ.get("SUBLET_NATS_URL", "nats://127.0.0.1:4222")
 NODE = "pretended-node"

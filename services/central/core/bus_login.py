@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shared.contracts.ids import node_token
-from shared.contracts.readiness import Readiness, node_config_key
-from shared.contracts.subjects import (
+from shared.contracts.bus.subjects import (
     CONFIG_BUCKET,
     EVENTS_STREAM,
     GLOBAL_CONFIG_KEY,
@@ -20,6 +18,8 @@ from shared.contracts.subjects import (
     event_filter,
     state_subject,
 )
+from shared.contracts.ids import node_token
+from shared.contracts.readiness import Readiness, node_config_key
 from shared.errors import Refused
 
 AUDIENCE = "sublet-bus"

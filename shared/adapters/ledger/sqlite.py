@@ -12,7 +12,7 @@ from typing import Any
 from shared.adapters.ledger.file import FINAL, LedgerFile
 from shared.adapters.ledger.upkeep import prune
 from shared.contracts.advice import Mode
-from shared.contracts.cloudevents import MSG_ID
+from shared.contracts.bus.cloudevents import MSG_ID
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.pod import Pod
 from shared.core.evictions.intents import Bucket, Call, IntentRecord, KeptRefusal, Outgoing, Record, Spent

@@ -13,7 +13,7 @@ from shared.adapters.nats.config import ConfigStore
 from shared.adapters.nats.consumers import Durables
 from shared.adapters.nats.link import FAILURES, Link, cancellable, unavailable
 from shared.adapters.nats.streams import Streams
-from shared.contracts.subjects import StreamSpec
+from shared.contracts.bus.subjects import StreamSpec
 from shared.core.bus.stream_room import Cut
 from shared.errors import Unavailable
 from shared.ports import Clock, Entry, Received, Stored, Subscription

@@ -15,7 +15,7 @@ from nats.js.errors import NotFoundError
 from shared.adapters.nats.link import Link, unavailable
 from shared.adapters.nats.reader import not_found_or_unavailable
 from shared.adapters.nats.tail import tail
-from shared.contracts.subjects import MAX_CONFIG_BYTES, NODE_KV
+from shared.contracts.bus.subjects import MAX_CONFIG_BYTES, NODE_KV
 from shared.errors import SubletError, Unavailable
 from shared.ports import Entry, Received
 

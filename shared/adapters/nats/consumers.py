@@ -10,7 +10,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy
 from nats.js.errors import APIError, NotFoundError
 
 from shared.adapters.nats.link import Link, unavailable
-from shared.contracts.subjects import EVENTS_STREAM
+from shared.contracts.bus.subjects import EVENTS_STREAM
 from shared.core.bus.durable import Durable, Start
 from shared.errors import Refused, Unavailable
 from shared.ports import Received

@@ -14,7 +14,7 @@ from nats.js.errors import APIError
 
 from shared.adapters.nats.link import API_TIMEOUT_S, FAILURES, Link, cancellable, unavailable, words
 from shared.adapters.nats.reader import BATCH, STATUS, Broken, not_found_or_unavailable
-from shared.contracts.subjects import DIRECT_GET
+from shared.contracts.bus.subjects import DIRECT_GET
 from shared.core.backoff import delay_s
 from shared.errors import Unavailable
 from shared.ports import Received

@@ -20,7 +20,7 @@ from nats.js.api import DEFAULT_PREFIX
 from nats.js.errors import ServiceUnavailableError
 
 from shared import telemetry
-from shared.contracts.subjects import NODE_API
+from shared.contracts.bus.subjects import NODE_API
 from shared.core.backoff import delay_s
 from shared.core.bus.nats_url import NatsAddress, read_nats_url, without_secrets
 from shared.core.log_limit import LogLimit

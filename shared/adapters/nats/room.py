@@ -10,7 +10,7 @@ from nats.js.errors import NotFoundError
 
 from shared import telemetry
 from shared.adapters.nats.link import Link, unavailable
-from shared.contracts.subjects import StreamSpec
+from shared.contracts.bus.subjects import StreamSpec
 from shared.core.bus.stream_room import ENOUGH, FULL, Cut, Held, Weighed, cuts
 
 log = structlog.get_logger()

@@ -14,8 +14,8 @@ from shared.adapters.nats.link import Link, unavailable
 from shared.adapters.nats.reader import Broken
 from shared.adapters.nats.room import make_room
 from shared.adapters.nats.tail import opened, tail
-from shared.contracts.cloudevents import MSG_ID
-from shared.contracts.subjects import StreamSpec, stream_of
+from shared.contracts.bus.cloudevents import MSG_ID
+from shared.contracts.bus.subjects import StreamSpec, stream_of
 from shared.core.bus.stream_room import Cut
 from shared.errors import Conflict, IdTaken, NotStored, Unavailable
 from shared.ports import Received, Stored

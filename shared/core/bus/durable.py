@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from shared.contracts.bus.subjects import event_filter
 from shared.contracts.eviction import PHASES
 from shared.contracts.ids import NAME_PATTERN
-from shared.contracts.subjects import event_filter
 from shared.errors import Conflict, Refused
 
 Start = str | datetime

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from shared.contracts.advice import Mode
-from shared.contracts.cloudevents import MSG_ID
+from shared.contracts.bus.cloudevents import MSG_ID
 from shared.contracts.eviction import EvictionIntent, Phase
 from shared.contracts.pod import Pod
 

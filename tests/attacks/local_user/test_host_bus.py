@@ -22,7 +22,7 @@ import nats.js.errors
 import pytest
 from nats.aio.client import Client
 
-from shared.contracts.subjects import ask_subject, health_subject
+from shared.contracts.bus.subjects import ask_subject, health_subject
 from shared.core.bus.nats_url import read_nats_url
 from sublet.bus_login import LOGIN, READER
 

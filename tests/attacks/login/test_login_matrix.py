@@ -20,7 +20,7 @@ from bus_rights_rig import PASSWORD, ComposeServer, Hub, Leaf, at_the_hub, free_
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded.accounts import exports, team_account
-from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
+from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.core.bus.durable import wanted_durable
 from shared.errors import Unavailable
 

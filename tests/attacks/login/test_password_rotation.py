@@ -22,7 +22,7 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.callout import Callout
-from shared.contracts.subjects import CONFIG_BUCKET, EVENTS_STREAM, STREAMS, event_filter
+from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, STREAMS, event_filter
 from shared.errors import Unavailable
 
 NODES = ("a", "b", "c")

@@ -9,7 +9,7 @@ import pytest
 from bus_rights_rig import PASSWORD, Hub, Leaf, running, started_hub
 
 from shared.adapters.nats.bus import NatsBus
-from shared.contracts.subjects import CONFIG_BUCKET, STREAMS
+from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS
 
 
 @dataclass

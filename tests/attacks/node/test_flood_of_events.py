@@ -15,7 +15,7 @@ from conftest import TwoNodes
 
 from services.central.stream_room import LOOK_S, StreamRoom
 from shared.adapters.clock import SystemClock
-from shared.contracts.subjects import EVENTS_STREAM, MAX_FACT_BYTES, STREAMS, event_filter
+from shared.contracts.bus.subjects import EVENTS_STREAM, MAX_FACT_BYTES, STREAMS, event_filter
 from shared.errors import NotStored
 
 FLOOD_BYTES = int(os.environ.get("FLOOD_MIB", "280")) << 20

@@ -11,12 +11,12 @@ from services.evictor.outbox import Outbox
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import NatsBus
-from shared.contracts.cloudevents import MSG_ID, event_headers
+from shared.contracts.bus.cloudevents import MSG_ID, event_headers
+from shared.contracts.bus.stored import read_event
+from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter, event_subject
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.ids import intent_id
 from shared.contracts.pod import Pod
-from shared.contracts.stored import read_event
-from shared.contracts.subjects import EVENTS_STREAM, event_filter, event_subject
 from shared.core.evictions.intents import Bucket, IntentRecord, Outgoing
 from shared.errors import IdTaken
 from shared.wire import message_id

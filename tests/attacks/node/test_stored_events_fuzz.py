@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from shared.contracts.cloudevents import event_headers
+from shared.contracts.bus.cloudevents import event_headers
+from shared.contracts.bus.stored import RefusedMessage, read_event
+from shared.contracts.bus.subjects import event_subject
 from shared.contracts.eviction import PHASES, EvictionEvent
 from shared.contracts.ids import intent_id
-from shared.contracts.stored import RefusedMessage, read_event
-from shared.contracts.subjects import event_subject
 from shared.core.evictions.audit import StoredEvent
 from shared.core.evictions.audit import audit as compare
 from shared.ports import Received

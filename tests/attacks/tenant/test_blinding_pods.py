@@ -12,10 +12,10 @@ import pytest
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
 from shared.contracts.advice import PoolAdvice
+from shared.contracts.bus.subjects import state_subject
 from shared.contracts.envelope import MAX_MESSAGE_BYTES
 from shared.contracts.readiness import Health
 from shared.contracts.sample import NodeSample
-from shared.contracts.subjects import state_subject
 
 PODS = 250
 TESTS = Path(__file__).parents[2]

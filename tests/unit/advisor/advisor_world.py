@@ -8,8 +8,8 @@ from services.advisor.app import AdvisorApp
 from shared.adapters.clock import LoopClock
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation, PodAllocation
+from shared.contracts.bus.subjects import state_subject
 from shared.contracts.sample import NodeSample
-from shared.contracts.subjects import state_subject
 from shared.core.cpus.topology import Topology
 from shared.fakes.memory_bus import MemoryBus
 from shared.wire import Wire

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.adapters.clock import LoopClock
-from shared.contracts.cloudevents import event_headers
+from shared.contracts.bus.cloudevents import event_headers
+from shared.contracts.bus.subjects import STREAMS, event_filter, event_subject
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.ids import intent_id
-from shared.contracts.subjects import STREAMS, event_filter, event_subject
 from shared.errors import Refused, Unavailable
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import Received

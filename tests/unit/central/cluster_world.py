@@ -9,9 +9,9 @@ from services.central.cluster import Cluster
 from services.central.core.lost_node import TAINT_KEY
 from services.central.settings import CentralSettings
 from shared.adapters.clock import LoopClock
+from shared.contracts.bus.subjects import CONFIG_BUCKET
 from shared.contracts.pod import Pod
 from shared.contracts.readiness import Readiness, ServiceHealth, entry_hash, node_config_key
-from shared.contracts.subjects import CONFIG_BUCKET
 from shared.core.api_kind import CNCS, CNRS, EVICTION_CONFIGS, KCCS, LEASES, NODES, PODS
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.fakes.memory_bus import MemoryBus

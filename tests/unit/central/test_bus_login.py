@@ -18,9 +18,9 @@ from services.central.core.bus_login import (
 )
 from shared.adapters.kube.client import KubeError
 from shared.adapters.kube.tokens import KubeTokens
+from shared.contracts.bus.subjects import NODE_KV, state_subject, subject_matches
 from shared.contracts.ids import NAME_PATTERN, node_token
 from shared.contracts.readiness import Readiness, node_config_key
-from shared.contracts.subjects import NODE_KV, state_subject, subject_matches
 from shared.errors import Refused, Unavailable
 
 AGENTS = "system:serviceaccount:sublet-system:sublet-node"

@@ -10,14 +10,14 @@ import pytest
 from services.central.app import CentralApp
 from shared import telemetry
 from shared.adapters.clock import LoopClock
-from shared.contracts.readiness import Readiness
-from shared.contracts.subjects import (
+from shared.contracts.bus.subjects import (
     CONFIG_BUCKET,
     EVENTS_STREAM,
     GLOBAL_CONFIG_KEY,
     STREAMS,
     state_subject,
 )
+from shared.contracts.readiness import Readiness
 from shared.errors import BadConfig
 from shared.fakes.memory_bus import MemoryBus
 from shared.wire import Wire

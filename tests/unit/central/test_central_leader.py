@@ -10,7 +10,7 @@ from services.central.leader_objects import LeaderObjects
 from services.central.node_entries import NodeEntries, Source
 from services.central.settings import LeaseSettings
 from shared.adapters.clock import LoopClock
-from shared.contracts.subjects import CONFIG_BUCKET
+from shared.contracts.bus.subjects import CONFIG_BUCKET
 from shared.core.api_kind import CNCS, CNRS, LEASES, NODES
 from shared.errors import BadConfig
 from shared.fakes.memory_bus import MemoryBus

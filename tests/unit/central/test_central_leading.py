@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from cluster_world import playing
 
-from shared.contracts.subjects import CONFIG_BUCKET
+from shared.contracts.bus.subjects import CONFIG_BUCKET
 from shared.core.api_kind import LEASES
 
 

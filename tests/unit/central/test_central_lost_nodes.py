@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 from cluster_world import ten_nodes
 
+from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
-from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM
 from shared.core.api_kind import CNRS, LEASES, NODES, PODS
 from shared.ports import ActionResult
 

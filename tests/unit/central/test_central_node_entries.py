@@ -7,8 +7,8 @@ import pytest
 
 from shared.adapters.clock import LoopClock
 from shared.app import Plan, Runner
+from shared.contracts.bus.subjects import CONFIG_BUCKET, state_subject
 from shared.contracts.readiness import Health, ServiceHealth, entry_hash, node_config_key
-from shared.contracts.subjects import CONFIG_BUCKET, state_subject
 from shared.errors import BadConfig
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import CommonSettings

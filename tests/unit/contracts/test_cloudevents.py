@@ -4,10 +4,10 @@ from example_messages import EXAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.contracts.cloudevents import event_headers
+from shared.contracts.bus.cloudevents import event_headers
+from shared.contracts.bus.stored import read_event
+from shared.contracts.bus.subjects import event_subject
 from shared.contracts.eviction import PHASES, EvictionEvent
-from shared.contracts.stored import read_event
-from shared.contracts.subjects import event_subject
 
 EVENT = EXAMPLES["EvictionEvent"]
 

@@ -11,7 +11,7 @@ from example_messages import EXAMPLES
 from jsonschema import Draft202012Validator
 
 from shared.contracts import schemas
-from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM
+from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM
 
 DOCS = Path(__file__).parents[3] / "docs/schemas"
 BASELINE = DOCS / "v1"

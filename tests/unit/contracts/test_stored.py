@@ -10,10 +10,10 @@ from example_messages import EXAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.contracts.cloudevents import event_headers
+from shared.contracts.bus.cloudevents import event_headers
+from shared.contracts.bus.stored import RefusedMessage, read_event, read_intent
+from shared.contracts.bus.subjects import MAX_FACT_BYTES, event_subject, intent_subject
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
-from shared.contracts.stored import RefusedMessage, read_event, read_intent
-from shared.contracts.subjects import MAX_FACT_BYTES, event_subject, intent_subject
 
 ROOT = Path(__file__).parents[3]
 EVENT, INTENT = EXAMPLES["EvictionEvent"], EXAMPLES["EvictionIntent"]
@@ -122,7 +122,7 @@ def test_any_value_of_any_field_is_an_event_of_this_subject_or_refused(name, val
 
 def test_nobody_reads_past_the_door():
     """What a stream or a node has said becomes an event or an intent in one place; the ledger reads back its own."""
-    doors = {"shared/contracts/stored.py", "shared/adapters/ledger/sqlite.py"}
+    doors = {"shared/contracts/bus/stored.py", "shared/adapters/ledger/sqlite.py"}
     past = [
         path.relative_to(ROOT).as_posix()
         for folder in ("services", "shared", "sublet")

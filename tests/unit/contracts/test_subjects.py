@@ -7,9 +7,9 @@ from example_messages import EXAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.contracts import subjects
 from shared.contracts.advice import PoolAdvice
-from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS, stream_of, subject_matches
+from shared.contracts.bus import subjects
+from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS, stream_of, subject_matches
 
 NODE = "ip-10-0-0-1.ec2.internal"
 TOKEN = "ip-10-0-0-1_ec2_internal"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.contracts.bus.subjects import event_filter
 from shared.contracts.eviction import PHASES
-from shared.contracts.subjects import event_filter
 from shared.core.bus.durable import Change, Durable, changes, read_start, wanted_durable
 from shared.errors import Conflict, Refused
 

@@ -13,11 +13,11 @@ from shared.adapters.clock import LoopClock
 from shared.adapters.files.pause import PauseFile
 from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.contracts.allocation import Allocation
+from shared.contracts.bus.stored import read_event
+from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, NumaReading, PodReading
-from shared.contracts.stored import read_event
-from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.fakes.fake_taints import FakeTaints
 from shared.fakes.memory_broker import MemoryBroker

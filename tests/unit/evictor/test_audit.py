@@ -8,7 +8,7 @@ import pytest
 from evictor_world import overcommitted
 
 from shared.adapters.ledger.reader import read_ledger
-from shared.contracts.subjects import EVENTS_STREAM
+from shared.contracts.bus.subjects import EVENTS_STREAM
 from shared.errors import Unavailable
 from sublet.commands.audit import audited
 

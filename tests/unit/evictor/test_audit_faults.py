@@ -9,11 +9,11 @@ import pytest
 from evictor_world import SMALL, Node, overcommitted, pod
 
 from shared.adapters.clock import LoopClock
-from shared.contracts import subjects
-from shared.contracts.cloudevents import event_headers
+from shared.contracts.bus import subjects
+from shared.contracts.bus.cloudevents import event_headers
+from shared.contracts.bus.stored import read_event
+from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS, event_subject, intent_subject
 from shared.contracts.eviction import EvictionIntent
-from shared.contracts.stored import read_event
-from shared.contracts.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS, event_subject, intent_subject
 from shared.core.evictions.audit import Audit
 from shared.ports import Received
 from sublet.commands.audit import audited

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from evictor_world import GIB, LARGE, SMALL, Node, overcommitted, pod
 
+from shared.contracts.bus.subjects import intent_subject
 from shared.contracts.eviction import EvictionIntent
-from shared.contracts.subjects import intent_subject
 from shared.ports import ActionResult
 
 

@@ -8,8 +8,8 @@ import pytest
 from evictor_world import GIB, LARGE, NODE, RECLAIMED, SMALL, Node, overcommitted, pod
 
 from shared import telemetry
+from shared.contracts.bus.subjects import intent_subject
 from shared.contracts.eviction import EvictionIntent
-from shared.contracts.subjects import intent_subject
 from shared.core.pods.qos import CRITICAL_PRIORITY
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.wire import Wire

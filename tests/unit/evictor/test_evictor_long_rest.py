@@ -9,7 +9,7 @@ from test_evictor_crash import LARGE, SMALL, WEB, Fate, check, live
 
 from services.evictor.outbox import SAFE_TO_REPEAT_S, Outbox
 from shared.adapters.clock import LoopClock
-from shared.contracts.subjects import EVENTS_STREAM, STREAMS
+from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS
 from shared.core.evictions.intents import Outgoing
 from shared.errors import Unavailable
 from shared.fakes.memory_broker import MemoryBroker

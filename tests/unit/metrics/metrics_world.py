@@ -9,9 +9,9 @@ from services.metrics.core.figures import NODE, TENANTS, Gauge, Offer, Rate, Tar
 from services.metrics.core.reading import Part, Reading
 from services.metrics.ports import Collected
 from shared.adapters.clock import LoopClock
+from shared.contracts.bus.subjects import state_subject
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample
-from shared.contracts.subjects import state_subject
 from shared.errors import Unavailable
 from shared.fakes.memory_bus import MemoryBus
 from shared.wire import Wire

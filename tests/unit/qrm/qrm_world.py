@@ -18,8 +18,8 @@ from shared.adapters.clock import LoopClock
 from shared.app import Context
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.allocation import Allocation
+from shared.contracts.bus.subjects import state_subject
 from shared.contracts.pod import Pod
-from shared.contracts.subjects import state_subject
 from shared.core.cgroups.layout import Layout
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology

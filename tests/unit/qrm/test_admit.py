@@ -11,8 +11,8 @@ from qrm_world import Node as World
 from services.qrm.core.admit import admit
 from services.qrm.core.arrangement import Node, arrange_floor
 from shared.contracts.admission import AdmissionAsked, AdmissionTold
+from shared.contracts.bus.subjects import admit_subject
 from shared.contracts.pod import Container, Pod
-from shared.contracts.subjects import admit_subject
 from shared.core.cpus.cpuset import CpuSet
 
 BOUND = {"katalyst.kubewharf.io/memory_enhancement": '{"numa_binding": "true"}'}

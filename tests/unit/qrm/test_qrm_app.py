@@ -9,8 +9,8 @@ from plain_cgroups import PlainCgroups
 from qrm_world import FLOOR, MEMORY, NODE, RECLAIMED, SEED, SHARED, Keeping, Node, Run, conditions, pools, refusals
 
 from shared.contracts.advice import PoolAdvice, PoolSize
+from shared.contracts.bus.subjects import state_subject
 from shared.contracts.pod import Container, Pod
-from shared.contracts.subjects import state_subject
 from shared.core.cpus.topology import Topology
 from shared.errors import BadConfig
 

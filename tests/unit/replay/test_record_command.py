@@ -11,8 +11,8 @@ from replay_world import make_sample
 from typer.testing import CliRunner
 
 from shared.adapters.clock import SystemClock
+from shared.contracts.bus.subjects import ask_subject
 from shared.contracts.sample import NodeSample
-from shared.contracts.subjects import ask_subject
 from shared.fakes.memory_bus import MemoryBus
 from shared.wire import Wire
 from sublet import ask

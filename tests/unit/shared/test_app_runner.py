@@ -11,8 +11,8 @@ import pytest
 from shared import app, telemetry
 from shared.adapters.clock import LoopClock
 from shared.app import Context, Plan, Runner
+from shared.contracts.bus.subjects import CONFIG_BUCKET, ask_subject
 from shared.contracts.readiness import Health, ServiceHealth
-from shared.contracts.subjects import CONFIG_BUCKET, ask_subject
 from shared.errors import BadConfig
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus

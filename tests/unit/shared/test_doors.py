@@ -19,7 +19,7 @@ DOORS = {
     "shared/core/text/json_text.py": "JSON of anybody: bounded, one error",
     "shared/core/text/annotation_values.py": "annotations of pods, which have a bound",
     "shared/contracts/envelope.py": "state messages: bounded, typed",
-    "shared/contracts/stored.py": "intents and events of the streams, compared with their subjects",
+    "shared/contracts/bus/stored.py": "intents and events of the streams, compared with their subjects",
     "shared/adapters/kube/client.py": "answers and events of the API server",
     "sublet/ask.py": "answers of the services",
     "services/qrm/kubelet.py": "kubelet's state",
@@ -77,7 +77,7 @@ def test_who_parses_text_is_a_door_or_reads_what_is_ours():
         if name in PARSERS and owner not in ("tomllib", "pickle")
     }
     assert sorted(found - known) == []
-    assert sorted(known - found - {"shared/contracts/stored.py", "shared/contracts/envelope.py"}) == []
+    assert sorted(known - found - {"shared/contracts/bus/stored.py", "shared/contracts/envelope.py"}) == []
 
 
 def test_nothing_is_unpickled_or_evaluated():
@@ -93,7 +93,10 @@ def test_nothing_is_unpickled_or_evaluated():
 def test_intents_and_events_are_read_at_their_door_alone():
     """A body without its subject says nothing of who speaks."""
     found = {path for path, tree in modules() for name, owner, _ in calls(tree) if name == "decode" and owner in FACTS}
-    assert found <= {"shared/contracts/stored.py", "shared/adapters/ledger/sqlite.py"}  # the ledger wrote them itself
+    assert found <= {
+        "shared/contracts/bus/stored.py",
+        "shared/adapters/ledger/sqlite.py",
+    }  # the ledger wrote them itself
 
 
 def test_pods_of_the_api_server_are_read_at_their_door_alone():

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from shared import telemetry
-from shared.contracts.subjects import INTENTS_STREAM, STREAMS
+from shared.contracts.bus.subjects import INTENTS_STREAM, STREAMS
 from shared.errors import Conflict, NotStored
 from shared.fakes.memory_bus import MemoryBus
 

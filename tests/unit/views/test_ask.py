@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from shared.contracts.subjects import ask_subject
+from shared.contracts.bus.subjects import ask_subject
 from shared.fakes.memory_bus import MemoryBus
 from sublet import ask
 from sublet.commands import config, events, explain, status, top

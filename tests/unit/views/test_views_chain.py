@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from shared.contracts.cloudevents import event_headers
-from shared.contracts.stored import RefusedMessage
-from shared.contracts.subjects import event_subject
+from shared.contracts.bus.cloudevents import event_headers
+from shared.contracts.bus.stored import RefusedMessage
+from shared.contracts.bus.subjects import event_subject
 from shared.ports import Received
 from sublet.views import events as view
 from sublet.views.explain import chain

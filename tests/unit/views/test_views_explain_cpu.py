@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from shared.contracts.subjects import ask_subject
+from shared.contracts.bus.subjects import ask_subject
 from shared.core.cpus.topology import Topology
 from shared.fakes.memory_bus import MemoryBus
 from sublet import ask

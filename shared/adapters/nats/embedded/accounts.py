@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.adapters.nats.embedded.password import new_password
-from shared.contracts.subjects import EVENTS_STREAM, ask_subject
+from shared.contracts.bus.subjects import EVENTS_STREAM, ask_subject
 from shared.errors import Unavailable, Unfit
 
 ACCOUNT, READERS, TEAM = "SUBLET", "READERS", "TEAM_"

@@ -10,9 +10,9 @@ from datetime import UTC
 from typing import TypeVar
 from urllib.parse import unquote
 
-from shared.contracts.cloudevents import REQUIRED, event_headers
+from shared.contracts.bus.cloudevents import REQUIRED, event_headers
+from shared.contracts.bus.subjects import MAX_FACT_BYTES, event_subject, intent_subject
 from shared.contracts.eviction import EvictionEvent, EvictionFacts, EvictionIntent
-from shared.contracts.subjects import MAX_FACT_BYTES, event_subject, intent_subject
 from shared.errors import Refused
 
 F = TypeVar("F", bound=EvictionFacts)
