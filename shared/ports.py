@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar
 
 from shared.contracts.bus.subjects import StreamSpec
+from shared.contracts.kube.taint import Taint
 from shared.contracts.pod import Pod
-from shared.contracts.taint import Taint
 from shared.core.api_kind import ApiKind
 from shared.core.bus.stream_room import Cut
 

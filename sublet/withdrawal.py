@@ -9,7 +9,7 @@ from typing import Any
 from shared.adapters.kube.client import Kube, KubeError
 from shared.adapters.kube.node import withdraw
 from shared.adapters.kube.taints import KubeTaints
-from shared.contracts.taint import TAINT_PREFIX
+from shared.contracts.kube.taint import TAINT_PREFIX
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNCS, CNRS, EVICTION_CONFIGS, KCCS, NODES, PODS, ApiKind
 from shared.core.pods.extended_resources import OTHER_NAME
 from shared.errors import Unavailable

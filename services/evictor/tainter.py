@@ -13,7 +13,7 @@ import structlog
 
 from services.evictor.core.held import Conditions, Told
 from shared.contracts.allocation import Condition
-from shared.contracts.taint import Taint
+from shared.contracts.kube.taint import Taint
 from shared.core.backoff import delay_s
 from shared.errors import SubletError
 from shared.ports import Clock, NodeTaints

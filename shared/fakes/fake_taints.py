@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from shared.contracts.taint import TAINT_PREFIX, Taint, in_order
+from shared.contracts.kube.taint import TAINT_PREFIX, Taint, in_order
 from shared.errors import Refused, Unavailable
 
 

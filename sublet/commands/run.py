@@ -160,7 +160,7 @@ def pod_document(
 
 def _millis(cpu: str) -> int:
     """Reclaimed CPU is counted in milli-cores, whole (`44k`); people say how many cores."""
-    from shared.contracts.quantities import parse_millis
+    from shared.contracts.kube.quantities import parse_millis
     from shared.errors import Refused
 
     try:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared.adapters.local.stored_pod import PodStatus, StoredPod
+from shared.contracts.kube.quantities import format_millis, format_units
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Container, Pod
-from shared.contracts.quantities import format_millis, format_units
 from shared.errors import Refused
 from sublet.output import age, columns
 from sublet.runtime.offer import offered

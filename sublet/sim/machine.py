@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from shared.contracts.quantities import parse_units
+from shared.contracts.kube.quantities import parse_units
 from shared.core.cpus.cpuset import MAX_CPUS
 from shared.core.cpus.topology import Numbering, Topology
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from shared.contracts.eviction import EvictionEvent
-from shared.contracts.quantities import format_units
+from shared.contracts.kube.quantities import format_units
 from sublet.sim.scenario import Expect, ExpectedEvent
 
 HEAD = ("time", "what happened", "share cpuset", "reclaim cpuset", "reclaimed_millicpu")

@@ -17,8 +17,8 @@ from shared.app import Plan, Runner
 from shared.contracts.bus.stored import RefusedMessage, read_event
 from shared.contracts.bus.subjects import event_filter
 from shared.contracts.eviction import EvictionEvent
+from shared.contracts.kube.quantities import parse_units
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY, QosClass
-from shared.contracts.quantities import parse_units
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import class_group
 from shared.core.cpus.cpuset import CpuSet

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from shared.contracts.envelope import CpuList
 from shared.contracts.eviction import Phase
-from shared.contracts.quantities import parse_units
+from shared.contracts.kube.quantities import parse_units
 from shared.errors import Refused
 from shared.settings import SECTIONS
 from sublet.sim.demand import demand_of

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from shared.contracts.kube.quantities import parse_units
+from shared.contracts.kube.taint import TAINT_PREFIX
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, canonical_resource
-from shared.contracts.quantities import parse_units
-from shared.contracts.taint import TAINT_PREFIX
 from sublet.cluster.reading import ClusterReading
 from sublet.output import age, columns
 from sublet.views.figures import cores, memory

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from shared.contracts.taint import Cause, Taint
+from shared.contracts.kube.taint import Cause, Taint
 from sublet.output import age, columns
 from sublet.views.figures import number
 

@@ -12,7 +12,7 @@ from shared.adapters.kube.evictor import MANAGER
 from shared.adapters.kube.node import CNRS
 from shared.adapters.kube.objects import KubeObjects
 from shared.adapters.kube.taints import TRIES, KubeTaints
-from shared.contracts.taint import Cause, Taint
+from shared.contracts.kube.taint import Cause, Taint
 from shared.errors import Refused, Unavailable
 from shared.fakes.fake_taints import FakeTaints
 

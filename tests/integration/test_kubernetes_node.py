@@ -16,9 +16,9 @@ from shared.adapters.kube.node import CNRS
 from shared.adapters.nats.bus import connect
 from shared.app import Context, Runner
 from shared.contracts.allocation import Allocation
+from shared.contracts.kube.taint import TAINT_PREFIX
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED_CPU, Pod
 from shared.contracts.sample import NodeSample
-from shared.contracts.taint import TAINT_PREFIX
 from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.core.pods.kube_pod import pod_of
 from shared.errors import Unavailable

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from shared.adapters.files.taints import TaintFile
 from shared.adapters.host.cgroup import Cgroups
-from shared.contracts.taint import Taint
+from shared.contracts.kube.taint import Taint
 from sublet import cli
 from sublet.commands import apply, delete, get, logs, run
 from sublet.runtime.applying import apply_pods

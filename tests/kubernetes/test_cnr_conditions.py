@@ -25,10 +25,10 @@ from shared.adapters.kube.client import Document, Kube
 from shared.adapters.kube.node import KubeNode
 from shared.adapters.kube.objects import KubeObjects
 from shared.adapters.kube.taints import KubeTaints
-from shared.contracts.node_conditions import AGENT_NOT_FOUND, AGENT_READY, WITHDRAWN
+from shared.contracts.kube.node_conditions import AGENT_NOT_FOUND, AGENT_READY, WITHDRAWN
+from shared.contracts.kube.taint import Taint
 from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.contracts.readiness import Readiness, ServiceHealth
-from shared.contracts.taint import Taint
 from shared.core.api_kind import CNCS, CNRS, LEASES, NODES, PODS, ApiKind
 from shared.errors import SubletError
 from shared.fakes.fake_evictor import FakeEvictor

@@ -26,8 +26,8 @@ from shared.app import Plan, Runner
 from shared.contracts.bus.stored import read_event
 from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
 from shared.contracts.eviction import EvictionEvent
+from shared.contracts.kube.quantities import parse_units
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
-from shared.contracts.quantities import parse_units
 from shared.core.pods.extended_resources import OTHER_NAME, requests_of
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus

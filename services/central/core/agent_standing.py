@@ -12,7 +12,7 @@ from typing import Any
 
 from services.central.core.agent_loss import AgentConditions, AgentState, Condition
 from services.central.core.verdict import Judged, NodeVerdict, withdrawn
-from shared.contracts.node_conditions import AGENT_NOT_FOUND, AGENT_READY, WITHDRAWN
+from shared.contracts.kube.node_conditions import AGENT_NOT_FOUND, AGENT_READY, WITHDRAWN
 
 AGENT = "agent"
 OURS = (AGENT_NOT_FOUND, AGENT_READY, WITHDRAWN)

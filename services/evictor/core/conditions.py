@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from shared.contracts.taint import EFFECTS, TAINT_PREFIX
+from shared.contracts.kube.taint import EFFECTS, TAINT_PREFIX
 from shared.core.decisions import Answer, Question, decision
 
 TRANSITION_PERIOD_S = 300.0

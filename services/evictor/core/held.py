@@ -11,7 +11,7 @@ from datetime import datetime
 
 from services.evictor.core.conditions import NodeCondition, node_marks, still_held
 from services.evictor.core.plugin import Pressure, Silence
-from shared.contracts.taint import TAINT_PREFIX, Cause, Taint, in_order
+from shared.contracts.kube.taint import TAINT_PREFIX, Cause, Taint, in_order
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ Facts: docs/facts/katalyst-cluster.md#customnoderesource.
 from typing import Any
 
 from services.reporter.view import Field, FieldSettings, Part, View, plain
-from shared.contracts.quantities import format_millis, format_units
+from shared.contracts.kube.quantities import format_millis, format_units
 from shared.contracts.sample import NodeSample, NumaReading, PoolReading
 from shared.core.cgroups.layout import POOL_OF_QOS
 

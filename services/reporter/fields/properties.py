@@ -1,7 +1,7 @@
 """What the machine is: `spec.nodeResourceProperties` (docs/facts/katalyst-cluster.md#customnoderesource)."""
 
 from services.reporter.view import Field, FieldSettings, Part, View, plain
-from shared.contracts.quantities import format_units
+from shared.contracts.kube.quantities import format_units
 from shared.core.cpus.cpuset import CpuSet
 
 

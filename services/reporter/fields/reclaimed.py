@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from pydantic import Field as Bound
 
 from services.reporter.view import Field, FieldSettings, Offered, Part, View
+from shared.contracts.kube.quantities import format_units, parse_units
 from shared.contracts.pod import ALIASES, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
-from shared.contracts.quantities import format_units, parse_units
 
 
 class Settings(FieldSettings):

@@ -10,8 +10,8 @@ from typing import Any
 
 from services.reporter.view import Field, FieldSettings, Part, View, changed, plain
 from shared.contracts.allocation import Allocation
+from shared.contracts.kube.quantities import format_millis, format_units
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
-from shared.contracts.quantities import format_millis, format_units
 from shared.contracts.sample import NodeSample, NumaReading
 from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.core.cpus.cpuset import CpuSet

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from shared.adapters.files.replaced import replace_file
 from shared.contracts.envelope import Part
-from shared.contracts.taint import TAINT_PREFIX, Taint, in_order
+from shared.contracts.kube.taint import TAINT_PREFIX, Taint, in_order
 from shared.errors import Refused, Unavailable
 
 NAME = "taints.json"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from shared.adapters.kube.client import Kube, KubeError
-from shared.contracts.node_conditions import WITHDRAWN
+from shared.contracts.kube.node_conditions import WITHDRAWN
+from shared.contracts.kube.quantities import format_units, parse_units
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
-from shared.contracts.quantities import format_units, parse_units
 from shared.core.pods.extended_resources import OTHER_NAME, node_amounts
 from shared.errors import Unavailable
 

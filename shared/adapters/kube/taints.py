@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from shared.adapters.kube.client import Kube, KubeError
 from shared.adapters.kube.evictor import MANAGER
 from shared.cnr_taints import keep_cnr_taints
-from shared.contracts.taint import TAINT_PREFIX, Taint, in_order
+from shared.contracts.kube.taint import TAINT_PREFIX, Taint, in_order
 from shared.errors import Refused, Unavailable
 from shared.ports import Objects
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from shared.contracts.kube.quantities import parse_units
 from shared.contracts.pod import ALIASES
-from shared.contracts.quantities import parse_units
 
 OTHER_NAME = {**ALIASES, **{newer: older for older, newer in ALIASES.items()}}
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from shared.contracts.kube.quantities import parse_millis, parse_units
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, KubeQos, canonical_resource
-from shared.contracts.quantities import parse_millis, parse_units
 from shared.core.cgroups.kube_qos import kube_qos
 from shared.core.cpus.cpuset import MAX_CPUS
 from shared.core.text.document import mapping

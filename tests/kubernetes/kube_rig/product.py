@@ -13,8 +13,8 @@ from rig_parts import until
 
 from kube_rig.cluster import Cluster, CommandError
 from kube_rig.node import NODE
+from shared.contracts.kube.quantities import parse_units
 from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU
-from shared.contracts.quantities import parse_units
 
 CHART = Path(__file__).parents[3] / "deploy/k8s/chart"
 NAMESPACE, RELEASE = "sublet-system", "sublet"

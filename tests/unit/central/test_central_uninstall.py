@@ -7,8 +7,8 @@ from shared.adapters.clock import LoopClock
 from shared.adapters.kube.node import KubeNode
 from shared.adapters.kube.objects import KubeObjects
 from shared.adapters.kube.taints import KubeTaints
+from shared.contracts.kube.taint import Taint
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
-from shared.contracts.taint import Taint
 from shared.core.api_kind import CNCS, CNRS, NODES, PODS
 from shared.errors import Unavailable
 from sublet.withdrawal import withdraw_from_cluster

@@ -9,7 +9,7 @@ from pods_rig import record
 from typer.testing import CliRunner
 
 from shared.adapters.files.taints import TaintFile
-from shared.contracts.taint import Cause, Taint
+from shared.contracts.kube.taint import Cause, Taint
 from shared.core.pods.manifest import read_pod
 from shared.core.pods.qos import QOS_LEVEL
 from shared.errors import Refused, Unavailable

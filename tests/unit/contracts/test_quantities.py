@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.contracts.quantities import format_millis, format_units, parse_millis, parse_units
+from shared.contracts.kube.quantities import format_millis, format_units, parse_millis, parse_units
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from services.evictor.core.held import Conditions, Told
 from services.evictor.core.plugin import Pressure
-from shared.contracts.taint import Cause, Taint
+from shared.contracts.kube.taint import Cause, Taint
 
 KEY = "node.katalyst.kubewharf.io/"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from evictor_world import GIB, MEMORY, NODE, SMALL, WEB, short_of_memory
 from services.evictor.main import build
 from services.evictor.tainter import LOOK_AGAIN_S
 from shared.adapters.files.taints import TaintFile
-from shared.contracts.taint import Cause, Taint
+from shared.contracts.kube.taint import Cause, Taint
 from shared.errors import BadConfig
 from shared.settings import CommonSettings
 from shared.wire import Wire

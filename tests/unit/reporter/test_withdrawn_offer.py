@@ -10,7 +10,7 @@ from shared.adapters.clock import LoopClock
 from shared.adapters.files.pods import PodsFile
 from shared.adapters.kube.node import CNRS, TRIES, KubeNode
 from shared.adapters.kube.pods import WITHDRAWN_S, KubePods
-from shared.contracts.node_conditions import WITHDRAWN
+from shared.contracts.kube.node_conditions import WITHDRAWN
 from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.errors import Unavailable
 

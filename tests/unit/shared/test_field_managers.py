@@ -20,8 +20,8 @@ from shared.adapters.kube.node import KubeNode, withdraw
 from shared.adapters.kube.objects import KubeObjects
 from shared.adapters.kube.taints import KubeTaints
 from shared.app import Context
+from shared.contracts.kube.taint import Taint
 from shared.contracts.pod import SEED_RECLAIMED_CPU, Pod
-from shared.contracts.taint import Taint
 from shared.core.api_kind import CNCS, CNRS, KCCS, NODES, PODS
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import CommonSettings

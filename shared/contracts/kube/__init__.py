@@ -1,0 +1,1 @@
+"""Kubernetes shapes these words, which messages and objects share: quantities, taints, conditions of a node."""
