@@ -16,7 +16,7 @@ from shared.core.pods.limits import limits_of
 from shared.core.pods.metadata import ANNOTATION_BYTES, LABELS_BYTES, LABELS_READ, bounded
 from shared.core.pods.qos import DOMAIN
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 MOST_POD_BYTES = 16 << 10
 SERVICES = ("advisor", "evictor", "metrics", "qrm", "reporter")
 READERS = [

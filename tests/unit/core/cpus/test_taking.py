@@ -23,7 +23,7 @@ HYBRID = Topology.of(
 """Two cores of two threads (0-1, 2-3), four of one (4-7)."""
 CASES = [
     case
-    for line in (Path(__file__).parents[2] / "cases/placement.jsonl").read_text().splitlines()
+    for line in (Path(__file__).parents[3] / "cases/placement.jsonl").read_text().splitlines()
     if (case := json.loads(line))["kind"] == "take_by_numa_balance"
 ]
 

@@ -24,7 +24,7 @@ from shared.core.pods.qos import QOS_LEVEL, class_of_kube, qos_class
 from shared.errors import Refused
 
 CASES = [
-    json.loads(line) for line in (Path(__file__).parents[2] / "cases/koord_qos_labels.jsonl").read_text().splitlines()
+    json.loads(line) for line in (Path(__file__).parents[3] / "cases/koord_qos_labels.jsonl").read_text().splitlines()
 ]
 CPU, BOTH = {"cpu": 1000}, {"cpu": 1000, "memory": 1 << 30}
 BURSTABLE = [{"requests": CPU, "limits": {"cpu": 2000}}]

@@ -45,7 +45,7 @@ every = pytest.mark.parametrize("calculator", CALCULATORS.values(), ids=CALCULAT
 every_kind = pytest.mark.parametrize(("kind", "options"), KINDS, ids=str)
 CASES = [
     case
-    for line in (Path(__file__).parents[2] / "cases/placement.jsonl").read_text().splitlines()
+    for line in (Path(__file__).parents[3] / "cases/placement.jsonl").read_text().splitlines()
     if (case := json.loads(line))["kind"].startswith(("take_", "free_"))
 ]
 
