@@ -91,7 +91,7 @@ bench-pod-start: rig-kubernetes  ## how long many pods at once take to be Ready 
 	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m bench.pod_start
 
 schemas: $(STAMP)        ## write docs/schemas anew from the models
-	$(BIN)/python -m shared.contracts.schemas docs/schemas
+	$(BIN)/python -m shared.contracts.bus.schemas docs/schemas
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

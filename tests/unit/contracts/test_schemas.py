@@ -10,7 +10,7 @@ import pytest
 from example_messages import EXAMPLES
 from jsonschema import Draft202012Validator
 
-from shared.contracts import schemas
+from shared.contracts.bus import schemas
 from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM
 
 DOCS = Path(__file__).parents[3] / "docs/schemas"

@@ -1,4 +1,4 @@
-"""JSON Schemas and the AsyncAPI 3 document of the bus: `python -m shared.contracts.schemas DIR` writes them."""
+"""JSON Schemas and the AsyncAPI 3 document of the bus: `python -m shared.contracts.bus.schemas DIR` writes them."""
 
 import json
 import sys
