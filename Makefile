@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.ready
 # Where the tests of `make unit` write, if it has 2 GiB free: they sync thousands of small files, and wait for the disk.
 MEMORY := $(shell df --output=avail,target -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 2097152 { print $$2 }')
 
-.PHONY: setup demo test lint type imports unit test-chaos test-vm test-compose test-kubernetes test-consumers test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom bench bench-pod-start schemas clean
+.PHONY: setup demo test lint type imports unit test-chaos test-vm test-compose test-kubernetes test-consumers test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom bench bench-pod-start schemas settings clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -92,6 +92,9 @@ bench-pod-start: rig-kubernetes  ## how long many pods at once take to be Ready 
 
 schemas: $(STAMP)        ## write docs/schemas anew from the models
 	$(BIN)/python -m shared.contracts.bus.schemas docs/schemas
+
+settings: $(STAMP)       ## write docs/settings.md anew from the models
+	$(BIN)/python -m sublet.settings_page docs/settings.md
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -35,6 +35,7 @@ class Settings(BaseModel):
 
 
 def _this_host() -> str:
+    """This host's name."""
     return re.sub(r"[^a-z0-9.-]", "-", socket.gethostname().lower()).strip("-.") or "localhost"
 
 
@@ -73,7 +74,9 @@ class CommonSettings(Settings):
     heartbeat_s: Annotated[float, Field(gt=0, le=60)] = 2.0
     """How often each service says that it is well."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Log lines below this level are left out."""
     log_json: bool = True
+    """Whether a log line is a JSON object; false: text for people."""
     otlp_endpoint: str | None = None
     """OTLP/HTTP traces endpoint; None keeps tracing off and unimported."""
 

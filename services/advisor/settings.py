@@ -36,19 +36,19 @@ class IsolationSettings(Settings):
     enabled: bool = False
     """Whether pods are isolated at all."""
     cpu_ratio: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = IsolationRules().cpu_ratio
-    """A container is noisy with more runnable tasks than its cores times this…"""
+    """A container is noisy with more runnable tasks than its cores times this, or than `cpu_size` allows."""
     cpu_size: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = IsolationRules().cpu_size
-    """…or with more than its cores and this."""
+    """A container is noisy also with more runnable tasks than its cores and this together."""
     lock_in_rounds: Annotated[int, Field(ge=1, le=1000)] = IsolationRules().lock_in_threshold
     """Noisy rounds in a row after which its pod is isolated."""
     lock_out_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = IsolationRules().lock_out_s
-    """Seconds of calm after which it comes back."""
+    """Seconds of calm after which an isolated pod comes back into its pool."""
     max_resource_ratio: Part = IsolationRules().max_resource_ratio
     """Part of a pool's cores that may be isolated."""
     max_pod_ratio: Part = IsolationRules().max_pod_ratio
     """Part of a pool's pods that may be isolated."""
     disabled_pools: tuple[str, ...] = ()
-    """Pools whose pods never are."""
+    """Pools whose pods are never isolated."""
 
     @property
     def rules(self) -> IsolationRules | None:
@@ -112,8 +112,9 @@ class AdvisorSettings(Settings):
     max_ramp_down_wait_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = MAX_RAMP_DOWN_WAIT_S
     """A step down that had to be taken back before the next one was due doubles the time to the next, up to this."""
     isolation: IsolationSettings = IsolationSettings()
-    offer: OfferSettings = OfferSettings()
     """CPUs of their own for noisy shared pods; off unless `enabled`."""
+    offer: OfferSettings = OfferSettings()
+    """How much of what is left is offered to reclaimed pods."""
     policy_budget_ms: Annotated[float, Field(gt=0, le=60_000, allow_inf_nan=False)] = 250.0
     """A policy that needs longer for one round is replaced by canonical. Milliseconds; a round takes less than one,
     the rest is for the moments in which the machine gives the advisor no CPU."""
@@ -127,7 +128,7 @@ class AdvisorSettings(Settings):
     max_input_age_s: Seconds = 5.0
     """An older sample is not used: one cautious advice, then silence. Two periods of the metrics service and more."""
     valid_for_s: Seconds = 10.0
-    """How long an advice may be used; qrm's lease."""
+    """How long an advice counts as fresh; qrm then holds to it until its own lease (`qrm.lease_s`) has ended."""
 
     def bounds(self, cpus: int, *, smt: bool) -> Bounds:
         """What no policy may cross on a machine."""

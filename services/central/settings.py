@@ -15,13 +15,15 @@ class LeaseSettings(Settings):
     """The Lease by which several centrals find out who acts; upstream's periods (docs/facts/kubernetes.md#leases)."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "sublet-central"
+    """Name of the Lease."""
     namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] = "sublet-system"
+    """Namespace of the Lease."""
     lease_s: Annotated[float, Field(ge=1, le=3600)] = 15.0
     """Others take over when it was not renewed for so long."""
     renew_s: Annotated[float, Field(gt=0, le=3600)] = 10.0
     """The holder stops acting when it could not renew for so long; less than `lease_s`."""
     retry_s: Annotated[float, Field(gt=0, le=600)] = 2.0
-    """Between two tries."""
+    """Time between two tries to take or renew the Lease."""
 
     @model_validator(mode="after")
     def _stops_before_others_begin(self) -> Self:
@@ -36,9 +38,9 @@ class LoginSettings(Settings):
     url: Annotated[str, Field(pattern=r"^(nats|tls)://[^:@/\s]+:[^:@/\s]+@[^@\s]+(,(nats|tls)://[^,]+)*$")]
     """The hub with user and password of the account that is asked, a list by commas."""
     issuer: SecretStr
-    """Of what the key is made by which the hub knows central's answers; hub and central alone have it."""
+    """Secret of which the key is made by which the hub knows central's answers; hub and central alone have it."""
     previous_issuer: SecretStr | None = None
-    """The one before, for hubs that have not started since."""
+    """The issuer before `issuer`, for hubs that have not started since it was changed."""
     agents: str = "system:serviceaccount:sublet-system:sublet-node"
     """User name of the agents' tokens."""
 
@@ -53,6 +55,7 @@ class KubernetesSettings(Settings):
     """Central on substrate kubernetes."""
 
     lease: LeaseSettings = LeaseSettings()
+    """The Lease by which several centrals find out who acts."""
     agent_labels: Annotated[str, Field(pattern=r"^[^=,\s]+=[^=,\s]+(,[^=,\s]+=[^=,\s]+)*$")] = (
         "app.kubernetes.io/name=sublet,app.kubernetes.io/component=node"
     )
@@ -62,7 +65,8 @@ class KubernetesSettings(Settings):
     resync_s: Seconds = 30.0
     """A pass also without any change, and the time after which orphans are cleared."""
     logins: LoginSettings | None = None
-    """None: the hub does not ask, as where its configuration knows all leaves."""
+    """How central answers the hub about leaves that log in; None: the hub does not ask, as where its configuration
+    knows all leaves."""
     node_lease_s: Seconds = 40.0
     """A node whose kubelet has not renewed its lease for so long is stale (Kubernetes' own default)."""
 

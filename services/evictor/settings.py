@@ -24,8 +24,9 @@ class BudgetSettings(Settings):
     """So many evictions in any window of time; dry runs are counted by themselves."""
 
     limit: Annotated[int, Field(ge=0, le=1_000_000)] = 60
-    """0 allows none."""
+    """Most evictions within the window; 0 allows none."""
     window_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 3600.0
+    """How far back evictions count."""
 
 
 class NamespaceBudget(BudgetSettings):
@@ -51,7 +52,9 @@ class Budgets(Settings):
     """One a minute on and on: a quarter of what one plugin's cooling lets through. A node that needs more is too small
     for its work, and that is for people to see to."""
     namespace: NamespaceBudget = NamespaceBudget()
+    """Evictions of each namespace's pods."""
     owner: OwnerBudget = OwnerBudget()
+    """Evictions of each owner's pods; a pod without an owner has no such budget."""
 
     @property
     def in_order(self) -> tuple[Budget, ...]:
@@ -75,7 +78,7 @@ class EvictorSettings(Settings):
     cooling_s: Annotated[float, Field(ge=0, le=3600)] = 15.0
     """Time after an eviction in which the same plugin evicts nobody."""
     max_without_relief: Annotated[int, Field(ge=1, le=100)] = 3
-    """Evictions after which a plugin stops until its pressure has gone once."""
+    """Rounds of evictions in a row without relief after which a plugin stops until its pressure has gone once."""
     evictions_per_minute: Annotated[float, Field(gt=0, le=600)] = 10.0
     """Rate of this node, over all plugins; as many may come at once. It survives restarts."""
     budgets: Budgets = Budgets()

@@ -24,7 +24,8 @@ class OffloadSettings(Settings):
     """Whether idle memory of pods is given back to the machine by and by (cgroup v2); `services.qrm.core.offload`."""
 
     enabled: bool = False
-    """Off by default: a pod that comes back to a page waits until it has been read in again."""
+    """Whether it is given back. Off by default: a pod that comes back to a page waits until it has been read in
+    again."""
     classes: tuple[QosClass, ...] = ("reclaimed_cores",)
     """Pods of these classes take part."""
     period_s: Seconds = 10.0
@@ -34,7 +35,7 @@ class OffloadSettings(Settings):
     stride: Annotated[float, Field(gt=0, le=0.5, allow_inf_nan=False)] = DEFAULT_RULES.stride
     """Part of its use that one step gives back at most."""
     most_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 34)] = DEFAULT_RULES.most_bytes
-    """One step is never larger."""
+    """Most memory that one step gives back."""
     keep_bytes: Annotated[int, Field(ge=0, le=1 << 50)] = DEFAULT_RULES.keep_bytes
     """A pod is never asked to go below this."""
     refault_bytes_s: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] = DEFAULT_RULES.refault_bytes_s
@@ -59,7 +60,7 @@ class StartSettings(Settings):
     """Reclaimed pods keep kubelet's weight and width until their containers run; `services.qrm.core.starting`."""
 
     pods_per_cpu: Annotated[int, Field(ge=0, le=100)] = 4
-    """So many at a time, for each CPU of the machine; 0: they start behind all others."""
+    """Most pods that start at a time, for each CPU of the machine; 0: they start behind all others."""
     each_s: Seconds = 120.0
     """Seconds of its life that a pod may be starting, all restarts together."""
     each_cpu_s: Seconds = 10.0
@@ -97,9 +98,12 @@ class QrmSettings(Settings):
     burst_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
     """How much of its quota a tenant's container may save up and overdraw later, unless its pod says otherwise."""
     offload: OffloadSettings = OffloadSettings()
+    """Idle memory of pods that is given back to the machine by and by; off unless `enabled`."""
     starts: StartSettings = StartSettings()
+    """Reclaimed pods that keep kubelet's weight and width until their containers run."""
     keeper: bool = True
-    """Whether a process of its own watches the lease; the simulator goes without."""
+    """Whether somebody else than qrm watches the lease: a process of its own, on Kubernetes a container of its own; the
+    simulator goes without."""
     top_group: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,62}$")] = ROOT
     """Name of the cgroup that holds all of Sublet's; read once, at the start."""
 

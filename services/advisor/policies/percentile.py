@@ -39,14 +39,14 @@ class Settings(PolicySettings):
     cpu_percentile: Percentile = 95.0
     """Percent of the time for which a container's CPU use was at or below what counts."""
     memory_percentile: Percentile = 98.0
-    """The same of its memory."""
+    """Percent of the time for which a container's memory was at or below what counts."""
     margin_percent: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 10.0
     """Percent added to both percentiles; not to what is used now."""
     cpu_half_life_s: HalfLife = 12 * 3600.0
     """Seconds after which a sample of CPU use counts half. A level that has ended is forgotten by the 95th percentile
     after 4.3 half-lives, by the 98th after 5.6."""
     memory_half_life_s: HalfLife = 24 * 3600.0
-    """The same of memory."""
+    """Seconds after which a sample of memory counts half."""
     cold_start_s: Annotated[float, Field(ge=0, le=30 * 86_400, allow_inf_nan=False)] = 1800.0
     """Seconds after the first sight of a container (or the start of the advisor) in which it counts as young."""
     cold_start: Literal["canonical", "request"] = "canonical"

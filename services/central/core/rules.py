@@ -39,7 +39,7 @@ class Rules(BaseModel):
     sudden_nodes: Annotated[int, Field(ge=1)] = 3
     """More nodes than this (and than `sudden_ratio` of all) falling silent together have one cause: pause."""
     sudden_ratio: Ratio = 0.05
-    """See `sudden_nodes`."""
+    """Share of all nodes that must be exceeded together with `sudden_nodes`."""
     sudden_pause_s: Seconds = 900.0
     """Pause after such an event; also how long a larger number of nodes is remembered."""
     total_drop_ratio: Ratio = 0.1

@@ -22,10 +22,14 @@ from shared.core.cpus.cpuset import CpuSet
 class Settings(PluginSettings):
     """How much load is too much, and for how long."""
 
+    enabled: bool = True
+    """Whether the plugin is evaluated at all. On substrate host it is so only where the settings say so: there a tenant
+    is its owner's own work."""
     cooling_s: Annotated[float, Field(ge=0, le=3600)] = 300.0
     period_s: Annotated[float, Field(gt=0, le=600)] = 10.0
     """How often a sample is taken into the ring; Katalyst takes one every 30 s."""
     metric_ring_size: Annotated[int, Field(ge=1, le=1000)] = 10
+    """Newest samples that are judged; of a ring that is not yet full the missing ones count as not above."""
     load_lower_bound_ratio: Annotated[float, Field(gt=0)] = 1.0
     """Load above this times the pool's CPUs is soft pressure."""
     load_upper_bound_ratio: Annotated[float, Field(gt=0)] = 1.8

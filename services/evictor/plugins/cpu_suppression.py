@@ -27,6 +27,7 @@ class Settings(PluginSettings):
     max_suppression_tolerance_ratio: Annotated[float, Field(gt=0, le=1000)] = 5.0
     """No pod bears more requests per available core than this, whatever it says."""
     min_suppression_tolerance_duration_s: Annotated[float, Field(ge=0, le=86400)] = 300.0
+    """How long a pod must have been suppressed beyond its tolerance until it may go."""
     longest_gap_s: Annotated[float, Field(gt=0, le=3600)] = 30.0
     """Two samples further apart start every clock anew."""
 

@@ -29,6 +29,7 @@ class Settings(PluginSettings):
 
     enabled: bool = False
     nic_unhealthy_tolerance_s: Annotated[float, Field(ge=0, le=86400)] = 300.0
+    """How long a card must have been down until its pods may go."""
     longest_gap_s: Annotated[float, Field(gt=0, le=3600)] = 30.0
     """Two samples further apart start every clock anew."""
 

@@ -26,12 +26,22 @@ class Settings(PluginSettings):
     period_s: Annotated[float, Field(gt=0, le=600)] = 15.0
     """How often a sample is taken into the ring."""
     threshold_ratio: Annotated[float, Field(gt=0, le=1)] = 0.6
+    """Share of a NUMA node's CPUs that its NUMA-bound shared pods should not exceed."""
     threshold_expand_factor: Annotated[float, Field(ge=1, le=2)] = 1.1
+    """A sample counts above the threshold times this; a victim should bring the node below the threshold divided by
+    it."""
     metric_ring_size: Annotated[int, Field(ge=1, le=1000)] = 4
+    """Newest samples that are judged; of a ring that is not yet full the missing ones count as not above."""
     threshold_met_ratio: Annotated[float, Field(gt=0, le=1)] = 0.7
+    """Share of the ring's samples that must be above."""
     filters: tuple[Filter, ...] = ("OwnerRef", "OverloadNuma")
+    """Who is no candidate. OwnerRef: pods of owners of a skipped kind. OverloadNuma: pods of other NUMA nodes than the
+    overloaded ones."""
     skipped_pod_kinds: tuple[str, ...] = ("DaemonSet",)
+    """Kinds of owners whose pods the filter OwnerRef leaves out."""
     scorers: tuple[Scorer, ...] = ("Usage",)
+    """What makes a good victim, in points that are added up. Usage: it uses about as much as is too much.
+    WorkloadEvictionFrequency: its workload was seldom evicted."""
 
     @property
     def rule(self) -> Rule:

@@ -26,11 +26,17 @@ class Settings(PluginSettings):
     period_s: Annotated[float, Field(gt=0, le=600)] = 10.0
     """How often a sample is taken into the rings."""
     metric_ring_size: Annotated[int, Field(ge=1, le=1000)] = 4
+    """Newest samples that are judged; of a ring that is not yet full the missing ones count as not above."""
     threshold_met_ratio: Annotated[float, Field(gt=0, le=1)] = 0.7
+    """Share of the ring's samples that must be above."""
     cpu_soft_ratio: Annotated[float, Field(gt=0, le=1)] = 0.4
+    """Soft pressure needs that pods use more than this share of a NUMA node's CPUs."""
     cpu_hard_ratio: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Hard pressure needs that pods use more than this share of a NUMA node's CPUs."""
     sys_soft_ratio: Annotated[float, Field(gt=0, le=1)] = 0.4
+    """Soft pressure also needs that more than this share of what they use is the kernel's time."""
     sys_hard_ratio: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Hard pressure also needs that more than this share of what they use is the kernel's time."""
     pod_min_sys_ratio: Annotated[float, Field(ge=0, le=1)] = 0.3
     """A pod with a smaller share of system time is no victim."""
 

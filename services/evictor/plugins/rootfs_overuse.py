@@ -30,12 +30,21 @@ class Settings(PluginSettings):
 
     enabled: bool = False
     max_victims: Annotated[int, Field(ge=1)] = 1
+    """Most pods that are candidates at a time, the largest use first."""
     supported_qos: tuple[QosClass, ...] = ("shared_cores",)
+    """QoS classes whose pods are looked at."""
     shared_threshold_bytes: Amount | None = None
+    """A shared pod that uses more is a candidate; less than 20 GiB counts as 20 GiB. None: see the ratio."""
     shared_threshold_ratio: Ratio | None = None
+    """The same as a part of the capacity, where no bytes are given; less than a tenth counts as a tenth. None as well:
+    no shared pod is a candidate."""
     reclaimed_threshold_bytes: Amount | None = None
+    """A reclaimed pod that uses more is a candidate; less than 20 GiB counts as 20 GiB. None: see the ratio."""
     reclaimed_threshold_ratio: Ratio | None = None
+    """The same as a part of the capacity, where no bytes are given; less than a tenth counts as a tenth. None as well:
+    no reclaimed pod is a candidate."""
     shared_namespaces: tuple[str, ...] = ("default",)
+    """Namespaces whose shared pods are looked at."""
 
     @model_validator(mode="after")
     def _never_both(self) -> Self:

@@ -35,19 +35,29 @@ class Settings(PluginSettings):
 
     enabled: bool = False
     minimum_free_bytes: Amount | None = None
+    """Fewer free bytes are pressure."""
     minimum_free_ratio: Ratio | None = None
+    """The same as a part of the capacity, where no amount is given; 0 and 1 mean none."""
     minimum_inodes_free: Amount | None = None
+    """Fewer free inodes are pressure."""
     minimum_inodes_free_ratio: Ratio | None = None
+    """The same as a part of all inodes, where no amount is given; 0 and 1 mean none."""
     pod_minimum_used_bytes: Amount | None = None
-    """Pods that use less are left alone."""
+    """Where bytes are short, pods that use less are left alone."""
     pod_minimum_used_ratio: Ratio | None = None
+    """The same as a part of the capacity, where no amount is given; 0 and 1 mean none."""
     pod_minimum_inodes_used: Amount | None = None
+    """Where inodes are short, pods that use fewer are left alone."""
     pod_minimum_inodes_used_ratio: Ratio | None = None
+    """The same as a part of all inodes, where no amount is given; 0 and 1 mean none."""
     reclaimed_priority_used_bytes: Amount | None = None
-    """Reclaimed pods that use more go first."""
+    """Where bytes are short, reclaimed pods that use more go first."""
     reclaimed_priority_used_ratio: Ratio | None = None
+    """The same as a part of the capacity, where no amount is given; 0 and 1 mean none."""
     reclaimed_priority_inodes_used: Amount | None = None
+    """Where inodes are short, reclaimed pods that use more go first."""
     reclaimed_priority_inodes_used_ratio: Ratio | None = None
+    """The same as a part of all inodes, where no amount is given; 0 and 1 mean none."""
 
     @model_validator(mode="after")
     def _never_both(self) -> Self:

@@ -30,12 +30,19 @@ class Settings(PluginSettings):
     stall: bool = True
     """Watch the shares of time in which tenants wait for memory (PSI; where the kernel tells)."""
     workload_threshold_percent: Percent = 15
+    """Share of the last 10 s in which some task of the node waited for memory; from here on it may be a stall."""
     pods_mean_threshold_percent: Percent = 4
+    """Mean of that share over the tenants' pods that a stall needs at least."""
     pod_threshold_percent: Percent = 1
+    """A tenant's pod with more than this share counts as waiting."""
     min_pods: Annotated[int, Field(ge=1)] = 3
+    """Waiting pods that a stall needs at least."""
     stall_duration_s: Seconds = 15.0
+    """A stall that lasts so long is pressure for reclaimed pods; three times as long, for tenants' pods as well."""
     kswapd_rate_pages_per_s: Annotated[float, Field(gt=0)] = 2000.0
+    """Pages a second that kswapd takes back from which on it counts as busy."""
     kswapd_exceed_duration_s: Seconds = 120.0
+    """A kswapd that is busy for so long is pressure, and tenants' pods may go as well."""
     longest_gap_s: Seconds = 30.0
     """Two samples further apart start every clock anew."""
 

@@ -58,12 +58,12 @@ def test_from_the_template_to_a_policy_that_was_tested_compared_and_selected(tre
     told = walk(tree, BEFORE_WHEEL)
     replays = [rows(output) for line, output in told.items() if "sublet replay" in line]
     assert all({"canonical", "halfway"} <= set(row) for row in replays)
-    assert "halfway:kept=0.2" in replays[-1]
+    assert "halfway:kept_ratio=0.2" in replays[-1]
     (tested,) = (output for line, output in told.items() if "pytest" in line)
     assert re.search(r"^[1-9]\d* passed", tested.splitlines()[-1]), tested
 
     (settings,) = (yaml.safe_load(text) for kind, text in BLOCKS if kind == "yaml")
-    assert chosen(tree, settings) == ["halfway", {"mode": "enforce", "kept": 0.3}, []]
+    assert chosen(tree, settings) == ["halfway", {"mode": "enforce", "kept_ratio": 0.3}, []]
     runs = [RUN.match(line) for line in commands(BEFORE_WHEEL) if line.endswith("sublet up")]
     environments = [dict(item.split("=") for item in found["env"].split()) for found in runs if found]
     modes = [chosen(tree, raw_settings(env=env))[1]["mode"] for env in environments]

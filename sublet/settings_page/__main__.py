@@ -1,0 +1,10 @@
+"""`make settings`: write the page anew."""
+
+import sys
+from pathlib import Path
+
+from sublet.settings_page.page import page
+
+path = Path(sys.argv[1])
+path.write_text(page())
+print(path)

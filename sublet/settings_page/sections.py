@@ -1,0 +1,83 @@
+"""Which models there are, and where in the settings each one stands.
+
+They are found as the services find them: a section has one in its `settings.py`; policies, plugins and report fields
+are what their folders hold.
+"""
+
+import importlib
+import inspect
+import sys
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from services.advisor.registry import known_policies
+from services.evictor.registry import known_plugins
+from services.reporter import fields as report_fields
+from shared.core.scan import modules_in
+from shared.settings import SECTIONS, CommonSettings
+from sublet.settings_page.sentences import summary
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The keys of one model at one place; `values` holds the defaults, where the model around it gives others."""
+
+    path: tuple[str, ...]
+    model: type[BaseModel]
+    about: str
+    values: BaseModel | None = None
+
+    @property
+    def title(self) -> str:
+        """As the heading says it."""
+        return ".".join(self.path) or "All services"
+
+
+def sections() -> Iterator[Section]:
+    """The common keys, then each service's with all that lies below it."""
+    yield from _with_inner(Section((), CommonSettings, summary(CommonSettings)))
+    for name in SECTIONS:
+        model = getattr(importlib.import_module(f"services.{name}.settings"), f"{name.capitalize()}Settings")
+        yield from _with_inner(Section((name,), model, summary(model)))
+        for variant in _variants(name):
+            yield from _with_inner(variant)
+
+
+def inner_model(field: FieldInfo) -> type[BaseModel] | None:
+    """The model of a field that holds keys of its own."""
+    union = get_origin(field.annotation) in (Union, types.UnionType)
+    for one in get_args(field.annotation) if union else (field.annotation,):
+        if inspect.isclass(one) and issubclass(one, BaseModel):
+            return one
+    return None
+
+
+def _variants(service: str) -> Iterator[Section]:
+    """What the folder of a service's policies, plugins or report fields holds."""
+    if service == "advisor":
+        for name, policy in known_policies().items():
+            about = summary(sys.modules[policy.settings.__module__])
+            yield Section((service, "policies", name), policy.settings, about)
+    if service == "evictor":
+        for name, plugin in known_plugins().items():
+            about = f"{summary(sys.modules[plugin.settings.__module__])} In events it is called `{plugin.name}`."
+            yield Section((service, "plugins", name), plugin.settings, about)
+    if service == "reporter":
+        for name, module in modules_in(report_fields).items():
+            if module.FIELD.settings.model_fields:
+                yield Section((service, "fields", name), module.FIELD.settings, summary(module))
+
+
+def _with_inner(section: Section) -> Iterator[Section]:
+    yield section
+    for name, field in section.model.model_fields.items():
+        model = inner_model(field)
+        if model is not None:
+            default = field.default if section.values is None else getattr(section.values, name)
+            values = default if isinstance(default, BaseModel) else None
+            yield from _with_inner(Section((*section.path, name), model, summary(model), values))
