@@ -38,7 +38,7 @@ def as_text(document: Any, output: Literal["json", "yaml"]) -> str:
 
 
 def as_yaml(document: Any) -> str:
-    """YAML as kubectl prints it: text that would be read as something else stands in double quotes."""
+    """YAML as kubectl prints it, without the last line's end: text that would be read as something else is quoted."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
@@ -51,7 +51,7 @@ def as_yaml(document: Any) -> str:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style)
 
     Dumper.add_representer(str, text)
-    return yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True).rstrip("\n")
+    return yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True).removesuffix("\n")
 
 
 def age(since: datetime | None, now: datetime) -> str:

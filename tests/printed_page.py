@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+CONFTEST = ("tests/conftest.py", "tests/kube_cluster.py", "tests/kube_agents.py")
+"""Settings of all tests: without them a law fails in the copy where the machine is busy."""
 
 
 def copy_of_tree(goal: Path, names: Sequence[str]) -> Path:
     """Copy these files and folders of the project; what is installed goes to a folder of the copy."""
-    for name in names:
+    for name in (*names, *CONFTEST):
         source, target = ROOT / name, goal / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():

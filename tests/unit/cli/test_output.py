@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sublet.output import age, as_text, as_yaml, columns
@@ -38,8 +38,10 @@ def test_the_nodes_object_is_printed_in_the_form_of_the_quick_start():
 
 
 @given(JSON_VALUES)
+@example("0\n")
+@example({"script": "a\n\n"})
 def test_what_is_printed_as_yaml_is_read_back_the_same(document):
-    assert yaml.safe_load(as_yaml(document)) == document
+    assert yaml.safe_load(f"{as_yaml(document)}\n") == document  # a printed text ends its last line
 
 
 def test_json_keeps_the_order_of_keys():
