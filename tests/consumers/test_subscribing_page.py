@@ -85,7 +85,11 @@ def run(line: str, url: str, folder: Path) -> str:
     written.unlink(missing_ok=True)
     with (folder / "said").open("w+b") as said:
         process = subprocess.Popen(
-            ["bash", "-c", f"exec env {line}"], cwd=folder, env=environment(url, folder), stdout=said, stderr=said
+            ["bash", "-c", f"exec env --default-signal=INT {line}"],
+            cwd=folder,
+            env=environment(url, folder),
+            stdout=said,
+            stderr=said,
         )
         try:
             deadline = time.monotonic() + PATIENCE_S
