@@ -8,6 +8,11 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
+from services.qrm.adapters.kernel.groups import Groups
+from services.qrm.adapters.kernel.machine import Machine
+from services.qrm.adapters.kernel.offloader import Offloader
+from services.qrm.adapters.kernel.start_watch import StartWatch
+from services.qrm.adapters.kernel.writer import Outcome
 from services.qrm.checkpoint import CheckpointFile
 from services.qrm.conditions import Conditions
 from services.qrm.core.admit import admit
@@ -15,17 +20,12 @@ from services.qrm.core.arrangement import Arrangement, Node, arrange, arrange_fl
 from services.qrm.core.classes import tenant_millis
 from services.qrm.core.standing import Stage, Standing, weaker
 from services.qrm.core.statement import writes_reason
-from services.qrm.groups import Groups
 from services.qrm.keeping import LeaseKeeping
-from services.qrm.machine import Machine
-from services.qrm.offload import Offloader
 from services.qrm.offloading import Offloading
 from services.qrm.roster import Roster
 from services.qrm.saving import Saving
 from services.qrm.settings import OffloadSettings, QrmSettings
-from services.qrm.start_watch import StartWatch
 from services.qrm.teller import Pass, Teller
-from services.qrm.writer import Outcome
 from shared import telemetry
 from shared.app import Context
 from shared.contracts.admission import AdmissionAsked, AdmissionTold

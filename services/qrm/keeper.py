@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 
 from services.qrm import lease as leases
+from services.qrm.adapters.kernel.writer import Writer
 from services.qrm.files import replace_file
-from services.qrm.writer import Writer
 from shared.adapters.host.cgroup import Cgroups
 from shared.errors import SubletError
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Mapping
 
+from services.qrm.adapters.kernel.give_back import give_back
+from services.qrm.adapters.kernel.groups import Groups
+from services.qrm.adapters.kernel.kubelet import KernelPins, exclusive_cpus, sees_folder
+from services.qrm.adapters.kernel.machine import Machine, numa_memory_bytes
+from services.qrm.adapters.kernel.offloader import Offloader
+from services.qrm.adapters.kernel.start_watch import StartWatch, process_name
+from services.qrm.adapters.kernel.writer import Problem, Writer
 from services.qrm.app import NAME, QrmApp
-from services.qrm.give_back import give_back
-from services.qrm.groups import Groups
 from services.qrm.keeping import LeaseKeeping, forget_lease, held_lock
-from services.qrm.kubelet import KernelPins, exclusive_cpus, sees_folder
-from services.qrm.machine import Machine, numa_memory_bytes
-from services.qrm.offload import Offloader
 from services.qrm.settings import QrmSettings
-from services.qrm.start_watch import StartWatch, process_name
-from services.qrm.writer import Problem, Writer
 from shared import telemetry
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.kubelet_tree import find_layout

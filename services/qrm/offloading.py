@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from services.qrm.offload import Offloader, Reclaimed
+from services.qrm.adapters.kernel.offloader import Offloader, Reclaimed
 from services.qrm.settings import OffloadSettings
 from shared import telemetry
 from shared.contracts.advice import CacheDrop

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import structlog
 
+from services.qrm.adapters.kernel.groups import Groups
+from services.qrm.adapters.kernel.writer import Outcome
 from services.qrm.conditions import Conditions
 from services.qrm.core.arrangement import Arrangement
 from services.qrm.core.standing import Stage, Standing, offered, offered_by_numa
 from services.qrm.core.statement import pods_in_force, pools_in_force, status_of
-from services.qrm.groups import Groups
-from services.qrm.writer import Outcome
 from shared import telemetry
 from shared.contracts.advice import Mode
 from shared.contracts.allocation import Allocation, PoolAllocation

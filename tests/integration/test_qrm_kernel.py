@@ -14,12 +14,12 @@ from cpuset_model import MEMS, TOP, CpusetModel, Refusal, as_tree, check_safe, t
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from services.qrm.adapters.kernel.pod_limits import PodLimits
+from services.qrm.adapters.kernel.writer import Writer
 from services.qrm.core.classes import wanted_groups
 from services.qrm.core.giving_back import giving_back
 from services.qrm.core.memory import MemoryUse, limit_steps
 from services.qrm.core.plan import Sets, Want, plan_writes
-from services.qrm.pod_limits import PodLimits
-from services.qrm.writer import Writer
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import MIN_SHARES, UNLIMITED, Knob, Write

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from services.qrm import keeper, lease
+from services.qrm.adapters.kernel.writer import Writer
 from services.qrm.core.plan import Sets, Want
 from services.qrm.keeping import LeaseKeeping
-from services.qrm.writer import Writer
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.nats.bus import connect

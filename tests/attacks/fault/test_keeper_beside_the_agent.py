@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from services.qrm import lease as leases
+from services.qrm.adapters.kernel.writer import Writer
 from services.qrm.core.plan import Sets, Want
 from services.qrm.keeping import LeaseKeeping
-from services.qrm.writer import Writer
 from shared.adapters.host.cgroup import Cgroups
 from shared.core.cgroups.knobs import Knob
 from shared.core.cpus.cpuset import CpuSet

@@ -7,12 +7,12 @@ from typing import Any
 
 from plain_cgroups import PlainCgroups
 
+from services.qrm.adapters.kernel.groups import Groups
+from services.qrm.adapters.kernel.machine import Machine
+from services.qrm.adapters.kernel.offloader import Offloader
+from services.qrm.adapters.kernel.start_watch import StartWatch
+from services.qrm.adapters.kernel.writer import Writer
 from services.qrm.app import QrmApp
-from services.qrm.groups import Groups
-from services.qrm.machine import Machine
-from services.qrm.offload import Offloader
-from services.qrm.start_watch import StartWatch
-from services.qrm.writer import Writer
 from shared import telemetry
 from shared.adapters.clock import LoopClock
 from shared.app import Context

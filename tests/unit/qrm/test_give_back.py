@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from test_pod_limits_written import GIB, KINDS, PAIR, TENANT, Limited, batch, container, groups_of
 
-from services.qrm.give_back import give_back
-from services.qrm.writer import Problem, Writer
+from services.qrm.adapters.kernel.give_back import give_back
+from services.qrm.adapters.kernel.writer import Problem, Writer
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from test_kubelet_groups import BATCH, OWNER, SHARE, TENANT, Kubelet, pod
 
-from services.qrm.kubelet import STATE_FILE, KernelPins, sees_folder
+from services.qrm.adapters.kernel.kubelet import STATE_FILE, KernelPins, sees_folder
 from shared.contracts.pod import Pod
 from shared.core.cpus.cpuset import CpuSet
 from shared.errors import Unavailable

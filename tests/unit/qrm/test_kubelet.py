@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from qrm_world import SEED, Node, Run, conditions, pools
 
-from services.qrm.kubelet import LARGEST_BYTES, STATE_FILE, exclusive_cpus
+from services.qrm.adapters.kernel.kubelet import LARGEST_BYTES, STATE_FILE, exclusive_cpus
 from shared.contracts.pod import Container, Pod
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology

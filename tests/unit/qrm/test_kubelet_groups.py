@@ -6,11 +6,11 @@ import pytest
 from plain_cgroups import PlainCgroups
 from qrm_world import SEED
 
+from services.qrm.adapters.kernel.groups import Groups
+from services.qrm.adapters.kernel.machine import Machine
+from services.qrm.adapters.kernel.writer import Outcome, Writer
 from services.qrm.core.arrangement import Node, arrange
 from services.qrm.core.statement import pods_in_force, pools_in_force
-from services.qrm.groups import Groups
-from services.qrm.machine import Machine
-from services.qrm.writer import Outcome, Writer
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_kubelet_groups import Kubelet
 
+from services.qrm.adapters.kernel.pod_limits import PodLimits
+from services.qrm.adapters.kernel.writer import Writer
 from services.qrm.core.memory import MARGIN_BYTES
-from services.qrm.pod_limits import PodLimits
-from services.qrm.writer import Writer
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, from_file, to_file
 from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR

@@ -9,8 +9,8 @@ from qrm_world import FLOOR, Keeping, Run, pools
 from qrm_world import Node as World
 from test_kubelet_groups import BATCH, OWNER, RECLAIM, SHARE, TENANT, Kubelet
 
+from services.qrm.adapters.kernel.start_watch import StartWatch, process_name
 from services.qrm.core.starting import StartRules
-from services.qrm.start_watch import StartWatch, process_name
 from shared.adapters.host.cgroup import V1_CONTROLLERS
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout

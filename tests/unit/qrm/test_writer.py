@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from plain_cgroups import PlainCgroups
 
+from services.qrm.adapters.kernel.writer import Writer
 from services.qrm.core.classes import wanted_groups
-from services.qrm.writer import Writer
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import OwnLayout
 from shared.core.cpus.cpuset import CpuSet

@@ -22,7 +22,7 @@ DOORS = {
     "shared/contracts/bus/stored.py": "intents and events of the streams, compared with their subjects",
     "shared/adapters/kube/client.py": "answers and events of the API server",
     "sublet/ask.py": "answers of the services",
-    "services/qrm/kubelet.py": "kubelet's state",
+    "services/qrm/adapters/kernel/kubelet.py": "kubelet's state",
     "services/qrm/app.py": "questions on a pod, of this node's runtime",
     "sublet/doctor/look_at_node.py": "kubelet's state, for a person",
     "sublet/doctor/host_processes.py": "kubelet's configuration, for a person",

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from services.qrm.adapters.kernel.groups import Groups
+from services.qrm.adapters.kernel.machine import Machine
+from services.qrm.adapters.kernel.writer import Writer
 from services.qrm.core.arrangement import Node, arrange
-from services.qrm.groups import Groups
-from services.qrm.machine import Machine
-from services.qrm.writer import Writer
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.sysfs import read_topology
 from shared.contracts.advice import PoolAdvice, PoolSize

@@ -6,8 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+from services.qrm.adapters.kernel.offloader import Offloader
 from services.qrm.core.offload import OffloadRules
-from services.qrm.offload import Offloader
 from shared.adapters.host.cgroup import Cgroups
 
 MIB = 1 << 20

@@ -7,11 +7,11 @@ Rule: docs/facts/safety-rules.md#rule-10-stopping-is-safe.
 
 from collections.abc import Iterator, Sequence
 
+from services.qrm.adapters.kernel.machine import Machine
+from services.qrm.adapters.kernel.writer import Problem, Writer
 from services.qrm.core.classes import RECLAIMED
 from services.qrm.core.giving_back import giving_back, kubelets_limits
 from services.qrm.core.plan import Sets, Want
-from services.qrm.machine import Machine
-from services.qrm.writer import Problem, Writer
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout

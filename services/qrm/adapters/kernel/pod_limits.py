@@ -9,10 +9,10 @@ CPU requests count among the containers of a pod.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from services.qrm.adapters.kernel.memory_use import memory_use
+from services.qrm.adapters.kernel.writer import Problem, Writer
 from services.qrm.core.classes import RECLAIMED
 from services.qrm.core.memory import in_force, own_limit_steps
-from services.qrm.memory_use import memory_use
-from services.qrm.writer import Problem, Writer
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import Layout
