@@ -13,7 +13,7 @@ from services.qrm.adapters.kernel.machine import Machine
 from services.qrm.adapters.kernel.offloader import Offloader
 from services.qrm.adapters.kernel.start_watch import StartWatch
 from services.qrm.adapters.kernel.writer import Outcome
-from services.qrm.checkpoint import CheckpointFile
+from services.qrm.adapters.state.checkpoint import CheckpointFile
 from services.qrm.conditions import Conditions
 from services.qrm.core.admit import admit
 from services.qrm.core.arrangement import Arrangement, Node, arrange, arrange_floor

@@ -17,9 +17,9 @@ import sys
 import time
 from pathlib import Path
 
-from services.qrm import lease as leases
 from services.qrm.adapters.kernel.writer import Writer
-from services.qrm.files import replace_file
+from services.qrm.adapters.state import lease as leases
+from services.qrm.adapters.state.files import replace_file
 from shared.adapters.host.cgroup import Cgroups
 from shared.errors import SubletError
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from services.qrm import lease as leases
+from services.qrm.adapters.state import lease as leases
 from services.qrm.core.plan import Want
 from services.qrm.keeper import take_lock
 from shared.errors import Unavailable

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from services.qrm.checkpoint import CheckpointFile
+from services.qrm.adapters.state.checkpoint import CheckpointFile
 from services.qrm.conditions import Conditions
 from shared.contracts.advice import PoolAdvice
 

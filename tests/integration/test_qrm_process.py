@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from services.qrm import keeper, lease
+from services.qrm import keeper
 from services.qrm.adapters.kernel.writer import Writer
+from services.qrm.adapters.state import lease
 from services.qrm.core.plan import Sets, Want
 from services.qrm.keeping import LeaseKeeping
 from shared.adapters.clock import SystemClock

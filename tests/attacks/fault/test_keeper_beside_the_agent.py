@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from services.qrm import lease as leases
 from services.qrm.adapters.kernel.writer import Writer
+from services.qrm.adapters.state import lease as leases
 from services.qrm.core.plan import Sets, Want
 from services.qrm.keeping import LeaseKeeping
 from shared.adapters.host.cgroup import Cgroups

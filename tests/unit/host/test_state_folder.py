@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.qrm import checkpoint, lease
+from services.qrm.adapters.state import checkpoint, lease
 from shared.adapters.files import pause as pause_file
 from shared.adapters.files import pods as pods_file
 from shared.adapters.files import taints as taint_file

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_placement import advise
 
-from services.qrm.checkpoint import CheckpointFile
+from services.qrm.adapters.state.checkpoint import CheckpointFile
 from services.qrm.conditions import Conditions
 from services.qrm.saving import FAILED, Saving
 from shared.contracts.advice import PoolAdvice

@@ -32,8 +32,8 @@ DOORS = {
     "services/central/node_entries.py": "configuration entries, of central alone",
 }
 OUR_OWN_FILES = {
-    "services/qrm/checkpoint.py", "services/qrm/lease.py", "shared/adapters/ledger/sqlite.py",
-    "shared/adapters/local/pods.py", "shared/adapters/nats/embedded/accounts.py",
+    "services/qrm/adapters/state/checkpoint.py", "services/qrm/adapters/state/lease.py",
+    "shared/adapters/ledger/sqlite.py", "shared/adapters/local/pods.py", "shared/adapters/nats/embedded/accounts.py",
     "shared/adapters/nats/embedded/reload.py", "shared/adapters/nats/embedded/server.py",
     "shared/adapters/local/pod_folder.py", "shared/adapters/files/taints.py", "sublet/bridge/place.py",
     "sublet/bus_login.py", "sublet/runtime/offer.py", "sublet/runtime/runtime.py", "sublet/runtime/spawn.py",

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from services.qrm.files import replace_file
+from services.qrm.adapters.state.files import replace_file
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.envelope import CpuList
 from shared.errors import Refused

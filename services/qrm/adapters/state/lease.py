@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from services.qrm.adapters.state.files import replace_file
 from services.qrm.core.plan import Sets, Want
-from services.qrm.files import replace_file
 from shared.core.cpus.cpuset import CpuSet
 
 FILE = "lease.json"
