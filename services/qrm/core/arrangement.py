@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.qrm.core.admission import whole_cpus
+from services.qrm.core.admission.rules import whole_cpus
 from services.qrm.core.assignment import Assignment, Owned, assign, bind_reclaimed
 from services.qrm.core.placement import NOBODYS, Order, Placement, floor_cpus, place, place_floor, place_reserve
 from services.qrm.core.wishes import Wish, wish_of

@@ -8,7 +8,7 @@ name; the same pods and the same machine give the same sets in whatever order th
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.qrm.core.admission import of_dedicated
+from services.qrm.core.admission.rules import of_dedicated
 from services.qrm.core.hints import hints, merge
 from services.qrm.core.own_pools import PoolKey, Room, sized
 from services.qrm.core.wishes import Wish
