@@ -15,9 +15,9 @@ from services.qrm.adapters.kernel.start_watch import StartWatch
 from services.qrm.adapters.kernel.writer import Outcome
 from services.qrm.adapters.state.checkpoint import CheckpointFile
 from services.qrm.conditions import Conditions
-from services.qrm.core.admit import admit
-from services.qrm.core.arrangement import Arrangement, Node, arrange, arrange_floor
 from services.qrm.core.classes import tenant_millis
+from services.qrm.core.placement.admit import admit
+from services.qrm.core.placement.arrangement import Arrangement, Node, arrange, arrange_floor
 from services.qrm.core.standing import Stage, Standing, weaker
 from services.qrm.core.statement import writes_reason
 from services.qrm.keeping import LeaseKeeping

@@ -5,9 +5,9 @@ from typing import Annotated
 from pydantic import Field
 
 from services.qrm.core.offload import OffloadRules
-from services.qrm.core.placement import Order
+from services.qrm.core.placement.pools import Order
+from services.qrm.core.placement.wishes import POOL_NAME
 from services.qrm.core.starting import StartRules
-from services.qrm.core.wishes import POOL_NAME
 from shared.contracts.advice import Mode
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.layout import ROOT

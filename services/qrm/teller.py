@@ -8,7 +8,7 @@ import structlog
 from services.qrm.adapters.kernel.groups import Groups
 from services.qrm.adapters.kernel.writer import Outcome
 from services.qrm.conditions import Conditions
-from services.qrm.core.arrangement import Arrangement
+from services.qrm.core.placement.arrangement import Arrangement
 from services.qrm.core.standing import Stage, Standing, offered, offered_by_numa
 from services.qrm.core.statement import pods_in_force, pools_in_force, status_of
 from shared import telemetry

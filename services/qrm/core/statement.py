@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from services.qrm.core.assignment import Owned
 from services.qrm.core.classes import RECLAIMED, pool_of
+from services.qrm.core.placement.assignment import Owned
 from services.qrm.core.plan import Sets
 from services.qrm.core.standing import Stage
 from shared.contracts.advice import Mode

@@ -13,7 +13,7 @@ from services.advisor.core.placed import Place
 from services.advisor.core.sizing import Round, Rules, decide
 from services.advisor.core.view import view_of
 from services.advisor.policies import canonical
-from services.qrm.core.arrangement import Arrangement, Node, arrange
+from services.qrm.core.placement.arrangement import Arrangement, Node, arrange
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.sample import NumaReading, PodReading
 from shared.core.cpus.topology import Topology

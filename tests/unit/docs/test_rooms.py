@@ -24,7 +24,6 @@ WIDE = {
     "services/evictor": 15,
     "services/evictor/core": 34,
     "services/metrics": 13,
-    "services/qrm/core": 18,
     "sublet": 14,
     "sublet/doctor": 17,
     "sublet/replay": 19,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.qrm.core.arrangement import Arrangement, Node, arrange
+from services.qrm.core.placement.arrangement import Arrangement, Node, arrange
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
 from shared.core.cpus.cpuset import CpuSet

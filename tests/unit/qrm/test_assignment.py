@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.qrm.core.assignment import Assignment, Owned, assign, bind_reclaimed
-from services.qrm.core.wishes import Wish
+from services.qrm.core.placement.assignment import Assignment, Owned, assign, bind_reclaimed
+from services.qrm.core.placement.wishes import Wish
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
 

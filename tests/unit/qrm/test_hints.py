@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.qrm.core.hints import Hint, hints, merge
+from services.qrm.core.placement.hints import Hint, hints, merge
 
 
 def test_the_fewest_nodes_that_hold_the_need_are_preferred():

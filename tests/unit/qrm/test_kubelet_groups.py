@@ -9,7 +9,7 @@ from qrm_world import SEED
 from services.qrm.adapters.kernel.groups import Groups
 from services.qrm.adapters.kernel.machine import Machine
 from services.qrm.adapters.kernel.writer import Outcome, Writer
-from services.qrm.core.arrangement import Node, arrange
+from services.qrm.core.placement.arrangement import Node, arrange
 from services.qrm.core.statement import pods_in_force, pools_in_force
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod

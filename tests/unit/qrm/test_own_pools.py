@@ -8,9 +8,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from test_arrangement import advise
 
-from services.qrm.core.arrangement import Arrangement, Node, arrange, arrange_floor
-from services.qrm.core.placement import floor_cpus
-from services.qrm.core.wishes import wish_of
+from services.qrm.core.placement.arrangement import Arrangement, Node, arrange, arrange_floor
+from services.qrm.core.placement.pools import floor_cpus
+from services.qrm.core.placement.wishes import wish_of
 from services.qrm.settings import QrmSettings
 from shared.contracts.pod import Container, Pod
 from shared.core.cpus.cpuset import CpuSet

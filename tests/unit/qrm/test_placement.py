@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.qrm.core.placement import Order, floor_cpus, place, place_floor
+from services.qrm.core.placement.pools import Order, floor_cpus, place, place_floor
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology

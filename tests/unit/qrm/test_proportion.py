@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.qrm.core.proportion import fit
+from services.qrm.core.placement.proportion import fit
 from shared.errors import Refused
 
 

@@ -1,7 +1,7 @@
 """The pods of the node as qrm keeps them: what was left out of one is said, and makes nobody ill."""
 
 from services.qrm.conditions import READ_IN_PART, Conditions
-from services.qrm.core.wishes import wish_of
+from services.qrm.core.placement.wishes import wish_of
 from services.qrm.roster import Roster
 from shared.adapters.clock import LoopClock
 from shared.contracts.pod import Pod

@@ -9,7 +9,7 @@ from typing import Any
 from services.qrm.adapters.kernel.groups import Groups
 from services.qrm.adapters.kernel.machine import Machine
 from services.qrm.adapters.kernel.writer import Writer
-from services.qrm.core.arrangement import Node, arrange
+from services.qrm.core.placement.arrangement import Node, arrange
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.sysfs import read_topology
 from shared.contracts.advice import PoolAdvice, PoolSize

@@ -1,7 +1,7 @@
 """The CPUs that a container gets at admission, before any advice (docs/facts/katalyst-cpu.md#cpus-at-admission).
 
-The rules of the classes, each a pure function on what is free; `services.qrm.core.assignment` applies those for pods
-with CPUs of their own to the pods of a node, one after another.
+The rules of the classes, each a pure function on what is free; `services.qrm.core.placement.assignment` applies
+those for pods with CPUs of their own to the pods of a node, one after another.
 """
 
 import math

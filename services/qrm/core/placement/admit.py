@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from services.qrm.core.arrangement import Arrangement, Node
+from services.qrm.core.placement.arrangement import Arrangement, Node
 from shared.contracts.admission import AdmissionTold
 from shared.contracts.pod import Pod
 

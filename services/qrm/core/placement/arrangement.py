@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from services.qrm.core.admission.rules import whole_cpus
-from services.qrm.core.assignment import Assignment, Owned, assign, bind_reclaimed
-from services.qrm.core.placement import NOBODYS, Order, Placement, floor_cpus, place, place_floor, place_reserve
-from services.qrm.core.wishes import Wish, wish_of
+from services.qrm.core.placement.assignment import Assignment, Owned, assign, bind_reclaimed
+from services.qrm.core.placement.pools import NOBODYS, Order, Placement, floor_cpus, place, place_floor, place_reserve
+from services.qrm.core.placement.wishes import Wish, wish_of
 from shared.contracts.advice import PoolAdvice, isolation_pool
 from shared.contracts.pod import Pod
 from shared.core.cgroups.layout import RECLAIM, SHARE

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.qrm.core.admission.rules import of_dedicated
-from services.qrm.core.hints import hints, merge
-from services.qrm.core.own_pools import PoolKey, Room, sized
-from services.qrm.core.wishes import Wish
+from services.qrm.core.placement.hints import hints, merge
+from services.qrm.core.placement.own_pools import PoolKey, Room, sized
+from services.qrm.core.placement.wishes import Wish
 from shared.core.cgroups.layout import RECLAIM
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS, take_by_numa_balance

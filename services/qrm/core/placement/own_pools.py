@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.qrm.core.admission.rules import whole_cpus
-from services.qrm.core.proportion import fit
-from services.qrm.core.wishes import Wish
+from services.qrm.core.placement.proportion import fit
+from services.qrm.core.placement.wishes import Wish
 
 PoolKey = tuple[str, tuple[int, ...]]
 """The pool's name, and the NUMA node that it is on."""
