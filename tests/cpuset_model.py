@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
-from services.qrm.core.plan import Sets, Want
+from services.qrm.core.writes.plan import Sets, Want
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cpus.cpuset import CpuSet
 

@@ -15,11 +15,11 @@ from services.qrm.adapters.kernel.start_watch import StartWatch
 from services.qrm.adapters.kernel.writer import Outcome
 from services.qrm.adapters.state.checkpoint import CheckpointFile
 from services.qrm.conditions import Conditions
-from services.qrm.core.classes import tenant_millis
 from services.qrm.core.placement.admit import admit
 from services.qrm.core.placement.arrangement import Arrangement, Node, arrange, arrange_floor
 from services.qrm.core.standing import Stage, Standing, weaker
 from services.qrm.core.statement import writes_reason
+from services.qrm.core.writes.classes import tenant_millis
 from services.qrm.keeping import LeaseKeeping
 from services.qrm.offloading import Offloading
 from services.qrm.roster import Roster

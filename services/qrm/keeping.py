@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from services.qrm.adapters.state import lease as leases
-from services.qrm.core.plan import Want
+from services.qrm.core.writes.plan import Want
 from services.qrm.keeper import take_lock
 from shared.errors import Unavailable
 

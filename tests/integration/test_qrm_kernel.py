@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from services.qrm.adapters.kernel.pod_limits import PodLimits
 from services.qrm.adapters.kernel.writer import Writer
-from services.qrm.core.classes import wanted_groups
-from services.qrm.core.giving_back import giving_back
 from services.qrm.core.memory import MemoryUse, limit_steps
-from services.qrm.core.plan import Sets, Want, plan_writes
+from services.qrm.core.writes.classes import wanted_groups
+from services.qrm.core.writes.giving_back import giving_back
+from services.qrm.core.writes.plan import Sets, Want, plan_writes
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import MIN_SHARES, UNLIMITED, Knob, Write

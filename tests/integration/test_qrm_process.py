@@ -15,7 +15,7 @@ import pytest
 from services.qrm import keeper
 from services.qrm.adapters.kernel.writer import Writer
 from services.qrm.adapters.state import lease
-from services.qrm.core.plan import Sets, Want
+from services.qrm.core.writes.plan import Sets, Want
 from services.qrm.keeping import LeaseKeeping
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from rig.play import MACHINE, Told
 
-from services.qrm.core.plan import Want, plan_writes
+from services.qrm.core.writes.plan import Want, plan_writes
 from shared.core.cgroups.knobs import Write
 from shared.core.cpus.cpuset import CpuSet
 

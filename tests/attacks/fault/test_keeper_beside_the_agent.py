@@ -13,7 +13,7 @@ import pytest
 
 from services.qrm.adapters.kernel.writer import Writer
 from services.qrm.adapters.state import lease as leases
-from services.qrm.core.plan import Sets, Want
+from services.qrm.core.writes.plan import Sets, Want
 from services.qrm.keeping import LeaseKeeping
 from shared.adapters.host.cgroup import Cgroups
 from shared.core.cgroups.knobs import Knob

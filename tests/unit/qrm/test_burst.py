@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from services.qrm.core.burst import burst_percent, burst_writes
+from services.qrm.core.writes.burst import burst_percent, burst_writes
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import OwnLayout

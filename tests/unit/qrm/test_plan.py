@@ -7,7 +7,7 @@ from cpuset_model import CLASSES, MEMS, TOP, CpusetModel, as_tree, check_safe, p
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.qrm.core.plan import Sets, Want, goal_sets, plan_writes
+from services.qrm.core.writes.plan import Sets, Want, goal_sets, plan_writes
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cpus.cpuset import CpuSet
 

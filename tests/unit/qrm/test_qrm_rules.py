@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_placement import advise
 
-from services.qrm.core.classes import tenant_millis, wanted_groups, weights
-from services.qrm.core.foreign import WINDOW_S, ForeignWatch
 from services.qrm.core.memory import MARGIN_BYTES, STEP_BYTES, MemoryUse, limit_steps
-from services.qrm.core.plan import Sets
 from services.qrm.core.standing import Stage, Standing, offered, offered_by_numa, weaker
 from services.qrm.core.statement import status_of
+from services.qrm.core.writes.classes import tenant_millis, wanted_groups, weights
+from services.qrm.core.writes.foreign import WINDOW_S, ForeignWatch
+from services.qrm.core.writes.plan import Sets
 from shared.contracts.advice import Mode
 from shared.contracts.pod import Container, Pod, QosClass
 from shared.core.cgroups.knobs import Knob, Version

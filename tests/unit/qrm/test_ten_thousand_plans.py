@@ -6,9 +6,9 @@ from random import Random
 
 from cpuset_model import CpusetModel, check_safe
 
-from services.qrm.core.classes import wanted_groups
 from services.qrm.core.placement.arrangement import Arrangement, Node, arrange
-from services.qrm.core.plan import Sets, Want, plan_writes
+from services.qrm.core.writes.classes import wanted_groups
+from services.qrm.core.writes.plan import Sets, Want, plan_writes
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import Knob

@@ -7,7 +7,7 @@ import pytest
 from plain_cgroups import PlainCgroups
 
 from services.qrm.adapters.kernel.writer import Writer
-from services.qrm.core.classes import wanted_groups
+from services.qrm.core.writes.classes import wanted_groups
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import OwnLayout
 from shared.core.cpus.cpuset import CpuSet

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from services.qrm.adapters.kernel.machine import Machine
 from services.qrm.adapters.kernel.writer import Problem, Writer
-from services.qrm.core.classes import RECLAIMED
-from services.qrm.core.giving_back import giving_back, kubelets_limits
-from services.qrm.core.plan import Sets, Want
+from services.qrm.core.writes.classes import RECLAIMED
+from services.qrm.core.writes.giving_back import giving_back, kubelets_limits
+from services.qrm.core.writes.plan import Sets, Want
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout

@@ -7,13 +7,13 @@ from services.qrm.adapters.kernel.machine import Machine
 from services.qrm.adapters.kernel.memory_use import memory_use
 from services.qrm.adapters.kernel.pod_limits import PodLimits
 from services.qrm.adapters.kernel.writer import Outcome, Problem, Writer
-from services.qrm.core.burst import burst_writes
-from services.qrm.core.classes import RECLAIMED, lowest, wanted_groups, weights
-from services.qrm.core.foreign import ForeignWatch
-from services.qrm.core.giving_back import kubelets_limits, weight_back
 from services.qrm.core.memory import limit_steps
 from services.qrm.core.placement.arrangement import Arrangement
-from services.qrm.core.plan import Want, plan_writes
+from services.qrm.core.writes.burst import burst_writes
+from services.qrm.core.writes.classes import RECLAIMED, lowest, wanted_groups, weights
+from services.qrm.core.writes.foreign import ForeignWatch
+from services.qrm.core.writes.giving_back import kubelets_limits, weight_back
+from services.qrm.core.writes.plan import Want, plan_writes
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout, OwnLayout

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services.qrm.core.classes import RECLAIMED
 from services.qrm.core.starting import Holds, Start, StartRules, Starts, progress
+from services.qrm.core.writes.classes import RECLAIMED
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import key_values, read_text
 from shared.contracts.pod import Pod

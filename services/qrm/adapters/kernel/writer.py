@@ -4,7 +4,7 @@ import errno
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
-from services.qrm.core.plan import Sets, Want, goal_sets, plan_writes
+from services.qrm.core.writes.plan import Sets, Want, goal_sets, plan_writes
 from shared.adapters.host.cgroup import Cgroups
 from shared.core.cgroups.knobs import Knob, Write, same
 from shared.core.cpus.cpuset import CpuSet

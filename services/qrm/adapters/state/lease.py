@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.qrm.adapters.state.files import replace_file
-from services.qrm.core.plan import Sets, Want
+from services.qrm.core.writes.plan import Sets, Want
 from shared.core.cpus.cpuset import CpuSet
 
 FILE = "lease.json"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from services.qrm.core.placement.assignment import Owned
-from services.qrm.core.plan import Sets, Want
+from services.qrm.core.writes.plan import Sets, Want
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.knobs import MIN_SHARES, Knob, Write, shares_of_millis
 from shared.core.cgroups.layout import QOS_CLASSES, RECLAIM, RESERVE, SHARE, Layout, class_group

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from services.qrm.core.plan import Sets
+from services.qrm.core.writes.plan import Sets
 
 CONFLICTS = 3
 WINDOW_S = 300.0
