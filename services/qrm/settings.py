@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.qrm.core.offload import OffloadRules
+from services.qrm.core.memory.offload import OffloadRules
 from services.qrm.core.placement.pools import Order
 from services.qrm.core.placement.wishes import POOL_NAME
 from services.qrm.core.starting import StartRules
@@ -21,7 +21,9 @@ PoolName = Annotated[str, Field(pattern=rf"^{POOL_NAME.pattern}$")]
 
 
 class OffloadSettings(Settings):
-    """Whether idle memory of pods is given back to the machine by and by (cgroup v2); `services.qrm.core.offload`."""
+    """Whether idle memory of pods is given back to the machine by and by (cgroup v2);
+    `services.qrm.core.memory.offload`.
+    """
 
     enabled: bool = False
     """Whether it is given back. Off by default: a pod that comes back to a page waits until it has been read in

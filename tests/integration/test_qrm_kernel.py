@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from services.qrm.adapters.kernel.pod_limits import PodLimits
 from services.qrm.adapters.kernel.writer import Writer
-from services.qrm.core.memory import MemoryUse, limit_steps
+from services.qrm.core.memory.limits import MemoryUse, limit_steps
 from services.qrm.core.writes.classes import wanted_groups
 from services.qrm.core.writes.giving_back import giving_back
 from services.qrm.core.writes.plan import Sets, Want, plan_writes

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.qrm.adapters.kernel.offloader import PIECE_BYTES, Offloader, Reclaimed
-from services.qrm.core.offload import OffloadRules, Pace, Seen, next_step, pressure_percent, refault_pages
+from services.qrm.core.memory.offload import OffloadRules, Pace, Seen, next_step, pressure_percent, refault_pages
 from shared.adapters.host.cgroup import Cgroups
 from shared.errors import Refused
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.qrm.core.memory import MARGIN_BYTES, STEP_BYTES, MemoryUse, in_force, own_limit_steps
+from services.qrm.core.memory.limits import MARGIN_BYTES, STEP_BYTES, MemoryUse, in_force, own_limit_steps
 from services.qrm.core.writes.giving_back import giving_back
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Version
 from shared.core.pods.limits import GroupLimits

@@ -9,7 +9,7 @@ from test_kubelet_groups import Kubelet
 
 from services.qrm.adapters.kernel.pod_limits import PodLimits
 from services.qrm.adapters.kernel.writer import Writer
-from services.qrm.core.memory import MARGIN_BYTES
+from services.qrm.core.memory.limits import MARGIN_BYTES
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, from_file, to_file
 from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR

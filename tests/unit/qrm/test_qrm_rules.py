@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_placement import advise
 
-from services.qrm.core.memory import MARGIN_BYTES, STEP_BYTES, MemoryUse, limit_steps
+from services.qrm.core.memory.limits import MARGIN_BYTES, STEP_BYTES, MemoryUse, limit_steps
 from services.qrm.core.standing import Stage, Standing, offered, offered_by_numa, weaker
 from services.qrm.core.statement import status_of
 from services.qrm.core.writes.classes import tenant_millis, wanted_groups, weights

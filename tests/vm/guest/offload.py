@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from services.qrm.adapters.kernel.offloader import Offloader
-from services.qrm.core.offload import OffloadRules
+from services.qrm.core.memory.offload import OffloadRules
 from shared.adapters.host.cgroup import Cgroups
 
 MIB = 1 << 20

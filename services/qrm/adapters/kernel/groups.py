@@ -7,7 +7,7 @@ from services.qrm.adapters.kernel.machine import Machine
 from services.qrm.adapters.kernel.memory_use import memory_use
 from services.qrm.adapters.kernel.pod_limits import PodLimits
 from services.qrm.adapters.kernel.writer import Outcome, Problem, Writer
-from services.qrm.core.memory import limit_steps
+from services.qrm.core.memory.limits import limit_steps
 from services.qrm.core.placement.arrangement import Arrangement
 from services.qrm.core.writes.burst import burst_writes
 from services.qrm.core.writes.classes import RECLAIMED, lowest, wanted_groups, weights

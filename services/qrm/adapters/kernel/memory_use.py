@@ -2,7 +2,7 @@
 
 import contextlib
 
-from services.qrm.core.memory import MemoryUse
+from services.qrm.core.memory.limits import MemoryUse
 from shared.adapters.host.cgroup import Cgroups
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from services.qrm.core.offload import (
+from services.qrm.core.memory.offload import (
     Decision,
     OffloadRules,
     Pace,

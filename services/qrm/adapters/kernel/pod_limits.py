@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from services.qrm.adapters.kernel.memory_use import memory_use
 from services.qrm.adapters.kernel.writer import Problem, Writer
-from services.qrm.core.memory import in_force, own_limit_steps
+from services.qrm.core.memory.limits import in_force, own_limit_steps
 from services.qrm.core.writes.classes import RECLAIMED
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob, Write
