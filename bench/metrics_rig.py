@@ -13,14 +13,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests/trees"))
 
 from kernel_trees import KernelTree
 
-from services.metrics.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.targets import LocalTargets
+from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.core.figures import Target
 from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
 from services.metrics.core.values import Raw
 from services.metrics.host import Host, Source
-from services.metrics.targets import LocalTargets
-from services.metrics.tripwire import HostTripwire
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bench.metrics_rig import PERIOD_S, Rig, rig
 from bench.rig import Row, machine
-from services.metrics.collector import find_sources
+from services.metrics.adapters.collector import find_sources
 from services.metrics.core.figures import Kind, Target, Total
 from services.metrics.host import Source
 

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from services.metrics.alarm import PressureAlarm
+from services.metrics.adapters.alarm import PressureAlarm
+from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.exposition import Exposition
+from services.metrics.adapters.targets import LayoutTargets
+from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.app import NAME, MetricsApp
-from services.metrics.collector import Collector, find_sources
 from services.metrics.core.figures import TENANTS
 from services.metrics.core.pooled import whole
-from services.metrics.exposition import Exposition
 from services.metrics.host import Host
-from services.metrics.targets import LayoutTargets
-from services.metrics.tripwire import HostTripwire
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.kubelet_tree import find_layout
 from shared.adapters.pod_sources import pod_source

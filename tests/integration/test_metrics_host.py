@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from services.metrics.alarm import PressureAlarm
-from services.metrics.collector import Collector, find_sources
+from services.metrics.adapters.alarm import PressureAlarm
+from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.targets import LocalTargets
 from services.metrics.core.figures import NODE, Target
 from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
 from services.metrics.host import Host
 from services.metrics.main import PLAN
-from services.metrics.targets import LocalTargets
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.sysfs import read_topology

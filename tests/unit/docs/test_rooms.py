@@ -23,7 +23,6 @@ WIDE = {
     "services/central/core": 32,
     "services/evictor": 15,
     "services/evictor/core": 34,
-    "services/metrics": 13,
     "sublet": 14,
     "sublet/doctor": 17,
     "sublet/replay": 19,

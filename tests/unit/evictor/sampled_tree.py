@@ -10,11 +10,11 @@ from kernel_trees import GIB, KernelTree
 from plugin_world import ENVELOPE, STEP_S, STEPS
 
 from services.evictor.core.plugin import View
-from services.metrics.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.targets import LocalTargets
 from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
 from services.metrics.host import Host
-from services.metrics.targets import LocalTargets
 from services.qrm.core.standing import offered_by_numa
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import FileSystem

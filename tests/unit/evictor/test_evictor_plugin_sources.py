@@ -12,7 +12,7 @@ from plugin_world import PLUGINS, settings_of, shown
 from sampled_tree import samples, views
 
 from services.evictor.core.plugin import Pressure, checked_ranking
-from services.metrics.collector import find_sources
+from services.metrics.adapters.collector import find_sources
 
 NEEDS = {
     "cpu_load": ("task_load",),

@@ -10,9 +10,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "trees"))
 
 from kernel_trees import KernelTree
 
-from services.metrics.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.targets import LocalTargets
 from services.metrics.host import Host
-from services.metrics.targets import LocalTargets
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 

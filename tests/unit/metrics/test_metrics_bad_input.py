@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_trees import KernelTree, put
 
-from services.metrics.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.targets import LocalTargets
 from services.metrics.core.figures import NODE, TENANTS, BusyCpus, Damped, Gauge, Offer, Rate, Ratio
 from services.metrics.core.reading import Memory, Part, Reading
 from services.metrics.core.summary import summarise
 from services.metrics.core.values import Point, Ticks
 from services.metrics.host import Host
-from services.metrics.targets import LocalTargets
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.metrics.collector import Collector
+from services.metrics.adapters.collector import Collector
 from services.metrics.core.compute import SETTLED
 from services.metrics.core.due import Gate, Last, Moved, due, turn_of
 from services.metrics.core.figures import NODE, Damped, Gauge, Offer, Rate, Target, Total

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from services.metrics.exposition import MOST_PODS, Exposition
+from services.metrics.adapters.exposition import MOST_PODS, Exposition
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import (
     ContainerReading,

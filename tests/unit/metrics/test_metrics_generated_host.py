@@ -2,12 +2,12 @@
 
 import pytest
 
-from services.metrics.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.targets import LocalTargets
 from services.metrics.core.figures import NODE, TENANTS, Target
 from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
 from services.metrics.host import Host
-from services.metrics.targets import LocalTargets
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.layout import container_group

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from kernel_trees import KernelTree
 
-from services.metrics.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.targets import LayoutTargets
+from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.core.pooled import whole
 from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
 from services.metrics.host import Host
-from services.metrics.targets import LayoutTargets
-from services.metrics.tripwire import HostTripwire
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.kubelet_tree import find_layout
 from shared.contracts.pod import Container, Pod

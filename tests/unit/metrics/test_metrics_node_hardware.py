@@ -6,13 +6,13 @@ import os
 import pytest
 from kernel_trees import GIB, KernelTree, put
 
-from services.metrics.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.targets import LocalTargets
 from services.metrics.core.figures import NODE, Target
 from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
 from services.metrics.host import Host
 from services.metrics.sources import nic
-from services.metrics.targets import LocalTargets
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import FileSystem, root_file_system
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_trees import GIB, KernelTree, put
 
-from services.metrics.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.targets import LocalTargets
+from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.core.figures import GROUPS, NODE, TENANTS, Gauge, Target
 from services.metrics.core.values import Ticks
 from services.metrics.host import Host, Source
 from services.metrics.sources.pressure import parse
-from services.metrics.targets import LocalTargets
-from services.metrics.tripwire import HostTripwire
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import KeptFiles, key_values, meminfo_bytes, read_text, task_state
 from shared.contracts.sample import ContainerReading, GroupNuma, NodeReading, NumaReading, PoolReading, Pressure

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.metrics.collector import find_sources
+from services.metrics.adapters.collector import find_sources
 from services.metrics.core.figures import NODE, TENANTS, Damped, Gauge, Offer, Rate, Ratio, Target
 from services.metrics.core.reading import Memory, Part, Reading
 from services.metrics.core.summary import summarise

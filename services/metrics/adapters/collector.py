@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from services.metrics import sources
 from services.metrics.core.due import Gate, turn_of
 from services.metrics.core.figures import GROUPS, Figure, Kind, Offer, Target, Total
+from services.metrics.core.kept import Kept
 from services.metrics.core.pooled import Sums, is_part, nothing, pooled
 from services.metrics.core.reading import Part, Reading
 from services.metrics.core.values import Raw, Ticks, Value
 from services.metrics.host import Host, Source
-from services.metrics.kept import Kept
 from services.metrics.ports import Collected
 from shared.contracts.pod import Pod
 from shared.core.scan import modules_in
