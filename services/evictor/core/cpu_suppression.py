@@ -6,7 +6,7 @@ from typing import Annotated, Generic, TypeVar
 
 from pydantic import Field
 
-from services.evictor.core.steps import InTime
+from services.evictor.core.plugin_kit.steps import InTime
 from shared.core.decisions import Answer, Question, decision
 
 Amount = Annotated[float, Field(ge=0)]

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from services.evictor.core.steps import InTime
+from services.evictor.core.plugin_kit.steps import InTime
 from shared.core.decisions import Answer, Question, decision
 
 Action = Literal["noop", "reclaimed", "all"]

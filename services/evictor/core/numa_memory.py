@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from services.evictor.core.memory import Action, numa_order
-from services.evictor.core.steps import InTime
+from services.evictor.core.plugin_kit.steps import InTime
 from shared.core.decisions import Answer, Question, decision
 
 SCOPE = "NumaMemory"

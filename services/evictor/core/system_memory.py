@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from services.evictor.core.memory import CONDITION, WATERMARK_PARTS, Action, stronger
-from services.evictor.core.steps import InTime
+from services.evictor.core.plugin_kit.steps import InTime
 from shared.core.decisions import Answer, Question, decision
 
 SCOPE = "SystemMemory"

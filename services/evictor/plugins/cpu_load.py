@@ -12,8 +12,8 @@ from pydantic import Field
 
 from services.evictor.core.cpu_load import CONDITION, SCOPE, LoadPod, Rule, busiest, judged
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.pod_figures import load1
-from services.evictor.core.rings import Rings
+from services.evictor.core.plugin_kit.pod_figures import load1
+from services.evictor.core.plugin_kit.rings import Rings
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.core.cpus.cpuset import CpuSet

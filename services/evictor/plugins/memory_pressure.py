@@ -13,7 +13,7 @@ from pydantic import Field
 from services.evictor.core.memory import SCOPE, Counters, Limits, Reading, Verdict, judge
 from services.evictor.core.memory_pods import ranked
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.rings import LOST_AFTER_PERIODS
+from services.evictor.core.plugin_kit.rings import LOST_AFTER_PERIODS
 from shared.contracts.envelope import Reason
 
 

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from services.evictor.core.numa_cpu import CONDITION, SCOPE, Choosing, NumaCpuPod, Rule, overload
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.pod_figures import bound_numas, cpu_usage_cores
-from services.evictor.core.rings import Rings
+from services.evictor.core.plugin_kit.pod_figures import bound_numas, cpu_usage_cores
+from services.evictor.core.plugin_kit.rings import Rings
 from services.evictor.core.victim_scores import TOO_SMALL_SCORE, Filter, Scorer
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod

@@ -15,7 +15,7 @@ from services.evictor.core.memory import Action, numa_order
 from services.evictor.core.memory_pods import ranked
 from services.evictor.core.numa_memory import SCOPE, Marks, Patience, action, adjusted, by_scale, judge
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.rings import LOST_AFTER_PERIODS
+from services.evictor.core.plugin_kit.rings import LOST_AFTER_PERIODS
 from shared.contracts.envelope import Reason
 from shared.contracts.sample import NumaReading
 

@@ -12,7 +12,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.pod_figures import extra_sum
+from services.evictor.core.plugin_kit.pod_figures import extra_sum
 from services.evictor.core.rootfs import MAX_AGE_S, Line, check_one
 from services.evictor.core.rootfs_overuse import OverusePod, overusing, threshold_bytes
 from shared.contracts.envelope import Reason

@@ -1,13 +1,15 @@
 """Asks a kind as `sublet whatif` does: JSON in, JSON out."""
 
+import importlib
 import json
+import pkgutil
 from typing import Any
 
 from services.evictor import core
 from shared.core.decisions import decisions
-from shared.core.scan import modules_in
 
-modules_in(core)  # each registers its kinds
+for found in pkgutil.walk_packages(core.__path__, f"{core.__name__}."):
+    importlib.import_module(found.name)  # each registers its kinds
 
 GIB = 1 << 30
 

@@ -1,6 +1,8 @@
 """The evictor's what-if kinds: worked examples, the rules one by one, and laws."""
 
+import importlib
 import json
+import pkgutil
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,9 @@ from pydantic import ValidationError
 
 from services.evictor import core
 from shared.core.decisions import decisions
-from shared.core.scan import modules_in
 
-modules_in(core)  # each registers its kinds
+for found in pkgutil.walk_packages(core.__path__, f"{core.__name__}."):
+    importlib.import_module(found.name)  # each registers its kinds
 AREAS = ("eviction_reclaimed", "eviction_framework", "eviction_memory", "eviction_cpu_load", "eviction_rootfs_network")
 KINDS = {name for name, kind in decisions().items() if kind.area in AREAS}
 FOLDER = Path(__file__).parents[2] / "cases"

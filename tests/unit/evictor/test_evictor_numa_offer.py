@@ -7,7 +7,7 @@ import pytest
 from evictor_world import PERIOD_S, pod, sample_fields
 from plugin_world import idle, view
 
-from services.evictor.core.pod_figures import bound_numas
+from services.evictor.core.plugin_kit.pod_figures import bound_numas
 from shared.contracts.allocation import Allocation, NumaOffer, PodAllocation
 from shared.contracts.sample import NodeSample
 from shared.core.pods.qos_annotations import NUMA_BIND_RESULT
