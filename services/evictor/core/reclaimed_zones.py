@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from services.evictor.core.memory import numa_order
+from services.evictor.core.detectors.memory.combined import numa_order
 from services.evictor.core.reclaimed import Met, Offer, Ratio, offers_by_resource, ratios_by_resource
 from shared.contracts.pod import QosClass, canonical_resource
 from shared.core.decisions import Answer, Question, decision

@@ -10,8 +10,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.memory import SCOPE, Counters, Limits, Reading, Verdict, judge
-from services.evictor.core.memory_pods import ranked
+from services.evictor.core.detectors.memory.combined import SCOPE, Counters, Limits, Reading, Verdict, judge
+from services.evictor.core.detectors.memory.pods import ranked
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.rings import LOST_AFTER_PERIODS
 from shared.contracts.envelope import Reason

@@ -11,9 +11,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.memory import Action, numa_order
-from services.evictor.core.memory_pods import ranked
-from services.evictor.core.numa_memory import SCOPE, Marks, Patience, action, adjusted, by_scale, judge
+from services.evictor.core.detectors.memory.combined import Action, numa_order
+from services.evictor.core.detectors.memory.numa import SCOPE, Marks, Patience, action, adjusted, by_scale, judge
+from services.evictor.core.detectors.memory.pods import ranked
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.rings import LOST_AFTER_PERIODS
 from shared.contracts.envelope import Reason

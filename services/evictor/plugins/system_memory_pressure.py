@@ -10,10 +10,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.memory import CONDITION, Action
-from services.evictor.core.memory_pods import ranked
+from services.evictor.core.detectors.memory.combined import CONDITION, Action
+from services.evictor.core.detectors.memory.pods import ranked
+from services.evictor.core.detectors.memory.system import SCOPE, Clocks, Limits, Reading, StallLimits, judge
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.system_memory import SCOPE, Clocks, Limits, Reading, StallLimits, judge
 from shared.contracts.envelope import Reason
 
 Percent = Annotated[int, Field(ge=1, le=100)]

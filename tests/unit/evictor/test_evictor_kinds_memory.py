@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from kind_door import GIB, ask
 from pydantic import ValidationError
 
-from services.evictor.core.numa_memory import CACHE_RESERVE_BYTES, GAP_BYTES, GUARD_BYTES, Marks, adjusted, by_scale
+from services.evictor.core.detectors.memory.numa import (
+    CACHE_RESERVE_BYTES,
+    GAP_BYTES,
+    GUARD_BYTES,
+    Marks,
+    adjusted,
+    by_scale,
+)
 
 MARKS = {"0": {"min_bytes": GIB, "low_bytes": 3 * GIB}}
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from services.evictor.core.memory import CONDITION, WATERMARK_PARTS, Action, stronger
+from services.evictor.core.detectors.memory.combined import CONDITION, WATERMARK_PARTS, Action, stronger
 from services.evictor.core.plugin_kit.steps import InTime
 from shared.core.decisions import Answer, Question, decision
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from services.evictor.core.memory import Action
-from services.evictor.core.memory_victims import MemoryPod, in_order
+from services.evictor.core.detectors.memory.combined import Action
+from services.evictor.core.detectors.memory.victims import MemoryPod, in_order
 from services.evictor.core.plugin import Candidate
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from services.evictor.core.memory import Action, numa_order
+from services.evictor.core.detectors.memory.combined import Action, numa_order
 from services.evictor.core.plugin_kit.steps import InTime
 from shared.core.decisions import Answer, Question, decision
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeVar
 
-from services.evictor.core.memory import Action, numa_order
+from services.evictor.core.detectors.memory.combined import Action, numa_order
 from shared.contracts.pod import QosClass
 from shared.core.decisions import Answer, Question, decision
 from shared.core.pods.qos import CRITICAL_PRIORITY
