@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.cpu_load import CONDITION, SCOPE, LoadPod, Rule, busiest, judged
+from services.evictor.core.detectors.cpu.load import CONDITION, SCOPE, LoadPod, Rule, busiest, judged
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.pod_figures import load1
 from services.evictor.core.plugin_kit.rings import Rings

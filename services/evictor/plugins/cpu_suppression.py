@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.cpu_suppression import Bounds, Suppressed, SuppressedPod, step, supply_cores
+from services.evictor.core.detectors.cpu.suppression import Bounds, Suppressed, SuppressedPod, step, supply_cores
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod

@@ -9,11 +9,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.numa_cpu import CONDITION, SCOPE, Choosing, NumaCpuPod, Rule, overload
+from services.evictor.core.detectors.cpu.numa import CONDITION, SCOPE, Choosing, NumaCpuPod, Rule, overload
+from services.evictor.core.detectors.cpu.victim_scores import TOO_SMALL_SCORE, Filter, Scorer
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.pod_figures import bound_numas, cpu_usage_cores
 from services.evictor.core.plugin_kit.rings import Rings
-from services.evictor.core.victim_scores import TOO_SMALL_SCORE, Filter, Scorer
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.core.cpus.cpuset import CpuSet

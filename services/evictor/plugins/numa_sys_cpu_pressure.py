@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.numa_sys_cpu import CONDITION, SCOPE, Rule, SysPod, most_system_time, stats
+from services.evictor.core.detectors.cpu.numa_sys import CONDITION, SCOPE, Rule, SysPod, most_system_time, stats
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.pod_figures import bound_numas, cpu_sys_cores, cpu_usage_cores
 from services.evictor.core.plugin_kit.rings import Rings

@@ -6,10 +6,17 @@ from typing import Annotated, Generic, TypeVar
 
 from pydantic import Field
 
+from services.evictor.core.detectors.cpu.victim_scores import (
+    FREQUENCY_LIMITS_PER_H,
+    Filter,
+    ScoredPod,
+    Scorer,
+    best_first,
+    kept,
+)
 from services.evictor.core.detectors.memory.combined import numa_order
 from services.evictor.core.plugin_kit.steps import NumaKey, RingSize, Samples, mean, newest, often_enough
 from services.evictor.core.reclaimed import Met
-from services.evictor.core.victim_scores import FREQUENCY_LIMITS_PER_H, Filter, ScoredPod, Scorer, best_first, kept
 from shared.core.decisions import Answer, Question, decision
 
 SCOPE = "cpu.usage.container"

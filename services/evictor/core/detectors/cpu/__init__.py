@@ -1,0 +1,1 @@
+"""CPU detectors find load, suppression and busy NUMA nodes, and score the victims."""
