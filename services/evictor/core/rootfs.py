@@ -6,7 +6,7 @@ from typing import Annotated, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from services.evictor.core.reclaimed import Met
+from services.evictor.core.detectors.reclaimed.overcommit import Met
 from shared.contracts.pod import QosClass
 from shared.core.decisions import Answer, Question, decision
 

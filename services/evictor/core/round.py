@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from services.evictor.core.reclaimed import Met
+from services.evictor.core.detectors.reclaimed.overcommit import Met
 from shared.core.decisions import Answer, Question, decision
 
 EVERY = "*"

@@ -9,9 +9,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from services.evictor.core.detectors.reclaimed.zones import NUMA, Zone, ZonePod, first_crowded
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.pod_figures import bound_numas
-from services.evictor.core.reclaimed_zones import NUMA, Zone, ZonePod, first_crowded
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
 

@@ -8,8 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.reclaimed import (
+from services.evictor.core.detectors.reclaimed.overcommit import (
     ReclaimedPod,
     ReclaimedQuestion,
     largest_first,
@@ -17,6 +16,7 @@ from services.evictor.core.reclaimed import (
     ratios_by_resource,
     reclaimed_pressure,
 )
+from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod, canonical_resource
 

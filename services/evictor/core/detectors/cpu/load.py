@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from services.evictor.core.detectors.reclaimed.overcommit import Met
 from services.evictor.core.plugin_kit.steps import RingSize, Samples, newest, often_enough
-from services.evictor.core.reclaimed import Met
 from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.core.decisions import Answer, Question, decision
 

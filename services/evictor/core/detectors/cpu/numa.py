@@ -15,8 +15,8 @@ from services.evictor.core.detectors.cpu.victim_scores import (
     kept,
 )
 from services.evictor.core.detectors.memory.combined import numa_order
+from services.evictor.core.detectors.reclaimed.overcommit import Met
 from services.evictor.core.plugin_kit.steps import NumaKey, RingSize, Samples, mean, newest, often_enough
-from services.evictor.core.reclaimed import Met
 from shared.core.decisions import Answer, Question, decision
 
 SCOPE = "cpu.usage.container"

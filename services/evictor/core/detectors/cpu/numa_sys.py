@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from services.evictor.core.detectors.reclaimed.overcommit import Met
 from services.evictor.core.plugin_kit.steps import NumaKey, RingSize, Samples, mean, newest, often_enough
-from services.evictor.core.reclaimed import Met
 from shared.core.decisions import Answer, Question, decision
 
 SCOPE = "cpu.usage.sys.container"

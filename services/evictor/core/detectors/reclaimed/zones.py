@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from services.evictor.core.detectors.memory.combined import numa_order
-from services.evictor.core.reclaimed import Met, Offer, Ratio, offers_by_resource, ratios_by_resource
+from services.evictor.core.detectors.reclaimed.overcommit import (
+    Met,
+    Offer,
+    Ratio,
+    offers_by_resource,
+    ratios_by_resource,
+)
 from shared.contracts.pod import QosClass, canonical_resource
 from shared.core.decisions import Answer, Question, decision
 
