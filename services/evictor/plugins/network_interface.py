@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.nic import BANDWIDTHS, Nic, NicPod, stranded, unhealthy
+from services.evictor.core.detectors.nic import BANDWIDTHS, Nic, NicPod, stranded, unhealthy
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.soft_order import going_first
 from shared.contracts.envelope import Reason

@@ -11,10 +11,10 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from services.evictor.core.detectors.rootfs.overuse import OverusePod, overusing, threshold_bytes
+from services.evictor.core.detectors.rootfs.pressure import MAX_AGE_S, Line, check_one
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.pod_figures import extra_sum
-from services.evictor.core.rootfs import MAX_AGE_S, Line, check_one
-from services.evictor.core.rootfs_overuse import OverusePod, overusing, threshold_bytes
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod, QosClass
 

@@ -11,9 +11,18 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from services.evictor.core.detectors.rootfs.pressure import (
+    CONDITION,
+    MAX_AGE_S,
+    SCOPE,
+    Line,
+    Room,
+    RootfsPod,
+    check_one,
+    heaviest_first,
+)
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.pod_figures import extra_sum
-from services.evictor.core.rootfs import CONDITION, MAX_AGE_S, SCOPE, Line, Room, RootfsPod, check_one, heaviest_first
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading

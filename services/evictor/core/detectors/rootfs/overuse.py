@@ -5,7 +5,7 @@ from typing import Annotated, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from services.evictor.core.rootfs import Line, check_one
+from services.evictor.core.detectors.rootfs.pressure import Line, check_one
 from shared.contracts.pod import QosClass
 from shared.core.decisions import Answer, Question, decision
 
