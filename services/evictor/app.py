@@ -13,10 +13,10 @@ from services.evictor.announcer import Announcer
 from services.evictor.arbiter import Arbiter, Moment
 from services.evictor.backoff import Backoff
 from services.evictor.clerk import Clerk
-from services.evictor.core.eviction_frequency import by_window_h
-from services.evictor.core.guards import Refusal, Surroundings
+from services.evictor.core.arbiter.eviction_frequency import by_window_h
+from services.evictor.core.arbiter.guards import Refusal, Surroundings
+from services.evictor.core.arbiter.outlook import told
 from services.evictor.core.offer import offered, offered_by_numa
-from services.evictor.core.outlook import told
 from services.evictor.core.plugin import View
 from services.evictor.executor import Evidence, Executor, Patience
 from services.evictor.ledger import Ledger

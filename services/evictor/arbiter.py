@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import structlog
 
 from services.evictor.clerk import Case, Clerk
-from services.evictor.core.budgets import Account, account
-from services.evictor.core.choice import Ready, choose
-from services.evictor.core.guards import Refusal, Surroundings, spared_by
+from services.evictor.core.arbiter.budgets import Account, account
+from services.evictor.core.arbiter.choice import Ready, choose
+from services.evictor.core.arbiter.guards import Refusal, Surroundings, spared_by
 from services.evictor.core.plugin import Candidate
 from services.evictor.ledger import Ledger
 from services.evictor.panel import Panel

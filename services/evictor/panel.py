@@ -7,10 +7,11 @@ from typing import Any, Literal
 import structlog
 
 from services.evictor.clerk import Clerk
-from services.evictor.core.choice import Ready
-from services.evictor.core.guards import Refusal, Surroundings
+from services.evictor.core.arbiter.choice import Ready
+from services.evictor.core.arbiter.guards import Refusal, Surroundings
+from services.evictor.core.arbiter.outlook import Outlook, outlook
+from services.evictor.core.arbiter.watch import Hold, Rules, Watch, cooling_left_s, hold_text, relieved
 from services.evictor.core.held import Told
-from services.evictor.core.outlook import Outlook, outlook
 from services.evictor.core.plugin import (
     Candidate,
     PluginSettings,
@@ -20,7 +21,6 @@ from services.evictor.core.plugin import (
     checked_finding,
     checked_ranking,
 )
-from services.evictor.core.watch import Hold, Rules, Watch, cooling_left_s, hold_text, relieved
 from services.evictor.executor import Evidence
 from services.evictor.settings import Configured
 from shared.contracts.allocation import Condition

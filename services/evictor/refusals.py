@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from services.evictor.core.guards import Refusal
+from services.evictor.core.arbiter.guards import Refusal
 from services.evictor.ledger import Ledger
 from shared.core.evictions.intents import KeptRefusal, passed_s
 

@@ -12,9 +12,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from services.evictor.core.arbiter.soft_order import going_first
 from services.evictor.core.detectors.nic import BANDWIDTHS, Nic, NicPod, stranded, unhealthy
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.soft_order import going_first
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.core.pods.qos import DOMAIN

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from services.evictor.core.arbiter.soft_order import going_first
 from services.evictor.core.detectors.memory.rss_overuse import JUDGED, RssContainer, RssPod, overusing
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.soft_order import going_first
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading

@@ -185,7 +185,7 @@ def mirror(name: str) -> Document:
 async def test_without_admission_kubelets_words_lead_to_no_other_group_and_save_nobody(
     kube: Kube, unguarded: Cluster
 ) -> None:
-    from services.evictor.core.guards import never
+    from services.evictor.core.arbiter.guards import never
 
     made = await created(kube, "default", mirror("tried"), dryRun="All")
     assert isinstance(made, dict), made

@@ -8,7 +8,7 @@ import pytest
 import typer
 from printed_page import ROOT
 
-from services.evictor.core.guards import Guard
+from services.evictor.core.arbiter.guards import Guard
 from shared.contracts.eviction import PHASES
 from shared.core.evictions.audit import Fault, Kind
 from shared.core.evictions.intents import PHASE_OF_STEP

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from evictor_world import RECLAIMED, Node, pod, short_of_memory
 
-from services.evictor.core.budgets import Account, Budget, account
+from services.evictor.core.arbiter.budgets import Account, Budget, account
 from services.evictor.settings import EvictorSettings, read
 from shared.adapters.ledger import upkeep as ledger_upkeep
 from shared.contracts.pod import Pod

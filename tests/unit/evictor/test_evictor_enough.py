@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plugin_world import PLUGINS, bound, busy, pressed, settings_of
 
-from services.evictor.core.budgets import Account, Budget
-from services.evictor.core.choice import Limits, Ready, choose
-from services.evictor.core.enough import gap, take
-from services.evictor.core.guards import Surroundings
+from services.evictor.core.arbiter.budgets import Account, Budget
+from services.evictor.core.arbiter.choice import Limits, Ready, choose
+from services.evictor.core.arbiter.enough import gap, take
+from services.evictor.core.arbiter.guards import Surroundings
 from services.evictor.core.plugin import Candidate, Pressure
 from shared.contracts.envelope import Reason
 from shared.core.evictions.intents import Record

@@ -5,7 +5,7 @@ from dataclasses import replace
 from evictor_world import pod
 from plugin_world import PLUGINS, bound, busy, pressed_views, shown
 
-from services.evictor.core.eviction_frequency import by_window_h
+from services.evictor.core.arbiter.eviction_frequency import by_window_h
 from services.evictor.core.plugin import Plugin
 from services.evictor.settings import Configured
 from shared.contracts.pod import Pod

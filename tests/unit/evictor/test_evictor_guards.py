@@ -7,10 +7,10 @@ from evictor_world import pod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.evictor.core.choice import Ready, choose
-from services.evictor.core.guards import Never, Surroundings, allowed, never
+from services.evictor.core.arbiter.choice import Ready, choose
+from services.evictor.core.arbiter.guards import Never, Surroundings, allowed, never
+from services.evictor.core.arbiter.watch import Rules, Watch, relieved
 from services.evictor.core.plugin import Candidate, Pressure
-from services.evictor.core.watch import Rules, Watch, relieved
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import RECLAIMED_MEMORY, Pod
 from shared.core.evictions.intents import Bucket, Record, passed_s

@@ -6,8 +6,8 @@ import pytest
 from evictor_world import pod
 from plugin_world import PLUGINS, bound, busy, idle, pressed, settings_of, view
 
-from services.evictor.core.guards import Surroundings
-from services.evictor.core.outlook import LONGEST_LINE, outlook, told
+from services.evictor.core.arbiter.guards import Surroundings
+from services.evictor.core.arbiter.outlook import LONGEST_LINE, outlook, told
 from services.evictor.core.plugin import Candidate, Pressure
 from shared.contracts.envelope import Reason
 

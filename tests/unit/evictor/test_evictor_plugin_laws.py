@@ -23,10 +23,10 @@ from plugin_world import (
     view,
 )
 
-from services.evictor.core.choice import Ready, choose
-from services.evictor.core.guards import Surroundings, never
+from services.evictor.core.arbiter.choice import Ready, choose
+from services.evictor.core.arbiter.guards import Surroundings, never
+from services.evictor.core.arbiter.watch import Rules
 from services.evictor.core.plugin import PluginSettings, Pressure, View, checked_ranking
-from services.evictor.core.watch import Rules
 from services.evictor.panel import Panel
 from services.evictor.settings import Configured
 from shared.contracts.pod import Pod

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 from evictor_world import MEMORY, RECLAIMED, SMALL, WEB, overcommitted, pod, short_of_memory
 
-from services.evictor.core.guards import _TEXTS, Refusal, spared_by
+from services.evictor.core.arbiter.guards import _TEXTS, Refusal, spared_by
 from services.evictor.refusals import KEEP, SHOWN, WRITE_EVERY_S, RefusalBook
 from shared.adapters.ledger import upkeep as ledger_upkeep
 from shared.adapters.ledger.sqlite import SqliteLedger

@@ -9,10 +9,10 @@ from evictor_world import CPU_LOAD, GIB, LARGE, MEMORY, RECLAIMED, SMALL, TOTAL_
 from plugin_world import PLUGINS, bound, busy, pressed_views
 
 from services.evictor import registry
-from services.evictor.core.choice import choose
-from services.evictor.core.guards import Surroundings
+from services.evictor.core.arbiter.choice import choose
+from services.evictor.core.arbiter.guards import Surroundings
+from services.evictor.core.arbiter.watch import Rules
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure
-from services.evictor.core.watch import Rules
 from services.evictor.panel import Panel
 from services.evictor.settings import Configured, read
 from shared.contracts.envelope import Reason

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from services.evictor.core.budgets import Account
-from services.evictor.core.enough import gap, take
-from services.evictor.core.guards import Refusal, Surroundings, allowed, spared_by
+from services.evictor.core.arbiter.budgets import Account
+from services.evictor.core.arbiter.enough import gap, take
+from services.evictor.core.arbiter.guards import Refusal, Surroundings, allowed, spared_by
+from services.evictor.core.arbiter.round import Said, gather
+from services.evictor.core.arbiter.soft_order import SoftCandidate, last_goes
 from services.evictor.core.plugin import Candidate, Pressure
-from services.evictor.core.round import Said, gather
-from services.evictor.core.soft_order import SoftCandidate, last_goes
 
 Victims = Literal["one", "enough"]
 

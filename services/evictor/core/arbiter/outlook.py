@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.evictor.core.guards import Refusal, Surroundings, allowed
+from services.evictor.core.arbiter.guards import Refusal, Surroundings, allowed
 from services.evictor.core.plugin import Candidate, Pressure
 
 LONGEST_LINE = 100

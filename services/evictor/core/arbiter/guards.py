@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from services.evictor.core.budgets import BudgetGuard
+from services.evictor.core.arbiter.budgets import BudgetGuard
+from services.evictor.core.arbiter.watch import Hold
 from services.evictor.core.plugin import Candidate
-from services.evictor.core.watch import Hold
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.kubelet_layout import CONFIG_MIRROR, CONFIG_PREFIX, is_mirror
 from shared.core.decisions import Answer, Question, decision

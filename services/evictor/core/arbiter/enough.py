@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from services.evictor.core.budgets import Account
-from services.evictor.core.guards import Refusal
+from services.evictor.core.arbiter.budgets import Account
+from services.evictor.core.arbiter.guards import Refusal
 from services.evictor.core.plugin import Candidate, Pressure
 from shared.contracts.envelope import Reason
 from shared.contracts.ids import ObjectName
