@@ -11,7 +11,6 @@ from services.evictor.core.arbiter.choice import Ready
 from services.evictor.core.arbiter.guards import Refusal, Surroundings
 from services.evictor.core.arbiter.outlook import Outlook, outlook
 from services.evictor.core.arbiter.watch import Hold, Rules, Watch, cooling_left_s, hold_text, relieved
-from services.evictor.core.held import Told
 from services.evictor.core.plugin import (
     Candidate,
     PluginSettings,
@@ -21,6 +20,7 @@ from services.evictor.core.plugin import (
     checked_finding,
     checked_ranking,
 )
+from services.evictor.core.taints.held import Told
 from services.evictor.executor import Evidence
 from services.evictor.settings import Configured
 from shared.contracts.allocation import Condition

@@ -10,8 +10,8 @@ from pydantic import Field
 from services.evictor.core.arbiter.budgets import Budget
 from services.evictor.core.arbiter.choice import Limits, Victims
 from services.evictor.core.arbiter.watch import Rules
-from services.evictor.core.conditions import TRANSITION_PERIOD_S
 from services.evictor.core.plugin import Plugin, PluginSettings
+from services.evictor.core.taints.conditions import TRANSITION_PERIOD_S
 from services.evictor.registry import known_plugins, load, outside_plugins, unknown, unusable
 from shared.errors import Refused
 from shared.settings import Settings, check

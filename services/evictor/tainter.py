@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from services.evictor.core.held import Conditions, Told
+from services.evictor.core.taints.held import Conditions, Told
 from shared.contracts.allocation import Condition
 from shared.contracts.kube.taint import Taint
 from shared.core.backoff import delay_s

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from kind_door import ask
 from pydantic import ValidationError
 
-from services.evictor.core.held import Conditions, Told
 from services.evictor.core.plugin import Pressure
+from services.evictor.core.taints.held import Conditions, Told
 from shared.contracts.kube.taint import Cause, Taint
 
 KEY = "node.katalyst.kubewharf.io/"

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from services.evictor.core.conditions import NodeCondition, node_marks, still_held
 from services.evictor.core.plugin import Pressure, Silence
+from services.evictor.core.taints.conditions import NodeCondition, node_marks, still_held
 from shared.contracts.kube.taint import TAINT_PREFIX, Cause, Taint, in_order
 
 
