@@ -17,10 +17,10 @@ from typing import Any
 
 from bench.rig import Row, machine, p50_p99, progress
 from services.evictor.announcer import Announcer
-from services.evictor.clerk import Case, Clerk
 from services.evictor.core.plugin import Candidate, Pressure
 from services.evictor.executor import Executor, Patience
-from services.evictor.outbox import Outbox
+from services.evictor.record.clerk import Case, Clerk
+from services.evictor.record.outbox import Outbox
 from shared import telemetry
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger.sqlite import SqliteLedger

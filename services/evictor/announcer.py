@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Literal
 
-from services.evictor.ledger import Ledger
+from services.evictor.record.ledger import Ledger
 from shared.contracts.bus.stored import RefusedMessage, read_intent
 from shared.contracts.bus.subjects import INTENTS_STREAM, intent_subject
 from shared.contracts.eviction import EvictionIntent

@@ -12,17 +12,17 @@ import structlog
 from services.evictor.announcer import Announcer
 from services.evictor.arbiter import Arbiter, Moment
 from services.evictor.backoff import Backoff
-from services.evictor.clerk import Clerk
 from services.evictor.core.arbiter.eviction_frequency import by_window_h
 from services.evictor.core.arbiter.guards import Refusal, Surroundings
 from services.evictor.core.arbiter.outlook import told
 from services.evictor.core.offer import offered, offered_by_numa
 from services.evictor.core.plugin import View
 from services.evictor.executor import Evidence, Executor, Patience
-from services.evictor.ledger import Ledger
-from services.evictor.outbox import Outbox
 from services.evictor.panel import Panel
-from services.evictor.refusals import RefusalBook
+from services.evictor.record.clerk import Clerk
+from services.evictor.record.ledger import Ledger
+from services.evictor.record.outbox import Outbox
+from services.evictor.record.refusals import RefusalBook
 from services.evictor.settings import read
 from services.evictor.tainter import Tainter
 from shared import telemetry

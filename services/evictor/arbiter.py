@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import structlog
 
-from services.evictor.clerk import Case, Clerk
 from services.evictor.core.arbiter.budgets import Account, account
 from services.evictor.core.arbiter.choice import Ready, choose
 from services.evictor.core.arbiter.guards import Refusal, Surroundings, spared_by
 from services.evictor.core.plugin import Candidate
-from services.evictor.ledger import Ledger
 from services.evictor.panel import Panel
-from services.evictor.refusals import RefusalBook
+from services.evictor.record.clerk import Case, Clerk
+from services.evictor.record.ledger import Ledger
+from services.evictor.record.refusals import RefusalBook
 from services.evictor.settings import EvictorSettings
 from shared.contracts.advice import Mode
 from shared.contracts.allocation import Allocation

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from services.evictor.announcer import Announcer
-from services.evictor.clerk import Clerk
 from services.evictor.core.events import EventQuestion, call_failed_text, met_text, timeout_text
+from services.evictor.record.clerk import Clerk
 from shared import telemetry
 from shared.core.backoff import delay_s
 from shared.core.evictions.intents import Call, CallKind, IntentRecord, Step, passed_s

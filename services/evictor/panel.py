@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import structlog
 
-from services.evictor.clerk import Clerk
 from services.evictor.core.arbiter.choice import Ready
 from services.evictor.core.arbiter.guards import Refusal, Surroundings
 from services.evictor.core.arbiter.outlook import Outlook, outlook
@@ -22,6 +21,7 @@ from services.evictor.core.plugin import (
 )
 from services.evictor.core.taints.held import Told
 from services.evictor.executor import Evidence
+from services.evictor.record.clerk import Clerk
 from services.evictor.settings import Configured
 from shared.contracts.allocation import Condition
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.evictor.outbox import Outbox
+from services.evictor.record.outbox import Outbox
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded import server as nats_server

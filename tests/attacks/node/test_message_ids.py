@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import nats
 import pytest
 
-from services.evictor.outbox import Outbox
+from services.evictor.record.outbox import Outbox
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import NatsBus

@@ -21,7 +21,6 @@ WIDE = {
     "services/advisor/core": 43,
     "services/central": 23,
     "services/central/core": 32,
-    "services/evictor": 15,
     "sublet": 14,
     "sublet/doctor": 17,
     "sublet/replay": 19,

@@ -7,7 +7,7 @@ import pytest
 from evictor_world import Node
 from test_evictor_crash import LARGE, SMALL, WEB, Fate, check, live
 
-from services.evictor.outbox import SAFE_TO_REPEAT_S, Outbox
+from services.evictor.record.outbox import SAFE_TO_REPEAT_S, Outbox
 from shared.adapters.clock import LoopClock
 from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS
 from shared.core.evictions.intents import Outgoing

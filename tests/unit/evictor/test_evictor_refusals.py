@@ -6,7 +6,7 @@ import pytest
 from evictor_world import MEMORY, RECLAIMED, SMALL, WEB, overcommitted, pod, short_of_memory
 
 from services.evictor.core.arbiter.guards import _TEXTS, Refusal, spared_by
-from services.evictor.refusals import KEEP, SHOWN, WRITE_EVERY_S, RefusalBook
+from services.evictor.record.refusals import KEEP, SHOWN, WRITE_EVERY_S, RefusalBook
 from shared.adapters.ledger import upkeep as ledger_upkeep
 from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.core.evictions.intents import KeptRefusal
@@ -90,7 +90,7 @@ def test_the_newest_are_shown_first_with_their_ages_and_a_restart_keeps_them(led
 
 def test_memory_and_ledger_keep_a_bounded_number(ledger, monkeypatch):
     assert KEEP == ledger_upkeep.KEEP_REFUSALS
-    monkeypatch.setattr("services.evictor.refusals.KEEP", 3)
+    monkeypatch.setattr("services.evictor.record.refusals.KEEP", 3)
     monkeypatch.setattr(ledger_upkeep, "KEEP_REFUSALS", 3)
     book = RefusalBook(ledger)
     for second in range(9):

@@ -7,7 +7,7 @@ import structlog
 
 from services.evictor.core.events import message_of
 from services.evictor.core.plugin import Candidate, Pressure
-from services.evictor.ledger import Ledger
+from services.evictor.record.ledger import Ledger
 from shared import telemetry
 from shared.contracts.advice import Mode
 from shared.contracts.bus.cloudevents import MSG_ID, event_headers

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import structlog
 
-from services.evictor.ledger import Ledger
+from services.evictor.record.ledger import Ledger
 from shared import telemetry
 from shared.contracts.bus.cloudevents import MSG_ID
 from shared.contracts.bus.subjects import STREAMS, stream_of

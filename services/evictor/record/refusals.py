@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from services.evictor.core.arbiter.guards import Refusal
-from services.evictor.ledger import Ledger
+from services.evictor.record.ledger import Ledger
 from shared.core.evictions.intents import KeptRefusal, passed_s
 
 log = structlog.get_logger()
