@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.rig import Row, machine, p50_p99, progress
-from services.evictor.announcer import Announcer
+from services.evictor.act.announcer import Announcer
+from services.evictor.act.executor import Executor, Patience
 from services.evictor.core.plugin import Candidate, Pressure
-from services.evictor.executor import Executor, Patience
 from services.evictor.record.clerk import Case, Clerk
 from services.evictor.record.outbox import Outbox
 from shared import telemetry

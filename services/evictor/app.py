@@ -9,22 +9,22 @@ from typing import Any
 
 import structlog
 
-from services.evictor.announcer import Announcer
+from services.evictor.act.announcer import Announcer
+from services.evictor.act.backoff import Backoff
+from services.evictor.act.executor import Evidence, Executor, Patience
+from services.evictor.act.tainter import Tainter
 from services.evictor.arbiter import Arbiter, Moment
-from services.evictor.backoff import Backoff
 from services.evictor.core.arbiter.eviction_frequency import by_window_h
 from services.evictor.core.arbiter.guards import Refusal, Surroundings
 from services.evictor.core.arbiter.outlook import told
 from services.evictor.core.offer import offered, offered_by_numa
 from services.evictor.core.plugin import View
-from services.evictor.executor import Evidence, Executor, Patience
 from services.evictor.panel import Panel
 from services.evictor.record.clerk import Clerk
 from services.evictor.record.ledger import Ledger
 from services.evictor.record.outbox import Outbox
 from services.evictor.record.refusals import RefusalBook
 from services.evictor.settings import read
-from services.evictor.tainter import Tainter
 from shared import telemetry
 from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import ServiceHealth

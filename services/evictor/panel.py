@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import structlog
 
+from services.evictor.act.executor import Evidence
 from services.evictor.core.arbiter.choice import Ready
 from services.evictor.core.arbiter.guards import Refusal, Surroundings
 from services.evictor.core.arbiter.outlook import Outlook, outlook
@@ -20,7 +21,6 @@ from services.evictor.core.plugin import (
     checked_ranking,
 )
 from services.evictor.core.taints.held import Told
-from services.evictor.executor import Evidence
 from services.evictor.record.clerk import Clerk
 from services.evictor.settings import Configured
 from shared.contracts.allocation import Condition

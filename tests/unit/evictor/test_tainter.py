@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from evictor_world import GIB, MEMORY, NODE, SMALL, WEB, short_of_memory
 
+from services.evictor.act.tainter import LOOK_AGAIN_S
 from services.evictor.main import build
-from services.evictor.tainter import LOOK_AGAIN_S
 from shared.adapters.files.taints import TaintFile
 from shared.contracts.kube.taint import Cause, Taint
 from shared.errors import BadConfig

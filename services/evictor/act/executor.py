@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from services.evictor.announcer import Announcer
+from services.evictor.act.announcer import Announcer
 from services.evictor.core.events import EventQuestion, call_failed_text, met_text, timeout_text
 from services.evictor.record.clerk import Clerk
 from shared import telemetry
