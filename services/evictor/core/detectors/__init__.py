@@ -1,1 +1,1 @@
-"""Detectors say for the plug-ins whether there is a pressure, and who goes: one room a resource."""
+"""Detectors say for the plugins whether there is a pressure, and who goes: one room a resource."""

@@ -1,1 +1,1 @@
-"""The plug-ins' kit holds what several of them need: figures of pods, rings of samples, sequences of moments."""
+"""The plugins' kit holds what several of them need: figures of pods, rings of samples, sequences of moments."""
