@@ -60,8 +60,8 @@ async def _node() -> "list[Row]":
     from shared.settings import common_settings, raw_settings
     from sublet.ask import target
     from sublet.doctor.finding import examine
-    from sublet.doctor.look_at_node import HostProbe
-    from sublet.doctor.node_checks import NODE_CHECKS
+    from sublet.doctor.node.checks import NODE_CHECKS
+    from sublet.doctor.node.look_at_node import HostProbe
 
     common, where = common_settings(raw_settings()), target()
     probe = HostProbe(common.host_root, common.state_dir, where.nats_url, where.node)
@@ -71,9 +71,9 @@ async def _node() -> "list[Row]":
 async def _cluster(way: "Way", namespace: str) -> "list[Row]":
     from shared.adapters.clock import SystemClock
     from sublet.cluster.way import open_kube
-    from sublet.doctor.cluster_checks import CLUSTER_CHECKS
+    from sublet.doctor.cluster.checks import CLUSTER_CHECKS
+    from sublet.doctor.cluster.look_at_cluster import KubeProbe
     from sublet.doctor.finding import examine
-    from sublet.doctor.look_at_cluster import KubeProbe
 
     kube = open_kube(way)
     try:

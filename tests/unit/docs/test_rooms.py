@@ -22,7 +22,6 @@ WIDE = {
     "services/central": 23,
     "services/central/core": 32,
     "sublet": 14,
-    "sublet/doctor": 17,
     "sublet/replay": 19,
     "sublet/views": 15,
 }

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from sublet.doctor.cluster_api import POLICIES
-from sublet.doctor.cluster_facts import ClusterFacts
-from sublet.doctor.rights import BIND, ESCALATE, GIVEN, of_account, to_hand_on, to_install
+from sublet.doctor.cluster.api import POLICIES
+from sublet.doctor.cluster.facts import ClusterFacts
+from sublet.doctor.cluster.rights import BIND, ESCALATE, GIVEN, of_account, to_hand_on, to_install
 
 K8S = Path(__file__).parents[3] / "deploy/k8s"
 SYSTEM = "sublet-system"

@@ -8,10 +8,10 @@ import cluster_case as case
 import pytest
 from cluster_case import GOOD, LONG_AGO, MAY
 
-from sublet.doctor.cluster_checks import CLUSTER_CHECKS
-from sublet.doctor.cluster_facts import ClusterFacts
+from sublet.doctor.cluster.checks import CLUSTER_CHECKS
+from sublet.doctor.cluster.facts import ClusterFacts
+from sublet.doctor.cluster.rights import BIND, ESCALATE, Right, of_account, to_hand_on, to_install
 from sublet.doctor.finding import Unknown, examine
-from sublet.doctor.rights import BIND, ESCALATE, Right, of_account, to_hand_on, to_install
 
 FIRST = to_install(case.SYSTEM)[0]
 HANDED_ON = next(right for right in to_hand_on(case.SYSTEM) if right not in to_install(case.SYSTEM))

@@ -9,10 +9,10 @@ import pytest
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.errors import Unavailable
-from sublet.doctor import host_processes
 from sublet.doctor.finding import Unknown
-from sublet.doctor.look_at_node import HostProbe
-from sublet.doctor.node_facts import BusSeen, CpuManager, Kubelet, NodeFacts
+from sublet.doctor.node import host_processes
+from sublet.doctor.node.facts import BusSeen, CpuManager, Kubelet, NodeFacts
+from sublet.doctor.node.look_at_node import HostProbe
 
 NOWHERE = "nats://127.0.0.1:1"
 SHORT_S, PATIENCE_S = 0.01, 20.0

@@ -9,10 +9,10 @@ import cluster_case as case
 from shared.adapters.clock import SystemClock
 from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.errors import Unavailable
-from sublet.doctor.cluster_checks import CLUSTER_CHECKS
-from sublet.doctor.cluster_facts import ClusterFacts
+from sublet.doctor.cluster.checks import CLUSTER_CHECKS
+from sublet.doctor.cluster.facts import ClusterFacts
+from sublet.doctor.cluster.look_at_cluster import MOST_KUBELETS, KubeProbe
 from sublet.doctor.finding import Unknown, examine
-from sublet.doctor.look_at_cluster import MOST_KUBELETS, KubeProbe
 
 GROUP = "/apis/admissionregistration.k8s.io"
 PODS, NODES = "/api/v1/pods", "/api/v1/nodes"

@@ -7,8 +7,8 @@ import cluster_case as case
 import pytest
 import yaml
 
-from sublet.doctor.cluster_api import KINDS, POLICIES
-from sublet.doctor.rights import GIVEN, MADE, OWN, Right, of_account
+from sublet.doctor.cluster.api import KINDS, POLICIES
+from sublet.doctor.cluster.rights import GIVEN, MADE, OWN, Right, of_account
 
 FILES = ("base", "overlays/default", "overlays/ha", "overlays/demo", "uninstall")
 PLURALS = {"NetworkPolicy": "networkpolicies", "PriorityClass": "priorityclasses"}

@@ -7,8 +7,8 @@ import pytest
 
 from shared.core.cgroups.kubelet_layout import KubeletLayout
 from sublet.doctor.finding import Unknown, examine
-from sublet.doctor.node_checks import NODE_CHECKS
-from sublet.doctor.node_facts import BusSeen, CpuManager, Kubelet, NodeFacts, PolicySeen
+from sublet.doctor.node.checks import NODE_CHECKS
+from sublet.doctor.node.facts import BusSeen, CpuManager, Kubelet, NodeFacts, PolicySeen
 
 MIB = 1 << 20
 V1, V2 = frozenset({"cpu", "cpuacct", "cpuset", "memory"}), frozenset({"cpu", "cpuset", "memory", "io"})

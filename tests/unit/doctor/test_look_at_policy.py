@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from shared.errors import Unavailable
-from sublet.doctor.look_at_policy import seen_policy
-from sublet.doctor.node_facts import PolicySeen
+from sublet.doctor.node.facts import PolicySeen
+from sublet.doctor.node.look_at_policy import seen_policy
 
 HERE = "127.0.0.1"
 

@@ -26,7 +26,7 @@ from shared.core.api_kind import CNCS, CNRS, KCCS, NODES, PODS
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import CommonSettings
 from shared.wire import Wire
-from sublet.doctor.cluster_nodes import OWN_MANAGERS
+from sublet.doctor.cluster.nodes import OWN_MANAGERS
 from sublet.withdrawal import FINALIZERS, withdraw_from_cluster
 from sublet.withdrawal import MANAGER as UNINSTALL
 

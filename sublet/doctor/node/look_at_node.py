@@ -13,10 +13,10 @@ from shared.adapters.host.kubelet_tree import ROOTS
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.kubelet_layout import DRIVERS, KubeletLayout
 from shared.errors import SubletError, Unavailable
-from sublet.doctor import host_processes
 from sublet.doctor.finding import Known, Unknown
-from sublet.doctor.look_at_policy import seen_policy
-from sublet.doctor.node_facts import KUBELET_ROOT, AgentPlace, BusSeen, CpuManager, Kubelet, NodeFacts, PolicySeen
+from sublet.doctor.node import host_processes
+from sublet.doctor.node.facts import KUBELET_ROOT, AgentPlace, BusSeen, CpuManager, Kubelet, NodeFacts, PolicySeen
+from sublet.doctor.node.look_at_policy import seen_policy
 
 BUS_WAIT_S = 2.0
 

@@ -1,7 +1,7 @@
 """Checks of a node: kubelet, other agents, the bus. Pure."""
 
 from sublet.doctor.finding import Finding, Unknown, ok, problem, unchecked, warning
-from sublet.doctor.node_facts import NodeFacts
+from sublet.doctor.node.facts import NodeFacts
 
 AGENTS = ("koordlet", "katalyst-agent")
 """Node agents of Koordinator and of Katalyst, by the names of their programs."""

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shared.core.pods.extended_resources import OTHER_NAME
-from sublet.doctor.cluster_api import NEWEST, OLDEST, minor_version, not_installed
-from sublet.doctor.cluster_facts import ClusterFacts
+from sublet.doctor.cluster.api import NEWEST, OLDEST, minor_version, not_installed
+from sublet.doctor.cluster.facts import ClusterFacts
 from sublet.doctor.finding import Finding, Unknown, counted, ok, problem, some, unchecked, warning
-from sublet.doctor.node_neighbours import AGENTS, judged_policy
+from sublet.doctor.node.neighbours import AGENTS, judged_policy
 
 OWN_MANAGERS = ("sublet-reporter", "sublet-central")
 """Field managers of those of Sublet's services that write reclaimed resources to Nodes."""

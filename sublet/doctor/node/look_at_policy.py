@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from shared.errors import Unavailable
-from sublet.doctor.node_facts import PolicySeen
+from sublet.doctor.node.facts import PolicySeen
 
 NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 LEAVES, CLIENTS = 7422, 4222

@@ -8,10 +8,9 @@ from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.core.api_kind import CNRS, LEASES, NODES, PODS
 from shared.errors import SubletError
 from shared.ports import Clock
-from sublet.doctor.cluster_facts import ClusterFacts
-from sublet.doctor.cluster_parts import SCHEDULER
-from sublet.doctor.finding import Known, Unknown
-from sublet.doctor.rights import (
+from sublet.doctor.cluster.facts import ClusterFacts
+from sublet.doctor.cluster.parts import SCHEDULER
+from sublet.doctor.cluster.rights import (
     BIND,
     ESCALATE,
     EVERYTHING,
@@ -21,6 +20,7 @@ from sublet.doctor.rights import (
     to_hand_on,
     to_install,
 )
+from sublet.doctor.finding import Known, Unknown
 
 AT_ONCE = 8
 MOST_KUBELETS = 20

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sublet.doctor.cluster_facts import ClusterFacts, Document
+from sublet.doctor.cluster.facts import ClusterFacts, Document
+from sublet.doctor.cluster.rights import BIND, CONFIG_GROUP, ESCALATE, GIVEN, NODE_GROUP, to_hand_on, to_install
 from sublet.doctor.finding import Finding, Unknown, ok, problem, some, unchecked, warning
-from sublet.doctor.rights import BIND, CONFIG_GROUP, ESCALATE, GIVEN, NODE_GROUP, to_hand_on, to_install
 
 OLDEST, NEWEST = (1, 30), (1, 35)
 """The versions that Sublet is made for (docs/kubernetes.md)."""

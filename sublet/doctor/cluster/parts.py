@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sublet.doctor.cluster_api import CHART, not_installed
-from sublet.doctor.cluster_facts import ClusterFacts, Document
+from sublet.doctor.cluster.api import CHART, not_installed
+from sublet.doctor.cluster.facts import ClusterFacts, Document
 from sublet.doctor.finding import Finding, Known, Unknown, ok, problem, some, unchecked, warning
 
 ALLOWED, ENFORCE = "sublet.io/system-cores", "pod-security.kubernetes.io/enforce"

@@ -3,7 +3,7 @@
 import re
 
 from sublet.doctor.finding import Finding, Unknown, ok, problem, unchecked, warning
-from sublet.doctor.node_facts import NodeFacts
+from sublet.doctor.node.facts import NodeFacts
 
 OLDEST_KERNEL = (4, 19)
 """What kubeadm's own preflight asks for."""

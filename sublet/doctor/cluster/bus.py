@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sublet.doctor.cluster_api import not_installed
-from sublet.doctor.cluster_facts import ClusterFacts
+from sublet.doctor.cluster.api import not_installed
+from sublet.doctor.cluster.facts import ClusterFacts
 from sublet.doctor.finding import Finding, Unknown, ok, problem, unchecked, warning
 
 KNOWN = frozenset({"demo-central", "demo-leaf", "demo-bridge", "demo-routes", "local-only", "team-only"})

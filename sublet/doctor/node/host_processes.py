@@ -12,8 +12,8 @@ import yaml
 from shared.adapters.host.hostfs import read_text
 from shared.core.cgroups.kubelet_layout import DRIVERS
 from sublet.doctor.finding import Known, Unknown
-from sublet.doctor.node_facts import KUBELET_ROOT, AgentPlace, Kubelet
-from sublet.doctor.node_neighbours import AGENTS
+from sublet.doctor.node.facts import KUBELET_ROOT, AgentPlace, Kubelet
+from sublet.doctor.node.neighbours import AGENTS
 
 OWN = ("sublet.node", "services.qrm")
 """Modules by which an agent of Sublet is known."""

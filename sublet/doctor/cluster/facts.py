@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from sublet.doctor.cluster.rights import Right
 from sublet.doctor.finding import Known, Unknown
-from sublet.doctor.rights import Right
 
 Document = Mapping[str, Any]
 Documents = Sequence[Document]

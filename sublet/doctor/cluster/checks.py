@@ -1,0 +1,27 @@
+"""The checks of a cluster, in the order in which they are told: what it must offer, then what is installed."""
+
+from sublet.doctor.cluster import api, bus, nodes, parts
+from sublet.doctor.cluster.facts import ClusterFacts
+from sublet.doctor.finding import Checks
+
+CLUSTER_CHECKS: Checks[ClusterFacts] = {
+    "API server": api.api_server,
+    "your rights": api.may_install,
+    "validating policies": api.validating,
+    "mutating policies": api.mutating,
+    "nodes": nodes.nodes,
+    "kubelets": nodes.kubelets,
+    "other systems": nodes.other_systems,
+    "other writers": nodes.foreign_writers,
+    "namespace": parts.namespace,
+    "kinds": api.kinds,
+    "agents": parts.agents,
+    "agents' rights": api.agents_rights,
+    "node objects": nodes.node_objects,
+    "central": parts.central,
+    "bus": parts.hub,
+    "bus passwords": bus.passwords,
+    "bus encryption": bus.certificate,
+    "events": parts.events,
+    "scheduler": parts.scheduler,
+}
