@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from shared.contracts.eviction import EvictionEvent
     from shared.ports import Bus, Received
     from sublet.ask import Target
-    from sublet.views.explain import Document
+    from sublet.views.explain.chain import Document
     from sublet.views.facts import NodeFacts
 
 Output = Literal["text", "json"]
@@ -43,8 +43,8 @@ def explain(
 
 async def _explain_pod(bus: "Bus", where: "Target", *, namespace: str, name: str, output: Output) -> int:
     from sublet.ask import ask_all
-    from sublet.views.explain import chain
-    from sublet.views.explain_text import lines
+    from sublet.views.explain.chain import chain
+    from sublet.views.explain.chain_text import lines
     from sublet.views.facts import read
 
     facts = read(where.node, await ask_all(bus, where.node, where.services))
@@ -59,8 +59,8 @@ async def _explain_pod(bus: "Bus", where: "Target", *, namespace: str, name: str
 
 async def _explain_cpu(bus: "Bus", where: "Target", *, cpu: int, output: Output) -> int:
     from sublet.ask import NOT_THERE, ask_all
-    from sublet.views.explain_cpu import cpu_chain
-    from sublet.views.explain_cpu_text import cpu_lines
+    from sublet.views.explain.cpu import cpu_chain
+    from sublet.views.explain.cpu_text import cpu_lines
     from sublet.views.facts import read
 
     facts = read(where.node, await ask_all(bus, where.node, ("metrics", "advisor", "qrm")))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3] / "sublet"
-SOURCES = sorted([*(ROOT / "commands").glob("*.py"), *(ROOT / "views").glob("*.py"), ROOT / "ask.py"])
+SOURCES = sorted([*(ROOT / "commands").glob("*.py"), *(ROOT / "views").rglob("*.py"), ROOT / "ask.py"])
 NAMES_A_FILE = {
     "Path",
     "open",

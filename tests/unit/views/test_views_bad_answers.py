@@ -10,10 +10,10 @@ from rich.console import Console
 
 from sublet.ask import MAX_ANSWER_BYTES, read_answer
 from sublet.views import status, top
-from sublet.views.explain import chain
-from sublet.views.explain_cpu import cpu_chain
-from sublet.views.explain_cpu_text import cpu_lines
-from sublet.views.explain_text import lines
+from sublet.views.explain.chain import chain
+from sublet.views.explain.chain_text import lines
+from sublet.views.explain.cpu import cpu_chain
+from sublet.views.explain.cpu_text import cpu_lines
 from sublet.views.facts import read
 
 GONE = object()

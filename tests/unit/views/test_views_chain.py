@@ -10,8 +10,8 @@ from shared.contracts.bus.stored import RefusedMessage
 from shared.contracts.bus.subjects import event_subject
 from shared.ports import Received
 from sublet.views import events as view
-from sublet.views.explain import chain
-from sublet.views.explain_text import lines
+from sublet.views.explain.chain import chain
+from sublet.views.explain.chain_text import lines
 from sublet.views.facts import read
 
 RUNNING = """\

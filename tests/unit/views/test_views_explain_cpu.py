@@ -11,8 +11,8 @@ from shared.core.cpus.topology import Topology
 from shared.fakes.memory_bus import MemoryBus
 from sublet import ask
 from sublet.commands import explain
-from sublet.views.explain_cpu import RULES, cpu_chain
-from sublet.views.explain_cpu_text import cpu_lines
+from sublet.views.explain.cpu import RULES, cpu_chain
+from sublet.views.explain.cpu_text import cpu_lines
 from sublet.views.facts import read
 
 SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2, cores_per_l3=4)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sublet.views.explain import chain
-from sublet.views.explain_text import lines
+from sublet.views.explain.chain import chain
+from sublet.views.explain.chain_text import lines
 from sublet.views.facts import read
 
 ENCODE = {

@@ -1,10 +1,10 @@
-"""The chain of `sublet.views.explain` as text, the newest decision first."""
+"""The chain of `sublet.views.explain.chain` as text, the newest decision first."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sublet.views.explain import Document
-from sublet.views.explain_evictor import outlook_lines
+from sublet.views.explain.chain import Document
+from sublet.views.explain.evictor import outlook_lines
 from sublet.views.figures import UNKNOWN, clock_of, cores, memory, number, value_text
 
 

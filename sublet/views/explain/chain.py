@@ -11,7 +11,7 @@ from shared.contracts.envelope import Reason
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
-from sublet.views.explain_evictor import outlook_part, refusals_part
+from sublet.views.explain.evictor import outlook_part, refusals_part
 from sublet.views.facts import NodeFacts
 from sublet.views.usage import Usage, pod_usage, pool_rows
 

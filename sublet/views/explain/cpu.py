@@ -4,7 +4,7 @@ from typing import Any
 
 from shared.contracts.allocation import PoolAllocation
 from shared.core.cpus.cpuset import CpuSet
-from sublet.views.explain import Document, advice_part, allocation_part, usage_part
+from sublet.views.explain.chain import Document, advice_part, allocation_part, usage_part
 from sublet.views.facts import NodeFacts
 from sublet.views.usage import pod_usage, pool_rows
 

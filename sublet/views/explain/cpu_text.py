@@ -1,9 +1,9 @@
-"""The document of `sublet.views.explain_cpu` as text, from the CPU back to the sample."""
+"""The document of `sublet.views.explain.cpu` as text, from the CPU back to the sample."""
 
 from collections.abc import Iterator
 
-from sublet.views.explain import Document
-from sublet.views.explain_text import advice_lines, allocation_words, reason_lines, usage_words
+from sublet.views.explain.chain import Document
+from sublet.views.explain.chain_text import advice_lines, allocation_words, reason_lines, usage_words
 from sublet.views.figures import UNKNOWN, cores
 
 
