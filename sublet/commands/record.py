@@ -38,8 +38,9 @@ def record(
     from shared.ports import Bus
     from shared.wire import Wire
     from sublet.ask import NOT_THERE, Target, ask_all, run
-    from sublet.replay import recorder, told
-    from sublet.replay.recording import Writer
+    from sublet.replay import told
+    from sublet.replay.traces import recorder
+    from sublet.replay.traces.recording import Writer
     from sublet.views.facts import read
 
     async def keep(bus: Bus, where: Target) -> int:

@@ -73,11 +73,13 @@ def replay(
 
     from shared.errors import Refused, Unavailable
     from sublet.output import as_text
-    from sublet.replay import loaders, table, told
+    from sublet.replay import told
     from sublet.replay.batch import BatchRules
-    from sublet.replay.page import page
+    from sublet.replay.report import table
+    from sublet.replay.report.page import page
     from sublet.replay.run import replay as run
-    from sublet.replay.tenants import Packing
+    from sublet.replay.traces import loaders
+    from sublet.replay.traces.tenants import Packing
 
     rules = BatchRules(batch_pod_cores, evict_after)
     packing = Packing(cpus, True, pods_per_node, pod_cores, seed, step, between, nodes)

@@ -7,7 +7,7 @@ import typer
 
 if TYPE_CHECKING:
     from services.advisor.core.predictor import Weights
-    from sublet.replay.tenants import Packing
+    from sublet.replay.traces.tenants import Packing
 
 FILES = typer.Argument(
     metavar="FILE...",
@@ -51,7 +51,7 @@ def train(
     from services.advisor.policies.model import read_weights, shipped_models
     from shared.errors import BadConfig
     from sublet.output import as_text
-    from sublet.replay.tenants import Packing
+    from sublet.replay.traces.tenants import Packing
     from sublet.training import report
 
     if (output and not files) or not (files or evaluate) or (files and weights):

@@ -11,7 +11,7 @@ from services.advisor.settings import Choice, choose
 from shared.contracts.advice import PoolSize
 from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.errors import BadConfig, Refused
-from sublet.replay.frames import Trace
+from sublet.replay.traces.frames import Trace
 
 MILLIS = 1000
 

@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample
 from shared.core.cpus.topology import Cpu, Topology
-from sublet.replay.frames import sample_of
-from sublet.replay.recording import Writer
+from sublet.replay.traces.frames import sample_of
+from sublet.replay.traces.recording import Writer
 
 NODE = "example"
 SEED = 20240229

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from services.advisor.core.machine import Bounds
 from services.advisor.core.view import ContainerView, View
 from sublet.replay.contender import Contender, Decider, Sizes
-from sublet.replay.frames import Trace
+from sublet.replay.traces.frames import Trace
 
 KATALYST_ROUND_S = 5.0
 KATALYST_RESERVE_CPUS = 4

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from services.advisor.core.view import CPU_TENANTS, ContainerView, View, has_no_rates, view_of
 from sublet.replay.batch import Batch, BatchRules, after_offer
 from sublet.replay.contender import Contender, Sizes
-from sublet.replay.frames import Faults, Frame, Load, Trace, load_of
 from sublet.replay.score import Score
+from sublet.replay.traces.frames import Faults, Frame, Load, Trace, load_of
 
 
 @dataclass(slots=True)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-from sublet.replay.frames import Faults, Trace
-from sublet.replay.recorder import SILENCE_S, Ending, Progress
 from sublet.replay.run import Outcome
+from sublet.replay.traces.frames import Faults, Trace
+from sublet.replay.traces.recorder import SILENCE_S, Ending, Progress
 
 ENDINGS: dict[Ending, str] = {
     "stopped": "stopped",

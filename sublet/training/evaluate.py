@@ -15,7 +15,7 @@ from services.advisor.core.predictor import StepModel
 from services.advisor.core.predictor_need import tenants_need
 from services.advisor.core.predictor_track import ROUNDING
 from services.advisor.core.view import View, view_of
-from sublet.replay.frames import Trace
+from sublet.replay.traces.frames import Trace
 
 
 @dataclass(frozen=True, slots=True)

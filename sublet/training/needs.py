@@ -9,7 +9,7 @@ from services.advisor.core.machine import Bounds
 from services.advisor.core.predictor_need import tenants_need
 from services.advisor.core.predictor_track import MAX_MISSING_STEPS, breaks, step_of
 from services.advisor.core.view import view_of
-from sublet.replay.frames import Trace
+from sublet.replay.traces.frames import Trace
 
 Reading = tuple[float, float]
 """Time in seconds, and the tenants' need in cores."""

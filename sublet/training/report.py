@@ -9,7 +9,7 @@ from services.advisor.core.predictor import StepModel
 from services.advisor.policies import model
 from sublet.output import columns
 from sublet.replay.contender import policy_of
-from sublet.replay.tenants import Packing
+from sublet.replay.traces.tenants import Packing
 from sublet.training.evaluate import Subject, Tally, tally
 from sublet.training.needs import needs_of
 from sublet.training.sources import all_traces

@@ -5,9 +5,9 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
 from shared.errors import Refused
-from sublet.replay.frames import Trace
-from sublet.replay.loaders import traces
-from sublet.replay.tenants import Packing
+from sublet.replay.traces.frames import Trace
+from sublet.replay.traces.loaders import traces
+from sublet.replay.traces.tenants import Packing
 from sublet.training.synthetic import NAME, synthetic
 
 _SYNTHETIC = re.compile(rf"{NAME}(?::(\d{{1,9}}))?")

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
-from sublet.replay.frames import Trace
-from sublet.replay.tenants import Packing, Series, nodes_of
+from sublet.replay.traces.frames import Trace
+from sublet.replay.traces.tenants import Packing, Series, nodes_of
 
 NAME = "synthetic"
 PERIOD_S = 5.0

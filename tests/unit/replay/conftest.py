@@ -6,8 +6,8 @@ from replay_world import CPUS, make_sample, make_trace
 
 from shared.contracts.sample import NodeSample
 from shared.core.cpus.topology import Cpu, Topology
-from sublet.replay.frames import Trace
-from sublet.replay.recording import Writer
+from sublet.replay.traces.frames import Trace
+from sublet.replay.traces.recording import Writer
 
 
 @pytest.fixture

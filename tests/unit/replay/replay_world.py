@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from shared.contracts.sample import NodeSample
-from sublet.replay.frames import Frame, Trace, sample_of
+from sublet.replay.traces.frames import Frame, Trace, sample_of
 
 CPUS = 48
 

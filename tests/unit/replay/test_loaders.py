@@ -7,9 +7,9 @@ import pytest
 
 from shared.errors import BadConfig, Refused, Unavailable
 from sublet.replay import generate
-from sublet.replay.loaders import traces
-from sublet.replay.planetlab import VALUES
-from sublet.replay.tenants import Packing
+from sublet.replay.traces.loaders import traces
+from sublet.replay.traces.planetlab import VALUES
+from sublet.replay.traces.tenants import Packing
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 ROW = ",".join(["10"] * VALUES)

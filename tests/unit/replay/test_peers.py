@@ -10,7 +10,6 @@ from services.advisor.core.estimate import Figures
 from services.advisor.core.machine import Bounds
 from services.advisor.core.memory import Resident
 from services.advisor.core.view import ContainerView, View
-from sublet.replay.frames import Trace
 from sublet.replay.peers import (
     PEERS,
     KatalystPool,
@@ -19,6 +18,7 @@ from sublet.replay.peers import (
     katalyst_round,
     suppressed_cpus,
 )
+from sublet.replay.traces.frames import Trace
 
 MACHINE = Trace("node1", 48, True, lambda: iter(()))
 BOUNDS = Bounds.of(48, smt=True)

@@ -17,7 +17,7 @@ from shared.fakes.memory_bus import MemoryBus
 from shared.wire import Wire
 from sublet import ask
 from sublet.commands import record
-from sublet.replay.reading import read_recording
+from sublet.replay.traces.reading import read_recording
 
 ROWS = [[cpu, 0, 0, cpu % 2, 0] for cpu in range(4)]
 

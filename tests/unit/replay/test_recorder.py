@@ -11,10 +11,10 @@ from shared.errors import Refused
 from shared.fakes.memory_bus import MemoryBus
 from shared.wire import Wire
 from sublet.replay import told
-from sublet.replay.frames import Faults
-from sublet.replay.reading import read_recording
-from sublet.replay.recorder import SILENCE_S, Progress, record
-from sublet.replay.recording import Writer
+from sublet.replay.traces.frames import Faults
+from sublet.replay.traces.reading import read_recording
+from sublet.replay.traces.recorder import SILENCE_S, Progress, record
+from sublet.replay.traces.recording import Writer
 
 
 class Terminal(io.StringIO):

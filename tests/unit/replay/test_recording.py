@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from shared.errors import Refused
 from sublet.replay import generate
-from sublet.replay.reading import MAX_GAP_S, read_recording
-from sublet.replay.recording import FLUSH_EVERY_S, PODS_EVERY, Writer
+from sublet.replay.traces.reading import MAX_GAP_S, read_recording
+from sublet.replay.traces.recording import FLUSH_EVERY_S, PODS_EVERY, Writer
 
 
 def read(data: bytes):

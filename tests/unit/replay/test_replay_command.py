@@ -18,8 +18,8 @@ from services.advisor.registry import known_policies
 from shared.errors import BadConfig, Refused, Unavailable
 from sublet.commands import replay
 from sublet.replay import generate
-from sublet.replay.curves import MAX_BINS, bins, moment
-from sublet.replay.page import _LABEL_PX, _apart
+from sublet.replay.report.curves import MAX_BINS, bins, moment
+from sublet.replay.report.page import _LABEL_PX, _apart
 from sublet.replay.run import Curve
 
 SHIPPED = Path(__file__).parents[3] / "examples" / "traces" / "web-and-batch.jsonl.gz"

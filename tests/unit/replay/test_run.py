@@ -13,10 +13,10 @@ from services.advisor.registry import known_policies
 from shared.errors import BadConfig, Refused
 from sublet.replay.batch import BatchRules
 from sublet.replay.contender import PolicyContender, Sizes, StaticContender, policy_of
-from sublet.replay.frames import Frame, Trace, load_of
 from sublet.replay.peers import PEERS
 from sublet.replay.run import as_seen, replay
 from sublet.replay.score import Score
+from sublet.replay.traces.frames import Frame, Trace, load_of
 
 RULES = BatchRules()
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import BadConfig
-from sublet.replay.tenants import MAX_FRAMES, Packing, Series, nodes_of
+from sublet.replay.traces.tenants import MAX_FRAMES, Packing, Series, nodes_of
 
 
 def series(count: int = 1, cores=(1.0, 3.0, 2.0), interval_s: float = 300.0) -> list[Series]:

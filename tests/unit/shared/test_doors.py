@@ -41,7 +41,7 @@ OUR_OWN_FILES = {
 }  # fmt: skip
 """In a state folder that is ours and nobody else may write, or shipped with the product."""
 WHAT_A_PERSON_GIVES = {
-    "services/central/config.py", "shared/settings.py", "sublet/replay/contender.py", "sublet/replay/reading.py",
+    "services/central/config.py", "shared/settings.py", "sublet/replay/contender.py", "sublet/replay/traces/reading.py",
     "sublet/runtime/applying.py", "sublet/sim/scenario.py", "sublet/whatif.py",
 }  # fmt: skip
 """Files and words of whoever types the command, refused in words where they are wrong."""

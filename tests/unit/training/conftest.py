@@ -2,8 +2,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from sublet.replay.frames import Trace
-from sublet.replay.tenants import Packing, Series, nodes_of
+from sublet.replay.traces.frames import Trace
+from sublet.replay.traces.tenants import Packing, Series, nodes_of
 
 
 def _trace(cores: Sequence[float], step_s: float = 10.0, tenants: int = 1) -> Trace:

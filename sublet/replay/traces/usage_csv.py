@@ -10,8 +10,8 @@ from itertools import pairwise
 from statistics import median
 
 from shared.errors import Refused
-from sublet.replay.frames import Faults
-from sublet.replay.tenants import Series
+from sublet.replay.traces.frames import Faults
+from sublet.replay.traces.tenants import Series
 
 HEADER = ["time_s", "id", "usage_cores"]
 MAX_CORES = 1e6

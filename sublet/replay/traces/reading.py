@@ -12,8 +12,8 @@ from shared.contracts.ids import NAME_PATTERN
 from shared.contracts.pod import Pod
 from shared.contracts.sample import NodeSample
 from shared.errors import Refused
-from sublet.replay.frames import Faults, Frame, Trace, sample_of
-from sublet.replay.recording import GZIP, VERSION
+from sublet.replay.traces.frames import Faults, Frame, Trace, sample_of
+from sublet.replay.traces.recording import GZIP, VERSION
 
 MAX_GAP_S = 30.0
 """After a longer silence nothing is known of the time in between: it does not count."""

@@ -19,7 +19,7 @@ from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading, PoolReading
 from shared.core.cgroups.layout import RECLAIM, SHARE
 from shared.errors import BadConfig
-from sublet.replay.frames import Frame, Trace, node_name, sample_of
+from sublet.replay.traces.frames import Frame, Trace, node_name, sample_of
 
 Between = Literal["hold", "linear"]
 LOAD1_S, LOAD5_S = 60.0, 300.0

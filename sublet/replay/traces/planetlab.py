@@ -6,8 +6,8 @@ A machine becomes a tenant that requests `pod_cores`; 100 percent of the machine
 from collections.abc import Iterable
 
 from shared.errors import Refused
-from sublet.replay.frames import Faults
-from sublet.replay.tenants import Series
+from sublet.replay.traces.frames import Faults
+from sublet.replay.traces.tenants import Series
 
 INTERVAL_S = 300.0
 VALUES = 288

@@ -7,7 +7,7 @@
 
 A row of the topology is CPU, NUMA node, socket, core and L3 cache. A frame holds the fields of
 `shared.contracts.sample.NodeSample` without the envelope, fractions to four decimals (a ten-thousandth of a core). Pods
-are said again every `PODS_EVERY` frames, so that one bad line costs little. `sublet.replay.reading` reads them.
+are said again every `PODS_EVERY` frames, so that one bad line costs little. `sublet.replay.traces.reading` reads them.
 """
 
 import zlib

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from shared.contracts.sample import NodeSample
 from shared.ports import Clock
 from shared.wire import Newest
-from sublet.replay.recording import Writer
+from sublet.replay.traces.recording import Writer
 
 TELL_EVERY_S = 1.0
 SILENCE_S = 10.0

@@ -3,9 +3,9 @@
 from html import escape
 from typing import Any
 
-from sublet.replay.curves import draw
+from sublet.replay.report.curves import draw
+from sublet.replay.report.table import COLUMNS, cell, headlines
 from sublet.replay.run import Outcome
-from sublet.replay.table import COLUMNS, cell, headlines
 
 _STYLE = """
 :root{color-scheme:light dark;--back:#fff;--ink:#1f2937;--soft:#6b7280;--line:#e5e7eb;--want:#3b82f6;--offer:#f59e0b;

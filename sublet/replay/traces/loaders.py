@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import IO, BinaryIO, Literal
 
 from shared.errors import Refused, Unavailable
-from sublet.replay.frames import Faults, Trace
-from sublet.replay.planetlab import INTERVAL_S, MACHINES, looks_like_planetlab, read_planetlab
-from sublet.replay.reading import read_recording
-from sublet.replay.tenants import Packing, nodes_of
-from sublet.replay.usage_csv import looks_like_usage, read_usage
+from sublet.replay.traces.frames import Faults, Trace
+from sublet.replay.traces.planetlab import INTERVAL_S, MACHINES, looks_like_planetlab, read_planetlab
+from sublet.replay.traces.reading import read_recording
+from sublet.replay.traces.tenants import Packing, nodes_of
+from sublet.replay.traces.usage_csv import looks_like_usage, read_usage
 
 FileFormat = Literal["auto", "recording", "planetlab", "csv"]
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"

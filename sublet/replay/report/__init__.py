@@ -1,0 +1,1 @@
+"""Reports show a comparison: as a table, a document, and a page with curves."""
