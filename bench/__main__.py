@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench import breach, calculators, footprint, metrics_pass, reaction, source_cost, stored
-from bench.rig import Row, machine, progress
+from bench.rigs.host import Row, machine, progress
 from shared.settings import CommonSettings
 from sublet.host.preflight import check_host
 

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from bench.rig import Row, dynamic_config, end, p50_p99, pod, progress, sublet
+from bench.rigs.host import Row, dynamic_config, end, p50_p99, pod, progress, sublet
 from sublet.demo.chain import Chain
 from sublet.demo.watch import memory_free_bytes
 

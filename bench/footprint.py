@@ -4,7 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from bench.rig import Row, end, pod, progress, sublet
+from bench.rigs.host import Row, end, pod, progress, sublet
 from shared.adapters.local.pods import LocalPods
 
 PODS = 50

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bench.metrics_rig import PERIOD_S, PROBE_S, TASKS, Rig, generated, moving, rig
-from bench.rig import Row
+from bench.rigs.host import Row
+from bench.rigs.metrics import PERIOD_S, PROBE_S, TASKS, Rig, generated, moving, rig
 
 PODS = 50
 ROUNDS, SETTLE = 100, 20

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.rig import Row, end, p50_p99, pod, progress, sublet
-from bench.stages import Ears, listening, rows
+from bench.rigs.host import Row, end, p50_p99, pod, progress, sublet
+from bench.rigs.stages import Ears, listening, rows
 from sublet.demo.watch import Watch
 
 SPIKES, LOADED_SPIKES = 60, 30

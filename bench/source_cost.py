@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.metrics_rig import PERIOD_S, Rig, rig
-from bench.rig import Row, machine
+from bench.rigs.host import Row, machine
+from bench.rigs.metrics import PERIOD_S, Rig, rig
 from services.metrics.adapters.collector import find_sources
 from services.metrics.core.figures import Kind, Target, Total
 from services.metrics.host import Source

@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from bench.rig import Row, machine, p50_p99, progress
+from bench.rigs.host import Row, machine, p50_p99, progress
 from services.evictor.act.announcer import Announcer
 from services.evictor.act.executor import Executor, Patience
 from services.evictor.core.plugin import Candidate, Pressure

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests/trees"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests/trees"))
 
 from kernel_trees import KernelTree
 
