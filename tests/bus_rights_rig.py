@@ -23,7 +23,7 @@ import aiohttp
 import yaml
 
 from services.central.bus_logins import BusLogins, login_seed
-from services.central.core.bus_login import AUDIENCE, NODE_NAME
+from services.central.core.logins.bus_login import AUDIENCE, NODE_NAME
 from services.central.issuer import main as write_issuer
 from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from services.central.config import encode_config, read_config
-from services.central.core.heartbeat_rate import (
+from services.central.core.heartbeats.heartbeat_rate import (
     CONFIG_NEWS_BURST,
     CONFIG_NEWS_PER_S,
     HEARTBEAT_BURST,
@@ -16,7 +16,16 @@ from services.central.core.heartbeat_rate import (
     MAX_HEARTBEAT_BYTES,
     NodeRate,
 )
-from services.central.core.readiness import NODE_STATES, Assessment, Ears, Ledger, assess, expect, fold, forget
+from services.central.core.heartbeats.readiness import (
+    NODE_STATES,
+    Assessment,
+    Ears,
+    Ledger,
+    assess,
+    expect,
+    fold,
+    forget,
+)
 from services.central.ports import ClusterSide, ConfigText, LoginSide
 from services.central.settings import CentralSettings
 from services.central.stream_room import LOOK_S, StreamRoom

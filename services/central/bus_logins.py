@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from services.central.core.bus_login import AUDIENCE, Asked, answer_claims, node_of, token_of, user_claims
+from services.central.core.logins.bus_login import AUDIENCE, Asked, answer_claims, node_of, token_of, user_claims
 from shared import telemetry
 from shared.core.bus.nats_jwt import Sign, account_key, claims_of, signed
 from shared.errors import Refused, Unavailable

@@ -9,10 +9,10 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from services.central.cnr_conditions import CnrConditions
-from services.central.core.look import Look
-from services.central.core.readiness import Assessment, Ledger
-from services.central.core.rules import Rules
-from services.central.core.seen import NODE_LEASES, NodeSeen, agent_of, lease_of
+from services.central.core.heartbeats.readiness import Assessment, Ledger
+from services.central.core.lost_nodes.rules import Rules
+from services.central.core.objects.look import Look
+from services.central.core.objects.seen import NODE_LEASES, NodeSeen, agent_of, lease_of
 from services.central.leader import Leader
 from services.central.leader_objects import LeaderObjects
 from services.central.lost_evidence import LostEvidence

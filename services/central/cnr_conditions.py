@@ -2,11 +2,11 @@
 
 import structlog
 
-from services.central.core.agent_loss import AgentState
-from services.central.core.agent_standing import conditions_of, with_changes
-from services.central.core.look import Look
-from services.central.core.seen import utc
-from services.central.core.verdict import NodeVerdict
+from services.central.core.lost_nodes.agent_loss import AgentState
+from services.central.core.lost_nodes.agent_standing import conditions_of, with_changes
+from services.central.core.lost_nodes.verdict import NodeVerdict
+from services.central.core.objects.look import Look
+from services.central.core.objects.seen import utc
 from services.central.each_node import EachNode
 from shared.core.api_kind import CNRS
 from shared.errors import Conflict, Refused

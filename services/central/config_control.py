@@ -9,8 +9,11 @@ from typing import Any
 
 import structlog
 
-from services.central.core.cnc import ConfigEntry, NodeConfig
-from services.central.core.config_documents import (
+from services.central.core.kcc.kinds import check_kcc
+from services.central.core.kcc.targets import VALIDATE_FAILED, keys_by_priority
+from services.central.core.objects.cnc import ConfigEntry, NodeConfig
+from services.central.core.objects.seen import CompanionSeen, NodeSeen, utc
+from services.central.core.rollout.config_documents import (
     KccSeen,
     TargetSeen,
     cnc_status,
@@ -19,10 +22,7 @@ from services.central.core.config_documents import (
     rolled_status,
     same_status,
 )
-from services.central.core.kcc import check_kcc
-from services.central.core.kcc_targets import VALIDATE_FAILED, keys_by_priority
-from services.central.core.rollout import NodeEntry, Rollout, roll_out, unused
-from services.central.core.seen import CompanionSeen, NodeSeen, utc
+from services.central.core.rollout.rollout import NodeEntry, Rollout, roll_out, unused
 from services.central.each_node import EachNode
 from services.central.node_entries import NodeEntries, Source
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNCS, EVICTION_CONFIGS, KCCS, ApiKind

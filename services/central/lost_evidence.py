@@ -6,11 +6,11 @@ Facts: docs/facts/safety-rules.md#verdict-on-a-silent-node.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from services.central.core.agent_loss import AgentState, AgentWatch
-from services.central.core.readiness import Assessment
-from services.central.core.rules import Rules
-from services.central.core.seen import AgentSeen, LeaseSeen, NodeSeen
-from services.central.core.verdict import Evidence, Judged, judge
+from services.central.core.heartbeats.readiness import Assessment
+from services.central.core.lost_nodes.agent_loss import AgentState, AgentWatch
+from services.central.core.lost_nodes.rules import Rules
+from services.central.core.lost_nodes.verdict import Evidence, Judged, judge
+from services.central.core.objects.seen import AgentSeen, LeaseSeen, NodeSeen
 
 
 class LostEvidence:

@@ -12,10 +12,10 @@ from typing import Any
 import structlog
 
 from services.central.cnr_conditions import CnrConditions
-from services.central.core.look import Look
-from services.central.core.rules import Rules
-from services.central.core.turn import Case, Deed, pods_now, turn
-from services.central.core.verdict import withdrawn
+from services.central.core.lost_nodes.rules import Rules
+from services.central.core.lost_nodes.turn import Case, Deed, pods_now, turn
+from services.central.core.lost_nodes.verdict import withdrawn
+from services.central.core.objects.look import Look
 from services.central.each_node import EachNode
 from services.central.leader import Leader, NotLeading
 from services.central.lost_pods import LostPods

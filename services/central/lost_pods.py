@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 
-from services.central.core.seen import ready
+from services.central.core.objects.seen import ready
 from services.central.each_node import EachNode
 from services.central.leader import Leader
 from shared import telemetry

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from services.central.config import encode_config
-from services.central.core.cnc import NodeConfig
+from services.central.core.objects.cnc import NodeConfig
 from services.central.leader import Leader
 from shared.contracts.bus.subjects import CONFIG_BUCKET, MAX_CONFIG_BYTES
 from shared.contracts.readiness import entry_hash, node_config_key

@@ -8,8 +8,8 @@ import structlog
 
 from services.central.companions import Companions
 from services.central.config_control import CONFIG_KINDS, ConfigControl
-from services.central.core.config_documents import kcc_of, target_of
-from services.central.core.seen import CompanionSeen, companion_of, node_of
+from services.central.core.objects.seen import CompanionSeen, companion_of, node_of
+from services.central.core.rollout.config_documents import kcc_of, target_of
 from services.central.each_node import EachNode
 from services.central.node_entries import NodeEntries
 from services.central.settings import KubernetesSettings

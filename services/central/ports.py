@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from services.central.core.readiness import Assessment, Ledger
-from services.central.core.rules import Rules
-from services.central.core.seen import NodeSeen
+from services.central.core.heartbeats.readiness import Assessment, Ledger
+from services.central.core.lost_nodes.rules import Rules
+from services.central.core.objects.seen import NodeSeen
 
 
 class ConfigText(Protocol):

@@ -32,7 +32,7 @@ from bus_rights_rig import (
 )
 from test_bus_rights import leaf
 
-from services.central.core.bus_login import AUDIENCE, NODE_NAME
+from services.central.core.logins.bus_login import AUDIENCE, NODE_NAME
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
 from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS

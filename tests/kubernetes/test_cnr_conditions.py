@@ -18,7 +18,7 @@ from kube_rig.cluster import Cluster
 
 from services.central.app import CentralApp
 from services.central.cluster import Cluster as CentralCluster
-from services.central.core.seen import NODE_LEASES
+from services.central.core.objects.seen import NODE_LEASES
 from services.central.settings import CentralSettings
 from shared.adapters.clock import SystemClock
 from shared.adapters.kube.client import Document, Kube

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from services.central.app import CentralApp
-from services.central.core.heartbeat_rate import HEARTBEAT_BURST, HEARTBEATS_PER_S
+from services.central.core.heartbeats.heartbeat_rate import HEARTBEAT_BURST, HEARTBEATS_PER_S
 from shared import telemetry
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect

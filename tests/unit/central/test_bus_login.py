@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from services.central.core.bus_login import (
+from services.central.core.logins.bus_login import (
     ACCOUNT,
     AUDIENCE,
     LEAF,

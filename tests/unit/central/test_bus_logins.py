@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from services.central.bus_logins import MAX_REQUEST_BYTES, BusLogins, login_seed
-from services.central.core.bus_login import ISSUER_TAG, LEAF
+from services.central.core.logins.bus_login import ISSUER_TAG, LEAF
 from services.central.issuer import main as write_parts
 from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey

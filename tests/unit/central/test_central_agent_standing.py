@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.central.core.agent_standing import OURS, CnrCondition, agent_state, conditions_of, with_changes
-from services.central.core.verdict import Judged, withdrawn
+from services.central.core.lost_nodes.agent_standing import OURS, CnrCondition, agent_state, conditions_of, with_changes
+from services.central.core.lost_nodes.verdict import Judged, withdrawn
 
 VERDICTS = ["freeze", "ready", "suspect", "lost", "kubernetes"]
 PODS = [None, "Ready", "NotReady", "NotFound"]

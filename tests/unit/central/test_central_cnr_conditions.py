@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from cluster_world import ten_nodes
 
-from services.central.core.lost_node import TAINT_KEY
+from services.central.core.lost_nodes.lost_node import TAINT_KEY
 from shared.core.api_kind import CNRS, PODS
 from shared.errors import Refused
 

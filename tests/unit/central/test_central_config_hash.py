@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.central.core.config_hash import canonical, hash_of
+from services.central.core.rollout.config_hash import canonical, hash_of
 
 
 def config(cpu, soft):

@@ -7,8 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.central.core.readiness import Assessment, Beat, Ears, Ledger, NodeState, assess, expect, fold, forget
-from services.central.core.rules import Rules
+from services.central.core.heartbeats.readiness import (
+    Assessment,
+    Beat,
+    Ears,
+    Ledger,
+    NodeState,
+    assess,
+    expect,
+    fold,
+    forget,
+)
+from services.central.core.lost_nodes.rules import Rules
 from shared.contracts.readiness import Readiness, ServiceHealth
 
 RULES = Rules()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.central.core.config_documents import kcc_of, target_of
+from services.central.core.rollout.config_documents import kcc_of, target_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=4),

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from services.central.core.guards import CLUSTER, NOWHERE, Guards, Place, Seen, allowed_bad, weigh
-from services.central.core.pacing import Pace
-from services.central.core.rules import Rules
-from services.central.core.turn import Case, pods_now, turn
-from services.central.core.verdict import Judged
+from services.central.core.lost_nodes.guards import CLUSTER, NOWHERE, Guards, Place, Seen, allowed_bad, weigh
+from services.central.core.lost_nodes.pacing import Pace
+from services.central.core.lost_nodes.rules import Rules
+from services.central.core.lost_nodes.turn import Case, pods_now, turn
+from services.central.core.lost_nodes.verdict import Judged
 from shared.core.evictions.intents import Bucket
 
 RULES = Rules()

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.central.core.heartbeat_rate import HEARTBEAT_BURST, HEARTBEATS_PER_S, NodeRate
+from services.central.core.heartbeats.heartbeat_rate import HEARTBEAT_BURST, HEARTBEATS_PER_S, NodeRate
 
 GAPS = st.lists(st.floats(0, 5, allow_nan=False), min_size=1, max_size=200)
 

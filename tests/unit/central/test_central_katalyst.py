@@ -5,9 +5,9 @@ import json
 import pytest
 
 from services.advisor.settings import choose
-from services.central.core.katalyst_fields import FIELDS, Line
-from services.central.core.katalyst_settings import PLUGIN_FILES, settings_of
-from services.central.core.katalyst_values import bytes_of, flag, thresholds
+from services.central.core.katalyst.fields import FIELDS, Line
+from services.central.core.katalyst.settings import PLUGIN_FILES, settings_of
+from services.central.core.katalyst.values import bytes_of, flag, thresholds
 from services.evictor.registry import known_plugins
 from services.evictor.settings import read
 from shared.errors import Refused

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.central.core.cnc import NodeConfig
-from services.central.core.config_hash import hash_of
-from services.central.core.kcc_match import match
-from services.central.core.kcc_targets import Target, check_target
-from services.central.core.rollout import NodeEntry, Rolled, roll_out, unused
+from services.central.core.kcc.match import match
+from services.central.core.kcc.targets import Target, check_target
+from services.central.core.objects.cnc import NodeConfig
+from services.central.core.rollout.config_hash import hash_of
+from services.central.core.rollout.rollout import NodeEntry, Rolled, roll_out, unused
 from shared.errors import Refused
 
 ALLOWED = {0: ["aa"], 5: ["aa", "bb"]}

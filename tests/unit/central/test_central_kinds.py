@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from services.central import core
 from shared.core.decisions import decisions
-from shared.core.scan import modules_in
 from shared.errors import Refused
+from sublet.whatif import kinds
 
-modules_in(core)  # each registers its kinds
+kinds()  # each registers its kinds
 AREAS = ("central", "kcc")
 KINDS = {name for name, kind in decisions().items() if kind.area in AREAS and "central" in kind.function.__module__}
 FOLDER = Path(__file__).parents[2] / "cases"

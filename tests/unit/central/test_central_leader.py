@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from services.central.core.cnc import NodeConfig
+from services.central.core.objects.cnc import NodeConfig
 from services.central.leader import Leader, NotLeading
 from services.central.leader_objects import LeaderObjects
 from services.central.node_entries import NodeEntries, Source

@@ -4,8 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.central.core.agent_loss import AgentLossQuestion, AgentWatch, Ticks, agent_loss_timeline, all_ready
-from services.central.core.pacing import Pace, moments
+from services.central.core.lost_nodes.agent_loss import (
+    AgentLossQuestion,
+    AgentWatch,
+    Ticks,
+    agent_loss_timeline,
+    all_ready,
+)
+from services.central.core.lost_nodes.pacing import Pace, moments
 from shared.core.evictions.intents import Bucket
 
 

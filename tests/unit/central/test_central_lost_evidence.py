@@ -2,9 +2,9 @@
 
 import pytest
 
-from services.central.core.readiness import Assessment, Standing
-from services.central.core.rules import Rules
-from services.central.core.seen import AgentSeen, LeaseSeen, NodeSeen
+from services.central.core.heartbeats.readiness import Assessment, Standing
+from services.central.core.lost_nodes.rules import Rules
+from services.central.core.objects.seen import AgentSeen, LeaseSeen, NodeSeen
 from services.central.lost_evidence import LostEvidence
 
 RULES = Rules()

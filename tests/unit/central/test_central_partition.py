@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from services.central.core.readiness import Assessment, Beat, Ears, assess, expect
-from services.central.core.rules import Rules
-from services.central.core.turn import Case, turn
-from services.central.core.verdict import Evidence, judge
+from services.central.core.heartbeats.readiness import Assessment, Beat, Ears, assess, expect
+from services.central.core.lost_nodes.rules import Rules
+from services.central.core.lost_nodes.turn import Case, turn
+from services.central.core.lost_nodes.verdict import Evidence, judge
 from shared.core.evictions.intents import Bucket
 
 RULES = Rules()

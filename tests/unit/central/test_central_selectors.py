@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.central.core.selector_overlap import overlap
-from services.central.core.selectors import MAX_NUMBER, Selector, parse_selector
+from services.central.core.kcc.selector_overlap import overlap
+from services.central.core.kcc.selectors import MAX_NUMBER, Selector, parse_selector
 from shared.errors import Refused
 
 

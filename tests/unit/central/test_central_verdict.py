@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
-from services.central.core.rules import Rules
-from services.central.core.verdict import Evidence, due, judge, withdrawn
+from services.central.core.lost_nodes.rules import Rules
+from services.central.core.lost_nodes.verdict import Evidence, due, judge, withdrawn
 
 RULES = Rules()
 WELL = Evidence(bus_well=True, silent_s=0.0, api_age_s=1.0, agent_ready=True, agent_not_ready_s=0.0, node_stale=False)

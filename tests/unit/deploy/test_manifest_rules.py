@@ -9,7 +9,7 @@ import pytest
 import yaml
 from bus_rights_rig import certificates
 
-from services.central.core.bus_login import ACCOUNT, AUDIENCE, rights_of
+from services.central.core.logins.bus_login import ACCOUNT, AUDIENCE, rights_of
 from services.central.issuer import main as write_issuer
 from services.central.settings import CentralSettings
 from services.evictor.settings import read

@@ -6,8 +6,8 @@ import pytest
 from kube_api import Api, FakeKube, serving
 
 from services.central.cnr_conditions import MANAGER as CENTRAL
-from services.central.core.seen import node_of
-from services.central.core.verdict import Judged
+from services.central.core.lost_nodes.verdict import Judged
+from services.central.core.objects.seen import node_of
 from services.central.main import PLAN
 from services.central.node_marks import NodeMarks
 from shared.adapters.clock import LoopClock

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from services.central.core.agent_standing import OURS, CnrCondition
-from services.central.core.cnc import ConfigEntry
-from services.central.core.companion import companion
-from services.central.core.guards import Place
-from services.central.core.lost_node import CnrTaint
+from services.central.core.lost_nodes.agent_standing import OURS, CnrCondition
+from services.central.core.lost_nodes.guards import Place
+from services.central.core.lost_nodes.lost_node import CnrTaint
+from services.central.core.objects.cnc import ConfigEntry
+from services.central.core.objects.companion import companion
 from shared.core.pods.extended_resources import OTHER_NAME
 
 POOL_LABEL = "node.kubernetes.io/pool"

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Literal
 
-from services.central.core.kcc_targets import AllowedKeys
+from services.central.core.kcc.targets import AllowedKeys
 from shared.core.decisions import Answer, Question, decision
 
 Reason = Literal["Normal", "TargetTypeOverlap", "TargetTypeNotExist", "PrioritySelectorKeyInvalid"]

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from services.central.core.guards import NOWHERE, Guards, Place
-from services.central.core.pacing import Pace
-from services.central.core.rules import Rules
-from services.central.core.verdict import Action, Judged, due
+from services.central.core.lost_nodes.guards import NOWHERE, Guards, Place
+from services.central.core.lost_nodes.pacing import Pace
+from services.central.core.lost_nodes.rules import Rules
+from services.central.core.lost_nodes.verdict import Action, Judged, due
 from shared.core.evictions.intents import Bucket
 
 _ORDER: tuple[Action, ...] = ("untaint", "taint", "evict")

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
-from services.central.core.canary import UpdateStrategy
 from services.central.core.durations import duration_ns
-from services.central.core.selector_overlap import overlap
-from services.central.core.selectors import Selector, parse_selector
+from services.central.core.kcc.canary import UpdateStrategy
+from services.central.core.kcc.selector_overlap import overlap
+from services.central.core.kcc.selectors import Selector, parse_selector
 from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from services.central.core.katalyst_values import Reader, bytes_of, flag, number, span, texts, thresholds
+from services.central.core.katalyst.values import Reader, bytes_of, flag, number, span, texts, thresholds
 
 Place = tuple[str, ...]
 """Where a setting is: section, and the keys within it."""

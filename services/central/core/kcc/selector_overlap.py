@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from services.central.core.selectors import MAX_NUMBER, Requirement, Selector, parse_selector
+from services.central.core.kcc.selectors import MAX_NUMBER, Requirement, Selector, parse_selector
 from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
 

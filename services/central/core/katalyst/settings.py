@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from services.central.core.katalyst_fields import FIELDS, Line, Place
-from services.central.core.katalyst_values import bytes_of, cores, share_of, texts
+from services.central.core.katalyst.fields import FIELDS, Line, Place
+from services.central.core.katalyst.values import bytes_of, cores, share_of, texts
 from shared.core.decisions import Answer, Question, decision
 
 Sections = dict[str, Any]

@@ -2,11 +2,11 @@
 
 from typing import ClassVar
 
-from services.central.core.cnc import NodeConfig
-from services.central.core.kcc import Kcc
-from services.central.core.kcc_match import NodeLabels
-from services.central.core.kcc_targets import Target, keys_by_priority
-from services.central.core.rollout import NodeEntry, Rolled, roll_out
+from services.central.core.kcc.kinds import Kcc
+from services.central.core.kcc.match import NodeLabels
+from services.central.core.kcc.targets import Target, keys_by_priority
+from services.central.core.objects.cnc import NodeConfig
+from services.central.core.rollout.rollout import NodeEntry, Rolled, roll_out
 from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
 

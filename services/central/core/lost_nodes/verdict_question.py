@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from services.central.core.cluster_state import State
-from services.central.core.guards import Guards, Place, Seen, weigh
-from services.central.core.rules import Rules
-from services.central.core.verdict import Action, Evidence, NodeVerdict, due, judge, withdrawn
+from services.central.core.lost_nodes.cluster_state import State
+from services.central.core.lost_nodes.guards import Guards, Place, Seen, weigh
+from services.central.core.lost_nodes.rules import Rules
+from services.central.core.lost_nodes.verdict import Action, Evidence, NodeVerdict, due, judge, withdrawn
 from shared.core.decisions import Answer, Question, decision
 
 Seconds = Annotated[float, Field(ge=0)]

@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from services.central.core.canary import canary_nodes
-from services.central.core.cnc import NodeConfig
-from services.central.core.config_hash import hash_of
-from services.central.core.kcc_match import match
-from services.central.core.kcc_targets import Target, check_target
+from services.central.core.kcc.canary import canary_nodes
+from services.central.core.kcc.match import match
+from services.central.core.kcc.targets import Target, check_target
+from services.central.core.objects.cnc import NodeConfig
+from services.central.core.rollout.config_hash import hash_of
 from shared.errors import Refused
 
 

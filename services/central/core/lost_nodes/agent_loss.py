@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from services.central.core.lost_node import next_step
-from services.central.core.rules import EVICT_S, TAINT_S
+from services.central.core.lost_nodes.lost_node import next_step
+from services.central.core.lost_nodes.rules import EVICT_S, TAINT_S
 from shared.core.decisions import Answer, Question, decision
 
 AgentState = Literal["Ready", "NotReady", "NotFound"]

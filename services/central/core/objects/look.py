@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from services.central.core.agent_loss import AgentState
-from services.central.core.readiness import Assessment
-from services.central.core.seen import CompanionSeen, NodeSeen
-from services.central.core.verdict import Judged
+from services.central.core.heartbeats.readiness import Assessment
+from services.central.core.lost_nodes.agent_loss import AgentState
+from services.central.core.lost_nodes.verdict import Judged
+from services.central.core.objects.seen import CompanionSeen, NodeSeen
 
 
 @dataclass(frozen=True, slots=True)

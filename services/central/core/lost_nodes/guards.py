@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.central.core.cluster_state import State, disruption
-from services.central.core.rules import Rules
+from services.central.core.lost_nodes.cluster_state import State, disruption
+from services.central.core.lost_nodes.rules import Rules
 
 CLUSTER = "cluster"
 UNKNOWN_TOTAL = "it is not known how many nodes there are"

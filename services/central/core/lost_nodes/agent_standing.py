@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.central.core.agent_loss import AgentConditions, AgentState, Condition
-from services.central.core.verdict import Judged, NodeVerdict, withdrawn
+from services.central.core.lost_nodes.agent_loss import AgentConditions, AgentState, Condition
+from services.central.core.lost_nodes.verdict import Judged, NodeVerdict, withdrawn
 from shared.contracts.kube.node_conditions import AGENT_NOT_FOUND, AGENT_READY, WITHDRAWN
 
 AGENT = "agent"

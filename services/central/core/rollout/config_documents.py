@@ -9,13 +9,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from services.central.core.cnc import ConfigEntry
-from services.central.core.config_hash import hash_of
 from services.central.core.durations import duration_ns, expired, moment_ns
-from services.central.core.katalyst_settings import Mapped, settings_of
-from services.central.core.kcc import Kcc
-from services.central.core.kcc_targets import VALIDATE_FAILED, Target
-from services.central.core.rollout import Rolled
+from services.central.core.katalyst.settings import Mapped, settings_of
+from services.central.core.kcc.kinds import Kcc
+from services.central.core.kcc.targets import VALIDATE_FAILED, Target
+from services.central.core.objects.cnc import ConfigEntry
+from services.central.core.rollout.config_hash import hash_of
+from services.central.core.rollout.rollout import Rolled
 from shared.core.api_kind import CONFIG_GROUP
 from shared.errors import Refused
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from services.central.core.rules import ACTIONS_PER_S, MAX_BAD_RATIO
+from services.central.core.lost_nodes.rules import ACTIONS_PER_S, MAX_BAD_RATIO
 from shared.core.decisions import Answer, Question, decision
 
 State = Literal["Normal", "PartialDisruption", "FullDisruption"]

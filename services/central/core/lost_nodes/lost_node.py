@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from services.central.core.rules import EVICT_S, TAINT_S
+from services.central.core.lost_nodes.rules import EVICT_S, TAINT_S
 from shared.contracts.pod import QosClass
 from shared.core.decisions import Answer, Question, decision
 

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from services.central.core.guards import NOWHERE, Guards, Place, Seen, silenced, weigh
-from services.central.core.rules import Rules
+from services.central.core.lost_nodes.guards import NOWHERE, Guards, Place, Seen, silenced, weigh
+from services.central.core.lost_nodes.rules import Rules
 from shared.contracts.readiness import Readiness
 from shared.core.bus.newest import NewestGate, Verdict
 

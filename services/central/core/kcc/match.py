@@ -7,7 +7,7 @@ highest priority wins.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from services.central.core.kcc_targets import Target
+from services.central.core.kcc.targets import Target
 from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
 

@@ -7,8 +7,8 @@ and the node's lease as the API server has them. None stands for "not known", an
 from dataclasses import dataclass
 from typing import Literal
 
-from services.central.core.lost_node import next_step
-from services.central.core.rules import Rules
+from services.central.core.lost_nodes.lost_node import next_step
+from services.central.core.lost_nodes.rules import Rules
 
 NodeVerdict = Literal["freeze", "ready", "suspect", "lost", "kubernetes"]
 """freeze: nothing can be said, so nothing is done. ready. suspect: silent, but its agent lives: no new reclaimed pods,

@@ -1,0 +1,1 @@
+"""Kinds declare configs, selectors and canaries say which node gets which object."""

@@ -1,0 +1,1 @@
+"""Logins to the hub are allowed, node by node, with the subjects that each may use."""

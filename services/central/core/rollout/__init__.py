@@ -1,0 +1,1 @@
+"""Rollouts decide which node gets which config now, and what status the objects show."""
