@@ -22,9 +22,9 @@ from typing import Any
 import aiohttp
 import yaml
 
-from services.central.bus_logins import BusLogins, login_seed
 from services.central.core.logins.bus_login import AUDIENCE, NODE_NAME
 from services.central.issuer import main as write_issuer
+from services.central.logins.bus_logins import BusLogins, login_seed
 from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.bus import NatsBus, connect

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from services.central.config import encode_config, read_config
+from services.central.core.config import encode_config, read_config
 from services.central.core.heartbeats.heartbeat_rate import (
     CONFIG_NEWS_BURST,
     CONFIG_NEWS_PER_S,

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from services.central.adapters.watched_file import WatchedFile
 from services.central.app import NAME, CentralApp
-from services.central.bus_logins import BusLogins, login_seed
-from services.central.cluster import Cluster
-from services.central.cnr_conditions import MANAGER
+from services.central.cluster.cluster import Cluster
+from services.central.logins.bus_logins import BusLogins, login_seed
+from services.central.lost_nodes.cnr_conditions import MANAGER
 from services.central.settings import CentralSettings, LoginSettings
-from services.central.watched_file import WatchedFile
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.callout import Callout
 from shared.app import App, Context, Plan

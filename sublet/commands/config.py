@@ -52,7 +52,7 @@ def apply(file: Annotated[Path, typer.Option("--file", "-f", help="YAML: {sectio
     """
     import asyncio
 
-    from services.central.config import encode_config, read_config
+    from services.central.core.config import encode_config, read_config
     from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY
     from shared.errors import Unavailable
     from shared.ports import Bus

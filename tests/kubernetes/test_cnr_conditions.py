@@ -17,7 +17,7 @@ import yaml
 from kube_rig.cluster import Cluster
 
 from services.central.app import CentralApp
-from services.central.cluster import Cluster as CentralCluster
+from services.central.cluster.cluster import Cluster as CentralCluster
 from services.central.core.objects.seen import NODE_LEASES
 from services.central.settings import CentralSettings
 from shared.adapters.clock import SystemClock

@@ -16,8 +16,8 @@ import nats.errors
 import pytest
 from bus_rights_rig import AGENTS, ChartServer, Leaf, Reviews, at_the_hub, free_port, hub_server, running
 
-from services.central.bus_logins import BusLogins, login_seed
 from services.central.issuer import main as write_issuer
+from services.central.logins.bus_logins import BusLogins, login_seed
 from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.bus import NatsBus, connect

@@ -5,7 +5,7 @@ import contextlib
 import json
 
 from services.central.app import CentralApp
-from services.central.cluster import Cluster
+from services.central.cluster.cluster import Cluster
 from services.central.core.lost_nodes.lost_node import TAINT_KEY
 from services.central.settings import CentralSettings
 from shared.adapters.clock import LoopClock

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from services.central.bus_logins import MAX_REQUEST_BYTES, BusLogins, login_seed
 from services.central.core.logins.bus_login import ISSUER_TAG, LEAF
 from services.central.issuer import main as write_parts
+from services.central.logins.bus_logins import MAX_REQUEST_BYTES, BusLogins, login_seed
 from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats import callout as nats_callout

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from services.central.config import MAX_CONFIG_BYTES, encode_config, read_config
-from services.central.watched_file import WatchedFile
+from services.central.adapters.watched_file import WatchedFile
+from services.central.core.config import MAX_CONFIG_BYTES, encode_config, read_config
 from shared.errors import BadConfig
 from shared.settings import SECTIONS
 

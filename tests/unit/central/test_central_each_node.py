@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from services.central.each_node import AWAY_AFTER, LONGEST_WAIT_S, EachNode
-from services.central.leader import NotLeading
+from services.central.leadership.each_node import AWAY_AFTER, LONGEST_WAIT_S, EachNode
+from services.central.leadership.leader import NotLeading
 from shared.adapters.clock import LoopClock
 from shared.errors import Conflict, Refused, Unavailable
 

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from services.central.config.node_entries import NodeEntries, Source
 from services.central.core.objects.cnc import NodeConfig
-from services.central.leader import Leader, NotLeading
-from services.central.leader_objects import LeaderObjects
-from services.central.node_entries import NodeEntries, Source
+from services.central.leadership.leader import Leader, NotLeading
+from services.central.leadership.objects import LeaderObjects
 from services.central.settings import LeaseSettings
 from shared.adapters.clock import LoopClock
 from shared.contracts.bus.subjects import CONFIG_BUCKET

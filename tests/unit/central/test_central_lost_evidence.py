@@ -5,7 +5,7 @@ import pytest
 from services.central.core.heartbeats.readiness import Assessment, Standing
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.objects.seen import AgentSeen, LeaseSeen, NodeSeen
-from services.central.lost_evidence import LostEvidence
+from services.central.lost_nodes.evidence import LostEvidence
 
 RULES = Rules()
 NODE = NodeSeen("n1", "u1", {}, ready=True, sold=frozenset())

@@ -29,7 +29,7 @@ DOORS = {
     "sublet/consumers/dead.py": "advisories of the NATS server",
     "shared/core/bus/nats_jwt.py": "questions of the NATS server on a login",
     "shared/app.py": "configuration entries, of central alone",
-    "services/central/node_entries.py": "configuration entries, of central alone",
+    "services/central/config/node_entries.py": "configuration entries, of central alone",
 }
 OUR_OWN_FILES = {
     "services/qrm/adapters/state/checkpoint.py", "services/qrm/adapters/state/lease.py",
@@ -41,8 +41,8 @@ OUR_OWN_FILES = {
 }  # fmt: skip
 """In a state folder that is ours and nobody else may write, or shipped with the product."""
 WHAT_A_PERSON_GIVES = {
-    "services/central/config.py", "shared/settings.py", "sublet/replay/contender.py", "sublet/replay/traces/reading.py",
-    "sublet/runtime/applying.py", "sublet/sim/scenario.py", "sublet/whatif.py",
+    "services/central/core/config.py", "shared/settings.py", "sublet/replay/contender.py",
+    "sublet/replay/traces/reading.py", "sublet/runtime/applying.py", "sublet/sim/scenario.py", "sublet/whatif.py",
 }  # fmt: skip
 """Files and words of whoever types the command, refused in words where they are wrong."""
 DEMO = {"sublet/demo/chain.py", "sublet/views/events.py"}

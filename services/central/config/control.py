@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from services.central.config.node_entries import NodeEntries, Source
 from services.central.core.kcc.kinds import check_kcc
 from services.central.core.kcc.targets import VALIDATE_FAILED, keys_by_priority
 from services.central.core.objects.cnc import ConfigEntry, NodeConfig
@@ -23,8 +24,7 @@ from services.central.core.rollout.config_documents import (
     same_status,
 )
 from services.central.core.rollout.rollout import NodeEntry, Rollout, roll_out, unused
-from services.central.each_node import EachNode
-from services.central.node_entries import NodeEntries, Source
+from services.central.leadership.each_node import EachNode
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNCS, EVICTION_CONFIGS, KCCS, ApiKind
 from shared.errors import Refused
 from shared.ports import Clock, Objects

@@ -8,19 +8,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
 from typing import Any, TypeVar
 
-from services.central.cnr_conditions import CnrConditions
+from services.central.cluster.passes import Passes
+from services.central.config.node_entries import NodeEntries
 from services.central.core.heartbeats.readiness import Assessment, Ledger
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.objects.look import Look
 from services.central.core.objects.seen import NODE_LEASES, NodeSeen, agent_of, lease_of
-from services.central.leader import Leader
-from services.central.leader_objects import LeaderObjects
-from services.central.lost_evidence import LostEvidence
-from services.central.lost_nodes import LostNodes
-from services.central.lost_pods import LostPods
-from services.central.node_entries import NodeEntries
-from services.central.node_marks import NodeMarks
-from services.central.passes import Passes
+from services.central.leadership.leader import Leader
+from services.central.leadership.objects import LeaderObjects
+from services.central.lost_nodes.cnr_conditions import CnrConditions
+from services.central.lost_nodes.evidence import LostEvidence
+from services.central.lost_nodes.lost_nodes import LostNodes
+from services.central.lost_nodes.marks import NodeMarks
+from services.central.lost_nodes.pods import LostPods
 from services.central.settings import KubernetesSettings
 from shared.core.api_kind import LEASES, PODS
 from shared.errors import Unavailable

@@ -11,9 +11,9 @@ from typing import Any
 
 import structlog
 
-from services.central.config import encode_config
+from services.central.core.config import encode_config
 from services.central.core.objects.cnc import NodeConfig
-from services.central.leader import Leader
+from services.central.leadership.leader import Leader
 from shared.contracts.bus.subjects import CONFIG_BUCKET, MAX_CONFIG_BYTES
 from shared.contracts.readiness import entry_hash, node_config_key
 from shared.core.text.json_text import read_json_object

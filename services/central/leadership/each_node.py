@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from services.central.leader import NotLeading
+from services.central.leadership.leader import NotLeading
 from shared.core.backoff import delay_s
 from shared.errors import SubletError, Unavailable
 from shared.ports import Clock

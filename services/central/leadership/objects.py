@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from services.central.leader import Leader
+from services.central.leadership.leader import Leader
 from shared.core.api_kind import ApiKind
 from shared.ports import ObjectMirror, Objects
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import structlog
 
-from services.central.companions import Companions
-from services.central.config_control import CONFIG_KINDS, ConfigControl
+from services.central.cluster.companions import Companions
+from services.central.config.control import CONFIG_KINDS, ConfigControl
+from services.central.config.node_entries import NodeEntries
 from services.central.core.objects.seen import CompanionSeen, companion_of, node_of
 from services.central.core.rollout.config_documents import kcc_of, target_of
-from services.central.each_node import EachNode
-from services.central.node_entries import NodeEntries
+from services.central.leadership.each_node import EachNode
 from services.central.settings import KubernetesSettings
 from shared.core.api_kind import CNCS, CNRS, KCCS, NODES
 from shared.errors import SubletError

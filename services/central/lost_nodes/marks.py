@@ -5,10 +5,10 @@ from typing import Any
 
 import structlog
 
-from services.central.cnr_conditions import MANAGER
 from services.central.core.lost_nodes.lost_node import CnrTaint, with_lost_taint
 from services.central.core.lost_nodes.verdict import Judged
 from services.central.core.objects.seen import CompanionSeen, NodeSeen
+from services.central.lost_nodes.cnr_conditions import MANAGER
 from shared.cnr_taints import keep_cnr_taints
 from shared.core.api_kind import NODES
 from shared.ports import Objects

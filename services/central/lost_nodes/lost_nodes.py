@@ -11,15 +11,15 @@ from typing import Any
 
 import structlog
 
-from services.central.cnr_conditions import CnrConditions
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.turn import Case, Deed, pods_now, turn
 from services.central.core.lost_nodes.verdict import withdrawn
 from services.central.core.objects.look import Look
-from services.central.each_node import EachNode
-from services.central.leader import Leader, NotLeading
-from services.central.lost_pods import LostPods
-from services.central.node_marks import NodeMarks
+from services.central.leadership.each_node import EachNode
+from services.central.leadership.leader import Leader, NotLeading
+from services.central.lost_nodes.cnr_conditions import CnrConditions
+from services.central.lost_nodes.marks import NodeMarks
+from services.central.lost_nodes.pods import LostPods
 from shared.contracts.pod import Pod
 from shared.core.evictions.intents import Bucket
 from shared.errors import SubletError

@@ -6,7 +6,7 @@ from typing import Any
 import structlog
 
 from services.central.core.objects.seen import CompanionSeen, NodeSeen, companion_change, orphans
-from services.central.each_node import EachNode
+from services.central.leadership.each_node import EachNode
 from shared.core.api_kind import NODES, ApiKind
 from shared.errors import Conflict
 from shared.ports import Clock, Objects

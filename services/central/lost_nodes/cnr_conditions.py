@@ -7,7 +7,7 @@ from services.central.core.lost_nodes.agent_standing import conditions_of, with_
 from services.central.core.lost_nodes.verdict import NodeVerdict
 from services.central.core.objects.look import Look
 from services.central.core.objects.seen import utc
-from services.central.each_node import EachNode
+from services.central.leadership.each_node import EachNode
 from shared.core.api_kind import CNRS
 from shared.errors import Conflict, Refused
 from shared.ports import Clock, Objects

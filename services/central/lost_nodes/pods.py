@@ -7,8 +7,8 @@ from typing import Any
 import structlog
 
 from services.central.core.objects.seen import ready
-from services.central.each_node import EachNode
-from services.central.leader import Leader
+from services.central.leadership.each_node import EachNode
+from services.central.leadership.leader import Leader
 from shared import telemetry
 from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.subjects import INTENTS_STREAM, event_subject, intent_subject

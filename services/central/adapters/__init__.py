@@ -1,0 +1,1 @@
+"""Adapters read what central needs from files."""

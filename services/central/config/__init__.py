@@ -1,0 +1,1 @@
+"""Config objects become each node's entry in the bucket, and get their status."""
