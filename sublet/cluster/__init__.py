@@ -1,1 +1,1 @@
-"""A cluster from outside: the way to its API server, and what its objects tell of Sublet."""
+"""A cluster from outside: the way to its API server, what its objects tell of Sublet, and Sublet taken out of it."""

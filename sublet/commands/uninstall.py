@@ -28,7 +28,7 @@ def uninstall(
     from shared.adapters.clock import SystemClock
     from shared.adapters.kube.client import Kube
     from shared.errors import Refused
-    from sublet.withdrawal import withdraw_from_cluster
+    from sublet.cluster.uninstall import withdraw_from_cluster
 
     if not kubernetes:
         raise Refused("uninstall: say from where: --kubernetes; on one host nothing stays once it is stopped",

@@ -13,7 +13,7 @@ from rig_parts import until
 from shared.adapters.clock import SystemClock
 from shared.adapters.kube.client import Kube
 from shared.errors import Unavailable
-from sublet.withdrawal import withdraw_from_cluster
+from sublet.cluster.uninstall import withdraw_from_cluster
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 

@@ -18,7 +18,6 @@ PLUGINS = {
 """One file each, and no other edit: as many as there are."""
 WIDE = {
     "services/advisor/core": 43,
-    "sublet": 14,
 }
 """Still too wide, and by how much at most; a number here only falls."""
 

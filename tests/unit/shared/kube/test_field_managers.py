@@ -26,9 +26,9 @@ from shared.core.api_kind import CNCS, CNRS, KCCS, NODES, PODS
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import CommonSettings
 from shared.wire import Wire
+from sublet.cluster.uninstall import FINALIZERS, withdraw_from_cluster
+from sublet.cluster.uninstall import MANAGER as UNINSTALL
 from sublet.doctor.cluster.nodes import OWN_MANAGERS
-from sublet.withdrawal import FINALIZERS, withdraw_from_cluster
-from sublet.withdrawal import MANAGER as UNINSTALL
 
 NODE, CNR = NODES.path("n1"), CNRS.path("n1")
 PRESSURE = Taint.model_validate({"key": "node.katalyst.kubewharf.io/CPUPressure", "effect": "NoSchedule"})
