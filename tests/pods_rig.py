@@ -86,7 +86,7 @@ def watcher_pid(folder: Path) -> int:
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 arguments = (entry / "cmdline").read_bytes().split(b"\0")
-                if b"sublet.shim" in arguments and str(folder).encode() in arguments:
+                if b"sublet.runtime.shim" in arguments and str(folder).encode() in arguments:
                     return int(entry.name)
     raise AssertionError(f"nobody watches {folder}")
 

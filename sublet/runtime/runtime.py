@@ -28,11 +28,11 @@ from shared.settings import CommonSettings, common_settings, raw_settings
 from sublet.host.state_folder import require_own
 from sublet.runtime.launch import OOM_SCORE, launch_document, start_writes
 from sublet.runtime.pod_user import PodUser, this_user
-from sublet.shim import FORWARDED, READY
+from sublet.runtime.shim import FORWARDED, READY
 
 DELETED = "Deleted"
 START_IT = "start it with: sudo sublet up"
-_SHIM = (sys.executable, "-P", "-m", "sublet.shim")  # -P: the current folder may belong to anybody
+_SHIM = (sys.executable, "-P", "-m", "sublet.runtime.shim")  # -P: the current folder may belong to anybody
 
 
 def new_uid() -> str:

@@ -180,7 +180,7 @@ def test_a_pod_that_is_being_ended_already_starts_nothing(pods, top, tmp_path):
     folder, alive = pods._prepare(pod)
     assert pods.pods.mark_terminating(pod.pod.uid, 5.0, "Evicted")
     with alive:
-        command = [sys.executable, "-m", "sublet.shim", str(folder.path), str(alive.fileno())]
+        command = [sys.executable, "-m", "sublet.runtime.shim", str(folder.path), str(alive.fileno())]
         process = subprocess.run(command, pass_fds=[alive.fileno()], check=False, capture_output=True, text=True)
     assert (process.returncode, trace.exists()) == (143, False)
     assert "evicted" in process.stderr

@@ -37,7 +37,7 @@ OUR_OWN_FILES = {
     "shared/adapters/nats/embedded/reload.py", "shared/adapters/nats/embedded/server.py",
     "shared/adapters/local/pod_folder.py", "shared/adapters/files/taints.py", "sublet/bridge/place.py",
     "sublet/bus_login.py", "sublet/runtime/offer.py", "sublet/runtime/runtime.py", "sublet/runtime/spawn.py",
-    "sublet/shim.py", "sublet/sim/run.py", "services/advisor/policies/model.py",
+    "sublet/runtime/shim.py", "sublet/sim/run.py", "services/advisor/policies/model.py",
 }  # fmt: skip
 """In a state folder that is ours and nobody else may write, or shipped with the product."""
 WHAT_A_PERSON_GIVES = {

@@ -1,4 +1,4 @@
-"""The process that watches one pod: `python -m sublet.shim FOLDER ALIVE_FD [READY_FD]`.
+"""The process that watches one pod: `python -m sublet.runtime.shim FOLDER ALIVE_FD [READY_FD]`.
 
 It starts the pod's containers inside their cgroups, passes signals on, collects exit codes and, at the end, removes the
 cgroups and writes the last status. It belongs to the pod, not to Sublet: it outlives a restart of Sublet, and the pod
