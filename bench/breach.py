@@ -33,7 +33,7 @@ async def measure(breaches: int = BREACHES) -> list[Row]:
     missed = breaches - never - len(times)
     what += f" ({missed} without a call)" if missed else ""
     what += f" ({never} times free memory did not fall below it)" if never else ""
-    return [Row(what, p50_p99(times), len(times), "- / 500 ms")]
+    return [Row(what, p50_p99(times), len(times), "- / 200 ms")]
 
 
 async def _one(chain: Chain, config: Path, name: str) -> tuple[bool, float | None]:

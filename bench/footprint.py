@@ -55,5 +55,5 @@ async def measure(pods: int = PODS) -> list[Row]:
             await end(started)
     return [
         Row(f"CPU of sublet node with {pods} pods", f"{percent:.2f} % of a core", 1, "1 %"),
-        Row(f"memory of sublet node with {pods} pods, RSS (PSS)", f"{rss:.0f} ({pss:.0f}) MiB", 1, "100 MB"),
+        Row(f"memory of sublet node with {pods} pods, RSS (PSS)", f"{rss:.0f} ({pss:.0f}) MiB", 1, "80 MB"),
     ]

@@ -39,9 +39,9 @@ async def measure(spikes: int = SPIKES, loaded_spikes: int = LOADED_SPIKES) -> l
             watch.stop()
             await end([*others, *batch, tenant])
     return [
-        _row("load spike to changed cpuset", quiet),
+        _row("load spike to changed cpuset", quiet, "100 / 250 ms"),
         *rows([spike.stages_s for spike in quiet if spike.stages_s]),
-        _row("the same on a machine that others keep busy", loaded),
+        _row("the same on a machine that others keep busy", loaded, "- / 500 ms"),
     ]
 
 
@@ -51,12 +51,12 @@ class _Spike:
     stages_s: list[float] | None
 
 
-def _row(what: str, spikes: list[_Spike]) -> Row:
+def _row(what: str, spikes: list[_Spike], target: str) -> Row:
     seen = [spike.took_s for spike in spikes if spike.took_s is not None]
     missed = len(spikes) - len(seen)
     return Row(
         f"{what}, p50 / p99" + (f" ({missed} without a change)" if missed else ""),
-        p50_p99(seen), len(seen), "300 / 1000 ms",
+        p50_p99(seen), len(seen), target,
     )  # fmt: skip
 
 
