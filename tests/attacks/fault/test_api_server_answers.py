@@ -41,7 +41,7 @@ class ApiServer:
             return web.json_response({"kind": "Status", "reason": "Unauthorized", "code": 401}, status=401)
         status, text = self.answer
         if self.manner == "silent":
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()  # for ever
         if self.manner == "whole":
             return web.Response(status=status, text=text, content_type="application/json")
         response = web.StreamResponse(status=status)
