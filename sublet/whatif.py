@@ -19,7 +19,7 @@ from pydantic_core import from_json, to_json
 from shared.core.decisions import Decision, decisions
 from shared.errors import Refused
 
-PURE_PARTS = ("core", "policies", "plugins", "fields")
+PURE_PARTS = ("core", "policies", "plugins", "fields", "whatif")
 """Modules and packages of a service that hold decisions: names that begin with one of these."""
 REFUSAL_FIELDS = ("error", "message", "explain")
 """Fields that outputs hold only where they say something."""
