@@ -34,11 +34,13 @@ class Malformed(Refused):
 
 
 def kinds() -> dict[str, Decision]:
-    """Every kind by name, ascending: all pure modules of the services and of the shared core are imported."""
+    """Every kind by name, ascending: all pure modules of the services, and those that no service holds, are imported."""
     import services
-    import shared.core
+    import shared.whatif
+    import sublet.reference
 
-    _import_below(shared.core)
+    _import_below(shared.whatif)
+    _import_below(sublet.reference)
     for service in pkgutil.iter_modules(services.__path__, "services."):
         package = importlib.import_module(service.name)
         for part in pkgutil.iter_modules(package.__path__):

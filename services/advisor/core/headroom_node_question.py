@@ -17,7 +17,7 @@ from services.advisor.core.headroom_node import (
 )
 from services.advisor.core.headroom_util import PlainCores, PlainRatio, UtilRules
 from shared.core.cpus.cpuset import CpuSet, canonical_cpu_list
-from shared.core.cpus.topology_input import TopologyInput
+from shared.whatif.topology_input import TopologyInput
 from shared.core.decisions import Answer, Question, decision
 
 CpuListText = Annotated[str, AfterValidator(canonical_cpu_list)]

@@ -14,7 +14,7 @@ from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.pods.koord_qos import QOS_LABEL
 from shared.core.pods.qos import QOS_LEVEL
-from shared.core.pods.qos_annotations import PodQosQuestion, pod_qos
+from shared.core.pods.qos_annotations import pod_qos
 
 DEDICATED = "dedicated"
 RAMP_UP = "ramp-up"
@@ -79,7 +79,7 @@ def bound_pool(pool: str, numa: int) -> str:
 @lru_cache(maxsize=4096)
 def _wish(qos: QosClass, annotations: tuple[tuple[str, str], ...], own_cpus: bool) -> Place:
     """What the annotations ask for, read once: a node's pods are looked at in every round."""
-    said = pod_qos(PodQosQuestion(annotations={**dict(annotations), QOS_LEVEL: qos}))
+    said = pod_qos({**dict(annotations), QOS_LEVEL: qos})
     if said.cpuset_pool in (RECLAIM, RESERVE, DEDICATED):  # not for tenants: nobody follows such a wish
         return PLAIN
     bound = bool(said.numa_binding) or own_cpus

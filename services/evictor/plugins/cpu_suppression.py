@@ -15,7 +15,7 @@ from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.core.cgroups.layout import RECLAIM
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.pods.qos_annotations import PodQosQuestion, pod_qos
+from shared.core.pods.qos_annotations import pod_qos
 
 SCOPE = "cpu.suppression.reclaimed"
 
@@ -132,7 +132,7 @@ def _reclaimed(pod: Pod) -> _Reclaimed:
         name=pod.name,
         priority=pod.priority,
         request_cores=pod.cpu_request_millis / 1000,
-        tolerance_ratio=pod_qos(PodQosQuestion(annotations=pod.annotations)).suppression_tolerance_ratio,
+        tolerance_ratio=pod_qos(pod.annotations).suppression_tolerance_ratio,
         pod=pod,
     )
 

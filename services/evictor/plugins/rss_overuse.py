@@ -14,7 +14,7 @@ from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pres
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
-from shared.core.pods.qos_annotations import PodQosQuestion, pod_qos
+from shared.core.pods.qos_annotations import pod_qos
 
 SCOPE = "mem.rss.container"
 OWN_THRESHOLD = "rss_overuse_threshold"
@@ -99,7 +99,7 @@ def _resident(reading: PodReading) -> _Resident | None:
     pod, rss = reading.pod, {c.name: c.memory_rss_bytes for c in reading.containers}
     if not pod.containers or any(rss.get(c.name) is None for c in pod.containers):
         return None
-    said = pod_qos(PodQosQuestion(annotations=pod.annotations))
+    said = pod_qos(pod.annotations)
     own = said.rss_overuse_threshold_ratio
     if own is None and OWN_THRESHOLD in said.enhancements:
         return None

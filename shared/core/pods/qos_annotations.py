@@ -3,11 +3,11 @@
 Nothing here fails as a whole: a value that cannot be used gets a code in `errors`, and everything else is still read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 from shared.contracts.pod import QosClass
-from shared.core.decisions import Answer, Question, decision
 from shared.core.pods.qos import DOMAIN, qos_class
 from shared.core.text.annotation_values import amount, ids, integer, json_object, refuse
 from shared.errors import Refused
@@ -33,17 +33,21 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class PodQosQuestion(Question):
-    """A pod's annotations, and what this cluster and machine add to their reading."""
+@dataclass(frozen=True, slots=True)
+class ClusterDialect:
+    """What this cluster adds to the standard keys: annotations that stand for a class, keys for an enhancement."""
 
-    annotations: dict[str, str]
-    expanded_selectors: dict[QosClass, dict[str, str]] = {}
-    expanded_enhancement_keys: dict[str, str] = {}
-    machine_numas: list[int] | None = None
+    selectors: Mapping[QosClass, Mapping[str, str]] = field(default_factory=dict)
+    enhancement_keys: Mapping[str, str] = field(default_factory=dict)
 
 
-class PodQosAnswer(Answer):
-    """What the annotations say; null, `[]` or 0 where they say nothing usable."""
+KATALYST = ClusterDialect()
+"""The standard keys alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodQos:
+    """What the annotations say; None, empty or 0 where they say nothing usable."""
 
     qos_level: QosClass | None
     enhancements: dict[str, str]
@@ -75,21 +79,22 @@ class _Errors(dict[str, str]):
             return otherwise
 
 
-@decision("pod_qos", area="qos", asks=PodQosQuestion, answers=PodQosAnswer)
-def pod_qos(question: PodQosQuestion) -> PodQosAnswer:
-    """Everything that the annotations of a pod say."""
-    said, numas = question.annotations, question.machine_numas
+def pod_qos(
+    annotations: Mapping[str, str], cluster: ClusterDialect = KATALYST, machine_numas: Sequence[int] | None = None
+) -> PodQos:
+    """Everything that the annotations of a pod say; `machine_numas` are checked where they are known."""
+    said, numas = annotations, machine_numas
     errors = _Errors()
     guard = errors.guard
-    level = guard("qos_level", None, _level, question)
+    level = guard("qos_level", None, qos_class, said, cluster.selectors)
     dedicated = level == "dedicated_cores"
-    cpu = _enhancement(question, "cpu_enhancement", errors)
-    memory = _enhancement(question, "memory_enhancement", errors)
-    network = _enhancement(question, "network_enhancement", errors)
+    cpu = _enhancement(said, cluster, "cpu_enhancement", errors)
+    memory = _enhancement(said, cluster, "memory_enhancement", errors)
+    network = _enhancement(said, cluster, "network_enhancement", errors)
     own = {key: said[key] for key in (NUMA_IDS, NUMA_NUMBER) if key in said} | cpu
     binding = memory.get("numa_binding") == "true"
     wish = guard("oom_priority_requested", None, integer, memory.get("oom_priority"))
-    return PodQosAnswer(
+    return PodQos(
         qos_level=level,
         enhancements=cpu | memory | network,
         numa_binding=binding,
@@ -123,15 +128,13 @@ def oom_priority(level: QosClass | None, wish: int | None) -> int | None:
     return base if wish is None else min(max(wish, base), base + OOM_SPAN)
 
 
-def _level(question: PodQosQuestion) -> QosClass | None:
-    return qos_class(question.annotations, question.expanded_selectors)
-
-
-def _enhancement(question: PodQosQuestion, name: str, errors: _Errors) -> dict[str, str]:
+def _enhancement(
+    annotations: Mapping[str, str], cluster: ClusterDialect, name: str, errors: _Errors
+) -> dict[str, str]:
     """The usable strings of one enhancement annotation; the standard key wins over the one that stands for it."""
-    text = question.annotations.get(DOMAIN + name)
+    text = annotations.get(DOMAIN + name)
     if text is None:
-        text = question.annotations.get(question.expanded_enhancement_keys.get(DOMAIN + name, ""))
+        text = annotations.get(cluster.enhancement_keys.get(DOMAIN + name, ""))
     if text is None:
         return {}
     nothing: dict[str, Any] = {}
@@ -166,14 +169,14 @@ def _above_zero(text: str | None) -> float | None:
     return number
 
 
-def _numa_ids(text: str, machine_numas: list[int] | None) -> list[int]:
+def _numa_ids(text: str, machine_numas: Sequence[int] | None) -> list[int]:
     numas = ids(text)
     if machine_numas is not None and not set(numas) <= set(machine_numas):
         refuse(text, f"NUMA nodes of {machine_numas}", "not_on_machine")
     return numas
 
 
-def _numa_number(text: str, machine_numas: list[int] | None) -> int:
+def _numa_number(text: str, machine_numas: Sequence[int] | None) -> int:
     number = integer(text) or 0
     if number < 0 or (machine_numas is not None and number > len(machine_numas)):
         refuse(text, "0 to the number of NUMA nodes")

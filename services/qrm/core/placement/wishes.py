@@ -11,7 +11,7 @@ from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
 from shared.core.pods.koord_qos import QOS_LABEL
 from shared.core.pods.qos import QOS_LEVEL
-from shared.core.pods.qos_annotations import PodQosQuestion, pod_qos
+from shared.core.pods.qos_annotations import PodQos, pod_qos
 
 Kind = Literal["dedicated", "bound-share", "named-share", "bound-reclaim"]
 POOL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -49,11 +49,11 @@ class Wish:
 
 
 @lru_cache(maxsize=4096)
-def _said(qos: QosClass, annotations: tuple[tuple[str, str], ...]) -> dict[str, object]:
-    return pod_qos(PodQosQuestion(annotations={**dict(annotations), QOS_LEVEL: qos})).model_dump()
+def _said(qos: QosClass, annotations: tuple[tuple[str, str], ...]) -> PodQos:
+    return pod_qos({**dict(annotations), QOS_LEVEL: qos})
 
 
-def said_of(pod: Pod) -> dict[str, object]:
+def said_of(pod: Pod) -> PodQos:
     """The annotations of one pod, read once: a node's pods are looked at in every pass.
 
     The class is what the pod was taken for, whichever dialect named it.
@@ -71,7 +71,7 @@ def wish_of(pod: Pod, pools: Collection[str] | None = None) -> Wish | str | None
     if not pod.annotations and not _bound_by_label(pod):
         return _unbound(pod)
     said = said_of(pod)
-    bound, pool = bool(said["numa_binding"]) or _bound_by_label(pod), said["cpuset_pool"]
+    bound, pool = said.numa_binding or _bound_by_label(pod), said.cpuset_pool
     kind: Kind
     if pod.qos == "dedicated_cores":
         if not bound:
@@ -90,21 +90,19 @@ def wish_of(pod: Pod, pools: Collection[str] | None = None) -> Wish | str | None
     misnamed = _misnamed(kind, pool, pools)
     if misnamed is not None:
         return misnamed
-    enhancements = said["enhancements"]
-    on = {name: isinstance(enhancements, dict) and enhancements.get(name) == "true" for name in _SWITCHES}
-    number, ids = said["numa_number"], said["numa_ids"]
+    on = {name: said.enhancements.get(name) == "true" for name in _SWITCHES}
     return Wish(
         kind=kind,
         uid=pod.uid,
         key=pod.key,
         request_cores=pod.cpu_request_millis / 1000,
         memory_bytes=pod.memory_request_bytes,
-        exclusive=bool(said["numa_exclusive"]),
+        exclusive=said.numa_exclusive,
         evenly=on["distribute_evenly_across_numa"],
         whole_cores=on["full_pcpus_pairing"],
-        numa_number=number if isinstance(number, int) and number > 0 else None,
-        numa_ids=tuple(ids) if isinstance(ids, list) else (),
-        pool=str(pool or SHARE),
+        numa_number=said.numa_number if said.numa_number > 0 else None,
+        numa_ids=tuple(said.numa_ids),
+        pool=pool or SHARE,
     )
 
 

@@ -22,9 +22,9 @@ def burst_percent(pod: Pod, default_percent: float) -> float:
     if not pod.annotations:
         return default_percent
     said = said_of(pod)
-    policy, percent = said["cpu_burst_policy"], said["cpu_burst_percent"]
+    policy, percent = said.cpu_burst_policy, said.cpu_burst_percent
     if policy in ("static", "dynamic"):
-        return float(percent) if isinstance(percent, float | int) else FULL_PERCENT
+        return FULL_PERCENT if percent is None else percent
     return 0.0 if policy == "closed" else default_percent
 
 

@@ -5,12 +5,10 @@ from itertools import chain, zip_longest
 from typing import Literal
 
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.taking.question import TakeAnswer, TakeQuestion, take_answer
 from shared.core.cpus.taking.units import NOT_ENOUGH_CPUS, Taking, Unit, free
 from shared.core.cpus.topology import Topology
-from shared.core.decisions import decision
 
-__all__ = ["NOT_ENOUGH_CPUS", "BalanceQuestion", "Granularity", "take_by_numa_balance", "take_by_numa_balance_answer"]
+__all__ = ["NOT_ENOUGH_CPUS", "Granularity", "take_by_numa_balance"]
 
 Granularity = Literal["core", "thread"]
 
@@ -57,22 +55,3 @@ def _in_turns(lists: Iterable[list[Unit]], *, reverse: bool) -> Iterator[Unit]:
     """First of each list, second of each list, and so on (with `reverse` from the end); an exhausted one is passed."""
     turns = zip_longest(*(units[::-1] if reverse else units for units in lists))
     return (unit for unit in chain.from_iterable(turns) if unit is not None)
-
-
-class BalanceQuestion(TakeQuestion):
-    """Inputs of `take_by_numa_balance`."""
-
-    granularity: Granularity = "core"
-    reverse: bool = False
-
-
-@decision("take_by_numa_balance", area="placement", asks=BalanceQuestion, answers=TakeAnswer)
-def take_by_numa_balance_answer(question: BalanceQuestion) -> TakeAnswer:
-    """Take CPUs round-robin over NUMA nodes."""
-    machine, available = question.topology.topology, question.available_cpus
-    return take_answer(
-        available,
-        lambda: take_by_numa_balance(
-            machine, available, question.request_cpus, granularity=question.granularity, reverse=question.reverse
-        ),
-    )

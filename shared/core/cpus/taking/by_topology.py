@@ -6,10 +6,8 @@ Facts: docs/facts/katalyst-cpu.md#taking-by-topology.
 from itertools import chain
 
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.taking.question import TakeAnswer, TakeQuestion, take_answer
 from shared.core.cpus.taking.units import Taking, Unit, by_available, free, units_of
 from shared.core.cpus.topology import Topology
-from shared.core.decisions import decision
 
 
 def take_by_topology(topology: Topology, available: CpuSet, count: int, *, align_l3: bool = False) -> CpuSet:
@@ -58,18 +56,3 @@ def _cores(topology: Topology, left: int) -> list[Unit]:
     """Cores with anything left: by socket, the fullest first, and inside it the most broken first."""
     sockets = by_available(units_of(topology.sockets), left)
     return list(chain.from_iterable(by_available(topology.cores_by_socket[socket], left) for socket, _ in sockets))
-
-
-class TopologyTakeQuestion(TakeQuestion):
-    """Inputs of `take_by_topology`."""
-
-    align_l3: bool = False
-
-
-@decision("take_by_topology", area="placement", asks=TopologyTakeQuestion, answers=TakeAnswer)
-def take_by_topology_answer(question: TopologyTakeQuestion) -> TakeAnswer:
-    """Take CPUs for a NUMA-bound block or a dedicated pod: free socket, L3, core, thread."""
-    machine, available = question.topology.topology, question.available_cpus
-    return take_answer(
-        available, lambda: take_by_topology(machine, available, question.request_cpus, align_l3=question.align_l3)
-    )

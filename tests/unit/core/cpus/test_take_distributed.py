@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.taking.distributed import take_distributed
-from shared.core.cpus.taking.even_split import MOST_STEPS, even_parts
-from shared.core.cpus.taking.packed import take_packed
+from sublet.reference.distributed import take_distributed
+from sublet.reference.even_split import MOST_STEPS, even_parts
+from sublet.reference.packed import take_packed
 from shared.core.cpus.topology import Topology
 from shared.errors import Refused
 

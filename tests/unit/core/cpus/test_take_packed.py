@@ -3,8 +3,8 @@
 import pytest
 
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.taking.free_units import free_units
-from shared.core.cpus.taking.packed import take_packed
+from sublet.reference.free_units import free_units
+from sublet.reference.packed import take_packed
 from shared.core.cpus.topology import Cpu, Topology
 from shared.errors import Refused
 

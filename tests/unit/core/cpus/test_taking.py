@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.taking.balanced import BalanceQuestion, take_by_numa_balance, take_by_numa_balance_answer
+from shared.core.cpus.taking.balanced import take_by_numa_balance
 from shared.core.cpus.topology import Cpu, Topology
 from shared.core.decisions import decisions
 from shared.errors import Refused
+from shared.whatif.taking import BalanceQuestion, take_by_numa_balance_answer
 
 SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 FOUR_NUMA = Topology.uniform(sockets=2, numa_per_socket=2, cores_per_numa=2, threads=2)

@@ -9,19 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.pod import QosClass
-from shared.core.pods.koord_qos import (
+from shared.core.cgroups.kube_qos import kube_qos
+from shared.core.pods.koord_qos import QOS_LABEL, QOS_OF_KOORD
+from shared.core.pods.qos import QOS_LEVEL, class_of_kube, qos_class
+from shared.errors import Refused
+from sublet.reference.koord_pod_class import (
     EVICTION_ENABLED_LABEL,
     EVICTION_PRIORITY,
     PRIORITY_CLASS_LABEL,
-    QOS_LABEL,
-    QOS_OF_KOORD,
     SUB_PRIORITY_LABEL,
     KoordPodClassQuestion,
     koord_pod_class,
-    kube_qos,
 )
-from shared.core.pods.qos import QOS_LEVEL, class_of_kube, qos_class
-from shared.errors import Refused
 
 CASES = [
     json.loads(line) for line in (Path(__file__).parents[3] / "cases/koord_qos_labels.jsonl").read_text().splitlines()

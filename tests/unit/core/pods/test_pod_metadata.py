@@ -23,8 +23,6 @@ READERS = [
     *(ROOT / "shared/core").rglob("*.py"),
     *(path for name in SERVICES for path in (ROOT / "services" / name).rglob("*.py")),
 ]
-WHATIF_ONLY = {"shared/core/pods/koord_qos.py"}
-"""Answers questions about documents that the asker brings along, and reads no pod of a node."""
 ANNOTATIONS = ("annotations", "said")
 CPU = f"{DOMAIN}cpu_enhancement"
 
@@ -34,8 +32,6 @@ def keys_read(field: str, names: tuple[str, ...]) -> set[str]:
     found = set()
     for path in READERS:
         where = str(path.relative_to(ROOT))
-        if where in WHATIF_ONLY:
-            continue
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             for key in looked_up(node, names):

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from shared.contracts.pod import QosClass
 from shared.core.pods.qos import QOS_LEVEL, qos_class
-from shared.core.pods.qos_annotations import PodQosQuestion, oom_priority, pod_qos
+from shared.core.pods.qos_annotations import oom_priority
 from shared.errors import Refused
+from shared.whatif.pod_qos import PodQosQuestion, pod_qos
 
 K = "katalyst.kubewharf.io/"
 CPU, MEMORY, NETWORK = f"{K}cpu_enhancement", f"{K}memory_enhancement", f"{K}network_enhancement"

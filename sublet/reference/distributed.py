@@ -5,10 +5,10 @@ from typing import Annotated
 from pydantic import Field
 
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.taking.even_split import even_parts
-from shared.core.cpus.taking.free_units import numas_in_order
-from shared.core.cpus.taking.packed import take_packed
-from shared.core.cpus.taking.question import TakeAnswer, TakeQuestion, take_answer
+from sublet.reference.even_split import even_parts
+from sublet.reference.free_units import numas_in_order
+from sublet.reference.packed import take_packed
+from shared.whatif.taking import TakeAnswer, TakeQuestion, take_answer
 from shared.core.cpus.taking.units import Taking
 from shared.core.cpus.topology import Topology
 from shared.core.decisions import decision
@@ -17,7 +17,7 @@ from shared.core.decisions import decision
 def take_distributed(topology: Topology, available: CpuSet, count: int, *, group_cpus: int = 1) -> CpuSet:
     """Take `count` of the available CPUs in groups of `group_cpus`, evenly over as few NUMA nodes as can hold them.
 
-    Among equally few nodes those are chosen that leave the machine most even (`shared.core.cpus.taking.even_split`).
+    Among equally few nodes those are chosen that leave the machine most even (`sublet.reference.even_split`).
     Inside a node CPUs are taken packed. Where no even split exists, or the count is no multiple of the group, all is
     taken packed. A count below 1 takes nothing.
 

@@ -1,8 +1,8 @@
 """CPUs packed: whole NUMA nodes or sockets, then cores, then threads (docs/facts/katalyst-cpu.md#packed-taking)."""
 
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.taking.free_units import cores_in_order, leading_in_order, second_in_order
-from shared.core.cpus.taking.question import TakeAnswer, TakeQuestion, take_answer
+from sublet.reference.free_units import cores_in_order, leading_in_order, second_in_order
+from shared.whatif.taking import TakeAnswer, TakeQuestion, take_answer
 from shared.core.cpus.taking.units import Taking, free
 from shared.core.cpus.topology import Topology
 from shared.core.decisions import decision
@@ -11,7 +11,7 @@ from shared.core.decisions import decision
 def take_packed(topology: Topology, available: CpuSet, count: int) -> CpuSet:
     """Take `count` of the available CPUs so that what is nearly used up is used up first; below 1 takes nothing.
 
-    Each step reads its order (`shared.core.cpus.taking.free_units`) anew: free NUMA nodes and sockets, free cores,
+    Each step reads its order (`sublet.reference.free_units`) anew: free NUMA nodes and sockets, free cores,
     single CPUs. A unit larger than what is still needed is passed over.
 
     Raises:

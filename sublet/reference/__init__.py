@@ -1,0 +1,1 @@
+"""Rules of other systems that no service follows, for `sublet whatif` and for comparison."""
