@@ -3,7 +3,6 @@
 A key that nothing knows is an error that names the key that was probably meant.
 """
 
-import difflib
 import os
 import re
 import socket
@@ -15,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.contracts.ids import NodeName
+from shared.core.text.did_you_mean import did_you_mean
 from shared.errors import BadConfig
 
 PREFIX = "SUBLET_"
@@ -194,9 +194,9 @@ def check(model: type[S], values: Any, *, where: str, also: tuple[str, ...] = ()
         for item in error.errors(include_url=False):
             path = ".".join(str(p) for p in (where, *item["loc"]) if p != "")
             if item["type"] == "extra_forbidden":
-                hint = difflib.get_close_matches(str(item["loc"][-1]), [*model.model_fields, *also], n=1)
-                meant = f"; did you mean {hint[0]!r}?" if hint else f"; known: {', '.join(sorted(model.model_fields))}"
-                problems.append(f"{path}: no such setting{meant}")
+                known = f"known: {', '.join(sorted(model.model_fields))}"
+                meant = did_you_mean(str(item["loc"][-1]), [*model.model_fields, *also], otherwise=known)
+                problems.append(f"{path}: no such setting; {meant}")
             else:
                 problems.append(f"{path} = {shown(item['input'], path)}: {item['msg']}")
         raise BadConfig("settings: " + "; ".join(problems), reason="invalid") from None

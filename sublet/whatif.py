@@ -5,7 +5,6 @@ that may hold one, reads questions, and turns what goes wrong into one of four c
 `invalid_input`, `internal`. A rule that refuses is no such error: its code is part of the outputs.
 """
 
-import difflib
 import importlib
 import json
 import pkgutil
@@ -17,6 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from shared.core.decisions import Decision, decisions
+from shared.core.text.did_you_mean import did_you_mean
 from shared.errors import Refused
 
 PURE_PARTS = ("core", "policies", "plugins", "fields", "whatif")
@@ -152,8 +152,7 @@ def _first_problem(error: ValidationError) -> str:
 
 
 def _not_known(kind: Any, known: Mapping[str, Decision]) -> str:
-    hint = difflib.get_close_matches(str(kind), known, n=1)
-    return f"kind {kind!r} is not known; " + (f"did you mean {hint[0]!r}?" if hint else "see sublet whatif --list")
+    return f"kind {kind!r} is not known; {did_you_mean(str(kind), known, otherwise='see sublet whatif --list')}"
 
 
 def _json_type(value: Any) -> str:

@@ -1,7 +1,6 @@
 """The reporter at work: newest allocation, sample and health in, the node's object and its readiness out."""
 
 import asyncio
-import difflib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,9 +17,10 @@ from services.reporter.view import Field, Part, View
 from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import Health, Readiness, ServiceHealth
 from shared.contracts.sample import NodeSample
-from shared.core.scan import modules_in
+from shared.core.text.did_you_mean import did_you_mean
 from shared.errors import BadConfig, Unavailable
 from shared.ports import Clock, NodeWriter
+from shared.registry import Registry
 from shared.settings import check, merge, section
 from shared.wire import Newest, Wire
 
@@ -201,11 +201,11 @@ class ReporterApp:
 
 
 def _fields(settings: ReporterSettings) -> Fields:
-    known: dict[str, Field[Any]] = {name: module.FIELD for name, module in modules_in(field_package).items()}
+    fields: Registry[Field[Any]] = Registry(Field, field_package, "FIELD")
+    known = fields.known()
     for name in settings.fields:
         if name not in known:
-            hint = difflib.get_close_matches(name, known, n=1)
-            meant = f"did you mean {hint[0]!r}?" if hint else f"known: {', '.join(known)}"
+            meant = did_you_mean(name, known)
             raise BadConfig(f"settings: {NAME}.fields.{name}: no such report field; {meant}", reason="invalid")
     return {
         name: (field, check(field.settings, settings.fields.get(name, {}), where=f"{NAME}.fields.{name}"))

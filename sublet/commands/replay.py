@@ -107,16 +107,15 @@ def replay(
 
 def _contenders(policies: Sequence[str], peers: Sequence[str]) -> "list[Contender]":
     """The rows: the baseline, the policies, the peers."""
-    import difflib
-
     from services.advisor.registry import known_policies
+    from shared.core.text.did_you_mean import closest
     from shared.errors import BadConfig
     from sublet.replay.contender import StaticContender, policy_of
     from sublet.replay.peers import PEERS
 
     for name in peers:
         if name not in PEERS:
-            hint = difflib.get_close_matches(name, PEERS, n=1) or sorted(PEERS)
-            raise BadConfig(f"--peer {name}: known are {', '.join(sorted(PEERS))}; did you mean {hint[0]}?")
+            meant = closest(name, PEERS) or min(PEERS)
+            raise BadConfig(f"--peer {name}: known are {', '.join(sorted(PEERS))}; did you mean {meant}?")
     chosen: list[Contender] = [StaticContender(), *(policy_of(text) for text in policies or known_policies())]
     return [*chosen, *(PEERS[name] for name in peers)]

@@ -3,13 +3,13 @@
 Central checks the shape; each service checks its own section against its own model and keeps its last good one.
 """
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
 
+from shared.core.text.did_you_mean import did_you_mean
 from shared.errors import BadConfig
 
 MAX_CONFIG_BYTES = 64 * 1024  # largest value of the bucket (docs/facts/nats.md#what-travels-how)
@@ -31,8 +31,7 @@ def read_config(text: str, *, known: Sequence[str]) -> dict[str, Any]:
         raise BadConfig(f"configuration: want a mapping of sections, got {type(document).__name__}", reason="malformed")
     for name, section in document.items():
         if name not in known:
-            hint = difflib.get_close_matches(str(name), known, n=1)
-            meant = f"did you mean {hint[0]!r}?" if hint else f"known: {', '.join(known)}"
+            meant = did_you_mean(str(name), known)
             raise BadConfig(f"configuration: no section {name!r}; {meant}", reason="invalid")
         if not isinstance(section, Mapping):
             raise BadConfig(

@@ -12,8 +12,8 @@ from services.metrics.core.values import Raw, Ticks, Value
 from services.metrics.host import Host, Source
 from services.metrics.ports import Collected
 from shared.contracts.pod import Pod
-from shared.core.scan import modules_in
 from shared.errors import Refused
+from shared.registry import Registry
 
 _ERRORS = (OSError, ValueError, IndexError, ArithmeticError)
 
@@ -23,7 +23,7 @@ Gated = list[tuple[str, Source, Gate]]
 
 def find_sources() -> dict[str, Source]:
     """Every source of the folder `sources`, by name."""
-    return {name: module.SOURCE for name, module in modules_in(sources).items()}
+    return Registry(Source, sources, "SOURCE").known()
 
 
 class Collector:

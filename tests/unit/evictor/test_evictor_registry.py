@@ -8,13 +8,14 @@ import pytest
 from evictor_world import CPU_LOAD, GIB, LARGE, MEMORY, RECLAIMED, SMALL, TOTAL_BYTES, WEB, pod
 from plugin_world import PLUGINS, bound, busy, pressed_views
 
-from services.evictor import registry
 from services.evictor.core.arbiter.choice import choose
 from services.evictor.core.arbiter.guards import Surroundings
 from services.evictor.core.arbiter.watch import Rules
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure
 from services.evictor.panel import Panel
+from services.evictor.registry import GROUP
 from services.evictor.settings import Configured, read
+from shared import registry
 from shared.contracts.envelope import Reason
 from shared.contracts.sample import NodeReading
 from shared.core.evictions.intents import Record
@@ -44,7 +45,7 @@ class Point:
 def wheels(monkeypatch):
     def install(**holds: Any) -> None:
         points = [Point(name, held) for name, held in holds.items()]
-        monkeypatch.setattr(registry, "entry_points", lambda group: points if group == registry.GROUP else [])
+        monkeypatch.setattr(registry, "entry_points", lambda group: points if group == GROUP else [])
 
     return install
 
