@@ -14,12 +14,12 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.contracts.ids import NodeName
+from shared.contracts.services import SERVICES
 from shared.core.text.did_you_mean import did_you_mean
 from shared.errors import BadConfig
 
 PREFIX = "SUBLET_"
 FILE_VARIABLE = "SUBLET_CONFIG"
-SECTIONS = ("metrics", "advisor", "qrm", "evictor", "reporter", "central")
 
 HIDDEN = "(not shown)"
 SHOWN_CHARACTERS = 300
@@ -169,7 +169,7 @@ def common_settings(raw: Mapping[str, Any]) -> CommonSettings:
     Raises:
         BadConfig: as `check`; an unknown section is an unknown key.
     """
-    return check(CommonSettings, {k: v for k, v in raw.items() if k not in SECTIONS}, where="", also=SECTIONS)
+    return check(CommonSettings, {k: v for k, v in raw.items() if k not in SERVICES}, where="", also=SERVICES)
 
 
 def section(model: type[S], raw: Mapping[str, Any], name: str) -> S:

@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 from shared.contracts.bus.subjects import ask_subject
 from shared.errors import SubletError, Unavailable
 from shared.ports import Bus
-from shared.settings import SECTIONS, CommonSettings, common_settings, raw_settings
+from shared.contracts.services import CENTRAL, SERVICES
+from shared.settings import CommonSettings, common_settings, raw_settings
 from sublet.bus_login import SYSTEM_STATE_DIR, read_login
 
 NOT_THERE = 3
@@ -39,7 +40,7 @@ class Target:
 
     node: str
     nats_url: str
-    services: tuple[str, ...] = SECTIONS
+    services: tuple[str, ...] = SERVICES
     """Those that answer for the node: on Kubernetes central is the cluster's, and nodes have no way to ask it."""
 
 
@@ -49,7 +50,7 @@ def target() -> Target:
     common = common_settings(raw)
     running = _running(common, chosen="state_dir" in raw)
     return Target(
-        services=tuple(name for name in SECTIONS if common.substrate != "kubernetes" or name != "central"),
+        services=tuple(name for name in SERVICES if common.substrate != "kubernetes" or name != CENTRAL),
         node=common.node if "node" in raw else running.get("node", common.node),
         nats_url=common.nats_url if "nats_url" in raw else running.get("nats_url", common.nats_url),
     )

@@ -1,13 +1,19 @@
 """`sublet node`: the five node services in one process, one event loop and one connection; the DaemonSet's default."""
 
-from services.advisor.main import PLAN as ADVISOR
-from services.evictor.main import PLAN as EVICTOR
-from services.metrics.main import PLAN as METRICS
-from services.qrm.main import PLAN as QRM
-from services.reporter.main import PLAN as REPORTER
-from shared.adapters.process import main
+from importlib import import_module
 
-PLANS = (METRICS, ADVISOR, QRM, EVICTOR, REPORTER)
+from shared.adapters.process import main
+from shared.app import Plan
+from shared.contracts.services import NODE_SERVICES
+
+
+def plan_of(service: str) -> Plan:
+    """How the service of this name is built."""
+    plan: Plan = import_module(f"services.{service}.main").PLAN
+    return plan
+
+
+PLANS = tuple(plan_of(service) for service in NODE_SERVICES)
 
 if __name__ == "__main__":
     main(PLANS)

@@ -36,7 +36,8 @@ from shared.contracts.readiness import Readiness, ServiceHealth
 from shared.core.log_limit import LogLimit
 from shared.errors import BadConfig, Refused, SubletError
 from shared.ports import Clock, Received, Subscription
-from shared.settings import SECTIONS, check, merge, section
+from shared.contracts.services import SERVICES
+from shared.settings import check, merge, section
 from shared.wire import SAID_CHARACTERS, Wire
 
 log = structlog.get_logger()
@@ -206,7 +207,7 @@ class CentralApp:
             text = self._text.changed()
             if text is None:
                 return
-            self._wanted = encode_config(read_config(text, known=SECTIONS))
+            self._wanted = encode_config(read_config(text, known=SERVICES))
             self._config_compared = False
         except BadConfig as error:
             self._config_refusal = str(error)

@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from shared.contracts.services import NODE_SERVICES
 from shared.settings import Settings
 
-NODE_SERVICES = ("metrics", "advisor", "qrm", "evictor", "reporter")
 
 Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
 

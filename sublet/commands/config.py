@@ -56,7 +56,7 @@ def apply(file: Annotated[Path, typer.Option("--file", "-f", help="YAML: {sectio
     from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY
     from shared.errors import Unavailable
     from shared.ports import Bus
-    from shared.settings import SECTIONS
+    from shared.contracts.services import SERVICES
     from sublet.ask import Target, ask, run
     from sublet.config_file import own_config_file
 
@@ -70,7 +70,7 @@ def apply(file: Annotated[Path, typer.Option("--file", "-f", help="YAML: {sectio
 
     async def work(bus: Bus, where: Target) -> int:
         text = _text(file)
-        value = encode_config(read_config(text, known=SECTIONS))
+        value = encode_config(read_config(text, known=SERVICES))
         central, goal = await ask(bus, where.node, "central"), own_config_file()
         if central is None:
             raise Unavailable(f"central of {where.node} does not answer: see `sublet status`")

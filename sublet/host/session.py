@@ -17,6 +17,7 @@ from shared.adapters.nats.embedded.server import NatsServer
 from shared.adapters.process import BAD_SETTING, UNFIT
 from shared.core.bus.nats_url import without_secrets
 from shared.errors import SubletError, Unavailable, Unfit
+from shared.contracts.services import CENTRAL, NODE_SERVICES
 from shared.settings import CommonSettings, raw_settings
 from sublet.bus_login import write_login, write_reader
 from sublet.config_file import central_config_file
@@ -29,8 +30,7 @@ from sublet.runtime.runtime import Runtime
 
 log = structlog.get_logger()
 
-NODE_SERVICES = ("metrics", "advisor", "qrm", "evictor", "reporter")
-SERVICES = ("central", *NODE_SERVICES)
+START_ORDER = (CENTRAL, *NODE_SERVICES)
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
 SERVER_POLL_S, SERVER_PAUSE_S = 0.1, 5.0
@@ -117,7 +117,7 @@ class Session:
         else:
             self._supervise("sim", "sublet.sim.host", *self._sim_arguments())
             await self._wait_for(self.common.host_root / "proc/meminfo", "the simulated machine")
-        names = ("central",) if self.one_process else SERVICES
+        names = (CENTRAL,) if self.one_process else START_ORDER
         for name in names:
             self._supervise(name, f"services.{name}")
         if self.one_process:

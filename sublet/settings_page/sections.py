@@ -19,7 +19,8 @@ from services.advisor.registry import known_policies
 from services.evictor.registry import known_plugins
 from services.reporter import fields as report_fields
 from shared.core.scan import modules_in
-from shared.settings import SECTIONS, CommonSettings
+from shared.contracts.services import SERVICES
+from shared.settings import CommonSettings
 from sublet.settings_page.sentences import summary
 
 
@@ -41,7 +42,7 @@ class Section:
 def sections() -> Iterator[Section]:
     """The common keys, then each service's with all that lies below it."""
     yield from _with_inner(Section((), CommonSettings, summary(CommonSettings)))
-    for name in SECTIONS:
+    for name in SERVICES:
         model = getattr(importlib.import_module(f"services.{name}.settings"), f"{name.capitalize()}Settings")
         yield from _with_inner(Section((name,), model, summary(model)))
         for variant in _variants(name):

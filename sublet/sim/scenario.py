@@ -21,7 +21,7 @@ from shared.contracts.envelope import CpuList
 from shared.contracts.eviction import Phase
 from shared.contracts.kube.quantities import parse_units
 from shared.errors import Refused
-from shared.settings import SECTIONS
+from shared.contracts.services import SERVICES
 from sublet.sim.demand import demand_of
 from sublet.sim.machine import Machine
 
@@ -86,9 +86,9 @@ class Expect(_Part):
 
 
 def _known_sections(sections: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    unknown = sorted(set(sections) - set(SECTIONS))
+    unknown = sorted(set(sections) - set(SERVICES))
     if unknown:
-        raise ValueError(f"no service {unknown[0]!r}; known: {', '.join(SECTIONS)}")
+        raise ValueError(f"no service {unknown[0]!r}; known: {', '.join(SERVICES)}")
     return sections
 
 

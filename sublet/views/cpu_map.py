@@ -10,12 +10,11 @@ from string import ascii_letters
 
 from rich.text import Text
 
-from shared.core.cgroups.layout import POOL_OF_QOS, RECLAIM, RESERVE, SHARE
+from shared.core.cgroups.layout import DEDICATED, RECLAIM, RESERVE, SHARE
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
 from sublet.views.facts import NodeFacts
 
-DEDICATED = POOL_OF_QOS["dedicated_cores"]
 BOTH, NO_POOL, OFFLINE = "B", "-", "x"
 _FIXED = {SHARE: "S", RECLAIM: "R", DEDICATED: "D", RESERVE: "."}
 _STYLES = {

@@ -26,7 +26,7 @@ from shared.errors import SubletError
 from shared.settings import CommonSettings
 from sublet.commands.audit import audited
 from sublet.host.preflight import check_host
-from sublet.host.session import SERVICES, Session
+from sublet.host.session import Session
 
 KILLS = int(os.environ.get("CHAOS_KILLS", "20"))
 PATIENCE_S = 40.0

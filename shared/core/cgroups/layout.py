@@ -17,13 +17,16 @@ from shared.contracts.pod import Container, Pod, QosClass
 
 ROOT = "sublet"
 QOS_CLASSES: tuple[QosClass, ...] = get_args(QosClass)
+SHARE, RECLAIM, DEDICATED, RESERVE = "share", "reclaim", "dedicated", "reserve"
 POOL_OF_QOS: dict[QosClass, str] = {
-    "shared_cores": "share",
-    "reclaimed_cores": "reclaim",
-    "dedicated_cores": "dedicated",
-    "system_cores": "reserve",
+    "shared_cores": SHARE,
+    "reclaimed_cores": RECLAIM,
+    "dedicated_cores": DEDICATED,
+    "system_cores": RESERVE,
 }
-SHARE, RECLAIM, RESERVE = "share", "reclaim", "reserve"
+"""Where the figures of a class are counted: a class of its own for each, whatever CPUs its pods run on."""
+POOL_WITHOUT_OWN_CPUS: dict[QosClass, str] = POOL_OF_QOS | {"dedicated_cores": SHARE}
+"""On whose CPUs the pods of a class run that have none of their own: dedicated pods get theirs with a NUMA binding."""
 
 
 def class_group(qos: QosClass, top: str = ROOT) -> str:

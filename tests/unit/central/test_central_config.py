@@ -8,7 +8,7 @@ import pytest
 from services.central.adapters.watched_file import WatchedFile
 from services.central.core.config import MAX_CONFIG_BYTES, encode_config, read_config
 from shared.errors import BadConfig
-from shared.settings import SECTIONS
+from shared.contracts.services import SERVICES
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from shared.settings import SECTIONS
     ],
 )
 def test_a_good_document_is_taken_as_it_is(text, document):
-    assert read_config(text, known=SECTIONS) == document
+    assert read_config(text, known=SERVICES) == document
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_good_document_is_taken_as_it_is(text, document):
 )
 def test_a_bad_document_is_refused_in_clear_words(text, words):
     with pytest.raises(BadConfig, match=words):
-        read_config(text, known=SECTIONS)
+        read_config(text, known=SERVICES)
 
 
 def test_the_order_of_keys_makes_no_new_value():

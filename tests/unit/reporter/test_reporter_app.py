@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from services.reporter.app import ReporterApp
-from services.reporter.settings import NODE_SERVICES
 from shared.adapters.clock import LoopClock
 from shared.adapters.files.node import NodeFile
 from shared.contracts.allocation import Allocation
 from shared.contracts.bus.subjects import state_subject
 from shared.contracts.readiness import Health, Readiness, ServiceHealth
+from shared.contracts.services import NODE_SERVICES
 from shared.errors import BadConfig, Unavailable
 from shared.fakes.memory_bus import MemoryBus
 from shared.wire import Wire

@@ -6,7 +6,7 @@ from services.qrm.core.placement.assignment import Owned
 from services.qrm.core.writes.plan import Sets, Want
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.knobs import MIN_SHARES, Knob, Write, shares_of_millis
-from shared.core.cgroups.layout import QOS_CLASSES, RECLAIM, RESERVE, SHARE, Layout, class_group
+from shared.core.cgroups.layout import POOL_WITHOUT_OWN_CPUS, QOS_CLASSES, Layout, class_group
 from shared.core.cpus.cpuset import CpuSet
 
 RECLAIMED: QosClass = "reclaimed_cores"
@@ -15,13 +15,6 @@ UNSAID_MILLIS = 1000
 """What a tenant without a CPU request weighs: as much as one process outside Sublet's groups."""
 
 NOBODY: Mapping[str, Owned] = {}
-
-POOL_OF: dict[QosClass, str] = {
-    "shared_cores": SHARE,
-    "dedicated_cores": SHARE,  # until it has CPUs of its own, which need a binding to NUMA nodes
-    "reclaimed_cores": RECLAIM,
-    "system_cores": RESERVE,
-}
 
 
 def wanted_groups(
@@ -41,7 +34,7 @@ def wanted_groups(
     """
     wanted = {layout.top: Want(Sets(every_cpu, mems))} if layout.classes else {}
     for qos in QOS_CLASSES:
-        pool = pools.get(POOL_OF[qos], every_cpu)
+        pool = pools.get(POOL_WITHOUT_OWN_CPUS[qos], every_cpu)
         rank = _YIELDS_FIRST if qos == RECLAIMED else _TENANT
         members = [pod for pod in pods if pod.qos == qos]
         own = {pod.uid: owned[pod.uid] for pod in members if pod.uid in owned}
@@ -62,7 +55,7 @@ def _own_sets(own: Owned, mems: CpuSet) -> Sets:
 
 def pool_of(pod: Pod, owned: Mapping[str, Owned] = NOBODY) -> str:
     """The pool that a pod runs in."""
-    return owned[pod.uid].pool if pod.uid in owned else POOL_OF[pod.qos]
+    return owned[pod.uid].pool if pod.uid in owned else POOL_WITHOUT_OWN_CPUS[pod.qos]
 
 
 def tenant_millis(pods: Iterable[Pod], cpus: int) -> int:
