@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from shared.contracts.bus.subjects import ask_subject
+from shared.contracts.services import CENTRAL, SERVICES
 from shared.errors import SubletError, Unavailable
 from shared.ports import Bus
-from shared.contracts.services import CENTRAL, SERVICES
 from shared.settings import CommonSettings, common_settings, raw_settings
 from sublet.bus_login import SYSTEM_STATE_DIR, read_login
 

@@ -34,7 +34,7 @@ class Malformed(Refused):
 
 
 def kinds() -> dict[str, Decision]:
-    """Every kind by name, ascending: all pure modules of the services, and those that no service holds, are imported."""
+    """Every kind by name, ascending: imports all modules of the services and of the two wings that may hold one."""
     import services
     import shared.whatif
     import sublet.reference

@@ -17,17 +17,13 @@ from services.advisor.core.provision import Pace
 from services.advisor.core.regulate import MAX_RAMP_DOWN_STEP_CPUS, MAX_RAMP_DOWN_WAIT_S, MIN_RAMP_DOWN_PERIOD_S
 from services.advisor.core.sizing import Rules
 from services.advisor.registry import known_policies, load, outside_policies, unknown
+from shared.core.quantities import Ratio, Seconds
 from shared.errors import Refused
 from shared.settings import Settings, check
 
 NAME = "advisor"
 CANONICAL = "canonical"
 """The policy that decides where another fails."""
-
-Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
-
-
-Part = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class IsolationSettings(Settings):
@@ -43,9 +39,9 @@ class IsolationSettings(Settings):
     """Noisy rounds in a row after which its pod is isolated."""
     lock_out_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = IsolationRules().lock_out_s
     """Seconds of calm after which an isolated pod comes back into its pool."""
-    max_resource_ratio: Part = IsolationRules().max_resource_ratio
+    max_resource_ratio: Ratio = IsolationRules().max_resource_ratio
     """Part of a pool's cores that may be isolated."""
-    max_pod_ratio: Part = IsolationRules().max_pod_ratio
+    max_pod_ratio: Ratio = IsolationRules().max_pod_ratio
     """Part of a pool's pods that may be isolated."""
     disabled_pools: tuple[str, ...] = ()
     """Pools whose pods are never isolated."""
@@ -74,13 +70,13 @@ class OfferSettings(Settings):
     while it is little used."""
     memory: Literal["canonical", "numa_aware"] = "canonical"
     """canonical: the node as a whole. numa_aware: NUMA node by NUMA node, at most what canonical offers."""
-    target_util_ratio: Part = UtilRules().target_ratio
+    target_util_ratio: Ratio = UtilRules().target_ratio
     """util: below this use of the pool the offer rises."""
-    max_util_ratio: Part = UtilRules().max_ratio
+    max_util_ratio: Ratio = UtilRules().max_ratio
     """util: above this use it falls again; 0: never."""
     max_oversold_ratio: Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)] = UtilRules().max_oversold_ratio
     """util: never more than the pool times this."""
-    cache_ratio: Part = NumaRules().cache_ratio
+    cache_ratio: Ratio = NumaRules().cache_ratio
     """numa_aware: part of the inactive page cache that counts as free."""
     reap_cache: bool = True
     """Whether reclaimed pods' page cache is dropped, in bounded steps, when memory runs short (cgroup v2)."""

@@ -33,10 +33,10 @@ from shared import telemetry
 from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, STREAMS, probe_subject, state_subject
 from shared.contracts.ids import node_token
 from shared.contracts.readiness import Readiness, ServiceHealth
+from shared.contracts.services import SERVICES
 from shared.core.log_limit import LogLimit
 from shared.errors import BadConfig, Refused, SubletError
 from shared.ports import Clock, Received, Subscription
-from shared.contracts.services import SERVICES
 from shared.settings import check, merge, section
 from shared.wire import SAID_CHARACTERS, Wire
 

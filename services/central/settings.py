@@ -6,9 +6,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, SecretStr, model_validator
 
 from services.central.core.lost_nodes.rules import Rules
+from shared.core.quantities import Seconds
 from shared.settings import Settings
-
-Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
 
 
 class LeaseSettings(Settings):

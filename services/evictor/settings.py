@@ -13,11 +13,11 @@ from services.evictor.core.arbiter.watch import Rules
 from services.evictor.core.plugin import Plugin, PluginSettings
 from services.evictor.core.taints.conditions import TRANSITION_PERIOD_S
 from services.evictor.registry import known_plugins, load, outside_plugins, unknown, unusable
+from shared.core.quantities import Seconds
 from shared.errors import Refused
 from shared.settings import Settings, check
 
 SECTION = "evictor"
-Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
 
 
 class BudgetSettings(Settings):

@@ -11,11 +11,10 @@ from services.qrm.core.starting import StartRules
 from shared.contracts.advice import Mode
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.layout import ROOT
+from shared.core.quantities import Seconds
 from shared.settings import Settings
 
 DEFAULT_RULES = OffloadRules()
-Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
-
 
 PoolName = Annotated[str, Field(pattern=rf"^{POOL_NAME.pattern}$")]
 

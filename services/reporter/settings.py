@@ -5,10 +5,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from shared.contracts.services import NODE_SERVICES
+from shared.core.quantities import Seconds
 from shared.settings import Settings
-
-
-Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
 
 
 class ReporterSettings(Settings):

@@ -54,9 +54,9 @@ def apply(file: Annotated[Path, typer.Option("--file", "-f", help="YAML: {sectio
 
     from services.central.core.config import encode_config, read_config
     from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY
+    from shared.contracts.services import SERVICES
     from shared.errors import Unavailable
     from shared.ports import Bus
-    from shared.contracts.services import SERVICES
     from sublet.ask import Target, ask, run
     from sublet.config_file import own_config_file
 

@@ -15,9 +15,9 @@ import structlog
 from shared.adapters.files.replaced import replace_file
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.adapters.process import BAD_SETTING, UNFIT
+from shared.contracts.services import CENTRAL, NODE_SERVICES
 from shared.core.bus.nats_url import without_secrets
 from shared.errors import SubletError, Unavailable, Unfit
-from shared.contracts.services import CENTRAL, NODE_SERVICES
 from shared.settings import CommonSettings, raw_settings
 from sublet.bus_login import write_login, write_reader
 from sublet.config_file import central_config_file

@@ -5,13 +5,13 @@ from typing import Annotated
 from pydantic import Field
 
 from shared.core.cpus.cpuset import CpuSet
-from sublet.reference.even_split import even_parts
-from sublet.reference.free_units import numas_in_order
-from sublet.reference.packed import take_packed
-from shared.whatif.taking import TakeAnswer, TakeQuestion, take_answer
 from shared.core.cpus.taking.units import Taking
 from shared.core.cpus.topology import Topology
 from shared.core.decisions import decision
+from shared.whatif.taking import TakeAnswer, TakeQuestion, take_answer
+from sublet.reference.even_split import even_parts
+from sublet.reference.free_units import numas_in_order
+from sublet.reference.packed import take_packed
 
 
 def take_distributed(topology: Topology, available: CpuSet, count: int, *, group_cpus: int = 1) -> CpuSet:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from shared.core.cpus.cpuset import CpuSet
-from shared.whatif.taking import AvailableQuestion
 from shared.core.cpus.taking.units import Unit, by_available, free, units_of
 from shared.core.cpus.topology import Topology
 from shared.core.decisions import Answer, decision
+from shared.whatif.taking import AvailableQuestion
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """CPUs packed: whole NUMA nodes or sockets, then cores, then threads (docs/facts/katalyst-cpu.md#packed-taking)."""
 
 from shared.core.cpus.cpuset import CpuSet
-from sublet.reference.free_units import cores_in_order, leading_in_order, second_in_order
-from shared.whatif.taking import TakeAnswer, TakeQuestion, take_answer
 from shared.core.cpus.taking.units import Taking, free
 from shared.core.cpus.topology import Topology
 from shared.core.decisions import decision
+from shared.whatif.taking import TakeAnswer, TakeQuestion, take_answer
+from sublet.reference.free_units import cores_in_order, leading_in_order, second_in_order
 
 
 def take_packed(topology: Topology, available: CpuSet, count: int) -> CpuSet:

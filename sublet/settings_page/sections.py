@@ -18,8 +18,8 @@ from pydantic.fields import FieldInfo
 from services.advisor.registry import known_policies
 from services.evictor.registry import known_plugins
 from services.reporter import fields as report_fields
-from shared.core.scan import modules_in
 from shared.contracts.services import SERVICES
+from shared.core.scan import modules_in
 from shared.settings import CommonSettings
 from sublet.settings_page.sentences import summary
 

@@ -20,8 +20,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from shared.contracts.envelope import CpuList
 from shared.contracts.eviction import Phase
 from shared.contracts.kube.quantities import parse_units
-from shared.errors import Refused
 from shared.contracts.services import SERVICES
+from shared.errors import Refused
 from sublet.sim.demand import demand_of
 from sublet.sim.machine import Machine
 

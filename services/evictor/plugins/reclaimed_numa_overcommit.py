@@ -5,24 +5,20 @@ needs offers by NUMA node, and the node's own (`reclaimed_overcommit`) covers ma
 """
 
 from dataclasses import dataclass, field
-from typing import Annotated
-
-from pydantic import Field
 
 from services.evictor.core.detectors.reclaimed.zones import NUMA, Zone, ZonePod, first_crowded
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.pod_figures import bound_numas
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
-
-Ratio = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
+from shared.core.quantities import Multiple
 
 
 class Settings(PluginSettings):
     """Thresholds as ratios of what a NUMA node offers."""
 
     enabled: bool = False
-    eviction_threshold: dict[str, Ratio] = {RECLAIMED_CPU: 5.0, RECLAIMED_MEMORY: 5.0}
+    eviction_threshold: dict[str, Multiple] = {RECLAIMED_CPU: 5.0, RECLAIMED_MEMORY: 5.0}
     """By resource name, either spelling."""
     skip_zero_resources: tuple[str, ...] = ()
     """Resources of which an offer of 0 is not judged."""

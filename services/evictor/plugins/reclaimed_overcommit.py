@@ -4,9 +4,6 @@ The rule is `reclaimed_pressure` (docs/facts/katalyst-eviction.md#reclaimed-reso
 """
 
 import math
-from typing import Annotated
-
-from pydantic import Field
 
 from services.evictor.core.detectors.reclaimed.overcommit import (
     ReclaimedPod,
@@ -19,14 +16,13 @@ from services.evictor.core.detectors.reclaimed.overcommit import (
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod, canonical_resource
-
-Ratio = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
+from shared.core.quantities import Multiple
 
 
 class Settings(PluginSettings):
     """Thresholds as ratios of what is offered."""
 
-    eviction_threshold: dict[str, Ratio] = {RECLAIMED_CPU: 5.0, RECLAIMED_MEMORY: 5.0}
+    eviction_threshold: dict[str, Multiple] = {RECLAIMED_CPU: 5.0, RECLAIMED_MEMORY: 5.0}
     """By resource name, either spelling: requests above this times the offer are pressure."""
     skip_zero_resources: tuple[str, ...] = ()
     """Resources of which an offer of 0 is not judged."""

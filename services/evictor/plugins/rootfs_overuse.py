@@ -15,14 +15,12 @@ from services.evictor.core.detectors.rootfs.overuse import OverusePod, overusing
 from services.evictor.core.detectors.rootfs.pressure import MAX_AGE_S, Line, check_one
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.pod_figures import extra_sum
-from shared.contracts.envelope import Reason
+from shared.contracts.envelope import Bytes, Reason
 from shared.contracts.pod import Pod, QosClass
+from shared.core.quantities import Ratio
 
 SCOPE = "rootfs.used.pod"
 CAPACITY, USED = "rootfs_capacity_bytes", "rootfs_used_bytes"
-
-Amount = Annotated[int, Field(ge=0)]
-Ratio = Annotated[float, Field(ge=0, le=1)]
 
 
 class Settings(PluginSettings):
@@ -33,12 +31,12 @@ class Settings(PluginSettings):
     """Most pods that are candidates at a time, the largest use first."""
     supported_qos: tuple[QosClass, ...] = ("shared_cores",)
     """QoS classes whose pods are looked at."""
-    shared_threshold_bytes: Amount | None = None
+    shared_threshold_bytes: Bytes | None = None
     """A shared pod that uses more is a candidate; less than 20 GiB counts as 20 GiB. None: see the ratio."""
     shared_threshold_ratio: Ratio | None = None
     """The same as a part of the capacity, where no bytes are given; less than a tenth counts as a tenth. None as well:
     no shared pod is a candidate."""
-    reclaimed_threshold_bytes: Amount | None = None
+    reclaimed_threshold_bytes: Bytes | None = None
     """A reclaimed pod that uses more is a candidate; less than 20 GiB counts as 20 GiB. None: see the ratio."""
     reclaimed_threshold_ratio: Ratio | None = None
     """The same as a part of the capacity, where no bytes are given; less than a tenth counts as a tenth. None as well:

@@ -7,9 +7,9 @@ own: there the condition is set, and no pod goes on a guess.
 """
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from services.evictor.core.detectors.rootfs.pressure import (
     CONDITION,
@@ -23,14 +23,12 @@ from services.evictor.core.detectors.rootfs.pressure import (
 )
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.pod_figures import extra_sum
-from shared.contracts.envelope import Reason
+from shared.contracts.envelope import Bytes, Count, Reason
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
+from shared.core.quantities import Ratio
 
 Kind = Literal["bytes", "inodes"]
-Amount = Annotated[int, Field(ge=0)]
-Ratio = Annotated[float, Field(ge=0, le=1)]
-
 ROOM: dict[Kind, tuple[str, str]] = {
     "bytes": ("rootfs_available_bytes", "rootfs_capacity_bytes"),
     "inodes": ("rootfs_inodes_free", "rootfs_inodes"),
@@ -43,27 +41,27 @@ class Settings(PluginSettings):
     """Lines as amounts or as ratios of the capacity; a line that is not set is none."""
 
     enabled: bool = False
-    minimum_free_bytes: Amount | None = None
+    minimum_free_bytes: Bytes | None = None
     """Fewer free bytes are pressure."""
     minimum_free_ratio: Ratio | None = None
     """The same as a part of the capacity, where no amount is given; 0 and 1 mean none."""
-    minimum_inodes_free: Amount | None = None
+    minimum_inodes_free: Count | None = None
     """Fewer free inodes are pressure."""
     minimum_inodes_free_ratio: Ratio | None = None
     """The same as a part of all inodes, where no amount is given; 0 and 1 mean none."""
-    pod_minimum_used_bytes: Amount | None = None
+    pod_minimum_used_bytes: Bytes | None = None
     """Where bytes are short, pods that use less are left alone."""
     pod_minimum_used_ratio: Ratio | None = None
     """The same as a part of the capacity, where no amount is given; 0 and 1 mean none."""
-    pod_minimum_inodes_used: Amount | None = None
+    pod_minimum_inodes_used: Count | None = None
     """Where inodes are short, pods that use fewer are left alone."""
     pod_minimum_inodes_used_ratio: Ratio | None = None
     """The same as a part of all inodes, where no amount is given; 0 and 1 mean none."""
-    reclaimed_priority_used_bytes: Amount | None = None
+    reclaimed_priority_used_bytes: Bytes | None = None
     """Where bytes are short, reclaimed pods that use more go first."""
     reclaimed_priority_used_ratio: Ratio | None = None
     """The same as a part of the capacity, where no amount is given; 0 and 1 mean none."""
-    reclaimed_priority_inodes_used: Amount | None = None
+    reclaimed_priority_inodes_used: Count | None = None
     """Where inodes are short, reclaimed pods that use more go first."""
     reclaimed_priority_inodes_used_ratio: Ratio | None = None
     """The same as a part of all inodes, where no amount is given; 0 and 1 mean none."""

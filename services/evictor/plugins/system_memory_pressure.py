@@ -15,9 +15,7 @@ from services.evictor.core.detectors.memory.pods import ranked
 from services.evictor.core.detectors.memory.system import SCOPE, Clocks, Limits, Reading, StallLimits, judge
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from shared.contracts.envelope import Reason
-
-Percent = Annotated[int, Field(ge=1, le=100)]
-Seconds = Annotated[float, Field(gt=0, le=3600)]
+from shared.core.quantities import Percent, Seconds
 
 
 class Settings(PluginSettings):

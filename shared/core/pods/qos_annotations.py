@@ -128,9 +128,7 @@ def oom_priority(level: QosClass | None, wish: int | None) -> int | None:
     return base if wish is None else min(max(wish, base), base + OOM_SPAN)
 
 
-def _enhancement(
-    annotations: Mapping[str, str], cluster: ClusterDialect, name: str, errors: _Errors
-) -> dict[str, str]:
+def _enhancement(annotations: Mapping[str, str], cluster: ClusterDialect, name: str, errors: _Errors) -> dict[str, str]:
     """The usable strings of one enhancement annotation; the standard key wins over the one that stands for it."""
     text = annotations.get(DOMAIN + name)
     if text is None:

@@ -7,8 +7,8 @@ import pytest
 
 from services.central.adapters.watched_file import WatchedFile
 from services.central.core.config import MAX_CONFIG_BYTES, encode_config, read_config
-from shared.errors import BadConfig
 from shared.contracts.services import SERVICES
+from shared.errors import BadConfig
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from shared.contracts.pod import QosClass
 from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.core.cpus.cpuset import CpuSet, canonical_cpu_list
 from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS
-from shared.whatif.topology_input import TopologyInput
 from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
+from shared.whatif.topology_input import TopologyInput
 
 CpuListText = Annotated[str, AfterValidator(canonical_cpu_list)]
 

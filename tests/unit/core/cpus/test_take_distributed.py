@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Topology
+from shared.errors import Refused
 from sublet.reference.distributed import take_distributed
 from sublet.reference.even_split import MOST_STEPS, even_parts
 from sublet.reference.packed import take_packed
-from shared.core.cpus.topology import Topology
-from shared.errors import Refused
 
 SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 THREE = Topology.uniform(sockets=3, numa_per_socket=1, cores_per_numa=4, threads=1)

@@ -3,10 +3,10 @@
 import pytest
 
 from shared.core.cpus.cpuset import CpuSet
-from sublet.reference.free_units import free_units
-from sublet.reference.packed import take_packed
 from shared.core.cpus.topology import Cpu, Topology
 from shared.errors import Refused
+from sublet.reference.free_units import free_units
+from sublet.reference.packed import take_packed
 
 SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 FOUR_NUMA = Topology.uniform(sockets=2, numa_per_socket=2, cores_per_numa=2, threads=2, numbering="adjacent")

@@ -18,11 +18,11 @@ from slow_taking import (
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.balanced import take_by_numa_balance
 from shared.core.cpus.taking.by_topology import take_by_topology
+from shared.core.cpus.topology import Topology
+from shared.errors import Refused
 from sublet.reference.distributed import take_distributed
 from sublet.reference.free_units import free_units
 from sublet.reference.packed import take_packed
-from shared.core.cpus.topology import Topology
-from shared.errors import Refused
 
 many = settings(max_examples=200)
 several_nodes = regular() | irregular()

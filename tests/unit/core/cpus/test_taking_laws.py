@@ -13,11 +13,11 @@ from machines import irregular, regular, takes
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.balanced import take_by_numa_balance
 from shared.core.cpus.taking.by_topology import take_by_topology
-from sublet.reference.distributed import take_distributed
-from sublet.reference.packed import take_packed
 from shared.core.cpus.topology import Topology
 from shared.core.decisions import decisions
 from shared.errors import Refused
+from sublet.reference.distributed import take_distributed
+from sublet.reference.packed import take_packed
 
 quick = settings(max_examples=50)
 Take = tuple[Topology, CpuSet, int]
