@@ -5,26 +5,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM, STATE_MESSAGES
+from shared.contracts.bus.channels import CHANNELS, TOKENS
 from shared.contracts.envelope import Message
-from shared.contracts.eviction import EvictionEvent, EvictionIntent
-
-_PLAIN = "Core NATS, full state, newest wins: a lost message costs one period, never correctness."
-_MEANING: dict[type[Message], str] = {
-    EvictionIntent: f"JetStream stream {INTENTS_STREAM}: what will be evicted, written before anything is done.",
-    EvictionEvent: f"JetStream stream {EVENTS_STREAM}, CloudEvents 1.0 in binary mode: at least once, `ce-id` marks "
-    "repetitions, order per pod, replay by time or sequence. Silence is no evidence: watch the heartbeat.",
-}
-_ADDRESS: dict[type[Message], str] = {
-    EvictionIntent: "sublet.cluster.v1.intent.{node}.{pod_uid}",
-    EvictionEvent: "sublet.cluster.v1.event.eviction.{phase}.{namespace}.{node}",
-}
+from shared.contracts.eviction import EvictionEvent
 
 
 def messages() -> dict[str, type[Message]]:
     """Every message of the bus by its name."""
-    known: tuple[type[Message], ...] = (*STATE_MESSAGES, EvictionIntent, EvictionEvent)
-    return {message.__name__: message for message in known}
+    return {channel.message.__name__: channel.message for channel in CHANNELS}
 
 
 def json_schemas() -> dict[str, dict[str, Any]]:
@@ -37,24 +25,16 @@ def json_schemas() -> dict[str, dict[str, Any]]:
 
 def asyncapi() -> dict[str, Any]:
     """The AsyncAPI 3 document: a channel, a message and a send operation for each."""
-    from shared.contracts.bus.subjects import health_subject, state_subject
-
     channels: dict[str, Any] = {}
     operations: dict[str, Any] = {}
     components: dict[str, Any] = {}
-    for name, model in messages().items():
-        if model in _ADDRESS:
-            address = _ADDRESS[model]
-        elif model.__name__ == "Health":
-            address = health_subject("node", "service").replace(".node.service", ".{node}.{service}")
-        else:
-            address = state_subject(model, "node").removesuffix("node") + "{node}"
-        tokens = [part[1:-1] for part in address.split(".") if part.startswith("{")]
+    for channel in CHANNELS:
+        model, name = channel.message, channel.message.__name__
         channels[name] = {
-            "address": address,
-            "description": _MEANING.get(model, _PLAIN),
+            "address": channel.address,
+            "description": channel.about,
             "messages": {name: {"$ref": f"#/components/messages/{name}"}},
-            "parameters": {token: {"description": _PARAMETERS[token]} for token in tokens},
+            "parameters": {token: {"description": TOKENS[token]} for token in channel.tokens},
         }
         operations[f"send{name}"] = {"action": "send", "channel": {"$ref": f"#/channels/{name}"}}
         components[name] = {
@@ -76,13 +56,6 @@ def asyncapi() -> dict[str, Any]:
 
 
 _SCHEMA_FORMAT = "application/schema+json;version=draft-2020-12"
-_PARAMETERS = {
-    "node": "Node name with '.' written as '_'.",
-    "service": "metrics, advisor, qrm, evictor, reporter or central.",
-    "pod_uid": "UID of the pod.",
-    "phase": "intended, created, succeeded, failed, refused or cancelled.",
-    "namespace": "Namespace of the pod.",
-}
 _CLOUDEVENT_HEADERS = {
     "type": "object",
     "required": ["ce-specversion", "ce-id", "ce-type", "ce-source", "Nats-Msg-Id"],

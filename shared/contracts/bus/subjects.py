@@ -1,18 +1,18 @@
-"""Every subject, stream and bucket, and which message travels where (docs/adr/0002-what-travels-how.md)."""
+"""Subjects, streams and buckets: where the channels of `shared.contracts.bus.channels` lie on the server.
+
+Why each kind of message travels as it does: docs/adr/0002-what-travels-how.md.
+"""
 
 from dataclasses import dataclass
 
-from shared.contracts.advice import PoolAdvice
-from shared.contracts.allocation import Allocation
+from shared.contracts.bus.channels import CHANNEL_OF, CHANNELS, EVENTS, INTENTS, kept_in
 from shared.contracts.envelope import Message
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.ids import node_token
-from shared.contracts.readiness import Health, Readiness
-from shared.contracts.sample import NodeSample
+from shared.contracts.readiness import Health
 
 ROOT = "sublet"
-INTENTS_STREAM = "SUBLET_INTENTS"
-EVENTS_STREAM = "SUBLET_EVENTS"
+INTENTS_STREAM, EVENTS_STREAM = INTENTS, EVENTS
 DEAD_LETTERS_STREAM = "SUBLET_DEAD_LETTERS"
 CONFIG_BUCKET = "sublet-config"
 NODE_API, NODE_KV = "SUBLET.API", "SUBLET.KV"
@@ -61,19 +61,19 @@ class StreamSpec:
 STREAMS = (
     StreamSpec(
         INTENTS_STREAM,
-        ("sublet.cluster.*.intent.>",),
+        (kept_in(INTENTS).every_version,),
         max_age_s=7 * DAY_S,
         max_bytes=64 << 20,
-        of_node="sublet.cluster.v1.intent.{}.*",
+        of_node=kept_in(INTENTS).subject(node="{}"),
         max_message_bytes=MAX_FACT_BYTES,
         max_messages=100_000,
     ),
     StreamSpec(
         EVENTS_STREAM,
-        ("sublet.cluster.*.event.>",),
+        (kept_in(EVENTS).every_version,),
         max_age_s=14 * DAY_S,
         max_bytes=256 << 20,
-        of_node="sublet.cluster.v1.event.eviction.*.*.{}",
+        of_node=kept_in(EVENTS).subject(node="{}"),
         max_message_bytes=MAX_FACT_BYTES,
         max_messages=400_000,
     ),
@@ -86,13 +86,7 @@ STREAMS = (
     ),
 )
 
-_STATE: dict[type[Message], str] = {
-    NodeSample: "sublet.node.v1.sample",
-    PoolAdvice: "sublet.node.v1.advice",
-    Allocation: "sublet.node.v1.alloc",
-    Health: "sublet.node.v1.health",
-    Readiness: "sublet.cluster.v1.ready",
-}
+_STATE = {channel.message: channel.prefix for channel in CHANNELS if not channel.stream}
 STATE_MESSAGES: tuple[type[Message], ...] = tuple(_STATE)
 
 
@@ -108,20 +102,20 @@ def health_subject(node: str, service: str) -> str:
 
 def intent_subject(intent: EvictionIntent) -> str:
     """One subject for each pod, so that the expected-sequence check makes a second open intent impossible."""
-    return f"sublet.cluster.v1.intent.{node_token(intent.node)}.{intent.pod_uid}"
+    return CHANNEL_OF[EvictionIntent].subject(node=node_token(intent.node), pod_uid=intent.pod_uid)
 
 
 def event_subject(event: EvictionEvent) -> str:
     """Phase and namespace come first: that is what subscribers filter on."""
-    return (
-        f"sublet.cluster.v1.event.eviction.{event.phase}.{event.namespace.replace('.', '_')}.{node_token(event.node)}"
+    return CHANNEL_OF[EvictionEvent].subject(
+        phase=event.phase, namespace=event.namespace.replace(".", "_"), node=node_token(event.node)
     )
 
 
 def event_filter(*, phase: str = "*", namespace: str = "*", node: str = "*") -> str:
     """A subscriber's filter over eviction events."""
     token = node if node == "*" else node_token(node)
-    return f"sublet.cluster.v1.event.eviction.{phase}.{namespace}.{token}"
+    return CHANNEL_OF[EvictionEvent].subject(phase=phase, namespace=namespace, node=token)
 
 
 def dead_letter_subject(durable: str = "*") -> str:

@@ -8,18 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shared.contracts.bus.subjects import (
-    CONFIG_BUCKET,
-    EVENTS_STREAM,
-    GLOBAL_CONFIG_KEY,
-    INTENTS_STREAM,
-    NODE_API,
-    NODE_KV,
-    event_filter,
-    state_subject,
-)
+from shared.contracts.bus.channels import CHANNELS
+from shared.contracts.bus.server_lines import STREAMS_OF_NODES
+from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, NODE_API, NODE_KV
 from shared.contracts.ids import node_token
-from shared.contracts.readiness import Readiness, node_config_key
+from shared.contracts.readiness import node_config_key
 from shared.errors import Refused
 
 AUDIENCE = "sublet-bus"
@@ -121,9 +114,9 @@ def rights_of(node: str) -> BusRights:
     """
     token = node_token(node)
     keys = [f"{CONFIG_BUCKET}.{key}" for key in (GLOBAL_CONFIG_KEY, node_config_key(node))]
-    says = [state_subject(Readiness, node), f"sublet.cluster.v1.intent.{token}.*", event_filter(node=node)]
+    says = [channel.subject(node=token) for channel in CHANNELS if channel.reach == "cluster"]
     reads = [f"{NODE_API}.DIRECT.GET.KV_{CONFIG_BUCKET}.$KV.{key}" for key in keys]
-    reads += [f"{NODE_API}.STREAM.MSG.GET.{stream}" for stream in (EVENTS_STREAM, INTENTS_STREAM)]
+    reads += [f"{NODE_API}.STREAM.MSG.GET.{stream}" for stream in STREAMS_OF_NODES]
     hears = [f"{NODE_KV}.{key}" for key in keys] + [f"_INBOX_{who}.{token}.>" for who in ("cli", "node")]
     return BusRights(publish=(*says, *reads), subscribe=tuple(hears))
 

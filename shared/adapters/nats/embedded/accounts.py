@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from shared.adapters.nats.embedded.password import new_password
+from shared.contracts.bus.server_lines import API, MAPPED, READERS_CALLS
 from shared.contracts.bus.subjects import EVENTS_STREAM, ask_subject
 from shared.errors import Unavailable, Unfit
 
 ACCOUNT, READERS, TEAM = "SUBLET", "READERS", "TEAM_"
 SERVICES_USER, READER_USER = "_sublet", "_reader"
 """Of the services of this machine, who may do everything, and of who may only read; no team can have such a name."""
-API, MAPPED = "$JS.API", "SUBLET.API"
 INBOX = "_INBOX.>"
 ASK = ask_subject("*", "*")
-READ_EVENTS = tuple(f"{API}.{call}.{EVENTS_STREAM}" for call in ("STREAM.INFO", "DIRECT.GET"))
+READ_EVENTS = tuple(f"{API}.{call}" for call in READERS_CALLS)
 HAS_STREAMS = f"{API}.INFO"
 """Answered in a reader's own account: no. A client then reads without a consumer."""
 LIMITS = {"max_connections": 16, "max_subscriptions": 256, "max_payload": 64 << 10}

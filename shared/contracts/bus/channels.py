@@ -1,0 +1,111 @@
+"""The table of channels: one row for each message, with its subject, its reach, its stream, and who says and hears it.
+
+Subjects and streams (`shared.contracts.bus.subjects`), the AsyncAPI document (`shared.contracts.bus.schemas`), what a
+node may do at the hub, and the server's configuration (`shared.contracts.bus.server_lines`) are made of it.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from shared.contracts.advice import PoolAdvice
+from shared.contracts.allocation import Allocation
+from shared.contracts.envelope import Message
+from shared.contracts.eviction import EvictionEvent, EvictionIntent
+from shared.contracts.readiness import Health, Readiness
+from shared.contracts.sample import NodeSample
+from shared.contracts.services import SERVICES
+
+INTENTS, EVENTS = "SUBLET_INTENTS", "SUBLET_EVENTS"
+"""Streams that keep facts."""
+SUBSCRIBERS = "subscribers"
+"""Whoever an operator lets read: teams, bridges, `sublet events`."""
+_NEWEST_WINS = "Core NATS, full state, newest wins: a lost message costs one period, never correctness."
+_TOKEN = re.compile(r"\{(\w+)\}")
+
+TOKENS: Mapping[str, str] = {
+    "node": "Node name with '.' written as '_'.",
+    "service": f"{', '.join(SERVICES[:-1])} or {SERVICES[-1]}.",
+    "pod_uid": "UID of the pod.",
+    "phase": "intended, created, succeeded, failed, refused or cancelled.",
+    "namespace": "Namespace of the pod.",
+}
+"""What stands in a subject in place of a word in braces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """Where one message travels; `address` is its subject, with a word in braces for each token that differs."""
+
+    message: type[Message]
+    address: str
+    publishers: tuple[str, ...]
+    readers: tuple[str, ...]
+    stream: str = ""
+    """The stream that keeps it; "": it is full state, and nobody keeps it."""
+    about: str = _NEWEST_WINS
+
+    @property
+    def reach(self) -> Literal["node", "cluster"]:
+        """Whether it stays on its node, or goes to the hub as well."""
+        return "cluster" if self.address.split(".")[1] == "cluster" else "node"
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The words in braces, in their order."""
+        return tuple(_TOKEN.findall(self.address))
+
+    def subject(self, **tokens: str) -> str:
+        """The subject for these tokens; "*", any, for a token that is not given."""
+        return _TOKEN.sub(lambda word: tokens.get(word[1], "*"), self.address)
+
+    @property
+    def prefix(self) -> str:
+        """The subject as far as it is the same for all: where full state is published, without its node."""
+        return self.address.partition(".{")[0]
+
+    @property
+    def every_version(self) -> str:
+        """What a stream keeps: this kind of message in every major version, and whatever its subject ends in."""
+        root, reach, _, kind = self.address.split(".")[:4]
+        return f"{root}.{reach}.*.{kind}.>"
+
+
+CHANNELS = (
+    Channel(NodeSample, "sublet.node.v1.sample.{node}", ("metrics",), ("advisor", "evictor", "reporter")),
+    Channel(PoolAdvice, "sublet.node.v1.advice.{node}", ("advisor",), ("qrm",)),
+    Channel(Allocation, "sublet.node.v1.alloc.{node}", ("qrm",), ("advisor", "evictor", "reporter")),
+    Channel(Health, "sublet.node.v1.health.{node}.{service}", SERVICES, ("reporter",)),
+    Channel(Readiness, "sublet.cluster.v1.ready.{node}", ("reporter",), ("central",)),
+    Channel(
+        EvictionIntent,
+        "sublet.cluster.v1.intent.{node}.{pod_uid}",
+        ("evictor", "central"),
+        ("central",),
+        INTENTS,
+        f"JetStream stream {INTENTS}: what will be evicted, written before anything is done.",
+    ),
+    Channel(
+        EvictionEvent,
+        "sublet.cluster.v1.event.eviction.{phase}.{namespace}.{node}",
+        ("evictor", "central"),
+        (SUBSCRIBERS,),
+        EVENTS,
+        f"JetStream stream {EVENTS}, CloudEvents 1.0 in binary mode: at least once, `ce-id` marks "
+        "repetitions, order per pod, replay by time or sequence. Silence is no evidence: watch the heartbeat.",
+    ),
+)
+CHANNEL_OF: Mapping[type[Message], Channel] = {channel.message: channel for channel in CHANNELS}
+
+
+def kept_in(stream: str) -> Channel:
+    """The channel that a stream keeps.
+
+    Raises:
+        LookupError: it keeps none.
+    """
+    found = next((channel for channel in CHANNELS if channel.stream == stream), None)
+    if found is None:
+        raise LookupError(f"no channel is kept in {stream}")
+    return found
