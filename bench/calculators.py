@@ -14,10 +14,10 @@ from bench.rigs.host import Row, machine, progress
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.balanced import take_by_numa_balance
 from shared.core.cpus.taking.by_topology import take_by_topology
+from shared.core.cpus.topology import Topology
 from sublet.reference.distributed import take_distributed
 from sublet.reference.free_units import free_units
 from sublet.reference.packed import take_packed
-from shared.core.cpus.topology import Topology
 
 ROUNDS = 200
 SIZES = (48, 128, 256, 512, 1024)

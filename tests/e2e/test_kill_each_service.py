@@ -19,6 +19,7 @@ from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.bus.stored import read_event
 from shared.contracts.bus.subjects import EVENTS_STREAM, ask_subject, event_filter
+from shared.contracts.services import SERVICES
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import class_group
 from shared.core.cpus.cpuset import CpuSet

@@ -27,8 +27,8 @@ from shared.contracts.envelope import CpuList
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.layout import RECLAIM
 from shared.core.cpus.cpuset import CpuSet
-from shared.whatif.topology_input import TopologyInput
 from shared.core.decisions import Answer, Question, decision
+from shared.whatif.topology_input import TopologyInput
 
 ROUND_S = 5.0
 NAMED_REVISION = Pace(max_up_step_cpus=10, even="before_limits")

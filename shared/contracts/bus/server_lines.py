@@ -1,6 +1,6 @@
-"""Lines of the NATS servers' configuration that name channels: `python -m shared.contracts.bus.server_lines` writes them.
+"""Lines of the NATS servers' configuration that name channels, written anew where they stand in `deploy`.
 
-They are replaced where they stand, in the files of `deploy`; everything around them is written by hand.
+`python -m shared.contracts.bus.server_lines` does so; everything around them is written by hand.
 """
 
 import re
