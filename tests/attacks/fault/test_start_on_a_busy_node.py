@@ -3,6 +3,7 @@
 A pod that never has all of its containers running is not for ever as one that starts.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,18 @@ def test_a_pod_that_works_while_one_of_its_containers_never_runs_uses_up_its_bud
     before = restarts(cluster)
     until(lambda: restarts(cluster) > before, AGAIN_LIMIT_S, "one more start")
     assert behind_all(group)
+
+
+def test_a_batch_pod_that_names_no_amounts_has_bounded_memory_in_the_kernel(crowd: Crowd, cluster: Cluster) -> None:
+    machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    uid = cluster.get("pod", "busy-batch")["metadata"]["uid"]
+
+    def bounded() -> bool:
+        files = [group / "memory.limit_in_bytes" for group in cluster.groups(f"kubepods/**/pod{uid}")]
+        limits = [int(file.read_text()) for file in files if file.exists()]
+        return bool(limits) and max(limits) < machine_bytes // 2
+
+    until(bounded, BEHIND_LIMIT_S, "a limit for the pod as a whole")
 
 
 def restarts(cluster: Cluster) -> int:
