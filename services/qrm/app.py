@@ -1,31 +1,27 @@
-"""qrm at work: newest advice and pods in, ordered cgroup writes, what the kernel then has out."""
+"""The qrm app applies the newest advice to the cgroups, verifies it, and publishes what the kernel then has."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
 from pydantic import ValidationError
 
-from services.qrm.adapters.kernel.groups import Groups
-from services.qrm.adapters.kernel.machine import Machine
-from services.qrm.adapters.kernel.offloader import Offloader
-from services.qrm.adapters.kernel.start_watch import StartWatch
-from services.qrm.adapters.kernel.writer import Outcome
-from services.qrm.adapters.state.checkpoint import CheckpointFile
+from services.qrm.allocation_reporter import AllocationReporter, PassResult
 from services.qrm.conditions import Conditions
-from services.qrm.core.placement.admit import admit
-from services.qrm.core.placement.arrangement import Arrangement, Node, arrange, arrange_floor
-from services.qrm.core.standing import Stage, Standing, weaker
+from services.qrm.core.active_advice import ActiveAdvice, weaker
+from services.qrm.core.admission.admit import admit
+from services.qrm.core.placement.arrangement import Arrangement, Node
+from services.qrm.core.state import NOBODY, PassDecision, QrmState, Turn, accept, arrange_as, lease_floor, step
 from services.qrm.core.statement import writes_reason
 from services.qrm.core.writes.classes import tenant_millis
-from services.qrm.keeping import LeaseKeeping
-from services.qrm.offloading import Offloading
-from services.qrm.roster import Roster
-from services.qrm.saving import Saving
-from services.qrm.settings import OffloadSettings, QrmSettings
-from services.qrm.teller import Pass, Teller
+from services.qrm.core.writes.group_settings import GroupSettings, quota_millis
+from services.qrm.core.writes.outcome import WriteOutcome
+from services.qrm.inventory import PodInventory
+from services.qrm.lease_renewal import LeaseRenewal
+from services.qrm.ports import QrmPorts
+from services.qrm.settings import NAME, OffloadSettings, QrmSettings
 from shared import telemetry
 from shared.app import Context
 from shared.contracts.admission import AdmissionAsked, AdmissionTold
@@ -33,72 +29,52 @@ from shared.contracts.advice import Mode, PoolAdvice
 from shared.contracts.allocation import Allocation
 from shared.contracts.bus.subjects import admit_subject
 from shared.contracts.envelope import Reason
+from shared.contracts.pod import Pod
 from shared.contracts.readiness import ServiceHealth
-from shared.core.cgroups.knobs import UNLIMITED
 from shared.core.cgroups.layout import RESERVE
 from shared.core.cpus.cpuset import CpuSet
 from shared.errors import Refused, SubletError, Unavailable
-from shared.ports import PodSource
-from shared.settings import check, merge, section
+from shared.settings import check, merge
 from shared.wire import Newest
 
 log = structlog.get_logger()
 
-NAME = "qrm"
 DEDICATED_CORES = "dedicated_cores"
-NOBODY: frozenset[str] = frozenset()
 _LONG_AGO_S = float("-inf")
 
 
 class QrmApp:
     """Applies the newest advice, verifies it every period, and lets it go when the lease ends."""
 
-    def __init__(
-        self,
-        context: Context,
-        *,
-        machine: Machine,
-        groups: Groups,
-        pods: PodSource,
-        keeping: LeaseKeeping | None,
-        offloader: Offloader,
-        starts: StartWatch,
-    ) -> None:
-        self._wire, self._clock = context.wire, context.clock
-        self._in_cluster = context.common.substrate == "kubernetes"
-        self._checkpoint = CheckpointFile(context.common.state_dir, context.wire.node)
+    def __init__(self, context: Context, ports: QrmPorts, settings: QrmSettings) -> None:
+        self._wire, self._clock, self._ports, self._settings = context.wire, context.clock, ports, settings
         self._static = dict(context.raw.get(NAME) or {})
-        self._settings = section(QrmSettings, context.raw, NAME)
-        self._machine, self._groups, self._keeping = machine, groups, keeping
-        self._starts, self._starting = starts, NOBODY
-        self._slot: Newest[PoolAdvice] | None = None
-        self._standing: Standing | None = None
-        self._reserve = CpuSet()
+        self._in_cluster = context.common.substrate == "kubernetes"
         self._conditions = Conditions()
-        self._saving = Saving(self._checkpoint, self._conditions)
-        self._roster = Roster(pods, context.clock, self._conditions)
-        self._teller = Teller(context.wire, groups, self._conditions)
-        self._offloading = Offloading(
-            offloader, groups.layout, context.clock, lambda: self._roster.pods, self._offload_settings
-        )
-        self._stage: Stage = "floor"
+        self._inventory = PodInventory(ports.pods, context.clock, self._conditions)
+        self._reporter = AllocationReporter(context.wire, ports.groups, self._conditions)
+        self._renewal: LeaseRenewal | None = None
+        if ports.lease is not None:
+            self._renewal = LeaseRenewal(ports.lease, ports.groups, context.clock, self._conditions)
+        self._slot: Newest[PoolAdvice] | None = None
+        self._state = QrmState()
+        self._starting = NOBODY
         self._applied_in_s = 0.0
         self._verify_at_s = 0.0
-        self._seen: object = None
-        self._covered: object = None
-        """The pods and groups that the lease on disk knows of."""
-        self._kept_at_s = float("inf")
+        self._mark: object = None
+        """The pods and groups that the last pass saw; see `_mark_now`."""
 
     async def run(self) -> None:
         """Work until cancelled: at once on new advice, else when a pod appears, the lease ends, or the period ends."""
         self._slot = await self._wire.newest(PoolAdvice)
         await self._wire.serve(admit_subject(self._wire.node), self._admit)
-        self._roster.read()
+        self._inventory.read()
         self._resume()
+        failed = partial(self._conditions.set, "CheckpointFailed")
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._offloading.run(), name="qrm-offloading")
-            tasks.create_task(self._offloading.run_drops(), name="qrm-cache-drops")
-            tasks.create_task(self._saving.run(), name="qrm-checkpoints")
+            tasks.create_task(self._ports.offloader.run(self._pods, self._offload_settings), name="qrm-offloading")
+            tasks.create_task(self._ports.offloader.run_drops(self._pods), name="qrm-cache-drops")
+            tasks.create_task(self._ports.checkpoints.run(failed), name="qrm-checkpoints")
             await self._work(self._slot)
 
     async def _work(self, slot: Newest[PoolAdvice]) -> None:
@@ -107,223 +83,224 @@ class QrmApp:
             advice = await slot.next(self._settings.poll_s)
             if advice is not None:
                 received_s = self._clock.monotonic() - (slot.age_s or 0.0)
-                taken = self._take(advice, received_s)
-                await self._pass(began_s=received_s if taken else None)
-                self._offloading.drop(advice.drop_cache if taken and self._mode() == "enforce" else ())
+                accepted = await self._pass(ActiveAdvice(advice, received_s, received_s + self._settings.lease_s))
+                self._ports.offloader.drop(advice.drop_cache if accepted and self._mode() == "enforce" else ())
             elif self._due():
                 await self._pass()
 
     def _resume(self) -> None:
         """Take up what the life before had applied, for as long as its lease still runs."""
-        self._roster.held = self._groups.cpus_of([pod for pod in self._roster.pods if pod.qos == DEDICATED_CORES])
+        pods, now_s = self._inventory.pods, self._clock.monotonic()
+        held = self._ports.groups.cpus_of([pod for pod in pods if pod.qos == DEDICATED_CORES])
+        self._state = QrmState(held=held)
         try:
-            found = self._checkpoint.load()
+            found = self._ports.checkpoints.load()
         except (Refused, OSError) as error:
             self._conditions.set("CheckpointRefused", str(error))
             return
         if found is None:
             return
-        self._roster.held = {uid: CpuSet.parse(cpus) for uid, cpus in found.pods.items()}
-        left_s = self._keeping.left_s() if self._keeping else 0.0
-        self._reserve = CpuSet.parse(found.pools.get(RESERVE, ""))
-        self._standing = Standing(found.advice, _LONG_AGO_S, self._clock.monotonic() + left_s)
+        left_s = self._ports.lease.left_s() if self._ports.lease else 0.0
+        self._state = QrmState(
+            active=ActiveAdvice(found.advice, _LONG_AGO_S, now_s + left_s),
+            reserve=CpuSet.parse(found.pools.get(RESERVE, "")),
+            held={uid: CpuSet.parse(cpus) for uid, cpus in found.pods.items()},
+        )
         log.info("checkpoint.resumed", advice=found.advice.ref, lease_left_s=round(left_s, 3), pools=found.pools)
 
-    def _take(self, advice: PoolAdvice, received_s: float) -> bool:
-        """Make the advice the one that stands, or refuse it whole: then the last good one stays for its lease."""
-        self._refresh_machine()
-        try:
-            what = arrange(self._node, advice, self._settings.order)
-        except Refused as refusal:
-            telemetry.REFUSED.labels(NAME, PoolAdvice.kind, refusal.reason).inc()
-            self._conditions.set("AdviceRefused", str(refusal))
-            return False
-        self._conditions.set("AdviceRefused", "")
-        self._reserve = what.pools.get(RESERVE, CpuSet())
-        lease_until_s = received_s + self._settings.lease_s
-        self._standing = Standing(advice, received_s, lease_until_s)
-        if not self._renew(lease_until_s):  # limits that nobody would end are not let grow for longer than a lease
-            self._standing = Standing(advice, received_s, self._kept_at_s + self._settings.lease_s)
-        return True
-
-    def _renew(self, lease_until_s: float) -> bool:
-        """Before anything is written: should we die in between, the lease already runs. False: nobody would end it."""
-        if self._keeping is None or self._mode() != "enforce":
-            return True
-        now_s = self._clock.monotonic()
-        self._kept_at_s = min(self._kept_at_s, now_s)
-        try:
-            # One poll more than our own deadline: while qrm lives it falls to the floor itself.
-            left_s = lease_until_s - now_s + self._settings.poll_s
-            # Nobody would see a start end without us: the keeper's floor is the same for all.
-            floor = arrange_floor(replace(self._node, starting=NOBODY), self._reserve)
-            self._keeping.renew(left_s, self._groups.wanted(floor, self._roster.pods))
-            self._keeping.watch()
-        except OSError as error:
-            self._conditions.set("LeaseUnkept", f"{error}; reclaimed limits would outlive qrm")
-            return False
-        self._conditions.set("LeaseUnkept", "")
-        self._covered, self._kept_at_s = self._look(), now_s
-        return True
-
     def _due(self) -> bool:
-        now_s = self._clock.monotonic()
-        return now_s >= self._verify_at_s or self._stage_at(now_s) != self._stage or self._look() != self._seen
+        now_s, state = self._clock.monotonic(), self._state
+        return now_s >= self._verify_at_s or state.stage_at(now_s) != state.stage or self._mark_now() != self._mark
 
-    def _stage_at(self, now_s: float) -> Stage:
-        return self._standing.stage(now_s) if self._standing else "floor"
-
-    def _look(self) -> object:
+    def _mark_now(self) -> object:
         """A mark that changes with the pods, their groups, and how far their starts are."""
         try:
-            return self._roster.generation, self._groups.members(), self._keep_starting()
+            return self._inventory.generation, self._ports.groups.members(), self._keep_starting()
         except (Unavailable, OSError):
             return None
 
     def _keep_starting(self) -> frozenset[str]:
         """UIDs of the pods that keep what kubelet gave them; nobody where that cannot be told."""
-        rules = self._settings.starts.rules(len(self._machine.topology.all))
+        rules = self._settings.starts.rules(len(self._ports.machine.topology.all))
         try:
-            starting = self._starts.keep(self._roster.pods, rules, self._clock.monotonic())
+            starting = self._ports.starts.keep(self._inventory.pods, rules, self._clock.monotonic())
         except OSError as error:
             self._conditions.set("StartsUnknown", f"{error}; reclaimed pods start behind all others")
             return NOBODY
         self._conditions.set("StartsUnknown", "")
         return starting
 
-    async def _pass(self, began_s: float | None = None) -> None:
-        """One pass. A file of the kernel that cannot be read ends it and is a condition: what is set stays a lease."""
+    async def _pass(self, fresh: ActiveAdvice | None = None) -> bool:
+        """Run one pass, on fresh advice where there is any; whether that was accepted.
+
+        A file of the kernel that cannot be read ends the pass and is a condition: what is set stays for the lease.
+        """
         try:
-            await self._look_and_act(began_s)
+            await self._observe_and_act(fresh)
         except OSError as error:
             self._conditions.set("GroupsUnreadable", f"{error}: nothing is told or written until it can be read")
         else:
             self._conditions.set("GroupsUnreadable", "")
+        return fresh is not None and self._is_active(fresh)
 
-    async def _look_and_act(self, began_s: float | None) -> None:
+    def _is_active(self, advice: ActiveAdvice) -> bool:
+        return self._state.active is not None and self._state.active.advice is advice.advice
+
+    async def _observe_and_act(self, fresh: ActiveAdvice | None) -> None:
         now_s = self._clock.monotonic()
         self._verify_at_s = now_s + self._settings.period_s
-        self._seen = self._look()
+        self._mark = self._mark_now()
         self._refresh_machine()
-        self._roster.read()
+        self._inventory.read()
         self._starting = self._keep_starting()
-        stage, what = self._decide(now_s)
-        if self._standing and stage != "floor" and self._seen != self._covered:
-            self._renew(self._standing.lease_until_s)  # its floor names every pod
-        self._roster.hold(what.held)
+        decision = self._decide(fresh, now_s)
         mode = self._mode()
-        with telemetry.span("qrm.apply", {"stage": stage, "mode": mode}):
-            outcome, extra = self._act(stage, what, mode, now_s)
-        if began_s is not None:
-            self._applied_in_s = max(0.0, self._clock.monotonic() - began_s)
+        with telemetry.span("qrm.apply", {"stage": decision.stage, "mode": mode}):
+            outcome, extra = self._act(decision, mode, now_s)
+        if fresh is not None and self._is_active(fresh):
+            self._applied_in_s = max(0.0, self._clock.monotonic() - fresh.received_s)
             telemetry.STEP_SECONDS.labels(NAME).observe(self._applied_in_s)
-        done = Pass(stage, mode, self._standing, what, self._roster.pods, outcome, extra, self._applied_in_s)
-        allocation = self._teller.tell(done, self._clock.monotonic())
+        done = PassResult(decision, mode, self._state.active, self._inventory.pods, outcome, extra, self._applied_in_s)
+        allocation = self._reporter.report(done, self._clock.monotonic())
         await self._wire.publish(allocation)
         if mode == "enforce":
-            self._save(allocation)
+            self._offer_checkpoint(allocation)
 
-    def _act(self, stage: Stage, what: Arrangement, mode: Mode, now_s: float) -> tuple[Outcome, list[Reason]]:
+    def _decide(self, fresh: ActiveAdvice | None, now_s: float) -> PassDecision:
+        """What shall be in force now; the lease is renewed before anything of it is written."""
+        node, order = self._node(), self._settings.order
+        arranged = self._accept(fresh, node) if fresh else None
+        if fresh is not None and arranged is not None and not self._renew(node, fresh.lease_until_s):
+            self._shorten_lease()
+        turn = Turn(node, now_s, order, arranged, self._inventory.known)
+        self._state, decision = step(self._state, turn)
+        if decision.refusal:
+            self._conditions.set("AdviceRefused", decision.refusal)
+        active = self._state.active
+        if active and arranged is None and decision.stage != "floor" and not self._covered():
+            self._renew(node, active.lease_until_s)  # its floor names every pod
+        return decision
+
+    def _accept(self, fresh: ActiveAdvice, node: Node) -> Arrangement | None:
+        """What fresh advice means; None where it is refused as a whole: then the last good one stays for its lease."""
+        try:
+            self._state, arranged = accept(self._state, node, fresh, self._settings.order)
+        except Refused as refusal:
+            telemetry.REFUSED.labels(NAME, PoolAdvice.kind, refusal.reason).inc()
+            self._conditions.set("AdviceRefused", str(refusal))
+            return None
+        self._conditions.set("AdviceRefused", "")
+        return arranged
+
+    def _renew(self, node: Node, lease_until_s: float) -> bool:
+        """Renew the lease, where this mode writes anything that must end; False: nobody would end it."""
+        if self._renewal is None or self._mode() != "enforce":
+            return True
+        # One poll more than our own deadline: while qrm lives it falls to the floor itself.
+        left_s = lease_until_s - self._clock.monotonic() + self._settings.poll_s
+        return self._renewal.renew(left_s, lease_floor(self._state, node), self._inventory.pods, self._mark)
+
+    def _shorten_lease(self) -> None:
+        """Limits that nobody would end may not grow for longer than a lease after somebody last would have."""
+        if self._renewal is not None:
+            self._state = self._state.with_lease_until(self._renewal.watched_at_s + self._settings.lease_s)
+
+    def _covered(self) -> bool:
+        return self._renewal is None or self._renewal.covered == self._mark
+
+    def _act(self, decision: PassDecision, mode: Mode, now_s: float) -> tuple[WriteOutcome, list[Reason]]:
+        groups, pods, arrangement = self._ports.groups, self._inventory.pods, decision.arrangement
         if mode == "enforce":
-            fresh = self._standing.advice if self._standing and stage != "floor" else None
-            limit = fresh.reclaimed_memory_limit_bytes if fresh else None
-            asked = tenant_millis(self._roster.pods, len(self._machine.topology.all))
-            settings = self._settings
-            applied = self._groups.apply(
-                what, self._roster.pods, limit, now_s,
-                asked_millis=asked, verify_s=settings.verify_s, migrate=settings.memory_migrate,
-                burst_percent=settings.burst_percent, quota_millis=_quota_millis(fresh),
-            )  # fmt: skip
-            return applied, []
-        would = [writes_reason(self._groups.planned(what, self._roster.pods))] if mode == "dry-run" else []
-        return self._groups.seen(self._roster.pods), would
+            wanted = self._group_settings(decision)
+            return groups.apply(arrangement, pods, wanted, now_s, self._settings.verify_s), []
+        would = [writes_reason(groups.planned(arrangement, pods))] if mode == "dry-run" else []
+        return groups.in_force(pods), would
 
-    @property
-    def _node(self) -> Node:
-        machine, roster = self._machine, self._roster
-        ramping = roster.came_within(self._settings.ramp_up_s)
-        ours = [pod for pod in roster.pods if pod.uid not in machine.pinned_pods]
-        pools = self._settings.pool_names(in_cluster=self._in_cluster)
-        return Node(
-            machine.topology, machine.memory_bytes, ours, roster.held, machine.barred, ramping, self._starting, pools
+    def _group_settings(self, decision: PassDecision) -> GroupSettings:
+        active, settings = self._state.active, self._settings
+        advice = active.advice if active and decision.stage != "floor" else None
+        return GroupSettings(
+            asked_millis=tenant_millis(self._inventory.pods, len(self._ports.machine.topology.all)),
+            memory_limit_bytes=advice.reclaimed_memory_limit_bytes if advice else None,
+            quota_millis=quota_millis(advice),
+            burst_percent=settings.burst_percent,
+            migrate=settings.memory_migrate,
         )
 
-    def _decide(self, now_s: float) -> tuple[Stage, Arrangement]:
-        """What shall be in force now: by the standing advice while it counts, else the floor."""
-        self._stage = self._stage_at(now_s)
-        try:
-            return self._stage, self._arranged(self._node)
-        except Refused as refusal:  # the machine has become smaller since the advice came
-            self._conditions.set("AdviceRefused", str(refusal))
-            return "floor", arrange_floor(self._node, self._reserve)
-
-    def _arranged(self, node: Node) -> Arrangement:
-        if self._standing is None or self._stage == "floor":
-            return arrange_floor(node, self._reserve)
-        return arrange(node, self._standing.advice, self._settings.order)
+    def _node(self) -> Node:
+        machine, inventory = self._ports.machine, self._inventory
+        ramping = inventory.came_within(self._settings.ramp_up_s)
+        ours = [pod for pod in inventory.pods if pod.uid not in machine.pinned_pods]
+        pools = self._settings.pool_names(in_cluster=self._in_cluster)
+        held = self._state.held
+        return Node(machine.topology, machine.memory_bytes, ours, held, machine.barred, ramping, self._starting, pools)
 
     def _admit(self, question: bytes) -> bytes:
         """Answer a runtime that wants to start pods; what cannot be read or arranged is refused with the reason."""
         try:
             pods = AdmissionAsked.model_validate_json(question).pods
-            told = admit(self._node, pods, self._arranged)
+            told = admit(self._node(), pods, lambda node: arrange_as(self._state, node, self._settings.order))
         except (ValidationError, Refused) as error:
             told = AdmissionTold(refused={"": str(error)})
         return told.model_dump_json().encode()
+
+    def _pods(self) -> Sequence[Pod]:
+        return self._inventory.pods
 
     def _offload_settings(self) -> OffloadSettings | None:
         on = self._settings.offload.enabled and self._mode() == "enforce"
         return self._settings.offload if on else None
 
     def _mode(self) -> Mode:
-        if self._machine.pins_unread:  # whom kubelet has pinned is not known: nobody is moved
+        if self._ports.machine.pins_unread:  # whom kubelet has pinned is not known: nobody is moved
             return "observe"
-        return weaker(self._settings.mode, self._standing.advice.mode) if self._standing else self._settings.mode
+        active = self._state.active
+        return weaker(self._settings.mode, active.advice.mode) if active else self._settings.mode
 
     def _refresh_machine(self) -> None:
+        machine, lease = self._ports.machine, self._ports.lease
         try:
-            changed = self._machine.refresh()
+            changed = machine.refresh()
         except (SubletError, OSError) as error:
             self._conditions.set("TopologyUnavailable", str(error))
             return
         self._conditions.set("TopologyUnavailable", "")
-        unread = self._machine.pins_unread
+        unread, pinned = machine.pins_unread, machine.pinned
         self._conditions.set("KubeletStateUnreadable", f"{unread}: nothing is written" if unread else "")
-        pinned = self._machine.pinned
         words = f"kubelet's static CPU manager has pinned CPUs {pinned}: they are left alone" if pinned else ""
         self._conditions.set("StaticCpuManager", words)
         if changed:
-            log.warning("topology.changed", cpus=str(self._machine.topology.all))
-        if changed or (self._keeping is not None and self._keeping.fallen()):
-            self._groups.forget_written()
+            log.warning("topology.changed", cpus=str(machine.topology.all))
+        if changed or (lease is not None and lease.watchdog_fired()):
+            self._ports.groups.forget_written()
 
-    def _save(self, allocation: Allocation) -> None:
-        """Keep what is applied, for the next life."""
-        if self._standing is None or allocation.status not in ("applied", "partial"):
+    def _offer_checkpoint(self, allocation: Allocation) -> None:
+        if self._state.active is None or allocation.status not in ("applied", "partial"):
             return
         pools = {pool.pool: pool.cpus for pool in allocation.pools}
-        pods = {uid: str(cpus) for uid, cpus in self._roster.held.items()}
-        self._saving.offer(self._standing.advice, pools, pods)
+        pods = {uid: str(cpus) for uid, cpus in self._state.held.items()}
+        self._ports.checkpoints.offer(self._state.active.advice, pools, pods)
 
     def health(self) -> ServiceHealth:
         """Well while fresh advice is applied as a whole."""
         age_s = self._slot.age_s if self._slot else None
-        why = str(self._conditions)
-        ok = self._teller.last is not None and self._teller.last.status in ("applied", "dry-run") and not why
+        why, last = str(self._conditions), self._reporter.last
+        ok = last is not None and last.status in ("applied", "dry-run") and not why
         return ServiceHealth(service=NAME, ok=ok, why=why or ("" if ok else "nothing applied yet"), input_age_s=age_s)
 
     def state(self) -> Mapping[str, Any]:
         """The last allocation and the advice behind it."""
+        active, last, machine = self._state.active, self._reporter.last, self._ports.machine
         return {
-            "allocation": None if self._teller.last is None else self._teller.last.model_dump(mode="json"),
-            "advice": None if self._standing is None else self._standing.advice.model_dump(mode="json"),
-            "topology": [[c.id, c.numa, c.socket, c.core, c.l3] for c in self._machine.whole.cpus],
-            "offline_cpus": str(self._machine.offline()),
+            "allocation": None if last is None else last.model_dump(mode="json"),
+            "advice": None if active is None else active.advice.model_dump(mode="json"),
+            "topology": [[c.id, c.numa, c.socket, c.core, c.l3] for c in machine.whole.cpus],
+            "offline_cpus": str(machine.offline()),
             "settings": self._settings.model_dump(mode="json"),
         }
 
     def reconfigure(self, section: Mapping[str, Any]) -> None:
-        """Take new settings, whole or not at all.
+        """Use new settings, whole or not at all.
 
         Raises:
             BadConfig: a key or a value cannot be used.
@@ -331,14 +308,7 @@ class QrmApp:
         self._settings = check(QrmSettings, merge(self._static, section), where=NAME)
 
     async def close(self) -> None:
-        """End the subscription, and the lease with its keeper. The sets stay until the groups are removed."""
+        """End the subscription, and the lease with its watchdog. The sets stay until the groups are removed."""
         await self._wire.stop()
-        if self._keeping is not None:
-            await self._keeping.stop()
-
-
-def _quota_millis(advice: PoolAdvice | None) -> int | None:
-    """The bound that fresh advice sets, or takes away; without it the last one stays."""
-    if advice is None:
-        return None
-    return UNLIMITED if advice.reclaimed_quota_millis is None else advice.reclaimed_quota_millis
+        if self._ports.lease is not None:
+            await self._ports.lease.stop()

@@ -1,17 +1,24 @@
-"""Wiring of qrm: real cgroups, this substrate's pods, the topology of this host, the lease keeper."""
+"""Wiring of qrm: real cgroups, this substrate's pods, the topology of this host, the lease and its watchdog."""
 
 from collections.abc import Callable, Mapping
 
-from services.qrm.adapters.kernel.give_back import give_back
-from services.qrm.adapters.kernel.groups import Groups
+from services.qrm.adapters.checkpoint.file import CheckpointFile
+from services.qrm.adapters.checkpoint.writer import CheckpointWriter
+from services.qrm.adapters.kernel.groups import CgroupGroups
 from services.qrm.adapters.kernel.kubelet import KernelPins, exclusive_cpus, sees_folder
-from services.qrm.adapters.kernel.machine import Machine, numa_memory_bytes
-from services.qrm.adapters.kernel.offloader import Offloader
+from services.qrm.adapters.kernel.machine import HostMachine, numa_memory_bytes
+from services.qrm.adapters.kernel.offload_loop import OffloadLoop
+from services.qrm.adapters.kernel.offloader import CgroupOffloader
+from services.qrm.adapters.kernel.restore import restore_kubelet_groups
 from services.qrm.adapters.kernel.start_watch import StartWatch, process_name
-from services.qrm.adapters.kernel.writer import Problem, Writer
-from services.qrm.app import NAME, QrmApp
-from services.qrm.keeping import LeaseKeeping, forget_lease, held_lock
-from services.qrm.settings import QrmSettings
+from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.adapters.lease.client import LeaseClient
+from services.qrm.adapters.lease.file import remove_lease
+from services.qrm.adapters.lease.lock import exclusive_lock
+from services.qrm.app import QrmApp
+from services.qrm.core.writes.outcome import Problem
+from services.qrm.ports import QrmPorts
+from services.qrm.settings import NAME, QrmSettings
 from shared import telemetry
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.kubelet_tree import find_layout
@@ -27,29 +34,29 @@ def _count(file: str, result: str) -> None:
     telemetry.CGROUP_WRITES.labels(file, result).inc()
 
 
-def leave(common: CommonSettings, *, patience_s: float) -> tuple[Problem, ...]:
-    """Give a node of a cluster back what qrm has taken, once no qrm runs there any more; what could not be written.
+def restore(common: CommonSettings, *, patience_s: float) -> tuple[Problem, ...]:
+    """Restore kubelet's groups on a node of a cluster, once no qrm runs there any more; what could not be written.
 
-    It may be repeated: the lease goes last, and with it the word that there is anything to give back.
+    It may be repeated: the lease is removed last, and with it the word that there is anything to restore.
 
     Raises:
-        Unavailable: no cgroup hierarchy, no topology, no list of pods; or the node's keeper still runs after so long.
+        Unavailable: no cgroup hierarchy, no topology, no list of pods; or the node's watchdog still runs after so long.
     """
     cgroups = Cgroups(common.host_root)
     layout, pods = find_layout(cgroups), pod_source(common)
-    with held_lock(common.state_dir, patience_s):
-        if pods.generation() == 0:  # nobody ever knew of a pod here, so nobody took anything
+    with exclusive_lock(common.state_dir, patience_s):
+        if pods.generation() == 0:  # no pod was ever known here, so nothing was written
             return ()
         machine = _machine(common, cgroups, KernelPins(cgroups, layout, pods).read)
-        problems = give_back(Writer(cgroups, layout.top), layout, machine, pods.pods())
+        problems = restore_kubelet_groups(CgroupWriter(cgroups, layout.top), layout, machine, pods.pods())
         if not problems:
-            forget_lease(common.state_dir)
+            remove_lease(common.state_dir)
     return problems
 
 
-def _machine(common: CommonSettings, cgroups: Cgroups, pins: Callable[[], Mapping[str, CpuSet]] = dict) -> Machine:
+def _machine(common: CommonSettings, cgroups: Cgroups, pins: Callable[[], Mapping[str, CpuSet]] = dict) -> HostMachine:
     root = common.host_root
-    return Machine(
+    return HostMachine(
         cgroups,
         lambda: read_topology(root),
         lambda: numa_memory_bytes(root),
@@ -73,14 +80,20 @@ def build(context: Context) -> App:
         layout = find_layout(cgroups)
         pins = KernelPins(cgroups, layout, pod_source(common)).read
     machine = _machine(common, cgroups, pins)
-    groups = Groups(Writer(cgroups, layout.top, _count), machine, layout)
-    keeping = None
+    lease = None
     if settings.keeper and common.substrate != "sim":
         resident = common.substrate == "kubernetes"  # there it is a container of the agent's pod
-        keeping = LeaseKeeping(common.state_dir, common.host_root, layout.top, resident=resident)
-    return QrmApp(context, machine=machine, groups=groups, pods=pod_source(common), keeping=keeping,
-                  offloader=Offloader(cgroups),
-                  starts=StartWatch(cgroups, layout, process_name(common.host_root)))  # fmt: skip
+        lease = LeaseClient(common.state_dir, common.host_root, layout.top, resident=resident)
+    ports = QrmPorts(
+        machine=machine,
+        groups=CgroupGroups(CgroupWriter(cgroups, layout.top, _count), machine, layout),
+        pods=pod_source(common),
+        lease=lease,
+        offloader=OffloadLoop(CgroupOffloader(cgroups), layout, context.clock),
+        starts=StartWatch(cgroups, layout, process_name(common.host_root)),
+        checkpoints=CheckpointWriter(CheckpointFile(common.state_dir, context.wire.node)),
+    )
+    return QrmApp(context, ports, settings)
 
 
 PLAN = Plan(NAME, build)

@@ -14,6 +14,7 @@ from shared.core.cgroups.layout import ROOT
 from shared.core.quantities import Seconds
 from shared.settings import Settings
 
+NAME = "qrm"
 DEFAULT_RULES = OffloadRules()
 
 PoolName = Annotated[str, Field(pattern=rf"^{POOL_NAME.pattern}$")]

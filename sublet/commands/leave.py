@@ -27,7 +27,7 @@ def leave(
     Where the DaemonSet still stands, this is an update or a restart, and nothing is changed. So it is where nobody
     says that it is gone: the reclaimed limits are at their floor by then, and stay there.
     """
-    from services.qrm.main import leave as give_back
+    from services.qrm.main import restore
     from shared.adapters.kube.client import Kube
     from shared.settings import common_settings, raw_settings
     from sublet.cluster.leaving import is_uninstalled
@@ -44,7 +44,7 @@ def leave(
     if not uninstalled and not asyncio.run(gone()):
         typer.echo(f"daemonset {namespace}/{daemonset} is not known to be gone: the node keeps what is set")
         return
-    problems = give_back(common, patience_s=LONG_PATIENCE_S if uninstalled else PATIENCE_S)
+    problems = restore(common, patience_s=LONG_PATIENCE_S if uninstalled else PATIENCE_S)
     for problem in problems:
         typer.echo(f"sublet leave: {problem.group}: {problem.why}", err=True)
     if problems:

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.qrm.adapters.kernel.pod_limits import PodLimits
-from services.qrm.adapters.kernel.writer import Writer
+from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.memory.limits import MemoryUse, limit_steps
 from services.qrm.core.writes.classes import wanted_groups
-from services.qrm.core.writes.giving_back import giving_back
+from services.qrm.core.writes.kubelet_defaults import restore_group
 from services.qrm.core.writes.plan import Sets, Want, plan_writes
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
@@ -145,7 +145,7 @@ def _wanted(top: str, reclaimed: str, shared: str) -> dict[str, Want]:
 
 def test_a_pass_makes_writes_and_reads_back_what_the_kernel_grants(cgroups: Cgroups, top: str) -> None:
     counted: list[tuple[str, str]] = []
-    writer = Writer(cgroups, top, lambda file, result: counted.append((file, result)))
+    writer = CgroupWriter(cgroups, top, lambda file, result: counted.append((file, result)))
     wanted = _wanted(top, "0", "1")
     writer.make(wanted)
     cgroups.make(f"{top}/reclaimed_cores/poda1/main")
@@ -156,7 +156,7 @@ def test_a_pass_makes_writes_and_reads_back_what_the_kernel_grants(cgroups: Cgro
 
 
 def test_a_child_that_appears_within_a_pass_is_planned_for_again(cgroups: Cgroups, top: str) -> None:
-    writer = Writer(cgroups, top)
+    writer = CgroupWriter(cgroups, top)
     wanted = _wanted(top, "0", "1")
     writer.make(wanted)
     before = writer.read_tree(wanted.keys())
@@ -167,7 +167,7 @@ def test_a_child_that_appears_within_a_pass_is_planned_for_again(cgroups: Cgroup
 
 
 def test_a_group_that_vanishes_within_a_pass_is_no_problem(cgroups: Cgroups, top: str) -> None:
-    writer = Writer(cgroups, top)
+    writer = CgroupWriter(cgroups, top)
     wanted = _wanted(top, "0", "1")
     writer.make(wanted)
     cgroups.make(f"{top}/reclaimed_cores/poda1/main")
@@ -179,7 +179,7 @@ def test_a_group_that_vanishes_within_a_pass_is_no_problem(cgroups: Cgroups, top
 
 
 def test_reclaimed_work_gets_the_lowest_weight_and_shares_are_not_written_beside_it(cgroups: Cgroups, top: str) -> None:
-    writer = Writer(cgroups, top)
+    writer = CgroupWriter(cgroups, top)
     group = f"{top}/reclaimed_cores"
     cgroups.make(group)
     if cgroups.raw(group, Knob.CPU_IDLE) is None:
@@ -192,7 +192,7 @@ def test_reclaimed_work_gets_the_lowest_weight_and_shares_are_not_written_beside
 
 def test_a_memory_limit_goes_down_to_what_is_in_use_and_never_below(cgroups: Cgroups, top: str) -> None:
     """A process that holds 64 MiB keeps it; the limit ends above its use, and nothing is killed."""
-    writer, group = Writer(cgroups, top), f"{top}/reclaimed_cores"
+    writer, group = CgroupWriter(cgroups, top), f"{top}/reclaimed_cores"
     cgroups.make(group)
     hold = "import os,sys; held = bytearray(64 << 20); print('held', flush=True); sys.stdin.read()"
     command = ["sh", "-c", 'read go; exec python3 -c "$0"', hold]
@@ -228,7 +228,7 @@ def test_kubelets_groups_are_written_from_the_pod_down_and_left_alone_above(cgro
         {"share": CpuSet.of([1]), "reclaim": CpuSet.of([0])}, CpuSet.of(range(CPUS)), MEMS, layout, pods
     )
     whole = cgroups.read(layout.top, Knob.CPUS)
-    outcome = Writer(cgroups, layout.top).apply(wanted)
+    outcome = CgroupWriter(cgroups, layout.top).apply(wanted)
     assert outcome.problems == ()
     assert [str(outcome.granted[group]) for group in containers] == ["1", "0"]
     assert [cgroups.read(group, Knob.CPUS) for group in (layout.top, *layout.homes)] == [whole] * 4
@@ -292,7 +292,7 @@ def limited(cgroups: Cgroups, top: str) -> tuple[PodLimits, Pod, list[str]]:
     for group in groups:
         cgroups.make(group)
         cgroups.write(group, Knob.CPU_SHARES, 2)
-    return PodLimits(Writer(cgroups, layout.top), layout, unsaid_memory_bytes(0)), pod, groups
+    return PodLimits(CgroupWriter(cgroups, layout.top), layout, unsaid_memory_bytes(0)), pod, groups
 
 
 def _killed(cgroups: Cgroups, group: str) -> int:
@@ -354,7 +354,7 @@ def test_a_pod_that_is_left_is_let_go_in_an_order_that_the_kernel_takes(
     for group in groups:
         hard = cgroups.read(group, Knob.MEMORY_MAX)
         assert isinstance(hard, int)
-        assert limits.writer.settle(list(giving_back(group, GroupLimits(MIN_SHARES, None), hard))) == []
+        assert limits.writer.settle(list(restore_group(group, GroupLimits(MIN_SHARES, None), hard))) == []
     assert [cgroups.read(group, Knob.MEMORY_MAX) for group in groups] == [UNLIMITED] * 3
     assert [cgroups.read(group, Knob.CPU_SHARES) for group in groups] == [2] * 3
     assert cgroups.read(groups[0], Knob.CPU_IDLE) in (None, 0)

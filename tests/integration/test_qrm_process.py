@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from services.qrm import keeper
-from services.qrm.adapters.kernel.writer import Writer
-from services.qrm.adapters.state import lease
+from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.adapters.lease import file as lease
+from services.qrm.adapters.lease.client import LeaseClient
+from services.qrm.adapters.lease.watchdog import LeaseWatchdog
 from services.qrm.core.writes.plan import Sets, Want
-from services.qrm.keeping import LeaseKeeping
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.nats.bus import connect
@@ -53,7 +53,7 @@ class Host:
 
     def keeper_pid(self) -> int | None:
         """The keeper that holds the lock now."""
-        if not LeaseKeeping(self.state_dir, HOST, self.top).kept():
+        if not LeaseClient(self.state_dir, HOST, self.top).watchdog_alive():
             return None
         text = (self.state_dir / lease.LOCK).read_text().strip()
         return int(text) if text else None
@@ -91,22 +91,22 @@ def host(tmp_path: Path) -> Iterator[Host]:
 async def test_the_keeper_applies_the_floor_once_the_lease_has_passed_and_ends_with_it(
     host: Host, until: Until
 ) -> None:
-    Writer(host.cgroups, host.top).make(host.floor())
-    keeping = LeaseKeeping(host.state_dir, HOST, host.top)
-    keeping.renew(60.0, host.floor())
+    CgroupWriter(host.cgroups, host.top).make(host.floor())
+    client = LeaseClient(host.state_dir, HOST, host.top)
+    client.renew(60.0, host.floor())
     host.start("-m", "services.qrm.keeper", str(host.state_dir), "/")
     await until(host.keeper_pid)
     assert host.cpus() == "0-1"
-    keeping.renew(0.0, host.floor())
+    client.renew(0.0, host.floor())
     await until(lambda: host.cpus() == "0")
-    await until(keeping.fallen)
-    await keeping.stop()
+    await until(client.watchdog_fired)
+    await client.stop()
     await until(lambda: host.processes[0].poll() is not None)
     assert host.processes[0].returncode == 0
 
 
 async def test_only_one_keeper_watches_a_lease(host: Host, until: Until) -> None:
-    LeaseKeeping(host.state_dir, HOST, host.top).renew(60.0, host.floor())
+    LeaseClient(host.state_dir, HOST, host.top).renew(60.0, host.floor())
     arguments = ("-m", "services.qrm.keeper", str(host.state_dir), "/")
     first = host.start(*arguments)
     await until(host.keeper_pid)
@@ -116,15 +116,15 @@ async def test_only_one_keeper_watches_a_lease(host: Host, until: Until) -> None
 
 
 def test_a_lease_of_another_boot_or_without_sense_is_not_acted_on(host: Host) -> None:
-    Writer(host.cgroups, host.top).make(host.floor())
-    watching = keeper.Keeper(host.state_dir, HOST)
+    CgroupWriter(host.cgroups, host.top).make(host.floor())
+    watching = LeaseWatchdog(host.state_dir, HOST)
     lease.write_lease(host.state_dir / lease.FILE, lease.Lease(1.0, "another boot", host.floor(), host.top))
-    assert watching.look(100.0)
+    assert watching.check(100.0)
     (host.state_dir / lease.FILE).write_text("{")
-    assert watching.look(100.0)
+    assert watching.check(100.0)
     assert host.cpus() == "0-1"
     (host.state_dir / lease.FILE).unlink()
-    assert not watching.look(100.0)
+    assert not watching.check(100.0)
 
 
 class Talk:

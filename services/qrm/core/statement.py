@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from services.qrm.core.active_advice import Stage
 from services.qrm.core.placement.assignment import Owned
-from services.qrm.core.standing import Stage
 from services.qrm.core.writes.classes import RECLAIMED, pool_of
 from services.qrm.core.writes.plan import Sets
 from shared.contracts.advice import Mode

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from services.qrm.adapters.kernel.writer import Writer
-from services.qrm.adapters.state import lease as leases
+from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.adapters.lease import file as leases
+from services.qrm.adapters.lease.client import LeaseClient
 from services.qrm.core.writes.plan import Sets, Want
-from services.qrm.keeping import LeaseKeeping
 from shared.adapters.host.cgroup import Cgroups
 from shared.core.cgroups.knobs import Knob
 from shared.core.cpus.cpuset import CpuSet
@@ -35,8 +35,8 @@ class Pod:
         self.cgroups = Cgroups(HOST)
         self.top = f"sublet-test-{uuid.uuid4().hex[:8]}"
         self.batch = f"{self.top}/batch"
-        Writer(self.cgroups, self.top).make([self.batch])
-        self.agent = LeaseKeeping(self.state, HOST, self.top, resident=True)
+        CgroupWriter(self.cgroups, self.top).make([self.batch])
+        self.agent = LeaseClient(self.state, HOST, self.top, resident=True)
         self.keepers: list[subprocess.Popen[bytes]] = []
 
     def start_keeper(self) -> subprocess.Popen[bytes]:
@@ -77,14 +77,14 @@ async def test_an_agent_that_is_gone_for_good_leaves_the_floor_when_its_lease_en
 ) -> None:
     pod.widen()
     keeper = pod.start_keeper()
-    await until(pod.agent.kept)
+    await until(pod.agent.watchdog_alive)
     pod.renew(1.0)
-    pod.agent.watch()
+    pod.agent.ensure_watchdog()
     assert pod.cpus() == "0-1"
     deadline_s = leases.boottime_s() + 1.0
     await until(lambda: pod.cpus() == "0")
     assert leases.boottime_s() >= deadline_s - 0.1
-    assert pod.agent.fallen()
+    assert pod.agent.watchdog_fired()
     pod.widen()  # the agent is back
     pod.renew(0.2)
     await until(lambda: pod.cpus() == "0")
@@ -96,7 +96,7 @@ async def test_at_the_end_of_the_pod_the_floor_comes_at_once_and_then_the_questi
 ) -> None:
     pod.widen()
     keeper = pod.start_keeper()
-    await until(pod.agent.kept)
+    await until(pod.agent.watchdog_alive)
     pod.renew(LONG_S)
     await pod.agent.stop()
     assert pod.agent.left_s() > 0, "an agent that ends leaves the lease to the keeper"
@@ -109,9 +109,9 @@ async def test_a_keeper_that_is_killed_comes_back_to_the_same_lease_and_an_agent
     pod: Pod, until: Until
 ) -> None:
     with pytest.raises(OSError, match="container leave does not run"):
-        pod.agent.watch()
+        pod.agent.ensure_watchdog()
     pod.start_keeper()
-    await until(pod.agent.kept)
+    await until(pod.agent.watchdog_alive)
     pod.keepers[0].kill()
     pod.keepers[0].wait()
     pod.widen()
@@ -123,7 +123,7 @@ async def test_a_keeper_that_is_killed_comes_back_to_the_same_lease_and_an_agent
 
 async def test_the_next_pods_keeper_waits_for_the_last_ones(pod: Pod, until: Until) -> None:
     old = pod.start_keeper()
-    await until(pod.agent.kept)
+    await until(pod.agent.watchdog_alive)
     new = pod.start_keeper()
     lock = pod.state / leases.LOCK
     pod.renew(LONG_S)
@@ -138,7 +138,7 @@ async def test_a_lease_that_cannot_be_read_does_not_make_the_last_good_one_longe
 ) -> None:
     pod.widen()
     pod.start_keeper()
-    await until(pod.agent.kept)
+    await until(pod.agent.watchdog_alive)
     pod.renew(1.5)
     await until(lambda: True)
     file = pod.state / leases.FILE
@@ -151,7 +151,7 @@ async def test_a_lease_that_cannot_be_read_does_not_make_the_last_good_one_longe
 
 async def test_a_floor_that_names_a_group_outside_is_not_written_and_the_keeper_lives(pod: Pod, until: Until) -> None:
     keeper = pod.start_keeper()
-    await until(pod.agent.kept)
+    await until(pod.agent.watchdog_alive)
     pod.widen()
     mems = CpuSet.parse("0")
     pod.agent.renew(0.0, {f"{pod.top}/../..": Want(Sets(CpuSet.parse("0"), mems), 0)})

@@ -15,7 +15,7 @@ from services.metrics.adapters.targets import LocalTargets
 from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
 from services.metrics.host import Host
-from services.qrm.core.standing import offered_by_numa
+from services.qrm.core.active_advice import offered_by_numa
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import FileSystem
 from shared.contracts.allocation import Allocation, PodAllocation, PoolAllocation

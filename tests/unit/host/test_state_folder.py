@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.qrm.adapters.state import checkpoint, lease
+from services.qrm.adapters.checkpoint import file as checkpoint
+from services.qrm.adapters.lease import file as lease
 from shared.adapters.files import pause as pause_file
 from shared.adapters.files import pods as pods_file
 from shared.adapters.files import taints as taint_file
@@ -107,7 +108,7 @@ def _json(document: dict[str, str]) -> str:
 
 
 def test_every_name_that_the_owners_use_is_on_the_list() -> None:
-    used = {pause_file.NAME, pods_file.NAME, taint_file.NAME, checkpoint.FILE, lease.FILE, lease.LOCK, lease.FALLEN}
+    used = {pause_file.NAME, pods_file.NAME, taint_file.NAME, checkpoint.FILE, lease.FILE, lease.LOCK, lease.FIRED}
     assert {name for name in used if known(name) is None} == set()
     assert known(ledger_file.__name__) is None
     assert known(nats_server.CONFIG) is None  # below nats/, not beside it

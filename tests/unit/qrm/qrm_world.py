@@ -7,12 +7,17 @@ from typing import Any
 
 from plain_cgroups import PlainCgroups
 
-from services.qrm.adapters.kernel.groups import Groups
-from services.qrm.adapters.kernel.machine import Machine
-from services.qrm.adapters.kernel.offloader import Offloader
+from services.qrm.adapters.checkpoint.file import CheckpointFile
+from services.qrm.adapters.checkpoint.writer import CheckpointWriter
+from services.qrm.adapters.kernel.groups import CgroupGroups
+from services.qrm.adapters.kernel.machine import HostMachine
+from services.qrm.adapters.kernel.offload_loop import OffloadLoop
+from services.qrm.adapters.kernel.offloader import CgroupOffloader
 from services.qrm.adapters.kernel.start_watch import StartWatch
-from services.qrm.adapters.kernel.writer import Writer
+from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.app import QrmApp
+from services.qrm.ports import QrmPorts
+from services.qrm.settings import NAME, QrmSettings
 from shared import telemetry
 from shared.adapters.clock import LoopClock
 from shared.app import Context
@@ -25,7 +30,7 @@ from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
 from shared.errors import Unavailable
 from shared.fakes.memory_bus import MemoryBus
-from shared.settings import CommonSettings
+from shared.settings import CommonSettings, section
 from shared.wire import Wire
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
@@ -54,7 +59,7 @@ class Pods:
         return len(self.known)
 
 
-class Keeping:
+class Lease:
     """The lease as qrm sees it; `left` is what an earlier life left behind."""
 
     def __init__(self, left: float = 0.0) -> None:
@@ -66,10 +71,10 @@ class Keeping:
     def renew(self, left_s: float, floor: dict[str, Any]) -> None:
         self.renewals.append((left_s, {group: str(want.sets.cpus) for group, want in floor.items()}))
 
-    def watch(self) -> None:
+    def ensure_watchdog(self) -> None:
         pass
 
-    def fallen(self) -> bool:
+    def watchdog_fired(self) -> bool:
         fell, self.fell = self.fell, False
         return fell
 
@@ -80,7 +85,7 @@ class Keeping:
 class Node:
     """One qrm with its cgroups, its pods, an advisor's voice and the allocations heard."""
 
-    def __init__(self, folder: Path, keeping: Keeping | None = None, *, plain: PlainCgroups | None = None,
+    def __init__(self, folder: Path, lease: Lease | None = None, *, plain: PlainCgroups | None = None,
                  topology: Topology | None = None, layout: Layout | None = None, **qrm: Any):  # fmt: skip
         self.plain = plain or PlainCgroups(folder / "host")
         if plain is None:
@@ -94,12 +99,19 @@ class Node:
         context = Context(Wire(self.bus, self.clock, node=NODE, service="qrm"), self.clock, common, {"qrm": qrm})
         self.pinned: dict[str, CpuSet] = {}
         self.pins_unread = ""
-        machine = Machine(self.plain.cgroups, lambda: self.topology, read_pinned=self._read_pinned)
-        groups = Groups(Writer(self.plain.cgroups, layout.top if layout else "sublet"), machine, layout)
+        machine = HostMachine(self.plain.cgroups, lambda: self.topology, read_pinned=self._read_pinned)
+        groups = CgroupGroups(CgroupWriter(self.plain.cgroups, layout.top if layout else "sublet"), machine, layout)
         self.processes: dict[int, str] = {}
-        self.app = QrmApp(context, machine=machine, groups=groups, pods=self.pods, keeping=keeping,  # type: ignore[arg-type]
-                          offloader=Offloader(self.plain.cgroups),
-                          starts=StartWatch(self.plain.cgroups, groups.layout, self.processes.get))  # fmt: skip
+        ports = QrmPorts(
+            machine=machine,
+            groups=groups,
+            pods=self.pods,
+            lease=lease,
+            offloader=OffloadLoop(CgroupOffloader(self.plain.cgroups), groups.layout, self.clock),
+            starts=StartWatch(self.plain.cgroups, groups.layout, self.processes.get),
+            checkpoints=CheckpointWriter(CheckpointFile(common.state_dir, NODE)),
+        )
+        self.app = QrmApp(context, ports, section(QrmSettings, context.raw, NAME))
         self._task: asyncio.Task[None] | None = None
 
     def _read_pinned(self) -> dict[str, CpuSet]:

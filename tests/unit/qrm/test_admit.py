@@ -8,7 +8,7 @@ import pytest
 from qrm_world import NODE, SEED, Run
 from qrm_world import Node as World
 
-from services.qrm.core.placement.admit import admit
+from services.qrm.core.admission.admit import admit
 from services.qrm.core.placement.arrangement import Node, arrange_floor
 from shared.contracts.admission import AdmissionAsked, AdmissionTold
 from shared.contracts.bus.subjects import admit_subject

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from test_placement import advise
 
-from services.qrm.adapters.state.checkpoint import FILE, CheckpointFile
+from services.qrm.adapters.checkpoint.file import FILE, CheckpointFile
 from shared.errors import Refused
 
 POOLS = {"share": "11,35", "reclaim": "0-10"}

@@ -6,11 +6,13 @@ import pytest
 from plain_cgroups import PlainCgroups
 from qrm_world import SEED
 
-from services.qrm.adapters.kernel.groups import Groups
-from services.qrm.adapters.kernel.machine import Machine
-from services.qrm.adapters.kernel.writer import Outcome, Writer
+from services.qrm.adapters.kernel.groups import CgroupGroups
+from services.qrm.adapters.kernel.machine import HostMachine
+from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.placement.arrangement import Node, arrange
 from services.qrm.core.statement import pods_in_force, pools_in_force
+from services.qrm.core.writes.group_settings import GroupSettings
+from services.qrm.core.writes.outcome import WriteOutcome
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout
@@ -41,9 +43,9 @@ class Kubelet:
         self.starting: frozenset[str] = frozenset()
         for group in sorted({self.layout.top, *self.layout.homes}):
             self.plain.add(group)
-        writer = Writer(self.plain.cgroups, self.layout.top)
-        self.machine = Machine(self.plain.cgroups, lambda: SEED, read_pinned=lambda: self.pinned)
-        self.groups = Groups(writer, self.machine, self.layout)
+        writer = CgroupWriter(self.plain.cgroups, self.layout.top)
+        self.machine = HostMachine(self.plain.cgroups, lambda: SEED, read_pinned=lambda: self.pinned)
+        self.groups = CgroupGroups(writer, self.machine, self.layout)
 
     def container(self, pod: Pod) -> str:
         group = self.layout.container_group(pod, pod.containers[0])
@@ -55,7 +57,7 @@ class Kubelet:
             self.plain.add(self.layout.pod_group(one))
             self.plain.add(self.container(one))
 
-    def apply(self, *pods: Pod, limit_bytes: int | None = None) -> Outcome:
+    def apply(self, *pods: Pod, limit_bytes: int | None = None) -> WriteOutcome:
         advice = PoolAdvice(
             node="n", boot_id="00c0ffee", service="advisor", seq=1, sent_at="2026-01-01T00:00:00Z", policy="canonical",
             pools=(PoolSize(pool="share", cpus=6), PoolSize(pool="reclaim", cpus=42)),
@@ -65,7 +67,7 @@ class Kubelet:
         memory = {0: 1 << 40, 1: 1 << 40}
         there = Node(SEED, memory, ours, pinned=self.machine.barred, starting=self.starting)
         self.what = arrange(there, advice, "reclaim-first")
-        return self.groups.apply(self.what, pods, limit_bytes, 0.0, asked_millis=2000)
+        return self.groups.apply(self.what, pods, GroupSettings(2000, limit_bytes), 0.0)
 
     def cpus(self, pod: Pod) -> tuple[str, str]:
         """Of the pod's group and of its container's."""

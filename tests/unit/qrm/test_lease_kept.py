@@ -4,18 +4,18 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from qrm_world import FLOOR, Keeping, Node, Run, conditions, pools
+from qrm_world import FLOOR, Lease, Node, Run, conditions, pools
 from test_kubelet_groups import BATCH, TENANT
 
 LEASE_S = 10.0
 
 
-class Unkept(Keeping):
-    """A lease whose keeper can be away."""
+class Unwatched(Lease):
+    """A lease whose watchdog can be away."""
 
     away = False
 
-    def watch(self) -> None:
+    def ensure_watchdog(self) -> None:
         if self.away:
             raise ProcessLookupError("nobody holds lease.lock")
 
@@ -24,19 +24,19 @@ def test_without_a_keeper_fresh_advice_counts_for_one_lease_and_then_the_floor_i
     tmp_path: Path, virtual: Run
 ) -> None:
     async def story() -> None:
-        keeping = Unkept()
-        async with Node(tmp_path, keeping, lease_s=LEASE_S) as node:
-            keeping.away = True
+        lease = Unwatched()
+        async with Node(tmp_path, lease, lease_s=LEASE_S) as node:
+            lease.away = True
             for second in range(14):
                 allocation = await node.hear(node.advice(6, 42))
                 assert "nobody holds lease.lock" in conditions(allocation)["LeaseUnkept"]
                 assert (pools(allocation) == FLOOR) == (second >= LEASE_S), second
                 await asyncio.sleep(0.99)
-            keeping.away = False
+            lease.away = False
             allocation = await node.hear(node.advice(6, 42))
             assert "LeaseUnkept" not in conditions(allocation)
             assert pools(allocation) != FLOOR
-            keeping.away = True  # for a moment: a container starts again
+            lease.away = True  # for a moment: a container starts again
             for _ in range(5):
                 assert pools(await node.hear(node.advice(6, 42))) != FLOOR
                 await asyncio.sleep(0.99)
@@ -46,14 +46,14 @@ def test_without_a_keeper_fresh_advice_counts_for_one_lease_and_then_the_floor_i
 
 def test_a_pod_that_comes_between_two_advices_is_in_the_floor_before_it_is_placed(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
-        keeping = Keeping()
-        async with Node(tmp_path, keeping, lease_s=LEASE_S) as node:
+        lease = Lease()
+        async with Node(tmp_path, lease, lease_s=LEASE_S) as node:
             await node.hear(node.advice(6, 42))
-            before = len(keeping.renewals)
+            before = len(lease.renewals)
             await asyncio.sleep(1.0)
             node.pods.known = [TENANT, BATCH]
             await asyncio.sleep(1.0)
-            left_s: list[Any] = [left for left, _floor in keeping.renewals[before:]]
+            left_s: list[Any] = [left for left, _floor in lease.renewals[before:]]
             assert left_s, "the lease on disk does not know of them"
             assert all(left <= LEASE_S for left in left_s), "nobody has given fresh advice"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.qrm.adapters.kernel.offloader import PIECE_BYTES, Offloader, Reclaimed
+from services.qrm.adapters.kernel.offloader import PIECE_BYTES, CgroupOffloader, Reclaimed
 from services.qrm.core.memory.offload import OffloadRules, Pace, Seen, next_step, pressure_percent, refault_pages
 from shared.adapters.host.cgroup import Cgroups
 from shared.errors import Refused
@@ -160,7 +160,7 @@ def tree(tmp_path: Path) -> Path:
     ],
 )
 def test_a_step_is_written_in_pieces_until_the_kernel_has_no_more(tree, kernel, want):
-    offloader = Offloader(Cgroups(tree), kernel)
+    offloader = CgroupOffloader(Cgroups(tree), kernel)
     (first, _), (second, done) = offloader.step("batch", RULES, 0.0), offloader.step("batch", RULES, 10.0)
     assert (first.bytes, second.bytes) == (0, 40 * MIB)
     assert replace(done, why="") == want
@@ -169,7 +169,7 @@ def test_a_step_is_written_in_pieces_until_the_kernel_has_no_more(tree, kernel, 
 
 
 def test_it_writes_to_the_file_that_is_there_and_makes_none(tree):
-    offloader = Offloader(Cgroups(tree))
+    offloader = CgroupOffloader(Cgroups(tree))
     assert offloader.reclaim("batch", 5 * MIB).status == "done"
     assert (tree / "sys/fs/cgroup/batch/memory.reclaim").read_text() == str(5 * MIB)
     (tree / "sys/fs/cgroup/batch/memory.reclaim").unlink()
@@ -180,17 +180,17 @@ def test_it_writes_to_the_file_that_is_there_and_makes_none(tree):
 
 def test_a_name_that_leaves_the_root_is_refused(tree):
     with pytest.raises(Refused):
-        Offloader(Cgroups(tree)).reclaim("../batch", MIB)
+        CgroupOffloader(Cgroups(tree)).reclaim("../batch", MIB)
 
 
 def test_what_cannot_be_read_is_not_known(tree):
     for name in ("memory.current", "memory.pressure", "memory.stat"):
         (tree / "sys/fs/cgroup/batch" / name).unlink()
-    assert Offloader(Cgroups(tree)).look("batch") == Seen()
+    assert CgroupOffloader(Cgroups(tree)).observe("batch") == Seen()
 
 
 def test_a_group_that_came_back_is_looked_at_anew(tree):
-    offloader = Offloader(Cgroups(tree), Kernel())
+    offloader = CgroupOffloader(Cgroups(tree), Kernel())
     offloader.step("batch", RULES, 0.0)
     offloader.forget(frozenset())
     assert offloader.step("batch", RULES, 10.0)[0].bytes == 0
@@ -198,6 +198,6 @@ def test_a_group_that_came_back_is_looked_at_anew(tree):
 
 def test_cgroup_v1_is_left_alone(tmp_path):
     (tmp_path / "sys/fs/cgroup/cpuset").mkdir(parents=True)
-    offloader = Offloader(Cgroups(tmp_path), Kernel())
+    offloader = CgroupOffloader(Cgroups(tmp_path), Kernel())
     decision, done = offloader.step("batch", RULES, 0.0)
     assert (decision.bytes, done.status) == (0, "absent")

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from qrm_world import NODE, Keeping, Node, Run, conditions, pools
+from qrm_world import NODE, Lease, Node, Run, conditions, pools
 
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.layout import pod_group
@@ -55,12 +55,12 @@ def test_a_dedicated_pod_gets_its_cpus_and_the_reclaimed_pool_gives_them(tmp_pat
 def test_it_keeps_them_while_sizes_change_and_over_a_restart(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
         db, late = pod("db", "dedicated_cores", 4000, **BOUND), pod("a-late", "dedicated_cores", 4000, **BOUND)
-        async with Node(tmp_path, Keeping()) as node:
+        async with Node(tmp_path, Lease()) as node:
             run_pods(node, db)
             await node.hear(node.advice())
             await node.hear(node.advice(20, 28))
             assert cpus_of(node, db) == "0-1,24-25"
-        again = Node(tmp_path, Keeping(left=5.0), plain=node.plain)
+        again = Node(tmp_path, Lease(left=5.0), plain=node.plain)
         again.pods.known = [db]
         async with again:
             run_pods(again, late)
@@ -74,13 +74,13 @@ def test_it_keeps_them_while_sizes_change_and_over_a_restart(tmp_path: Path, vir
 def test_without_its_checkpoint_qrm_takes_over_what_the_kernel_says(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
         db = pod("db", "dedicated_cores", 2000, **BOUND)
-        async with Node(tmp_path, Keeping()) as node:
+        async with Node(tmp_path, Lease()) as node:
             run_pods(node, db)
             await node.hear(node.advice())
         for group in (pod_group(db), f"{pod_group(db)}/main"):
             node.plain.set(group, "cpuset.cpus", "7,31")
         (tmp_path / "state/checkpoint.json").write_text("{")
-        again = Node(tmp_path, Keeping(), plain=node.plain)
+        again = Node(tmp_path, Lease(), plain=node.plain)
         again.pods.known = [db]
         async with again:
             assert "set aside" in conditions(again.last)["CheckpointRefused"]
@@ -93,10 +93,10 @@ def test_without_its_checkpoint_qrm_takes_over_what_the_kernel_says(tmp_path: Pa
 def test_pods_that_cannot_be_listed_at_the_start_lose_nothing(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
         db, late = pod("db", "dedicated_cores", 4000, **BOUND), pod("a-late", "dedicated_cores", 4000, **BOUND)
-        async with Node(tmp_path, Keeping()) as node:
+        async with Node(tmp_path, Lease()) as node:
             run_pods(node, db)
             await node.hear(node.advice())
-        again = Node(tmp_path, Keeping(left=50.0), plain=node.plain)
+        again = Node(tmp_path, Lease(left=50.0), plain=node.plain)
         again.pods.broken = True
         async with again:
             await asyncio.sleep(4)
@@ -226,7 +226,7 @@ def test_when_a_dedicated_pod_ends_its_cpus_go_back(tmp_path: Path, virtual: Run
 
 def test_at_the_floor_dedicated_pods_keep_what_they_have(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
-        async with Node(tmp_path, Keeping(), lease_s=10) as node:
+        async with Node(tmp_path, Lease(), lease_s=10) as node:
             db = pod("db", "dedicated_cores", 4000, **BOUND)
             run_pods(node, db)
             await node.hear(node.advice())

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.qrm.core.memory.limits import MARGIN_BYTES, STEP_BYTES, MemoryUse, in_force, own_limit_steps
-from services.qrm.core.writes.giving_back import giving_back
+from services.qrm.core.writes.kubelet_defaults import restore_group
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Version
 from shared.core.pods.limits import GroupLimits
 
@@ -126,7 +126,7 @@ def test_the_limit_is_in_force_once_there_is_room_for_it_and_then_nothing_is_lef
     ids=["lifted", "there is none", "no memory controller", "its own, which is higher", "its own is lower"],
 )
 def test_what_a_pod_gets_back(own: GroupLimits, hard: int | None, memory: list[int]) -> None:
-    writes = list(giving_back("g", own, hard))
+    writes = list(restore_group("g", own, hard))
     assert [(w.knob, w.value) for w in writes[:2]] == [(Knob.CPU_IDLE, 0), (Knob.CPU_SHARES, own.cpu_shares)]
     assert [w.value for w in writes if w.knob is MAX] == memory
     assert [w.value for w in writes if w.knob is HIGH] == [UNLIMITED]

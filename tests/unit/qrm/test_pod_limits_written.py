@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from test_kubelet_groups import Kubelet
 
 from services.qrm.adapters.kernel.pod_limits import PodLimits
-from services.qrm.adapters.kernel.writer import Writer
+from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.memory.limits import MARGIN_BYTES
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, from_file, to_file
@@ -77,7 +77,7 @@ class Limited(Kubelet):
         }
 
     def alone(self) -> PodLimits:
-        return PodLimits(Writer(self.plain.cgroups, self.layout.top), self.layout, UNSAID)
+        return PodLimits(CgroupWriter(self.plain.cgroups, self.layout.top), self.layout, UNSAID)
 
 
 @pytest.fixture(params=KINDS, ids=str)

@@ -3,7 +3,7 @@
 from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
 
 from services.metrics.adapters.exposition import MOST_PODS, Exposition
-from services.qrm.teller import show_sizes
+from services.qrm.allocation_reporter import show_sizes
 from shared.contracts.allocation import PoolAllocation
 from shared.contracts.pod import Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading

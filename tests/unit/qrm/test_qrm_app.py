@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from plain_cgroups import PlainCgroups
-from qrm_world import FLOOR, MEMORY, NODE, RECLAIMED, SEED, SHARED, Keeping, Node, Run, conditions, pools, refusals
+from qrm_world import FLOOR, MEMORY, NODE, RECLAIMED, SEED, SHARED, Lease, Node, Run, conditions, pools, refusals
 
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.bus.subjects import state_subject
@@ -218,11 +218,11 @@ def test_a_set_that_somebody_changed_is_repaired_and_after_three_times_left_alon
 
 def test_the_floor_that_the_keeper_applied_is_no_foreign_writer(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
-        keeping = Keeping()
-        async with Node(tmp_path, keeping, lease_s=600, period_s=2) as node:
+        lease = Lease()
+        async with Node(tmp_path, lease, lease_s=600, period_s=2) as node:
             await node.hear(node.advice(valid_for_s=600))
             for _ in range(4):
-                keeping.fell = True
+                lease.fell = True
                 node.plain.set(RECLAIMED, "cpuset.cpus", "0,12,24,36")
                 await asyncio.sleep(2.1)
             assert (node.last.status, conditions(node.last)) == ("applied", {})
@@ -246,25 +246,25 @@ def test_a_pods_set_that_somebody_changed_is_repaired_when_everything_is_verifie
 
 def test_the_lease_is_renewed_by_good_advice_with_the_floor_ready(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
-        keeping = Keeping()
-        async with Node(tmp_path, keeping, lease_s=10, poll_s=0.5) as node:
+        lease = Lease()
+        async with Node(tmp_path, lease, lease_s=10, poll_s=0.5) as node:
             await node.hear(node.advice())
             await node.hear(node.advice(6, 4000))
-            [(left_s, floor)] = keeping.renewals
+            [(left_s, floor)] = lease.renewals
             assert left_s == pytest.approx(10.5, abs=0.01)
             assert (floor[RECLAIMED], floor[SHARED]) == (FLOOR["reclaim"], FLOOR["share"])
-        assert keeping.stopped
+        assert lease.stopped
 
     virtual(story())
 
 
 def test_a_second_start_within_the_lease_repairs_a_half_applied_change(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
-        async with Node(tmp_path, Keeping()) as first:
+        async with Node(tmp_path, Lease()) as first:
             await first.hear(first.advice(reclaimed_memory_limit_bytes=1 << 30))
             wanted = first.sets()
         first.plain.set(SHARED, "cpuset.cpus", "0-47")  # as if the last write had never come
-        async with Node(tmp_path, Keeping(left=5.0), plain=first.plain) as second:
+        async with Node(tmp_path, Lease(left=5.0), plain=first.plain) as second:
             assert (second.sets(), second.last.status) == (wanted, "held")
             assert second.last.reclaimed_cpu_millis == 42_000
             assert second.last.lease_left_s == pytest.approx(5.0, abs=0.1)
@@ -276,9 +276,9 @@ def test_a_second_start_within_the_lease_repairs_a_half_applied_change(tmp_path:
 
 def test_a_start_after_the_lease_begins_at_the_floor(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
-        async with Node(tmp_path, Keeping()) as first:
+        async with Node(tmp_path, Lease()) as first:
             await first.hear(first.advice())
-        async with Node(tmp_path, Keeping(left=0.0), plain=first.plain) as second:
+        async with Node(tmp_path, Lease(left=0.0), plain=first.plain) as second:
             assert (second.last.status, pools(second.last)) == ("floor", FLOOR)
 
     virtual(story())

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_placement import advise
 
+from services.qrm.core.active_advice import ActiveAdvice, Stage, offered, offered_by_numa, weaker
 from services.qrm.core.memory.limits import MARGIN_BYTES, STEP_BYTES, MemoryUse, limit_steps
-from services.qrm.core.standing import Stage, Standing, offered, offered_by_numa, weaker
 from services.qrm.core.statement import status_of
 from services.qrm.core.writes.classes import tenant_millis, wanted_groups, weights
 from services.qrm.core.writes.foreign import WINDOW_S, ForeignWatch
@@ -118,11 +118,11 @@ def test_reclaimed_groups_yield_first_and_system_pods_run_anywhere_without_a_res
     ("now_s", "stage"), [(100.0, "applied"), (110.0, "applied"), (110.1, "held"), (119.9, "held"), (120.0, "floor")]
 )
 def test_advice_is_fresh_then_held_then_let_go(now_s: float, stage: Stage) -> None:
-    assert Standing(advise(share=1), received_s=100.0, lease_until_s=120.0).stage(now_s) == stage
+    assert ActiveAdvice(advise(share=1), received_s=100.0, lease_until_s=120.0).stage(now_s) == stage
 
 
 def test_the_lease_counts_before_the_advice_s_own_validity() -> None:
-    assert Standing(advise(share=1), received_s=100.0, lease_until_s=103.0).stage(104.0) == "floor"
+    assert ActiveAdvice(advise(share=1), received_s=100.0, lease_until_s=103.0).stage(104.0) == "floor"
 
 
 @pytest.mark.parametrize(

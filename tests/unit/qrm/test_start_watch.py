@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from qrm_world import FLOOR, Keeping, Run, pools
+from qrm_world import FLOOR, Lease, Run, pools
 from qrm_world import Node as World
 from test_kubelet_groups import BATCH, OWNER, RECLAIM, SHARE, TENANT, Kubelet
 
@@ -131,18 +131,18 @@ def test_a_group_that_cannot_be_counted_starts_behind_all_others(node):
 
 def test_the_pass_follows_a_start_and_the_keepers_floor_knows_none(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
-        layout, keeping = KubeletLayout("cgroupfs"), Keeping()
+        layout, lease = KubeletLayout("cgroupfs"), Lease()
         kubelet = Starting(tmp_path / "host", "cgroupfs", 1)
         kubelet.kubelet_makes(BATCH)
         group, program = layout.pod_group(BATCH), kubelet.container(BATCH)
-        async with World(tmp_path, keeping, plain=kubelet.plain, layout=layout, lease_s=600, period_s=60) as node:
+        async with World(tmp_path, lease, plain=kubelet.plain, layout=layout, lease_s=600, period_s=60) as node:
             node.processes |= {1000: "pause", 1001: INIT}
             node.pods.known = [BATCH]
             await node.hear(node.advice())
             assert kubelet.plain.get(group) == WIDE
             assert pools(node.last)["reclaim"] == RECLAIM, "the pool is told as it is without who starts"
             await node.hear(node.advice())
-            assert keeping.renewals[-1][1][group] == FLOOR["reclaim"], "whoever has no qrm left has no start"
+            assert lease.renewals[-1][1][group] == FLOOR["reclaim"], "whoever has no qrm left has no start"
             kubelet.plain.add(program)
             kubelet.process(program, 1001, INIT)
             await asyncio.sleep(1.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from plain_cgroups import PlainCgroups
 
-from services.qrm.adapters.kernel.writer import Writer
+from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.writes.classes import wanted_groups
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import OwnLayout
@@ -40,7 +40,7 @@ def test_a_pass_brings_every_level_to_its_pool(tmp_path: Path, version: int) -> 
     plain.add_classes()
     plain.add(POD)
     plain.add(f"{POD}/main")
-    outcome = Writer(plain.cgroups, "sublet").apply(WANTED)
+    outcome = CgroupWriter(plain.cgroups, "sublet").apply(WANTED)
     assert outcome.problems == ()
     assert [plain.get(group) for group in ("sublet/reclaimed_cores", POD, f"{POD}/main")] == ["0-9"] * 3
     assert plain.get("sublet/shared_cores") == plain.get("sublet/dedicated_cores") == "10-47"
@@ -51,7 +51,7 @@ def test_on_version_two_an_empty_set_is_its_parent_s(tmp_path: Path) -> None:
     plain.add_classes()
     plain.add(POD)
     plain.set(POD, "cpuset.cpus", "")
-    tree = Writer(plain.cgroups, "sublet").read_tree(WANTED.keys())
+    tree = CgroupWriter(plain.cgroups, "sublet").read_tree(WANTED.keys())
     assert str(tree[POD].cpus) == "0-47"
 
 
@@ -61,7 +61,7 @@ def test_one_refusing_group_is_named_and_does_not_hold_up_the_others(tmp_path: P
     plain.add(POD)
     plain.add("sublet/reclaimed_cores/podb2")
     counted: list[tuple[str, str]] = []
-    outcome = Writer(plain.cgroups, "sublet", lambda *what: counted.append(what)).apply(WANTED)
+    outcome = CgroupWriter(plain.cgroups, "sublet", lambda *what: counted.append(what)).apply(WANTED)
     assert [(p.group, p.why) for p in outcome.problems] == [(POD, "cpuset.cpus=0-9: EINVAL")]
     assert plain.get("sublet/reclaimed_cores/podb2") == "0-9"
     assert plain.get("sublet/shared_cores") == "10-47"
@@ -72,7 +72,7 @@ def test_one_refusing_group_is_named_and_does_not_hold_up_the_others(tmp_path: P
 def test_a_group_that_stays_busy_is_tried_three_times_and_then_left_for_the_next_pass(tmp_path: Path) -> None:
     plain = Stubborn(tmp_path, sublet__reclaimed_cores=errno.EBUSY)
     plain.add_classes()
-    outcome = Writer(plain.cgroups, "sublet").apply(WANTED)
+    outcome = CgroupWriter(plain.cgroups, "sublet").apply(WANTED)
     assert plain.tries.count("sublet/reclaimed_cores") == 3
     assert [p.group for p in outcome.problems] == ["sublet/reclaimed_cores"]
 
@@ -80,7 +80,7 @@ def test_a_group_that_stays_busy_is_tried_three_times_and_then_left_for_the_next
 def test_a_read_only_tree_is_given_up_after_one_try(tmp_path: Path) -> None:
     plain = Stubborn(tmp_path, sublet__reclaimed_cores=errno.EROFS, sublet__shared_cores=errno.EROFS)
     plain.add_classes()
-    outcome = Writer(plain.cgroups, "sublet").apply(WANTED)
+    outcome = CgroupWriter(plain.cgroups, "sublet").apply(WANTED)
     assert len(plain.tries) == 1
     assert [p.why for p in outcome.problems] == ["cpuset.cpus=0-9: EROFS"]
 
@@ -89,7 +89,7 @@ def test_a_pinned_group_is_not_written(tmp_path: Path) -> None:
     plain = Stubborn(tmp_path)
     plain.add_classes()
     plain.add(POD)
-    outcome = Writer(plain.cgroups, "sublet").apply(WANTED, {POD})
+    outcome = CgroupWriter(plain.cgroups, "sublet").apply(WANTED, {POD})
     assert POD not in plain.tries
     assert outcome.problems == ()
 
@@ -100,7 +100,7 @@ def test_a_set_that_the_kernel_does_not_grant_is_a_problem(tmp_path: Path) -> No
     granted = plain.folder("sublet/reclaimed_cores", "") / "cpuset.cpus.effective"
     granted.unlink()
     granted.write_text("0-3\n")
-    outcome = Writer(plain.cgroups, "sublet").apply(WANTED)
+    outcome = CgroupWriter(plain.cgroups, "sublet").apply(WANTED)
     assert [p.why for p in outcome.problems] == ["the kernel grants CPUs 0-3 instead of 0-9"]
 
 
@@ -108,7 +108,7 @@ def test_a_missing_class_is_a_problem_and_the_others_are_written(tmp_path: Path)
     plain = PlainCgroups(tmp_path)
     plain.add("sublet")
     plain.add("sublet/shared_cores")
-    outcome = Writer(plain.cgroups, "sublet").apply(WANTED)
+    outcome = CgroupWriter(plain.cgroups, "sublet").apply(WANTED)
     assert "sublet/reclaimed_cores" in [p.group for p in outcome.problems]
     assert plain.get("sublet/shared_cores") == "10-47"
 
@@ -116,7 +116,7 @@ def test_a_missing_class_is_a_problem_and_the_others_are_written(tmp_path: Path)
 def test_a_setting_is_written_only_where_it_differs(tmp_path: Path) -> None:
     plain = Stubborn(tmp_path)
     plain.add_classes()
-    writer = Writer(plain.cgroups, "sublet")
+    writer = CgroupWriter(plain.cgroups, "sublet")
     wish = Write("sublet", Knob.CPU_SHARES, 2048)
     assert writer.settle([wish, wish]) == []
     assert plain.tries == ["sublet"]
@@ -126,6 +126,6 @@ def test_a_busy_memory_limit_is_no_problem_but_tried_again_later(tmp_path: Path)
     plain = Stubborn(tmp_path, sublet__reclaimed_cores=errno.EBUSY)
     plain.add_classes()
     counted: list[tuple[str, str]] = []
-    writer = Writer(plain.cgroups, "sublet", lambda *what: counted.append(what))
+    writer = CgroupWriter(plain.cgroups, "sublet", lambda *what: counted.append(what))
     assert writer.settle([Write("sublet/reclaimed_cores", Knob.MEMORY_MAX, 1 << 30)]) == []
     assert counted == [("memory.max", "busy")]

@@ -32,7 +32,7 @@ DOORS = {
     "services/central/config/node_entries.py": "configuration entries, of central alone",
 }
 OUR_OWN_FILES = {
-    "services/qrm/adapters/state/checkpoint.py", "services/qrm/adapters/state/lease.py",
+    "services/qrm/adapters/checkpoint/file.py", "services/qrm/adapters/lease/file.py",
     "shared/adapters/ledger/sqlite.py", "shared/adapters/local/pods.py", "shared/adapters/nats/embedded/accounts.py",
     "shared/adapters/nats/embedded/reload.py", "shared/adapters/nats/embedded/server.py",
     "shared/adapters/local/pod_folder.py", "shared/adapters/files/taints.py", "sublet/bridge/place.py",

@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from services.qrm.adapters.kernel.groups import Groups
-from services.qrm.adapters.kernel.machine import Machine
-from services.qrm.adapters.kernel.writer import Writer
+from services.qrm.adapters.kernel.groups import CgroupGroups
+from services.qrm.adapters.kernel.machine import HostMachine
+from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.placement.arrangement import Node, arrange
+from services.qrm.core.writes.group_settings import GroupSettings
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.sysfs import read_topology
 from shared.contracts.advice import PoolAdvice, PoolSize
@@ -63,8 +64,8 @@ class Kubelet:
             self.processes.append(process)
         cgroups = Cgroups(HOST)
         self.topology = read_topology(HOST)
-        machine = Machine(cgroups, lambda: self.topology)
-        self.groups = Groups(Writer(cgroups, self.layout.top), machine, self.layout)
+        machine = HostMachine(cgroups, lambda: self.topology)
+        self.groups = CgroupGroups(CgroupWriter(cgroups, self.layout.top), machine, self.layout)
 
     def step(self, share: int, reclaim: int) -> dict[str, Any]:
         """Apply one advice; what the kernel then grants, and to the processes."""
@@ -75,7 +76,7 @@ class Kubelet:
         )  # fmt: skip
         pods = tuple(PODS.values())
         what = arrange(Node(self.topology, {0: 1 << 32, 1: 1 << 32}, pods), advice, "reclaim-first")
-        outcome = self.groups.apply(what, pods, 1 << 30, 0.0, asked_millis=2000)
+        outcome = self.groups.apply(what, pods, GroupSettings(2000, 1 << 30), 0.0)
         return {
             "problems": [f"{problem.group}: {problem.why}" for problem in outcome.problems],
             "granted": {name: self.read(leaf, "cpuset.cpus.effective") for name, leaf in self.leaves.items()},

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from services.qrm.adapters.kernel.offloader import Offloader
+from services.qrm.adapters.kernel.offloader import CgroupOffloader
 from services.qrm.core.memory.offload import OffloadRules
 from shared.adapters.host.cgroup import Cgroups
 
@@ -35,7 +35,7 @@ def main() -> int:
     assert process.stdout
     process.stdout.readline()
     subprocess.run(["sync"], check=True)  # dirty pages cannot be given back
-    offloader = Offloader(Cgroups(Path("/")))
+    offloader = CgroupOffloader(Cgroups(Path("/")))
     used, steps = [usage()], []
     for number in range(STEPS):
         decision, done = offloader.step(GROUP, RULES, float(number * 10))

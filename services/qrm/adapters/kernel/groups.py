@@ -1,18 +1,20 @@
-"""The kernel's side of qrm: the pods' groups with their sets, weights and the memory limit of the reclaimed class."""
+"""The pods' cgroups get their sets, weights and limits, in the layout of this substrate."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from services.qrm.adapters.kernel.machine import Machine
+from services.qrm.adapters.kernel.machine import HostMachine
 from services.qrm.adapters.kernel.memory_use import memory_use
 from services.qrm.adapters.kernel.pod_limits import PodLimits
-from services.qrm.adapters.kernel.writer import Outcome, Problem, Writer
+from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.memory.limits import limit_steps
 from services.qrm.core.placement.arrangement import Arrangement
 from services.qrm.core.writes.burst import burst_writes
 from services.qrm.core.writes.classes import RECLAIMED, lowest, wanted_groups, weights
 from services.qrm.core.writes.foreign import ForeignWatch
-from services.qrm.core.writes.giving_back import kubelets_limits, weight_back
+from services.qrm.core.writes.group_settings import GroupSettings
+from services.qrm.core.writes.kubelet_defaults import default_limits, restore_weight
+from services.qrm.core.writes.outcome import Problem, WriteOutcome
 from services.qrm.core.writes.plan import Want, plan_writes
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
@@ -22,19 +24,19 @@ from shared.core.pods.limits import unsaid_memory_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class _Whole:
-    """The last pass that read and found everything as wanted."""
+class _Verified:
+    """The last pass that read everything and found it as wanted."""
 
     wanted: Mapping[str, Want]
     members: tuple[tuple[str, ...], ...]
-    outcome: Outcome
+    outcome: WriteOutcome
     at_s: float
 
 
-class Groups:
+class CgroupGroups:
     """Applies pools to the groups of one layout; Sublet's own where none is given."""
 
-    def __init__(self, writer: Writer, machine: Machine, layout: Layout | None = None) -> None:
+    def __init__(self, writer: CgroupWriter, machine: HostMachine, layout: Layout | None = None) -> None:
         self._writer, self._machine = writer, machine
         self.layout = layout or OwnLayout(writer.top)
         self._cgroups = writer.cgroups
@@ -43,14 +45,14 @@ class Groups:
         unsaid_bytes = unsaid_memory_bytes(sum(machine.memory_bytes.values()))
         self._pod_limits = None if self.layout.classes else PodLimits(writer, self.layout, unsaid_bytes)
         self._watch = ForeignWatch()
-        self._whole: _Whole | None = None
+        self._verified: _Verified | None = None
 
-    def wanted(self, what: Arrangement, pods: Sequence[Pod]) -> dict[str, Want]:
+    def wanted(self, arrangement: Arrangement, pods: Sequence[Pod]) -> dict[str, Want]:
         """What every class group shall have for this arrangement, and every pod's group that exists."""
-        single = bool(what.owned) or not self.layout.classes
+        single = bool(arrangement.owned) or not self.layout.classes
         present = self._present(pods) if single else ()
-        owned = {**what.owned, **what.starting}
-        return wanted_groups(what.pools, self._machine.usable, self._machine.mems, self.layout, present, owned)
+        owned = {**arrangement.owned, **arrangement.starting}
+        return wanted_groups(arrangement.pools, self._machine.usable, self._machine.mems, self.layout, present, owned)
 
     def _present(self, pods: Sequence[Pod]) -> list[Pod]:
         there = {f"{home}/{n}" for home, ns in zip(self.layout.homes, self.members(), strict=True) for n in ns}
@@ -62,15 +64,15 @@ class Groups:
         """The CPUs of each NUMA node."""
         return self._machine.topology.numas
 
-    def planned(self, what: Arrangement, pods: Sequence[Pod]) -> list[Write]:
+    def planned(self, arrangement: Arrangement, pods: Sequence[Pod]) -> list[Write]:
         """The writes that `apply` would begin with; nothing is written."""
-        wanted = self.wanted(what, pods)
+        wanted = self.wanted(arrangement, pods)
         return plan_writes(self._writer.read_tree(wanted.keys()), wanted)
 
-    def seen(self, pods: Sequence[Pod]) -> Outcome:
+    def in_force(self, pods: Sequence[Pod]) -> WriteOutcome:
         """What is in force now; nothing is written."""
         own = {self.layout.pod_group(pod) for pod in self._present(pods)}
-        return self._writer.look(self._fixed or own)
+        return self._writer.in_force(self._fixed or own)
 
     def cpus_of(self, pods: Sequence[Pod]) -> dict[str, CpuSet]:
         """The CPUs that pods have now by UID, as the kernel says."""
@@ -79,60 +81,57 @@ class Groups:
 
     def apply(
         self,
-        what: Arrangement,
+        arrangement: Arrangement,
         pods: Sequence[Pod],
-        limit_bytes: int | None,
+        settings: GroupSettings,
         now_s: float,
-        *,
-        asked_millis: int,
         verify_s: float = 0.0,
-        migrate: bool = False,
-        burst_percent: float = 0.0,
-        quota_millis: int | None = None,
-    ) -> Outcome:
+    ) -> WriteOutcome:
         """Make the groups where they are missing, write what differs, read everything back.
 
-        `limit_bytes` is the memory limit of the reclaimed class; None leaves it as it is. `asked_millis` is the CPU
-        that the tenants asked for, which is what the top group weighs. Where the same was wanted less than `verify_s`
-        ago, all went well, no pod came or went and the classes are as they were left, the groups below them are not
-        read again: they cannot have more than their class. With `migrate` the pages of pods that are bound to NUMA
-        nodes move with them, which may take long. `burst_percent` is for containers whose pod does not say how much
-        of their quota they may save up. `quota_millis` bounds the CPU time of the reclaimed class, UNLIMITED takes the
-        bound away, None leaves it. Where somebody else makes the groups, reclaimed pods are held to their own limits.
+        Pods' groups are read again every `verify_s` only, as long as the same is wanted, all went well, no pod came or
+        went, and the classes are as they were left: a group cannot have more than its class. Where somebody else makes
+        the groups, reclaimed pods are held to their own limits.
         """
-        wanted = self.wanted(what, pods)
-        last = self._whole
-        if last is not None and now_s < last.at_s + verify_s and self._stands(last, wanted):
-            outcome = last.outcome
-        else:
-            moving = self._writer.settle(self._migrations(what, pods)) if migrate else []
-            outcome = self._apply(wanted, now_s).with_problems(moving)
-            sound = not outcome.problems and not self.foreign(now_s)
-            self._whole = _Whole(wanted, self.members(), outcome.unwritten(), now_s) if sound else None
+        outcome = self._apply_sets(arrangement, pods, settings, now_s, verify_s)
         self._reclaimed = self.layout.reclaimed_group(pods)
-        bursts = burst_writes(pods, self.layout, burst_percent)
-        limits = [*self._limits(limit_bytes), *self._quota(quota_millis)]
-        problems = self._writer.settle([*self._weights(asked_millis, pods, what.starting), *limits, *bursts])
+        limits = [*self._limits(settings.memory_limit_bytes), *self._quota(settings.quota_millis)]
+        weights_now = self._weights(settings.asked_millis, pods, arrangement.starting)
+        bursts = burst_writes(pods, self.layout, settings.burst_percent)
+        problems = self._writer.settle([*weights_now, *limits, *bursts])
         if self._pod_limits is not None:
             problems += self._pod_limits.settle(self._present(pods), now_s, verify_s)
         return outcome.with_problems(problems)
 
-    def _stands(self, last: "_Whole", wanted: Mapping[str, Want]) -> bool:
+    def _apply_sets(
+        self, arrangement: Arrangement, pods: Sequence[Pod], settings: GroupSettings, now_s: float, verify_s: float
+    ) -> WriteOutcome:
+        wanted = self.wanted(arrangement, pods)
+        last = self._verified
+        if last is not None and now_s < last.at_s + verify_s and self._stands(last, wanted):
+            return last.outcome
+        moving = self._writer.settle(self._migrations(arrangement, pods)) if settings.migrate else []
+        outcome = self._apply(wanted, now_s).with_problems(moving)
+        sound = not outcome.problems and not self.foreign(now_s)
+        self._verified = _Verified(wanted, self.members(), outcome.unwritten(), now_s) if sound else None
+        return outcome
+
+    def _stands(self, last: "_Verified", wanted: Mapping[str, Want]) -> bool:
         if last.wanted != wanted or last.members != self.members():
             return False
-        now = self._writer.look(wanted.keys(), below=False)
+        now = self._writer.in_force(wanted.keys(), below=False)
         before = last.outcome
         return all(before.tree.get(g) == sets and before.granted.get(g) == now.granted.get(g) for g, sets in
                    now.tree.items()) and wanted.keys() <= now.tree.keys()  # fmt: skip
 
-    def _apply(self, wanted: Mapping[str, Want], now_s: float) -> Outcome:
+    def _apply(self, wanted: Mapping[str, Want], now_s: float) -> WriteOutcome:
         try:
             self._writer.make(self._fixed)
         except OSError as error:
             problem = Problem(
                 self.layout.top, f"cannot be made: {error.strerror}; qrm must be able to write {self._cgroups.root}"
             )
-            return Outcome({}, {}, {}, 0, (problem,))
+            return WriteOutcome({}, {}, {}, 0, (problem,))
         tree = self._writer.read_tree(wanted.keys())
         self._watch.found(tree, now_s)
         outcome = self._writer.apply(wanted, self._watch.foreign(now_s), tree, needed=self._fixed)
@@ -146,7 +145,7 @@ class Groups:
     def forget_written(self) -> None:
         """The sets have changed for a known reason: that is no foreign writer."""
         self._watch.forget_written()
-        self._whole = None
+        self._verified = None
 
     def memory_limit(self) -> int | None:
         """The memory limit in force for reclaimed work, in bytes; None: there is none."""
@@ -159,9 +158,9 @@ class Groups:
         """The pods' groups by home; cheap, to notice new ones."""
         return tuple(tuple(self._cgroups.children(home)) for home in self.layout.homes)
 
-    def _migrations(self, what: Arrangement, pods: Sequence[Pod]) -> Iterator[Write]:
+    def _migrations(self, arrangement: Arrangement, pods: Sequence[Pod]) -> Iterator[Write]:
         for pod in pods:
-            if pod.uid in what.owned and what.owned[pod.uid].numas:
+            if pod.uid in arrangement.owned and arrangement.owned[pod.uid].numas:
                 for group in self._cgroups.tree(self.layout.pod_group(pod)):
                     yield Write(group, Knob.MEMORY_MIGRATE, 1)
 
@@ -182,8 +181,8 @@ class Groups:
         behind_all = lowest(group, has_idle=self._has_idle(group))
         if not starts:
             return [behind_all]
-        shares = kubelets_limits(pod, self.layout)[group].cpu_shares
-        return [] if self._writer.differs(behind_all) else list(weight_back(group, shares))
+        shares = default_limits(pod, self.layout)[group].cpu_shares
+        return [] if self._writer.differs(behind_all) else list(restore_weight(group, shares))
 
     def _has_idle(self, group: str) -> bool:
         return self._cgroups.raw(group, Knob.CPU_IDLE) is not None

@@ -1,4 +1,4 @@
-"""The machine as qrm may use it: the topology, cut down to what the cgroup root grants, read anew when that changes."""
+"""The host's machine is its topology cut down to what the cgroup root grants, read anew when that changes."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ def numa_memory_bytes(host_root: Path) -> dict[int, int]:
     return found
 
 
-class Machine:
+class HostMachine:
     """Topology and memory nodes; `refresh` costs three small reads while nothing changes."""
 
     def __init__(
@@ -33,7 +33,7 @@ class Machine:
         read_offline: Callable[[], CpuSet] = CpuSet,
     ) -> None:
         self._cgroups, self._read, self._read_memory = cgroups, read_topology, read_memory_bytes
-        self._read_pinned, self.offline = read_pinned, read_offline
+        self._read_pinned, self._read_offline = read_pinned, read_offline
         self.pinned_pods: Mapping[str, CpuSet] = {}
         """CPUs that somebody else (kubelet's static CPU manager) has given to containers, by their pod's UID."""
         self.pins_unread = ""
@@ -61,6 +61,10 @@ class Machine:
     def barred(self) -> CpuSet:
         """The CPUs of others: pinned, or kept from the scheduler."""
         return self.pinned | (self.topology.all - self.topology.placeable)
+
+    def offline(self) -> CpuSet:
+        """CPUs that are there and switched off."""
+        return self._read_offline()
 
     def refresh(self) -> bool:
         """Look whether CPUs or memory nodes came or went; True when they did. The last good view stays otherwise.

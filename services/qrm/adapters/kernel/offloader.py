@@ -1,4 +1,4 @@
-"""The hands of transparent offloading: looks at cgroups and writes `memory.reclaim` (cgroup v2, kernel 5.19 and later).
+"""The cgroup offloader reads what cgroups use and writes `memory.reclaim` (cgroup v2, kernel 5.19 and later).
 
 The kernel works while the writer waits, so that a step is written in pieces and ends with the first that the kernel
 cannot fulfil (EAGAIN: it reclaimed less than asked for). Call it from a thread: a piece may take long.
@@ -50,7 +50,7 @@ def write_text(path: Path, text: str) -> None:
         os.close(descriptor)
 
 
-class Offloader:
+class CgroupOffloader:
     """Gives back idle memory of cgroups, step by step."""
 
     def __init__(self, cgroups: Cgroups, write: Callable[[Path, str], None] = write_text) -> None:
@@ -59,7 +59,7 @@ class Offloader:
 
     def step(self, group: str, rules: OffloadRules, now_s: float) -> tuple[Decision, Reclaimed]:
         """One look at a cgroup, and what follows from it."""
-        decision = next_step(self._paces.get(group, Pace()), rules, now_s, self.look(group))
+        decision = next_step(self._paces.get(group, Pace()), rules, now_s, self.observe(group))
         self._paces[group] = decision.pace
         return decision, self.reclaim(group, decision.bytes)
 
@@ -67,7 +67,7 @@ class Offloader:
         """Keep in mind only the cgroups that are there."""
         self._paces = {group: pace for group, pace in self._paces.items() if group in present}
 
-    def look(self, group: str) -> Seen:
+    def observe(self, group: str) -> Seen:
         """What a cgroup uses and suffers; nothing on cgroup v1, which has neither PSI nor `memory.reclaim`."""
         if self._cgroups.version == 1:
             return Seen()

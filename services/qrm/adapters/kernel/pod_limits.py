@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from services.qrm.adapters.kernel.memory_use import memory_use
-from services.qrm.adapters.kernel.writer import Problem, Writer
+from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.memory.limits import in_force, own_limit_steps
 from services.qrm.core.writes.classes import RECLAIMED
+from services.qrm.core.writes.outcome import Problem
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import Layout
@@ -31,7 +32,7 @@ class _Settled:
 class PodLimits:
     """Writes the limits where they are not in force. Times are monotonic seconds."""
 
-    writer: Writer
+    writer: CgroupWriter
     layout: Layout
     unsaid_bytes: int
     """Memory limit of a container that has said none."""

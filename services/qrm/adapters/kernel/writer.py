@@ -1,9 +1,10 @@
-"""The one place of qrm that writes cgroups: compare, write, read back, and a word for everything that went wrong."""
+"""The cgroup writer alone writes cgroups for qrm: it compares, writes, reads back, and names what went wrong."""
 
 import errno
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from services.qrm.core.writes.outcome import Problem, WriteOutcome
 from services.qrm.core.writes.plan import Sets, Want, goal_sets, plan_writes
 from shared.adapters.host.cgroup import Cgroups
 from shared.core.cgroups.knobs import Knob, Write, same
@@ -18,36 +19,8 @@ _HOPELESS = (errno.EROFS, errno.EPERM)  # no other group will do better
 Count = Callable[[str, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One cgroup that is not as it should be, and why."""
-
-    group: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a pass did, as read back from the kernel."""
-
-    tree: Mapping[str, Sets]
-    goal: Mapping[str, Sets]
-    granted: Mapping[str, CpuSet]
-    """CPUs in effect for each group."""
-    writes: int
-    problems: tuple[Problem, ...] = ()
-
-    def unwritten(self) -> "Outcome":
-        """The same as found again later, with nothing written."""
-        return replace(self, writes=0)
-
-    def with_problems(self, more: Iterable[Problem]) -> "Outcome":
-        """The same with further problems."""
-        return replace(self, problems=(*self.problems, *more))
-
-
 @dataclass(slots=True)
-class _Pass:
+class _Progress:
     writes: int = 0
     busy: dict[str, int] = field(default_factory=dict)
     refused: dict[str, Problem] = field(default_factory=dict)
@@ -65,7 +38,7 @@ class _Pass:
         return "refused"
 
 
-class Writer:
+class CgroupWriter:
     """Brings the groups below `top` to what is wanted."""
 
     def __init__(self, cgroups: Cgroups, top: str, count: Count = lambda _file, _result: None) -> None:
@@ -88,14 +61,14 @@ class Writer:
         group uses its parent's: that is what is returned.
         """
         tree: dict[str, Sets] = {}
-        top = self._sets(self.top, self._in_force(""))
+        top = self._sets(self.top, self._effective(""))
         if top is None:
             return tree
         tree[self.top] = top
         roots = sorted(g for g in wanted if g != self.top and g.rpartition("/")[0] not in wanted - {self.top})
         found = (group for name in roots for group in self.cgroups.tree(name)) if below else sorted(wanted - {self.top})
         homes = {group.rpartition("/")[0] for group in roots} - {self.top}
-        between = {home: self._in_force(home) for home in homes}  # somebody else's groups between top and wanted ones
+        between = {home: self._effective(home) for home in homes}  # somebody else's groups between top and wanted ones
         for group in found:
             parent = group.rpartition("/")[0]
             above = tree.get(parent) or between.get(parent)
@@ -111,14 +84,14 @@ class Writer:
         tree_now: Mapping[str, Sets] | None = None,
         *,
         needed: Collection[str] | None = None,
-    ) -> Outcome:
+    ) -> WriteOutcome:
         """Write until the tree is as wanted, as far as the kernel lets us; plans anew whenever the tree has moved.
 
         `tree_now` is the tree where the caller has just read it; the one in the outcome is always read after writing.
         A group that refuses is kept as it is, those above it make room, and it is named in the outcome. `needed` are
         the groups (all, where nothing is said) whose absence is a problem: a pod may end at any moment.
         """
-        state = _Pass()
+        state = _Progress()
         tree = self.read_tree(wanted.keys()) if tree_now is None else tree_now
         for _ in range(MAX_ROUNDS):
             keep = {*pinned, *state.refused}
@@ -141,12 +114,12 @@ class Writer:
             for g, sets in tree.items()
             if g in granted and g not in keep and granted[g] != sets.cpus
         ]
-        return Outcome(tree, goal, granted, state.writes, (*state.refused.values(), *missing, *ungranted))
+        return WriteOutcome(tree, goal, granted, state.writes, (*state.refused.values(), *missing, *ungranted))
 
-    def look(self, wanted: Set[str], *, below: bool = True) -> Outcome:
-        """What is in force, `below` the wanted groups as well; nothing is written."""
+    def in_force(self, wanted: Set[str], *, below: bool = True) -> WriteOutcome:
+        """What is in force now, `below` the wanted groups as well; nothing is written."""
         tree = self.read_tree(wanted, below=below)
-        return Outcome(tree, tree, self._granted(tree), 0)
+        return WriteOutcome(tree, tree, self._granted(tree), 0)
 
     def settle(self, writes: Iterable[Write]) -> list[Problem]:
         """Other settings, one by one, each only where it differs; a busy one is tried again on the next pass."""
@@ -168,7 +141,7 @@ class Writer:
         text = self.cgroups.raw(write.group, write.knob)
         return text is not None and not same(write.knob, write.value, text, self.cgroups.version)
 
-    def _execute(self, plan: list[Write], state: _Pass) -> None:
+    def _execute(self, plan: list[Write], state: _Progress) -> None:
         for write in plan:
             try:
                 written = self._write(write)
@@ -186,7 +159,7 @@ class Writer:
         texts = {group: self.cgroups.effective_cpus(group) for group in tree}
         return {group: CpuSet.parse(text) for group, text in texts.items() if text is not None}
 
-    def _in_force(self, group: str) -> Sets:
+    def _effective(self, group: str) -> Sets:
         cpus, mems = self.cgroups.effective_cpus(group), self.cgroups.effective_mems(group)
         return Sets(CpuSet.parse(cpus or ""), CpuSet.parse(mems or ""))
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from services.qrm.core.admission.rules import NOT_SUPPORTED, of_bound_share, of_dedicated
+from services.qrm.core.placement.dedicated import NOT_SUPPORTED, of_bound_share, of_dedicated
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.core.cpus.cpuset import CpuSet, canonical_cpu_list

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.qrm.core.admission.rules import whole_cpus
 from services.qrm.core.placement.assignment import Assignment, Owned, assign, bind_reclaimed
+from services.qrm.core.placement.dedicated import whole_cpus
 from services.qrm.core.placement.pools import NOBODYS, Order, Placement, floor_cpus, place, place_floor, place_reserve
 from services.qrm.core.placement.wishes import Wish, wish_of
 from shared.contracts.advice import PoolAdvice, isolation_pool

@@ -8,7 +8,7 @@ name; the same pods and the same machine give the same sets in whatever order th
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.qrm.core.admission.rules import of_dedicated
+from services.qrm.core.placement.dedicated import of_dedicated
 from services.qrm.core.placement.hints import hints, merge
 from services.qrm.core.placement.own_pools import PoolKey, Room, sized
 from services.qrm.core.placement.wishes import Wish

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.qrm.core.admission.rules import whole_cpus
+from services.qrm.core.placement.dedicated import whole_cpus
 from services.qrm.core.placement.proportion import fit
 from services.qrm.core.placement.wishes import Wish
 

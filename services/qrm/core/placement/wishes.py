@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from services.qrm.core.admission.rules import whole_cpus
+from services.qrm.core.placement.dedicated import whole_cpus
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
 from shared.core.pods.koord_qos import QOS_LABEL

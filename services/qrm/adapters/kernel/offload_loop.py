@@ -1,4 +1,4 @@
-"""Memory given back by pods: idle memory step by step where that is switched on, page cache when it runs short."""
+"""The offload loop gives memory of pods back: idle memory where that is on, page cache when memory runs short."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from services.qrm.adapters.kernel.offloader import Offloader, Reclaimed
+from services.qrm.adapters.kernel.offloader import CgroupOffloader, Reclaimed
 from services.qrm.settings import OffloadSettings
 from shared import telemetry
 from shared.contracts.advice import CacheDrop
@@ -17,18 +17,16 @@ from shared.ports import Clock
 log = structlog.get_logger()
 
 IDLE_S = 10.0
-"""How often is looked whether it has been switched on."""
+"""Time between two questions whether it has been switched on."""
 
 
 @dataclass(slots=True)
-class Offloading:
-    """`pods` gives those that run now; `settings` how they give memory back, None where nothing may be done."""
+class OffloadLoop:
+    """Works in threads, for the kernel may take long; the pods and the settings are asked for in every round."""
 
-    offloader: Offloader
+    offloader: CgroupOffloader
     layout: Layout
     clock: Clock
-    pods: Callable[[], Sequence[Pod]]
-    settings: Callable[[], OffloadSettings | None]
     _drops: Sequence[CacheDrop] = ()
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -38,36 +36,35 @@ class Offloading:
         if drops:
             self._wanted.set()
 
-    async def run_drops(self) -> None:
-        """Drop page cache as it is asked for, until cancelled; the kernel works in a thread of its own."""
+    async def run_drops(self, pods: Callable[[], Sequence[Pod]]) -> None:
+        """Drop page cache of reclaimed pods as it is asked for, until cancelled."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            groups = {pod.uid: self.layout.pod_group(pod) for pod in self.pods() if pod.qos == "reclaimed_cores"}
+            groups = {pod.uid: self.layout.pod_group(pod) for pod in pods() if pod.qos == "reclaimed_cores"}
             for drop in self._drops:
                 if drop.uid in groups:
                     done = await asyncio.to_thread(self.offloader.reclaim, groups[drop.uid], drop.bytes)
-                    _told(groups[drop.uid], done, "memory runs short")
+                    _report(groups[drop.uid], done, "memory runs short")
 
-    async def run(self) -> None:
-        """Offload until cancelled."""
+    async def run(self, pods: Callable[[], Sequence[Pod]], settings: Callable[[], OffloadSettings | None]) -> None:
+        """Offload idle memory until cancelled; where there are no settings nothing is done."""
         while True:
-            settings = self.settings()
-            await self.clock.sleep(IDLE_S if settings is None else settings.period_s)
-            if settings is not None:
-                await self.round(settings)
+            now = settings()
+            await self.clock.sleep(IDLE_S if now is None else now.period_s)
+            if now is not None:
+                await self._round(pods(), now)
 
-    async def round(self, settings: OffloadSettings) -> None:
-        """One step for each group; the kernel works in a thread of its own meanwhile."""
-        groups = [self.layout.pod_group(pod) for pod in self.pods() if pod.qos in settings.classes]
+    async def _round(self, pods: Sequence[Pod], settings: OffloadSettings) -> None:
+        groups = [self.layout.pod_group(pod) for pod in pods if pod.qos in settings.classes]
         for group in groups:
             decision, done = await asyncio.to_thread(self.offloader.step, group, settings.rules, self.clock.monotonic())
             if done.asked_bytes:
-                _told(group, done, decision.why)
+                _report(group, done, decision.why)
         self.offloader.forget(frozenset(groups))
 
 
-def _told(group: str, done: Reclaimed, why: str) -> None:
+def _report(group: str, done: Reclaimed, why: str) -> None:
     telemetry.OFFLOADED_BYTES.labels(done.status).inc(done.given_bytes)
     log.info("memory.given_back", group=group, asked=done.asked_bytes, given=done.given_bytes, status=done.status,
              why=done.why or why)  # fmt: skip

@@ -1,8 +1,8 @@
-"""The lease on the reclaimed limits, as a file: until when they hold, and what to write when it has run out.
+"""The lease file says until when the reclaimed limits hold, and which floor is written when the lease has run out.
 
-qrm renews it on fresh advice; the keeper (`services.qrm.keeper`), a process of its own, applies the floor when nobody
+qrm renews it on fresh advice; the watchdog (`services.qrm.keeper`), a process of its own, applies the floor when nobody
 does. Time is CLOCK_BOOTTIME, which both share and which goes on while the machine sleeps. Standard library only: the
-keeper shall be small.
+watchdog must stay small.
 """
 
 import json
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.qrm.adapters.state.files import replace_file
+from services.qrm.adapters.state_file import replace_file
 from services.qrm.core.writes.plan import Sets, Want
 from shared.core.cpus.cpuset import CpuSet
 
 FILE = "lease.json"
 LOCK = "lease.lock"
-FALLEN = "lease.fallen"
-"""Written by the keeper when it has applied the floor: the sets changed for a known reason."""
+FIRED = "lease.fallen"
+"""Written by the watchdog when it has applied the floor: then no foreign writer has changed the sets."""
 SCHEMA = 1
 LARGEST_BYTES = 8 << 20
 """Some 100 bytes a group: a node has a few hundred."""
@@ -89,3 +89,13 @@ def read_lease(path: Path) -> Lease | None:
         return Lease(float(body["deadline_s"]), str(body["boot"]), floor, str(body["top"]))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"lease {path}: {error!r}") from error
+
+
+def remove_lease(state_dir: Path) -> None:
+    """Remove the lease and the watchdog's mark: nothing of qrm's is in force that would have to end.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    for name in (FILE, FIRED):
+        (state_dir / name).unlink(missing_ok=True)

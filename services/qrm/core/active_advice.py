@@ -1,4 +1,4 @@
-"""Whether the last good advice still counts, and what may be offered to reclaimed pods because of it."""
+"""The active advice says how far it still counts, and what may be offered to reclaimed pods because of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _MODES: tuple[Mode, ...] = ("observe", "dry-run", "enforce")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ActiveAdvice:
     """The last advice that could be placed. Times are seconds of one monotonic clock."""
 
     advice: PoolAdvice

@@ -3,17 +3,19 @@
 import asyncio
 import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 from test_placement import advise
 
-from services.qrm.adapters.state.checkpoint import CheckpointFile
+from services.qrm.adapters.checkpoint.file import CheckpointFile
+from services.qrm.adapters.checkpoint.writer import CheckpointWriter
 from services.qrm.conditions import Conditions
-from services.qrm.saving import FAILED, Saving
 from shared.contracts.advice import PoolAdvice
 
 ADVICE = advise(share=2, reclaim=46)
+FAILED = "CheckpointFailed"
 
 
 class Disk(CheckpointFile):
@@ -35,18 +37,22 @@ class Disk(CheckpointFile):
         self.kept.append(pools["share"])
 
 
-def offer(saving: Saving, share: str) -> None:
-    saving.offer(ADVICE, {"share": share}, {})
+def reported_to(conditions: Conditions) -> "partial[None]":
+    return partial(conditions.set, FAILED)
 
 
-async def at_the_first(folder: Path) -> "tuple[Disk, Saving, asyncio.Task[None]]":
+def offer(writer: CheckpointWriter, share: str) -> None:
+    writer.offer(ADVICE, {"share": share}, {})
+
+
+async def at_the_first(folder: Path) -> "tuple[Disk, CheckpointWriter, asyncio.Task[None]]":
     """A disk that is busy with the first checkpoint."""
     disk = Disk(folder, idle=False)
-    saving = Saving(disk, Conditions())
-    task = asyncio.create_task(saving.run())
-    offer(saving, "first")
+    writer = CheckpointWriter(disk)
+    task = asyncio.create_task(writer.run(reported_to(Conditions())))
+    offer(writer, "first")
     await asyncio.to_thread(disk.began.wait)
-    return disk, saving, task
+    return disk, writer, task
 
 
 async def stop(task: "asyncio.Task[None]") -> None:
@@ -56,9 +62,9 @@ async def stop(task: "asyncio.Task[None]") -> None:
 
 
 async def test_a_busy_disk_holds_nothing_up_and_gets_the_newest_alone(tmp_path: Path) -> None:
-    disk, saving, task = await at_the_first(tmp_path)
+    disk, writer, task = await at_the_first(tmp_path)
     for share in ("second", "third", "last"):
-        offer(saving, share)
+        offer(writer, share)
         await asyncio.sleep(0)
     assert disk.kept == []
     disk.idle.set()
@@ -69,8 +75,8 @@ async def test_a_busy_disk_holds_nothing_up_and_gets_the_newest_alone(tmp_path: 
 
 
 async def test_a_clean_stop_waits_for_what_is_being_written_and_for_the_newest(tmp_path: Path) -> None:
-    disk, saving, task = await at_the_first(tmp_path)
-    offer(saving, "last")
+    disk, writer, task = await at_the_first(tmp_path)
+    offer(writer, "last")
     asyncio.get_running_loop().call_soon(disk.idle.set)
     await stop(task)
     assert disk.kept[-1] == "last"
@@ -78,7 +84,7 @@ async def test_a_clean_stop_waits_for_what_is_being_written_and_for_the_newest(t
 
 async def test_a_stop_before_anything_was_offered_writes_nothing(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
-    task = asyncio.create_task(Saving(disk, Conditions()).run())
+    task = asyncio.create_task(CheckpointWriter(disk).run(reported_to(Conditions())))
     await asyncio.sleep(0)
     await stop(task)
     assert disk.kept == []
@@ -86,15 +92,15 @@ async def test_a_stop_before_anything_was_offered_writes_nothing(tmp_path: Path)
 
 async def test_a_failure_is_said_until_it_works_again(tmp_path: Path) -> None:
     disk, conditions = Disk(tmp_path), Conditions()
-    saving = Saving(disk, conditions)
-    task = asyncio.create_task(saving.run())
+    writer = CheckpointWriter(disk)
+    task = asyncio.create_task(writer.run(reported_to(conditions)))
     disk.trouble = OSError(28, "No space left on device")
-    offer(saving, "first")
+    offer(writer, "first")
     while not str(conditions):
         await asyncio.sleep(0)
     assert str(conditions) == f"{FAILED}: [Errno 28] No space left on device; a restart would begin at the floor"
     disk.trouble = None
-    offer(saving, "second")
+    offer(writer, "second")
     while str(conditions):
         await asyncio.sleep(0)
     assert disk.kept == ["second"]

@@ -1,4 +1,4 @@
-"""Small state files: replaced as a whole, so that a reader or a crash sees the old text or the new one."""
+"""A small state file is replaced as a whole: a reader, or a crash, sees the old text or the new one."""
 
 import os
 from pathlib import Path

@@ -1,16 +1,16 @@
-"""What qrm says after a pass: the allocation as the kernel has it, conditions, figures, and a line where it changed."""
+"""The allocation reporter makes the allocation of what the kernel has after a pass, and logs it where it changed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
 
-from services.qrm.adapters.kernel.groups import Groups
-from services.qrm.adapters.kernel.writer import Outcome
 from services.qrm.conditions import Conditions
-from services.qrm.core.placement.arrangement import Arrangement
-from services.qrm.core.standing import Stage, Standing, offered, offered_by_numa
+from services.qrm.core.active_advice import ActiveAdvice, offered, offered_by_numa
+from services.qrm.core.state import PassDecision
 from services.qrm.core.statement import pods_in_force, pools_in_force, status_of
+from services.qrm.core.writes.outcome import WriteOutcome
+from services.qrm.ports import Groups
 from shared import telemetry
 from shared.contracts.advice import Mode
 from shared.contracts.allocation import Allocation, PoolAllocation
@@ -25,42 +25,42 @@ log = structlog.get_logger()
 _SHOWN_PROBLEMS = 3
 CLASS_POOLS = (SHARE, RECLAIM, RESERVE)
 OWN = "own"
-"""How the gauge names all pools together that pods have beside those of the classes."""
+"""Label of the gauge for all pools together that pods have beside those of the classes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class PassResult:
     """One pass: what should be in force, by which advice, and what came of it."""
 
-    stage: Stage
+    decision: PassDecision
     mode: Mode
-    standing: Standing | None
-    what: Arrangement
+    active: ActiveAdvice | None
     pods: Sequence[Pod]
-    outcome: Outcome
+    outcome: WriteOutcome
     extra: Sequence[Reason]
     applied_in_s: float
 
 
-class Teller:
-    """Makes the allocations; `last` is the newest."""
+class AllocationReporter:
+    """Makes an allocation of each pass; `last` is the newest."""
 
     def __init__(self, wire: Wire, groups: Groups, conditions: Conditions) -> None:
         self._wire, self._groups, self._conditions = wire, groups, conditions
         self._offered = (0, 0)
         self.last: Allocation | None = None
 
-    def tell(self, done: Pass, now_s: float) -> Allocation:
+    def report(self, done: PassResult, now_s: float) -> Allocation:
         """The allocation after a pass."""
         self._describe(done, now_s)
         limit = self._groups.memory_limit()
         kernel = (done.outcome.tree, done.outcome.granted, self._groups.layout)
-        pods = pods_in_force(done.pods, done.what.owned, *kernel)
-        at_rest = [pod for pod in pods if pod.uid not in done.what.starting]  # who starts is wider than his pool
-        pools = pools_in_force(done.what.pools, at_rest, *kernel, limit)
+        arrangement = done.decision.arrangement
+        pods = pods_in_force(done.pods, arrangement.owned, *kernel)
+        at_rest = [pod for pod in pods if pod.uid not in arrangement.starting]  # one that starts is wider than its pool
+        pools = pools_in_force(arrangement.pools, at_rest, *kernel, limit)
         show_sizes(pools)
-        standing = done.standing
-        advice = standing.advice if standing else None
+        active = done.active
+        advice = active.advice if active else None
         reclaim = next((pool for pool in pools if pool.pool == RECLAIM), None)
         reclaim_cpus = CpuSet.parse(reclaim.cpus) if reclaim else CpuSet()
         if done.mode == "enforce":
@@ -69,32 +69,33 @@ class Teller:
         allocation = self._wire.stamp(
             Allocation,
             based_on=(*advice.based_on, advice.ref) if advice else (),
-            status=status_of(done.stage, done.mode, readable=reclaim is not None, as_wanted=as_wanted),
+            status=status_of(done.decision.stage, done.mode, readable=reclaim is not None, as_wanted=as_wanted),
             mode=done.mode,
             pools=pools,
             pods=pods,
             reclaimed_cpu_millis=self._offered[0],
             reclaimed_memory_bytes=self._offered[1],
             reclaimed_numas=offered_by_numa(self._offered[0], reclaim_cpus, self._groups.numas),
-            lease_left_s=max(0.0, standing.lease_until_s - now_s) if standing else 0.0,
+            lease_left_s=max(0.0, active.lease_until_s - now_s) if active else 0.0,
             applied_in_s=done.applied_in_s,
             conditions=self._conditions.all(),
-            why=(done.what.placement.why, *done.extra),
+            why=(arrangement.placement.why, *done.extra),
         )
         self._log(allocation, done.outcome)
         self.last = allocation
         return allocation
 
-    def _describe(self, done: Pass, now_s: float) -> None:
+    def _describe(self, done: PassResult, now_s: float) -> None:
+        stage, unplaced = done.decision.stage, done.decision.arrangement.problems
         self._conditions.set("WriteFailed", _in_words([f"{p.group}: {p.why}" for p in done.outcome.problems]))
-        self._conditions.set("PodUnplaced", _in_words([f"{pod}: {why}" for pod, why in done.what.problems.items()]))
+        self._conditions.set("PodUnplaced", _in_words([f"{pod}: {why}" for pod, why in unplaced.items()]))
         foreign = self._groups.foreign(now_s)
         words = f"somebody else keeps writing {', '.join(foreign)}: left alone" if foreign else ""
         self._conditions.set("ForeignWriter", words)
-        lasting = "the last sets are kept" if done.stage == "held" else "the reclaimed pool is at its floor"
-        self._conditions.set("NoFreshAdvice", "" if done.stage == "applied" else f"no fresh advice: {lasting}")
+        lasting = "the last sets are kept" if stage == "held" else "the reclaimed pool is at its floor"
+        self._conditions.set("NoFreshAdvice", "" if stage == "applied" else f"no fresh advice: {lasting}")
 
-    def _log(self, allocation: Allocation, outcome: Outcome) -> None:
+    def _log(self, allocation: Allocation, outcome: WriteOutcome) -> None:
         last = self.last
         if last is not None and (last.status, last.pools) == (allocation.status, allocation.pools):
             return
@@ -104,7 +105,10 @@ class Teller:
 
 
 def show_sizes(pools: Sequence[PoolAllocation]) -> None:
-    """The pools of the classes by name, all others as one: their names are the tenants', and would stay for ever."""
+    """Set the gauge: the pools of the classes by name, all others as one.
+
+    Tenants choose the names of the others; a label of each would stay in the registry for ever.
+    """
     sizes = dict.fromkeys((SHARE, RECLAIM), 0) | {OWN: 0}
     for pool in pools:
         name = pool.pool if pool.pool in CLASS_POOLS else OWN

@@ -1,17 +1,16 @@
-"""Who runs here, since when, and what CPUs each has had for itself so far."""
+"""The pod inventory lists the pods of the node and when each came."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from services.qrm.conditions import READ_IN_PART, Conditions
 from shared.contracts.pod import Pod
-from shared.core.cpus.cpuset import CpuSet
 from shared.errors import Unavailable
 from shared.ports import Clock, PodSource
 
 _LONG_AGO_S = float("-inf")
 
 
-class Roster:
+class PodInventory:
     """The pods of the node as last read; where they cannot be read, the last known ones stay."""
 
     def __init__(self, source: PodSource, clock: Clock, conditions: Conditions) -> None:
@@ -19,7 +18,11 @@ class Roster:
         self._generation: int | None = None
         self._came_s: dict[str, float] = {}
         self.pods: Sequence[Pod] = ()
-        self.held: Mapping[str, CpuSet] = {}
+
+    @property
+    def known(self) -> bool:
+        """Whether the pods were ever read."""
+        return self._generation is not None
 
     @property
     def generation(self) -> int:
@@ -37,7 +40,7 @@ class Roster:
             if generation != self._generation:
                 self.pods = self._source.pods()
                 # Those that run when qrm starts have ramped up in the life before.
-                now_s = _LONG_AGO_S if self._generation is None else self._clock.monotonic()
+                now_s = self._clock.monotonic() if self.known else _LONG_AGO_S
                 self._came_s = {pod.uid: self._came_s.get(pod.uid, now_s) for pod in self.pods}
                 self._generation = generation
                 self._conditions.set(READ_IN_PART, _read_in_part(self.pods))
@@ -45,11 +48,6 @@ class Roster:
             self._conditions.set("PodsUnavailable", str(error))
         else:
             self._conditions.set("PodsUnavailable", "")
-
-    def hold(self, held: Mapping[str, CpuSet]) -> None:
-        """Remember who has what; before the pods were ever read, nobody is known to have gone."""
-        if self._generation is not None:
-            self.held = held
 
     def came_within(self, seconds: float) -> set[str]:
         """UIDs of the pods that came in the last so many seconds."""

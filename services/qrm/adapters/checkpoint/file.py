@@ -1,4 +1,4 @@
-"""What qrm has applied, kept over a restart: schema version, checksum, replaced atomically."""
+"""The checkpoint's file has a schema version and a checksum, and is replaced atomically."""
 
 import hashlib
 import json
@@ -8,24 +8,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from services.qrm.adapters.state.files import replace_file
+from services.qrm.adapters.state_file import replace_file
+from services.qrm.core.checkpoint import Checkpoint, same_after_restart
 from shared.contracts.advice import PoolAdvice
-from shared.contracts.envelope import CpuList
 from shared.errors import Refused
 
 FILE = "checkpoint.json"
 _SET_ASIDE = ".refused"
-
-
-class Checkpoint(BaseModel):
-    """The advice in force, the CPUs that its pools were given, and those that pods (by UID) have for themselves."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    node: str
-    advice: PoolAdvice
-    pools: dict[str, CpuList]
-    pods: dict[str, CpuList] = {}
 
 
 class _Envelope(BaseModel):
@@ -54,7 +43,7 @@ class CheckpointFile:
             OSError: it could not be written; the old one stays.
         """
         last, pods = self._last, dict(pods or {})
-        if last is not None and (last.pools, last.pods) == (pools, pods) and _alike(last.advice, advice):
+        if last is not None and (last.pools, last.pods) == (pools, pods) and same_after_restart(last.advice, advice):
             return
         fresh = Checkpoint(node=self._node, advice=advice, pools=dict(pools), pods=pods)
         body = fresh.model_dump_json()
@@ -91,26 +80,6 @@ class CheckpointFile:
         if checkpoint.node != self._node:
             raise ValueError(f"it belongs to node {checkpoint.node!r}, this is {self._node!r}")
         return checkpoint
-
-
-def _alike(kept: PoolAdvice, now: PoolAdvice) -> bool:
-    """Whether a restart would do the same with either: memory moves with every sample, half a percent is nothing."""
-    return (
-        _sizes(kept) == _sizes(now)
-        and _near(kept.reclaimed_memory_bytes, now.reclaimed_memory_bytes)
-        and _near(kept.reclaimed_memory_limit_bytes, now.reclaimed_memory_limit_bytes)
-    )
-
-
-def _sizes(advice: PoolAdvice) -> tuple[object, ...]:
-    cpu = (advice.reclaimed_cpu_millis, advice.reclaimed_quota_millis)
-    return advice.policy, advice.mode, advice.pools, advice.overlap, cpu, advice.valid_for_s
-
-
-def _near(kept: int | None, now: int | None) -> bool:
-    if kept is None or now is None:
-        return kept is now
-    return abs(kept - now) * 200 <= max(kept, now)
 
 
 def _in_words(error: ValueError) -> str:

@@ -1,4 +1,4 @@
-"""A reclaimed pod that Sublet leaves, or that is being started, gets back what kubelet would have written for it."""
+"""Kubelet's defaults are restored to pods that are being started, and to all pods when Sublet is uninstalled."""
 
 from collections.abc import Iterator
 
@@ -8,25 +8,25 @@ from shared.core.cgroups.layout import Layout
 from shared.core.pods.limits import GroupLimits, limits_of
 
 
-def giving_back(group: str, own: GroupLimits, hard_bytes: int | None) -> Iterator[Write]:
+def restore_group(group: str, own: GroupLimits, hard_bytes: int | None) -> Iterator[Write]:
     """The settings of one group, in an order that the kernel takes.
 
     `hard_bytes` is its memory limit as the kernel has it, None where there is none to set: lifted, never lowered.
     """
-    yield from weight_back(group, own.cpu_shares)
+    yield from restore_weight(group, own.cpu_shares)
     lifted = UNLIMITED if own.memory_bytes is None else own.memory_bytes
     if hard_bytes is not None and hard_bytes != UNLIMITED and (lifted == UNLIMITED or lifted > hard_bytes):
         yield Write(group, Knob.MEMORY_MAX, lifted)
     yield Write(group, Knob.MEMORY_HIGH, UNLIMITED)
 
 
-def weight_back(group: str, cpu_shares: int) -> Iterator[Write]:
+def restore_weight(group: str, cpu_shares: int) -> Iterator[Write]:
     """The weight of one group, in an order that the kernel takes."""
     yield Write(group, Knob.CPU_IDLE, 0)  # first: while it is 1, shares are refused
     yield Write(group, Knob.CPU_SHARES, cpu_shares)
 
 
-def kubelets_limits(pod: Pod, layout: Layout) -> dict[str, GroupLimits]:
+def default_limits(pod: Pod, layout: Layout) -> dict[str, GroupLimits]:
     """Of each group of a reclaimed pod, the pod's own first, what kubelet wrote.
 
     To kubelet a best-effort pod asked for nothing; of any other it knows what the pod's amounts say.

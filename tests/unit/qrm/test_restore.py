@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from test_pod_limits_written import GIB, KINDS, PAIR, TENANT, Limited, batch, container, groups_of
 
-from services.qrm.adapters.kernel.give_back import give_back
-from services.qrm.adapters.kernel.writer import Problem, Writer
+from services.qrm.adapters.kernel.restore import restore_kubelet_groups
+from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.core.writes.outcome import Problem
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob
@@ -30,7 +31,7 @@ def of_node(node: Limited) -> dict[str, str]:
 
 
 def given_back(node: Limited, *pods: Pod) -> tuple[Problem, ...]:
-    return give_back(Writer(node.plain.cgroups, node.layout.top), node.layout, node.machine, pods)
+    return restore_kubelet_groups(CgroupWriter(node.plain.cgroups, node.layout.top), node.layout, node.machine, pods)
 
 
 @pytest.fixture(params=KINDS, ids=str)

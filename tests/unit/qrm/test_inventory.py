@@ -2,7 +2,7 @@
 
 from services.qrm.conditions import READ_IN_PART, Conditions
 from services.qrm.core.placement.wishes import wish_of
-from services.qrm.roster import Roster
+from services.qrm.inventory import PodInventory
 from shared.adapters.clock import LoopClock
 from shared.contracts.pod import Pod
 
@@ -25,15 +25,15 @@ class Listed:
 def test_a_pod_that_is_read_in_part_is_a_condition_and_no_illness(virtual):
     async def main():
         source, conditions = Listed(ODD, Pod(uid="a2", name="well")), Conditions()
-        roster = Roster(source, LoopClock(), conditions)
-        roster.read()
+        inventory = PodInventory(source, LoopClock(), conditions)
+        inventory.read()
         (said,) = conditions.all()
         assert (said.type, said.message) == (
             READ_IN_PART, "pod default/odd: left out: owner: what stands there is none",
         )  # fmt: skip
         assert str(conditions) == ""
         source.listed, source.counted = (), 2
-        roster.read()
+        inventory.read()
         assert conditions.all() == ()
 
     virtual(main())

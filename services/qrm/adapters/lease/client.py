@@ -1,0 +1,95 @@
+"""The lease client renews qrm's lease, and sees to it that a watchdog is alive.
+
+On one host qrm starts the watchdog, and takes the lease and it away on a clean stop. In a pod the watchdog is a
+container of its own, which is there before the agent and after it: the lease is left to it.
+"""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from services.qrm.adapters.lease import file as leases
+from services.qrm.adapters.lease.lock import is_locked
+from services.qrm.core.writes.plan import Want
+
+STOP_WAIT_S = 3.0
+_POLL_S = 0.05
+
+
+class LeaseClient:
+    """The lease file and the watchdog's process of one state directory."""
+
+    def __init__(self, state_dir: Path, host_root: Path, top: str, *, resident: bool = False) -> None:
+        """`resident`: the watchdog is a container that somebody else starts and ends."""
+        self._state_dir, self._host_root, self._top, self._resident = state_dir, host_root, top, resident
+        self._boot = leases.boot_name(host_root)
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def left_s(self) -> float:
+        """Seconds that the lease on disk still runs; 0 where there is none of this boot."""
+        try:
+            lease = leases.read_lease(self._state_dir / leases.FILE)
+        except ValueError:
+            return 0.0
+        if lease is None or lease.boot != self._boot:
+            return 0.0
+        return max(0.0, lease.deadline_s - leases.boottime_s())
+
+    def renew(self, left_s: float, floor: Mapping[str, Want]) -> None:
+        """Let the lease run for so many seconds from now.
+
+        Raises:
+            OSError: the file cannot be written; the old lease runs out.
+        """
+        lease = leases.Lease(leases.boottime_s() + left_s, self._boot, floor, self._top)
+        leases.write_lease(self._state_dir / leases.FILE, lease)
+
+    def ensure_watchdog(self) -> None:
+        """Start a watchdog where none is alive.
+
+        Raises:
+            OSError: it cannot be started; or a resident one does not run.
+        """
+        if self._child is not None and self._child.poll() is None:
+            return
+        if self.watchdog_alive():
+            return
+        if self._resident:
+            raise ProcessLookupError(f"nobody holds {self._state_dir / leases.LOCK}: the container leave does not run")
+        with (self._state_dir / "keeper.log").open("ab") as log:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "services.qrm.keeper", str(self._state_dir), str(self._host_root)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def watchdog_alive(self) -> bool:
+        """Whether a watchdog, of this life of the agent or an earlier one, watches the lease."""
+        return is_locked(self._state_dir / leases.LOCK)
+
+    def watchdog_fired(self) -> bool:
+        """Whether the watchdog has applied the floor since the last call; False where that cannot be known."""
+        try:
+            (self._state_dir / leases.FIRED).unlink()
+        except OSError:
+            return False
+        return True
+
+    async def stop(self) -> None:
+        """Remove the lease and wait until the watchdog, which an earlier qrm may have started, has ended.
+
+        A resident watchdog applies the floor once the agent has ended.
+        """
+        if self._resident:
+            return
+        (self._state_dir / leases.FILE).unlink(missing_ok=True)
+        for _ in range(round(STOP_WAIT_S / _POLL_S)):
+            if not self.watchdog_alive():
+                break
+            await asyncio.sleep(_POLL_S)
+        if self._child is not None:
+            self._child.poll()

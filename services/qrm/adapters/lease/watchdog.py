@@ -1,0 +1,106 @@
+"""The lease watchdog reads the lease twice a second, and applies the floor written in it when the lease runs out.
+
+It writes through the same plan and writer as qrm. The lock makes it the only one of its node.
+"""
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.adapters.lease import file as leases
+from services.qrm.adapters.lease.lock import acquire_lock
+from services.qrm.adapters.state_file import replace_file
+from shared.adapters.host.cgroup import Cgroups
+from shared.errors import SubletError
+
+TICK_S = 0.5  # one check costs some 20 us
+_FOREVER_S = float("inf")
+
+
+class LeaseWatchdog:
+    """Watches one lease. Times are seconds since boot."""
+
+    def __init__(self, state_dir: Path, host_root: Path) -> None:
+        self._state_dir, self._host_root = state_dir, host_root
+        self._boot = leases.boot_name(host_root)
+        self._lease: leases.Lease | None = None
+        """The last one that could be read: a file that becomes unreadable must not make the lease longer."""
+        self._applied_for: float | None = None
+        """Deadline of the lease of which the floor is in force."""
+        self._printed = ""
+
+    def check(self, now_s: float) -> bool:
+        """Read the lease and apply its floor where it has run out; False once the lease is gone."""
+        try:
+            self._lease = leases.read_lease(self._state_dir / leases.FILE)
+        except ValueError as error:
+            self.print_once(str(error))
+        if self.due_in_s(now_s) <= 0:
+            self.apply_floor()
+        return self._lease is not None
+
+    def due_in_s(self, now_s: float) -> float:
+        """Seconds until the floor is due; infinite where there is no lease of this boot, or its floor is in force."""
+        lease = self._lease
+        if lease is None or lease.boot != self._boot or lease.deadline_s == self._applied_for:
+            return _FOREVER_S
+        return lease.deadline_s - now_s
+
+    def apply_floor(self) -> None:
+        """Apply the floor of the lease, if it is of this boot; what fails is tried again at the next check."""
+        lease = self._lease
+        if lease is None or lease.boot != self._boot:
+            return
+        try:
+            # Pods may have ended since the lease was written: no group of the floor is needed.
+            outcome = CgroupWriter(Cgroups(self._host_root), lease.top).apply(lease.floor, needed=())
+            if outcome.writes:
+                replace_file(self._state_dir / leases.FIRED, f"{lease.deadline_s}\n", durable=False)
+        except (OSError, ValueError, SubletError) as error:
+            self.print_once(f"lease {lease.deadline_s:.1f}: the floor cannot be applied: {error}")
+            return
+        problems = "; ".join(f"{problem.group}: {problem.why}" for problem in outcome.problems)
+        self.print_once(problems or f"lease {lease.deadline_s:.1f} is over: floor applied with {outcome.writes} writes")
+        if not outcome.problems:
+            self._applied_for = lease.deadline_s
+
+    def print_once(self, line: str) -> None:
+        """Print a line, unless it is the one printed last."""
+        if line != self._printed:
+            print(line, file=sys.stderr, flush=True)
+        self._printed = line
+
+
+def watch_until_gone(watchdog: LeaseWatchdog, lock: Path) -> None:
+    """Watch until the lease is gone; return at once where another watchdog has the lock."""
+    if acquire_lock(lock) is None:
+        return
+    while watchdog.check(leases.boottime_s()):
+        time.sleep(_pause_s(watchdog))
+
+
+def watch_until_sigterm(watchdog: LeaseWatchdog, lock: Path) -> None:
+    """Watch until SIGTERM, then apply the floor; waits for the lock where another watchdog has it."""
+    ending = {signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ending)
+    descriptor: int | None = None
+    ended = None
+    while ended is None:
+        try:
+            descriptor = acquire_lock(lock, tries=1) if descriptor is None else descriptor
+        except OSError as error:
+            watchdog.print_once(f"{lock}: {error.strerror}")
+        if descriptor is not None:
+            watchdog.check(leases.boottime_s())
+        ended = signal.sigtimedwait(ending, _pause_s(watchdog))
+    if descriptor is not None:
+        watchdog.check(leases.boottime_s())
+        watchdog.apply_floor()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ending)
+
+
+def _pause_s(watchdog: LeaseWatchdog) -> float:
+    due_in_s = watchdog.due_in_s(leases.boottime_s())
+    return TICK_S if due_in_s <= 0 else min(TICK_S, due_in_s)

@@ -1,0 +1,99 @@
+"""Steps lead from one state of qrm to the next: an advice is accepted, then it is decided what shall be in force."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from services.qrm.core.active_advice import ActiveAdvice, Stage
+from services.qrm.core.placement.arrangement import Arrangement, Node, arrange, arrange_floor
+from services.qrm.core.placement.pools import Order
+from shared.core.cgroups.layout import RESERVE
+from shared.core.cpus.cpuset import CpuSet
+from shared.errors import Refused
+
+NOBODY: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class QrmState:
+    """What one pass leaves to the next. Times are seconds of one monotonic clock."""
+
+    active: ActiveAdvice | None = None
+    reserve: CpuSet = field(default_factory=CpuSet)
+    """The reserve pool of the last advice accepted: the floor spares it, too."""
+    held: Mapping[str, CpuSet] = field(default_factory=dict)
+    """CPUs that pods have for themselves, by UID."""
+    stage: Stage = "floor"
+    """How far the active advice counted in the last pass."""
+
+    def stage_at(self, now_s: float) -> Stage:
+        """How far the active advice counts at a time."""
+        return self.active.stage(now_s) if self.active else "floor"
+
+    def with_lease_until(self, until_s: float) -> "QrmState":
+        """The same with another end of the active advice's lease."""
+        return replace(self, active=self.active and replace(self.active, lease_until_s=until_s))
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one pass knows."""
+
+    node: Node
+    now_s: float
+    order: Order
+    arranged: Arrangement | None = None
+    """What the active advice means on this node, where it has just been accepted."""
+    pods_known: bool = True
+    """Whether the pods were ever read: until then no pod is known to have gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassDecision:
+    """What shall be in force after a pass."""
+
+    stage: Stage
+    arrangement: Arrangement
+    refusal: str = ""
+    """Why the active advice cannot be followed any more; then the stage is the floor."""
+
+
+def accept(state: QrmState, node: Node, fresh: ActiveAdvice, order: Order) -> tuple[QrmState, Arrangement]:
+    """Make an advice the active one; what it means on this node is handed on to `step`.
+
+    Raises:
+        Refused: it cannot be followed here; the state stays, and with it the last good advice for its lease.
+    """
+    arranged = arrange(node, fresh.advice, order)
+    return replace(state, active=fresh, reserve=arranged.pools.get(RESERVE, CpuSet())), arranged
+
+
+def step(state: QrmState, turn: Turn) -> tuple[QrmState, PassDecision]:
+    """Decide what shall be in force now: what the active advice says while it counts, else the floor."""
+    state = replace(state, stage=state.stage_at(turn.now_s))
+    stage, refusal = state.stage, ""
+    if turn.arranged is not None and stage != "floor":
+        arrangement = turn.arranged
+    else:
+        try:
+            arrangement = arrange_as(state, turn.node, turn.order)
+        except Refused as error:  # the machine has become smaller since the advice was accepted
+            stage, refusal = "floor", str(error)
+            arrangement = arrange_floor(turn.node, state.reserve)
+    held = arrangement.held if turn.pods_known else state.held
+    return replace(state, held=held), PassDecision(stage, arrangement, refusal)
+
+
+def arrange_as(state: QrmState, node: Node, order: Order) -> Arrangement:
+    """Arrange a node in the way in which it is arranged now.
+
+    Raises:
+        Refused: the active advice cannot be followed there.
+    """
+    if state.active is None or state.stage == "floor":
+        return arrange_floor(node, state.reserve)
+    return arrange(node, state.active.advice, order)
+
+
+def lease_floor(state: QrmState, node: Node) -> Arrangement:
+    """The floor that the lease names. It is the same for pods that start: without qrm nobody sees a start end."""
+    return arrange_floor(replace(node, starting=NOBODY), state.reserve)

@@ -1,0 +1,29 @@
+"""Group settings say what the groups get beside their CPU and memory node sets."""
+
+from dataclasses import dataclass
+
+from shared.contracts.advice import PoolAdvice
+from shared.core.cgroups.knobs import UNLIMITED
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """Weights, limits and the manner of moving, for one pass."""
+
+    asked_millis: int
+    """CPU that the tenants asked for, which is what the top group weighs."""
+    memory_limit_bytes: int | None = None
+    """Memory limit of the reclaimed class; None leaves it as it is."""
+    quota_millis: int | None = None
+    """CPU time that the reclaimed class may use; UNLIMITED takes the bound away, None leaves it."""
+    burst_percent: float = 0.0
+    """How much of its quota a container may save up whose pod does not say it."""
+    migrate: bool = False
+    """Whether the pages of pods bound to NUMA nodes move with them, which may take long."""
+
+
+def quota_millis(advice: PoolAdvice | None) -> int | None:
+    """The quota that fresh advice sets, or takes away; without fresh advice the last one stays."""
+    if advice is None:
+        return None
+    return UNLIMITED if advice.reclaimed_quota_millis is None else advice.reclaimed_quota_millis

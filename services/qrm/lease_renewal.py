@@ -1,0 +1,37 @@
+"""Renewing the lease comes before anything is written: should qrm die in between, the lease already runs."""
+
+from collections.abc import Sequence
+
+from services.qrm.conditions import Conditions
+from services.qrm.core.placement.arrangement import Arrangement
+from services.qrm.ports import Groups, WatchedLease
+from shared.contracts.pod import Pod
+from shared.ports import Clock
+
+
+class LeaseRenewal:
+    """Renews one lease, and remembers which pods it covers and when it was last watched."""
+
+    def __init__(self, lease: WatchedLease, groups: Groups, clock: Clock, conditions: Conditions) -> None:
+        self._lease, self._groups, self._clock, self._conditions = lease, groups, clock, conditions
+        self.covered: object = None
+        """The mark of the pods and groups that the lease on disk names."""
+        self.watched_at_s = float("inf")
+        """When somebody was last known to end the lease in qrm's place; infinite before the first try."""
+
+    def renew(self, left_s: float, floor: Arrangement, pods: Sequence[Pod], mark: object) -> bool:
+        """Let the lease run for so many seconds; False: nobody would end it.
+
+        `mark` stands for the pods and groups that the floor names.
+        """
+        now_s = self._clock.monotonic()
+        self.watched_at_s = min(self.watched_at_s, now_s)
+        try:
+            self._lease.renew(left_s, self._groups.wanted(floor, pods))
+            self._lease.ensure_watchdog()
+        except OSError as error:
+            self._conditions.set("LeaseUnkept", f"{error}; reclaimed limits would outlive qrm")
+            return False
+        self._conditions.set("LeaseUnkept", "")
+        self.covered, self.watched_at_s = mark, now_s
+        return True

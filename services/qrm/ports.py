@@ -1,0 +1,203 @@
+"""The ports name what qrm's app needs of the world; `main` builds an adapter for each."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from services.qrm.core.checkpoint import Checkpoint
+from services.qrm.core.placement.arrangement import Arrangement
+from services.qrm.core.starting import StartRules
+from services.qrm.core.writes.group_settings import GroupSettings
+from services.qrm.core.writes.outcome import WriteOutcome
+from services.qrm.core.writes.plan import Want
+from services.qrm.settings import OffloadSettings
+from shared.contracts.advice import CacheDrop, PoolAdvice
+from shared.contracts.pod import Pod
+from shared.core.cgroups.knobs import Write
+from shared.core.cgroups.layout import Layout
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Topology
+from shared.ports import PodSource
+
+
+class Machine(Protocol):
+    """The machine as qrm may use it."""
+
+    whole: Topology
+    """Every online CPU, also those that the cgroup root does not grant."""
+    topology: Topology
+    memory_bytes: Mapping[int, int]
+    """Memory of each NUMA node; a node that is not there is unknown."""
+    pinned_pods: Mapping[str, CpuSet]
+    """CPUs that somebody else (kubelet's static CPU manager) has given to containers, by their pod's UID."""
+    pins_unread: str
+    """Why that is not known now; then the last that was known stays."""
+
+    @property
+    def pinned(self) -> CpuSet:
+        """All CPUs that somebody else has given away."""
+        ...
+
+    @property
+    def barred(self) -> CpuSet:
+        """The CPUs of others: pinned, or kept from the scheduler."""
+        ...
+
+    def offline(self) -> CpuSet:
+        """CPUs that are there and switched off."""
+        ...
+
+    def refresh(self) -> bool:
+        """Whether CPUs or memory nodes came or went. The last good view stays otherwise.
+
+        Raises:
+            Unavailable: they changed, and the new topology cannot be read.
+            OSError: a file of the kernel cannot be read.
+        """
+        ...
+
+
+class Groups(Protocol):
+    """The pods' cgroups. Whatever reads or writes them may raise OSError."""
+
+    @property
+    def layout(self) -> Layout:
+        """Where they lie."""
+        ...
+
+    @property
+    def numas(self) -> Mapping[int, CpuSet]:
+        """The CPUs of each NUMA node."""
+        ...
+
+    def members(self) -> tuple[tuple[str, ...], ...]:
+        """The pods' groups by home; cheap, to notice new ones."""
+        ...
+
+    def wanted(self, arrangement: Arrangement, pods: Sequence[Pod]) -> Mapping[str, Want]:
+        """What every class group, and every pod's group that exists, shall have."""
+        ...
+
+    def planned(self, arrangement: Arrangement, pods: Sequence[Pod]) -> Sequence[Write]:
+        """The writes that `apply` would begin with; nothing is written."""
+        ...
+
+    def apply(
+        self, arrangement: Arrangement, pods: Sequence[Pod], settings: GroupSettings, now_s: float, verify_s: float
+    ) -> WriteOutcome:
+        """Write what differs, and read everything back."""
+        ...
+
+    def in_force(self, pods: Sequence[Pod]) -> WriteOutcome:
+        """What is in force now; nothing is written."""
+        ...
+
+    def cpus_of(self, pods: Sequence[Pod]) -> Mapping[str, CpuSet]:
+        """The CPUs that pods have now by UID, as the kernel says."""
+        ...
+
+    def memory_limit(self) -> int | None:
+        """The memory limit in force for reclaimed work, in bytes; None: there is none."""
+        ...
+
+    def foreign(self, now_s: float) -> Sequence[str]:
+        """Groups that somebody else writes, which are therefore left alone."""
+        ...
+
+    def forget_written(self) -> None:
+        """The sets have changed for a known reason: that is no foreign writer."""
+        ...
+
+
+class WatchedLease(Protocol):
+    """The lease on the reclaimed limits, which a watchdog ends where qrm does not."""
+
+    def left_s(self) -> float:
+        """Seconds that the lease of an earlier life still runs."""
+        ...
+
+    def renew(self, left_s: float, floor: Mapping[str, Want]) -> None:
+        """Let the lease run for so many seconds from now, and name what is written when it has run out.
+
+        Raises:
+            OSError: it cannot be written; the old lease runs out.
+        """
+        ...
+
+    def ensure_watchdog(self) -> None:
+        """See to it that a watchdog is alive.
+
+        Raises:
+            OSError: none is, and none can be started.
+        """
+        ...
+
+    def watchdog_fired(self) -> bool:
+        """Whether the watchdog has applied the floor since the last call."""
+        ...
+
+    async def stop(self) -> None:
+        """Remove the lease, where the watchdog would not see the agent end."""
+        ...
+
+
+class Offloader(Protocol):
+    """Gives memory of pods back to the machine."""
+
+    def drop(self, drops: Sequence[CacheDrop]) -> None:
+        """Page cache that must go; what was asked for before and has not been done is forgotten."""
+        ...
+
+    async def run_drops(self, pods: Callable[[], Sequence[Pod]]) -> None:
+        """Drop page cache of the pods as it is asked for, until cancelled."""
+        ...
+
+    async def run(self, pods: Callable[[], Sequence[Pod]], settings: Callable[[], OffloadSettings | None]) -> None:
+        """Offload idle memory until cancelled; where there are no settings nothing is done."""
+        ...
+
+
+class StartWatch(Protocol):
+    """Sees how far the starts of reclaimed pods are."""
+
+    def keep(self, pods: Sequence[Pod], rules: StartRules, now_s: float) -> frozenset[str]:
+        """UIDs of the pods that keep what kubelet gave them, because they are being started.
+
+        Raises:
+            OSError: a group is there and cannot be read.
+        """
+        ...
+
+
+class CheckpointStore(Protocol):
+    """Keeps what is applied over a restart."""
+
+    def load(self) -> Checkpoint | None:
+        """What the life before has applied; None where there is nothing.
+
+        Raises:
+            Refused: it is damaged or somebody else's.
+            OSError: it cannot be read.
+        """
+        ...
+
+    def offer(self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str]) -> None:
+        """What is applied now; must not wait for the disk."""
+        ...
+
+    async def run(self, report_failure: Callable[[str], None]) -> None:
+        """Write what is offered until cancelled, and say after each write why it failed, or nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QrmPorts:
+    """All of them; without a lease nobody ends the reclaimed limits in qrm's place (the simulator)."""
+
+    machine: Machine
+    groups: Groups
+    pods: PodSource
+    lease: WatchedLease | None
+    offloader: Offloader
+    starts: StartWatch
+    checkpoints: CheckpointStore
