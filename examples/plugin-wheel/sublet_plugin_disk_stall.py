@@ -4,9 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from shared.contracts.envelope import Reason
-from shared.contracts.sample import PodReading
+from sublet.api.plugin import Candidate, Plugin, PluginSettings, PodReading, Pressure, Reason, Silence, View
 
 
 class Settings(PluginSettings):

@@ -4,12 +4,19 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.estimate import requested_cores, total_cores
-from services.advisor.core.machine import unknown_memory_bytes
-from services.advisor.core.memory import estimate_bytes
-from services.advisor.core.policy import Demand, Policy, PolicySettings
-from services.advisor.core.view import CPU_TENANTS, ContainerView, View
-from shared.contracts.envelope import Reason
+from sublet.api.policy import (
+    CPU_TENANTS,
+    ContainerView,
+    Demand,
+    Policy,
+    PolicySettings,
+    Reason,
+    View,
+    estimate_bytes,
+    requested_cores,
+    total_cores,
+    unknown_memory_bytes,
+)
 
 
 class Settings(PolicySettings):

@@ -1,6 +1,6 @@
 """Publish the events of one eviction that never was, to try a subscriber with a server of your own.
 
-python pretend.py [--namespace default] [--pod batch-0] [--episode 1]        (SUBLET_NATS_URL; needs Sublet's packages)
+python pretend.py [--namespace default] [--pod batch-0] [--episode 1]        (SUBLET_NATS_URL; needs Sublet installed)
 
 The same arguments give the same event ids: run it twice and the stream, or your subscriber, drops the second time.
 """
@@ -12,10 +12,7 @@ from datetime import UTC, datetime
 
 import nats
 
-from shared.contracts.bus.cloudevents import MSG_ID, event_headers
-from shared.contracts.bus.subjects import EVENTS_STREAM, event_subject
-from shared.contracts.eviction import EvictionEvent, Phase
-from shared.contracts.ids import intent_id
+from sublet.api.events import EVENTS_STREAM, MSG_ID, EvictionEvent, Phase, event_headers, event_subject, intent_id
 
 URL = os.environ.get("SUBLET_NATS_URL", "nats://127.0.0.1:4222")
 NODE = "pretended-node"

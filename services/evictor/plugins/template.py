@@ -8,8 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from shared.contracts.envelope import Reason
+from sublet.api.plugin import Candidate, Plugin, PluginSettings, Pressure, Reason, Silence, View
 
 
 class Settings(PluginSettings):

@@ -1,0 +1,30 @@
+"""A source of metrics: what it is, the host that it reads, and the figures that it offers.
+
+A source is one file in `services/metrics/sources` that ends in `SOURCE = Source(...)`.
+"""
+
+from services.metrics.core.due import GREW, WORKED, Gate, Moved
+from services.metrics.core.figures import GROUPS, Damped, Gauge, Kind, Rate, Ratio, Target, Total
+from services.metrics.core.values import Value
+from services.metrics.host import Host, Source
+from shared.adapters.host.hostfs import key_values, read_record
+
+__all__ = (
+    "GREW",
+    "GROUPS",
+    "WORKED",
+    "Damped",
+    "Gate",
+    "Gauge",
+    "Host",
+    "Kind",
+    "Moved",
+    "Rate",
+    "Ratio",
+    "Source",
+    "Target",
+    "Total",
+    "Value",
+    "key_values",
+    "read_record",
+)
