@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+import services
 from shared.adapters.process import main
 from shared.app import Plan
 from shared.contracts.services import NODE_SERVICES
@@ -9,7 +10,7 @@ from shared.contracts.services import NODE_SERVICES
 
 def plan_of(service: str) -> Plan:
     """How the service of this name is built."""
-    plan: Plan = import_module(f"services.{service}.main").PLAN
+    plan: Plan = import_module(f"{services.__name__}.{service}.main").PLAN
     return plan
 
 

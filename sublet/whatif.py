@@ -36,12 +36,12 @@ class Malformed(Refused):
 def kinds() -> dict[str, Decision]:
     """Every kind by name, ascending: imports all modules of the services and of the two wings that may hold one."""
     import services
-    import shared.whatif
-    import sublet.reference
+    from shared import whatif as shared_questions
+    from sublet import reference
 
-    _import_below(shared.whatif)
-    _import_below(sublet.reference)
-    for service in pkgutil.iter_modules(services.__path__, "services."):
+    _import_below(shared_questions)
+    _import_below(reference)
+    for service in pkgutil.iter_modules(services.__path__, f"{services.__name__}."):
         package = importlib.import_module(service.name)
         for part in pkgutil.iter_modules(package.__path__):
             if part.name.startswith(PURE_PARTS):

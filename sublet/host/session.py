@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+import services
 from shared.adapters.files.replaced import replace_file
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.adapters.process import BAD_SETTING, UNFIT
@@ -119,7 +120,7 @@ class Session:
             await self._wait_for(self.common.host_root / "proc/meminfo", "the simulated machine")
         names = (CENTRAL,) if self.one_process else START_ORDER
         for name in names:
-            self._supervise(name, f"services.{name}")
+            self._supervise(name, f"{services.__name__}.{name}")
         if self.one_process:
             self._supervise("node", "sublet.node")
         self._record()

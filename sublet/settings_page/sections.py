@@ -15,6 +15,7 @@ from typing import Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+import services
 from services.advisor.registry import known_policies
 from services.evictor.registry import known_plugins
 from services.reporter import fields as report_fields
@@ -43,7 +44,7 @@ def sections() -> Iterator[Section]:
     """The common keys, then each service's with all that lies below it."""
     yield from _with_inner(Section((), CommonSettings, summary(CommonSettings)))
     for name in SERVICES:
-        model = getattr(importlib.import_module(f"services.{name}.settings"), f"{name.capitalize()}Settings")
+        model = getattr(importlib.import_module(f"{services.__name__}.{name}.settings"), f"{name.capitalize()}Settings")
         yield from _with_inner(Section((name,), model, summary(model)))
         for variant in _variants(name):
             yield from _with_inner(variant)

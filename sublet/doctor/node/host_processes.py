@@ -15,8 +15,8 @@ from sublet.doctor.finding import Known, Unknown
 from sublet.doctor.node.facts import KUBELET_ROOT, AgentPlace, Kubelet
 from sublet.doctor.node.neighbours import AGENTS
 
-OWN = ("sublet.node", "services.qrm")
-"""Modules by which an agent of Sublet is known."""
+OWN = ("sublet.node", "services.qrm", "sublet._services.qrm")
+"""Modules by which an agent of Sublet is known; a wheel has `services` inside `sublet`."""
 _KUBELET = re.compile(r"^kubelet(-v[0-9.]+)?\Z")
 
 

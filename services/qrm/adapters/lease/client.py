@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from services import qrm
 from services.qrm.adapters.lease import file as leases
 from services.qrm.adapters.lease.lock import is_locked
 from services.qrm.core.writes.plan import Want
@@ -60,7 +61,7 @@ class LeaseClient:
             raise ProcessLookupError(f"nobody holds {self._state_dir / leases.LOCK}: the container leave does not run")
         with (self._state_dir / "keeper.log").open("ab") as log:
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "services.qrm.keeper", str(self._state_dir), str(self._host_root)],
+                [sys.executable, "-m", f"{qrm.__name__}.keeper", str(self._state_dir), str(self._host_root)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
