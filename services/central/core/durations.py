@@ -4,7 +4,6 @@ import re
 from datetime import datetime
 from fractions import Fraction
 
-from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
 
 NS_PER_S = 1_000_000_000
@@ -64,28 +63,3 @@ def moment_ns(text: str) -> int:
 def expired(created_ns: int, last_duration_ns: int, now_ns: int) -> bool:
     """Whether a temporary object is over; at its very last moment it is not."""
     return now_ns > created_ns + last_duration_ns
-
-
-class ExpiredQuestion(Question):
-    """When an object was made, how long it lasts, and what time it is; without a duration it lasts."""
-
-    created: str
-    last_duration: str | None = None
-    now: str
-
-
-class ExpiredAnswer(Answer):
-    """Whether it is over."""
-
-    expired: bool
-    error: str | None = None
-    message: str | None = None
-
-
-@decision("config_expired", area="kcc", asks=ExpiredQuestion, answers=ExpiredAnswer)
-def config_expired(question: ExpiredQuestion) -> ExpiredAnswer:
-    """Is a temporary config over?"""
-    created_ns, now_ns = moment_ns(question.created), moment_ns(question.now)
-    if question.last_duration is None:
-        return ExpiredAnswer(expired=False)
-    return ExpiredAnswer(expired=expired(created_ns, duration_ns(question.last_duration), now_ns))

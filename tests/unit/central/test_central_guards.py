@@ -9,6 +9,7 @@ from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.turn import Case, pods_now, turn
 from services.central.core.lost_nodes.verdict import Judged
+from services.central.whatif.pacing import next_action
 from shared.core.evictions.intents import Bucket
 
 RULES = Rules()
@@ -135,7 +136,7 @@ def test_one_token_each_taints_first_then_the_longest_lost():
         ("a", "evict", "waits for its turn"),
     ]
     assert left == Bucket(0, 0.0)
-    assert Pace(0.1).next(left) == (10.0, Bucket(0.0, 10.0))
+    assert next_action(Pace(0.1), left) == (10.0, Bucket(0.0, 10.0))
 
 
 def test_a_paused_cluster_acts_on_nobody_but_takes_taints_away():

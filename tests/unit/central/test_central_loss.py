@@ -4,15 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.central.core.lost_nodes.agent_loss import (
-    AgentLossQuestion,
-    AgentWatch,
-    Ticks,
-    agent_loss_timeline,
-    all_ready,
-)
-from services.central.core.lost_nodes.pacing import Pace, moments
+from services.central.core.lost_nodes.pacing import Pace
+from services.central.whatif.pacing import moments, next_action
 from shared.core.evictions.intents import Bucket
+from sublet.reference.central.agent_loss import AgentLossQuestion, ProbedAgent, Ticks, agent_loss_timeline, all_ready
 
 
 def tried(asked: AgentLossQuestion) -> tuple[float | None, float | None]:
@@ -22,7 +17,7 @@ def tried(asked: AgentLossQuestion) -> tuple[float | None, float | None]:
         ready = now_s < asked.fail_at_s or (asked.recover_at_s is not None and now_s >= asked.recover_at_s)
         state = "Ready" if ready else "NotReady"
         if now_s >= asked.probe_phase_s and (now_s - asked.probe_phase_s) % asked.probe_period_s == 0:
-            watch = watch.probed(state, now_s) if watch else AgentWatch(state, now_s)
+            watch = watch.probed(state, now_s) if watch else ProbedAgent(state, now_s)
         looks = now_s >= asked.monitor_phase_s and (now_s - asked.monitor_phase_s) % asked.monitor_period_s == 0
         if not looks or watch is None:
             continue
@@ -56,7 +51,7 @@ def test_the_timeline_is_what_trying_every_second_finds(asked):
 
 
 def test_a_ready_agent_is_stamped_each_time_another_one_when_its_state_changes():
-    watch = AgentWatch("Ready", 0.0).probed("Ready", 60.0)
+    watch = ProbedAgent("Ready", 0.0).probed("Ready", 60.0)
     assert watch.stamp_s == 60.0
     lost = watch.probed("NotReady", 120.0).probed("NotReady", 180.0)
     assert (lost.stamp_s, lost.not_ready_s(200.0)) == (120.0, 80.0)
@@ -65,7 +60,7 @@ def test_a_ready_agent_is_stamped_each_time_another_one_when_its_state_changes()
 
 
 def test_one_agent_that_is_not_ready_is_enough_and_none_says_nothing():
-    ready, missing, ill = AgentWatch("Ready", 90.0), AgentWatch("NotFound", 50.0), AgentWatch("NotReady", 70.0)
+    ready, missing, ill = ProbedAgent("Ready", 90.0), ProbedAgent("NotFound", 50.0), ProbedAgent("NotReady", 70.0)
     assert all_ready({}, 100.0) == (None, 0.0)
     assert all_ready({"a": ready}, 100.0) == (True, 0.0)
     assert all_ready({"a": ready, "b": ill, "c": missing}, 100.0) == (False, 50.0)
@@ -93,7 +88,7 @@ def test_the_pace_is_never_exceeded(per_s, burst, count):
 @pytest.mark.parametrize("pace", [Pace(0.0, 5), Pace(1.0, 0), Pace(0.0, 0)])
 def test_a_pace_of_nothing_acts_on_nothing(pace):
     assert list(moments(pace, 3)) == []
-    assert pace.next(Bucket(5, 0.0)) is None
+    assert next_action(pace, Bucket(5, 0.0)) is None
 
 
 def test_a_rate_of_nothing_takes_no_token_that_is_there():

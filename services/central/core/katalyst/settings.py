@@ -6,11 +6,10 @@ that the fields go to, or Katalyst's where these are narrower.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from services.central.core.katalyst.fields import FIELDS, Line, Place
 from services.central.core.katalyst.values import bytes_of, cores, share_of, texts
-from shared.core.decisions import Answer, Question, decision
 
 Sections = dict[str, Any]
 
@@ -115,27 +114,3 @@ def _reserved(path: str, value: Any, settings: Sections) -> list[str]:
         case _:
             return [path]
     return []
-
-
-class KatalystQuestion(Question):
-    """A `spec.config` of an EvictionConfiguration or an AdminQoSConfiguration."""
-
-    keeps_null: ClassVar[frozenset[str]] = frozenset({"spec_config"})
-
-    spec_config: dict[str, Any]
-
-
-class KatalystAnswer(Answer):
-    """Settings by section, and the fields that were ignored."""
-
-    settings: dict[str, Any]
-    ignored: list[str]
-    error: str | None = None
-    message: str | None = None
-
-
-@decision("katalyst_settings", area="kcc", asks=KatalystQuestion, answers=KatalystAnswer)
-def katalyst_settings(question: KatalystQuestion) -> KatalystAnswer:
-    """Sublet's settings behind a Katalyst config."""
-    mapped = settings_of(question.spec_config)
-    return KatalystAnswer(settings=mapped.settings, ignored=list(mapped.ignored))

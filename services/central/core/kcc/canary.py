@@ -1,11 +1,10 @@
 """How many of a config's nodes get it now (docs/facts/katalyst-cluster.md#canary)."""
 
 import re
-from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from shared.core.decisions import Answer, Question, decision
+from services.central.core.strict import StrictModel
 from shared.errors import Refused
 
 CANARY_FAILED = "CalculateCanaryCutoffFailed"
@@ -14,13 +13,13 @@ _PERCENT = re.compile(r"([+-]?[0-9]{1,9})%")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 
 
-class RollingUpdate(Question):
+class RollingUpdate(StrictModel):
     """Nodes that get the config first: a number, or a percentage in text."""
 
     canary: int | str | None = None
 
 
-class UpdateStrategy(Question):
+class UpdateStrategy(StrictModel):
     """As Kubernetes writes it."""
 
     model_config = ConfigDict(populate_by_name=True)
@@ -51,27 +50,3 @@ def _share(canary: int | str | None, matched: int) -> int:
         return int(canary)
     raise Refused(f"updateStrategy.rollingUpdate.canary: {canary!r}: want a number or a whole percentage such as 10%",
                   reason=CANARY_FAILED)  # fmt: skip
-
-
-class CanaryQuestion(Question):
-    """How a config is rolled out, and over how many nodes."""
-
-    update_strategy: UpdateStrategy | None = None
-    matched_nodes: Annotated[int, Field(ge=0)]
-    paused: bool = False
-
-
-class CanaryAnswer(Answer):
-    """How many nodes get the new config now."""
-
-    canary_nodes: int
-    error: str | None = None
-    message: str | None = None
-
-
-@decision("canary_cutoff", area="kcc", asks=CanaryQuestion, answers=CanaryAnswer)
-def canary_cutoff(question: CanaryQuestion) -> CanaryAnswer:
-    """How many of the matched nodes get the new config now."""
-    return CanaryAnswer(
-        canary_nodes=canary_nodes(question.update_strategy, question.matched_nodes, paused=question.paused)
-    )

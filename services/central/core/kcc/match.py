@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from services.central.core.kcc.targets import Target
-from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
 
 NONE_MATCH = "none_match"
@@ -51,37 +50,3 @@ def _fits(target: Target, node: str, labels: Mapping[str, str]) -> bool:
         return target.selector.matches(labels)
     except Refused:
         return False
-
-
-class NodeLabels(Question):
-    """A node as selectors see it."""
-
-    name: str
-    labels: dict[str, str] = {}
-
-
-class MatchQuestion(Question):
-    """A node and the targets there are, valid or not."""
-
-    node: NodeLabels
-    targets: list[Target]
-
-
-class MatchAnswer(Answer):
-    """Names of the targets on the highest level that matches, and the one that the node gets."""
-
-    matched: list[str]
-    selected: str | None = None
-    error: str | None = None
-    message: str | None = None
-
-
-@decision("kcc_match", area="kcc", asks=MatchQuestion, answers=MatchAnswer)
-def kcc_match(question: MatchQuestion) -> MatchAnswer:
-    """Which config object a node gets."""
-    found = match(question.node.name, question.node.labels, question.targets)
-    names = [target.name for target in found.matched]
-    try:
-        return MatchAnswer(matched=names, selected=found.selected().name)
-    except Refused as refusal:
-        return MatchAnswer(matched=names, error=refusal.reason, message=str(refusal))

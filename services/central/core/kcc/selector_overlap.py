@@ -5,13 +5,8 @@ nor its absence, satisfies everything that both ask of it.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Annotated
 
-from pydantic import AfterValidator
-
-from services.central.core.kcc.selectors import MAX_NUMBER, Requirement, Selector, parse_selector
-from shared.core.decisions import Answer, Question, decision
-from shared.errors import Refused
+from services.central.core.kcc.selectors import MAX_NUMBER, Requirement, Selector
 
 
 def overlap(one: Selector, other: Selector, keys: Collection[str]) -> bool:
@@ -34,36 +29,3 @@ def satisfiable(parts: Sequence[Requirement]) -> bool:
     lowest = max([0, *(part.bound + 1 for part in parts if part.operator == "gt")])
     highest = min([MAX_NUMBER, *(part.bound - 1 for part in parts if part.operator == "lt")])
     return lowest <= highest
-
-
-def _readable(text: str) -> str:
-    try:
-        parse_selector(text)
-    except Refused as refusal:
-        raise ValueError(str(refusal)) from refusal
-    return text
-
-
-SelectorText = Annotated[str, AfterValidator(_readable)]
-
-
-class OverlapQuestion(Question):
-    """Two selectors and the labels that may tell them apart."""
-
-    selector: SelectorText
-    other: SelectorText
-    keys: list[str]
-
-
-class OverlapAnswer(Answer):
-    """Whether they overlap."""
-
-    overlap: bool
-
-
-@decision("selectors_overlap", area="kcc", asks=OverlapQuestion, answers=OverlapAnswer)
-def selectors_overlap(question: OverlapQuestion) -> OverlapAnswer:
-    """Can one node satisfy both selectors?"""
-    return OverlapAnswer(
-        overlap=overlap(parse_selector(question.selector), parse_selector(question.other), question.keys)
-    )

@@ -6,13 +6,13 @@ same node. What is refused is said with field, value and bound.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 from services.central.core.durations import duration_ns
 from services.central.core.kcc.canary import UpdateStrategy
 from services.central.core.kcc.selector_overlap import overlap
 from services.central.core.kcc.selectors import Selector, parse_selector
-from shared.core.decisions import Answer, Question, decision
+from services.central.core.strict import StrictModel
 from shared.errors import Refused
 
 VALIDATE_FAILED = "ValidateFailed"
@@ -20,7 +20,7 @@ BY_NAME, BY_SELECTOR, FOR_ALL = range(3)
 """How a target finds its nodes; the lower goes first."""
 
 
-class AllowedKeys(Question):
+class AllowedKeys(StrictModel):
     """The labels that selectors of one priority may ask for."""
 
     priority: int = 0
@@ -32,10 +32,8 @@ def keys_by_priority(allowed: Iterable[AllowedKeys]) -> dict[int, list[str]]:
     return {entry.priority: entry.keys for entry in allowed}
 
 
-class Target(Question):
+class Target(StrictModel):
     """One config object. Its selector and duration are text: what cannot be read is refused by the rules here."""
-
-    keeps_null: ClassVar[frozenset[str]] = frozenset({"spec_config"})
 
     namespace: str = "default"
     name: str
@@ -153,28 +151,3 @@ def _listed(names: Iterable[str]) -> str:
 
 def _refuse(why: str) -> NoReturn:
     raise Refused(why, reason=VALIDATE_FAILED)
-
-
-class TargetQuestion(Question):
-    """A target, the labels that its KCC allows, and the other targets."""
-
-    allowed_keys: list[AllowedKeys]
-    target: Target
-    others: list[Target]
-
-
-class TargetAnswer(Answer):
-    """Whether it may exist; with a message what must be changed."""
-
-    valid: bool
-    message: str | None
-
-
-@decision("kcc_target_valid", area="kcc", asks=TargetQuestion, answers=TargetAnswer)
-def kcc_target_valid(question: TargetQuestion) -> TargetAnswer:
-    """May this target exist beside the others?"""
-    try:
-        check_target(question.target, keys_by_priority(question.allowed_keys), question.others)
-    except Refused as refusal:
-        return TargetAnswer(valid=False, message=str(refusal))
-    return TargetAnswer(valid=True, message=None)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.central.core.lost_nodes.agent_loss import AgentConditions, AgentState, Condition
+from services.central.core.lost_nodes.agent_loss import AgentCondition, AgentConditions, AgentState
 from services.central.core.lost_nodes.verdict import Judged, NodeVerdict, withdrawn
 from shared.contracts.kube.node_conditions import AGENT_NOT_FOUND, AGENT_READY, WITHDRAWN
 
@@ -69,13 +69,13 @@ def agent_state(verdict: NodeVerdict, pod: AgentState | None, *, well: bool) -> 
 def conditions_of(judged: Judged, pod: AgentState | None, *, well: bool) -> list[CnrCondition]:
     """What the CNR should say, ascending by type, as far as it is known."""
     state, taken = agent_state(judged.verdict, pod, well=well), withdrawn(judged)
-    said: dict[str, Condition] = {}
+    said: dict[str, AgentCondition] = {}
     if state is not None:
         found = AgentConditions.of({AGENT: state})
         said |= {AGENT_NOT_FOUND: found.not_found, AGENT_READY: found.all_ready}
     if taken is not None:
         reason = "AgentSilent" if taken else "AgentHeard"
-        said[WITHDRAWN] = Condition(status="True" if taken else "False", reason=reason)
+        said[WITHDRAWN] = AgentCondition(status="True" if taken else "False", reason=reason)
     why = WORDS.get(judged.verdict, "" if state == "Ready" else NOT_WELL)
     return [CnrCondition(kind, one.status, one.reason, why) for kind, one in said.items()]
 

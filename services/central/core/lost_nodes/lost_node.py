@@ -1,13 +1,12 @@
 """The taint of a lost node, and which of its pods go (docs/facts/katalyst-cluster.md#lost-agents)."""
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from services.central.core.lost_nodes.rules import EVICT_S, TAINT_S
-from shared.contracts.pod import QosClass
-from shared.core.decisions import Answer, Question, decision
+from services.central.core.strict import StrictModel
 
 TAINT_KEY = "node.kubernetes.io/unschedulable"
 TAINT_EFFECT = "NoScheduleForReclaimedTasks"
@@ -17,7 +16,7 @@ LATER_QOS = "reclaimed_cores"
 Step = Literal["wait", "taint", "evict"]
 
 
-class CnrTaint(Question):
+class CnrTaint(StrictModel):
     """A taint of a CustomNodeResource; `qos_level` belongs to the later of its two shapes."""
 
     key: str
@@ -65,64 +64,3 @@ def next_step(
     if not_ready_s > evict_s and tainted and has_reclaimed_pods:
         return "evict"
     return "wait"
-
-
-class NodePod(Question):
-    """A pod on the node."""
-
-    name: str
-    qos: QosClass
-
-
-def reclaimed(pods: Iterable[NodePod]) -> list[str]:
-    """Names of the pods that a lost node loses, ascending."""
-    return sorted(pod.name for pod in pods if pod.qos == "reclaimed_cores")
-
-
-class LostTaintQuestion(Question):
-    """The taints of a CNR, and whether its node is lost."""
-
-    taints: list[CnrTaint]
-    lost: bool
-
-
-class LostTaintAnswer(Answer):
-    """The taints it should have."""
-
-    taints: list[CnrTaint]
-    changed: bool
-
-
-@decision("lost_node_taint", area="central", asks=LostTaintQuestion, answers=LostTaintAnswer)
-def lost_node_taint(question: LostTaintQuestion) -> LostTaintAnswer:
-    """The taint of a lost node on its CNR."""
-    taints, changed = with_lost_taint(question.taints, lost=question.lost)
-    return LostTaintAnswer(taints=taints, changed=changed)
-
-
-class LostEvictionsQuestion(Question):
-    """A node that is not ready, and its pods."""
-
-    tainted: bool
-    not_ready_s: float
-    evict_period_s: Annotated[float, Field(ge=0)] = EVICT_S
-    pods: list[NodePod]
-
-
-class LostEvictionsAnswer(Answer):
-    """Pods to evict, ascending."""
-
-    evict: list[str]
-
-
-@decision("lost_node_evictions", area="central", asks=LostEvictionsQuestion, answers=LostEvictionsAnswer)
-def lost_node_evictions(question: LostEvictionsQuestion) -> LostEvictionsAnswer:
-    """Which pods of a lost node go."""
-    pods = reclaimed(question.pods)
-    step = next_step(
-        question.not_ready_s,
-        tainted=question.tainted,
-        has_reclaimed_pods=bool(pods),
-        evict_s=question.evict_period_s,
-    )
-    return LostEvictionsAnswer(evict=pods if step == "evict" else [])

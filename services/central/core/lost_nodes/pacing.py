@@ -3,14 +3,8 @@
 The bucket is `shared.core.evictions.intents.Bucket`, which a ledger keeps: a restart gives nothing for free.
 """
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
 
-from pydantic import Field
-
-from shared.core.decisions import Answer, Question, decision
 from shared.core.evictions.intents import Bucket
 
 
@@ -21,58 +15,8 @@ class Pace:
     per_s: float
     burst: int = 1
 
-    def full(self, at_s: float) -> Bucket:
-        """A bucket after a rest."""
-        return Bucket(self.burst, at_s)
-
     def take(self, bucket: Bucket, now_s: float) -> Bucket | None:
         """The bucket after one action, or None when none may be taken now."""
         if self.per_s <= 0:
             return None
         return bucket.take(now_s, capacity=self.burst, per_s=self.per_s)
-
-    def next(self, bucket: Bucket) -> tuple[float, Bucket] | None:
-        """When the next action may be taken and the bucket after it; None: never."""
-        if self.per_s <= 0 or self.burst < 1:
-            return None
-        at_s = bucket.at_s + max(0.0, 1 - bucket.tokens) / self.per_s
-        while (left := self.take(bucket, at_s)) is None:
-            at_s = math.nextafter(at_s, math.inf)  # the division rounded down by a last digit
-        return at_s, left
-
-
-def moments(pace: Pace, count: int) -> Iterator[float]:
-    """When `count` items are acted on that were all queued at 0 before a full bucket; none at a pace of 0."""
-    bucket = pace.full(0.0)
-    for _ in range(count):
-        following = pace.next(bucket)
-        if following is None:
-            return
-        at_s, bucket = following
-        yield at_s
-
-
-class PacedQuestion(Question):
-    """A pace and a full queue."""
-
-    actions_per_s: Annotated[float, Field(ge=0)]
-    burst: Annotated[int, Field(ge=0)]
-    count: Annotated[int, Field(ge=0, le=1_000_000)]
-
-
-class PacedAnswer(Answer):
-    """When each item is acted on, to the second."""
-
-    at_s: list[int]
-
-
-@decision("paced_actions", area="central", asks=PacedQuestion, answers=PacedAnswer)
-def paced_actions(question: PacedQuestion) -> PacedAnswer:
-    """When the items of a full queue are acted on."""
-    pace = Pace(question.actions_per_s, question.burst)
-    return PacedAnswer(at_s=[_whole(at_s) for at_s in moments(pace, question.count)])
-
-
-def _whole(at_s: float) -> int:
-    """Halves go up, also where binary fractions fall a hair short of them."""
-    return math.floor(round(at_s, 6) + 0.5)

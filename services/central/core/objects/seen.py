@@ -9,7 +9,7 @@ from services.central.core.lost_nodes.agent_standing import OURS, CnrCondition
 from services.central.core.lost_nodes.guards import Place
 from services.central.core.lost_nodes.lost_node import CnrTaint
 from services.central.core.objects.cnc import ConfigEntry
-from services.central.core.objects.companion import companion
+from services.central.core.objects.companion import companion_metadata
 from shared.core.pods.extended_resources import OTHER_NAME
 
 POOL_LABEL = "node.kubernetes.io/pool"
@@ -99,7 +99,7 @@ def _entry(row: Mapping[str, Any]) -> ConfigEntry:
 
 def companion_change(node: NodeSeen, there: CompanionSeen | None) -> dict[str, Any] | None:
     """The metadata to write so that a Node's companion is as it should be; None: it is."""
-    wanted = companion(node.name, node.uid, node.labels).model_dump(mode="json")
+    wanted = companion_metadata(node.name, node.uid, node.labels)
     if there is None:
         return wanted
     if dict(there.labels) == wanted["labels"] and node.uid in there.owners:

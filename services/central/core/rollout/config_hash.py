@@ -9,9 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, ClassVar
-
-from shared.core.decisions import Answer, Question, decision
+from typing import Any
 
 HASH_DIGITS = 12
 
@@ -51,23 +49,3 @@ def _number(number: float) -> str:
         plain = format(Decimal(shortest), "f")
         return plain.rstrip("0").rstrip(".") if "." in plain else plain
     return shortest.replace("e-0", "e-")
-
-
-class HashQuestion(Question):
-    """A config as it is stored: its nulls count."""
-
-    keeps_null: ClassVar[frozenset[str]] = frozenset({"spec_config"})
-
-    spec_config: dict[str, Any] = {}
-
-
-class HashAnswer(Answer):
-    """12 hex digits."""
-
-    hash: str
-
-
-@decision("config_hash", area="kcc", asks=HashQuestion, answers=HashAnswer)
-def config_hash(question: HashQuestion) -> HashAnswer:
-    """The hash of a config as stored."""
-    return HashAnswer(hash=hash_of(question.spec_config))

@@ -3,10 +3,10 @@
 from typing import ClassVar
 
 from services.central.core.kcc.kinds import Kcc
-from services.central.core.kcc.match import NodeLabels
 from services.central.core.kcc.targets import Target, keys_by_priority
 from services.central.core.objects.cnc import NodeConfig
 from services.central.core.rollout.rollout import NodeEntry, Rolled, roll_out
+from services.central.whatif.targets import NodeLabels
 from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
 
@@ -24,7 +24,7 @@ class RolloutNode(NodeLabels):
 class RolloutQuestion(Question):
     """One kind of config, its objects, and the nodes."""
 
-    keeps_null: ClassVar[frozenset[str]] = Target.keeps_null
+    keeps_null: ClassVar[frozenset[str]] = frozenset({"spec_config"})
 
     kcc: Kcc
     targets: list[Target]

@@ -1,12 +1,12 @@
-"""The what-if kinds `node_verdict` and `cluster_guards`: is a node lost, and may anything be done about it."""
+"""The what-if kinds `node_verdict`, `cluster_guards` and `cluster_state`: is a node lost, may anything be done."""
 
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from services.central.core.lost_nodes.cluster_state import State
+from services.central.core.lost_nodes.cluster_state import State, disruption
 from services.central.core.lost_nodes.guards import Guards, Place, Seen, weigh
-from services.central.core.lost_nodes.rules import Rules
+from services.central.core.lost_nodes.rules import ACTIONS_PER_S, MAX_BAD_RATIO, Rules
 from services.central.core.lost_nodes.verdict import Action, Evidence, NodeVerdict, due, judge, withdrawn
 from shared.core.decisions import Answer, Question, decision
 
@@ -113,3 +113,34 @@ def cluster_guards(question: GuardsQuestion) -> GuardsAnswer:
 
 def _seen(node: SeenNode) -> Seen:
     return Seen(node.name, bad=node.bad, silent_s=node.silent_s, place=Place(node.pool, node.zone))
+
+
+NodeCount = Annotated[int, Field(ge=0)]
+
+
+class ClusterStateQuestion(Question):
+    """How many nodes are ready and how many are not."""
+
+    ready_nodes: NodeCount
+    not_ready_nodes: NodeCount
+    unhealthy_threshold_ratio: float = MAX_BAD_RATIO
+    actions_per_s: Annotated[float, Field(ge=0)] = ACTIONS_PER_S
+
+
+class ClusterStateAnswer(Answer):
+    """The state, and the pace: 0 unless normal."""
+
+    state: State
+    actions_per_s: float
+
+
+@decision("cluster_state", area="central", asks=ClusterStateQuestion, answers=ClusterStateAnswer)
+def cluster_state(question: ClusterStateQuestion) -> ClusterStateAnswer:
+    """Does central act at all?"""
+    found = disruption(
+        question.ready_nodes,
+        question.not_ready_nodes,
+        ratio=question.unhealthy_threshold_ratio,
+        actions_per_s=question.actions_per_s,
+    )
+    return ClusterStateAnswer(state=found.state, actions_per_s=found.actions_per_s)

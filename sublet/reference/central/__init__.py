@@ -1,0 +1,1 @@
+"""Formulas of Katalyst's controllers that central does not use."""
