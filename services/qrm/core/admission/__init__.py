@@ -1,1 +1,1 @@
-"""Admission rules say what CPUs a container gets before any advice, and answer the same as a question."""
+"""Admission says before a pod starts whether it can run here, by arranging the node with it."""

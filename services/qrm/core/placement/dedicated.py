@@ -1,51 +1,23 @@
-"""The CPUs that a container gets at admission, before any advice (docs/facts/katalyst-cpu.md#cpus-at-admission).
+"""A dedicated pod takes whole CPUs of its NUMA nodes (docs/facts/katalyst-cpu.md#cpus-at-admission).
 
-The rules of the classes, each a pure function on what is free; `services.qrm.core.placement.assignment` applies
-those for pods with CPUs of their own to the pods of a node, one after another.
+`services.qrm.core.placement.assignment` applies this to the pods of a node, one after another.
 """
 
 import math
 from collections.abc import Sequence
 
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS, take_by_numa_balance
+from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS
 from shared.core.cpus.taking.by_topology import take_by_topology
 from shared.core.cpus.topology import Topology
 from shared.errors import Refused
 
-NUMA_HINT_NOT_SINGLE = "numa_hint_not_single"
 NOT_ENOUGH_WHOLE_CORES = "not_enough_whole_cores"
-NOT_SUPPORTED = "not_supported"
-
-BOUND_SHARE_RATIO = 2.0
-"""CPUs of a NUMA-bound shared pool for each CPU requested (CPUIncrRatioSharedCoresNUMABinding)."""
 
 
 def whole_cpus(cores: float) -> int:
     """The CPUs that hold so many cores; a rounding error of the sum is no CPU of its own."""
     return math.ceil(cores - 1e-9)
-
-
-def of_bound_share(
-    topology: Topology, free: CpuSet, numas: Sequence[int] | None, request_cores: float, *, all_free: bool
-) -> CpuSet:
-    """A NUMA-bound shared pool inside its one node: everything free there, or twice what is requested.
-
-    Raises:
-        Refused: `numa_hint_not_single`; `not_enough_cpus`, the node has no free CPU.
-    """
-    if numas is None or len(numas) != 1:
-        raise Refused(
-            f"a NUMA-bound shared pod needs exactly one NUMA node, the hint names {list(numas or ())}",
-            reason=NUMA_HINT_NOT_SINGLE,
-        )
-    inside = topology.numas.get(numas[0], CpuSet()) & free
-    if not inside:
-        raise Refused(f"NUMA node {numas[0]} has no free CPU", reason=NOT_ENOUGH_CPUS)
-    if all_free:
-        return inside
-    wish = max(1, whole_cpus(request_cores * BOUND_SHARE_RATIO))
-    return take_by_numa_balance(topology, inside, min(wish, len(inside)))
 
 
 def of_dedicated(

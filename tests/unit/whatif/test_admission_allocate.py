@@ -2,9 +2,8 @@
 
 import pytest
 
-import services.qrm.core.admission.question  # noqa: F401 - registers the kind
-from services.qrm.core.admission.question import AdmissionQuestion, admission_allocate
 from shared.errors import Refused
+from sublet.reference.admission import AdmissionQuestion, admission_allocate
 
 BOX = {"uniform": {"sockets": 2, "numa_per_socket": 2, "cores_per_numa": 2, "threads": 2, "numbering": "split"}}
 SEED = {"uniform": {"sockets": 2, "numa_per_socket": 1, "cores_per_numa": 12, "threads": 2, "numbering": "split"}}

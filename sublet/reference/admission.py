@@ -1,18 +1,28 @@
-"""The what-if kind `admission_allocate`: the admission rules on pods and pools that somebody describes."""
+"""Katalyst's CPUs of a container at admission, before any advice (docs/facts/katalyst-cpu.md#cpus-at-admission).
 
+qrm admits a pod by arranging the whole node with it. The one rule that both have is that of dedicated pods.
+"""
+
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from services.qrm.core.placement.dedicated import NOT_SUPPORTED, of_bound_share, of_dedicated
+from services.qrm.core.placement.dedicated import of_dedicated, whole_cpus
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.core.cpus.cpuset import CpuSet, canonical_cpu_list
-from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS
+from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS, take_by_numa_balance
+from shared.core.cpus.topology import Topology
 from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
 from shared.whatif.topology_input import TopologyInput
+
+NUMA_HINT_NOT_SINGLE = "numa_hint_not_single"
+NOT_SUPPORTED = "not_supported"
+BOUND_SHARE_RATIO = 2.0
+"""CPUs of a NUMA-bound shared pool for each CPU requested (CPUIncrRatioSharedCoresNUMABinding)."""
 
 CpuListText = Annotated[str, AfterValidator(canonical_cpu_list)]
 
@@ -109,6 +119,28 @@ def _shared(question: AdmissionQuestion) -> CpuSet:
     if not question.free:
         raise Refused("no CPU is left for shared pods", reason=NOT_ENOUGH_CPUS)
     return question.free
+
+
+def of_bound_share(
+    topology: Topology, free: CpuSet, numas: Sequence[int] | None, request_cores: float, *, all_free: bool
+) -> CpuSet:
+    """A NUMA-bound shared pool inside its one node: everything free there, or twice what is requested.
+
+    Raises:
+        Refused: `numa_hint_not_single`; `not_enough_cpus`, the node has no free CPU.
+    """
+    if numas is None or len(numas) != 1:
+        raise Refused(
+            f"a NUMA-bound shared pod needs exactly one NUMA node, the hint names {list(numas or ())}",
+            reason=NUMA_HINT_NOT_SINGLE,
+        )
+    inside = topology.numas.get(numas[0], CpuSet()) & free
+    if not inside:
+        raise Refused(f"NUMA node {numas[0]} has no free CPU", reason=NOT_ENOUGH_CPUS)
+    if all_free:
+        return inside
+    wish = max(1, whole_cpus(request_cores * BOUND_SHARE_RATIO))
+    return take_by_numa_balance(topology, inside, min(wish, len(inside)))
 
 
 def _dedicated(question: AdmissionQuestion) -> CpuSet:
