@@ -1,17 +1,16 @@
-"""The host as the sources see it during one pass: every file is read at most once, cgroup folders are found once."""
+"""Read the host for the sources: every file at most once in a pass, cgroup folders found once."""
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar, cast
+from typing import TypeVar, cast
 
-from services.metrics.core.due import Gates
-from services.metrics.core.figures import Figure, Kind, Target
-from services.metrics.core.values import Raw
+from services.metrics.core.figures import Target
+from services.metrics.core.source import Host
 from shared.adapters.host.cgroup import Cgroups
-from shared.adapters.host.hostfs import FileSystem, KeptFiles, read_text, root_file_system
+from shared.adapters.host.hostfs import KeptFiles, read_record, read_text, root_file_system
 from shared.core.cgroups.knobs import Version
+from shared.core.file_system import FileSystem
 
 _IDENTITY: dict[Version, tuple[str, str]] = {1: ("cpuacct", "cpuacct.usage"), 2: ("", "cpu.stat")}
 """v1: the hierarchy of the usage counter, the figure that a re-made cgroup would spoil."""
@@ -23,8 +22,8 @@ _LEAST_OF_ONE, _MOST_OF_ONE = 4, 64
 T = TypeVar("T")
 
 
-class Host:
-    """Reads below one host root; `begin` opens a pass."""
+class HostReader:
+    """Reads below one host root; `begin` opens a pass. What sources see of it: `services.metrics.core.source.Host`."""
 
     def __init__(
         self,
@@ -91,11 +90,37 @@ class Host:
             text = self._texts[path] = self._files.read(path)
             return text
 
+    def record(self, path: str) -> str | None:
+        """A short file below the host root that is read once and closed; None where it does not exist."""
+        return read_record(f"{self.root}/{path}")
+
+    def names(self, path: str) -> Sequence[str]:
+        """What a folder below the host root holds, ascending; nothing where it does not exist."""
+        try:
+            return sorted(os.listdir(f"{self.root}/{path}"))  # noqa: PTH208 - half the cost of a Path
+        except FileNotFoundError:
+            return ()
+
+    def exists(self, path: str) -> bool:
+        """Whether there is something below the host root, be it a link to nowhere."""
+        return os.path.lexists(f"{self.root}/{path}")
+
+    def groups_below(self, folder: str) -> Sequence[str]:
+        """The folders of the cgroups directly below one."""
+        try:
+            # A folder's link count is 2 plus its folders: most cgroups are leaves and need no listing.
+            if os.stat(folder).st_nlink == 2:  # noqa: PTH116 - half the cost of a Path
+                return ()
+            with os.scandir(folder) as entries:
+                return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except FileNotFoundError:
+            return ()
+
     def root_file_system(self) -> FileSystem | None:
         """How full the host's root file system is: the one figure that no file tells. None where it is not known."""
         return self._file_system(self.root)
 
-    def once(self, find: Callable[["Host", str], T], about: str) -> T:
+    def once(self, find: Callable[[Host, str], T], about: str) -> T:
         """What `find` says about a folder or file, found out once a pass: several targets may ask."""
         key = (find, about)
         if key not in self._found:
@@ -156,31 +181,9 @@ class Host:
         self._files.close()
 
 
-Cost = Literal["cheap", "moderate", "dear"]
-"""Per target and reading, on the kernel's own files: up to 5 us, up to 25 us, more (`python -m bench.source_cost`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One source: the figures it offers for each kind of target, and how their raw values are read.
-
-    `read` returns the raw values it finds; one that is not there is left out, never given as 0. It may raise OSError,
-    ValueError, IndexError or ArithmeticError: then this source's figures of this target are absent in the pass, and
-    health says so. Kinds of target that `gates` names are not read in every pass.
-    """
-
-    figures: Mapping[Kind, tuple[Figure, ...]]
-    read: Callable[[Host, Target], Raw]
-    cost: Cost = "cheap"
-    gates: Gates = field(default_factory=dict)
-    adds_up: frozenset[str] = frozenset()
-    """Raw values of cgroups whose sum is that of a pool that has no cgroup of its own (`core.pooled`): of what is read
-    in every pass also counters, of what is not only levels, because its readings are of different times."""
-
-
 def _same_numbers(root: str) -> bool:
     """Whether this process has the number on the host that it has here."""
     try:
         return os.readlink(f"{root}/proc/self") == str(os.getpid())  # noqa: PTH115 - as everywhere here
     except OSError:
-        return True  # no kernel's: a tree of the simulator
+        return True  # not a kernel's /proc: a tree of the simulator
