@@ -1,7 +1,7 @@
-"""What a report field sees, and what a report field is.
+"""Define a report field: one file in `services/reporter/fields` that ends in `FIELD = ReportField(...)`.
 
-A field is one file in `services/reporter/fields`, found by scanning. It turns a view into its part of the node's object
-(the CNR) and says which change of that part must be written at once. It never reads a file, a clock or the bus.
+A field turns a view of the newest messages into its fragment of the node's object (the CNR), and says which change of
+that fragment must be written at once. It never reads a file, a clock or the bus.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,8 +15,8 @@ from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
 
-Part: TypeAlias = Mapping[str, Any]
-"""A piece of the node's object, as JSON values from its root on: {"status": {…}}."""
+Fragment: TypeAlias = Mapping[str, Any]
+"""A part of the node's object, as JSON values from its root on: {"status": {…}}."""
 
 TIMES = frozenset({"lastHeartbeatTime", "updateTime"})
 """Keys that say when, not what: a document that differs in nothing else is the same document."""
@@ -31,7 +31,7 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ReportView:
     """The newest input of the reporter. A message stays here when it is too old; its flag then says so."""
 
     now: datetime
@@ -51,11 +51,11 @@ class FieldSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-F = TypeVar("F", bound=FieldSettings)
+S = TypeVar("S", bound=FieldSettings)
 
 
-def changed(before: Part | None, now: Part | None) -> bool:
-    """Whether two parts differ apart from times; most are the same as before."""
+def changed(before: Fragment | None, now: Fragment | None) -> bool:
+    """Whether two fragments differ apart from times; most are the same as before."""
     return before != now and bool(without_times(before) != without_times(now))
 
 
@@ -68,21 +68,21 @@ def without_times(value: Any) -> Any:
     return value
 
 
-def _any_change(before: Part | None, now: Part | None, _settings: FieldSettings) -> bool:
+def _any_change(before: Fragment | None, now: Fragment | None, _settings: FieldSettings) -> bool:
     return changed(before, now)
 
 
 @dataclass(frozen=True, slots=True)
-class Field(Generic[F]):
+class ReportField(Generic[S]):
     """One report field; every module in the folder offers one as `FIELD`."""
 
-    settings: type[F]
-    part: Callable[[View, F], Part | None]
-    """The field's part of the document; None where its input is missing. Absent is not zero."""
-    urgent: Callable[[Part | None, Part | None, F], bool] = _any_change
-    """Whether the step from the written part to this one must be written at once; the rest waits for the refresh."""
+    settings: type[S]
+    fragment: Callable[[ReportView, S], Fragment | None]
+    """The field's fragment of the document; None where its input is missing. Absent is not zero."""
+    urgent: Callable[[Fragment | None, Fragment | None, S], bool] = _any_change
+    """Whether the step from the written fragment to this one must be written at once; the rest waits for the refresh."""
 
 
-def plain(part: Callable[[View], Part | None]) -> Callable[[View, FieldSettings], Part | None]:
+def plain(fragment: Callable[[ReportView], Fragment | None]) -> Callable[[ReportView, FieldSettings], Fragment | None]:
     """A field's function that needs no settings."""
-    return lambda view, _settings: part(view)
+    return lambda view, _settings: fragment(view)

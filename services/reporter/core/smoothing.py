@@ -1,6 +1,7 @@
-"""How the reported amount follows the headroom: down at once, up smoothly.
+"""Let the reported amount follow the headroom: down at once, up smoothly.
 
-Whoever places pods on a figure that is too high gets them evicted; one that is a little low for a while costs nothing.
+A scheduler that places pods on a figure that is too high gets them evicted; a figure that is too low for a while costs
+nothing.
 
 Facts: docs/facts/katalyst-cpu.md#reported-headroom.
 """
@@ -15,7 +16,7 @@ Fall = Literal["smooth", "at_once"]
 
 
 @dataclass(frozen=True, slots=True)
-class OfferRules:
+class SmoothingRules:
     """How a reported amount moves; amounts are in the caller's unit."""
 
     window: WindowRules
@@ -61,14 +62,14 @@ class Headroom:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class SmoothedOffer:
     """The samples so far, and what is reported of them; None: nothing yet."""
 
     window: Window = field(default_factory=Window)
     reported: float | None = None
 
 
-def next_offer(offer: Offer, rules: OfferRules, now_s: float, headroom: Headroom) -> Offer:
+def next_offer(offer: SmoothedOffer, rules: SmoothingRules, now_s: float, headroom: Headroom) -> SmoothedOffer:
     """The report after one look at the headroom.
 
     At once: a sample below the last report is reported as it is, and the value rises from there.
@@ -80,10 +81,10 @@ def next_offer(offer: Offer, rules: OfferRules, now_s: float, headroom: Headroom
             window = replace(window, value=sample)
     if headroom.at_most is not None and window.value is not None:
         window = replace(window, value=min(window.value, headroom.at_most))
-    return Offer(window, _told(window.value, rules, headroom))
+    return SmoothedOffer(window, _told(window.value, rules, headroom))
 
 
-def _told(value: float | None, rules: OfferRules, headroom: Headroom) -> float | None:
+def _told(value: float | None, rules: SmoothingRules, headroom: Headroom) -> float | None:
     if not headroom.enabled:
         return 0.0
     if value is None:

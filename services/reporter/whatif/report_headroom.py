@@ -1,12 +1,12 @@
-"""The what-if kind `report_headroom`: a headroom over time that somebody describes."""
+"""Ask what is reported of a headroom over time: the what-if kind `report_headroom`."""
 
 import math
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from services.reporter.core.offer import Fall, Headroom, Offer, OfferRules, next_offer
-from services.reporter.core.window import Amount, Moment, Step, in_order
+from services.reporter.core.smoothing import Fall, Headroom, SmoothedOffer, SmoothingRules, next_offer
+from services.reporter.whatif.smooth_window import Amount, Moment, Step, in_order
 from shared.core.decisions import Answer, Question, decision
 
 NEGLIGIBLE_CORES = 0.1
@@ -41,9 +41,9 @@ class ReportQuestion(Question):
         return self
 
     @property
-    def rules(self) -> OfferRules:
+    def rules(self) -> SmoothingRules:
         """The rules of the report."""
-        return OfferRules.of(
+        return SmoothingRules.of(
             self.sync_period_s,
             self.window_s,
             min_step=self.min_step_cores,
@@ -68,7 +68,7 @@ class ReportAnswer(Answer):
 @decision("report_headroom", area="cpu_headroom", asks=ReportQuestion, answers=ReportAnswer)
 def report_headroom(question: ReportQuestion) -> ReportAnswer:
     """What is reported over time."""
-    offer, told = Offer(), []
+    offer, told = SmoothedOffer(), []
     for step in question.steps:
         seen = Headroom(step.headroom_cores, step.reserved_for_report_cores, step.min_report_cores, step.enable_reclaim)
         offer = next_offer(offer, question.rules, step.t_s, seen)
