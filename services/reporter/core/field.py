@@ -80,7 +80,7 @@ class ReportField(Generic[S]):
     fragment: Callable[[ReportView, S], Fragment | None]
     """The field's fragment of the document; None where its input is missing. Absent is not zero."""
     urgent: Callable[[Fragment | None, Fragment | None, S], bool] = _any_change
-    """Whether the step from the written fragment to this one must be written at once; the rest waits for the refresh."""
+    """Whether a change of the written fragment to this one must be written at once; the rest waits for the refresh."""
 
 
 def plain(fragment: Callable[[ReportView], Fragment | None]) -> Callable[[ReportView, FieldSettings], Fragment | None]:

@@ -7,7 +7,7 @@ applied. Allocatable is what pods may be placed on: the same, but a rise shows t
 
 from typing import Annotated, Any
 
-from pydantic import ReportField as Field
+from pydantic import Field
 
 from services.reporter.core.field import FieldSettings, Fragment, Offered, ReportField, ReportView
 from shared.contracts.kube.quantities import format_units, parse_units
