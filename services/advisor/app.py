@@ -17,19 +17,19 @@ from services.advisor.core.offering import Seen, offering
 from services.advisor.core.placed import NOWHERE, Place, places_in
 from services.advisor.core.sizing import Round, decide
 from services.advisor.core.view import View, has_no_rates, view_of
-from services.advisor.settings import CANONICAL, NAME, choose
+from services.advisor.ports import AdvisorPorts
+from services.advisor.settings import CANONICAL, NAME, AdvisorSettings, choice_of, choose
 from shared import telemetry
+from shared.app import Context
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
 from shared.core.cgroups.layout import RECLAIM
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.topology import Topology
 from shared.errors import Refused
-from shared.ports import Clock
 from shared.settings import merge
-from shared.wire import Newest, Wire
+from shared.wire import Newest
 
 log = structlog.get_logger()
 
@@ -40,10 +40,10 @@ AFTER_S = 0.05
 class AdvisorApp:
     """Sizes the pools of one machine."""
 
-    def __init__(self, wire: Wire, clock: Clock, raw: Mapping[str, Any], topology: Topology) -> None:
-        self._wire, self._clock, self._topology = wire, clock, topology
-        self._static = dict(raw.get(NAME) or {})
-        self._choice = choose(self._static)
+    def __init__(self, context: Context, ports: AdvisorPorts, settings: AdvisorSettings) -> None:
+        self._wire, self._clock, self._topology = context.wire, context.clock, ports.topology
+        self._static = dict(context.raw.get(NAME) or {})
+        self._choice = choice_of(settings)
         self._view: View | None = None
         self._received_at = 0.0
         self._based_on: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ from shared.errors import Refused
 from shared.settings import Settings, check
 
 NAME = "advisor"
+"""The service, and its section of the settings."""
 CANONICAL = "canonical"
 """The policy that decides where another fails."""
 
@@ -163,12 +164,20 @@ class Choice:
 
 
 def choose(section: Mapping[str, Any]) -> Choice:
-    """Check a whole section, the settings of policies that are not selected too.
+    """Check a whole section, and choose by it.
 
     Raises:
         BadConfig: an unknown key or policy, or a value out of bounds.
     """
-    settings = check(AdvisorSettings, section, where=NAME)
+    return choice_of(check(AdvisorSettings, section, where=NAME))
+
+
+def choice_of(settings: AdvisorSettings) -> Choice:
+    """The choice that checked settings make. Settings of policies that are not selected are checked as well.
+
+    Raises:
+        BadConfig: an unknown policy, or a value in the settings of one.
+    """
     known = known_policies()
     problems: dict[str, str] = {}
     outside = outside_policies(known)
