@@ -5,16 +5,9 @@ Only reclaimed pods give theirs, the largest first, and no more of them than it 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
-from pydantic import Field
-
-from services.advisor.core.machine import SEED_CRITICAL_BYTES
-from services.advisor.core.memory_guard import ByteCount
-from services.advisor.core.memory_headroom import SCALE_UNIT, WATERMARK_FACTOR
-from services.advisor.core.memory_question import Ratio, ScaleFactor
+from services.advisor.core.watermarks import SCALE_UNIT, WATERMARK_FACTOR
 from shared.contracts.pod import QosClass
-from shared.core.decisions import Answer, Question, decision
 
 MIN_CACHE_RATIO = 0.005
 """A container with less page cache, as a part of the total, is not worth the trouble."""
@@ -82,39 +75,3 @@ def drops(
             given[pod] = step
             left -= step
     return given
-
-
-class CachedContainer(Question):
-    """One container."""
-
-    pod: str
-    qos: QosClass
-    cache_bytes: ByteCount | None = None
-
-
-class CacheReaperQuestion(Question):
-    """Memory of the node or of one NUMA node, and who caches files in it."""
-
-    total_bytes: ByteCount
-    free_bytes: ByteCount
-    numas: Annotated[int, Field(ge=1, le=8192)]
-    watermark_scale_factor: ScaleFactor
-    min_critical_watermark_bytes: ByteCount = SEED_CRITICAL_BYTES
-    min_cache_ratio: Ratio = MIN_CACHE_RATIO
-    containers: list[CachedContainer]
-
-
-class CacheReaperAnswer(Answer):
-    """Pods whose page cache is dropped, largest first."""
-
-    drop_cache: list[str]
-
-
-@decision("cache_reaper", area="memory", asks=CacheReaperQuestion, answers=CacheReaperAnswer)
-def cache_reaper(question: CacheReaperQuestion) -> CacheReaperAnswer:
-    """Whose page cache to drop under pressure."""
-    least = question.min_critical_watermark_bytes * question.numas
-    critical = critical_watermark_bytes(question.total_bytes, question.watermark_scale_factor, least)
-    shortage = Shortage(question.total_bytes, question.free_bytes, critical)
-    cached = [Cached(container.pod, container.qos, container.cache_bytes) for container in question.containers]
-    return CacheReaperAnswer(drop_cache=pods_to_reap(shortage, cached, question.min_cache_ratio))

@@ -5,14 +5,6 @@ holds, so that it fills; above the maximum the offer shrinks again.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
-
-from pydantic import Field
-
-from shared.core.decisions import Answer, Question, decision
-
-PlainCores = Annotated[float, Field(ge=0, le=1e6)]
-PlainRatio = Annotated[float, Field(ge=0, le=1e6)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +38,3 @@ def util_capacity_cores(
         step_cores = supply_cores * (rules.max_ratio - used_ratio)
     cores = min(max(last_cores + step_cores, supply_cores), supply_cores * rules.max_oversold_ratio)
     return min(cores, max_cores) if max_cores > 0 else cores
-
-
-class UtilCapacityQuestion(Question):
-    """A reclaim pool: what it can supply, what is used of it, what was offered last, and the rules."""
-
-    supply_cores: PlainCores
-    reclaim_usage_cores: PlainCores
-    last_cores: PlainCores
-    target_util_ratio: PlainRatio
-    max_util_ratio: PlainRatio
-    max_oversold_ratio: PlainRatio
-    max_capacity_cores: PlainCores
-
-
-class UtilCapacityAnswer(Answer):
-    """Cores that may be offered."""
-
-    capacity_cores: float
-
-
-@decision("util_based_capacity", area="cpu_headroom", asks=UtilCapacityQuestion, answers=UtilCapacityAnswer)
-def util_based_capacity(question: UtilCapacityQuestion) -> UtilCapacityAnswer:
-    """Capacity of the reclaim pool from its own utilisation."""
-    rules = UtilRules(question.target_util_ratio, question.max_util_ratio, question.max_oversold_ratio)
-    cores = util_capacity_cores(
-        question.supply_cores, question.reclaim_usage_cores, question.last_cores, rules, question.max_capacity_cores
-    )
-    return UtilCapacityAnswer(capacity_cores=cores)

@@ -7,13 +7,6 @@ pool; it comes back once it has been calm for long enough. A pool never loses mo
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
-
-from pydantic import Field
-
-from services.advisor.core.estimate import Cores
-from shared.contracts.pod import QosClass
-from shared.core.decisions import Answer, Question, decision
 
 _ROUNDING_ERROR = 1e-9
 
@@ -128,64 +121,3 @@ def _stands_out(rules: IsolationRules, one: Runner, watch: Watch, was_isolated: 
     if watch.calm_since_s is None:
         return was_isolated or watch.hits >= rules.lock_in_threshold
     return was_isolated and now_s < watch.calm_since_s + rules.lock_out_s
-
-
-Ratio = Annotated[float, Field(ge=0, le=1e6)]
-
-
-class IsolationConfig(Question):
-    """The rules; `disabled` isolates nobody."""
-
-    disabled: bool
-    cpu_ratio: Ratio
-    cpu_size: Ratio
-    lock_in_threshold: Annotated[int, Field(ge=0, le=1_000_000)]
-    lock_out_s: Annotated[float, Field(ge=0, le=1e9)]
-    max_resource_ratio: Ratio
-    max_pod_ratio: Ratio
-    disabled_pools: list[str] = []
-
-    def rules(self) -> IsolationRules:
-        """The rules of the service."""
-        given = self.model_dump(exclude={"disabled", "disabled_pools"})
-        return IsolationRules(**given, disabled_pools=frozenset(self.disabled_pools))
-
-
-class NoisyContainer(Question):
-    """One container; without a pool, or of another class than shared_cores, it takes no part."""
-
-    pod: str
-    container: str
-    pool: str | None = None
-    qos: QosClass
-    request_cores: Cores
-    limit_cores: Cores
-    nr_runnable: Annotated[float, Field(ge=0, le=1e9)] | None = None
-
-
-class IsolationQuestion(Question):
-    """Containers of a node, and the pods isolated before."""
-
-    config: IsolationConfig
-    containers: list[NoisyContainer]
-    isolated_pods: list[str]
-
-
-class IsolationAnswer(Answer):
-    """The isolated pods, ascending."""
-
-    isolated_pods: list[str]
-
-
-@decision("isolation_decision", area="cpu_sizing", asks=IsolationQuestion, answers=IsolationAnswer)
-def isolation_decision(question: IsolationQuestion) -> IsolationAnswer:
-    """Which noisy shared pods get CPUs of their own."""
-    if question.config.disabled:
-        return IsolationAnswer(isolated_pods=[])
-    runners = [
-        Runner(one.pod, one.container, one.pool, max(one.limit_cores, one.request_cores), one.nr_runnable)
-        for one in question.containers
-        if one.pool is not None and one.qos == "shared_cores"
-    ]
-    after = isolate(question.config.rules(), runners, Isolation(frozenset(question.isolated_pods)), 0.0)
-    return IsolationAnswer(isolated_pods=sorted(after.pods))

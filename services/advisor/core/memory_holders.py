@@ -3,13 +3,11 @@
 Facts: docs/facts/katalyst-memory.md#canonical-headroom.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from services.advisor.core.machine import SEED_UNKNOWN_BYTES
-from services.advisor.core.memory import Resident, estimate_bytes
+from services.advisor.core.memory import Resident
 from shared.contracts.pod import QosClass
-from shared.errors import Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +61,3 @@ def reclaimed_requests(holders: Iterable[Holder], numas: Collection[int]) -> dic
             if numa in by_numa:
                 by_numa[numa] += holder.request_bytes / len(over)
     return by_numa
-
-
-def claimed_bytes(holder: Holder, numa_totals: Mapping[int, int]) -> int:
-    """What a container takes from the node: its NUMA nodes, its request where it lends nothing, else its estimate.
-
-    Raises:
-        Refused: `missing_metric`, the size of a NUMA node that it takes whole is not known.
-    """
-    if holder.reclaimed:
-        return 0
-    if holder.closed:
-        over = sorted(numa_totals) if holder.numas is None else sorted(set(holder.numas))
-        return sum(_total_bytes(numa, numa_totals) for numa in over)
-    if not holder.lends:
-        return holder.request_bytes
-    return estimate_bytes(holder.qos, holder.figures, 0, SEED_UNKNOWN_BYTES)
-
-
-def _total_bytes(numa: int, totals: Mapping[int, int]) -> int:
-    if numa not in totals:
-        raise Refused(f"memory of NUMA node {numa}: its total is not known; read it first", reason="missing_metric")
-    return totals[numa]

@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.advisor.core.memory_headroom import SCALE_UNIT
 from services.advisor.core.memory_holders import Holder, reclaimed_requests
+from services.advisor.core.watermarks import SCALE_UNIT
 
 
 @dataclass(frozen=True, slots=True)

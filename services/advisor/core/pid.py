@@ -7,12 +7,6 @@ Inside the deadband nothing is corrected; outside, corrections add up for as lon
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
-
-from pydantic import Field
-
-from services.advisor.core.estimate import Cores
-from shared.core.decisions import Answer, Question, decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,56 +101,3 @@ def _correction(gains: Gains, error: float, before: float | None, upper_cores: f
     rate = abs(error) - abs(before)
     more = (error >= 0) == (rate >= 0)
     return change + (gains.kdp if more else -gains.kdn) * abs(rate)
-
-
-Gain = Annotated[float, Field(ge=-1e6, le=1e6)]
-Part = Annotated[float, Field(ge=0, le=1e6)]
-Figure = Annotated[float, Field(ge=0, le=1e18)]
-
-
-class PidInput(Question):
-    """The parameters of one controller."""
-
-    kpp: Gain
-    kpn: Gain
-    kdp: Gain
-    kdn: Gain
-    adjustment_upper: Cores
-    adjustment_lower: Cores
-    deadband_upper: Part
-    deadband_lower: Part
-
-
-class IndicatorInput(Question):
-    """One indicator: what it is, what it should be, and its controller."""
-
-    name: str
-    current: Figure
-    target: Annotated[float, Field(gt=0, le=1e18)]
-    pid: PidInput
-
-
-class RamaQuestion(Question):
-    """Indicators of a region, the size in force, and its bounds."""
-
-    indicators: list[IndicatorInput]
-    current_cores: Cores
-    lower_cores: Cores
-    upper_cores: Cores
-
-
-class RamaAnswer(Answer):
-    """The largest of the indicators' results; without any the size in force, inside its bounds."""
-
-    required_cores: float
-
-
-@decision("provision_rama", area="cpu_sizing", asks=RamaQuestion, answers=RamaAnswer)
-def provision_rama(question: RamaQuestion) -> RamaAnswer:
-    """The requirement corrected by indicators against targets."""
-    sizes = SizeRange(question.current_cores, question.lower_cores, question.upper_cores)
-    asked = [
-        corrected({one.name: Indicator(one.current, one.target, Gains(**one.pid.model_dump()))}, sizes)[1][one.name]
-        for one in question.indicators
-    ]
-    return RamaAnswer(required_cores=max(asked, default=sizes.clamp(sizes.current_cores)))

@@ -5,12 +5,6 @@ Facts: docs/facts/katalyst-cpu.md#regions-and-reserves.
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Annotated
-
-from pydantic import Field
-
-from services.advisor.core.regulate import Cpus
-from shared.core.decisions import Answer, Question, decision
 
 _ROUNDING_ERROR = 1e-9
 """Less than this above a whole number is that number: 0.07 x 100 is 7.000000000000001."""
@@ -44,26 +38,3 @@ def reserve_of_region(
     """
     each = reserve_cores / max(1, len(all_numas))
     return math.fsum(each / max(1, shared_by.get(numa, 0)) for numa in numas)
-
-
-class ReservedQuestion(Question):
-    """A machine of like NUMA nodes, numbered from 0."""
-
-    cpus: Annotated[int, Field(ge=1, le=1_000_000)]
-    numas: Annotated[int, Field(ge=1, le=1024)]
-    reserved_cores: Cpus
-    numa_min_ratio: Annotated[float, Field(ge=0, le=1)] | None = None
-
-
-class ReservedAnswer(Answer):
-    """CPUs kept on each NUMA node, by its id."""
-
-    per_numa_cpus: dict[int, int]
-
-
-@decision("reserved_for_reclaim", area="cpu_sizing", asks=ReservedQuestion, answers=ReservedAnswer)
-def reserved_for_reclaim(question: ReservedQuestion) -> ReservedAnswer:
-    """What every NUMA node keeps for reclaimed pods."""
-    each, more = divmod(question.cpus, question.numas)
-    cpus = {numa: each + (numa < more) for numa in range(question.numas)}
-    return ReservedAnswer(per_numa_cpus=kept_for_reclaim(cpus, question.reserved_cores, question.numa_min_ratio))

@@ -10,7 +10,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from services.advisor.core.estimate import Cores, total_cores
+from services.advisor.core.estimate import total_cores
+from services.advisor.whatif.quantities import Cores
 from shared.core.decisions import Answer, Question, decision
 
 HeadroomPolicy = Literal["canonical", "numa_dedicated"]

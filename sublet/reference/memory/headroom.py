@@ -4,19 +4,18 @@ What the tenants leave below the capacity; with a buffer by utilisation on top, 
 estimates hold memory that is free.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from services.advisor.core.memory import canonical_offer_bytes
-from services.advisor.core.memory_holders import Holder, claimed_bytes
+from services.advisor.core.machine import SEED_UNKNOWN_BYTES
+from services.advisor.core.memory import canonical_offer_bytes, estimate_bytes
+from services.advisor.core.memory_holders import Holder
+from services.advisor.core.watermarks import SCALE_UNIT, WATERMARK_FACTOR
+from shared.errors import Refused
 
 GIB = 1 << 30
 LOWEST_CPUS_PER_GIB = 1 / 6
 HIGHEST_CPUS_PER_GIB = 1 / 3.5
-SCALE_UNIT = 10_000
-"""`vm.watermark_scale_factor` counts ten-thousandths of the memory."""
-WATERMARK_FACTOR = 2
-"""Twice the distance of the watermarks is left free, so that the kernel's reclaim seldom wakes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +81,25 @@ def _system_cache_bytes(holders: Sequence[Holder]) -> int:
     """The part of the system's own use that its estimate leaves out."""
     figures = [holder.figures for holder in holders if holder.qos == "system_cores"]
     return sum((figure.cache_bytes or 0) + (figure.shmem_bytes or 0) for figure in figures)
+
+
+def claimed_bytes(holder: Holder, numa_totals: Mapping[int, int]) -> int:
+    """What a container takes from the node: its NUMA nodes, its request where it lends nothing, else its estimate.
+
+    Raises:
+        Refused: `missing_metric`, the size of a NUMA node that it takes whole is not known.
+    """
+    if holder.reclaimed:
+        return 0
+    if holder.closed:
+        over = sorted(numa_totals) if holder.numas is None else sorted(set(holder.numas))
+        return sum(_total_bytes(numa, numa_totals) for numa in over)
+    if not holder.lends:
+        return holder.request_bytes
+    return estimate_bytes(holder.qos, holder.figures, 0, SEED_UNKNOWN_BYTES)
+
+
+def _total_bytes(numa: int, totals: Mapping[int, int]) -> int:
+    if numa not in totals:
+        raise Refused(f"memory of NUMA node {numa}: its total is not known; read it first", reason="missing_metric")
+    return totals[numa]

@@ -1,21 +1,15 @@
-"""What the kinds of the area `memory` ask about containers and NUMA nodes."""
+"""Questions describe containers and NUMA nodes for Katalyst's memory rules."""
 
 from collections.abc import Sequence
-from typing import Annotated
-
-from pydantic import Field
 
 from services.advisor.core.memory import Resident
-from services.advisor.core.memory_guard import ByteCount
 from services.advisor.core.memory_holders import Holder
+from services.advisor.whatif.quantities import ByteCount, NumaId
 from shared.contracts.pod import QosClass
 from shared.core.decisions import Question
 from shared.errors import Refused
 
 MISSING_METRIC = "missing_metric"
-ScaleFactor = Annotated[float, Field(ge=0, le=10_000)]
-Ratio = Annotated[float, Field(ge=0, le=1e6)]
-NumaId = Annotated[int, Field(ge=0, le=8191)]
 
 
 class MemoryContainer(Question):

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from services.advisor.core.memory_guard import ByteCount
-from services.advisor.core.memory_headroom import SCALE_UNIT, WATERMARK_FACTOR
 from services.advisor.core.memory_holders import Holder, open_numas, reclaimed_requests
-from services.advisor.core.memory_question import MISSING_METRIC, MemoryContainer, NumaId, ScaleFactor, needed
+from services.advisor.core.watermarks import SCALE_UNIT, WATERMARK_FACTOR
+from services.advisor.whatif.quantities import ByteCount, NumaId, ScaleFactor
 from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
+from sublet.reference.memory.containers import MISSING_METRIC, MemoryContainer, needed
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The what-if kind `node_headroom`: the headroom of a machine that somebody describes."""
+"""The what-if kind `node_headroom` measures the CPU headroom of a machine that somebody describes."""
 
 from collections import Counter
 from typing import Annotated, Self
@@ -15,7 +15,8 @@ from services.advisor.core.headroom_node import (
     node_headroom_millis,
     numa_pools,
 )
-from services.advisor.core.headroom_util import PlainCores, PlainRatio, UtilRules
+from services.advisor.core.headroom_util import UtilRules
+from services.advisor.whatif.quantities import NonNegativeCores, Ratio
 from shared.core.cpus.cpuset import CpuSet, canonical_cpu_list
 from shared.core.decisions import Answer, Question, decision
 from shared.whatif.topology_input import TopologyInput
@@ -34,7 +35,7 @@ class CpuUsage(Question):
 class CgroupUse(Question):
     """A cgroup's use, and its quota in each period; -1: it has none."""
 
-    usage_cores: PlainCores
+    usage_cores: NonNegativeCores
     quota_us: Annotated[int, Field(ge=-1, le=1 << 60)]
     period_us: Annotated[int, Field(ge=1, le=1 << 60)]
 
@@ -55,12 +56,12 @@ class NodeHeadroomQuestion(Question):
     cpu_usage: list[CpuUsage]
     reclaim_cgroup: CgroupUse
     reclaim_cgroup_per_numa: dict[int, CgroupUse] | None = None
-    last_reported_cores: dict[int, PlainCores]
+    last_reported_cores: dict[int, NonNegativeCores]
     numas_bound_by_pods: list[int]
-    target_util_ratio: PlainRatio = UTIL.target_ratio
-    max_util_ratio: PlainRatio = UTIL.max_ratio
-    max_oversold_ratio: PlainRatio = UTIL.max_oversold_ratio
-    max_capacity_ratio: PlainRatio = 1.0
+    target_util_ratio: Ratio = UTIL.target_ratio
+    max_util_ratio: Ratio = UTIL.max_ratio
+    max_oversold_ratio: Ratio = UTIL.max_oversold_ratio
+    max_capacity_ratio: Ratio = 1.0
 
     @model_validator(mode="after")
     def _cpus_of_the_machine(self) -> Self:

@@ -1,4 +1,4 @@
-"""The what-if kind `assemble_provision`: the assembler on regions that somebody describes."""
+"""The what-if kind `assemble_provision` asks the assembler about regions that somebody describes."""
 
 import math
 from typing import Annotated, Any
@@ -6,8 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from services.advisor.core.assemble import NodeCpus, RegionType, Requirement, assemble
-from services.advisor.core.estimate import Cores
-from services.advisor.core.regulate import Cpus
+from services.advisor.whatif.quantities import Cores, Cpus
 from shared.core.decisions import Answer, Question, decision
 
 NumaId = Annotated[int, Field(ge=0, le=1_000_000)]

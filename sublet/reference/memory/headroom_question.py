@@ -1,17 +1,17 @@
-"""The what-if kind `memory_headroom`: the memory of a machine that somebody describes."""
+"""The what-if kind `memory_headroom` measures the memory headroom of a machine that somebody describes."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from services.advisor.core.memory_guard import ByteCount
-from services.advisor.core.memory_headroom import BufferRules, NodeUse, canonical_headroom_bytes
 from services.advisor.core.memory_holders import Holder, open_numas
 from services.advisor.core.memory_numa import NumaRoom, NumaRules, ReclaimLimits, numa_headroom_bytes
-from services.advisor.core.memory_question import MISSING_METRIC, MemoryContainer, NumaId, Ratio, ScaleFactor, needed
+from services.advisor.whatif.quantities import ByteCount, NumaId, Ratio, ScaleFactor
 from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
+from sublet.reference.memory.containers import MISSING_METRIC, MemoryContainer, needed
+from sublet.reference.memory.headroom import BufferRules, NodeUse, canonical_headroom_bytes
 
 
 class NumaFigures(Question):

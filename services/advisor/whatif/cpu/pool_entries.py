@@ -1,4 +1,4 @@
-"""The what-if kind `advisor_pool_entries`: whole rounds of the advisor on a node that somebody describes."""
+"""The what-if kind `advisor_pool_entries` plays whole rounds of the advisor on a node that somebody describes."""
 
 from collections.abc import Collection, Mapping
 from typing import Annotated, Literal
@@ -6,23 +6,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from services.advisor.core.assemble import Assembled, NodeCpus
-from services.advisor.core.estimate import (
-    DEFAULT_RULE,
-    RULES,
-    Cores,
-    Figures,
-    RuleName,
-    estimate_cores,
-    requested_cores,
-    total_cores,
-)
+from services.advisor.core.estimate import DEFAULT_RULE, Figures, estimate_cores, requested_cores, total_cores
 from services.advisor.core.isolation import Isolation, IsolationRules, Runner, isolate
 from services.advisor.core.memory import Resident
 from services.advisor.core.provision import Ground, Need, Pace, Provision, Shape, grounds_of, provide_isolated
 from services.advisor.core.regions import Region, part_in, split
-from services.advisor.core.regulate import Cpus
 from services.advisor.core.reserves import kept_for_reclaim
 from services.advisor.core.view import ContainerView
+from services.advisor.whatif.cpu.estimate import RULES, RuleName
+from services.advisor.whatif.quantities import Cores, Cpus, Ratio
 from shared.contracts.envelope import CpuList
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.layout import RECLAIM
@@ -33,7 +25,6 @@ from shared.whatif.topology_input import TopologyInput
 ROUND_S = 5.0
 NAMED_REVISION = Pace(max_up_step_cpus=10, even="before_limits")
 """How the revisions that have a name change sizes (docs/facts/katalyst-cpu.md#regulator)."""
-Ratio = Annotated[float, Field(ge=0, le=1e6)]
 
 
 class EntryContainer(Question):
