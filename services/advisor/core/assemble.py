@@ -5,7 +5,7 @@ NUMA node; all others together on the nodes that carry no bound region, under th
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -29,11 +29,6 @@ class NodeCpus:
     """Whether reclaimed pods may run inside the share pools."""
     unit: int = 1
     """CPUs that stay together where pools must be cut: those of a core."""
-
-    def unbound(self, regions: Iterable["Requirement"]) -> tuple[int, ...]:
-        """The NUMA nodes without a bound region, ascending."""
-        taken = {numa for region in regions if region.bound for numa in region.numas}
-        return tuple(sorted(set(self.available) - taken))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +77,7 @@ def assemble(node: NodeCpus, regions: Sequence[Requirement]) -> Assembled:
     ordered = sorted(regions, key=lambda region: (region.pool, region.type, region.numas))
     bound_numas = sorted({numa for region in ordered if region.bound for numa in region.numas})
     places: dict[int, tuple[int, ...]] = {numa: (numa,) for numa in bound_numas}
-    for key, numas in (places | {NO_NUMA: node.unbound(ordered)}).items():
+    for key, numas in (places | {NO_NUMA: _unbound(node, bound_numas)}).items():
         here = [r for r in ordered if r.bound == (key != NO_NUMA) and (key == NO_NUMA or key in r.numas)]
         part = _Part.of(node, numas, here).assembled()
         for pool, size in part.sizes.items():
@@ -95,6 +90,11 @@ def assemble(node: NodeCpus, regions: Sequence[Requirement]) -> Assembled:
         if part.throttled:
             throttled |= {region.pool for region in here if region.type == "share"}
     return Assembled(dict(sorted(sizes.items())), shared, dedicated, tuple(sorted(throttled)))
+
+
+def _unbound(node: NodeCpus, bound_numas: Collection[int]) -> tuple[int, ...]:
+    """The NUMA nodes without a bound region, ascending."""
+    return tuple(sorted(set(node.available).difference(bound_numas)))
 
 
 @dataclass(frozen=True, slots=True)
