@@ -11,12 +11,13 @@ from typing import Any
 
 import structlog
 
-from services.advisor.core.guard import SLOW
-from services.advisor.core.headroom_offer import CpuOffer
-from services.advisor.core.offering import Seen, offering
-from services.advisor.core.placed import NOWHERE, Place, places_in
-from services.advisor.core.sizing import Round, decide
-from services.advisor.core.view import View, has_no_rates, view_of
+from services.advisor.core.model.view import View
+from services.advisor.core.observation.placement import NOWHERE, Place, places_in
+from services.advisor.core.observation.sample_view import has_no_rates, view_of
+from services.advisor.core.offer.cpu import CpuOffer
+from services.advisor.core.offer.offering import Seen, offering
+from services.advisor.core.round.decide import Round, decide
+from services.advisor.core.round.guard import SLOW
 from services.advisor.ports import AdvisorPorts
 from services.advisor.settings import CANONICAL, NAME, AdvisorSettings, choice_of, choose
 from shared import telemetry

@@ -6,16 +6,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from services.advisor.core.guard import Fallback
-from services.advisor.core.headroom_util import UtilRules
-from services.advisor.core.isolation import IsolationRules
-from services.advisor.core.machine import Bounds
-from services.advisor.core.memory_numa import NumaRules
-from services.advisor.core.offering import OfferRules
+from services.advisor.core.memory.numa import NumaRules
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.ramp import MAX_RAMP_DOWN_STEP_CPUS, MAX_RAMP_DOWN_WAIT_S, MIN_RAMP_DOWN_PERIOD_S, Pace
+from services.advisor.core.offer.offering import OfferRules
+from services.advisor.core.offer.utilization import UtilRules
 from services.advisor.core.policy import Policy, PolicySettings
-from services.advisor.core.provision import Pace
-from services.advisor.core.regulate import MAX_RAMP_DOWN_STEP_CPUS, MAX_RAMP_DOWN_WAIT_S, MIN_RAMP_DOWN_PERIOD_S
-from services.advisor.core.sizing import Rules
+from services.advisor.core.round.decide import Rules
+from services.advisor.core.round.guard import Fallback
+from services.advisor.core.sizing.isolation import IsolationRules
 from services.advisor.registry import known_policies, load, outside_policies, unknown
 from shared.core.quantities import Ratio, Seconds
 from shared.errors import Refused

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from services.advisor.core.estimate import total_cores
+from services.advisor.core.demand.cpu import total_cores
 from services.advisor.whatif.quantities import Cores
 from shared.core.decisions import Answer, Question, decision
 

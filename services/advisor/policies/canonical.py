@@ -11,11 +11,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.estimate import DEFAULT_RULE, Rule, estimate_cores, requested_cores, total_cores
-from services.advisor.core.machine import unknown_memory_bytes
-from services.advisor.core.memory import TENANT_PERCENT, estimate_bytes
+from services.advisor.core.demand.cpu import DEFAULT_RULE, Rule, estimate_cores, requested_cores, total_cores
+from services.advisor.core.demand.memory import TENANT_PERCENT, estimate_bytes
+from services.advisor.core.model.machine import unknown_memory_bytes
+from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
-from services.advisor.core.view import CPU_TENANTS, ContainerView, View
 from shared.contracts.envelope import Reason
 
 NAMED_CONTAINERS = 8

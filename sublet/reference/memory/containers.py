@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from services.advisor.core.memory import Resident
-from services.advisor.core.memory_holders import Holder
+from services.advisor.core.memory.holders import Holder
+from services.advisor.core.model.figures import Resident
 from services.advisor.whatif.quantities import ByteCount, NumaId
 from shared.contracts.pod import QosClass
 from shared.core.decisions import Question

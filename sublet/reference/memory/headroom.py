@@ -7,10 +7,11 @@ estimates hold memory that is free.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from services.advisor.core.machine import SEED_UNKNOWN_BYTES
-from services.advisor.core.memory import canonical_offer_bytes, estimate_bytes
-from services.advisor.core.memory_holders import Holder
-from services.advisor.core.watermarks import SCALE_UNIT, WATERMARK_FACTOR
+from services.advisor.core.demand.memory import estimate_bytes
+from services.advisor.core.memory.holders import Holder
+from services.advisor.core.memory.offer import canonical_offer_bytes
+from services.advisor.core.memory.watermarks import SCALE_UNIT, WATERMARK_FACTOR
+from services.advisor.core.model.machine import SEED_UNKNOWN_BYTES
 from shared.errors import Refused
 
 GIB = 1 << 30

@@ -5,8 +5,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from services.advisor.core.memory_holders import Holder, open_numas
-from services.advisor.core.memory_numa import NumaRoom, NumaRules, ReclaimLimits, numa_headroom_bytes
+from services.advisor.core.memory.holders import Holder, open_numas
+from services.advisor.core.memory.numa import NumaRoom, NumaRules, ReclaimLimits, numa_headroom_bytes
 from services.advisor.whatif.quantities import ByteCount, NumaId, Ratio, ScaleFactor
 from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused

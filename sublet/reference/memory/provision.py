@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from services.advisor.core.memory_holders import Holder, open_numas, reclaimed_requests
-from services.advisor.core.watermarks import SCALE_UNIT, WATERMARK_FACTOR
+from services.advisor.core.memory.holders import Holder, open_numas, reclaimed_requests
+from services.advisor.core.memory.watermarks import SCALE_UNIT, WATERMARK_FACTOR
 from services.advisor.whatif.quantities import ByteCount, NumaId, ScaleFactor
 from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused

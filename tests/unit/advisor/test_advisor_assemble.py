@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.assemble import NodeCpus, Requirement, assemble
+from services.advisor.core.model.shape import NodeCpus
+from services.advisor.core.sizing.assemble import Requirement, assemble, unbound_numas
 
 NODE = NodeCpus({0: 24, 1: 24}, {0: 4, 1: 4}, reserve_pool_cpus=0)
 OVERLAP = replace(NODE, overlap=True)
@@ -134,7 +135,7 @@ def test_without_overlap_no_cpu_is_given_away_twice(situation):
     node = replace(node, overlap=False)
     done = assemble(node, regions)
     for key in done.pools["reclaim"]:
-        here = node.unbound(regions) if key == -1 else (key,)
+        here = unbound_numas(node, regions) if key == -1 else (key,)
         available, kept = (sum(m[n] for n in here) for m in (node.available, node.kept_for_reclaim))
         sizes = {pool: by_numa[key] for pool, by_numa in done.pools.items() if key in by_numa and pool != "reserve"}
         if len(sizes) - 1 <= available - kept:  # else every pool runs on all that there is
@@ -146,7 +147,7 @@ def test_reclaimed_pods_always_keep_theirs(situation):
     node, regions = situation
     done = assemble(node, regions)
     for key, size in done.pools["reclaim"].items():
-        here = node.unbound(regions) if key == -1 else (key,)
+        here = unbound_numas(node, regions) if key == -1 else (key,)
         available, kept = (sum(m[n] for n in here) for m in (node.available, node.kept_for_reclaim))
         lent = sum(done.reclaim_overlap.get(key, {}).values()) + sum(done.dedicated_overlap.get(key, {}).values())
         if sum(1 for pool, by_numa in done.pools.items() if key in by_numa and "pool" in pool) <= available - kept:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.guard import Fallback, judged
-from services.advisor.core.machine import Bounds
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
-from services.advisor.core.sizing import Rules, decide
-from services.advisor.core.view import View
+from services.advisor.core.round.decide import Rules, decide
+from services.advisor.core.round.guard import Fallback, judged
 from services.advisor.policies import canonical
 from services.advisor.registry import outside_policies
 from services.advisor.settings import choose

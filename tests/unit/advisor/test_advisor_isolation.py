@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.isolation import Isolation, IsolationRules, Runner, isolate
+from services.advisor.core.sizing.isolation import Isolation, IsolationRules, Runner, isolate
 
 EASY = IsolationRules(lock_in_threshold=1, max_resource_ratio=1, max_pod_ratio=1)
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.advisor.core.placed import Place, place_of, places_in
+from services.advisor.core.observation.placement import Place, place_of, places_in
 from shared.contracts.allocation import Allocation, PodAllocation
 from shared.contracts.pod import Pod
 from shared.core.cpus.cpuset import CpuSet

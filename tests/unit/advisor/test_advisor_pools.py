@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.machine import Bounds
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
-from services.advisor.core.pools import PoolSizes
-from services.advisor.core.sizing import Round, Rules, decide
-from services.advisor.core.view import View
+from services.advisor.core.round.decide import Round, Rules, decide
+from services.advisor.core.sizing.pools import PoolSizes
 from services.advisor.whatif.cpu.pool_sizes import SeedQuestion, seed_pool_sizes
 
 machines = st.builds(

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.advisor.core.estimate import Figures
-from services.advisor.core.isolation import IsolationRules
-from services.advisor.core.machine import Bounds
-from services.advisor.core.memory import Resident
+from services.advisor.core.model.figures import Figures, Resident
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import ContainerView, View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
-from services.advisor.core.sizing import Round, Rules, decide
-from services.advisor.core.view import ContainerView, View
+from services.advisor.core.round.decide import Round, Rules, decide
+from services.advisor.core.sizing.isolation import IsolationRules
 from services.advisor.policies import canonical
 
 GIB = 1 << 30

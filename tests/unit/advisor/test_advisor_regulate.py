@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.regulate import Limits, Ramp, regulated, rounded
+from services.advisor.core.model.ramp import Limits, Ramp
+from services.advisor.core.sizing.regulate import regulated, rounded
 from services.advisor.whatif.cpu.regulate import RegulateQuestion, regulate
 
 BASE = {"reserved_for_allocate_cores": 4.0, "lower_cpus": 4, "upper_cpus": 44}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from services.advisor.core.machine import Bounds
-from services.advisor.core.sizing import Rules, decide
-from services.advisor.core.view import has_no_rates, view_of
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.observation.sample_view import has_no_rates, view_of
+from services.advisor.core.round.decide import Rules, decide
 from services.advisor.policies.canonical import POLICY, Settings
 from shared.contracts.sample import NodeReading, PoolReading
 

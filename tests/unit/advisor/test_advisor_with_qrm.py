@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from services.advisor.core.isolation import IsolationRules
-from services.advisor.core.machine import Bounds
-from services.advisor.core.placed import Place
-from services.advisor.core.sizing import Round, Rules, decide
-from services.advisor.core.view import view_of
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.observation.placement import Place
+from services.advisor.core.observation.sample_view import view_of
+from services.advisor.core.round.decide import Round, Rules, decide
+from services.advisor.core.sizing.isolation import IsolationRules
 from services.advisor.policies import canonical
 from services.qrm.core.placement.arrangement import Arrangement, Node, arrange
 from shared.contracts.advice import PoolAdvice

@@ -2,11 +2,10 @@
 
 import pytest
 
-from services.advisor.core.estimate import Figures
-from services.advisor.core.machine import Bounds
-from services.advisor.core.memory import Resident
-from services.advisor.core.sizing import Rules, decide
-from services.advisor.core.view import ContainerView, View
+from services.advisor.core.model.figures import Figures, Resident
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import ContainerView, View
+from services.advisor.core.round.decide import Rules, decide
 from services.advisor.policies import canonical, template
 from services.advisor.policies.dynamic_quota import POLICY, Settings
 

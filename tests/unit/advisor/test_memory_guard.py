@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.memory_guard import Zone, guarded_limit_bytes, next_limit_bytes
+from services.advisor.core.memory.limit import Zone, guarded_limit_bytes, next_limit_bytes
 from services.advisor.whatif.memory.guard import high_bytes
 from shared.errors import Refused
 

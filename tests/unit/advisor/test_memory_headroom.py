@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.memory import Resident
-from services.advisor.core.memory_holders import Holder, open_numas, reclaimed_requests
-from services.advisor.core.memory_numa import (
+from services.advisor.core.memory.holders import Holder, open_numas, reclaimed_requests
+from services.advisor.core.memory.numa import (
     NumaRoom,
     NumaRules,
     ReclaimLimits,
@@ -14,6 +13,7 @@ from services.advisor.core.memory_numa import (
     numa_headroom_bytes,
     request_per_use,
 )
+from services.advisor.core.model.figures import Resident
 from shared.errors import Refused
 from sublet.reference.memory.headroom import (
     GIB,

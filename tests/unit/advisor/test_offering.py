@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.headroom_offer import CpuOffer
-from services.advisor.core.headroom_util import UtilRules
-from services.advisor.core.machine import Bounds
-from services.advisor.core.offering import OfferRules, Seen, offering
-from services.advisor.core.sizing import Rules, decide
-from services.advisor.core.view import view_of
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.observation.sample_view import view_of
+from services.advisor.core.offer.cpu import CpuOffer
+from services.advisor.core.offer.offering import OfferRules, Seen, offering
+from services.advisor.core.offer.utilization import UtilRules
+from services.advisor.core.round.decide import Rules, decide
 from services.advisor.policies.canonical import POLICY
 from shared.contracts.pod import Pod
 from shared.contracts.sample import (

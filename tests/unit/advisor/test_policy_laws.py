@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.estimate import Figures
-from services.advisor.core.machine import Bounds
-from services.advisor.core.memory import NodeMemory, Resident
-from services.advisor.core.sizing import Round, Rules, decide
-from services.advisor.core.view import ContainerView, View
+from services.advisor.core.model.figures import Figures, NodeMemory, Resident
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import ContainerView, View
+from services.advisor.core.round.decide import Round, Rules, decide
 from services.advisor.settings import known_policies
 from shared.contracts.pod import QosClass
 

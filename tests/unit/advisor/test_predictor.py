@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from services.advisor.core.estimate import Figures
-from services.advisor.core.predictor import FEATURES, MIN_CORES, StepModel, Weights, features_of
-from services.advisor.core.predictor_need import need_cores
-from services.advisor.core.predictor_track import Rules, Track, step_of, tracks_of
+from services.advisor.core.demand.need import need_cores
+from services.advisor.core.model.figures import Figures
+from services.advisor.core.prediction.predictor import FEATURES, MIN_CORES, StepModel, Weights, features_of
+from services.advisor.core.prediction.track import Rules, Track, step_of, tracks_of
 
 STEPS = 12
 needs = st.floats(0, 128)

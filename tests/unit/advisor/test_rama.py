@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.estimate import Figures
-from services.advisor.core.machine import Bounds
-from services.advisor.core.memory import Resident
-from services.advisor.core.sizing import Round, Rules, decide
-from services.advisor.core.view import ContainerView, Signs, View
+from services.advisor.core.model.figures import Figures, Resident
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import ContainerView, Signs, View
+from services.advisor.core.round.decide import Round, Rules, decide
 from services.advisor.policies.rama import POLICY, Settings, State, judge
 
 BIG = Bounds.of(48, smt=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from services.advisor.core.machine import Bounds
-from services.advisor.core.sizing import Rules, decide
-from services.advisor.core.view import view_of
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.observation.sample_view import view_of
+from services.advisor.core.round.decide import Rules, decide
 
 README = Path(__file__).parents[3] / "README.md"
 

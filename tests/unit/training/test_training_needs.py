@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.predictor import StepModel
-from services.advisor.core.predictor_track import Rules, Track
+from services.advisor.core.prediction.predictor import StepModel
+from services.advisor.core.prediction.track import Rules, Track
 from sublet.training.needs import Needs, needs_of, runs_of, windows
 
 MODEL = StepModel(step_s=10, history_steps=12, horizon_steps=1, coverage=0.95, weights={"max": 1}, margin=1)

@@ -5,7 +5,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from services.advisor.core.assemble import NodeCpus, RegionType, Requirement, assemble
+from services.advisor.core.model.region import RegionType
+from services.advisor.core.model.shape import NodeCpus
+from services.advisor.core.sizing.assemble import Requirement, assemble
 from services.advisor.whatif.quantities import Cores, Cpus
 from shared.core.decisions import Answer, Question, decision
 

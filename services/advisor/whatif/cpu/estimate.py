@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from services.advisor.core.estimate import DEFAULT_RULE, Figures, Rule, estimate_cores, requested_cores, total_cores
+from services.advisor.core.demand.cpu import DEFAULT_RULE, Rule, estimate_cores, requested_cores, total_cores
+from services.advisor.core.model.figures import Figures
 from services.advisor.whatif.quantities import Cores
 from shared.contracts.envelope import CpuList
 from shared.contracts.pod import QosClass

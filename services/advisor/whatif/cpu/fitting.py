@@ -1,6 +1,6 @@
 """The what-if kinds `regulate_pool_sizes` and `regulate_overlap_reclaim` fit pools into the CPUs there are."""
 
-from services.advisor.core.fitting import fit_pools, overlap_of
+from services.advisor.core.sizing.fitting import fit_pools, overlap_of
 from services.advisor.whatif.quantities import Cpus
 from shared.core.decisions import Answer, Question, decision
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.isolation import Isolation, IsolationRules, Runner, isolate
+from services.advisor.core.sizing.isolation import Isolation, IsolationRules, Runner, isolate
 from services.advisor.whatif.quantities import Cores, Ratio
 from shared.contracts.pod import QosClass
 from shared.core.decisions import Answer, Question, decision

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from services.advisor.core.headroom_node import (
+from services.advisor.core.offer.headroom import (
     MILLIS,
     GroupUse,
     HeadroomRules,
@@ -15,7 +15,7 @@ from services.advisor.core.headroom_node import (
     node_headroom_millis,
     numa_pools,
 )
-from services.advisor.core.headroom_util import UtilRules
+from services.advisor.core.offer.utilization import UtilRules
 from services.advisor.whatif.quantities import NonNegativeCores, Ratio
 from shared.core.cpus.cpuset import CpuSet, canonical_cpu_list
 from shared.core.decisions import Answer, Question, decision

@@ -5,14 +5,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from services.advisor.core.assemble import Assembled, NodeCpus
-from services.advisor.core.estimate import DEFAULT_RULE, Figures, estimate_cores, requested_cores, total_cores
-from services.advisor.core.isolation import Isolation, IsolationRules, Runner, isolate
-from services.advisor.core.memory import Resident
-from services.advisor.core.provision import Ground, Need, Pace, Provision, Shape, grounds_of, provide_isolated
-from services.advisor.core.regions import Region, part_in, split
-from services.advisor.core.reserves import kept_for_reclaim
-from services.advisor.core.view import ContainerView
+from services.advisor.core.demand.cpu import DEFAULT_RULE, estimate_cores, requested_cores, total_cores
+from services.advisor.core.model.figures import Figures, Resident
+from services.advisor.core.model.ramp import Pace
+from services.advisor.core.model.region import Region, part_in
+from services.advisor.core.model.shape import Ground, NodeCpus, Shape
+from services.advisor.core.model.view import ContainerView
+from services.advisor.core.sizing.assemble import Assembled
+from services.advisor.core.sizing.isolation import Isolation, IsolationRules, Runner, isolate
+from services.advisor.core.sizing.provision import Need, Provision, grounds_of, provide_isolated
+from services.advisor.core.sizing.regions import split
+from services.advisor.core.sizing.reserves import kept_for_reclaim
 from services.advisor.whatif.cpu.estimate import RULES, RuleName
 from services.advisor.whatif.quantities import Cores, Cpus, Ratio
 from shared.contracts.envelope import CpuList

@@ -4,10 +4,11 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from services.advisor.core.estimate import total_cores
-from services.advisor.core.machine import SEED_CPUS
-from services.advisor.core.pools import MILLIS
-from services.advisor.core.regulate import Even, Limits, Ramp, regulated, rounded
+from services.advisor.core.demand.cpu import total_cores
+from services.advisor.core.model.machine import SEED_CPUS
+from services.advisor.core.model.ramp import Even, Limits, Ramp
+from services.advisor.core.sizing.pools import MILLIS
+from services.advisor.core.sizing.regulate import regulated, rounded
 from services.advisor.whatif.cpu.estimate import RuleName
 from services.advisor.whatif.quantities import Cores
 from shared.core.decisions import Answer, Question, decision

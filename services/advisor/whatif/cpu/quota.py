@@ -1,6 +1,6 @@
 """The what-if kind `provision_dynamic_quota` limits the CPU time of reclaimed pods on one NUMA node."""
 
-from services.advisor.core.quota import reclaim_quota_cores
+from services.advisor.core.demand.quota import reclaim_quota_cores
 from services.advisor.whatif.quantities import Cores, Cpus, Ratio
 from shared.core.decisions import Answer, Question, decision
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.pid import Gains, Indicator, SizeRange, corrected
+from services.advisor.core.demand.pid import Gains, Indicator, SizeRange, corrected
 from services.advisor.whatif.quantities import Cores, Ratio
 from shared.core.decisions import Answer, Question, decision
 

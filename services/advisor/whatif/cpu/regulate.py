@@ -4,15 +4,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from services.advisor.core.regulate import (
-    MAX_RAMP_DOWN_STEP_CPUS,
-    MIN_RAMP_DOWN_PERIOD_S,
-    Even,
-    Limits,
-    Ramp,
-    regulated,
-    rounded,
-)
+from services.advisor.core.model.ramp import MAX_RAMP_DOWN_STEP_CPUS, MIN_RAMP_DOWN_PERIOD_S, Even, Limits, Ramp
+from services.advisor.core.sizing.regulate import regulated, rounded
 from services.advisor.whatif.quantities import Cores, Cpus, Seconds
 from shared.core.decisions import Answer, Question, decision
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.reserves import kept_for_reclaim
+from services.advisor.core.sizing.reserves import kept_for_reclaim
 from services.advisor.whatif.quantities import Cpus
 from shared.core.decisions import Answer, Question, decision
 

@@ -1,6 +1,6 @@
 """The what-if kind `util_based_capacity` sizes the CPU offer by the use of the pool."""
 
-from services.advisor.core.headroom_util import UtilRules, util_capacity_cores
+from services.advisor.core.offer.utilization import UtilRules, util_capacity_cores
 from services.advisor.whatif.quantities import NonNegativeCores, Ratio
 from shared.core.decisions import Answer, Question, decision
 

@@ -4,8 +4,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.cache_reaper import MIN_CACHE_RATIO, Cached, Shortage, critical_watermark_bytes, pods_to_reap
-from services.advisor.core.machine import SEED_CRITICAL_BYTES
+from services.advisor.core.memory.cache_reaper import (
+    MIN_CACHE_RATIO,
+    Cached,
+    Shortage,
+    critical_watermark_bytes,
+    pods_to_reap,
+)
+from services.advisor.core.model.machine import SEED_CRITICAL_BYTES
 from services.advisor.whatif.quantities import ByteCount, Ratio, ScaleFactor
 from shared.contracts.pod import QosClass
 from shared.core.decisions import Answer, Question, decision

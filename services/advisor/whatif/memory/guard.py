@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.machine import SEED_CRITICAL_BYTES
-from services.advisor.core.memory_guard import Zone, guarded_limit_bytes
+from services.advisor.core.memory.limit import Zone, guarded_limit_bytes
+from services.advisor.core.model.machine import SEED_CRITICAL_BYTES
 from services.advisor.whatif.quantities import ByteCount
 from shared.core.decisions import Answer, Question, decision
 
