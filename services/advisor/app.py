@@ -12,10 +12,10 @@ from typing import Any
 import structlog
 
 from services.advisor.core.model.view import View
-from services.advisor.core.observation.placement import NOWHERE, Place, places_in
+from services.advisor.core.observation.placement import NOWHERE, PodPlace, places_in
 from services.advisor.core.observation.sample_view import has_no_rates, view_of
 from services.advisor.core.offer.cpu import CpuOffer
-from services.advisor.core.offer.offering import Seen, offering
+from services.advisor.core.offer.offering import OfferInputs, offering
 from services.advisor.core.round.decide import Round, decide
 from services.advisor.core.round.guard import SLOW
 from services.advisor.ports import AdvisorPorts
@@ -105,7 +105,7 @@ class AdvisorApp:
         self._based_on = (sample.ref,)
         return True
 
-    def _places(self) -> Mapping[str, Place]:
+    def _places(self) -> Mapping[str, PodPlace]:
         """Where pods are; nothing where no allocation is fresh enough to say so."""
         newest = self._fresh_allocation()
         return NOWHERE if newest is None else places_in(newest, self._topology.numas)
@@ -183,7 +183,7 @@ class AdvisorApp:
             return done.fields()
         allocation, settings = self._fresh_allocation(), self._choice.settings
         pool = None if allocation is None else allocation.pool(RECLAIM)
-        seen = Seen(self._sample, self._view, CpuSet.parse(pool.cpus) if pool else None, self._topology.numas)
+        seen = OfferInputs(self._sample, self._view, CpuSet.parse(pool.cpus) if pool else None, self._topology.numas)
         made = offering(done, seen, settings.offer.rules, self._choice.rules, self._offer)
         self._offer = made.cpu
         return made.fields

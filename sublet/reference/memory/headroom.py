@@ -11,7 +11,7 @@ from services.advisor.core.demand.memory import estimate_bytes
 from services.advisor.core.memory.holders import Holder
 from services.advisor.core.memory.offer import canonical_offer_bytes
 from services.advisor.core.memory.watermarks import SCALE_UNIT, WATERMARK_FACTOR
-from services.advisor.core.model.machine import SEED_UNKNOWN_BYTES
+from services.advisor.core.model.machine import KATALYST_UNKNOWN_BYTES
 from shared.errors import Refused
 
 GIB = 1 << 30
@@ -97,7 +97,7 @@ def claimed_bytes(holder: Holder, numa_totals: Mapping[int, int]) -> int:
         return sum(_total_bytes(numa, numa_totals) for numa in over)
     if not holder.lends:
         return holder.request_bytes
-    return estimate_bytes(holder.qos, holder.figures, 0, SEED_UNKNOWN_BYTES)
+    return estimate_bytes(holder.qos, holder.figures, 0, KATALYST_UNKNOWN_BYTES)
 
 
 def _total_bytes(numa: int, totals: Mapping[int, int]) -> int:

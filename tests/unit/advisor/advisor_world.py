@@ -18,7 +18,7 @@ from shared.fakes.memory_bus import MemoryBus
 from shared.settings import CommonSettings, section
 from shared.wire import Wire
 
-SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 SOON_S = 0.01
 
 
@@ -34,7 +34,7 @@ class Skewed(LoopClock):
 class Node:
     """An advisor, and the voice of the metrics service."""
 
-    def __init__(self, settings, topology=SEED):
+    def __init__(self, settings, topology=TUTORIAL_NODE):
         self.clock, self.bus = Skewed(), MemoryBus()
         self.metrics = Wire(self.bus, self.clock, node="node1", service="metrics")
         self.qrm = Wire(self.bus, self.clock, node="node1", service="qrm")

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.advisor.core.model.shape import NodeCpus
-from services.advisor.core.sizing.assemble import Requirement, assemble, unbound_numas
+from services.advisor.core.sizing.assemble import RegionRequirement, assemble, unbound_numas
 
 NODE = NodeCpus({0: 24, 1: 24}, {0: 4, 1: 4}, reserve_pool_cpus=0)
 OVERLAP = replace(NODE, overlap=True)
 OFF = replace(NODE, reclaim=False)
-SHARE = Requirement("share", "share", (0, 1), required_cpus=6, request_cores=4)
-BOUND = Requirement("share-NUMA1", "share", (1,), bound=True, required_cpus=8, request_cores=2)
-NOISY = Requirement("isolation-a", "isolation", (0, 1), upper_cpus=8, lower_cpus=4)
-DEDICATED = Requirement("db", "dedicated", (1,), bound=True, required_cpus=5, request_cores=8)
+SHARE = RegionRequirement("share", "share", (0, 1), required_cpus=6, request_cores=4)
+BOUND = RegionRequirement("share-NUMA1", "share", (1,), bound=True, required_cpus=8, request_cores=2)
+NOISY = RegionRequirement("isolation-a", "isolation", (0, 1), upper_cpus=8, lower_cpus=4)
+DEDICATED = RegionRequirement("db", "dedicated", (1,), bound=True, required_cpus=5, request_cores=8)
 EXCLUSIVE = replace(DEDICATED, exclusive=True, required_cpus=20)
 
 
@@ -108,7 +108,7 @@ def situations(draw):
         where = (draw(st.integers(0, count - 1)),) if bound else ()
         lower = draw(st.integers(0, 6))
         regions.append(
-            Requirement(
+            RegionRequirement(
                 f"pool{index}",
                 type_,
                 where,

@@ -14,19 +14,19 @@ FALLBACK_CORES = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class EstimateRule:
     """One revision of the rule: the factor on usage, and whether the request counts while some figure is missing."""
 
     usage_factor: float
     request_fills_gaps: bool
 
 
-DEFAULT_RULE = Rule(1.25, False)
+DEFAULT_RULE = EstimateRule(1.25, False)
 """Katalyst's rule of today (docs/facts/katalyst-cpu.md#estimate-of-a-container)."""
 
 
 def estimate_cores(
-    figures: Figures, request_cores: float, rule: Rule = DEFAULT_RULE, fallback_cores: float = FALLBACK_CORES
+    figures: Figures, request_cores: float, rule: EstimateRule = DEFAULT_RULE, fallback_cores: float = FALLBACK_CORES
 ) -> float:
     """The largest of usage x factor, 1- and 5-minute load; without any the request; without that the fallback."""
     usage = None if figures.usage_cores is None else figures.usage_cores * rule.usage_factor

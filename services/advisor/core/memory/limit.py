@@ -12,7 +12,7 @@ from shared.errors import Refused
 
 
 @dataclass(frozen=True, slots=True)
-class Zone:
+class MemoryZone:
     """A NUMA node, or the whole machine as one. `low_bytes` is its low watermark where the kernel tells it."""
 
     total_bytes: int
@@ -22,7 +22,7 @@ class Zone:
 
 
 def guarded_limit_bytes(
-    zones: Iterable[Zone], watermark_scale_factor: float, critical_bytes: int, critical_factor: float = 1.0
+    zones: Iterable[MemoryZone], watermark_scale_factor: float, critical_bytes: int, critical_factor: float = 1.0
 ) -> int:
     """What reclaimed pods use, and of the free memory what lies above the critical watermark, zone by zone.
 
@@ -35,7 +35,7 @@ def guarded_limit_bytes(
     return sum(spare)
 
 
-def _allowed_bytes(zone: Zone, watermark_scale_factor: float, critical_bytes: int, critical_factor: float) -> int:
+def _allowed_bytes(zone: MemoryZone, watermark_scale_factor: float, critical_bytes: int, critical_factor: float) -> int:
     if zone.reclaim_used_bytes is None:
         raise Refused("memory guard: the reclaimed pods' use is not known", reason="missing_metric")
     low = zone.total_bytes * watermark_scale_factor / 10_000 if zone.low_bytes is None else zone.low_bytes
@@ -70,7 +70,7 @@ def node_limit_bytes(node: NodeMemory, critical_bytes: int, before_bytes: int | 
     total, available, used = node.total_bytes, node.available_bytes, node.reclaimed_used_bytes
     if total is None or available is None or used is None or node.watermark_scale_factor is None:
         return None
-    wanted = guarded_limit_bytes([Zone(total, available, used)], node.watermark_scale_factor, critical_bytes)
+    wanted = guarded_limit_bytes([MemoryZone(total, available, used)], node.watermark_scale_factor, critical_bytes)
     limit = next_limit_bytes(wanted, before_bytes, used, total // DOWN_STEPS)
     step = max(1, total // LIMIT_STEPS)
     return -(-limit // step) * step

@@ -7,32 +7,32 @@ Katalyst's tutorial runs on 48 CPUs and keeps 4 of them back for each purpose
 
 from dataclasses import dataclass
 
-SEED_CPUS = 4
-SEED_RESERVED_BYTES = 5 << 30
-SEED_CRITICAL_BYTES = 4 << 30
-SEED_UNKNOWN_BYTES = 8 << 30
+KATALYST_RESERVE_CPUS = 4
+KATALYST_RESERVED_BYTES = 5 << 30
+KATALYST_CRITICAL_BYTES = 4 << 30
+KATALYST_UNKNOWN_BYTES = 8 << 30
 MIN_DISJOINT_CORES = 4
 """Below this a reserve of its own for each pool would leave nothing to sublet. Cores, because pools take whole ones."""
 
 
 def cpu_share(cpus: int) -> int:
     """Katalyst's 4 CPUs on a large machine, a quarter of a small one; 0 below 4 CPUs."""
-    return min(SEED_CPUS, cpus // 4)
+    return min(KATALYST_RESERVE_CPUS, cpus // 4)
 
 
 def reserved_memory_bytes(total_bytes: int) -> int:
     """Memory never offered to reclaimed pods: Katalyst's 5 GiB (docs/facts/katalyst-memory.md#reserves), or 1/8."""
-    return min(SEED_RESERVED_BYTES, total_bytes // 8)
+    return min(KATALYST_RESERVED_BYTES, total_bytes // 8)
 
 
 def critical_memory_bytes(total_bytes: int) -> int:
     """Free memory that reclaimed pods may not eat into: 4 GiB (docs/facts/katalyst-memory.md#reserves), or 1/8."""
-    return min(SEED_CRITICAL_BYTES, total_bytes // 8)
+    return min(KATALYST_CRITICAL_BYTES, total_bytes // 8)
 
 
 def unknown_memory_bytes(total_bytes: int) -> int:
     """What a tenant counts of whose memory nothing is known: 8 GiB (docs/facts/katalyst-memory.md#reserves), or 1/4."""
-    return min(SEED_UNKNOWN_BYTES, total_bytes // 4)
+    return min(KATALYST_UNKNOWN_BYTES, total_bytes // 4)
 
 
 @dataclass(frozen=True, slots=True)

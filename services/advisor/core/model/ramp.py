@@ -11,7 +11,7 @@ MAX_RAMP_DOWN_WAIT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RampLimits:
     """Where a size may lie and how fast it may move; all amounts in one unit of the caller's choice."""
 
     lower: int
@@ -41,7 +41,7 @@ class Ramp:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RampPace:
     """How fast the tenants' pools may change, and when sizes are made even; they grow at once unless told otherwise."""
 
     max_down_step_cpus: int = MAX_RAMP_DOWN_STEP_CPUS

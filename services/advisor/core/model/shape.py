@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from services.advisor.core.model.machine import SEED_CPUS
+from services.advisor.core.model.machine import KATALYST_RESERVE_CPUS
 from services.advisor.core.model.region import Region
 
 
@@ -32,7 +32,7 @@ class Shape:
     smt: bool
     reserve_cores: float
     """Added to what the tenants need, for the whole machine."""
-    min_cpus: int = SEED_CPUS
+    min_cpus: int = KATALYST_RESERVE_CPUS
     """No share pool and no dedicated pod gets less."""
     spread: bool = False
     """Whether unbound pools may also use what bound ones leave of their NUMA nodes; in Katalyst they may not."""
@@ -43,7 +43,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Footprint:
     """The NUMA nodes where a region lies, and the part of the machine's reserve (cores) that is added to its need."""
 
     numas: tuple[int, ...]

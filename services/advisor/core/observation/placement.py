@@ -24,7 +24,7 @@ OWN_CPUS_LABELS = ("LSE", "LSR")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PodPlace:
     """Share pool (of shared pods), CPUs by NUMA node where the pod has some of its own, and how it is tied to them."""
 
     pool: str = SHARE
@@ -34,14 +34,14 @@ class Place:
     exclusive: bool = False
 
 
-NOWHERE: Mapping[str, Place] = {}
-PLAIN = Place()
+NOWHERE: Mapping[str, PodPlace] = {}
+PLAIN = PodPlace()
 
 
-def places_in(allocation: Allocation, numas: Mapping[int, CpuSet]) -> dict[str, Place]:
+def places_in(allocation: Allocation, numas: Mapping[int, CpuSet]) -> dict[str, PodPlace]:
     """By UID, the pool of a pod and its own CPUs on each NUMA node; pods that have only just come are left out."""
     return {
-        pod.uid: Place(pod.pool, () if pod.pool in (SHARE, RECLAIM, RESERVE) else _per_numa(pod.cpus, numas))
+        pod.uid: PodPlace(pod.pool, () if pod.pool in (SHARE, RECLAIM, RESERVE) else _per_numa(pod.cpus, numas))
         for pod in allocation.pods
         if pod.pool != RAMP_UP
     }
@@ -52,7 +52,7 @@ def _per_numa(cpus: str, numas: Mapping[int, CpuSet]) -> tuple[tuple[int, int], 
     return tuple((numa, len(inside & own)) for numa, inside in sorted(numas.items()) if inside & own)
 
 
-def place_of(pod: Pod, seen: Place | None) -> Place:
+def place_of(pod: Pod, seen: PodPlace | None) -> PodPlace:
     """Where the pod is. `seen` is the allocation's word; where it is None, what the pod asks for counts."""
     own_cpus = pod.qos == "dedicated_cores" and pod.labels.get(QOS_LABEL) in OWN_CPUS_LABELS
     if not pod.annotations and not own_cpus:
@@ -77,13 +77,13 @@ def bound_pool(pool: str, numa: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _wish(qos: QosClass, annotations: tuple[tuple[str, str], ...], own_cpus: bool) -> Place:
+def _wish(qos: QosClass, annotations: tuple[tuple[str, str], ...], own_cpus: bool) -> PodPlace:
     """What the annotations ask for, read once: a node's pods are looked at in every round."""
     said = pod_qos({**dict(annotations), QOS_LEVEL: qos})
     if said.cpuset_pool in (RECLAIM, RESERVE, DEDICATED):  # not for tenants: nobody follows such a wish
         return PLAIN
     bound = bool(said.numa_binding) or own_cpus
-    return Place(
+    return PodPlace(
         pool=said.cpuset_pool or SHARE,
         dedicated=qos == "dedicated_cores" and bound,
         bound=bound and qos in ("shared_cores", "dedicated_cores"),

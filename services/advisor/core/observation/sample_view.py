@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 from services.advisor.core.model.figures import Figures, NodeMemory, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import HOLDING, ContainerView, Signs, View
-from services.advisor.core.observation.placement import NOWHERE, Place, place_of
+from services.advisor.core.observation.placement import NOWHERE, PodPlace, place_of
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeSample, PodReading, PoolReading
 from shared.core.cgroups.layout import RECLAIM, SHARE
 from shared.core.cpus.cpuset import CpuSet
 
 
-def view_of(sample: NodeSample, bounds: Bounds, places: Mapping[str, Place] = NOWHERE) -> View:
+def view_of(sample: NodeSample, bounds: Bounds, places: Mapping[str, PodPlace] = NOWHERE) -> View:
     """The view of a sample; pods that have ended hold nothing. `places`: where pods with CPUs of their own are."""
     found = [view for reading in sample.pods if reading.pod.phase in HOLDING for view in _containers(reading, places)]
     reclaimed, tenants = sample.pool(RECLAIM), sample.pool(SHARE)
@@ -59,7 +59,7 @@ def has_no_rates(sample: NodeSample, view: View) -> bool:
     return sample.window_s is None and any(c.cpu.usage_cores is None for c in view.of("shared_cores"))
 
 
-def _containers(reading: PodReading, places: Mapping[str, Place]) -> Iterator[ContainerView]:
+def _containers(reading: PodReading, places: Mapping[str, PodPlace]) -> Iterator[ContainerView]:
     """Every container that was asked for or measured, whichever list it is in."""
     asked = {container.name: container for container in reading.pod.containers}
     measured = {container.name: container for container in reading.containers}
@@ -69,7 +69,7 @@ def _containers(reading: PodReading, places: Mapping[str, Place]) -> Iterator[Co
 
 
 def _container(
-    pod: Pod, place: Place, name: str, asked: Container | None, measured: ContainerReading | None
+    pod: Pod, place: PodPlace, name: str, asked: Container | None, measured: ContainerReading | None
 ) -> ContainerView:
     return ContainerView(
         pod=pod.key,

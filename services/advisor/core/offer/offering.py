@@ -13,7 +13,7 @@ from services.advisor.core.offer.cpu import Basis, CpuOffer, cpu_figures, cpu_of
 from services.advisor.core.offer.headroom import HeadroomRules
 from services.advisor.core.offer.memory import cache_to_drop, numa_offer_bytes
 from services.advisor.core.offer.utilization import UtilRules
-from services.advisor.core.round.decide import Round, Rules, reserved_bytes
+from services.advisor.core.round.decide import Round, SizingRules, reserved_bytes
 from shared.contracts.advice import CacheDrop
 from shared.contracts.envelope import Reason
 from shared.contracts.sample import NodeSample
@@ -23,7 +23,7 @@ MemoryRule = Literal["canonical", "numa_aware"]
 
 
 @dataclass(frozen=True, slots=True)
-class OfferRules:
+class ReclaimOfferRules:
     """How the offer is made."""
 
     cpu: Basis = "pool"
@@ -37,7 +37,7 @@ class OfferRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class OfferInputs:
     """What the offer looks at beside the round: the sample, and the reclaim pool as applied (None: not known)."""
 
     sample: NodeSample
@@ -54,7 +54,7 @@ class Offering:
     cpu: CpuOffer
 
 
-def offering(done: Round, seen: Seen, rules: OfferRules, sizing: Rules, last: CpuOffer) -> Offering:
+def offering(done: Round, seen: OfferInputs, rules: ReclaimOfferRules, sizing: SizingRules, last: CpuOffer) -> Offering:
     """The advice's fields with the offer made by these rules; on a view that is not fresh nothing rises."""
     fields = done.fields()
     cpu = _cpu(fields, seen, rules, last) if rules.cpu != "pool" else last
@@ -71,7 +71,7 @@ def offering(done: Round, seen: Seen, rules: OfferRules, sizing: Rules, last: Cp
     return Offering(fields, cpu)
 
 
-def _cpu(fields: dict[str, Any], seen: Seen, rules: OfferRules, last: CpuOffer) -> CpuOffer:
+def _cpu(fields: dict[str, Any], seen: OfferInputs, rules: ReclaimOfferRules, last: CpuOffer) -> CpuOffer:
     """Put the CPU offer into the fields, within what was advised for the pool."""
     oversold = rules.util.max_oversold_ratio if rules.cpu == "util" else 1.0
     most = int(fields["reclaimed_cpu_millis"] * oversold)

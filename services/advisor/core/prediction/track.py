@@ -22,7 +22,7 @@ def breaks(open_step: int, step: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class TrackRules:
     """When a predictor counts as wrong, and for how long."""
 
     max_miss_ratio: float
@@ -68,7 +68,7 @@ class Track:
         """Predictions of the window that were exceeded."""
         return sum(self.outcomes)
 
-    def observe(self, need_cores: float, now_s: float, rules: Rules) -> "Track":
+    def observe(self, need_cores: float, now_s: float, rules: TrackRules) -> "Track":
         """The state after one more reading."""
         step = step_of(now_s, self.model.step_s)
         if self.step is None or breaks(self.step, step):
@@ -78,7 +78,7 @@ class Track:
             track = track._closed(now_s, rules)
         return replace(track, largest=max(track.largest, need_cores) if step == self.step else need_cores)
 
-    def _closed(self, now_s: float, rules: Rules) -> "Track":
+    def _closed(self, now_s: float, rules: TrackRules) -> "Track":
         """The open step ends: it is judged what was predicted of it, and predicted what comes after it."""
         step = self.step or 0
         judged = [replace(p, missed=p.missed or self.largest > p.bound_cores * ROUNDING) for p in self.pending]
@@ -100,7 +100,7 @@ class Track:
         """The bound from now on; only where the past `is_whole`."""
         return self.model.bound_cores((*self.past, self.largest)[-self.model.history_steps :])
 
-    def is_wrong(self, now_s: float, rules: Rules) -> bool:
+    def is_wrong(self, now_s: float, rules: TrackRules) -> bool:
         """Whether it had too many misses, now or not long ago."""
         return self.misses > rules.max_misses or now_s - self.wrong_s < rules.return_after_s
 

@@ -9,13 +9,13 @@ from services.advisor.core.memory.limit import node_limit_bytes
 from services.advisor.core.memory.offer import offered_bytes
 from services.advisor.core.model.figures import NodeMemory
 from services.advisor.core.model.machine import critical_memory_bytes, reserved_memory_bytes
-from services.advisor.core.model.ramp import MAX_RAMP_DOWN_WAIT_S, Pace, Ramp
+from services.advisor.core.model.ramp import MAX_RAMP_DOWN_WAIT_S, Ramp, RampPace
 from services.advisor.core.model.shape import Shape
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from services.advisor.core.round.explain import NAMED_REGIONS, class_sizes, named, pod_sizes, region_reasons
 from services.advisor.core.round.guard import Fallback, judged
-from services.advisor.core.sizing.isolation import Isolation, IsolationRules, Runner, isolate
+from services.advisor.core.sizing.isolation import ContainerTasks, Isolation, IsolationRules, isolate
 from services.advisor.core.sizing.node_shape import shape_of
 from services.advisor.core.sizing.pools import MILLIS, PoolSizes, disjoint_sizes, overlapping_sizes
 from services.advisor.core.sizing.provision import Need, Provision, provide_isolated
@@ -27,10 +27,10 @@ from shared.errors import Refused
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SizingRules:
     """What holds for every policy: how fast tenants' CPUs may be taken, how much memory is never offered."""
 
-    pace: Pace = field(default_factory=lambda: Pace(max_down_wait_s=MAX_RAMP_DOWN_WAIT_S))
+    pace: RampPace = field(default_factory=lambda: RampPace(max_down_wait_s=MAX_RAMP_DOWN_WAIT_S))
     reserved_bytes: int | None = None
     """None: the machine's own share."""
     isolation: IsolationRules | None = None
@@ -83,7 +83,7 @@ class Round:
 
 
 def decide(
-    view: View, now_s: float, policy: Policy[Any, Any], settings: PolicySettings, rules: Rules, last: Round | None
+    view: View, now_s: float, policy: Policy[Any, Any], settings: PolicySettings, rules: SizingRules, last: Round | None
 ) -> Round:
     """The next round. `last` is the round before it on the same machine, None in the first.
 
@@ -93,25 +93,25 @@ def decide(
         Refused: the policy failed and no other stands in for it, or that one failed as well.
     """
     try:
-        return _Deciding(view, now_s, policy, settings, rules, last).round()
+        return _RoundBuilder(view, now_s, policy, settings, rules, last).round()
     except Refused as refusal:
         other = rules.fallback
         if other is None or other.policy.name == policy.name:
             raise
         rules = replace(rules, instead=str(refusal))
-        done = _Deciding(view, now_s, other.policy, other.settings, rules, last).round()
+        done = _RoundBuilder(view, now_s, other.policy, other.settings, rules, last).round()
         return replace(done, failed=str(refusal))
 
 
 @dataclass(slots=True)
-class _Deciding:
+class _RoundBuilder:
     """One round on its way."""
 
     view: View
     now_s: float
     policy: Policy[Any, Any]
     settings: PolicySettings
-    rules: Rules
+    rules: SizingRules
     last: Round | None
     states: dict[str, Any] = field(default_factory=dict)
     demands: dict[str, Demand] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class _Deciding:
         if rules is None:
             return Isolation()
         runners = [
-            Runner(c.pod, c.name, c.pool, max(c.limit_cores, c.request_cores), c.runnable)
+            ContainerTasks(c.pod, c.name, c.pool, max(c.limit_cores, c.request_cores), c.runnable)
             for c in self.view.containers
             if c.qos == "shared_cores"
         ]
@@ -158,12 +158,12 @@ class _Deciding:
         self.states, self.demands, self.dedicated = {}, {}, set()
         ramps = self._ramps()
         needs = []
-        for region, ground, view in region_views(self.view, isolated, shape, ramps):
+        for region, footprint, view in region_views(self.view, isolated, shape, ramps):
             demand = self._judged(view, region.name)
             if region.type == "dedicated":
                 self.dedicated.add(region.name)
             else:
-                needs.append(Need(region, ground, demand.cores, view.size_cpus))
+                needs.append(Need(region, footprint, demand.cores, view.size_cpus))
         return needs
 
     def _ramps(self) -> Mapping[str, Ramp]:
@@ -216,7 +216,7 @@ class _Deciding:
         )
 
 
-def reserved_bytes(node: NodeMemory, rules: Rules) -> int:
+def reserved_bytes(node: NodeMemory, rules: SizingRules) -> int:
     """Memory that is never offered: what the rules say, else the machine's own share."""
     return reserved_memory_bytes(node.total_bytes or 0) if rules.reserved_bytes is None else rules.reserved_bytes
 

@@ -49,7 +49,7 @@ def region_reasons(provision: Provision, before: Mapping[str, Ramp]) -> list[Rea
         Reason(
             rule=f"region {name}",
             numbers={
-                "reserve_cores": round(one.need.ground.reserve_cores, 6),
+                "reserve_cores": round(one.need.footprint.reserve_cores, 6),
                 "wanted_cores": round(one.wanted_cores, 6),
                 "wanted": one.wanted_cpus,
                 "before": before[name].size if name in before else None,

@@ -15,7 +15,7 @@ from shared.core.cgroups.layout import RECLAIM, RESERVE
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class RegionRequirement:
     """What one region requires, after the regulator. `numas` says where it lies, `bound` whether it must be there.
 
     `request_cores` is what its pods asked for. An isolated pod wants `upper_cpus`, and gets `lower_cpus` where that is
@@ -51,7 +51,7 @@ class Assembled:
         return sum(self.pools.get(pool, {}).values())
 
 
-def assemble(node: NodeCpus, regions: Sequence[Requirement]) -> Assembled:
+def assemble(node: NodeCpus, regions: Sequence[RegionRequirement]) -> Assembled:
     """Sizes of every pool, always with the reserve and the reclaimed pool."""
     sizes: dict[str, dict[int, int]] = {RESERVE: {NO_NUMA: node.reserve_pool_cpus}, RECLAIM: {}}
     shared: dict[int, dict[str, int]] = {}
@@ -62,7 +62,7 @@ def assemble(node: NodeCpus, regions: Sequence[Requirement]) -> Assembled:
     places: dict[int, tuple[int, ...]] = {numa: (numa,) for numa in bound_numas}
     for key, numas in (places | {NO_NUMA: unbound_numas(node, ordered)}).items():
         here = [r for r in ordered if r.bound == (key != NO_NUMA) and (key == NO_NUMA or key in r.numas)]
-        part = _Part.of(node, numas, here).assembled()
+        part = _RegionGroup.of(node, numas, here).assembled()
         for pool, size in part.sizes.items():
             sizes.setdefault(pool, {})[key] = size
         sizes[RECLAIM][key] = part.reclaim
@@ -75,14 +75,14 @@ def assemble(node: NodeCpus, regions: Sequence[Requirement]) -> Assembled:
     return Assembled(dict(sorted(sizes.items())), shared, dedicated, tuple(sorted(throttled)))
 
 
-def unbound_numas(node: NodeCpus, regions: Iterable[Requirement]) -> tuple[int, ...]:
+def unbound_numas(node: NodeCpus, regions: Iterable[RegionRequirement]) -> tuple[int, ...]:
     """The NUMA nodes without a bound region, ascending."""
     taken = {numa for region in regions if region.bound for numa in region.numas}
     return tuple(sorted(set(node.available) - taken))
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
+class _GroupSizes:
     """One place, assembled."""
 
     sizes: dict[str, int]
@@ -93,19 +93,19 @@ class _Done:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _RegionGroup:
     """The regions of one place, a NUMA node or all those without bound regions, and the CPUs there."""
 
     node: NodeCpus
     available: int
     kept: int
-    share: Mapping[str, Requirement]
-    isolated: Mapping[str, Requirement]
-    dedicated: Mapping[str, Requirement]
-    exclusive: Mapping[str, Requirement]
+    share: Mapping[str, RegionRequirement]
+    isolated: Mapping[str, RegionRequirement]
+    dedicated: Mapping[str, RegionRequirement]
+    exclusive: Mapping[str, RegionRequirement]
 
     @classmethod
-    def of(cls, node: NodeCpus, numas: Iterable[int], regions: Iterable[Requirement]) -> "_Part":
+    def of(cls, node: NodeCpus, numas: Iterable[int], regions: Iterable[RegionRequirement]) -> "_RegionGroup":
         numas, regions = tuple(numas), tuple(regions)
         own = {r.pool: r for r in regions if r.type == "dedicated"}
         return cls(
@@ -118,7 +118,7 @@ class _Part:
             exclusive={pool: r for pool, r in own.items() if r.exclusive},
         )
 
-    def assembled(self) -> _Done:
+    def assembled(self) -> _GroupSizes:
         room = max(0, self.available - (0 if self.node.overlap else self.kept))
         required, requests = self._share_sizes()
         own_requests = {pool: _request_of(region) for pool, region in self.dedicated.items()}
@@ -136,7 +136,7 @@ class _Part:
         else:
             block, overlap = self._disjoint(sizes, room, lent), {}
         left = max(0, block - sum(overlap.values()) - sum(lent.values()))
-        return _Done(sizes, left, overlap, lent, fitted.throttled)
+        return _GroupSizes(sizes, left, overlap, lent, fitted.throttled)
 
     def _share_sizes(self) -> tuple[dict[str, int], dict[str, int]]:
         """What share pools require and what their pods asked for: at least one CPU each."""
@@ -196,16 +196,16 @@ class _Part:
         in_share = {pool: part for pool, part in overlap.items() if pool in self.share}
         return cpus, in_share, {pool: part for pool, part in overlap.items() if pool in self.dedicated}
 
-    def _with_exclusive(self, sizes: dict[str, int], throttled: bool) -> _Done:
+    def _with_exclusive(self, sizes: dict[str, int], throttled: bool) -> _GroupSizes:
         """On the node of an exclusive pod there is no reclaimed pool but inside the pod's own set."""
         lent = {}
         for pool, region in self.exclusive.items():
             needed = region.required_cpus if region.reclaimable and self.node.reclaim else self.available
             lent[pool] = max(self.kept, self.available - needed)
-        return _Done(sizes, 0, {}, lent, throttled)
+        return _GroupSizes(sizes, 0, {}, lent, throttled)
 
 
-def _request_of(region: Requirement) -> int:
+def _request_of(region: RegionRequirement) -> int:
     """CPUs of a dedicated pod; one that spans NUMA nodes has its part of them on each."""
     return math.ceil(
         region.request_cores / len(region.numas) if region.bound and region.numas else region.request_cores

@@ -10,7 +10,7 @@ from shared.errors import Refused
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedPools:
     """Sizes by pool; `throttled`: together the pools wanted more than there is."""
 
     pools: Mapping[str, int]
@@ -19,7 +19,7 @@ class Fitted:
 
 def fit_pools(
     wanted: Mapping[str, int], fixed: Mapping[str, int], available_cpus: int, *, expand: bool, unit: int = 1
-) -> Fitted:
+) -> FittedPools:
     """Sizes of the pools: what they want, or their part of what there is.
 
     Args:
@@ -31,11 +31,11 @@ def fit_pools(
     """
     everything = {**wanted, **fixed}
     if sum(everything.values()) > available_cpus:
-        return Fitted(_throttled(everything, available_cpus, unit), throttled=True)
+        return FittedPools(_throttled(everything, available_cpus, unit), throttled=True)
     if not expand:
-        return Fitted(dict(sorted(everything.items())))
+        return FittedPools(dict(sorted(everything.items())))
     grown = _normalised(wanted, available_cpus - sum(fixed.values()))
-    return Fitted(dict(sorted({**grown, **fixed}.items())))
+    return FittedPools(dict(sorted({**grown, **fixed}.items())))
 
 
 def _throttled(wanted: Mapping[str, int], available_cpus: int, unit: int) -> dict[str, int]:

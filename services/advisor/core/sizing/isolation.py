@@ -29,7 +29,7 @@ class IsolationRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Runner:
+class ContainerTasks:
     """One shared container: its size is the larger of limit and request; `runnable` is None where not measured."""
 
     pod: str
@@ -45,7 +45,7 @@ class Runner:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class NoiseRecord:
     """What was seen of one container: noisy rounds in a row, and since when (seconds) it is calm."""
 
     hits: int = 0
@@ -57,7 +57,7 @@ class Isolation:
     """Pods that have CPUs of their own, and what was seen of every container, by its key."""
 
     pods: frozenset[str] = frozenset()
-    watches: Mapping[str, Watch] = field(default_factory=dict)
+    watches: Mapping[str, NoiseRecord] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -76,24 +76,24 @@ class _Pool:
         return taken + self.cores[pod] <= most_cores + _ROUNDING_ERROR and len(self.taken) < most_pods
 
 
-def isolate(rules: IsolationRules, runners: Iterable[Runner], before: Isolation, now_s: float) -> Isolation:
+def isolate(rules: IsolationRules, runners: Iterable[ContainerTasks], before: Isolation, now_s: float) -> Isolation:
     """The isolated pods of this round. The limits hold for those that stay as well."""
     runners = sorted(runners, key=lambda one: one.key, reverse=True)
     pools = {pool: _Pool(_cores_of(pool, runners), rules) for pool in {one.pool for one in runners}}
-    watches: dict[str, Watch] = {}
+    watches: dict[str, NoiseRecord] = {}
     for one in runners:
         if one.pool in rules.disabled_pools:
             continue
         pool = pools[one.pool]
         was = one.pod in before.pods
-        watch = _watched(rules, one, before.watches.get(one.key, Watch()), now_s)
+        watch = _watched(rules, one, before.watches.get(one.key, NoiseRecord()), now_s)
         watches[one.key] = watch
         if one.pod not in pool.taken and pool.has_room(one.pod) and _stands_out(rules, one, watch, was, now_s):
             pool.taken.add(one.pod)
     return Isolation(frozenset(pod for pool in pools.values() for pod in pool.taken), dict(sorted(watches.items())))
 
 
-def _cores_of(pool: str, runners: Iterable[Runner]) -> dict[str, float]:
+def _cores_of(pool: str, runners: Iterable[ContainerTasks]) -> dict[str, float]:
     cores: dict[str, float] = {}
     for one in runners:
         if one.pool == pool:
@@ -101,21 +101,23 @@ def _cores_of(pool: str, runners: Iterable[Runner]) -> dict[str, float]:
     return cores
 
 
-def _is_noisy(rules: IsolationRules, one: Runner) -> bool:
+def _is_noisy(rules: IsolationRules, one: ContainerTasks) -> bool:
     tasks = one.runnable or 0.0
     return tasks > one.cores * rules.cpu_ratio or tasks > one.cores + rules.cpu_size
 
 
-def _watched(rules: IsolationRules, one: Runner, before: Watch, now_s: float) -> Watch:
+def _watched(rules: IsolationRules, one: ContainerTasks, before: NoiseRecord, now_s: float) -> NoiseRecord:
     """A container that could not be measured is as it was."""
     if one.runnable is None:
         return before
     if _is_noisy(rules, one):
-        return Watch(hits=min(before.hits + 1, rules.lock_in_threshold))
-    return Watch(calm_since_s=now_s if before.calm_since_s is None else before.calm_since_s)
+        return NoiseRecord(hits=min(before.hits + 1, rules.lock_in_threshold))
+    return NoiseRecord(calm_since_s=now_s if before.calm_since_s is None else before.calm_since_s)
 
 
-def _stands_out(rules: IsolationRules, one: Runner, watch: Watch, was_isolated: bool, now_s: float) -> bool:
+def _stands_out(
+    rules: IsolationRules, one: ContainerTasks, watch: NoiseRecord, was_isolated: bool, now_s: float
+) -> bool:
     if one.runnable is None:
         return was_isolated
     if watch.calm_since_s is None:

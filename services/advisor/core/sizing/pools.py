@@ -9,7 +9,7 @@ to the kernel.
 from dataclasses import dataclass
 
 from services.advisor.core.model.machine import Bounds, reclaim_floor_cpus
-from services.advisor.core.model.ramp import Limits, Pace, Ramp
+from services.advisor.core.model.ramp import Ramp, RampLimits, RampPace
 from services.advisor.core.sizing.provision import Provision
 from services.advisor.core.sizing.regulate import regulated, rounded
 from shared.contracts.envelope import Reason
@@ -40,7 +40,13 @@ def disjoint_sizes(bounds: Bounds, provision: Provision, before: Ramp | None, *,
 
 
 def overlapping_sizes(
-    bounds: Bounds, pace: Pace, ramp: Ramp | None, now_s: float, required_cores: float, *, may_shrink: bool = True
+    bounds: Bounds,
+    pace: RampPace,
+    ramp: Ramp | None,
+    now_s: float,
+    required_cores: float,
+    *,
+    may_shrink: bool = True,
 ) -> PoolSizes:
     """Sizes of a machine that is too small for disjoint pools, for a need without the reserve.
 
@@ -49,7 +55,7 @@ def overlapping_sizes(
     """
     wanted_cores = required_cores + bounds.reserve_cores
     capacity = bounds.cpus * MILLIS
-    limits = Limits(
+    limits = RampLimits(
         lower=0,
         upper=capacity,
         max_down_step=pace.max_down_step_cpus * MILLIS,
@@ -65,7 +71,7 @@ def overlapping_sizes(
     return PoolSizes(bounds.cpus, reclaim, 0, True, offered, after, why)
 
 
-def _next(ramp: Ramp | None, limits: Limits, now_s: float, wanted: int, may_shrink: bool) -> Ramp:
+def _next(ramp: Ramp | None, limits: RampLimits, now_s: float, wanted: int, may_shrink: bool) -> Ramp:
     if ramp is None:
         return regulated(Ramp(), limits, now_s, wanted, None)
     return regulated(ramp, limits, now_s, wanted if may_shrink else max(wanted, ramp.size), ramp.size)

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.advisor.core.model.ramp import Limits, Pace, Ramp
+from services.advisor.core.model.ramp import Ramp, RampLimits, RampPace
 from services.advisor.core.model.region import Region
-from services.advisor.core.model.shape import Ground, Shape
-from services.advisor.core.sizing.assemble import Assembled, Requirement, assemble
+from services.advisor.core.model.shape import Footprint, Shape
+from services.advisor.core.sizing.assemble import Assembled, RegionRequirement, assemble
 from services.advisor.core.sizing.fitting import fit_pools
 from services.advisor.core.sizing.isolation import Isolation
 from services.advisor.core.sizing.regulate import regulated, rounded
@@ -22,7 +22,7 @@ class Need:
     """What one region needs, in cores without any reserve, and its size now; None where that is not known."""
 
     region: Region
-    ground: "Ground"
+    footprint: "Footprint"
     required_cores: float
     effective_cpus: int | None = None
     reclaimable: bool = True
@@ -39,7 +39,7 @@ class Regulated:
     @property
     def wanted_cores(self) -> float:
         """The need with the reserve."""
-        return self.need.required_cores + self.need.ground.reserve_cores
+        return self.need.required_cores + self.need.footprint.reserve_cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Provision:
 def provide(
     shape: Shape,
     needs: Sequence[Need],
-    pace: Pace,
+    pace: RampPace,
     ramps: Mapping[str, Ramp],
     now_s: float,
     *,
@@ -105,7 +105,7 @@ def provide_isolated(
     shape: Shape,
     isolation: Isolation,
     needs_of: Callable[[Collection[str]], Sequence[Need]],
-    pace: Pace,
+    pace: RampPace,
     ramps: Mapping[str, Ramp],
     now_s: float,
     *,
@@ -132,7 +132,7 @@ def _isolation_fits(shape: Shape, provision: Provision, needs: Sequence[Need]) -
     return share + sum(math.floor(region.limit_cores) for region in free if region.type == "isolation") <= room
 
 
-def grounds_of(shape: Shape, regions: Sequence[Region]) -> dict[str, Ground]:
+def footprints_of(shape: Shape, regions: Sequence[Region]) -> dict[str, Footprint]:
     """Where the regions lie, by name: a bound one on its node, the others on all nodes without a bound region."""
     bound = {region.numa for region in regions if shape.keeps_off(region)}
     unbound = tuple(numa for numa in sorted(shape.cpus) if numa not in bound)
@@ -141,21 +141,23 @@ def grounds_of(shape: Shape, regions: Sequence[Region]) -> dict[str, Ground]:
         if region.type == "share":
             for numa in unbound if region.numa is None else (region.numa,):
                 sharing[numa] = sharing.get(numa, 0) + 1
-    grounds = {}
+    footprints = {}
     for region in regions:
         numas = unbound if region.numa is None else (region.numa,)
         reserve = reserve_of_region(shape.reserve_cores, numas, shape.cpus, sharing)
-        grounds[region.name] = Ground(numas, reserve)
-    return grounds
+        footprints[region.name] = Footprint(numas, reserve)
+    return footprints
 
 
 def _regulated(
-    shape: Shape, need: Need, pace: Pace, ramps: Mapping[str, Ramp], now_s: float, may_shrink: bool
+    shape: Shape, need: Need, pace: RampPace, ramps: Mapping[str, Ramp], now_s: float, may_shrink: bool
 ) -> Regulated:
     even = pace.even if need.region.type == "share" and shape.smt and not shape.node.overlap else "off"
-    limits = Limits(
+    limits = RampLimits(
         lower=shape.min_cpus,
-        upper=max(0, sum(shape.node.available[n] - shape.node.kept_for_reclaim.get(n, 0) for n in need.ground.numas)),
+        upper=max(
+            0, sum(shape.node.available[n] - shape.node.kept_for_reclaim.get(n, 0) for n in need.footprint.numas)
+        ),
         even=even,
         max_up_step=pace.max_up_step_cpus,
         max_down_step=pace.max_down_step_cpus,
@@ -163,20 +165,20 @@ def _regulated(
         max_wait_s=pace.max_down_wait_s,
     )
     before = ramps.get(need.region.name, Ramp())
-    wanted = rounded(need.required_cores + need.ground.reserve_cores, even)
+    wanted = rounded(need.required_cores + need.footprint.reserve_cores, even)
     least = wanted if may_shrink else max(wanted, need.effective_cpus or 0)
     ramp = regulated(before, limits, now_s, least, need.effective_cpus)
     return Regulated(need, wanted, ramp)
 
 
-def _requirement(shape: Shape, need: Need, required_cpus: int) -> Requirement:
+def _requirement(shape: Shape, need: Need, required_cpus: int) -> RegionRequirement:
     region = need.region
     isolated = region.type == "isolation"
     request_cores = region.request_cores
-    return Requirement(
+    return RegionRequirement(
         pool=region.pool,
         type=region.type,
-        numas=need.ground.numas,
+        numas=need.footprint.numas,
         bound=shape.keeps_off(region),
         required_cpus=required_cpus,
         request_cores=request_cores,

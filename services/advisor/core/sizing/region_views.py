@@ -6,19 +6,19 @@ from dataclasses import replace
 
 from services.advisor.core.model.ramp import Ramp
 from services.advisor.core.model.region import Region
-from services.advisor.core.model.shape import Ground, Shape
+from services.advisor.core.model.shape import Footprint, Shape
 from services.advisor.core.model.view import ContainerView, Signs, View
-from services.advisor.core.sizing.provision import grounds_of
+from services.advisor.core.sizing.provision import footprints_of
 from services.advisor.core.sizing.regions import plain, split
 from shared.core.cgroups.layout import SHARE
 
-NO_GROUND = Ground((), 0.0)
+NO_FOOTPRINT = Footprint((), 0.0)
 
 
 def region_views(
     view: View, isolated: Collection[str], shape: Shape, ramps: Mapping[str, Ramp]
-) -> list[tuple[Region, Ground, View]]:
-    """Every region with its ground and its view.
+) -> list[tuple[Region, Footprint, View]]:
+    """Every region with its footprint and its view.
 
     Each container is in exactly one of them: those of no region (system_cores and reclaimed_cores, which count in the
     memory) with the share pool.
@@ -29,20 +29,20 @@ def region_views(
     else:
         regions = _without_repetition(split(view.containers, isolated, shape.cpus))
     # Dedicated pods' CPUs are out of the shape already: they keep no other region off their NUMA nodes.
-    grounds = grounds_of(shape, [region for region in regions if region.type != "dedicated"])
+    footprints = footprints_of(shape, [region for region in regions if region.type != "dedicated"])
     elsewhere = [c for region in regions if region.name != SHARE for c in region.containers]
     seen = []
     for region in regions:
         ramp = ramps.get(region.name)
-        size, ground = None if ramp is None else ramp.size, grounds.get(region.name, NO_GROUND)
+        size, footprint = None if ramp is None else ramp.size, footprints.get(region.name, NO_FOOTPRINT)
         if region.name == SHARE:
-            own = replace(_rest(view, elsewhere), size_cpus=size, region_reserve_cores=ground.reserve_cores)
+            own = replace(_rest(view, elsewhere), size_cpus=size, region_reserve_cores=footprint.reserve_cores)
         else:
             own = replace(
                 view, containers=region.containers, tenants_usage_cores=None, signs=Signs(), region=region.name,
-                size_cpus=size, region_reserve_cores=ground.reserve_cores,
+                size_cpus=size, region_reserve_cores=footprint.reserve_cores,
             )  # fmt: skip
-        seen.append((region, ground, own))
+        seen.append((region, footprint, own))
     return seen
 
 

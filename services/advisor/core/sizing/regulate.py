@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from services.advisor.core.model.ramp import Even, Limits, Ramp
+from services.advisor.core.model.ramp import Even, Ramp, RampLimits
 
 
 def rounded(required: float, even: Even) -> int:
@@ -12,7 +12,7 @@ def rounded(required: float, even: Even) -> int:
     return size if even == "off" else size + size % 2
 
 
-def regulated(ramp: Ramp, limits: Limits, now_s: float, wanted: int, effective: int | None) -> Ramp:
+def regulated(ramp: Ramp, limits: RampLimits, now_s: float, wanted: int, effective: int | None) -> Ramp:
     """The next size: `wanted`, not too far from the size in force, inside the clamp.
 
     `effective` is the size in force, None where it is unknown: then nothing limits the step. With "after_limits" an odd
@@ -31,16 +31,16 @@ def regulated(ramp: Ramp, limits: Limits, now_s: float, wanted: int, effective: 
     return Ramp(size, ramp.last_down_s, min(2 * _wait_s(ramp, limits), limits.max_wait_s), regretted=True)
 
 
-def _stepped(ramp: Ramp, limits: Limits, now_s: float, wanted: int, effective: int) -> int:
+def _stepped(ramp: Ramp, limits: RampLimits, now_s: float, wanted: int, effective: int) -> int:
     if wanted < effective:
         waiting = _is_waiting(ramp, limits, now_s)
         return effective if waiting else max(wanted, effective - limits.max_down_step)
     return wanted if limits.max_up_step is None else min(wanted, effective + limits.max_up_step)
 
 
-def _wait_s(ramp: Ramp, limits: Limits) -> float:
+def _wait_s(ramp: Ramp, limits: RampLimits) -> float:
     return max(ramp.wait_s, limits.down_period_s)
 
 
-def _is_waiting(ramp: Ramp, limits: Limits, now_s: float) -> bool:
+def _is_waiting(ramp: Ramp, limits: RampLimits, now_s: float) -> bool:
     return now_s < ramp.last_down_s + _wait_s(ramp, limits)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from services.advisor.core.model.region import RegionType
 from services.advisor.core.model.shape import NodeCpus
-from services.advisor.core.sizing.assemble import Requirement, assemble
+from services.advisor.core.sizing.assemble import RegionRequirement, assemble
 from services.advisor.whatif.quantities import Cores, Cpus
 from shared.core.decisions import Answer, Question, decision
 
@@ -26,9 +26,9 @@ class RegionInput(Question):
     isolation_upper_cpus: Cpus | None = None
     isolation_lower_cpus: Cpus | None = None
 
-    def requirement(self) -> Requirement:
+    def requirement(self) -> RegionRequirement:
         """The region as the service has it."""
-        return Requirement(
+        return RegionRequirement(
             pool=self.pool,
             type=self.type,
             numas=tuple(sorted(set(self.numas))),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from services.advisor.core.demand.cpu import DEFAULT_RULE, Rule, estimate_cores, requested_cores, total_cores
+from services.advisor.core.demand.cpu import DEFAULT_RULE, EstimateRule, estimate_cores, requested_cores, total_cores
 from services.advisor.core.model.figures import Figures
 from services.advisor.whatif.quantities import Cores
 from shared.contracts.envelope import CpuList
@@ -12,7 +12,7 @@ from shared.core.cpus.cpuset import CpuSet
 from shared.core.decisions import Answer, Question, decision
 
 RuleName = Literal["v0.1.0", "head"]
-RULES: Mapping[RuleName, Rule] = {"v0.1.0": Rule(1.0, True), "head": DEFAULT_RULE}
+RULES: Mapping[RuleName, EstimateRule] = {"v0.1.0": EstimateRule(1.0, True), "head": DEFAULT_RULE}
 """The rule of the tutorial of January 2023, and today's (docs/facts/katalyst-cpu.md#estimate-of-a-container)."""
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.sizing.isolation import Isolation, IsolationRules, Runner, isolate
+from services.advisor.core.sizing.isolation import ContainerTasks, Isolation, IsolationRules, isolate
 from services.advisor.whatif.quantities import Cores, Ratio
 from shared.contracts.pod import QosClass
 from shared.core.decisions import Answer, Question, decision
@@ -60,7 +60,7 @@ def isolation_decision(question: IsolationQuestion) -> IsolationAnswer:
     if question.config.disabled:
         return IsolationAnswer(isolated_pods=[])
     runners = [
-        Runner(one.pod, one.container, one.pool, max(one.limit_cores, one.request_cores), one.nr_runnable)
+        ContainerTasks(one.pod, one.container, one.pool, max(one.limit_cores, one.request_cores), one.nr_runnable)
         for one in question.containers
         if one.pool is not None and one.qos == "shared_cores"
     ]

@@ -7,13 +7,13 @@ from pydantic import Field
 
 from services.advisor.core.demand.cpu import DEFAULT_RULE, estimate_cores, requested_cores, total_cores
 from services.advisor.core.model.figures import Figures, Resident
-from services.advisor.core.model.ramp import Pace
+from services.advisor.core.model.ramp import RampPace
 from services.advisor.core.model.region import Region, part_in
-from services.advisor.core.model.shape import Ground, NodeCpus, Shape
+from services.advisor.core.model.shape import Footprint, NodeCpus, Shape
 from services.advisor.core.model.view import ContainerView
 from services.advisor.core.sizing.assemble import Assembled
-from services.advisor.core.sizing.isolation import Isolation, IsolationRules, Runner, isolate
-from services.advisor.core.sizing.provision import Need, Provision, grounds_of, provide_isolated
+from services.advisor.core.sizing.isolation import ContainerTasks, Isolation, IsolationRules, isolate
+from services.advisor.core.sizing.provision import Need, Provision, footprints_of, provide_isolated
 from services.advisor.core.sizing.regions import split
 from services.advisor.core.sizing.reserves import kept_for_reclaim
 from services.advisor.whatif.cpu.estimate import RULES, RuleName
@@ -26,7 +26,7 @@ from shared.core.decisions import Answer, Question, decision
 from shared.whatif.topology_input import TopologyInput
 
 ROUND_S = 5.0
-NAMED_REVISION = Pace(max_up_step_cpus=10, even="before_limits")
+NAMED_REVISION = RampPace(max_up_step_cpus=10, even="before_limits")
 """How the revisions that have a name change sizes (docs/facts/katalyst-cpu.md#regulator)."""
 
 
@@ -115,7 +115,7 @@ class _Described:
             reclaim=question.enable_reclaim,
         )
         self.shape = Shape(node, cpus, self._topology.smt, question.reserved_for_allocate_cores)
-        self._pace = Pace() if question.rule is None else NAMED_REVISION
+        self._pace = RampPace() if question.rule is None else NAMED_REVISION
         self._containers = tuple(
             sorted((self._seen(one) for one in question.containers), key=lambda c: (c.pod, c.name))
         )
@@ -151,7 +151,7 @@ class _Described:
         if self._question.isolation is None:
             return before
         runners = [
-            Runner(c.pod, c.name, c.pool, max(c.limit_cores, c.request_cores), c.runnable)
+            ContainerTasks(c.pod, c.name, c.pool, max(c.limit_cores, c.request_cores), c.runnable)
             for c in self._containers
             if c.qos == "shared_cores" and c.pool
         ]
@@ -160,17 +160,17 @@ class _Described:
     def _needs(self, isolated: Collection[str], before: Provision) -> list[Need]:
         always = self._question.rule != "head" and bool(set(self.shape.cpus) - self._bound_numas())
         regions = split(self._containers, isolated, always_share=always)
-        grounds = grounds_of(self.shape, regions)
-        return [self._need(region, grounds[region.name], before) for region in regions]
+        footprints = footprints_of(self.shape, regions)
+        return [self._need(region, footprints[region.name], before) for region in regions]
 
     def _bound_numas(self) -> set[int]:
         return {r.numa for r in split(self._containers, always_share=False) if r.numa is not None}
 
-    def _need(self, region: Region, ground: Ground, before: Provision) -> Need:
+    def _need(self, region: Region, footprint: Footprint, before: Provision) -> Need:
         reclaimable = all(self._lends(container) for container in region.containers) or region.type != "dedicated"
         required = total_cores(self._estimate(c) * part_in(c, region.numa) for c in region.containers)
         reclaimable = reclaimable and self._question.enable_reclaim
-        return Need(region, ground, required, self._effective(region, before), reclaimable)
+        return Need(region, footprint, required, self._effective(region, before), reclaimable)
 
     def _lends(self, container: ContainerView) -> bool:
         profile = self._question.service_profiles.get(container.pod)

@@ -5,8 +5,8 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from services.advisor.core.demand.cpu import total_cores
-from services.advisor.core.model.machine import SEED_CPUS
-from services.advisor.core.model.ramp import Even, Limits, Ramp
+from services.advisor.core.model.machine import KATALYST_RESERVE_CPUS
+from services.advisor.core.model.ramp import Even, Ramp, RampLimits
 from services.advisor.core.sizing.pools import MILLIS
 from services.advisor.core.sizing.regulate import regulated, rounded
 from services.advisor.whatif.cpu.estimate import RuleName
@@ -19,8 +19,8 @@ class SeedQuestion(Question):
 
     cpus: Annotated[int, Field(ge=1, le=1_000_000)]
     reserve_pool_cpus: Annotated[int, Field(ge=0)] = 0
-    reserved_for_allocate_cores: Cores = float(SEED_CPUS)
-    min_share_cpus: Annotated[int, Field(ge=0)] = SEED_CPUS
+    reserved_for_allocate_cores: Cores = float(KATALYST_RESERVE_CPUS)
+    min_share_cpus: Annotated[int, Field(ge=0)] = KATALYST_RESERVE_CPUS
     shared_estimates_cores: list[Cores]
     rule: RuleName | None = None
 
@@ -47,7 +47,7 @@ def seed_pool_sizes(question: SeedQuestion) -> SeedAnswer:
     """
     available = question.cpus - question.reserve_pool_cpus
     even: Even = "before_limits" if question.rule else "after_limits"
-    limits = Limits(question.min_share_cpus, max(0, available - SEED_CPUS), even)
+    limits = RampLimits(question.min_share_cpus, max(0, available - KATALYST_RESERVE_CPUS), even)
     share = 0
     if question.shared_estimates_cores or question.rule != "head":
         needed = total_cores([*question.shared_estimates_cores, question.reserved_for_allocate_cores])

@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from services.advisor.core.model.ramp import MAX_RAMP_DOWN_STEP_CPUS, MIN_RAMP_DOWN_PERIOD_S, Even, Limits, Ramp
+from services.advisor.core.model.ramp import MAX_RAMP_DOWN_STEP_CPUS, MIN_RAMP_DOWN_PERIOD_S, Even, Ramp, RampLimits
 from services.advisor.core.sizing.regulate import regulated, rounded
 from services.advisor.whatif.quantities import Cores, Cpus, Seconds
 from shared.core.decisions import Answer, Question, decision
@@ -54,7 +54,7 @@ class RegulateAnswer(Answer):
 @decision("regulate", area="cpu_sizing", asks=RegulateQuestion, answers=RegulateAnswer)
 def regulate(question: RegulateQuestion) -> RegulateAnswer:
     """From requirement to pool size, over time: reserve, round to even, step limits, clamp."""
-    limits = Limits(
+    limits = RampLimits(
         question.lower_cpus,
         question.upper_cpus,
         question.even,

@@ -11,7 +11,7 @@ from services.advisor.core.memory.cache_reaper import (
     critical_watermark_bytes,
     pods_to_reap,
 )
-from services.advisor.core.model.machine import SEED_CRITICAL_BYTES
+from services.advisor.core.model.machine import KATALYST_CRITICAL_BYTES
 from services.advisor.whatif.quantities import ByteCount, Ratio, ScaleFactor
 from shared.contracts.pod import QosClass
 from shared.core.decisions import Answer, Question, decision
@@ -32,7 +32,7 @@ class CacheReaperQuestion(Question):
     free_bytes: ByteCount
     numas: Annotated[int, Field(ge=1, le=8192)]
     watermark_scale_factor: ScaleFactor
-    min_critical_watermark_bytes: ByteCount = SEED_CRITICAL_BYTES
+    min_critical_watermark_bytes: ByteCount = KATALYST_CRITICAL_BYTES
     min_cache_ratio: Ratio = MIN_CACHE_RATIO
     containers: list[CachedContainer]
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.memory.limit import Zone, guarded_limit_bytes
-from services.advisor.core.model.machine import SEED_CRITICAL_BYTES
+from services.advisor.core.memory.limit import MemoryZone, guarded_limit_bytes
+from services.advisor.core.model.machine import KATALYST_CRITICAL_BYTES
 from services.advisor.whatif.quantities import ByteCount
 from shared.core.decisions import Answer, Question, decision
 
@@ -32,7 +32,7 @@ class GuardQuestion(Question):
 
     numas: dict[int, NumaMemory]
     watermark_scale_factor: Annotated[float, Field(ge=0, le=10_000)]
-    min_critical_watermark_bytes: ByteCount = SEED_CRITICAL_BYTES
+    min_critical_watermark_bytes: ByteCount = KATALYST_CRITICAL_BYTES
     critical_watermark_factor: Annotated[float, Field(ge=0, le=1e6)] = 1.0
 
 
@@ -47,7 +47,10 @@ class GuardAnswer(Answer):
 def memory_guard(question: GuardQuestion) -> GuardAnswer:
     """The memory limit of the reclaimed root cgroup."""
     limit = guarded_limit_bytes(
-        (Zone(n.total_bytes, n.free_bytes, n.reclaim_used_bytes, n.zone_low_bytes) for n in question.numas.values()),
+        (
+            MemoryZone(n.total_bytes, n.free_bytes, n.reclaim_used_bytes, n.zone_low_bytes)
+            for n in question.numas.values()
+        ),
         question.watermark_scale_factor,
         question.min_critical_watermark_bytes,
         question.critical_watermark_factor,
