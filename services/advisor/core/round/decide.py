@@ -15,10 +15,11 @@ from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from services.advisor.core.round.explain import NAMED_REGIONS, class_sizes, named, pod_sizes, region_reasons
 from services.advisor.core.round.guard import Fallback, judged
-from services.advisor.core.sizing.isolation import ContainerTasks, Isolation, IsolationRules, isolate
+from services.advisor.core.sizing.driver import SizedRegions, SizingInput, size_regions
+from services.advisor.core.sizing.isolation import Isolation, IsolationRules
 from services.advisor.core.sizing.node_shape import shape_of
 from services.advisor.core.sizing.pools import MILLIS, PoolSizes, disjoint_sizes, overlapping_sizes
-from services.advisor.core.sizing.provision import Need, Provision, provide_isolated
+from services.advisor.core.sizing.provision import Need, Provision
 from services.advisor.core.sizing.region_views import region_views
 from shared.contracts.advice import PoolSize
 from shared.contracts.envelope import Reason
@@ -120,19 +121,13 @@ class _RoundBuilder:
     def round(self) -> Round:
         if not self.view.bounds.disjoint:
             return self._overlapping()
-        shape = shape_of(self.view)
-        before = self._ramps()
-        isolation, provision = provide_isolated(
-            shape,
-            self._isolation(),
-            lambda pods: self._needs(shape, pods),
-            self.rules.pace,
-            before,
-            self.now_s,
-            may_shrink=self.view.fresh,
-        )
-        sizes = disjoint_sizes(self.view.bounds, provision, before.get(SHARE), may_shrink=self.view.fresh)
-        return self._round(sizes, provision, isolation)
+        shape, fresh = shape_of(self.view), self.view.fresh
+        node = SizingInput(shape, self.view.containers, self.rules.pace, self.rules.isolation, may_shrink=fresh)
+        before = self._before()
+        sized = size_regions(node, lambda pods: self._needs(shape, pods), before, self.now_s)
+        ramp = before.provision.ramps.get(SHARE)
+        sizes = disjoint_sizes(self.view.bounds, sized.provision, ramp, may_shrink=fresh)
+        return self._round(sizes, sized.provision, sized.isolation)
 
     def _overlapping(self) -> Round:
         """Too few CPUs for regions: the tenants are judged as one."""
@@ -141,17 +136,6 @@ class _RoundBuilder:
         fresh = self.view.fresh
         sizes = overlapping_sizes(self.view.bounds, self.rules.pace, ramp, self.now_s, demand.cores, may_shrink=fresh)
         return self._round(sizes, None, Isolation())
-
-    def _isolation(self) -> Isolation:
-        rules, before = self.rules.isolation, self.last.isolation if self.last else Isolation()
-        if rules is None:
-            return Isolation()
-        runners = [
-            ContainerTasks(c.pod, c.name, c.pool, max(c.limit_cores, c.request_cores), c.runnable)
-            for c in self.view.containers
-            if c.qos == "shared_cores"
-        ]
-        return isolate(rules, runners, before, self.now_s)
 
     def _needs(self, shape: Shape, isolated: Collection[str]) -> Sequence[Need]:
         """What the regions need that have no CPUs yet: dedicated pods have theirs, only their memory is asked for."""
@@ -166,8 +150,14 @@ class _RoundBuilder:
                 needs.append(Need(region, footprint, demand.cores, view.size_cpus))
         return needs
 
+    def _before(self) -> SizedRegions:
+        """What the last round left; nothing where there was none, or where its pools overlapped."""
+        if self.last is None or self.last.provision is None:
+            return SizedRegions()
+        return SizedRegions(self.last.isolation, self.last.provision)
+
     def _ramps(self) -> Mapping[str, Ramp]:
-        return self.last.provision.ramps if self.last and self.last.provision else {}
+        return self._before().provision.ramps
 
     def _judged(self, view: View, region: str) -> Demand:
         """The policy's word for one region; its state goes on from the last round's, if that was the same policy."""

@@ -1,10 +1,10 @@
-"""From what each region needs to the sizes of all pools: reserve, regulator, assembler.
+"""`provide` makes sizes of all pools from what each region needs: reserve, regulator, assembler.
 
 Facts: docs/facts/katalyst-cpu.md#assembler.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.advisor.core.model.ramp import Ramp, RampLimits, RampPace
@@ -12,7 +12,6 @@ from services.advisor.core.model.region import Region
 from services.advisor.core.model.shape import Footprint, Shape
 from services.advisor.core.sizing.assemble import Assembled, RegionRequirement, assemble
 from services.advisor.core.sizing.fitting import fit_pools
-from services.advisor.core.sizing.isolation import Isolation
 from services.advisor.core.sizing.regulate import regulated, rounded
 from services.advisor.core.sizing.reserves import reserve_of_region
 
@@ -22,7 +21,7 @@ class Need:
     """What one region needs, in cores without any reserve, and its size now; None where that is not known."""
 
     region: Region
-    footprint: "Footprint"
+    footprint: Footprint
     required_cores: float
     effective_cpus: int | None = None
     reclaimable: bool = True
@@ -56,30 +55,21 @@ class Provision:
         return {name: one.ramp for name, one in self.regulated.items()}
 
 
-def provide(
-    shape: Shape,
-    needs: Sequence[Need],
-    pace: RampPace,
-    ramps: Mapping[str, Ramp],
-    now_s: float,
-    *,
-    may_shrink: bool = True,
-) -> Provision:
-    """The sizes of this round.
+@dataclass(frozen=True, slots=True)
+class Regulation:
+    """How sizes may change in this round: the pace, the ramps of the last round by the region's name, and the time."""
 
-    Args:
-        shape: the node.
-        needs: one for each region; isolated pods get what they asked for, whatever they need.
-        pace: how fast sizes change.
-        ramps: of the last round, by the region's name.
-        now_s: monotonic seconds.
-        may_shrink: False where the need is not known well enough to take CPUs from a tenant.
-    """
-    done = {
-        need.region.name: _regulated(shape, need, pace, ramps, now_s, may_shrink)
-        for need in needs
-        if need.region.type != "isolation"
-    }
+    pace: RampPace
+    ramps: Mapping[str, Ramp]
+    now_s: float
+    """Monotonic."""
+    may_shrink: bool = True
+    """False where the need is not known well enough to take CPUs from a tenant."""
+
+
+def provide(shape: Shape, needs: Sequence[Need], regulation: Regulation) -> Provision:
+    """The sizes of this round, from one need for each region; isolated pods get what they asked for."""
+    done = {need.region.name: _regulated(shape, need, regulation) for need in needs if need.region.type != "isolation"}
     sizes = {name: one.ramp.size for name, one in done.items()}
     if shape.spread:
         sizes |= _fitted_to_nodes(shape, needs, sizes)
@@ -96,40 +86,8 @@ def _fitted_to_nodes(shape: Shape, needs: Sequence[Need], sizes: Mapping[str, in
             by_node.setdefault(numa, {})[need.region.name] = sizes[need.region.name]
     fitted: dict[str, int] = {}
     for numa, wanted in by_node.items():
-        room = max(0, shape.node.available[numa] - shape.node.kept_for_reclaim.get(numa, 0))
-        fitted |= fit_pools(wanted, {}, room, expand=False, unit=shape.node.unit).pools
+        fitted |= fit_pools(wanted, {}, max(0, _open_cpus(shape, numa)), expand=False, unit=shape.node.unit).pools
     return fitted
-
-
-def provide_isolated(
-    shape: Shape,
-    isolation: Isolation,
-    needs_of: Callable[[Collection[str]], Sequence[Need]],
-    pace: RampPace,
-    ramps: Mapping[str, Ramp],
-    now_s: float,
-    *,
-    may_shrink: bool = True,
-) -> tuple[Isolation, Provision]:
-    """The sizes with these pods isolated; where that does not fit, without any isolated pod.
-
-    `needs_of` gives the needs of all regions when these pods are isolated; else as `provide`.
-    """
-    needs = needs_of(isolation.pods)
-    done = provide(shape, needs, pace, ramps, now_s, may_shrink=may_shrink)
-    if not isolation.pods or _isolation_fits(shape, done, needs):
-        return isolation, done
-    done = provide(shape, needs_of(()), pace, ramps, now_s, may_shrink=may_shrink)
-    return Isolation(watches=isolation.watches), done
-
-
-def _isolation_fits(shape: Shape, provision: Provision, needs: Sequence[Need]) -> bool:
-    """Whether the share pools and the limits of the isolated pods fit on the CPUs that are not bound to a NUMA node."""
-    bound = {need.region.numa for need in needs if shape.keeps_off(need.region)}
-    room = sum(cpus for numa, cpus in shape.cpus.items() if numa not in bound)
-    free = [need.region for need in needs if not shape.keeps_off(need.region)]
-    share = sum(provision.regulated[region.name].ramp.size for region in free if region.type == "share")
-    return share + sum(math.floor(region.limit_cores) for region in free if region.type == "isolation") <= room
 
 
 def footprints_of(shape: Shape, regions: Sequence[Region]) -> dict[str, Footprint]:
@@ -149,26 +107,27 @@ def footprints_of(shape: Shape, regions: Sequence[Region]) -> dict[str, Footprin
     return footprints
 
 
-def _regulated(
-    shape: Shape, need: Need, pace: RampPace, ramps: Mapping[str, Ramp], now_s: float, may_shrink: bool
-) -> Regulated:
+def _regulated(shape: Shape, need: Need, regulation: Regulation) -> Regulated:
+    pace = regulation.pace
     even = pace.even if need.region.type == "share" and shape.smt and not shape.node.overlap else "off"
     limits = RampLimits(
         lower=shape.min_cpus,
-        upper=max(
-            0, sum(shape.node.available[n] - shape.node.kept_for_reclaim.get(n, 0) for n in need.footprint.numas)
-        ),
+        upper=max(0, sum(_open_cpus(shape, numa) for numa in need.footprint.numas)),
         even=even,
         max_up_step=pace.max_up_step_cpus,
         max_down_step=pace.max_down_step_cpus,
         down_period_s=pace.down_period_s,
         max_wait_s=pace.max_down_wait_s,
     )
-    before = ramps.get(need.region.name, Ramp())
+    before = regulation.ramps.get(need.region.name, Ramp())
     wanted = rounded(need.required_cores + need.footprint.reserve_cores, even)
-    least = wanted if may_shrink else max(wanted, need.effective_cpus or 0)
-    ramp = regulated(before, limits, now_s, least, need.effective_cpus)
-    return Regulated(need, wanted, ramp)
+    least = wanted if regulation.may_shrink else max(wanted, need.effective_cpus or 0)
+    return Regulated(need, wanted, regulated(before, limits, regulation.now_s, least, need.effective_cpus))
+
+
+def _open_cpus(shape: Shape, numa: int) -> int:
+    """CPUs of a NUMA node that pools of tenants may have."""
+    return shape.node.available[numa] - shape.node.kept_for_reclaim.get(numa, 0)
 
 
 def _requirement(shape: Shape, need: Need, required_cpus: int) -> RegionRequirement:

@@ -1,6 +1,7 @@
 """The what-if kind `advisor_pool_entries` plays whole rounds of the advisor on a node that somebody describes."""
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -11,9 +12,9 @@ from services.advisor.core.model.ramp import RampPace
 from services.advisor.core.model.region import Region, part_in
 from services.advisor.core.model.shape import Footprint, NodeCpus, Shape
 from services.advisor.core.model.view import ContainerView
-from services.advisor.core.sizing.assemble import Assembled
-from services.advisor.core.sizing.isolation import ContainerTasks, Isolation, IsolationRules, isolate
-from services.advisor.core.sizing.provision import Need, Provision, footprints_of, provide_isolated
+from services.advisor.core.sizing.driver import SizedRegions, SizingInput, size_regions
+from services.advisor.core.sizing.isolation import IsolationRules
+from services.advisor.core.sizing.provision import Need, Provision, footprints_of
 from services.advisor.core.sizing.regions import split
 from services.advisor.core.sizing.reserves import kept_for_reclaim
 from services.advisor.whatif.cpu.estimate import RULES, RuleName
@@ -89,19 +90,19 @@ class EntriesAnswer(Answer):
 @decision("advisor_pool_entries", area="cpu_sizing", asks=EntriesQuestion, answers=EntriesAnswer)
 def advisor_pool_entries(question: EntriesQuestion) -> EntriesAnswer:
     """A whole advice round (or several): state of the node in, pool sizes out."""
-    described = _Described(question)
-    isolation, last = Isolation(), Provision(Assembled({}))
+    described, last = _DescribedNode(question), SizedRegions()
     for number in range(question.updates):
-        isolation, last = described.update(isolation, last, number * ROUND_S)
-    assembled = last.assembled
+        needs_of = partial(described.needs, last.provision)
+        last = size_regions(described.sizing, needs_of, last, number * ROUND_S)
+    assembled = last.provision.assembled
     return EntriesAnswer(
         pool_sizes={pool: dict(sizes) for pool, sizes in assembled.pools.items()},
         dedicated_overlap=described.by_container(assembled.dedicated_overlap),
     )
 
 
-class _Described:
-    """The node of a question, as the service sees one."""
+class _DescribedNode:
+    """The node of a question as the driver takes it, and what its regions need."""
 
     def __init__(self, question: EntriesQuestion) -> None:
         self._question = question
@@ -114,13 +115,15 @@ class _Described:
             reserve_pool_cpus=len(reserve),
             reclaim=question.enable_reclaim,
         )
-        self.shape = Shape(node, cpus, self._topology.smt, question.reserved_for_allocate_cores)
-        self._pace = RampPace() if question.rule is None else NAMED_REVISION
-        self._containers = tuple(
-            sorted((self._seen(one) for one in question.containers), key=lambda c: (c.pod, c.name))
+        containers = sorted((self._view(one) for one in question.containers), key=lambda c: (c.pod, c.name))
+        self.sizing = SizingInput(
+            Shape(node, cpus, self._topology.smt, question.reserved_for_allocate_cores),
+            containers,
+            RampPace() if question.rule is None else NAMED_REVISION,
+            None if question.isolation is None else IsolationRules(**question.isolation.model_dump()),
         )
 
-    def _seen(self, one: EntryContainer) -> ContainerView:
+    def _view(self, one: EntryContainer) -> ContainerView:
         inside = CpuSet.parse(one.cpuset) or CpuSet.parse(self._question.pools.get(one.pool or "", ""))
         return ContainerView(
             pod=one.pod,
@@ -140,31 +143,14 @@ class _Described:
             runnable=one.nr_runnable,
         )
 
-    def update(self, before: Isolation, last: Provision, now_s: float) -> tuple[Isolation, Provision]:
-        """One round; without isolation where that does not fit."""
-        isolation = self._isolated(before, now_s)
-        return provide_isolated(
-            self.shape, isolation, lambda pods: self._needs(pods, last), self._pace, last.ramps, now_s
-        )
-
-    def _isolated(self, before: Isolation, now_s: float) -> Isolation:
-        if self._question.isolation is None:
-            return before
-        runners = [
-            ContainerTasks(c.pod, c.name, c.pool, max(c.limit_cores, c.request_cores), c.runnable)
-            for c in self._containers
-            if c.qos == "shared_cores" and c.pool
-        ]
-        return isolate(IsolationRules(**self._question.isolation.model_dump()), runners, before, now_s)
-
-    def _needs(self, isolated: Collection[str], before: Provision) -> list[Need]:
-        always = self._question.rule != "head" and bool(set(self.shape.cpus) - self._bound_numas())
-        regions = split(self._containers, isolated, always_share=always)
-        footprints = footprints_of(self.shape, regions)
+    def needs(self, before: Provision, isolated: Collection[str]) -> list[Need]:
+        """One need for each region when these pods are isolated."""
+        shape, containers = self.sizing.shape, self.sizing.containers
+        bound = {r.numa for r in split(containers, always_share=False) if r.numa is not None}
+        always = self._question.rule != "head" and bool(set(shape.cpus) - bound)
+        regions = split(containers, isolated, always_share=always)
+        footprints = footprints_of(shape, regions)
         return [self._need(region, footprints[region.name], before) for region in regions]
-
-    def _bound_numas(self) -> set[int]:
-        return {r.numa for r in split(self._containers, always_share=False) if r.numa is not None}
 
     def _need(self, region: Region, footprint: Footprint, before: Provision) -> Need:
         reclaimable = all(self._lends(container) for container in region.containers) or region.type != "dedicated"
@@ -190,12 +176,12 @@ class _Described:
             return len(CpuSet.parse(self._question.pools.get(region.pool, ""))) or None
         if region.exclusive and region.numa is not None:
             reclaimed = CpuSet.parse(self._question.pools.get(RECLAIM, "")) & self._topology.numas[region.numa]
-            return self.shape.node.available[region.numa] - len(reclaimed)
+            return self.sizing.shape.node.available[region.numa] - len(reclaimed)
         return int(region.request_cores) or None
 
     def by_container(self, overlap: Mapping[int, Mapping[str, int]]) -> dict[int, dict[str, int]]:
         """Overlap by container instead of by pod: all containers of a pod have the same CPUs."""
         return {
-            numa: {f"{c.pod}/{c.name}": pods[c.pod] for c in self._containers if c.dedicated and c.pod in pods}
+            numa: {f"{c.pod}/{c.name}": pods[c.pod] for c in self.sizing.containers if c.dedicated and c.pod in pods}
             for numa, pods in overlap.items()
         }
