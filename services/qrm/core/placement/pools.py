@@ -96,8 +96,7 @@ def place(
         first = take_by_numa_balance(topology, free, max(1, share_size))
         reclaim = take_by_numa_balance(topology, free - first, reclaim_size)
         share = free - reclaim
-    rule = "overlap" if overlap else order
-    return Placement(_pools(share, reclaim, reserve), _reason(rule, topology, share, reclaim, reserve, owned))
+    return _placement("overlap" if overlap else order, topology, _pools(share, reclaim, reserve), owned)
 
 
 def place_floor(topology: Topology, reserve: CpuSet, cpus: int, owned: CpuSet = NOBODYS) -> Placement:
@@ -109,7 +108,7 @@ def place_floor(topology: Topology, reserve: CpuSet, cpus: int, owned: CpuSet = 
     reserve = topology.all - free - owned
     reclaim = take_by_numa_balance(topology, free, min(max(1, cpus), len(free)))
     share = free - reclaim if 2 * len(reclaim) < len(free) else free
-    return Placement(_pools(share, reclaim, reserve), _reason("safe-floor", topology, share, reclaim, reserve, owned))
+    return _placement("safe-floor", topology, _pools(share, reclaim, reserve), owned)
 
 
 def _check_parts(topology: Topology, advice: PoolAdvice) -> None:
@@ -137,10 +136,10 @@ def _pools(share: CpuSet, reclaim: CpuSet, reserve: CpuSet) -> dict[str, CpuSet]
     return {SHARE: share, RECLAIM: reclaim} | ({RESERVE: reserve} if reserve else {})
 
 
-def _reason(  # the three pools, and what is in none
-    rule: str, topology: Topology, share: CpuSet, reclaim: CpuSet, reserve: CpuSet, owned: CpuSet
-) -> Reason:
-    sizes = {SHARE: len(share), RECLAIM: len(reclaim), RESERVE: len(reserve), "shared": len(share & reclaim)}
+def _placement(rule: str, topology: Topology, pools: Mapping[str, CpuSet], owned: CpuSet) -> Placement:
+    """The pools with their reason; `owned` CPUs are in none of them."""
+    sizes = {pool: len(pools.get(pool, NOBODYS)) for pool in (SHARE, RECLAIM, RESERVE)}
+    sizes["shared"] = len(pools[SHARE] & pools[RECLAIM])
     if owned:
         sizes["owned"] = len(owned)
-    return Reason(rule=rule, numbers={"cpus": len(topology.all), **sizes})
+    return Placement(pools, Reason(rule=rule, numbers={"cpus": len(topology.all), **sizes}))
