@@ -17,9 +17,9 @@ from typing import Any
 
 from bench.rigs.host import Row, machine, p50_p99, progress
 from services.evictor.act.announcer import Announcer
-from services.evictor.act.executor import Executor, Patience
+from services.evictor.act.executor import CallLimits, Executor
 from services.evictor.core.plugin import Candidate, Pressure
-from services.evictor.record.clerk import Case, Clerk
+from services.evictor.record.journal import EvictionRequest, IntentJournal
 from services.evictor.record.outbox import Outbox
 from shared import telemetry
 from shared.adapters.clock import SystemClock
@@ -40,7 +40,7 @@ MEMORY = Path("/dev/shm")
 STALL_S = 0.02
 """A transaction is made in the event loop: for so long nothing else of the evictor goes on."""
 PRESSURE = Pressure(hard=True, scope="memory", observed=1.0, threshold=2.0)
-PATIENCE = Patience(announce_s=5.0, call_timeout_s=5.0)
+CALL_LIMITS = CallLimits(announce_s=5.0, call_timeout_s=5.0)
 
 
 class TimedLedger(SqliteLedger):
@@ -102,9 +102,13 @@ async def timings(evictions: int, folder: Path) -> tuple[dict[str, list[float]],
         ledger.open(first_episode=1)
         ending.callback(ledger.close)
         outbox = Outbox(ledger, bus, clock)
-        clerk = Clerk(ledger, Wire(bus, clock, node=NODE, service="evictor"), written=outbox.wake)
+        journal = IntentJournal(ledger, Wire(bus, clock, node=NODE, service="evictor"), written=outbox.wake)
         executor = Executor(
-            clerk, Announcer(ledger, bus, clock, outbox.take_another_id), pods, clock, evidence=lambda _plugin: "for"
+            journal,
+            Announcer(ledger, bus, clock, outbox.assign_another_id),
+            pods,
+            clock,
+            evidence=lambda _plugin: "for",
         )
         sending = asyncio.create_task(outbox.run())
         ending.callback(sending.cancel)
@@ -112,7 +116,7 @@ async def timings(evictions: int, folder: Path) -> tuple[dict[str, list[float]],
             progress(f"eviction {number + 1} of {evictions}")
             pod = Pod(uid=f"{number:08x}", name=f"pod-{number}", qos="reclaimed_cores")
             pods.run(pod)
-            await executor.carry_out(clerk.begin(_case(pod), Bucket(1.0, 0.0)), PATIENCE)
+            await executor.carry_out(journal.begin(_request(pod), Bucket(1.0, 0.0)), CALL_LIMITS)
             while ledger.waiting_count():
                 await asyncio.sleep(0.001)
     took: dict[str, list[float]] = {}
@@ -122,9 +126,9 @@ async def timings(evictions: int, folder: Path) -> tuple[dict[str, list[float]],
     return took, ledger.held_up_s
 
 
-def _case(pod: Pod) -> Case:
+def _request(pod: Pod) -> EvictionRequest:
     why = Reason(rule="bench")
-    return Case(
+    return EvictionRequest(
         plugin="bench", mode="enforce", pressure=PRESSURE, victim=Candidate(pod, why), grace_s=0.0, deadline_s=60.0,
         based_on=(), seen_at_s=time.monotonic(),
     )  # fmt: skip

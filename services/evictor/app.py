@@ -1,71 +1,64 @@
-"""The evictor: every sample is judged at once, the arbiter begins what nothing speaks against, every step is written.
+"""Maps samples to evictions: the plugins judge each sample at once, and the arbiter begins what no guard refuses.
 
-Without a working ledger nobody is evicted, and health says so.
+Every step is in the ledger before it is made. Without a working ledger nobody is evicted, and health says so.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
 
 from services.evictor.act.announcer import Announcer
 from services.evictor.act.backoff import Backoff
-from services.evictor.act.executor import Evidence, Executor, Patience
+from services.evictor.act.executor import CallLimits, Executor
 from services.evictor.act.tainter import Tainter
-from services.evictor.arbiter import Arbiter, Moment
+from services.evictor.arbiter import Arbiter, RoundInput
+from services.evictor.core.arbiter.confirmation import Evidence
 from services.evictor.core.arbiter.eviction_frequency import by_window_h
 from services.evictor.core.arbiter.guards import Refusal, Surroundings
-from services.evictor.core.arbiter.outlook import told
+from services.evictor.core.arbiter.ranking import ranking_json
 from services.evictor.core.offer import offered, offered_by_numa
 from services.evictor.core.plugin import View
-from services.evictor.panel import Panel
-from services.evictor.record.clerk import Clerk
-from services.evictor.record.ledger import Ledger
+from services.evictor.detectors import Detectors
+from services.evictor.ports import EvictorPorts
+from services.evictor.record.journal import IntentJournal
 from services.evictor.record.outbox import Outbox
 from services.evictor.record.refusals import RefusalBook
-from services.evictor.settings import read
+from services.evictor.settings import NAME, EvictorSettings, enabled_plugins, read
 from shared import telemetry
+from shared.app import Context
 from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
 from shared.core.evictions.intents import IntentRecord
 from shared.errors import Unavailable
-from shared.ports import EvictionActuator, NodeTaints
 from shared.settings import merge
-from shared.wire import Newest, Wire
+from shared.wire import Newest
 
 log = structlog.get_logger()
 
-HOUSEKEEPING_S = 10.0
+MAINTENANCE_S = 10.0
 
 
 class EvictorApp:
-    """Maps samples to evictions."""
+    """The evictor of one node."""
 
-    def __init__(
-        self,
-        wire: Wire,
-        ledger: Ledger,
-        actuator: EvictionActuator,
-        section: Mapping[str, Any],
-        paused: Callable[[], str] = lambda: "",
-        taints: NodeTaints | None = None,
-        release: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
-        self._release = release
-        """Lets go of what the actuator and the taints hold open."""
-        self._wire, self._clock, self._ledger, self._static = wire, wire.clock, ledger, section
-        self._paused = paused
-        """Why nobody may be evicted on this node now; "" when evictions go on."""
-        self._settings, plugins = read(section)
-        self._panel = Panel(plugins)
+    def __init__(self, context: Context, ports: EvictorPorts, settings: EvictorSettings) -> None:
+        """Raises BadConfig where the section of an enabled plugin cannot be used."""
+        wire, ledger, taints = context.wire, ports.ledger, ports.taints
+        self._wire, self._clock, self._ledger, self._ports = wire, context.clock, ledger, ports
+        self._static: Mapping[str, Any] = context.raw.get(NAME) or {}
+        self._settings = settings
+        self._detectors = Detectors(enabled_plugins(settings))
         self._outbox = Outbox(ledger, wire.bus, self._clock)
-        self._clerk = Clerk(ledger, wire, written=self._outbox.wake)
+        self._journal = IntentJournal(ledger, wire, written=self._outbox.wake)
         self._refusals = RefusalBook(ledger)
-        self._arbiter = Arbiter(self._panel, self._clerk, ledger, self._refusals, self._start)
-        announcer = Announcer(ledger, wire.bus, self._clock, self._outbox.take_another_id)
-        self._executor = Executor(self._clerk, announcer, actuator, self._clock, evidence=self._evidence, paused=paused)
+        self._arbiter = Arbiter(self._detectors, self._journal, ledger, self._refusals, self._start)
+        announcer = Announcer(ledger, wire.bus, self._clock, self._outbox.assign_another_id)
+        self._executor = Executor(
+            self._journal, announcer, ports.actuator, self._clock, evidence=self._evidence, paused=ports.paused
+        )
         self._backoff = Backoff()
         self._tainter = Tainter(taints, self._clock) if taints is not None else None
         self._running: dict[str, IntentRecord] = {}
@@ -90,9 +83,9 @@ class EvictorApp:
         except Unavailable as error:
             self._lose_ledger(error)
         async with asyncio.TaskGroup() as self._tasks:
-            self._keep_house()
+            self._maintain()
             self._tasks.create_task(self._outbox.run(), name="evictor-outbox")
-            self._tasks.create_task(self._housekeeping(), name="evictor-housekeeping")
+            self._tasks.create_task(self._maintenance(), name="evictor-maintenance")
             if self._tainter is not None:
                 self._tasks.create_task(self._tainter.run(), name="evictor-taints")
             while True:
@@ -109,23 +102,25 @@ class EvictorApp:
         return ServiceHealth(service="evictor", ok=not why, why=why, input_age_s=age_s)
 
     def state(self) -> Mapping[str, Any]:
-        """What is seen, what is held back and why, and the newest evictions with their numbers."""
+        """The plugins' findings, what is held back and why, and the newest evictions with their numbers."""
         now_s = self._clock.monotonic()
         try:
             recent, waiting = self._ledger.recent(20), self._ledger.waiting_count()
         except Unavailable as error:
             recent, waiting = [{"error": str(error)}], None
         return {
-            "plugins": self._panel.state(now_s, self._settings.rules, self._clerk, self._busy()),
+            "plugins": self._detectors.state(now_s, self._settings.rules, self._journal, self._busy()),
             "conditions": [
-                *self._panel.conditions(self._settings.rules, self._clerk, self._closed, now_s),
+                *self._detectors.conditions(self._settings.rules, self._journal, self._closed, now_s),
                 *([{"type": "MessageIdTaken", "message": why}] if (why := self._outbox.alarm) else []),
-                *([{"type": "EvictionsPaused", "message": why}] if (why := self._paused()) else []),
+                *([{"type": "EvictionsPaused", "message": why}] if (why := self._ports.paused()) else []),
                 *(self._tainter.conditions() if self._tainter is not None else []),
             ],
             "taints": self._tainter.state() if self._tainter is not None else None,
             "refusals": self._refusals.state(now_s),
-            "outlook": {name: told(seen) for name, seen in self._panel.outlooks(self._around()).items()},
+            "outlook": {
+                name: ranking_json(ranking) for name, ranking in self._detectors.rankings(self._around()).items()
+            },
             "live": [record.intent.model_dump(mode="json") for record in self._running.values()],
             "recent": recent,
             "events": [
@@ -140,34 +135,34 @@ class EvictorApp:
         }
 
     def reconfigure(self, section: Mapping[str, Any]) -> None:
-        """Take new settings whole, or none of them.
+        """Apply new settings whole, or none of them.
 
         Raises:
             BadConfig: they cannot be used.
         """
         self._settings, plugins = read(merge(self._static, section))
-        self._panel.configure(plugins)
+        self._detectors.configure(plugins)
 
     async def close(self) -> None:
-        """Give the ledger back; what is unfinished goes on at the next start."""
+        """Release the ledger; what is unfinished goes on at the next start."""
         try:
             self._refusals.write(self._clock.monotonic(), all_of_it=True)
         except Unavailable as error:
             log.warning("ledger.refusals_lost", why=str(error))
         finally:
             self._ledger.close()
-            if self._release is not None:
-                await self._release()
+            if self._ports.release is not None:
+                await self._ports.release()
 
     def _judge(self, sample: NodeSample) -> None:
-        """One round: look, confirm, choose, begin."""
+        """Run one round: evaluate, confirm, choose, begin."""
         now_s = self._clock.monotonic()
         with telemetry.span("evictor.judge", {"sample": sample.seq}):
-            findings = self._panel.look(self._view(sample, now_s), self._settings.rules)
+            findings = self._detectors.evaluate(self._view(sample, now_s), self._settings.rules)
             self._taint(now_s)
             try:
-                self._panel.note_relief(findings, self._clerk)
-                self._arbiter.round(self._moment(sample, now_s), self._settings, self._barred())
+                self._detectors.note_relief(findings, self._journal)
+                self._arbiter.round(self._round_input(sample, now_s), self._settings, self._barred())
                 if not self._closed:
                     self._refusals.write(now_s)
             except Unavailable as error:
@@ -177,22 +172,23 @@ class EvictorApp:
     def _taint(self, now_s: float) -> None:
         if self._tainter is not None:
             rules, transition_s = self._settings.rules, self._settings.condition_transition_s
-            told = self._panel.told(rules)
-            self._tainter.see(told, now_s, transition_s=transition_s, max_input_age_s=rules.max_input_age_s)
+            findings = self._detectors.findings(rules)
+            self._tainter.observe(findings, now_s, transition_s=transition_s, max_input_age_s=rules.max_input_age_s)
 
     def _view(self, sample: NodeSample, now_s: float) -> View:
         allocation = self._allocation()
-        evicted = by_window_h((reading.pod for reading in sample.pods), self._clerk.spent, now_s)
+        evicted = by_window_h((reading.pod for reading in sample.pods), self._journal.spent, now_s)
         return View(now_s, sample, offered(allocation), offered_by_numa(allocation), allocation, evicted)
 
-    def _moment(self, sample: NodeSample, now_s: float) -> Moment:
-        return Moment(now_s, sample, self._allocation(), tuple(self._running.values()), self._backoff.waiting(now_s))
+    def _round_input(self, sample: NodeSample, now_s: float) -> RoundInput:
+        running, backing_off = tuple(self._running.values()), self._backoff.waiting(now_s)
+        return RoundInput(now_s, sample, self._allocation(), running, backing_off)
 
     def _barred(self) -> Refusal | None:
         """Why nobody at all is evicted now."""
         if self._closed:
             return Refusal("", "ledger_closed", says=f"without a working ledger nobody is evicted: {self._closed}")
-        if why := self._paused():
+        if why := self._ports.paused():
             return Refusal("", "paused", says=f"evictions are paused on this node: {why}")
         return None
 
@@ -203,9 +199,9 @@ class EvictorApp:
         self._tasks.create_task(self._carry_out(record), name=f"eviction-{record.id}")
 
     async def _carry_out(self, record: IntentRecord) -> None:
-        patience = Patience(self._settings.announce_s, self._settings.call_timeout_s)
+        limits = CallLimits(self._settings.announce_s, self._settings.call_timeout_s)
         try:
-            ended = await self._executor.carry_out(record, patience)
+            ended = await self._executor.carry_out(record, limits)
             if ended.step != "succeeded":
                 self._backoff.add(ended.pod.uid, self._clock.monotonic())
         except Unavailable as error:  # bus and actuator answer for themselves: only the ledger is left
@@ -213,15 +209,15 @@ class EvictorApp:
         finally:
             self._running.pop(record.id, None)
 
-    async def _housekeeping(self) -> None:
+    async def _maintenance(self) -> None:
         while True:
-            await self._clock.sleep(HOUSEKEEPING_S)
-            self._keep_house()
+            await self._clock.sleep(MAINTENANCE_S)
+            self._maintain()
             self._backoff.forget(self._clock.monotonic())
             self._refusals.forget(self._clock.monotonic())
 
-    def _keep_house(self) -> None:
-        """Open the ledger or prove that it works; then go on with what it says is unfinished."""
+    def _maintain(self) -> None:
+        """Open the ledger or prove that it works; then go on with what it has unfinished."""
         if self._for_good:
             return
         try:
@@ -230,7 +226,7 @@ class EvictorApp:
             self._ledger.prune(self._clock.monotonic())
             if self._closed and not self._for_good:
                 self._closed = ""
-                self._clerk.load()
+                self._journal.load()
                 self._refusals.load()
                 for record in self._ledger.live():
                     if record.id not in self._running:
@@ -241,10 +237,10 @@ class EvictorApp:
 
     def _open_ledger(self) -> None:
         # Seconds since 1970: higher than any number that a ledger before this one can have given out.
-        word = self._ledger.open(first_episode=int(self._clock.wall().timestamp()))
+        damage = self._ledger.open(first_episode=int(self._clock.wall().timestamp()))
         self._ledger_open = True
-        if word:
-            self._for_good, self._closed = True, f"{word}; nobody is evicted until the evictor starts again"
+        if damage:
+            self._for_good, self._closed = True, f"{damage}; nobody is evicted until the evictor starts again"
             log.error("ledger.broken", why=self._closed)
 
     def _lose_ledger(self, error: Unavailable) -> None:
@@ -254,7 +250,7 @@ class EvictorApp:
         self._closed, self._ledger_open = str(error), False
 
     def _evidence(self, plugin: str) -> Evidence:
-        return self._panel.evidence(plugin, self._clock.monotonic(), self._settings.rules)
+        return self._detectors.evidence(plugin, self._clock.monotonic(), self._settings.rules)
 
     def _allocation(self) -> Allocation | None:
         return self._allocations.within(self._settings.max_allocation_age_s) if self._allocations is not None else None

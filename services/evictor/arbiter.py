@@ -1,4 +1,4 @@
-"""The arbiter at work: what the plugins ask for, against every guard, budget and bound; what is left is begun."""
+"""Runs each round: holds the plugins' pressures against every guard, budget and bound, and begins what passes."""
 
 import math
 from collections import Counter
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import structlog
 
 from services.evictor.core.arbiter.budgets import Account, account
-from services.evictor.core.arbiter.choice import Ready, choose
+from services.evictor.core.arbiter.choice import ConfirmedPressure, choose
 from services.evictor.core.arbiter.guards import Refusal, Surroundings, spared_by
 from services.evictor.core.plugin import Candidate
-from services.evictor.panel import Panel
-from services.evictor.record.clerk import Case, Clerk
-from services.evictor.record.ledger import Ledger
+from services.evictor.detectors import Detectors
+from services.evictor.ports import EvictionLedger
+from services.evictor.record.journal import EvictionRequest, IntentJournal
 from services.evictor.record.refusals import RefusalBook
 from services.evictor.settings import EvictorSettings
 from shared.contracts.advice import Mode
@@ -29,7 +29,7 @@ ACTING: tuple[Mode, ...] = ("enforce", "dry-run")
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RoundInput:
     """What one round goes by."""
 
     now_s: float
@@ -42,70 +42,75 @@ class Moment:
 
 
 class Arbiter:
-    """Decides who goes now; every no is noted with the guard that said it."""
+    """Decides who goes now; every refusal is noted with its guard."""
 
     def __init__(
         self,
-        panel: Panel,
-        clerk: Clerk,
-        ledger: Ledger,
+        detectors: Detectors,
+        journal: IntentJournal,
+        ledger: EvictionLedger,
         refusals: RefusalBook,
         start: Callable[[IntentRecord], None],
     ) -> None:
-        self._panel, self._clerk, self._ledger, self._refusals = panel, clerk, ledger, refusals
+        self._detectors, self._journal, self._ledger, self._refusals = detectors, journal, ledger, refusals
         self._start = start
         """Begins to carry out an intent that the ledger has."""
 
-    def round(self, moment: Moment, settings: EvictorSettings, barred: Refusal | None) -> None:
+    def round(self, given: RoundInput, settings: EvictorSettings, barred: Refusal | None) -> None:
         """Choose and begin; with `barred` nobody is evicted for that reason.
 
         Raises:
             Unavailable: the ledger does not work; what was begun is in it.
         """
-        now_s, busy = moment.now_s, {record.intent.plugin for record in moment.running}
-        ready = self._panel.ready(now_s, settings.rules, self._clerk, busy)
-        for plugin, held in self._panel.held(now_s, settings.rules, self._clerk):
+        now_s, busy = given.now_s, {record.intent.plugin for record in given.running}
+        ready = self._detectors.ready(now_s, settings.rules, self._journal, busy)
+        for plugin, held in self._detectors.held_back(now_s, settings.rules, self._journal):
             self._refusals.note(plugin, held, now_s)
         if barred is not None:
             for plugin in ready:
                 self._refusals.note(plugin, barred, now_s)
             return
-        taken = {record.pod.uid for record in moment.running}
+        taken = {record.pod.uid for record in given.running}
         for mode in ACTING:
-            of_mode = {plugin: r for plugin, r in ready.items() if self._panel.settings_of(plugin).mode == mode}
+            of_mode = {plugin: r for plugin, r in ready.items() if self._detectors.settings_of(plugin).mode == mode}
             if of_mode:
-                taken |= self._act(of_mode, mode, taken, moment, settings)
+                taken |= self._act(of_mode, mode, taken, given, settings)
 
     def _act(
-        self, ready: dict[str, Ready], mode: Mode, taken: set[str], moment: Moment, settings: EvictorSettings
+        self,
+        ready: dict[str, ConfirmedPressure],
+        mode: Mode,
+        taken: set[str],
+        given: RoundInput,
+        settings: EvictorSettings,
     ) -> set[str]:
-        """One mode's round; gives the UIDs of those whose eviction was begun."""
-        around = Surroundings(settings.protected_namespaces, taken, moment.backing_off)
+        """Run one mode's round; gives the UIDs of those whose eviction was begun."""
+        around = Surroundings(settings.protected_namespaces, taken, given.backing_off)
         begun = set()
-        for choice in choose(ready, around, self._account(mode, moment, settings), settings.limits):
+        for choice in choose(ready, around, self._account(mode, given, settings), settings.limits):
             refusals = list(choice.refusals)
             for victim in choice.victims:
-                refused = self._begin(choice.plugin, victim, ready[choice.plugin], moment, settings)
+                refused = self._begin(choice.plugin, victim, ready[choice.plugin], given, settings)
                 if refused is None:
                     begun.add(victim.pod.uid)
                 else:
                     refusals.append(refused)
-            self._panel.note_refusals(choice.plugin, tuple(refusals))
+            self._detectors.note_refusals(choice.plugin, tuple(refusals))
             for refusal in refusals:
-                self._refusals.note(choice.plugin, refusal, moment.now_s)
+                self._refusals.note(choice.plugin, refusal, given.now_s)
         return begun
 
-    def _account(self, mode: Mode, moment: Moment, settings: EvictorSettings) -> Account:
-        spent = (one for one in self._clerk.spent if one.mode == mode)
-        here = (r.pod for r in moment.sample.pods if r.pod.phase in ("Pending", "Running") and not r.pod.terminating)
+    def _account(self, mode: Mode, given: RoundInput, settings: EvictorSettings) -> Account:
+        spent = (one for one in self._journal.spent if one.mode == mode)
+        here = (r.pod for r in given.sample.pods if r.pod.phase in ("Pending", "Running") and not r.pod.terminating)
         staying = Counter(pod.owner_key for pod in here if pod.owner_key is not None)
-        return account(settings.budgets.in_order, spent, moment.now_s, staying)
+        return account(settings.budgets.in_order, spent, given.now_s, staying)
 
     def _begin(
-        self, plugin: str, victim: Candidate, ready: Ready, moment: Moment, settings: EvictorSettings
+        self, plugin: str, victim: Candidate, ready: ConfirmedPressure, given: RoundInput, settings: EvictorSettings
     ) -> Refusal | None:
-        """Begin one eviction; gives the guard that says no after all."""
-        own, pod, now_s = self._panel.settings_of(plugin), victim.pod, moment.now_s
+        """Begin one eviction; gives the refusal of the rate or of the ledger, if one of them says no after all."""
+        own, pod, now_s = self._detectors.settings_of(plugin), victim.pod, given.now_s
         per_minute = settings.evictions_per_minute
         bucket = self._ledger.bucket(own.mode) or Bucket(per_minute, now_s)
         left = bucket.take(now_s, capacity=max(1.0, per_minute), per_s=per_minute / 60)
@@ -114,19 +119,19 @@ class Arbiter:
             used = f"{per_minute:g} evictions a minute on this node are used up"
             says = f"{used}; the next may begin in {math.ceil(wait_s)} s"
             return Refusal(pod.key, "rate_limit", pod.uid, says)
-        allocation = moment.allocation
-        case = Case(
+        allocation = given.allocation
+        request = EvictionRequest(
             plugin=plugin,
             mode=own.mode,
             pressure=ready.pressure,
             victim=victim,
             grace_s=own.grace_period_s if own.grace_period_s >= 0 else pod.grace_s,
             deadline_s=settings.intent_deadline_s,
-            based_on=(moment.sample.ref, *((allocation.ref,) if allocation is not None else ())),
+            based_on=(given.sample.ref, *((allocation.ref,) if allocation is not None else ())),
             seen_at_s=now_s,
         )
         try:
-            record = self._clerk.begin(case, left)
+            record = self._journal.begin(request, left)
         except Conflict as error:
             log.warning("eviction.already_under_way", why=str(error))
             return spared_by("live_intent", pod)

@@ -1,7 +1,10 @@
-"""Wiring of the evictor: its ledger in the state folder, and who evicts and taints on this substrate."""
+"""Wires the evictor: its ledger in the state folder, and who evicts and taints on this substrate."""
+
+from dataclasses import replace
 
 from services.evictor.app import EvictorApp
-from services.evictor.settings import SECTION
+from services.evictor.ports import EvictorPorts
+from services.evictor.settings import NAME, EvictorSettings
 from shared.adapters.files.pause import PauseFile
 from shared.adapters.files.taints import TaintFile
 from shared.adapters.host.cgroup import Cgroups
@@ -9,7 +12,7 @@ from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.local.evictor import LocalEvictor, SimEvictor
 from shared.app import App, Context, Plan
 from shared.ports import EvictionActuator
-from shared.settings import merge
+from shared.settings import merge, section
 
 OWN_WORK = {"plugins": {"cpu_load": {"enabled": False}}}
 """On one host a tenant is its owner's own work: many threads alone are no reason to end it, unless he says so."""
@@ -21,22 +24,32 @@ def build(context: Context) -> App:
     Raises:
         BadConfig: its section cannot be used.
     """
-    common, section = context.common, context.raw.get(SECTION) or {}
-    ledger, paused = SqliteLedger(common.state_dir), PauseFile(common.state_dir).why
-    if common.substrate == "kubernetes":
-        from shared.adapters.kube.client import Kube
-        from shared.adapters.kube.evictor import MANAGER, KubeEvictor
-        from shared.adapters.kube.objects import KubeObjects
-        from shared.adapters.kube.taints import KubeTaints
+    if context.common.substrate == "host":  # in the static section, onto which a reconfiguration is merged
+        context = replace(context, raw={**context.raw, NAME: merge(OWN_WORK, context.raw.get(NAME) or {})})
+    settings = section(EvictorSettings, context.raw, NAME)
+    ports = _of_kubernetes(context) if context.common.substrate == "kubernetes" else _of_host(context)
+    return EvictorApp(context, ports, settings)
 
-        kube = Kube(common.kubeconfig)
-        taints = KubeTaints(kube, common.node, KubeObjects(kube, context.clock, manager=MANAGER))
-        return EvictorApp(context.wire, ledger, KubeEvictor(kube), section, paused, taints, release=kube.close)
+
+def _of_host(context: Context) -> EvictorPorts:
+    common = context.common
     actuator: EvictionActuator = SimEvictor(common.state_dir)
     if common.substrate == "host":
-        section = merge(OWN_WORK, section)
         actuator = LocalEvictor(common.state_dir, Cgroups(common.host_root), context.clock)
-    return EvictorApp(context.wire, ledger, actuator, section, paused, TaintFile(common.state_dir))
+    paused, taints = PauseFile(common.state_dir).why, TaintFile(common.state_dir)
+    return EvictorPorts(SqliteLedger(common.state_dir), actuator, paused, taints)
 
 
-PLAN = Plan(SECTION, build)
+def _of_kubernetes(context: Context) -> EvictorPorts:
+    from shared.adapters.kube.client import Kube
+    from shared.adapters.kube.evictor import MANAGER, KubeEvictor
+    from shared.adapters.kube.objects import KubeObjects
+    from shared.adapters.kube.taints import KubeTaints
+
+    common, kube = context.common, Kube(context.common.kubeconfig)
+    taints = KubeTaints(kube, common.node, KubeObjects(kube, context.clock, manager=MANAGER))
+    paused = PauseFile(common.state_dir).why
+    return EvictorPorts(SqliteLedger(common.state_dir), KubeEvictor(kube), paused, taints, release=kube.close)
+
+
+PLAN = Plan(NAME, build)

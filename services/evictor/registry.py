@@ -1,4 +1,4 @@
-"""Plugins: the files of `services/evictor/plugins`, and wheels that register one (`shared.registry`).
+"""Finds the plugins: the files of `services/evictor/plugins`, and wheels that register one (`shared.registry`).
 
 No plugin of a wheel is imported before settings for it are given: to install a wheel evicts nobody.
 """

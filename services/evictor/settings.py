@@ -1,4 +1,4 @@
-"""Settings of the evictor and of its plugins: those of the plugin folder, and those of other wheels."""
+"""Settings of the evictor and of its plugins, those of the plugin folder and those of other wheels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from services.evictor.core.arbiter.budgets import Budget
-from services.evictor.core.arbiter.choice import Limits, Victims
-from services.evictor.core.arbiter.watch import Rules
+from services.evictor.core.arbiter.choice import RoundLimits, Victims
+from services.evictor.core.arbiter.confirmation import ConfirmationRules
 from services.evictor.core.plugin import Plugin, PluginSettings
 from services.evictor.core.taints.conditions import TRANSITION_PERIOD_S
 from services.evictor.registry import known_plugins, load, outside_plugins, unknown, unusable
@@ -17,7 +17,7 @@ from shared.core.quantities import Seconds
 from shared.errors import Refused
 from shared.settings import Settings, check
 
-SECTION = "evictor"
+NAME = "evictor"
 
 
 class BudgetSettings(Settings):
@@ -102,14 +102,14 @@ class EvictorSettings(Settings):
     """Settings of each plugin, by the name of its file or, of another wheel, of its entry point."""
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> ConfirmationRules:
         """As the core takes them."""
-        return Rules(self.confirm_samples, self.max_input_age_s, self.cooling_s, self.max_without_relief)
+        return ConfirmationRules(self.confirm_samples, self.max_input_age_s, self.cooling_s, self.max_without_relief)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> RoundLimits:
         """As the core takes them."""
-        return Limits(self.victims_per_round, self.burst)
+        return RoundLimits(self.victims_per_round, self.burst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +123,21 @@ class Configured:
 def read(section: Mapping[str, Any]) -> tuple[EvictorSettings, dict[str, Configured]]:
     """The settings, and the enabled plugins by their name in events.
 
-    A plugin of another wheel that cannot be used is replaced by one that sees nothing and says why; the others go on.
-
     Raises:
         BadConfig: a value out of bounds, or a plugin that nobody has.
     """
-    settings = check(EvictorSettings, section, where=SECTION)
+    settings = check(EvictorSettings, section, where=NAME)
+    return settings, enabled_plugins(settings)
+
+
+def enabled_plugins(settings: EvictorSettings) -> dict[str, Configured]:
+    """The enabled plugins by their name in events.
+
+    A plugin of another wheel that cannot be used is replaced by one that sees nothing and says why; the others go on.
+
+    Raises:
+        BadConfig: a plugin's value out of bounds, or a plugin that nobody has.
+    """
     own = known_plugins()
     outside = outside_plugins(own)
     for name in settings.plugins:
@@ -137,16 +146,16 @@ def read(section: Mapping[str, Any]) -> tuple[EvictorSettings, dict[str, Configu
     found = [_configured(name, plugin, settings.plugins.get(name, {})) for name, plugin in own.items()]
     for name in sorted(settings.plugins.keys() & outside.keys()):
         found.append(_outside(outside[name], settings.plugins[name], [c.plugin.name for c in found]))
-    return settings, {c.plugin.name: c for c in found if c.settings.enabled}
+    return {c.plugin.name: c for c in found if c.settings.enabled}
 
 
-def _configured(name: str, plugin: Plugin[Any, Any, Any], said: Mapping[str, Any]) -> Configured:
-    return Configured(plugin, check(plugin.settings, said, where=f"{SECTION}.plugins.{name}"))
+def _configured(name: str, plugin: Plugin[Any, Any, Any], section: Mapping[str, Any]) -> Configured:
+    return Configured(plugin, check(plugin.settings, section, where=f"{NAME}.plugins.{name}"))
 
 
-def _outside(point: EntryPoint, said: Mapping[str, Any], taken: list[str]) -> Configured:
+def _outside(point: EntryPoint, section: Mapping[str, Any], taken: list[str]) -> Configured:
     try:
         plugin = load(point, taken)
     except Refused as refusal:
         return Configured(unusable(point.name, str(refusal)), PluginSettings())
-    return _configured(point.name, plugin, said)
+    return _configured(point.name, plugin, section)

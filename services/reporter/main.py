@@ -1,26 +1,19 @@
-"""Build the reporter: over a file of this host, or over the API server's objects of this node and its pods."""
+"""Wiring of the reporter: a file of the host's, or the API server's objects of this node and its pods."""
 
-from services.reporter.app import ReporterApp
-from services.reporter.ports import ReporterPorts, SideTask
-from services.reporter.settings import NAME, ReporterSettings
+from services.reporter.app import Beside, ReporterApp
 from shared.adapters.files.node import NodeFile
 from shared.app import App, Context, Plan
-from shared.settings import section
 
 
 def build(context: Context) -> App:
-    """The reporter over `<state_dir>/cnr.json`, or over the API server.
-
-    Raises:
-        BadConfig: its section cannot be used.
-    """
-    in_a_cluster = context.common.substrate == "kubernetes"
-    ports = _of_a_cluster(context) if in_a_cluster else ReporterPorts(NodeFile(context.common.state_dir / "cnr.json"))
-    return ReporterApp(context, ports, section(ReporterSettings, context.raw, NAME))
+    """The reporter over `<state_dir>/cnr.json`, or over the API server."""
+    if context.common.substrate == "kubernetes":
+        return _in_a_cluster(context)
+    writer = NodeFile(context.common.state_dir / "cnr.json")
+    return ReporterApp(context.wire, context.clock, writer, context.raw)
 
 
-def _of_a_cluster(context: Context) -> ReporterPorts:
-    # Imported here: the client of the API server costs memory, and a single host never needs it.
+def _in_a_cluster(context: Context) -> App:
     from shared.adapters.files.pods import PodsFile
     from shared.adapters.kube.client import Kube
     from shared.adapters.kube.node import KubeNode
@@ -29,7 +22,8 @@ def _of_a_cluster(context: Context) -> ReporterPorts:
     common, kube = context.common, Kube(context.common.kubeconfig)
     pods = KubePods(kube, common.node, PodsFile(common.state_dir), context.clock, fallback=common.qos_fallback)
     node = KubeNode(kube, common.node, pods.asked)
-    return ReporterPorts(node, SideTask(lambda: pods.run(node), pods.failure, kube.close))
+    beside = Beside(lambda: pods.run(node), pods.failure, kube.close)
+    return ReporterApp(context.wire, context.clock, node, context.raw, beside)
 
 
-PLAN = Plan(NAME, build)
+PLAN = Plan("reporter", build)

@@ -1,15 +1,23 @@
-"""One pod to evict, and the voices that an evictor hears, on a real server."""
+"""One pod to evict, an evictor for it, and the voices that it hears, on a real server."""
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+from services.evictor.app import EvictorApp
+from services.evictor.ports import EvictorPorts
+from services.evictor.settings import NAME, EvictorSettings
 from shared.adapters.clock import SystemClock
+from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import NatsBus
+from shared.app import Context
 from shared.contracts.allocation import Allocation
 from shared.contracts.pod import Container, Pod
 from shared.contracts.readiness import Readiness
 from shared.contracts.sample import NodeReading, NodeSample, PodReading
 from shared.fakes.fake_evictor import FakeEvictor
+from shared.settings import CommonSettings, section
 from shared.wire import Wire
 
 NODE = "node-a"
@@ -19,6 +27,13 @@ VICTIM = Pod(
     grace_s=0,
 )  # fmt: skip
 PLENTY_MILLIS, TOO_LITTLE_MILLIS = 90_000, 100
+
+
+def evictor_app(wire: Wire, state_dir: Path, evictor: FakeEvictor, **settings: Any) -> EvictorApp:
+    """An evictor with its ledger in a folder."""
+    context = Context(wire, wire.clock, CommonSettings(node=NODE), {NAME: settings})
+    ports = EvictorPorts(SqliteLedger(state_dir), evictor)
+    return EvictorApp(context, ports, section(EvictorSettings, context.raw, NAME))
 
 
 class Voices:

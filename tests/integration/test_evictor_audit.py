@@ -9,11 +9,9 @@ from pathlib import Path
 
 import nats
 import pytest
-from evictor_rig import NODE, TOO_LITTLE_MILLIS, Voices
+from evictor_rig import NODE, TOO_LITTLE_MILLIS, Voices, evictor_app
 
-from services.evictor.app import EvictorApp
 from shared.adapters.clock import SystemClock
-from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.stored import read_event
@@ -62,7 +60,7 @@ async def evict_one(url: str, state_dir: Path, fault: str, phase: str) -> None:
         await bus.ensure_stream(spec)
     voices = Voices(bus)
     wire = Wire(Planting(bus, fault, phase), clock, node=NODE, service="evictor")
-    app = EvictorApp(wire, SqliteLedger(state_dir), voices.evictor, {"announce_s": 5})
+    app = evictor_app(wire, state_dir, voices.evictor, announce_s=5)
     working = asyncio.create_task(app.run())
 
     def told() -> bool:

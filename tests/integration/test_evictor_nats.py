@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from services.evictor.app import EvictorApp
+from evictor_rig import NODE, evictor_app
+
 from shared.adapters.clock import SystemClock
-from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.allocation import Allocation
 from shared.contracts.bus.stored import read_event
@@ -17,8 +17,6 @@ from shared.fakes.fake_evictor import FakeEvictor
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus
 from shared.wire import Wire
-
-NODE = "node-a"
 
 
 class TwoBuses:
@@ -48,7 +46,7 @@ async def test_events_of_an_outage_arrive_once_each_in_order_after_it(server, tm
     pods = [batch("one", 40_000), batch("two", 30_000), batch("three", 20_000)]
     evictor = FakeEvictor(clock)
     evictor.run(*pods)
-    app = EvictorApp(wire, SqliteLedger(tmp_path), evictor, {"cooling_s": 0, "announce_s": 0.2})
+    app = evictor_app(wire, tmp_path, evictor, cooling_s=0, announce_s=0.2)
     task = asyncio.create_task(app.run())
 
     async def pressed_until(kills: int) -> None:

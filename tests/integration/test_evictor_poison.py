@@ -9,14 +9,13 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from evictor_rig import NODE, PLENTY_MILLIS, TOO_LITTLE_MILLIS, VICTIM, Voices
+from evictor_rig import NODE, PLENTY_MILLIS, TOO_LITTLE_MILLIS, VICTIM, Voices, evictor_app
 
 from services.central.main import PLAN as CENTRAL
 from services.evictor.app import EvictorApp
-from services.evictor.settings import SECTION
+from services.evictor.settings import NAME
 from shared import telemetry
 from shared.adapters.clock import SystemClock
-from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.nats.bus import connect
 from shared.app import Context, Plan, Runner
 from shared.contracts.allocation import Allocation
@@ -49,10 +48,10 @@ async def voices(server, tmp_path: Path) -> AsyncIterator[Voices]:
     voices = Voices(await connect(server.url, name="others", connect_timeout_s=10, clock=clock))
 
     def build(context: Context) -> EvictorApp:
-        return EvictorApp(context.wire, SqliteLedger(tmp_path), voices.evictor, {"announce_s": 5})
+        return evictor_app(context.wire, tmp_path, voices.evictor, announce_s=5)
 
     common = common_settings({"node": NODE, "state_dir": tmp_path, "heartbeat_s": 0.2})
-    runner = Runner([CENTRAL, Plan(SECTION, build)], bus, clock, common, {"central": {"assess_s": 0.05}})
+    runner = Runner([CENTRAL, Plan(NAME, build)], bus, clock, common, {"central": {"assess_s": 0.05}})
     task = asyncio.create_task(runner.run(stop))
     before = taken()
     try:

@@ -1,1 +1,1 @@
-"""Actors carry out what was decided: announce an intent, evict, set taints, and leave alone what just failed."""
+"""Carries out what was decided: announces an intent, evicts, writes taints, and backs off from what just failed."""

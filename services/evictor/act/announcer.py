@@ -1,11 +1,11 @@
-"""Puts an intent on the stream before anything is done, so that node and central never both open one for a pod."""
+"""Announces an intent on the stream before anything is done: node and central never both open one for a pod."""
 
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from typing import Literal
 
-from services.evictor.record.ledger import Ledger
+from services.evictor.ports import EvictionLedger
 from shared.contracts.bus.stored import RefusedMessage, read_intent
 from shared.contracts.bus.subjects import INTENTS_STREAM, intent_subject
 from shared.contracts.eviction import EvictionIntent
@@ -18,39 +18,42 @@ Announced = Literal["stored", "away", "taken"]
 
 
 class Announcer:
-    """Publishes with the pod's last sequence that the writer has read (docs/facts/nats.md#publishing-facts)."""
+    """Publishes with the sequence of the pod's last intent that it has read, so that of two writers one is refused.
+
+    Facts: docs/facts/nats.md#publishing-facts.
+    """
 
     def __init__(
-        self, ledger: Ledger, bus: Bus, clock: Clock, take_another_id: Callable[[Outgoing, IdTaken], Outgoing]
+        self, ledger: EvictionLedger, bus: Bus, clock: Clock, assign_another_id: Callable[[Outgoing, IdTaken], Outgoing]
     ) -> None:
         self._ledger, self._bus, self._clock = ledger, bus, clock
-        self._take_another_id = take_another_id
+        self._assign_another_id = assign_another_id
 
-    def drop(self, record: IntentRecord) -> None:
-        """It is too late to announce this intent."""
-        self._ledger.withdraw(record.id)
+    def discard(self, record: IntentRecord) -> None:
+        """Drop an intent's message: it is too late to announce it."""
+        self._ledger.discard(record.id)
 
     async def announce(self, record: IntentRecord, within_s: float) -> Announced:
-        """Try for so long; the ledger then lets the message go later, or never."""
+        """Try for so long; then the ledger sends the message of a hard pressure later, that of a soft one never."""
         try:
             async with asyncio.timeout(within_s):
                 sequence = await self._store(record.intent, within_s) if self._bus.connected else None
         except (TimeoutError, Unavailable):
             sequence = None
         except Conflict:
-            self._ledger.withdraw(record.id)
+            self._ledger.discard(record.id)
             return "taken"
         if sequence is None:
             if record.hard:
                 self._ledger.release(record.id)
             else:
-                self._ledger.withdraw(record.id)
+                self._ledger.discard(record.id)
             return "away"
         self._ledger.published(record.id, sequence=sequence, now_s=self._clock.monotonic())
         return "stored"
 
     async def _store(self, intent: EvictionIntent, within_s: float) -> int:
-        """Store after the last intent for this pod, whichever that is, unless it is a live one of central's."""
+        """Store it behind the last intent for this pod, unless that is a live one of central's."""
         subject, last, message = intent_subject(intent), 0, self._ledger.outgoing(intent.intent_id)
         if message is None:
             raise Unavailable(f"intent {intent.intent_id} is not in the ledger", reason="ledger")
@@ -64,7 +67,7 @@ class Announcer:
                     budget_s=within_s,
                 )
             except IdTaken as error:
-                message = self._take_another_id(message, error)
+                message = self._assign_another_id(message, error)
             except Conflict:
                 for received in await self._bus.replay(INTENTS_STREAM, subject, last_per_subject=True):
                     if _foreign_and_live(received, self._clock.wall()):
@@ -75,9 +78,9 @@ class Announcer:
 
 
 def _foreign_and_live(received: Received, now: datetime) -> bool:
-    """Whether it is central's intent (epoch above 0) for the subject's pod, still to be done; own ones the ledger has.
+    """Whether it is central's intent (epoch above 0) for the subject's pod, still to be carried out.
 
-    What is none nobody can carry out.
+    Intents of this node are in its ledger. A message that is no intent can be carried out by nobody.
     """
     other = read_intent(received.subject, received.data)
     if isinstance(other, RefusedMessage):

@@ -1,4 +1,4 @@
-"""Pods that could not be evicted a moment ago are left alone for a while, each time twice as long."""
+"""Backs off from pods that could not be evicted a moment ago, each time twice as long."""
 
 from dataclasses import dataclass, field
 
@@ -24,5 +24,5 @@ class Backoff:
         return {uid for uid, (_, until_s) in self._pods.items() if now_s < until_s}
 
     def forget(self, now_s: float) -> None:
-        """Drop what is long over."""
+        """Drop the entries that are long over."""
         self._pods = {uid: entry for uid, entry in self._pods.items() if now_s < entry[1] + FORGET_S}

@@ -1,17 +1,18 @@
-"""Carries out one intent: announce, look, rehearse, evict, watch. Every step is written before the next is taken.
+"""Carries out one intent: announce, look up, rehearse, evict, watch. Every step is written before the next is made.
 
-Started again from any step it ends the same way: what is unknown is looked up before anything is repeated, and every
-call carries the pod's UID (docs/facts/kubernetes.md#eviction-measured).
+Started again from any step it ends the same way: an unknown outcome is looked up before anything is repeated, and every
+call carries the pod's UID, so that it never reaches a successor of the same name
+(docs/facts/kubernetes.md#eviction-measured).
 """
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from services.evictor.act.announcer import Announcer
-from services.evictor.core.events import EventQuestion, call_failed_text, met_text, timeout_text
-from services.evictor.record.clerk import Clerk
+from services.evictor.core.arbiter.confirmation import Evidence
+from services.evictor.core.events import call_failed_text, met_text, timeout_text
+from services.evictor.record.journal import IntentJournal
 from shared import telemetry
 from shared.core.backoff import delay_s
 from shared.core.evictions.intents import Call, CallKind, IntentRecord, Step, passed_s
@@ -24,7 +25,6 @@ SHORTEST_WATCH_S = 10.0
 GRACE_FACTOR = 1.5
 PAUSED = "evictions are paused on this node"
 RELIEVED = "the pressure has gone before the eviction began"
-Evidence = Literal["for", "against", "missing"]
 
 
 def watch_time_s(grace_s: float) -> float:
@@ -33,7 +33,7 @@ def watch_time_s(grace_s: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class CallLimits:
     """Time limits of one intent's calls, in seconds."""
 
     announce_s: float
@@ -45,7 +45,7 @@ class Executor:
 
     def __init__(
         self,
-        clerk: Clerk,
+        journal: IntentJournal,
         announcer: Announcer,
         actuator: EvictionActuator,
         clock: Clock,
@@ -53,54 +53,54 @@ class Executor:
         evidence: Callable[[str], Evidence],
         paused: Callable[[], str] = lambda: "",
     ) -> None:
-        self._clerk, self._announcer, self._actuator, self._clock = clerk, announcer, actuator, clock
+        self._journal, self._announcer, self._actuator, self._clock = journal, announcer, actuator, clock
         self._evidence = evidence
         """What the newest sample says about a plugin's pressure: an old decision alone evicts nobody."""
         self._paused = paused
         """Why nobody may be evicted now, asked right before every call; "" when evictions go on."""
 
-    async def carry_out(self, record: IntentRecord, patience: Patience) -> IntentRecord:
-        """Take an intent from the step in the ledger to its end."""
+    async def carry_out(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
+        """Bring an intent from its step in the ledger to its end."""
         resumed = record.step != "intended"
         with telemetry.span("evictor.carry_out", {"intent": record.id, "plugin": record.intent.plugin}):
             if record.step == "intended":
-                record = await self._announce(record, patience)
+                record = await self._announce(record, limits)
             if record.step == "intended":
-                record = await self._rehearse(record, patience)
+                record = await self._rehearse(record, limits)
             elif record.step == "requested":  # a call may have been made before a restart
-                record = await self._settle(record, patience)
+                record = await self._settle(record, limits)
             while record.step == "requested":
-                record = await self._request(record, patience)
+                record = await self._request(record, limits)
             if record.step == "accepted":
-                if resumed and await self._lookup(record, patience) != "gone":
-                    await self._call(record, patience, dry_run=False)  # on a host the ending dies with its process
-                record = await self._watch(record, patience)
+                if resumed and await self._lookup(record, limits) != "gone":
+                    await self._call(record, limits, dry_run=False)  # on a host the ending dies with its process
+                record = await self._watch(record, limits)
             return record
 
-    async def _announce(self, record: IntentRecord, patience: Patience) -> IntentRecord:
+    async def _announce(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
         if record.expired(self._clock.monotonic()):
-            self._announcer.drop(record)
+            self._announcer.discard(record)
             return self._too_late(record)
-        announced = await self._announcer.announce(record, patience.announce_s)
+        announced = await self._announcer.announce(record, limits.announce_s)
         if announced == "taken":
-            return self._clerk.move(record, "cancelled", detail="central has opened an intent for this pod")
+            return self._journal.move(record, "cancelled", detail="central has opened an intent for this pod")
         if announced == "away" and not record.hard:
-            return self._clerk.move(record, "cancelled", detail="the bus is away and the pressure is soft")
+            return self._journal.move(record, "cancelled", detail="the bus is away and the pressure is soft")
         return record
 
-    async def _rehearse(self, record: IntentRecord, patience: Patience) -> IntentRecord:
-        """Look at pod and pressure again, and try the eviction without doing it; until it ends nothing is done."""
+    async def _rehearse(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
+        """Look at pod and pressure again, and make the call as a dry run; until this ends nothing is done."""
         tries = 0
         while not record.expired(self._clock.monotonic()):
-            where, evidence = await self._lookup(record, patience), self._evidence(record.intent.plugin)
-            if where in ("gone", "terminating"):
-                return self._clerk.move(record, "cancelled", detail=f"the pod was {where} before its eviction began")
+            found, evidence = await self._lookup(record, limits), self._evidence(record.intent.plugin)
+            if found in ("gone", "terminating"):
+                return self._journal.move(record, "cancelled", detail=f"the pod was {found} before its eviction began")
             if why := self._paused():
-                return self._clerk.move(record, "cancelled", detail=f"{PAUSED}: {why}")
+                return self._journal.move(record, "cancelled", detail=f"{PAUSED}: {why}")
             if evidence == "against":
-                return self._clerk.move(record, "cancelled", detail=RELIEVED)
-            if where == "running" and evidence == "for":
-                result = await self._call(record, patience, dry_run=True)
+                return self._journal.move(record, "cancelled", detail=RELIEVED)
+            if found == "running" and evidence == "for":
+                result = await self._call(record, limits, dry_run=True)
                 ended = self._after_rehearsal(record, result)
                 if ended is not None:
                     return ended
@@ -112,21 +112,21 @@ class Executor:
         if result.outcome == "accepted":
             calls = (Call("dry-run", result.outcome, result.detail),)
             if record.intent.mode != "enforce":
-                return self._clerk.move(record, "cancelled", detail="dry run: the pod would be evicted", calls=calls)
+                return self._journal.move(record, "cancelled", detail="dry run: the pod would be evicted", calls=calls)
             if record.expired(self._clock.monotonic()):
                 return self._too_late(record)
-            return self._clerk.move(record, "requested", calls=calls)
+            return self._journal.move(record, "requested", calls=calls)
         return self._ended(record, result, "dry-run")
 
-    async def _request(self, record: IntentRecord, patience: Patience) -> IntentRecord:
+    async def _request(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
         """Make the call that `requested` has announced."""
         if why := self._paused():
-            return self._clerk.move(record, "cancelled", detail=f"{PAUSED}: {why}")
-        result = await self._call(record, patience, dry_run=False)
+            return self._journal.move(record, "cancelled", detail=f"{PAUSED}: {why}")
+        result = await self._call(record, limits, dry_run=False)
         if result.outcome == "accepted" or (result.outcome == "gone" and record.attempts > 1):
-            return self._clerk.move(record, "accepted", calls=(Call("evict", result.outcome, result.detail),))
+            return self._journal.move(record, "accepted", calls=(Call("evict", result.outcome, result.detail),))
         ended = self._ended(record, result, "evict")
-        return ended if ended is not None else await self._settle(record, patience)
+        return ended if ended is not None else await self._settle(record, limits)
 
     def _ended(self, record: IntentRecord, result: ActionResult, what: CallKind) -> IntentRecord | None:
         """The end that a result without eviction means; None when it is not known what happened."""
@@ -143,62 +143,62 @@ class Executor:
                 step, detail = "failed", call_failed_text(record.pod.name, result.detail)
             case _:
                 return None
-        return self._clerk.move(record, step, detail=detail, calls=calls)
+        return self._journal.move(record, step, detail=detail, calls=calls)
 
-    async def _settle(self, record: IntentRecord, patience: Patience) -> IntentRecord:
-        """Find out what an earlier call has done; only a pod that still runs is asked for again."""
+    async def _settle(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
+        """Find out what an earlier call has done; only a pod that still runs is evicted again."""
         tries = 0
         while True:
             await self._pause(record, tries)
             tries += 1
-            where = await self._lookup(record, patience)
-            if where in ("gone", "terminating"):
-                return self._clerk.move(record, "accepted", calls=(Call("lookup", where),))
+            found = await self._lookup(record, limits)
+            if found in ("gone", "terminating"):
+                return self._journal.move(record, "accepted", calls=(Call("lookup", found),))
             if record.expired(self._clock.monotonic()):
-                return self._clerk.move(
+                return self._journal.move(
                     record,
                     "failed",
-                    detail=f"the outcome of the call is not known and the pod is {where} after the deadline",
-                    calls=(Call("lookup", where),),
+                    detail=f"the outcome of the call is not known and the pod is {found} after the deadline",
+                    calls=(Call("lookup", found),),
                 )
             evidence = self._evidence(record.intent.plugin)
-            if where == "running" and evidence == "against":
-                return self._clerk.move(record, "cancelled", detail=RELIEVED, calls=(Call("lookup", where),))
-            if where == "running" and evidence == "for":
-                return self._clerk.move(record, "requested", calls=(Call("lookup", where),))
+            if found == "running" and evidence == "against":
+                return self._journal.move(record, "cancelled", detail=RELIEVED, calls=(Call("lookup", found),))
+            if found == "running" and evidence == "for":
+                return self._journal.move(record, "requested", calls=(Call("lookup", found),))
 
-    async def _watch(self, record: IntentRecord, patience: Patience) -> IntentRecord:
-        """Wait until this UID is gone; a success is what was seen, not what was promised."""
+    async def _watch(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
+        """Wait until this UID is gone: an accepted call promises an eviction, only a missing pod proves it."""
         since_s = self._clock.monotonic() if record.accepted_at_s is None else record.accepted_at_s
         time_s, looks = watch_time_s(record.intent.grace_s), 0
-        while await self._lookup(record, patience) != "gone":
+        while await self._lookup(record, limits) != "gone":
             if passed_s(since_s, self._clock.monotonic()) >= time_s:
-                return self._clerk.move(record, "failed", detail=timeout_text(time_s))
+                return self._journal.move(record, "failed", detail=timeout_text(time_s))
             await self._clock.sleep(delay_s(looks, base_s=WATCH_BASE_S, cap_s=WATCH_CAP_S, roll=1.0))
             looks += 1
-        return self._clerk.move(record, "succeeded")
+        return self._journal.move(record, "succeeded")
 
     def _too_late(self, record: IntentRecord) -> IntentRecord:
         detail = f"not begun within {record.intent.deadline_s:g} s"
-        return self._clerk.move(record, "cancelled", detail=detail)
+        return self._journal.move(record, "cancelled", detail=detail)
 
-    async def _lookup(self, record: IntentRecord, patience: Patience) -> str:
+    async def _lookup(self, record: IntentRecord, limits: CallLimits) -> str:
         try:
-            async with asyncio.timeout(patience.call_timeout_s):
+            async with asyncio.timeout(limits.call_timeout_s):
                 return await self._actuator.lookup(record.pod)
         except (TimeoutError, Unavailable):
             return "unknown"
 
-    async def _call(self, record: IntentRecord, patience: Patience, *, dry_run: bool) -> ActionResult:
+    async def _call(self, record: IntentRecord, limits: CallLimits, *, dry_run: bool) -> ActionResult:
         try:
-            async with asyncio.timeout(patience.call_timeout_s):
+            async with asyncio.timeout(limits.call_timeout_s):
                 intent = record.intent
-                why = met_text(EventQuestion(phase="created", plugin=intent.plugin, scope=intent.scope))
+                why = met_text(intent.plugin, intent.scope)
                 return await self._actuator.evict(record.pod, grace_s=intent.grace_s, dry_run=dry_run, why=why)
         except (TimeoutError, Unavailable) as error:
             return ActionResult("unknown", str(error) or "no answer in time")
 
     async def _pause(self, record: IntentRecord, tries: int) -> None:
-        """Spread by the intent's id, so that many nodes do not come back to one API server at once."""
+        """Wait before the next try, spread by the intent's id so that many nodes do not call one API server at once."""
         roll = int(record.id[:8], 16) / 0xFFFFFFFF
         await self._clock.sleep(delay_s(tries, base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S, roll=roll))

@@ -1,7 +1,7 @@
-"""Keeps the node's taints as the conditions are: written on change, and looked at again now and then.
+"""Reconciles the node's taints with its conditions: on every change, and again after a while.
 
-The node's object (CNR) says the same, once they stand: what keeps pods away never waits for what only tells of it.
-Trouble with the taints never stops an eviction; it is a condition of the node.
+The node's object (CNR) shows the taints after they are written: what keeps pods away never waits for what only reports
+it. Trouble with the taints never stops an eviction; it is a condition of the node.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from services.evictor.core.taints.held import Conditions, Told
+from services.evictor.core.taints.held_conditions import DetectorFinding, HeldConditions
 from shared.contracts.allocation import Condition
 from shared.contracts.kube.taint import Taint
 from shared.core.backoff import delay_s
@@ -21,30 +21,34 @@ from shared.ports import Clock, NodeTaints
 log = structlog.get_logger()
 
 LOOK_AGAIN_S = 30.0
-"""So long at most does a taint last that somebody else has added or removed under our prefix."""
+"""Longest time until a taint under our prefix that somebody else has added or removed is put right."""
 RETRY_S, LONGEST_RETRY_S = 1.0, 30.0
 
 
 class Tainter:
-    """From what the plugins tell to the node's taints. Taints of an evictor before this one are taken over."""
+    """Writes the node's taints by the plugins' findings; taints of an evictor before this one are taken over."""
 
     def __init__(self, port: NodeTaints, clock: Clock) -> None:
         self._port, self._clock = port, clock
-        self._conditions = Conditions()
+        self._conditions = HeldConditions()
         self._standing: tuple[Taint, ...] = ()
         self._taken_over = False
         self._failure, self._failures = "", 0
         self._news = asyncio.Event()
 
-    def see(self, told: Mapping[str, Told], t_s: float, *, transition_s: float, max_input_age_s: float) -> None:
-        """One more sample; returns at once."""
+    def observe(
+        self, findings: Mapping[str, DetectorFinding], t_s: float, *, transition_s: float, max_input_age_s: float
+    ) -> None:
+        """Follow one more sample; `run` writes what it changes."""
         before = self._conditions.held.keys()
-        self._conditions = self._conditions.see(told, t_s, transition_s=transition_s, max_input_age_s=max_input_age_s)
+        self._conditions = self._conditions.observe(
+            findings, t_s, transition_s=transition_s, max_input_age_s=max_input_age_s
+        )
         if self._conditions.held.keys() != before:
             self._news.set()
 
     async def run(self) -> None:
-        """Write for as long as the evictor lives; news are not kept waiting by trouble with the old."""
+        """Write for as long as the evictor lives; a change ends the pause after a failure."""
         while True:
             self._news.clear()
             try:
@@ -87,7 +91,7 @@ class Tainter:
 
 
 def _as_wanted(standing: tuple[Taint, ...], wanted: tuple[Taint, ...]) -> bool:
-    """Causes are compared only where they are kept."""
+    """Whether the taints are as wanted; a taint of the Node holds no causes, and is compared without."""
     return len(standing) == len(wanted) and all(
         one == (other if one.causes else other.model_copy(update={"causes": ()}))
         for one, other in zip(standing, wanted, strict=True)

@@ -1,7 +1,7 @@
-"""What an eviction plugin is: one file in `services/evictor/plugins` that ends in `PLUGIN = Plugin(...)`.
+"""Defines an eviction plugin: one file in `services/evictor/plugins` that ends in `PLUGIN = Plugin(...)`.
 
 A plugin says whether there is pressure (`evaluate`) and in which order pods would relieve it (`rank`). It never decides
-to evict: confirmation, guards, cooling and rate are the same for all plugins (see `watch`, `guards` and `choice` in
+to evict: confirmation, guards, cooling and rate are the same for all plugins (`confirmation`, `guards` and `choice` in
 `services.evictor.core.arbiter`).
 """
 

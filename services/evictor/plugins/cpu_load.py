@@ -10,10 +10,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.detectors.cpu.load import CONDITION, SCOPE, LoadPod, Rule, busiest, judged
+from services.evictor.core.detectors.cpu.load import (
+    CONDITION,
+    SCOPE,
+    LoadBounds,
+    LoadedPod,
+    bounds_by_size,
+    busiest,
+    judged,
+)
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.pod_figures import load1
-from services.evictor.core.plugin_kit.rings import Rings
+from services.evictor.core.plugin_kit.sample_ring import Rings
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.core.cpus.cpuset import CpuSet
@@ -38,28 +46,19 @@ class Settings(PluginSettings):
     """Share of the ring's samples that must be above."""
 
     @property
-    def rule(self) -> Rule:
-        """As the detector takes it: bounds by the pools' sizes."""
-        return Rule(self.load_lower_bound_ratio, self.load_upper_bound_ratio)
+    def bounds(self) -> LoadBounds:
+        """As the detector takes them."""
+        return bounds_by_size(self.load_lower_bound_ratio, self.load_upper_bound_ratio)
 
 
 @dataclass(frozen=True, slots=True)
-class Load(Pressure):
+class OverloadedPoolPressure(Pressure):
     """The pressure, and the pods of the pool that is over, the largest load first."""
 
     ranked: tuple[tuple[Pod, float], ...] = field(default=())
 
 
-class _Loaded(LoadPod):
-    pod: Pod
-
-    @property
-    def order(self) -> str:
-        """Names alone may be borne twice."""
-        return self.pod.key
-
-
-def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, Load | Silence]:
+def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, OverloadedPoolPressure | Silence]:
     """Take the loads into the rings when a period is over; judge the rings, and the loads of this moment as well."""
     loads = {r.pod.uid: (r, load) for r in view.pods if (load := load1(r)) is not None}
     if view.allocation is None or not loads:
@@ -73,23 +72,23 @@ def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, Load 
         ring_size=settings.metric_ring_size,
     )
     pods = [
-        _Loaded(name=r.pod.name, pool=pool_of[uid], loads=list(rings.of(uid)), pod=r.pod)
+        LoadedPod(r.pod.key, pool_of[uid], rings.of(uid), r.pod)
         for uid, (r, _) in loads.items()
         if pool_of.get(uid) in pools
     ]
     found = busiest(
-        pools, pods, settings.rule, ring_size=settings.metric_ring_size, met_ratio=settings.load_threshold_met_ratio
+        pools, pods, settings.bounds, ring_size=settings.metric_ring_size, met_ratio=settings.load_threshold_met_ratio
     )
     if found is None:
         return rings, "calm"
-    now = sum(loads[pod.pod.uid][1] for pod in found.pods)
+    now = sum(loads[pod.of.uid][1] for pod in found.pods)
     if now <= found.bound:
         return rings, "calm"
-    ranked = tuple((pod.pod, loads[pod.pod.uid][1]) for pod in found.pods)
+    ranked = tuple((pod.of, loads[pod.of.uid][1]) for pod in found.pods)
     return rings, _load(found.pool, pools[found.pool], now, found.bound, ranked, hard=found.met == "HARD_MET")
 
 
-def near(view: View, settings: Settings) -> Load | None:
+def near(view: View, settings: Settings) -> OverloadedPoolPressure | None:
     """The load of this moment against the hard bound, of the pool that is closest to it."""
     if view.allocation is None:
         return None
@@ -103,14 +102,14 @@ def near(view: View, settings: Settings) -> Load | None:
         if judged(pool.pool) and pods and cpus:
             load = sum(load for _, load in pods)
             pods.sort(key=lambda item: (-item[1], item[0].key))
-            found.append(_load(pool.pool, cpus, load, settings.rule.bounds(cpus, load)[1], tuple(pods), hard=True))
+            found.append(_load(pool.pool, cpus, load, settings.bounds(cpus, load)[1], tuple(pods), hard=True))
     return max(found, key=lambda p: (p.observed / p.threshold, str(p.why.numbers["pool"])), default=None)
 
 
 def _load(
     pool: str, cpus: int, load: float, bound: float, ranked: tuple[tuple[Pod, float], ...], *, hard: bool
-) -> Load:
-    return Load(
+) -> OverloadedPoolPressure:
+    return OverloadedPoolPressure(
         hard=hard,
         scope=SCOPE,
         observed=load,
@@ -124,7 +123,7 @@ def _load(
     )
 
 
-def rank(_view: View, pressure: Load, _settings: Settings) -> tuple[Candidate, ...]:
+def rank(_view: View, pressure: OverloadedPoolPressure, _settings: Settings) -> tuple[Candidate, ...]:
     """Hard: the pods of the pool, the largest load first. Soft: nobody; the condition keeps new pods away."""
     if not pressure.hard:
         return ()

@@ -9,7 +9,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.detectors.cpu.suppression import Bounds, Suppressed, SuppressedPod, step, supply_cores
+from services.evictor.core.detectors.cpu.suppression import (
+    CpuClaim,
+    SuppressedClaim,
+    SuppressionBounds,
+    supply_cores,
+    suppressed,
+)
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
@@ -32,54 +38,42 @@ class Settings(PluginSettings):
     """Two samples further apart start every clock anew."""
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> SuppressionBounds:
         """As the detector takes them."""
-        return Bounds(self.max_suppression_tolerance_ratio, self.min_suppression_tolerance_duration_s)
+        return SuppressionBounds(self.max_suppression_tolerance_ratio, self.min_suppression_tolerance_duration_s)
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class SuppressionMemory:
     """Since when each pod has been suppressed, by UID, and when that was last looked at."""
 
     since_s: Mapping[str, float] = field(default_factory=dict)
     seen_at_s: float | None = None
 
 
-class _Reclaimed(SuppressedPod):
-    pod: Pod
-
-    @property
-    def order(self) -> tuple[float, float, str]:
-        """Large requests first, low priority first, then by namespace/name."""
-        return -self.request_cores, self.pod.priority, self.pod.key
-
-    @property
-    def key(self) -> str:
-        """A successor of the same name starts anew."""
-        return self.pod.uid
-
-
 @dataclass(frozen=True, slots=True)
 class Suppression(Pressure):
-    """The pressure, and who has borne it for too long."""
+    """The pressure, and who has been suppressed for too long."""
 
-    going: tuple[Suppressed[_Reclaimed], ...] = field(default=())
+    going: tuple[SuppressedClaim[Pod], ...] = field(default=())
 
 
-def evaluate(memory: Memory, view: View, settings: Settings) -> tuple[Memory, Suppression | Silence]:
+def evaluate(
+    memory: SuppressionMemory, view: View, settings: Settings
+) -> tuple[SuppressionMemory, Suppression | Silence]:
     """Compare what reclaimed pods ask for with what they can have."""
     supply = _supply(view)
     if supply is None:
-        return Memory(), "unknown"
+        return SuppressionMemory(), "unknown"
     if memory.seen_at_s is not None and view.t_s - memory.seen_at_s > settings.longest_gap_s:
-        memory = Memory()
-    pods = [_reclaimed(r.pod) for r in view.pods if r.pod.qos == "reclaimed_cores" and not r.pod.terminating]
-    since_s, going = step(memory.since_s, pods, supply, view.t_s, settings.bounds)
-    memory = Memory(since_s, view.t_s)
+        memory = SuppressionMemory()
+    claims = [_claim(r.pod) for r in view.pods if r.pod.qos == "reclaimed_cores" and not r.pod.terminating]
+    since_s, going = suppressed(memory.since_s, claims, supply, view.t_s, settings.bounds)
+    memory = SuppressionMemory(since_s, view.t_s)
     if not going:
         return memory, "calm"
     worst = going[0]
-    asked = sum(pod.request_cores for pod in pods)
+    asked = sum(claim.request_cores for claim in claims)
     return memory, Suppression(
         hard=False,
         scope=SCOPE,
@@ -102,13 +96,13 @@ def rank(_view: View, pressure: Suppression, _settings: Settings) -> tuple[Candi
     """Large requests first, low priority first."""
     return tuple(
         Candidate(
-            found.pod.pod,
+            found.claim.of,
             Reason(
                 rule=f"current pool suppression rate {found.ratio:.2f} is over than the pod suppression tolerance "
                 f"rate {found.tolerance_ratio:.2f}",
-                numbers={"request_cores": found.pod.request_cores},
+                numbers={"request_cores": found.claim.request_cores},
             ),
-            found.pod.request_cores,
+            found.claim.request_cores,
         )
         for found in pressure.going
     )
@@ -127,14 +121,17 @@ def _supply(view: View) -> float | None:
     return supply_cores(len(cpus), busy, reading.cpu_usage_cores, reading.cpu_limit_cores)
 
 
-def _reclaimed(pod: Pod) -> _Reclaimed:
-    return _Reclaimed(
-        name=pod.name,
+def _claim(pod: Pod) -> CpuClaim[Pod]:
+    return CpuClaim(
+        key=pod.uid,  # a successor of the same name starts anew
+        name=pod.key,
         priority=pod.priority,
         request_cores=pod.cpu_request_millis / 1000,
         tolerance_ratio=pod_qos(pod.annotations).suppression_tolerance_ratio,
-        pod=pod,
+        of=pod,
     )
 
 
-PLUGIN = Plugin(name="cpu-pressure-suppression-plugin", settings=Settings, start=Memory, evaluate=evaluate, rank=rank)
+PLUGIN = Plugin(
+    name="cpu-pressure-suppression-plugin", settings=Settings, start=SuppressionMemory, evaluate=evaluate, rank=rank
+)

@@ -10,10 +10,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.detectors.memory.combined import SCOPE, Counters, Limits, Reading, Verdict, judge
+from services.evictor.core.detectors.memory.combined import (
+    SCOPE,
+    CombinedLimits,
+    CombinedReading,
+    MemoryActions,
+    RowCounters,
+    judge,
+)
 from services.evictor.core.detectors.memory.pods import ranked
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.plugin_kit.rings import LOST_AFTER_PERIODS
+from services.evictor.core.plugin_kit.sample_ring import LOST_AFTER_PERIODS
 from shared.contracts.envelope import Reason
 
 
@@ -37,9 +44,9 @@ class Settings(PluginSettings):
     high: then falling below it is measured at once, and not only at the next period."""
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> CombinedLimits:
         """As the detector takes them."""
-        return Limits(
+        return CombinedLimits(
             self.numa_free_below_watermark_times,
             self.kswapd_rate_pages_per_s,
             self.kswapd_exceed_times,
@@ -50,10 +57,10 @@ class Settings(PluginSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryRows:
     """Rows of steps, and when the last step was counted."""
 
-    counters: Counters = field(default_factory=Counters)
+    counters: RowCounters = field(default_factory=RowCounters)
     stepped_at_s: float | None = None
 
 
@@ -61,19 +68,19 @@ class Memory:
 class MemoryShortage(Pressure):
     """The pressure with the actions that the detector asks for."""
 
-    verdict: Verdict = field(default_factory=lambda: Verdict({}, "noop"))
+    actions: MemoryActions = field(default_factory=lambda: MemoryActions({}, "noop"))
     numa: str | None = None
     """The NUMA node whose figures these are; None: the whole node's."""
 
 
-def evaluate(memory: Memory, view: View, settings: Settings) -> tuple[Memory, MemoryShortage | Silence]:
+def evaluate(memory: MemoryRows, view: View, settings: Settings) -> tuple[MemoryRows, MemoryShortage | Silence]:
     """Judge this sample; advance the rows of steps when a period is over."""
     reading, limits = _reading(view), settings.limits
     if reading.system_free_bytes is None or reading.watermark_bytes(reading.system_total_bytes) is None:
-        return Memory(), "unknown"
+        return MemoryRows(), "unknown"
     memory = _advance(memory, reading, view.t_s, settings)
-    verdict = judge(memory.counters, reading, limits)
-    return memory, _shortage(verdict, reading, limits) if verdict.met else "calm"
+    actions = judge(memory.counters, reading, limits)
+    return memory, _shortage(actions, reading, limits) if actions.met else "calm"
 
 
 def near(view: View, settings: Settings) -> MemoryShortage | None:
@@ -82,29 +89,29 @@ def near(view: View, settings: Settings) -> MemoryShortage | None:
     free, threshold = reading.system_free_bytes, reading.system_threshold_bytes(limits)
     if free is None or threshold is None or not settings.system_level:
         return None
-    return _shortage(Verdict({}, "all"), reading, limits)
+    return _shortage(MemoryActions({}, "all"), reading, limits)
 
 
-def _advance(memory: Memory, reading: Reading, t_s: float, settings: Settings) -> Memory:
+def _advance(memory: MemoryRows, reading: CombinedReading, t_s: float, settings: Settings) -> MemoryRows:
     since = None if memory.stepped_at_s is None else t_s - memory.stepped_at_s
     if since is None or since > LOST_AFTER_PERIODS * settings.period_s:
-        return Memory(Counters().counted(reading, settings.limits, settings.period_s), t_s)
+        return MemoryRows(RowCounters().counted(reading, settings.limits, settings.period_s), t_s)
     if since < settings.period_s:
-        return Memory(memory.counters.relieved(reading), memory.stepped_at_s)
-    return Memory(memory.counters.counted(reading, settings.limits, since), t_s)
+        return MemoryRows(memory.counters.relieved(reading), memory.stepped_at_s)
+    return MemoryRows(memory.counters.counted(reading, settings.limits, since), t_s)
 
 
 def rank(view: View, pressure: MemoryShortage, _settings: Settings) -> tuple[Candidate, ...]:
     """Reclaimed pods before tenants, low priority first, large use first."""
-    verdict = pressure.verdict
+    actions = pressure.actions
     return ranked(
-        view.pods, system_action=verdict.system_action, numa_actions=verdict.numa_actions, short=pressure.numa
+        view.pods, system_action=actions.system_action, numa_actions=actions.numa_actions, short=pressure.numa
     )
 
 
-def _reading(view: View) -> Reading:
+def _reading(view: View) -> CombinedReading:
     node, numas = view.sample.node_reading, view.sample.numas
-    return Reading(
+    return CombinedReading(
         node.watermark_scale_factor,
         node.memory_total_bytes,
         node.memory_free_bytes,
@@ -114,12 +121,12 @@ def _reading(view: View) -> Reading:
     )
 
 
-def _shortage(verdict: Verdict, reading: Reading, limits: Limits) -> MemoryShortage:
+def _shortage(actions: MemoryActions, reading: CombinedReading, limits: CombinedLimits) -> MemoryShortage:
     """The figures of the level that asks for the most: the whole node's, else those of the fullest NUMA node."""
     free, threshold = reading.system_free_bytes, reading.system_threshold_bytes(limits)
     fullest: str | None = None
-    if verdict.system_action == "noop":
-        acting = [n for n, action in verdict.numa_actions.items() if action != "noop"]
+    if actions.system_action == "noop":
+        acting = [n for n, action in actions.numa_actions.items() if action != "noop"]
         fullest = min(acting, key=lambda n: (reading.numa_free_bytes[n], n))
         free, threshold = reading.numa_free_bytes[fullest], reading.watermark_bytes(reading.numa_total_bytes[fullest])
     return MemoryShortage(
@@ -127,18 +134,18 @@ def _shortage(verdict: Verdict, reading: Reading, limits: Limits) -> MemoryShort
         scope=SCOPE,
         observed=free or 0,
         threshold=threshold or 0,
-        condition=verdict.condition,
+        condition=actions.condition,
         below=True,
         why=Reason(
             rule="free memory below watermark or kswapd busy",
-            numbers={"free_bytes": free, "threshold_bytes": threshold, "system_action": verdict.system_action}
-            | {f"numa{n}_action": action for n, action in verdict.numa_actions.items()},
+            numbers={"free_bytes": free, "threshold_bytes": threshold, "system_action": actions.system_action}
+            | {f"numa{n}_action": action for n, action in actions.numa_actions.items()},
         ),
-        verdict=verdict,
+        actions=actions,
         numa=fullest,
     )
 
 
 PLUGIN = Plugin(
-    name="memory-pressure-eviction-plugin", settings=Settings, start=Memory, evaluate=evaluate, rank=rank, near=near
+    name="memory-pressure-eviction-plugin", settings=Settings, start=MemoryRows, evaluate=evaluate, rank=rank, near=near
 )

@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import Field
 
 from services.evictor.core.arbiter.soft_order import going_first
-from services.evictor.core.detectors.nic import BANDWIDTHS, Nic, NicPod, stranded, unhealthy
+from services.evictor.core.detectors.nic import CardPod, is_down, stranded
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
@@ -35,7 +35,7 @@ class Settings(PluginSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class DownCards:
     """Since when each card has been down, and when that was last looked at."""
 
     down_since_s: Mapping[str, float] = field(default_factory=dict)
@@ -49,40 +49,30 @@ class CardsDown(Pressure):
     pods: tuple[tuple[Pod, str], ...] = field(default=())
 
 
-class _OnCard(NicPod):
-    pod: Pod
-
-    @property
-    def order(self) -> str:
-        """Names alone may be borne twice."""
-        return self.pod.key
-
-
-def evaluate(memory: Memory, view: View, settings: Settings) -> tuple[Memory, CardsDown | Silence]:
+def evaluate(memory: DownCards, view: View, settings: Settings) -> tuple[DownCards, CardsDown | Silence]:
     """Follow since when each card is down. A card without a figure is not down: absent is not zero."""
     extra = view.sample.node_reading.extra
     up = {name.removeprefix(FIGURE): figure for name, figure in extra.items() if name.startswith(FIGURE)}
     if not up:
-        return Memory(), "unknown"
+        return DownCards(), "unknown"
     lost = memory.seen_at_s is not None and view.t_s - memory.seen_at_s > settings.longest_gap_s
     before: Mapping[str, float] = {} if lost else memory.down_since_s
-    down = unhealthy(Nic(name=name, allocatable_bandwidth=figure) for name, figure in up.items())
-    since = {nic.name: before.get(nic.name, view.t_s) for nic in down}
-    long = [nic for nic in down if view.t_s - since[nic.name] >= settings.nic_unhealthy_tolerance_s]
-    pods = stranded([on for r in view.pods if not r.pod.terminating and (on := _on_card(r.pod)) is not None], long)
-    memory = Memory(since, view.t_s)
+    since = {card: before.get(card, view.t_s) for card, figure in sorted(up.items()) if is_down(figure)}
+    long = [card for card, since_s in since.items() if view.t_s - since_s >= settings.nic_unhealthy_tolerance_s]
+    pods = stranded(_on_cards(view), long)
+    memory = DownCards(since, view.t_s)
     if not pods:
         return memory, "calm"
     return memory, CardsDown(
         hard=False,
         scope=SCOPE,
-        observed=max(view.t_s - since[nic.name] for nic in long),
+        observed=max(view.t_s - since[card] for card in long),
         threshold=settings.nic_unhealthy_tolerance_s,
         why=Reason(
             rule="network card down for too long",
-            numbers={"cards": ",".join(nic.name for nic in long), "pods": len(pods)},
+            numbers={"cards": ",".join(long), "pods": len(pods)},
         ),
-        pods=tuple((on.pod, on.nic_selection_result or "") for on in pods),
+        pods=tuple((pod.of, card) for pod in pods for card in pod.cards),
     )
 
 
@@ -95,11 +85,9 @@ def rank(_view: View, pressure: CardsDown, _settings: Settings) -> tuple[Candida
     )
 
 
-def _on_card(pod: Pod) -> _OnCard | None:
-    card = pod.annotations.get(SELECTION)
-    if card is None:
-        return None
-    return _OnCard(name=pod.name, requests={BANDWIDTHS[0]: 1}, nic_selection_result=card, pod=pod)
+def _on_cards(view: View) -> list[CardPod[Pod]]:
+    staying = (reading.pod for reading in view.pods if not reading.pod.terminating)
+    return [CardPod(pod.key, (card,), pod) for pod in staying if (card := pod.annotations.get(SELECTION)) is not None]
 
 
-PLUGIN = Plugin(name="network-eviction-plugin", settings=Settings, start=Memory, evaluate=evaluate, rank=rank)
+PLUGIN = Plugin(name="network-eviction-plugin", settings=Settings, start=DownCards, evaluate=evaluate, rank=rank)

@@ -9,11 +9,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.detectors.cpu.numa import CONDITION, SCOPE, Choosing, NumaCpuPod, Rule, overload
+from services.evictor.core.detectors.cpu.numa import (
+    CONDITION,
+    SCOPE,
+    NumaBoundPod,
+    NumaCpuRule,
+    VictimChoice,
+    overload,
+)
 from services.evictor.core.detectors.cpu.victim_scores import TOO_SMALL_SCORE, Filter, Scorer
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.pod_figures import bound_numas, cpu_usage_cores
-from services.evictor.core.plugin_kit.rings import Rings
+from services.evictor.core.plugin_kit.sample_ring import Rings
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.core.cpus.cpuset import CpuSet
@@ -44,9 +51,11 @@ class Settings(PluginSettings):
     WorkloadEvictionFrequency: its workload was seldom evicted."""
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> NumaCpuRule:
         """As the detector takes it."""
-        return Rule(self.threshold_ratio, self.threshold_expand_factor, self.metric_ring_size, self.threshold_met_ratio)
+        return NumaCpuRule(
+            self.threshold_ratio, self.threshold_expand_factor, self.metric_ring_size, self.threshold_met_ratio
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +63,6 @@ class NumaLoad(Pressure):
     """The pressure, and the pods of the fullest node with usage ratio and score, the best first."""
 
     ranked: tuple[tuple[Pod, float, int], ...] = field(default=())
-
-
-class _Bound(NumaCpuPod):
-    pod: Pod
-
-    @property
-    def order(self) -> str:
-        """Names alone may be borne twice."""
-        return self.pod.key
 
 
 def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, NumaLoad | Silence]:
@@ -86,12 +86,9 @@ def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, NumaL
     )
     found = overload(
         {str(numa): rings.of(f"numa/{numa}") for numa in sizes},
-        [
-            _Bound(name=pod.name, owner_kind=pod.owner_kind, numa=numa, usage=list(rings.of(pod.uid)), pod=pod)
-            for pod, numa, _ in bound
-        ],
+        [NumaBoundPod(pod.key, pod.owner_kind, numa, rings.of(pod.uid), pod) for pod, numa, _ in bound],
         settings.rule,
-        Choosing(
+        VictimChoice(
             settings.filters,
             settings.skipped_pod_kinds,
             settings.scorers,
@@ -117,7 +114,7 @@ def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, NumaL
                 "overloaded": ",".join(found.numas),
             },
         ),
-        ranked=tuple((of.pod, usage_of[of.pod.uid], points) for of, points in found.ranked),
+        ranked=tuple((pod.of, usage_of[pod.of.uid], points) for pod, points in found.ranked),
     )
 
 

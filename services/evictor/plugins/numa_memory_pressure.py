@@ -15,7 +15,7 @@ from services.evictor.core.detectors.memory.combined import Action, numa_order
 from services.evictor.core.detectors.memory.numa import SCOPE, Marks, Patience, action, adjusted, by_scale, judge
 from services.evictor.core.detectors.memory.pods import ranked
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.plugin_kit.rings import LOST_AFTER_PERIODS
+from services.evictor.core.plugin_kit.sample_ring import LOST_AFTER_PERIODS
 from shared.contracts.envelope import Reason
 from shared.contracts.sample import NumaReading
 
@@ -46,7 +46,7 @@ class Settings(PluginSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class NumaRows:
     """Counts by NUMA node, and when they last advanced."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -63,12 +63,12 @@ class NumaShortage(Pressure):
     """The node whose figures these are."""
 
 
-def evaluate(memory: Memory, view: View, settings: Settings) -> tuple[Memory, NumaShortage | Silence]:
+def evaluate(memory: NumaRows, view: View, settings: Settings) -> tuple[NumaRows, NumaShortage | Silence]:
     """Judge this sample; advance the counts when a period is over."""
     marks = {str(numa.numa): mark for numa in view.sample.numas if (mark := _marks(view, numa)) is not None}
     free = {str(n.numa): n.memory_free_bytes for n in view.sample.numas if n.memory_free_bytes is not None}
     if not marks.keys() & free.keys():
-        return Memory(), "unknown"
+        return NumaRows(), "unknown"
     memory, actions = _advance(memory, free, marks, view.t_s, settings)
     acting = [numa for numa, asked in actions.items() if asked != "noop"]
     if not acting:
@@ -97,8 +97,8 @@ def evaluate(memory: Memory, view: View, settings: Settings) -> tuple[Memory, Nu
 
 
 def _advance(
-    memory: Memory, free: Mapping[str, int], marks: Mapping[str, Marks], t_s: float, settings: Settings
-) -> tuple[Memory, Mapping[str, Action]]:
+    memory: NumaRows, free: Mapping[str, int], marks: Mapping[str, Marks], t_s: float, settings: Settings
+) -> tuple[NumaRows, Mapping[str, Action]]:
     since_s = None if memory.stepped_at_s is None else t_s - memory.stepped_at_s
     patience = settings.patience
     if since_s is not None and since_s < settings.period_s:
@@ -108,7 +108,7 @@ def _advance(
         }
     lost = since_s is None or since_s > LOST_AFTER_PERIODS * settings.period_s
     counts, actions = judge({} if lost else memory.counts, free, marks, patience)
-    return Memory(counts, t_s), actions
+    return NumaRows(counts, t_s), actions
 
 
 def _marks(view: View, numa: NumaReading) -> Marks | None:
@@ -133,5 +133,5 @@ def rank(view: View, pressure: NumaShortage, settings: Settings) -> tuple[Candid
 
 
 PLUGIN = Plugin(
-    name="numa-memory-pressure-eviction-plugin", settings=Settings, start=Memory, evaluate=evaluate, rank=rank
+    name="numa-memory-pressure-eviction-plugin", settings=Settings, start=NumaRows, evaluate=evaluate, rank=rank
 )

@@ -9,10 +9,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.detectors.cpu.numa_sys import CONDITION, SCOPE, Rule, SysPod, most_system_time, stats
+from services.evictor.core.detectors.cpu.numa_sys import (
+    CONDITION,
+    SCOPE,
+    NumaSysRule,
+    SysTimePod,
+    most_system_time,
+    stats,
+)
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.pod_figures import bound_numas, cpu_sys_cores, cpu_usage_cores
-from services.evictor.core.plugin_kit.rings import Rings
+from services.evictor.core.plugin_kit.sample_ring import Rings
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.core.cpus.cpuset import CpuSet
@@ -41,9 +48,9 @@ class Settings(PluginSettings):
     """A pod with a smaller share of system time is no victim."""
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> NumaSysRule:
         """As the detector takes it."""
-        return Rule(
+        return NumaSysRule(
             self.cpu_soft_ratio,
             self.cpu_hard_ratio,
             self.sys_soft_ratio,
@@ -60,21 +67,12 @@ class SystemTime(Pressure):
     ranked: tuple[tuple[Pod, float, float], ...] = field(default=())
 
 
-class _Bound(SysPod):
-    pod: Pod
-
-    @property
-    def order(self) -> str:
-        """Names alone may be borne twice."""
-        return self.pod.key
-
-
 def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, SystemTime | Silence]:
     """Take usage and system time into the rings when a period is over; judge them, and this moment as well."""
     sizes = {n.numa: size for n in view.sample.numas if (size := len(CpuSet.parse(n.cpus))) > 0}
     numa_of = bound_numas(view)
     pods = [
-        _Bound(name=r.pod.name, numa=numa_of.get(r.pod.uid), cpu_cores=cpu, sys_cores=sys, pod=r.pod)
+        SysTimePod(r.pod.key, numa_of.get(r.pod.uid), cpu, sys, r.pod)
         for r in view.pods
         if (cpu := cpu_usage_cores(r)) is not None and (sys := cpu_sys_cores(r)) is not None
     ]
@@ -110,7 +108,7 @@ def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, Syste
             rule="system time of a NUMA node above its share",
             numbers={"numa": worst.numa, "cpu_ratio": cpu, "sys_ratio": now, "threshold_ratio": threshold},
         ),
-        ranked=tuple((bound.pod, bound.sys_cores, bound.cpu_cores) for bound in order),
+        ranked=tuple((pod.of, pod.sys_cores, pod.cpu_cores) for pod in order),
     )
 
 

@@ -6,9 +6,10 @@ needs offers by NUMA node, and the node's own (`reclaimed_overcommit`) covers ma
 
 from dataclasses import dataclass, field
 
-from services.evictor.core.detectors.reclaimed.zones import NUMA, Zone, ZonePod, first_crowded
+from services.evictor.core.detectors.reclaimed.overcommit import RequestingPod
+from services.evictor.core.detectors.reclaimed.zones import OfferedZone, first_crowded
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.plugin_kit.pod_figures import bound_numas
+from services.evictor.core.plugin_kit.pod_figures import bound_numas, reclaimed_requests
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
 from shared.core.quantities import Multiple
@@ -25,35 +26,25 @@ class Settings(PluginSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd(Pressure):
+class CrowdedNuma(Pressure):
     """The pressure, and who asks for the scarce resource of that node, the largest request first."""
 
     asking: tuple[tuple[Pod, int], ...] = field(default=())
 
 
-class _Bound(ZonePod):
-    pod: Pod
-
-    @property
-    def order(self) -> str:
-        """Names alone may be borne twice."""
-        return self.pod.key
-
-
-def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Crowd | Silence]:
+def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, CrowdedNuma | Silence]:
     """Compare the requests bound to each NUMA node with what it offers."""
     if not view.reclaimed_by_numa:
         return None, "unknown"
+    numa_of, staying = bound_numas(view), [r.pod for r in view.pods if not r.pod.terminating]
     zones = [
-        Zone(type=NUMA, id=str(numa), allocatable=dict(offer), allocations=[])
+        OfferedZone(str(numa), offer, [_requesting(pod) for pod in staying if numa_of.get(pod.uid) == numa])
         for numa, offer in view.reclaimed_by_numa.items()
     ]
-    numa_of = bound_numas(view)
-    pods = [_bound(r.pod, numa_of.get(r.pod.uid)) for r in view.pods if not r.pod.terminating]
-    found = first_crowded(zones, pods, settings.eviction_threshold, settings.skip_zero_resources)
+    found = first_crowded(zones, settings.eviction_threshold, settings.skip_zero_resources)
     if found is None:
         return None, "calm"
-    return None, Crowd(
+    return None, CrowdedNuma(
         hard=True,
         scope=found.scope,
         observed=found.observed,
@@ -67,11 +58,11 @@ def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Crowd
                 "numa": found.zone.id,
             },
         ),
-        asking=tuple((bound.pod, amount) for bound, amount in found.asking),
+        asking=tuple((pod.of, amount) for pod, amount in found.asking),
     )
 
 
-def rank(_view: View, pressure: Crowd, _settings: Settings) -> tuple[Candidate, ...]:
+def rank(_view: View, pressure: CrowdedNuma, _settings: Settings) -> tuple[Candidate, ...]:
     """Reclaimed pods of that node that ask for the scarce resource, the largest request first."""
     return tuple(
         Candidate(pod, Reason(rule="largest request of the NUMA node first", numbers={"request": amount}), amount)
@@ -79,15 +70,8 @@ def rank(_view: View, pressure: Crowd, _settings: Settings) -> tuple[Candidate, 
     )
 
 
-def _bound(pod: Pod, numa: int | None) -> _Bound:
-    amounts = {RECLAIMED_CPU: pod.cpu_request_millis, RECLAIMED_MEMORY: pod.memory_request_bytes}
-    return _Bound(
-        name=pod.name,
-        qos=pod.qos,
-        requests={resource: amount for resource, amount in amounts.items() if amount > 0},
-        numa_bind_result=numa,
-        pod=pod,
-    )
+def _requesting(pod: Pod) -> RequestingPod[Pod]:
+    return RequestingPod((pod.key,), pod.qos, reclaimed_requests(pod), pod)
 
 
 PLUGIN = Plugin(

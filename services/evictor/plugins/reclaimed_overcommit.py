@@ -6,14 +6,15 @@ The rule is `reclaimed_pressure` (docs/facts/katalyst-eviction.md#reclaimed-reso
 import math
 
 from services.evictor.core.detectors.reclaimed.overcommit import (
-    ReclaimedPod,
-    ReclaimedQuestion,
+    RequestingPod,
+    first_overcommit,
     largest_first,
     offers_by_resource,
     ratios_by_resource,
-    reclaimed_pressure,
+    requested,
 )
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
+from services.evictor.core.plugin_kit.pod_figures import reclaimed_requests
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod, canonical_resource
 from shared.core.quantities import Multiple
@@ -32,18 +33,10 @@ def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Press
     """Compare the requests of the reclaimed pods with what is offered."""
     if view.reclaimed is None:
         return None, "unknown"
-    answer = reclaimed_pressure(
-        ReclaimedQuestion(
-            allocatable=dict(view.reclaimed),
-            hard_thresholds=settings.eviction_threshold,
-            skip_zero_resources=list(settings.skip_zero_resources),
-            pods=list(_staying(view)),
-        )
-    )
-    if answer.scope is None or answer.observed is None or answer.threshold is None:
+    found = first_overcommit(view.reclaimed, _staying(view), settings.eviction_threshold, settings.skip_zero_resources)
+    if found is None:
         return None, "calm"
-    offered = view.reclaimed[answer.scope]
-    return None, _pressure(answer.scope, answer.observed, offered, answer.threshold, hard=answer.met == "HARD_MET")
+    return None, _pressure(found.offer.spelled, found.observed, found.offer.amount, found.threshold)
 
 
 def near(view: View, settings: Settings) -> Pressure | None:
@@ -52,9 +45,8 @@ def near(view: View, settings: Settings) -> Pressure | None:
     found = []
     for resource, ratio in ratios_by_resource(settings.eviction_threshold).items():
         if resource in offers:
-            requests = sum(a.request(resource) for a in _staying(view) if a.qos == "reclaimed_cores")
-            offer = offers[resource]
-            found.append(_pressure(offer.spelled, requests, offer.amount, ratio * offer.amount, hard=True))
+            requests, offer = requested(_staying(view), resource), offers[resource]
+            found.append(_pressure(offer.spelled, requests, offer.amount, ratio * offer.amount))
     return max(found, key=lambda p: (_share(p), p.scope), default=None)
 
 
@@ -65,9 +57,9 @@ def _share(pressure: Pressure) -> float:
     return pressure.observed / pressure.threshold if pressure.threshold > 0 else math.inf
 
 
-def _pressure(scope: str, requests: float, offered: float, threshold: float, *, hard: bool) -> Pressure:
+def _pressure(scope: str, requests: float, offered: float, threshold: float) -> Pressure:
     return Pressure(
-        hard=hard,
+        hard=True,
         scope=scope,
         observed=requests,
         threshold=threshold,
@@ -81,35 +73,23 @@ def _pressure(scope: str, requests: float, offered: float, threshold: float, *, 
 def rank(view: View, pressure: Pressure, _settings: Settings) -> tuple[Candidate, ...]:
     """Reclaimed pods that ask for the scarce resource, the largest request first."""
     resource = canonical_resource(pressure.scope)
-    asking = [pod for pod in _staying(view) if pod.qos == "reclaimed_cores"]
     return tuple(
         Candidate(
-            a.pod,
-            Reason(rule="largest request first", numbers={"request": a.request(resource)}),
-            a.request(resource),
+            pod.of,
+            Reason(rule="largest request first", numbers={"request": pod.request(resource)}),
+            pod.request(resource),
         )
-        for a in largest_first(asking, resource)
+        for pod in largest_first(_staying(view), resource)
     )
 
 
-class _Asking(ReclaimedPod):
-    pod: Pod
-
-
-def _staying(view: View) -> list[_Asking]:
-    """A pod already on its way out takes its request with it."""
-    return [_asking(reading.pod) for reading in view.pods if not reading.pod.terminating]
-
-
-def _asking(pod: Pod) -> _Asking:
-    amounts = {RECLAIMED_CPU: pod.cpu_request_millis, RECLAIMED_MEMORY: pod.memory_request_bytes}
-    return _Asking(
-        name=pod.name,
-        namespace=pod.namespace,
-        qos=pod.qos,
-        requests={resource: amount for resource, amount in amounts.items() if amount > 0},
-        pod=pod,
-    )
+def _staying(view: View) -> list[RequestingPod[Pod]]:
+    """The pods with their requests; a pod already on its way out takes its request with it."""
+    return [
+        RequestingPod((pod.namespace, pod.name), pod.qos, reclaimed_requests(pod), pod)
+        for pod in (reading.pod for reading in view.pods)
+        if not pod.terminating
+    ]
 
 
 PLUGIN = Plugin(

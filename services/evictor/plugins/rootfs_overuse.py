@@ -1,9 +1,10 @@
-"""Pods that use too much of the root file system: soft, the largest use first.
+"""Evicts pods that use too much of the root file system: soft, the largest use first.
 
-The rule is `rootfs_overuse` (docs/facts/katalyst-eviction.md#root-file-system-overuse). Off by default, as in
-Katalyst, and without thresholds. Figures are read from `extra`: `rootfs_capacity_bytes` of the node,
-`rootfs_used_bytes` of containers; without them nothing is judged. On a host nobody can tell the latter cheaply, where
-containers have no layer of their own: the plugin sees nothing there, and says so.
+Facts: docs/facts/katalyst-eviction.md#root-file-system-overuse. Off by default, as in Katalyst, and without thresholds.
+Figures are read from `extra`: `rootfs_capacity_bytes` of the node, `rootfs_used_bytes` of containers. No source in
+`services/metrics/sources` measures the latter: it would have to walk the files of each container. With the built-in
+sources the plugin therefore finds "unknown" in every sample and evicts nobody, until a source of somebody else's writes
+that figure.
 """
 
 from dataclasses import dataclass, field
@@ -11,8 +12,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from services.evictor.core.detectors.rootfs.overuse import OverusePod, overusing, threshold_bytes
-from services.evictor.core.detectors.rootfs.pressure import MAX_AGE_S, Line, check_one
+from services.evictor.core.detectors.rootfs.overuse import overusing, threshold_bytes
+from services.evictor.core.detectors.rootfs.pressure import MAX_AGE_S, RootfsLine, RootfsUser, check_one
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.pod_figures import extra_sum
 from shared.contracts.envelope import Bytes, Reason
@@ -27,6 +28,8 @@ class Settings(PluginSettings):
     """How much is too much, by class, and whom it is for. No threshold is below 20 GiB or a tenth of the capacity."""
 
     enabled: bool = False
+    """Whether the plugin is evaluated at all. No built-in source measures what containers write: without one that does,
+    it evicts nobody."""
     max_victims: Annotated[int, Field(ge=1)] = 1
     """Most pods that are candidates at a time, the largest use first."""
     supported_qos: tuple[QosClass, ...] = ("shared_cores",)
@@ -52,8 +55,8 @@ class Settings(PluginSettings):
 
     def thresholds(self, capacity_bytes: int) -> dict[QosClass, float | None]:
         """By class, in bytes."""
-        shared = Line(self.shared_threshold_bytes, self.shared_threshold_ratio)
-        reclaimed = Line(self.reclaimed_threshold_bytes, self.reclaimed_threshold_ratio)
+        shared = RootfsLine(self.shared_threshold_bytes, self.shared_threshold_ratio)
+        reclaimed = RootfsLine(self.reclaimed_threshold_bytes, self.reclaimed_threshold_ratio)
         return {
             "shared_cores": threshold_bytes(shared, capacity_bytes),
             "reclaimed_cores": threshold_bytes(reclaimed, capacity_bytes),
@@ -61,21 +64,17 @@ class Settings(PluginSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Overuse(Pressure):
+class RootfsOveruse(Pressure):
     """The pressure, and the pods above their threshold, the largest use first."""
 
     over: tuple[tuple[Pod, int, float], ...] = field(default=())
 
 
-class _Writing(OverusePod):
-    pod: Pod
-
-
-def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Overuse | Silence]:
+def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, RootfsOveruse | Silence]:
     """Compare what each pod has written with the threshold of its class."""
     capacity, ages = view.sample.node_reading.extra.get(CAPACITY), view.sample.figure_ages_s
     pods = [
-        _Writing(name=r.pod.name, namespace=r.pod.namespace, qos=r.pod.qos, used_bytes=int(used), pod=r.pod)
+        RootfsUser(r.pod.namespace, r.pod.name, r.pod.qos, int(used), r.pod)
         for r in view.pods
         if not r.pod.terminating and (used := extra_sum(r, USED)) is not None
     ]
@@ -86,20 +85,20 @@ def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Overu
     if not over:
         return None, "calm"
     worst, threshold = over[0], thresholds[over[0].qos] or 0.0
-    return None, Overuse(
+    return None, RootfsOveruse(
         hard=False,
         scope=SCOPE,
-        observed=worst.used_bytes,
+        observed=worst.used,
         threshold=threshold,
         why=Reason(
             rule="use of the root file system above the threshold of the class",
-            numbers={"pod": worst.pod.key, "used_bytes": worst.used_bytes, "threshold_bytes": threshold},
+            numbers={"pod": worst.of.key, "used_bytes": worst.used, "threshold_bytes": threshold},
         ),
-        over=tuple((pod.pod, pod.used_bytes, thresholds[pod.qos] or 0.0) for pod in over),
+        over=tuple((pod.of, pod.used, thresholds[pod.qos] or 0.0) for pod in over),
     )
 
 
-def rank(_view: View, pressure: Overuse, _settings: Settings) -> tuple[Candidate, ...]:
+def rank(_view: View, pressure: RootfsOveruse, _settings: Settings) -> tuple[Candidate, ...]:
     """Reclaimed pods before tenants, the largest use first."""
     order = sorted(pressure.over, key=lambda item: item[0].qos != "reclaimed_cores")
     return tuple(

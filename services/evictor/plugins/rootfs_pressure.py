@@ -1,9 +1,9 @@
-"""Too little room, or too few inodes, on the root file system: who has written most goes.
+"""Evicts who has written most when room or inodes on the root file system run out.
 
-The rule is `rootfs_pressure` (docs/facts/katalyst-eviction.md#root-file-system). Off by default, as in Katalyst, and
-without thresholds. Figures are read from `extra`: of the node those named in `ROOM`, without which nothing is judged,
-of containers those in `USED`. The latter nobody can tell cheaply on a host, where containers have no layer of their
-own: there the condition is set, and no pod goes on a guess.
+Facts: docs/facts/katalyst-eviction.md#root-file-system. Off by default, as in Katalyst, and without thresholds.
+Figures are read from `extra`: of the node those named in `ROOM`, without which nothing is judged, of containers those
+in `USED`. No source in `services/metrics/sources` measures the latter: with the built-in sources the plugin sets its
+condition, and no pod is a candidate.
 """
 
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ from services.evictor.core.detectors.rootfs.pressure import (
     CONDITION,
     MAX_AGE_S,
     SCOPE,
-    Line,
-    Room,
-    RootfsPod,
+    RootfsLine,
+    RootfsRoom,
+    RootfsUser,
     check_one,
     heaviest_first,
 )
@@ -73,10 +73,10 @@ class Settings(PluginSettings):
                 check_one(stem, getattr(self, amount), getattr(self, f"{stem}_ratio"))
         return self
 
-    def lines(self, kind: Kind) -> tuple[Line, Line, Line]:
+    def lines(self, kind: Kind) -> tuple[RootfsLine, RootfsLine, RootfsLine]:
         """Least room, use below which a pod is protected, use above which a reclaimed pod goes first."""
         least, protected, first = (
-            Line(getattr(self, amount), getattr(self, f"{stem}_ratio")) for stem, amount in _STEMS[kind].items()
+            RootfsLine(getattr(self, amount), getattr(self, f"{stem}_ratio")) for stem, amount in _STEMS[kind].items()
         )
         return least, protected, first
 
@@ -96,18 +96,14 @@ _STEMS: dict[str, dict[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Full(Pressure):
+class FullRootfs(Pressure):
     """The pressure, and of what there is too little."""
 
     of: Kind = field(default="bytes")
     capacity: int | None = None
 
 
-class _Writing(RootfsPod):
-    pod: Pod
-
-
-def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Full | Silence]:
+def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, FullRootfs | Silence]:
     """Compare the room that is left with the least there should be. Bytes decide when both are short."""
     rooms = {kind: _room(view, kind) for kind in ROOM}
     if all(room.free is None for room in rooms.values()):
@@ -119,9 +115,9 @@ def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Full 
     return None, "calm"
 
 
-def _full(kind: Kind, room: Room, line: Line) -> Full:
+def _full(kind: Kind, room: RootfsRoom, line: RootfsLine) -> FullRootfs:
     free, threshold = room.free or 0, line.of(room.capacity) or 0.0
-    return Full(
+    return FullRootfs(
         hard=True,
         scope=SCOPE,
         observed=free,
@@ -137,42 +133,34 @@ def _full(kind: Kind, room: Room, line: Line) -> Full:
     )
 
 
-def rank(view: View, pressure: Full, settings: Settings) -> tuple[Candidate, ...]:
+def rank(view: View, pressure: FullRootfs, settings: Settings) -> tuple[Candidate, ...]:
     """Reclaimed pods above their line first, then all others by use; those below the pods' minimum are protected."""
     _, protected, first = settings.lines(pressure.of)
-    pods = [pod for reading in view.pods if (pod := _writing(reading, view, pressure.of)) is not None]
+    pods = [pod for reading in view.pods if (pod := _user(reading, view, pressure.of)) is not None]
     return tuple(
-        Candidate(pod.pod, Reason(rule="largest use first", numbers={"used": used}), used)
-        for pod in heaviest_first(pods, pressure.of, pressure.capacity, protected, first)
-        for used in (pod.used(pressure.of),)
+        Candidate(pod.of, Reason(rule="largest use first", numbers={"used": pod.used}), pod.used)
+        for pod in heaviest_first(pods, pressure.capacity, protected, first)
     )
 
 
-def _room(view: View, kind: Kind) -> Room:
+def _room(view: View, kind: Kind) -> RootfsRoom:
     free, capacity = (figure(view, name) for name in ROOM[kind])
-    return Room(free, capacity)
+    return RootfsRoom(free, capacity)
 
 
 def figure(view: View, name: str) -> int | None:
     """A figure of the node; None where it is not there or too old."""
-    said = view.sample.node_reading.extra.get(name)
+    measured = view.sample.node_reading.extra.get(name)
     old = view.sample.figure_ages_s.get(name, 0.0) > MAX_AGE_S
-    return None if said is None or old else int(said)
+    return None if measured is None or old else int(measured)
 
 
-def _writing(reading: PodReading, view: View, kind: Kind) -> _Writing | None:
-    used = extra_sum(reading, USED[kind])
+def _user(reading: PodReading, view: View, kind: Kind) -> RootfsUser[Pod] | None:
+    used, age_s = extra_sum(reading, USED[kind]), view.sample.figure_ages_s.get(USED[kind], 0.0)
     if used is None:
         return None
-    return _Writing(
-        name=reading.pod.name,
-        namespace=reading.pod.namespace,
-        qos=reading.pod.qos,
-        used_bytes=int(used) if kind == "bytes" else 0,
-        inodes_used=int(used) if kind == "inodes" else 0,
-        age_s=view.sample.figure_ages_s.get(USED[kind], 0.0),
-        pod=reading.pod,
-    )
+    pod = reading.pod
+    return RootfsUser(pod.namespace, pod.name, pod.qos, int(used), pod, age_s)
 
 
 PLUGIN = Plugin(

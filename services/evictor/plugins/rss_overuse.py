@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from services.evictor.core.arbiter.soft_order import going_first
-from services.evictor.core.detectors.memory.rss_overuse import JUDGED, RssContainer, RssPod, overusing
+from services.evictor.core.detectors.memory.rss_overuse import JUDGED, ResidentPod, overusing
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
@@ -30,23 +30,14 @@ class Settings(PluginSettings):
     """Only pods with all these labels are looked at."""
 
 
-class _Resident(RssPod):
-    pod: Pod
-
-    @property
-    def order(self) -> str:
-        """Names alone may be borne twice."""
-        return self.pod.key
-
-
 @dataclass(frozen=True, slots=True)
-class Overuse(Pressure):
+class RssOveruse(Pressure):
     """The pressure, and the pods above their threshold."""
 
-    over: tuple[_Resident, ...] = field(default=())
+    over: tuple[ResidentPod[Pod], ...] = field(default=())
 
 
-def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Overuse | Silence]:
+def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, RssOveruse | Silence]:
     """Compare the resident memory of each pod with its request; pods without a figure are not judged."""
     judged = [reading for reading in view.pods if reading.pod.qos in JUDGED and not reading.pod.terminating]
     known = [pod for reading in judged if (pod := _resident(reading)) is not None]
@@ -57,44 +48,44 @@ def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Overu
         return None, "calm"
     worst = max(over, key=lambda pod: _excess(pod, settings))
     threshold = worst.threshold_bytes(settings.rss_overuse_ratio) or 0.0
-    return None, Overuse(
+    return None, RssOveruse(
         hard=False,
         scope=SCOPE,
         observed=worst.rss_bytes,
         threshold=threshold,
         why=Reason(
             rule="resident memory above ratio times request",
-            numbers={"pod": worst.pod.key, "rss_bytes": worst.rss_bytes, "threshold_bytes": threshold},
+            numbers={"pod": worst.of.key, "rss_bytes": worst.rss_bytes, "threshold_bytes": threshold},
         ),
         over=tuple(over),
     )
 
 
-def rank(_view: View, pressure: Overuse, settings: Settings) -> tuple[Candidate, ...]:
+def rank(_view: View, pressure: RssOveruse, settings: Settings) -> tuple[Candidate, ...]:
     """Reclaimed pods before tenants, low priority first, then by name."""
-    by_key = {over.pod.uid: over for over in pressure.over}
+    by_uid = {over.of.uid: over for over in pressure.over}
     return tuple(
         Candidate(
             pod,
             Reason(
                 rule="resident memory above ratio times request",
                 numbers={
-                    "rss_bytes": by_key[pod.uid].rss_bytes,
-                    "request_bytes": by_key[pod.uid].request_bytes,
-                    "threshold_bytes": by_key[pod.uid].threshold_bytes(settings.rss_overuse_ratio),
+                    "rss_bytes": by_uid[pod.uid].rss_bytes,
+                    "request_bytes": by_uid[pod.uid].request_bytes,
+                    "threshold_bytes": by_uid[pod.uid].threshold_bytes(settings.rss_overuse_ratio),
                 },
             ),
-            by_key[pod.uid].rss_bytes,
+            by_uid[pod.uid].rss_bytes,
         )
-        for pod in going_first([over.pod for over in pressure.over])
+        for pod in going_first([over.of for over in pressure.over])
     )
 
 
-def _excess(pod: _Resident, settings: Settings) -> float:
+def _excess(pod: ResidentPod[Pod], settings: Settings) -> float:
     return pod.rss_bytes - (pod.threshold_bytes(settings.rss_overuse_ratio) or 0.0)
 
 
-def _resident(reading: PodReading) -> _Resident | None:
+def _resident(reading: PodReading) -> ResidentPod[Pod] | None:
     """None unless every container's resident memory is known, or where the pod's own threshold cannot be read."""
     pod, rss = reading.pod, {c.name: c.memory_rss_bytes for c in reading.containers}
     if not pod.containers or any(rss.get(c.name) is None for c in pod.containers):
@@ -103,16 +94,14 @@ def _resident(reading: PodReading) -> _Resident | None:
     own = said.rss_overuse_threshold_ratio
     if own is None and OWN_THRESHOLD in said.enhancements:
         return None
-    return _Resident(
-        name=pod.name,
-        qos=pod.qos,
-        labels=pod.labels,
-        rss_overuse_threshold_ratio=own,
-        containers=[
-            RssContainer(request_bytes=c.memory_request_bytes or None, rss_bytes=rss[c.name] or 0)
-            for c in pod.containers
-        ],
-        pod=pod,
+    return ResidentPod(
+        pod.key,
+        pod.qos,
+        pod.labels,
+        [rss[container.name] or 0 for container in pod.containers],
+        [container.memory_request_bytes for container in pod.containers],
+        pod,
+        own,
     )
 
 

@@ -12,7 +12,14 @@ from pydantic import Field
 
 from services.evictor.core.detectors.memory.combined import CONDITION, Action
 from services.evictor.core.detectors.memory.pods import ranked
-from services.evictor.core.detectors.memory.system import SCOPE, Clocks, Limits, Reading, StallLimits, judge
+from services.evictor.core.detectors.memory.system import (
+    SCOPE,
+    ShortageClocks,
+    StallLimits,
+    SystemLimits,
+    SystemReading,
+    judge,
+)
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from shared.contracts.envelope import Reason
 from shared.core.quantities import Percent, Seconds
@@ -45,7 +52,7 @@ class Settings(PluginSettings):
     """Two samples further apart start every clock anew."""
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> SystemLimits:
         """As the detector takes them."""
         stall = StallLimits(
             self.workload_threshold_percent,
@@ -54,7 +61,7 @@ class Settings(PluginSettings):
             self.min_pods,
             self.stall_duration_s,
         )
-        return Limits(
+        return SystemLimits(
             self.minimum_free_bytes,
             stall if self.stall else None,
             self.kswapd_rate_pages_per_s,
@@ -69,14 +76,14 @@ class SystemShortage(Pressure):
     action: Action = field(default="noop")
 
 
-def evaluate(clocks: Clocks, view: View, settings: Settings) -> tuple[Clocks, SystemShortage | Silence]:
+def evaluate(clocks: ShortageClocks, view: View, settings: Settings) -> tuple[ShortageClocks, SystemShortage | Silence]:
     """Judge this sample. Without free memory, total and watermark nothing can be said."""
     node = view.sample.node_reading
     free, total, scale = node.memory_free_bytes, node.memory_total_bytes, node.watermark_scale_factor
     if free is None or total is None or scale is None:
-        return Clocks(), "unknown"
+        return ShortageClocks(), "unknown"
     if view.t_s - clocks.read_at_s > settings.longest_gap_s:
-        clocks = Clocks()
+        clocks = ShortageClocks()
     clocks, action = judge(clocks, _reading(view), total, scale, settings.limits)
     if action == "noop":
         return clocks, "calm"
@@ -89,10 +96,10 @@ def near(view: View, settings: Settings) -> SystemShortage | None:
     free, total, scale = node.memory_free_bytes, node.memory_total_bytes, node.watermark_scale_factor
     if free is None or total is None or scale is None:
         return None
-    return _shortage(free, settings.limits.free_bytes(total, scale), Clocks(), "all")
+    return _shortage(free, settings.limits.free_bytes(total, scale), ShortageClocks(), "all")
 
 
-def _shortage(free: int, threshold: float, clocks: Clocks, action: Action) -> SystemShortage:
+def _shortage(free: int, threshold: float, clocks: ShortageClocks, action: Action) -> SystemShortage:
     return SystemShortage(
         hard=True,
         scope=SCOPE,
@@ -119,7 +126,7 @@ def rank(view: View, pressure: SystemShortage, _settings: Settings) -> tuple[Can
     return ranked(view.pods, system_action=pressure.action, numa_actions={})
 
 
-def _reading(view: View) -> Reading:
+def _reading(view: View) -> SystemReading:
     node = view.sample.node_reading
     stalls = [
         max(c.memory_pressure.some_avg10_percent for c in reading.containers if c.memory_pressure is not None)
@@ -127,7 +134,7 @@ def _reading(view: View) -> Reading:
         if reading.pod.qos in ("shared_cores", "dedicated_cores")
         and any(c.memory_pressure is not None for c in reading.containers)
     ]
-    return Reading(
+    return SystemReading(
         view.t_s,
         node.memory_free_bytes,
         node.kswapd_steal_pages,
@@ -139,7 +146,7 @@ def _reading(view: View) -> Reading:
 PLUGIN = Plugin(
     name="system-memory-pressure-eviction-plugin",
     settings=Settings,
-    start=Clocks,
+    start=ShortageClocks,
     evaluate=evaluate,
     rank=rank,
     near=near,

@@ -1,1 +1,1 @@
-"""The record keeps every step of an eviction: the ledger, who writes it, what is sent from it, and refusals."""
+"""Records every step of an eviction: the journal of intents, the outbox of their messages, and refusals."""

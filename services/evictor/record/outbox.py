@@ -1,11 +1,11 @@
-"""Sends what the ledger keeps to the streams, in order, until each message is acknowledged."""
+"""Sends the ledger's messages to the streams, in order, until each is acknowledged."""
 
 import asyncio
 from dataclasses import replace
 
 import structlog
 
-from services.evictor.record.ledger import Ledger
+from services.evictor.ports import EvictionLedger
 from shared import telemetry
 from shared.contracts.bus.cloudevents import MSG_ID
 from shared.contracts.bus.subjects import STREAMS, stream_of
@@ -23,7 +23,7 @@ RETRY_S = 1.0
 SAFE_TO_REPEAT_S = min(spec.duplicate_window_s for spec in STREAMS) / 2
 """For so long after its first sending a stream certainly drops a repetition."""
 READ_TRIES = 10
-"""Then it is sent unseen: a fact told twice does less harm than one that is never told."""
+"""Tries to read a stream; then the message is sent without: a fact sent twice does less harm than one never sent."""
 ALL = 1_000_000
 
 
@@ -33,7 +33,7 @@ class Outbox:
     A message that may have been stored longer ago than the stream remembers its id is looked for before it is sent.
     """
 
-    def __init__(self, ledger: Ledger, bus: Bus, clock: Clock) -> None:
+    def __init__(self, ledger: EvictionLedger, bus: Bus, clock: Clock) -> None:
         self._ledger, self._bus, self._clock = ledger, bus, clock
         self._news = asyncio.Event()
         self._left_over: set[str] | None = None
@@ -93,12 +93,12 @@ class Outbox:
                 message.subject, message.body, msg_id=message.msg_id, headers=message.headers, budget_s=BUDGET_S
             )
         except IdTaken as error:
-            self.take_another_id(message, error)
+            self.assign_another_id(message, error)
             raise Unavailable(str(error), reason="id_taken") from error
         return stored.sequence
 
-    def take_another_id(self, message: Outgoing, error: IdTaken) -> Outgoing:
-        """Somebody has used its message id for a message of his own: keep a new one for it, and raise the alarm."""
+    def assign_another_id(self, message: Outgoing, error: IdTaken) -> Outgoing:
+        """Give a message a new id after somebody has used its own for another message, and raise the alarm."""
         new = replace(message, headers={**message.headers, MSG_ID: message_id(message.fact_id)})
         self._ledger.rename(message.fact_id, new.msg_id)
         if error.reason != "gone":
@@ -108,7 +108,7 @@ class Outbox:
         return new
 
     async def _stored_on(self, subject: str) -> dict[tuple[str, bytes], int]:
-        """Read once for all that is left over: nobody else writes on this node's subjects."""
+        """The stream's messages of a subject, read once: nobody else writes on this node's subjects."""
         if subject not in self._stored and self._unread < READ_TRIES:
             try:
                 held = await self._bus.replay(stream_of(subject) or "", subject)

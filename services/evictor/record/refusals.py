@@ -1,6 +1,6 @@
-"""Why nobody was evicted: every no of a guard, kept in the ledger so that `explain` can answer after a restart too.
+"""Records every refusal of a guard in the ledger, so that `explain` can answer after a restart too.
 
-A guard that says no at every sample is written once at first and then once a minute, with how often it did: a write
+A guard that refuses at every sample is written once at first and then once a minute, with how often it did: a write
 waits for the disk.
 """
 
@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from services.evictor.core.arbiter.guards import Refusal
-from services.evictor.record.ledger import Ledger
+from services.evictor.ports import EvictionLedger
 from shared.core.evictions.intents import KeptRefusal, passed_s
 
 log = structlog.get_logger()
@@ -25,7 +25,7 @@ Key = tuple[str, str, str]
 class RefusalBook:
     """The newest refusal of each pod, plugin and guard; the ledger's copy is at most a minute behind."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: EvictionLedger) -> None:
         self._ledger = ledger
         self._kept: dict[Key, KeptRefusal] = {}
         self._unwritten: set[Key] = set()

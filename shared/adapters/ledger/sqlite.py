@@ -1,4 +1,4 @@
-"""The evictor's ledger in SQLite; `services.evictor.record.ledger` is the protocol.
+"""The evictor's ledger in SQLite; `services.evictor.ports` is the protocol.
 
 Calls are made from one thread and not handed to another: in the default state folder, which lies in memory, a commit
 takes 80 microseconds (p99 0.9 ms), on a disk 0.4 ms (p99 6 ms), and an eviction needs about ten.
@@ -210,7 +210,7 @@ class SqliteLedger(LedgerFile):
         with self.transaction() as db:
             db.execute("UPDATE outbox SET held = 0 WHERE msg_id = ?", (fact_id,))
 
-    def withdraw(self, fact_id: str) -> None:
+    def discard(self, fact_id: str) -> None:
         """Forget a held message."""
         with self.transaction() as db:
             db.execute("DELETE FROM outbox WHERE msg_id = ? AND held", (fact_id,))

@@ -56,7 +56,7 @@ async def of_b(central: NatsBus) -> list[EvictionEvent]:
 
 
 def keep(ledger: SqliteLedger, events: list[EvictionEvent], msg_ids: list[str]) -> None:
-    """As the evictor's clerk does."""
+    """As the evictor's journal does."""
     for one, msg_id in zip(events, msg_ids, strict=True):
         facts = {name: getattr(one, name) for name in ("node", "boot_id", "seq", "sent_at", "namespace", "pod")}
         facts |= {name: getattr(one, name) for name in ("intent_id", "pod_uid", "qos", "plugin", "scope")}

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from services.evictor.app import EvictorApp
+from services.evictor.ports import EvictorPorts
+from services.evictor.settings import NAME, EvictorSettings
 from shared.adapters.clock import LoopClock
 from shared.adapters.files.pause import PauseFile
 from shared.adapters.ledger.sqlite import SqliteLedger
+from shared.app import Context
 from shared.contracts.allocation import Allocation
 from shared.contracts.bus.stored import read_event
 from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS
@@ -22,6 +25,7 @@ from shared.fakes.fake_evictor import FakeEvictor
 from shared.fakes.fake_taints import FakeTaints
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus
+from shared.settings import CommonSettings, section
 from shared.wire import Wire
 
 NODE = "node1"
@@ -85,8 +89,9 @@ class Node:
 
     def build(self, ledger: Any = None, actuator: Any = None, bus: Any = None) -> EvictorApp:
         wire = Wire(bus or self.bus, self.clock, node=NODE, service="evictor")
-        ledger = ledger or SqliteLedger(self.folder)
-        self.app = EvictorApp(wire, ledger, actuator or self.evictor, self.section, self.brake.why, self.taints)
+        ports = EvictorPorts(ledger or SqliteLedger(self.folder), actuator or self.evictor, self.brake.why, self.taints)
+        context = Context(wire, self.clock, CommonSettings(node=NODE), {NAME: self.section})
+        self.app = EvictorApp(context, ports, section(EvictorSettings, context.raw, NAME))
         return self.app
 
     @contextlib.asynccontextmanager

@@ -10,7 +10,7 @@ from kind_door import ask
 from pydantic import ValidationError
 
 from services.evictor.core.plugin import Pressure
-from services.evictor.core.taints.held import Conditions, Told
+from services.evictor.core.taints.held_conditions import DetectorFinding, HeldConditions
 from shared.contracts.kube.taint import Cause, Taint
 
 KEY = "node.katalyst.kubewharf.io/"
@@ -79,23 +79,25 @@ def pressure(shows: str | None = MEMORY, **over: Any) -> Pressure:
     return Pressure(**{"hard": True, "scope": "memory", "observed": 1.0, "threshold": 2.0, "condition": shows} | over)
 
 
-def shown(shows: str | None = MEMORY, *, confirmed: bool = True, **over: Any) -> Told:
-    return Told(pressure(shows, **over), confirmed)
+def shown(shows: str | None = MEMORY, *, confirmed: bool = True, **over: Any) -> DetectorFinding:
+    return DetectorFinding(pressure(shows, **over), confirmed)
 
 
-CALM, UNKNOWN = Told("calm", False), Told("unknown", False)
+CALM, UNKNOWN = DetectorFinding("calm", False), DetectorFinding("unknown", False)
 
 
 class Story:
     """Samples one after the other, a second apart unless said otherwise."""
 
-    def __init__(self, conditions: Conditions | None = None) -> None:
-        self.conditions, self.t_s, self.taints = conditions or Conditions(), 1000.0, ()
+    def __init__(self, conditions: HeldConditions | None = None) -> None:
+        self.conditions, self.t_s, self.taints = conditions or HeldConditions(), 1000.0, ()
 
-    def see(self, times: int = 1, *, after_s: float = STEP_S, **told: Told) -> list[str]:
+    def see(self, times: int = 1, *, after_s: float = STEP_S, **told: DetectorFinding) -> list[str]:
         for _ in range(times):
             self.t_s += after_s
-            self.conditions = self.conditions.see(told, self.t_s, transition_s=TRANSITION_S, max_input_age_s=MAX_AGE_S)
+            self.conditions = self.conditions.observe(
+                told, self.t_s, transition_s=TRANSITION_S, max_input_age_s=MAX_AGE_S
+            )
         return self.keys
 
     @property
@@ -204,7 +206,7 @@ CAUSED = LEFT.model_copy(update={"causes": (Cause(plugin="a", scope="memory", ob
 
 @pytest.mark.parametrize("left", [LEFT, CAUSED])
 def test_what_was_left_behind_is_held_for_the_period(left):
-    story = Story(Conditions().adopting((left,), 0.0))
+    story = Story(HeldConditions().adopting((left,), 0.0))
     assert story.conditions.taints((left,), NOW) == (left,)
     assert story.see(a=CALM) == [MEMORY]
     assert story.see(int(TRANSITION_S) - 1, a=CALM) == [MEMORY]
@@ -212,12 +214,12 @@ def test_what_was_left_behind_is_held_for_the_period(left):
 
 
 def test_what_was_left_behind_by_a_plugin_that_knows_nothing_yet_stays():
-    story = Story(Conditions().adopting((CAUSED,), 0.0))
+    story = Story(HeldConditions().adopting((CAUSED,), 0.0))
     assert story.see(1000, a=UNKNOWN) == [MEMORY]
 
 
 def test_what_was_left_behind_by_a_plugin_that_is_no_more_goes():
-    assert Story(Conditions().adopting((CAUSED,), 0.0)).see(b=CALM) == []
+    assert Story(HeldConditions().adopting((CAUSED,), 0.0)).see(b=CALM) == []
 
 
 def test_what_is_seen_already_is_not_replaced_by_what_was_left():

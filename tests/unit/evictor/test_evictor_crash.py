@@ -20,7 +20,7 @@ from shared.fakes.memory_bus import MemoryBus
 from shared.ports import ActionResult
 
 LARGE, SMALL, WEB = pod("large", cpu=24_000), pod("small", cpu=12_000), pod("web", "shared_cores")
-LEDGER_WRITES = ("begin", "advance", "published", "release", "withdraw", "keep_record", "keep_refusals", "prune")
+LEDGER_WRITES = ("begin", "advance", "published", "release", "discard", "keep_record", "keep_refusals", "prune")
 
 
 class Killed(BaseException):

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from plugin_world import PLUGINS, bound, busy, pressed, settings_of
 
 from services.evictor.core.arbiter.budgets import Account, Budget
-from services.evictor.core.arbiter.choice import Limits, Ready, choose
-from services.evictor.core.arbiter.enough import gap, take
+from services.evictor.core.arbiter.choice import ConfirmedPressure, RoundLimits, choose
 from services.evictor.core.arbiter.guards import Surroundings
+from services.evictor.core.arbiter.sufficient import excess, select
 from services.evictor.core.plugin import Candidate, Pressure
 from shared.contracts.envelope import Reason
 from shared.core.evictions.intents import Record
 
 OVER = Pressure(hard=True, scope="x", observed=30, threshold=20)
 SHORT = Pressure(hard=True, scope="memory", observed=20, threshold=30, below=True)
-ENOUGH = Limits("enough", 100)
+ENOUGH = RoundLimits("enough", 100)
 
 
 def candidates(*reliefs: float | None, qos: str = "reclaimed_cores", **fields) -> tuple[Candidate, ...]:
@@ -44,7 +44,7 @@ def candidates(*reliefs: float | None, qos: str = "reclaimed_cores", **fields) -
     ],
 )
 def test_enough_and_nobody_without_need(reliefs, wanted, taken):
-    found, refusals = take(candidates(*reliefs), Account(), wanted)
+    found, refusals = select(candidates(*reliefs), Account(), wanted)
     assert [c.relief for c in found] == taken
     assert refusals == ()
 
@@ -52,19 +52,19 @@ def test_enough_and_nobody_without_need(reliefs, wanted, taken):
 def test_a_pod_without_budget_is_passed_over_and_the_next_one_helps():
     one = Account((Budget("namespace", 1, 60),))
     crowd = (*candidates(6, 5), *candidates(4, qos="shared_cores", namespace="other"))
-    found, refusals = take(crowd, one, 10.0)
+    found, refusals = select(crowd, one, 10.0)
     assert [c.relief for c in found] == [6, 4]
     assert [(r.pod, r.why) for r in refusals] == [("default/r1", "namespace_budget")]
 
 
 def test_a_pod_that_is_ranked_twice_goes_once():
     once = candidates(6)
-    assert take((*once, *once), Account(), 10.0) == (once, ())
+    assert select((*once, *once), Account(), 10.0) == (once, ())
 
 
 def test_who_is_not_needed_is_not_refused():
     one = Account((Budget("node", 1, 60),))
-    found, refusals = take(candidates(12, 5), one, 10.0)
+    found, refusals = select(candidates(12, 5), one, 10.0)
     assert ([c.relief for c in found], refusals) == ([12], ())
 
 
@@ -78,7 +78,7 @@ def test_who_is_not_needed_is_not_refused():
     ],
 )
 def test_the_gap_goes_the_way_of_the_pressure(pressure, too_much):
-    assert gap(pressure) == too_much
+    assert excess(pressure) == too_much
 
 
 @given(
@@ -89,7 +89,7 @@ def test_the_gap_goes_the_way_of_the_pressure(pressure, too_much):
 def test_the_chosen_suffice_none_can_be_dropped_nobody_is_there_twice_and_tenants_wait(reclaimed, tenants, wanted):
     crowd = (*candidates(*tenants, qos="shared_cores"), *candidates(*reclaimed))
     pressure = replace(OVER, observed=20.0 + wanted)
-    (choice,) = choose({"p": Ready(pressure, lambda: crowd)}, Surroundings(), limits=ENOUGH)
+    (choice,) = choose({"p": ConfirmedPressure(pressure, lambda: crowd)}, Surroundings(), limits=ENOUGH)
     reliefs = [c.relief or 0 for c in choice.victims]
     able = reclaimed or tenants
     assert sum(reliefs) >= min(wanted, sum(able)), "it does not suffice"
@@ -101,29 +101,29 @@ def test_the_chosen_suffice_none_can_be_dropped_nobody_is_there_twice_and_tenant
 
 @given(reliefs=st.lists(st.integers(1, 40), min_size=1, max_size=8), wanted=st.integers(1, 120))
 def test_of_a_ranking_by_size_no_smaller_set_would_do(reliefs, wanted):
-    found, _ = take(candidates(*sorted(reliefs, reverse=True)), Account(), wanted)
+    found, _ = select(candidates(*sorted(reliefs, reverse=True)), Account(), wanted)
     if sum(reliefs) >= wanted:
         assert sum(sorted(reliefs, reverse=True)[: len(found) - 1]) < wanted
 
 
 def test_one_round_never_takes_more_than_the_burst_over_all_plugins_in_their_order():
     first, second = candidates(1, 1, 1), candidates(1, 1, qos="dedicated_cores")
-    ready = {"b": Ready(OVER, lambda: second), "a": Ready(OVER, lambda: first)}
-    chosen = choose(ready, Surroundings(), limits=Limits("enough", 4))
+    ready = {"b": ConfirmedPressure(OVER, lambda: second), "a": ConfirmedPressure(OVER, lambda: first)}
+    chosen = choose(ready, Surroundings(), limits=RoundLimits("enough", 4))
     assert [(c.plugin, [v.pod.name for v in c.victims]) for c in chosen] == [("a", ["r0", "r1", "r2"]), ("b", ["d0"])]
     assert [(r.pod, r.why) for r in chosen[1].refusals] == [("default/d1", "burst")]
     assert "4 of 4" in chosen[1].refusals[0].says
 
 
 def test_budgets_are_shared_by_the_plugins_of_one_round():
-    ready = {name: Ready(OVER, lambda: candidates(9, 8)) for name in ("a", "b")}
+    ready = {name: ConfirmedPressure(OVER, lambda: candidates(9, 8)) for name in ("a", "b")}
     chosen = choose(ready, Surroundings(), Account((Budget("node", 1, 60),)))
     assert [len(c.victims) for c in chosen] == [1, 0]
     assert [r.why for r in chosen[1].refusals] == ["live_intent", "node_budget"]
 
 
 def test_soft_pressure_takes_one_however_much_is_asked_for():
-    soft = {name: Ready(replace(OVER, hard=False), lambda: candidates(1, 1)) for name in ("a", "b")}
+    soft = {name: ConfirmedPressure(replace(OVER, hard=False), lambda: candidates(1, 1)) for name in ("a", "b")}
     assert sum(len(c.victims) for c in choose(soft, Surroundings(), limits=ENOUGH)) == 1
 
 
@@ -139,7 +139,7 @@ def test_plugins_that_know_say_how_much_each_pod_would_bring(section):
     ranking = PLUGINS[section].rank(one, pressure, settings_of(section))
     assert ranking
     assert all(c.relief is not None and math.isfinite(c.relief) and c.relief > 0 for c in ranking)
-    assert section in BY_POD or gap(pressure) is not None
+    assert section in BY_POD or excess(pressure) is not None
 
 
 def test_the_share_of_a_numa_node_counts_where_the_node_is_short_and_only_where_it_is_told():

@@ -77,7 +77,7 @@ def test_the_evictor_shows_its_plugins_what_the_ledger_counts(node, virtual):
         async with world.life() as app:
             plugin = PLUGINS["template"]
             looks = Plugin("looks", plugin.settings, lambda: None, remember, lambda *_: ())
-            app._panel.configure({n: s.configured for n, s in app._panel._seats.items()} | {
+            app._detectors.configure({n: s.configured for n, s in app._detectors._states.items()} | {
                 "looks": Configured(looks, plugin.settings(enabled=True))
             })  # fmt: skip
             await world.tick(4)

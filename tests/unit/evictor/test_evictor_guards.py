@@ -7,9 +7,9 @@ from evictor_world import pod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.evictor.core.arbiter.choice import Ready, choose
+from services.evictor.core.arbiter.choice import ConfirmedPressure, choose
+from services.evictor.core.arbiter.confirmation import Confirmation, ConfirmationRules, relieved
 from services.evictor.core.arbiter.guards import Never, Surroundings, allowed, never
-from services.evictor.core.arbiter.watch import Rules, Watch, relieved
 from services.evictor.core.plugin import Candidate, Pressure
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import RECLAIMED_MEMORY, Pod
@@ -178,11 +178,11 @@ def test_no_protected_pod_and_no_tenant_before_a_reclaimed_one_is_ever_chosen(po
 
 HARD = Pressure(hard=True, scope="memory", observed=1, threshold=2)
 SOFT = Pressure(hard=False, scope="cpu", observed=1, threshold=2)
-RULES = Rules()
+RULES = ConfirmationRules()
 
 
-def ready(pressure: Pressure, *pods: Pod) -> Ready:
-    return Ready(pressure, lambda: candidates(*pods))
+def ready(pressure: Pressure, *pods: Pod) -> ConfirmedPressure:
+    return ConfirmedPressure(pressure, lambda: candidates(*pods))
 
 
 def test_each_plugin_takes_one_victim_and_nobody_is_taken_twice():
@@ -199,10 +199,12 @@ def test_soft_pressure_waits_while_there_is_hard_pressure():
 def holds(
     *findings: tuple[float, object], now_s: float | None = None, record: Record | None = None, busy: bool = False
 ):
-    watch = Watch()
+    confirmation = Confirmation()
     for t_s, finding in findings:
-        watch = watch.see(finding, t_s, RULES)
-    return watch.holds(findings[-1][0] if now_s is None else now_s, RULES, record or Record(), under_way=busy)
+        confirmation = confirmation.observe(finding, t_s, RULES)
+    return confirmation.hold_reason(
+        findings[-1][0] if now_s is None else now_s, RULES, record or Record(), under_way=busy
+    )
 
 
 CPU_HARD = Pressure(hard=True, scope="cpu", observed=1, threshold=2)

@@ -1,8 +1,6 @@
 """The evictor's what-if kinds: worked examples, the rules one by one, and laws."""
 
-import importlib
 import json
-import pkgutil
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from services.evictor import core
-from shared.core.decisions import decisions
+from sublet.whatif import kinds
 
-for found in pkgutil.walk_packages(core.__path__, f"{core.__name__}."):
-    importlib.import_module(found.name)  # each registers its kinds
+KNOWN = kinds()
 AREAS = ("eviction_reclaimed", "eviction_framework", "eviction_memory", "eviction_cpu_load", "eviction_rootfs_network")
-KINDS = {name for name, kind in decisions().items() if kind.area in AREAS}
+KINDS = {name for name, kind in KNOWN.items() if kind.area in AREAS}
 FOLDER = Path(__file__).parents[2] / "cases"
 CASES = [json.loads(line) for area in AREAS for line in (FOLDER / f"{area}.jsonl").read_text().splitlines()]
 CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
@@ -27,7 +23,7 @@ SEED_MEM = "katalyst.kubewharf.io/reclaimed_memory"
 
 
 def ask(kind: str, inputs: dict[str, Any]) -> dict[str, Any]:
-    found = decisions()[kind]
+    found = KNOWN[kind]
     return found.function(found.inputs.model_validate_json(json.dumps(inputs))).model_dump(mode="json")
 
 

@@ -53,15 +53,15 @@ def test_an_intent_is_written_once(ledger):
         ledger.begin(record(), BUCKET, [])
 
 
-def test_a_held_message_is_sent_only_when_released_and_can_be_withdrawn(ledger):
+def test_a_held_message_is_sent_only_when_released_and_can_be_discarded(ledger):
     ledger.begin(record(), BUCKET, [message("i", held=True), message("j", held=True), message("k", held=True)])
     assert ledger.waiting(10) == []
     ledger.release("i")
-    ledger.withdraw("j")
+    ledger.discard("j")
     ledger.published("k", sequence=4, now_s=1.0)
     assert [m.fact_id for m in ledger.waiting(10)] == ["i"]
     assert ledger.waiting_count() == 1
-    ledger.withdraw("i")
+    ledger.discard("i")
     assert ledger.waiting_count() == 1, "what was let go is not taken back"
 
 

@@ -7,7 +7,7 @@ from evictor_world import pod
 from plugin_world import PLUGINS, bound, busy, idle, pressed, settings_of, view
 
 from services.evictor.core.arbiter.guards import Surroundings
-from services.evictor.core.arbiter.outlook import LONGEST_LINE, outlook, told
+from services.evictor.core.arbiter.ranking import MAX_RANKED, ranking_json, ranking_of
 from services.evictor.core.plugin import Candidate, Pressure
 from shared.contracts.envelope import Reason
 
@@ -54,18 +54,18 @@ def test_without_figures_nothing_is_near(section):
 def test_the_line_has_every_candidate_with_the_guard_that_spares_it():
     pods = [pod("first"), pod("guard", namespace="kube-system"), pod("web", "shared_cores")]
     pressure = Pressure(hard=True, scope="memory", observed=1, threshold=2, below=True)
-    seen = outlook(pressure, [Candidate(p, Reason(rule="order")) for p in pods], AROUND, met=False)
-    assert [(place.candidate.pod.name, place.spared and place.spared.why) for place in seen.line] == [
+    seen = ranking_of(pressure, [Candidate(p, Reason(rule="order")) for p in pods], AROUND, met=False)
+    assert [(place.candidate.pod.name, place.spared and place.spared.why) for place in seen.pods] == [
         ("first", None),
         ("guard", "protected_namespace"),
         ("web", "tenant_before_reclaimed"),
     ]
-    row = told(seen)["line"][1]
+    row = ranking_json(seen)["line"][1]
     assert (row["pod"], row["guard"]) == ("kube-system/guard", "protected_namespace")
     assert row["says"]
 
 
 def test_a_long_line_is_cut():
-    candidates = [Candidate(pod(f"p{n}"), Reason(rule="order")) for n in range(LONGEST_LINE + 5)]
+    candidates = [Candidate(pod(f"p{n}"), Reason(rule="order")) for n in range(MAX_RANKED + 5)]
     pressure = Pressure(hard=True, scope="memory", observed=1, threshold=2)
-    assert len(outlook(pressure, candidates, AROUND, met=True).line) == LONGEST_LINE
+    assert len(ranking_of(pressure, candidates, AROUND, met=True).pods) == MAX_RANKED

@@ -23,11 +23,11 @@ from plugin_world import (
     view,
 )
 
-from services.evictor.core.arbiter.choice import Ready, choose
+from services.evictor.core.arbiter.choice import ConfirmedPressure, choose
+from services.evictor.core.arbiter.confirmation import ConfirmationRules
 from services.evictor.core.arbiter.guards import Surroundings, never
-from services.evictor.core.arbiter.watch import Rules
 from services.evictor.core.plugin import PluginSettings, Pressure, View, checked_ranking
-from services.evictor.panel import Panel
+from services.evictor.detectors import Detectors
 from services.evictor.settings import Configured
 from shared.contracts.pod import Pod
 from shared.contracts.sample import (
@@ -79,7 +79,7 @@ def victim(section: str, readings: list[PodReading]) -> Pod | None:
     pressure, one = pressed(section, readings)
     if pressure is None:
         return None
-    ready = Ready(pressure, lambda: PLUGINS[section].rank(one, pressure, settings_of(section)))
+    ready = ConfirmedPressure(pressure, lambda: PLUGINS[section].rank(one, pressure, settings_of(section)))
     (choice,) = choose({section: ready}, Surroundings())
     return choice.victim.pod if choice.victim else None
 
@@ -184,14 +184,17 @@ def test_a_figure_that_is_absent_never_makes_a_pressure(section, gone):
 def test_stale_input_evicts_nobody(section):
     crowd = [busy(bound(f"p{i}", "shared_cores", cpu=9000, memory=9), i) for i in range(3)]
     crowd += [busy(bound(f"r{i}", cpu=9000, memory=9), i) for i in range(3)]
-    panel, rules = Panel({section: Configured(PLUGINS[section], settings_of(section))}), Rules(max_input_age_s=11.0)
-    clerk = SimpleNamespace(record_of=lambda name: Record())
+    detectors, rules = (
+        Detectors({section: Configured(PLUGINS[section], settings_of(section))}),
+        ConfirmationRules(max_input_age_s=11.0),
+    )
+    journal = SimpleNamespace(record_of=lambda name: Record())
     for one in pressed_views(crowd):
-        panel.look(one, rules)
+        detectors.evaluate(one, rules)
     last_s = STEP_S * (STEPS - 1)
-    assert section in panel.ready(last_s, rules, clerk, set())
-    assert panel.ready(last_s + 11.1, rules, clerk, set()) == {}
-    assert panel.evidence(section, last_s + 11.1, rules) == "missing"
+    assert section in detectors.ready(last_s, rules, journal, set())
+    assert detectors.ready(last_s + 11.1, rules, journal, set()) == {}
+    assert detectors.evidence(section, last_s + 11.1, rules) == "missing"
 
 
 @pytest.mark.parametrize("section", ["rootfs_pressure", "rootfs_overuse"])
@@ -253,7 +256,7 @@ def test_victims_by_request_are_enough_and_not_one_more(section, requests):
 def test_one_round_takes_one_pod_at_most(section, readings):
     pressure, one = pressed(section, readings)
     if pressure is not None:
-        ready = Ready(pressure, lambda: PLUGINS[section].rank(one, pressure, settings_of(section)))
+        ready = ConfirmedPressure(pressure, lambda: PLUGINS[section].rank(one, pressure, settings_of(section)))
         assert len([c for c in choose({section: ready}, Surroundings()) if c.victim]) <= 1
 
 

@@ -95,7 +95,7 @@ def look(settings: PluginSettings, moments: list[tuple[float, int | None]]) -> l
 
 
 def actions(findings: list[Any]) -> list[str]:
-    return [f if isinstance(f, str) else f.verdict.numa_actions["0"] for f in findings]
+    return [f if isinstance(f, str) else f.actions.numa_actions["0"] for f in findings]
 
 
 def test_shortage_is_seen_at_once_but_escalates_by_periods_however_many_samples_come():

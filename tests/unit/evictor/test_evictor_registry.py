@@ -9,10 +9,10 @@ from evictor_world import CPU_LOAD, GIB, LARGE, MEMORY, RECLAIMED, SMALL, TOTAL_
 from plugin_world import PLUGINS, bound, busy, pressed_views
 
 from services.evictor.core.arbiter.choice import choose
+from services.evictor.core.arbiter.confirmation import ConfirmationRules
 from services.evictor.core.arbiter.guards import Surroundings
-from services.evictor.core.arbiter.watch import Rules
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure
-from services.evictor.panel import Panel
+from services.evictor.detectors import Detectors
 from services.evictor.registry import GROUP
 from services.evictor.settings import Configured, read
 from shared import registry
@@ -22,8 +22,8 @@ from shared.core.evictions.intents import Record
 from shared.errors import BadConfig
 
 TEMPLATE = PLUGINS["template"]
-CLERK: Any = SimpleNamespace(record_of=lambda name: Record())
-RULES = Rules()
+JOURNAL: Any = SimpleNamespace(record_of=lambda name: Record())
+RULES = ConfirmationRules()
 PRESSURE = Pressure(hard=True, scope="x", observed=1, threshold=2)
 
 
@@ -74,11 +74,11 @@ def test_a_wheel_is_imported_only_when_it_has_settings(wheels):
 def test_a_broken_wheel_is_named_in_a_condition_and_the_others_go_on(wheels, held, why):
     wheels(bad=held, good=mine())
     plugins = read({"plugins": {"bad": {}, "good": {}}})[1]
-    panel = Panel(plugins)
+    detectors = Detectors(plugins)
     for view in pressed_views([busy(bound("batch", cpu=9000), 1)]):
-        findings = panel.look(view, RULES)
+        findings = detectors.evaluate(view, RULES)
     assert {name for name, finding in findings.items() if isinstance(finding, Pressure)} == {MEMORY, RECLAIMED, "mine"}
-    (condition,) = (c for c in panel.conditions(RULES, CLERK, "", 0.0) if c["type"] == "EvictionPluginFailed")
+    (condition,) = (c for c in detectors.conditions(RULES, JOURNAL, "", 0.0) if c["type"] == "EvictionPluginFailed")
     assert condition["message"].startswith("sublet.evictor.plugins:bad: Refused: plugin 'bad' (wheel:PLUGIN)")
     assert why in condition["message"]
 
@@ -100,9 +100,9 @@ def test_a_file_of_ours_comes_before_a_wheel_of_the_same_name(wheels):
 VIEWS = pressed_views([busy(bound("batch", cpu=9000), 1)])
 
 
-def panel_of(**fields: Any) -> Panel:
+def detectors_of(**fields: Any) -> Detectors:
     other = Configured(TEMPLATE, TEMPLATE.settings(enabled=True))
-    return Panel({"mine": Configured(mine(**fields), PluginSettings()), TEMPLATE.name: other})
+    return Detectors({"mine": Configured(mine(**fields), PluginSettings()), TEMPLATE.name: other})
 
 
 def fails(*_: Any) -> Any:
@@ -122,13 +122,13 @@ def fails(*_: Any) -> Any:
     ],
 )
 def test_a_plugin_that_fails_has_seen_nothing_and_the_next_one_is_asked(evaluate, why):
-    panel = panel_of(evaluate=evaluate)
+    detectors = detectors_of(evaluate=evaluate)
     for view in VIEWS[:3]:
-        findings = panel.look(view, Rules(max_input_age_s=11))
+        findings = detectors.evaluate(view, ConfirmationRules(max_input_age_s=11))
     assert findings["mine"] == "unknown"
     assert isinstance(findings[TEMPLATE.name], Pressure)
-    assert panel.evidence("mine", VIEWS[2].t_s, RULES) == "missing"
-    (condition,) = (c for c in panel.conditions(RULES, CLERK, "", 0.0) if c["type"] == "EvictionPluginFailed")
+    assert detectors.evidence("mine", VIEWS[2].t_s, RULES) == "missing"
+    (condition,) = (c for c in detectors.conditions(RULES, JOURNAL, "", 0.0) if c["type"] == "EvictionPluginFailed")
     assert condition["message"].startswith(f"mine: {why}")
 
 
@@ -142,25 +142,28 @@ def test_a_plugin_that_fails_has_seen_nothing_and_the_next_one_is_asked(evaluate
     ],
 )
 def test_a_ranking_that_fails_evicts_nobody(rank):
-    panel, rules = panel_of(evaluate=lambda *_: (None, PRESSURE), rank=rank), Rules(max_input_age_s=11)
+    detectors, rules = (
+        detectors_of(evaluate=lambda *_: (None, PRESSURE), rank=rank),
+        ConfirmationRules(max_input_age_s=11),
+    )
     for view in VIEWS[:2]:
-        panel.look(view, rules)
-    ready = panel.ready(VIEWS[1].t_s, rules, CLERK, set())
+        detectors.evaluate(view, rules)
+    ready = detectors.ready(VIEWS[1].t_s, rules, JOURNAL, set())
     choices = {c.plugin: c.victim for c in choose(ready, Surroundings())}
     assert choices["mine"] is None
     assert choices[TEMPLATE.name] is not None
-    assert [c for c in panel.conditions(rules, CLERK, "", 0.0) if c["type"] == "EvictionPluginFailed"]
+    assert [c for c in detectors.conditions(rules, JOURNAL, "", 0.0) if c["type"] == "EvictionPluginFailed"]
 
 
 def test_a_plugin_may_cool_for_longer_than_the_evictor():
     plugin = mine(evaluate=lambda *_: (None, PRESSURE))
     evicted: Any = SimpleNamespace(record_of=lambda name: Record(1, VIEWS[1].t_s - 20.0))
-    rules = Rules(max_input_age_s=11, cooling_s=15)
+    rules = ConfirmationRules(max_input_age_s=11, cooling_s=15)
     for cooling_s, acts in ((0.0, True), (20.0, True), (20.1, False)):
-        panel = Panel({"mine": Configured(plugin, PluginSettings(cooling_s=cooling_s))})
+        detectors = Detectors({"mine": Configured(plugin, PluginSettings(cooling_s=cooling_s))})
         for view in VIEWS[:2]:
-            panel.look(view, rules)
-        assert bool(panel.ready(VIEWS[1].t_s, rules, evicted, set())) == acts
+            detectors.evaluate(view, rules)
+        assert bool(detectors.ready(VIEWS[1].t_s, rules, evicted, set())) == acts
 
 
 def test_the_template_evicts_through_the_whole_service_once_it_is_enabled(node, virtual):

@@ -1,18 +1,15 @@
-"""How many evictions are left: on the node, in a namespace, of one owner, over windows of time.
+"""Budgets count evictions over windows of time: of the node, of a namespace, of one owner.
 
 Rates are bounded whatever the inputs say (docs/facts/safety-rules.md#bounds-of-eviction). A span counts as passed
-only when it certainly has (`passed_s`), so neither a restart nor a machine that starts anew gives anything back too
-early.
+only when it certainly has (`passed_s`), so neither a restart of the evictor nor a reboot of the machine returns
+anything too early.
 """
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal, Protocol
+from typing import Literal, Protocol
 
-from pydantic import Field
-
-from shared.core.decisions import Answer, Question, decision
 from shared.core.evictions.intents import Spent
 
 Scope = Literal["node", "namespace", "owner"]
@@ -42,8 +39,8 @@ class Budget:
         return min(self.limit, max(1, math.floor(self.share * (used + staying))))
 
 
-class Charged(Protocol):
-    """A pod, as far as budgets ask."""
+class BudgetedPod(Protocol):
+    """What budgets read of a pod."""
 
     @property
     def namespace(self) -> str:
@@ -74,7 +71,7 @@ class Account:
     staying: Mapping[str, int] = field(default_factory=dict)
     """Pods of each owner that are here."""
 
-    def overdraft(self, pod: Charged) -> Overdraft | None:
+    def overdraft(self, pod: BudgetedPod) -> Overdraft | None:
         """The first budget with nothing left for this pod; None: all have."""
         for budget in self.budgets:
             whose = _whose(budget.scope, pod.namespace, pod.owner_key)
@@ -86,7 +83,7 @@ class Account:
                 return Overdraft(_GUARDS[budget.scope], _says(budget, whose, ages_s, bound))
         return None
 
-    def after(self, pod: Charged) -> "Account":
+    def after(self, pod: BudgetedPod) -> "Account":
         """The account once this pod is being evicted as well."""
         ages_s, staying = dict(self.ages_s), dict(self.staying)
         for budget in self.budgets:
@@ -137,60 +134,3 @@ def _says(budget: Budget, whose: str, ages_s: tuple[float, ...], bound: int) -> 
     oldest_first = sorted(ages_s, reverse=True)
     again_s = budget.window_s - oldest_first[len(ages_s) - bound]
     return f"{used}; the next may begin in {math.ceil(again_s)} s"
-
-
-class BudgetSaid(Question):
-    """One budget."""
-
-    scope: Scope
-    limit: Annotated[int, Field(ge=0)]
-    window_s: Annotated[float, Field(gt=0)]
-    share: Annotated[float, Field(gt=0, le=1)] | None = None
-
-
-class PastEviction(Question):
-    """An eviction; without an age it is not over yet."""
-
-    age_s: Annotated[float, Field(ge=0)] | None = None
-    namespace: str
-    owner: str | None = None
-
-
-class BudgetPod(Question):
-    """Who is to go; the owner as namespace/Kind/name."""
-
-    namespace: str
-    owner: str | None = None
-
-    @property
-    def owner_key(self) -> str | None:
-        """As `Charged` has it."""
-        return self.owner
-
-
-class BudgetQuestion(Question):
-    """The budgets in the order in which they are asked, what was used, and how many pods of each owner are here."""
-
-    budgets: list[BudgetSaid]
-    evictions: list[PastEviction]
-    staying: dict[str, int] | None = None
-    pod: BudgetPod
-
-
-class BudgetAnswer(Answer):
-    """The first budget that says no, and its sentence; null: all allow it."""
-
-    guard: BudgetGuard | None
-    why: str | None
-
-
-@decision("eviction_budget", area="eviction_arbiter", asks=BudgetQuestion, answers=BudgetAnswer)
-def eviction_budget(question: BudgetQuestion) -> BudgetAnswer:
-    """Is there a budget left to evict this pod?"""
-    spent = (
-        Spent("enforce", one.namespace, one.owner, None if one.age_s is None else -one.age_s)
-        for one in question.evictions
-    )
-    budgets = (Budget(said.scope, said.limit, said.window_s, said.share) for said in question.budgets)
-    over = account(budgets, spent, 0.0, question.staying).overdraft(question.pod)
-    return BudgetAnswer(guard=over and over.guard, why=over and over.says)

@@ -1,4 +1,4 @@
-"""Who must never be evicted, and who not now: pure guards with a reason for every no.
+"""Guards refuse an eviction: of pods that must never go, and of pods that must not go now; each no has its reason.
 
 A guard that cannot be evaluated says no (docs/facts/safety-rules.md#rule-1-absent-is-not-zero).
 """
@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from services.evictor.core.arbiter.budgets import BudgetGuard
-from services.evictor.core.arbiter.watch import Hold
+from services.evictor.core.arbiter.confirmation import HoldReason
 from services.evictor.core.plugin import Candidate
-from shared.contracts.pod import Pod, QosClass
+from shared.contracts.pod import Pod
 from shared.core.cgroups.kubelet_layout import CONFIG_MIRROR, CONFIG_PREFIX, is_mirror
-from shared.core.decisions import Answer, Question, decision
-from shared.core.pods.qos import CRITICAL_PRIORITY, qos_class
-from shared.errors import Refused
+from shared.core.pods.qos import CRITICAL_PRIORITY
 
 CONFIG_SOURCE = f"{CONFIG_PREFIX}source"
 DAEMON_SET = "DaemonSet"
@@ -25,7 +23,7 @@ NotNow = Literal[
 ]
 Bound = Literal["rate_limit", "burst"]
 Closed = Literal["observe", "paused", "ledger_closed"]
-Guard = Literal[Never, NotNow, BudgetGuard, Bound, Closed, Hold]
+Guard = Literal[Never, NotNow, BudgetGuard, Bound, Closed, HoldReason]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +70,8 @@ class Surroundings:
     """Pods whose disruption budget said no a moment ago."""
 
 
-def spared(annotations: Mapping[str, str], priority: int | None, *, system_cores: bool) -> Never | None:
-    """Why a pod may never be evicted, whatever the pressure; None when it may."""
+def protection(annotations: Mapping[str, str], priority: int | None, *, system_cores: bool) -> Never | None:
+    """Why a pod with these fields may never be evicted, whatever the pressure; None when it may."""
     if system_cores:
         return "system_cores"
     if annotations.get(CONFIG_SOURCE, "api") != "api":
@@ -85,45 +83,21 @@ def spared(annotations: Mapping[str, str], priority: int | None, *, system_cores
     return None
 
 
-class EvictableQuestion(Question):
-    """What a pod says of itself."""
-
-    annotations: dict[str, str]
-    priority: int | None = None
-    expanded_selectors: dict[QosClass, dict[str, str]] | None = None
-
-
-class EvictableAnswer(Answer):
-    """Whether the pod may ever be evicted."""
-
-    evictable: bool
-
-
-@decision("pod_evictable", area="eviction_framework", asks=EvictableQuestion, answers=EvictableAnswer)
-def pod_evictable(question: EvictableQuestion) -> EvictableAnswer:
-    """May this pod ever be evicted? A level that cannot be read protects nobody."""
-    try:
-        system_cores = qos_class(question.annotations, question.expanded_selectors) == "system_cores"
-    except Refused:
-        system_cores = False
-    return EvictableAnswer(evictable=spared(question.annotations, question.priority, system_cores=system_cores) is None)
-
-
 def never(pod: Pod, protected_namespaces: Collection[str]) -> Never | None:
-    """As `spared`, and pods of DaemonSets, and Sublet's own and the cluster's namespaces.
+    """Why this pod is never evicted: `protection`, DaemonSets, and the namespaces of Sublet and of the cluster.
 
-    Annotations count in a mirror alone, which kubelet makes. Of a reclaimed pod neither owner nor priority counts: its
-    author chooses both, and has taken what others leave on the terms that it is given back.
+    Annotations count only in a mirror pod, which kubelet writes: anybody who creates a pod may annotate it. Of a
+    reclaimed pod neither owner nor priority counts: its author chooses both, and would make it unevictable with them.
     """
     if pod.namespace in protected_namespaces:
         return "protected_namespace"
     from_kubelet = pod.annotations if is_mirror(pod) else {}
     system_cores = pod.qos == "system_cores"
     if pod.qos == "reclaimed_cores":
-        return spared(from_kubelet, None, system_cores=system_cores)
+        return protection(from_kubelet, None, system_cores=system_cores)
     if pod.owner_kind == DAEMON_SET:
         return "daemonset_pod"
-    return spared(from_kubelet, pod.priority, system_cores=system_cores)
+    return protection(from_kubelet, pod.priority, system_cores=system_cores)
 
 
 def not_now(pod: Pod, around: Surroundings) -> NotNow | None:

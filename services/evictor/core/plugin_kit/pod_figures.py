@@ -1,9 +1,9 @@
-"""Figures of one pod, summed over its containers, and the NUMA nodes that pods are bound to."""
+"""Sums figures and requests of one pod over its containers, and finds the NUMA nodes that pods are bound to."""
 
 from collections.abc import Iterable
 
 from services.evictor.core.plugin import View
-from shared.contracts.pod import Pod
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
 from shared.contracts.sample import PodReading
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.pods.qos_annotations import NUMA_BIND_RESULT
@@ -21,10 +21,16 @@ def bound_numas(view: View) -> dict[str, int]:
 
 
 def _bound(pod: Pod, mems: CpuSet) -> int | None:
-    said = pod.annotations.get(NUMA_BIND_RESULT, "")
-    if said.isdecimal():
-        return int(said)
+    annotated = pod.annotations.get(NUMA_BIND_RESULT, "")
+    if annotated.isdecimal():
+        return int(annotated)
     return next(iter(mems)) if len(mems) == 1 else None
+
+
+def reclaimed_requests(pod: Pod) -> dict[str, int]:
+    """What a pod asks of reclaimed resources, without those of which it asks nothing."""
+    amounts = {RECLAIMED_CPU: pod.cpu_request_millis, RECLAIMED_MEMORY: pod.memory_request_bytes}
+    return {resource: amount for resource, amount in amounts.items() if amount > 0}
 
 
 def cpu_usage_cores(reading: PodReading) -> float | None:

@@ -1,15 +1,13 @@
-"""Reclaimed pods that get far less CPU than they asked for (docs/facts/katalyst-eviction.md#cpu-suppression)."""
+"""Detects reclaimed pods that get far less CPU than they asked for.
+
+Facts: docs/facts/katalyst-eviction.md#cpu-suppression.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from pydantic import Field
-
-from services.evictor.core.plugin_kit.steps import InTime
-from shared.core.decisions import Answer, Question, decision
-
-Amount = Annotated[float, Field(ge=0)]
+T = TypeVar("T")
 
 
 def supply_cores(pool_cpus: float, busy_cores: float, usage_cores: float, quota_cores: float | None) -> float:
@@ -18,67 +16,65 @@ def supply_cores(pool_cpus: float, busy_cores: float, usage_cores: float, quota_
     return supply if quota_cores is None else min(supply, quota_cores)
 
 
-class SuppressedPod(Question):
-    """A reclaimed pod, what it asks for, and how many times less it bears; null: it does not say."""
+@dataclass(frozen=True, slots=True)
+class CpuClaim(Generic[T]):
+    """What a reclaimed pod asks for, and how many times less it tolerates; None: it does not say."""
 
+    key: str
+    """How the pod is known from sample to sample."""
     name: str
-    priority: int | None = None
-    request_cores: Amount
-    tolerance_ratio: float | None = None
+    """Orders pods of equal request and priority."""
+    priority: int | None
+    request_cores: float
+    tolerance_ratio: float | None
+    of: T
+    """Whom it stands for."""
 
     @property
     def order(self) -> tuple[float, float, str]:
         """Large requests first, low priority first (none is the lowest), then the name."""
         return -self.request_cores, float("-inf") if self.priority is None else self.priority, self.name
 
-    @property
-    def key(self) -> str:
-        """How the pod is known from step to step."""
-        return self.name
-
-
-P = TypeVar("P", bound=SuppressedPod)
-
 
 @dataclass(frozen=True, slots=True)
-class Suppressed(Generic[P]):
-    """A pod that has borne too little for too long: by how much, and how much it would bear."""
+class SuppressedClaim(Generic[T]):
+    """A claim that got too little for too long: by how much, and how much the pod tolerates."""
 
-    pod: P
+    claim: CpuClaim[T]
     ratio: float
     tolerance_ratio: float
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """No pod bears more than `max_tolerance_ratio`; none goes before `min_duration_s` have passed."""
+class SuppressionBounds:
+    """No pod tolerates more than `max_tolerance_ratio`; none goes before `min_duration_s` have passed."""
 
     max_tolerance_ratio: float = 5.0
     min_duration_s: float = 300.0
 
 
-def step(
-    since_s: Mapping[str, float], pods: Iterable[P], supply: float, t_s: float, bounds: Bounds
-) -> tuple[dict[str, float], list[Suppressed[P]]]:
-    """One moment: since when each pod has been suppressed beyond its tolerance, and who goes.
+def suppressed(
+    since_s: Mapping[str, float], claims: Iterable[CpuClaim[T]], supply: float, t_s: float, bounds: SuppressionBounds
+) -> tuple[dict[str, float], list[SuppressedClaim[T]]]:
+    """Judge one moment: since when each pod has been suppressed beyond its tolerance, and who goes.
 
     A pod that goes takes its request with it, so that those after it are judged by what is left.
     """
-    order = sorted(pods, key=lambda pod: pod.order)
-    asked = sum(pod.request_cores for pod in order)
+    order = sorted(claims, key=lambda claim: claim.order)
+    asked = sum(claim.request_cores for claim in order)
     after: dict[str, float] = {}
     going = []
-    for pod in order:
+    for claim in order:
         tolerance = bounds.max_tolerance_ratio
-        if pod.tolerance_ratio is not None:
-            tolerance = min(pod.tolerance_ratio, tolerance)
+        if claim.tolerance_ratio is not None:
+            tolerance = min(claim.tolerance_ratio, tolerance)
         ratio = _ratio(asked, supply)
         if ratio <= tolerance:
             continue
-        after[pod.key] = since_s.get(pod.key, t_s)
-        if t_s - after[pod.key] > bounds.min_duration_s:
-            going.append(Suppressed(pod, ratio, tolerance))
-            asked -= pod.request_cores
+        after[claim.key] = since_s.get(claim.key, t_s)
+        if t_s - after[claim.key] > bounds.min_duration_s:
+            going.append(SuppressedClaim(claim, ratio, tolerance))
+            asked -= claim.request_cores
     return after, going
 
 
@@ -87,54 +83,3 @@ def _ratio(asked: float, supply: float) -> float:
     if supply > 0:
         return asked / supply
     return float("inf") if asked > 0 else 0.0
-
-
-class Moment(Question):
-    """When the situation is looked at."""
-
-    t_s: float
-
-
-class SuppressionQuestion(Question):
-    """The reclaimed pool, its pods, and when they are looked at."""
-
-    reclaim_pool_cpus: Annotated[int, Field(ge=0)]
-    cpu_usage_ratio: Amount
-    """Of each of the pool's CPUs, by all that runs on them."""
-    reclaim_usage_cores: Amount
-    reclaim_quota_cores: Amount | None = None
-    max_tolerance_ratio: float = 5.0
-    min_duration_s: float = 300.0
-    pods: list[SuppressedPod]
-    steps: Annotated[list[Moment], InTime]
-
-
-class SuppressionVerdict(Answer):
-    """What one moment comes to."""
-
-    supply_cores: float
-    soft_victims: list[str]
-
-
-class SuppressionAnswer(Answer):
-    """One verdict for each step."""
-
-    steps: list[SuppressionVerdict]
-
-
-@decision("cpu_suppression", area="eviction_cpu_load", asks=SuppressionQuestion, answers=SuppressionAnswer)
-def cpu_suppression(question: SuppressionQuestion) -> SuppressionAnswer:
-    """Which reclaimed pods get too little CPU for too long?"""
-    supply = supply_cores(
-        question.reclaim_pool_cpus,
-        question.reclaim_pool_cpus * question.cpu_usage_ratio,
-        question.reclaim_usage_cores,
-        question.reclaim_quota_cores,
-    )
-    bounds = Bounds(question.max_tolerance_ratio, question.min_duration_s)
-    since_s: dict[str, float] = {}
-    verdicts = []
-    for moment in question.steps:
-        since_s, going = step(since_s, question.pods, supply, moment.t_s, bounds)
-        verdicts.append(SuppressionVerdict(supply_cores=supply, soft_victims=[found.pod.name for found in going]))
-    return SuppressionAnswer(steps=verdicts)

@@ -1,17 +1,12 @@
-"""Is the node short of memory? The combined detector: NUMA watermarks, system watermark, kswapd.
+"""Detects a shortage of memory by NUMA watermarks, the system's watermark and kswapd.
 
-Facts: docs/facts/katalyst-eviction.md#the-combined-memory-plugin. Counters live in `Counters`; every step takes
-and gives them.
+Facts: docs/facts/katalyst-eviction.md#the-combined-memory-plugin. What is remembered from step to step are
+`RowCounters`; each step gets those of the last and returns its own.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
-
-from pydantic import Field
-
-from services.evictor.core.plugin_kit.steps import InTime
-from shared.core.decisions import Answer, Question, decision
+from typing import Literal
 
 Action = Literal["noop", "reclaimed", "all"]
 SCOPE = "memory"
@@ -21,7 +16,7 @@ _STRENGTH: dict[Action, int] = {"noop": 0, "reclaimed": 1, "all": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CombinedLimits:
     """Thresholds of the detector."""
 
     numa_free_below_watermark_times: int = 4
@@ -33,7 +28,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CombinedReading:
     """Free memory and kswapd's counter at one moment; None or absent is unknown, and never evidence."""
 
     watermark_scale_factor: int | None
@@ -49,12 +44,12 @@ class Reading:
             return None
         return total_bytes * self.watermark_scale_factor / WATERMARK_PARTS
 
-    def system_threshold_bytes(self, limits: Limits) -> float | None:
+    def system_threshold_bytes(self, limits: CombinedLimits) -> float | None:
         """The watermark of the whole node, or the configured minimum where that is more."""
         watermark = self.watermark_bytes(self.system_total_bytes)
         return None if watermark is None else max(watermark, limits.minimum_free_bytes)
 
-    def system_below(self, limits: Limits) -> bool:
+    def system_below(self, limits: CombinedLimits) -> bool:
         """Whether the whole node is below its threshold."""
         threshold = self.system_threshold_bytes(limits)
         return threshold is not None and self.system_free_bytes is not None and self.system_free_bytes < threshold
@@ -66,18 +61,18 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class RowCounters:
     """Steps in a row below a watermark by NUMA node, and with a busy kswapd."""
 
     numa_below: Mapping[str, int] = field(default_factory=dict)
     kswapd_busy: int = 0
     kswapd_steal_pages: int | None = None
 
-    def counted(self, reading: Reading, limits: Limits, period_s: float) -> "Counters":
-        """One step further. What is unknown ends its row: only steps seen in a row count."""
+    def counted(self, reading: CombinedReading, limits: CombinedLimits, period_s: float) -> "RowCounters":
+        """The counters one step further. An unknown figure ends its row: only steps seen in a row count."""
         before, now = self.kswapd_steal_pages, reading.kswapd_steal_pages
         busy = before is not None and now is not None and now - before >= limits.kswapd_rate_pages_per_s * period_s
-        return Counters(
+        return RowCounters(
             {
                 numa: self.numa_below.get(numa, 0) + 1 if reading.numa_below(numa) else 0
                 for numa in reading.numa_total_bytes
@@ -86,16 +81,16 @@ class Counters:
             now,
         )
 
-    def relieved(self, reading: Reading) -> "Counters":
-        """Between two steps: a NUMA node seen above its watermark starts a new row, nothing is counted up."""
+    def relieved(self, reading: CombinedReading) -> "RowCounters":
+        """The counters between two steps: a NUMA node above its watermark starts a new row, nothing is counted up."""
         return replace(
             self, numa_below={n: count if reading.numa_below(n) else 0 for n, count in self.numa_below.items()}
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the detector asks for, by NUMA node and for the whole system."""
+class MemoryActions:
+    """The actions that the detector asks for, by NUMA node and for the whole system."""
 
     numa_actions: Mapping[str, Action]
     system_action: Action
@@ -111,7 +106,7 @@ class Verdict:
         return CONDITION if self.system_action != "noop" else None
 
 
-def judge(counters: Counters, reading: Reading, limits: Limits) -> Verdict:
+def judge(counters: RowCounters, reading: CombinedReading, limits: CombinedLimits) -> MemoryActions:
     """Actions for these counters and this reading; the strongest one wins."""
     numa_actions: dict[str, Action] = {}
     for numa in sorted(reading.numa_total_bytes, key=numa_order):
@@ -123,7 +118,7 @@ def judge(counters: Counters, reading: Reading, limits: Limits) -> Verdict:
         system.append("reclaimed")
     if limits.system_level and counters.kswapd_busy >= limits.kswapd_exceed_times:
         system.append("all")
-    return Verdict(numa_actions, stronger(*system))
+    return MemoryActions(numa_actions, stronger(*system))
 
 
 def stronger(*actions: Action) -> Action:
@@ -134,79 +129,3 @@ def stronger(*actions: Action) -> Action:
 def numa_order(numa: str) -> tuple[int, str]:
     """NUMA ids ascending as numbers."""
     return (int(numa) if numa.removeprefix("-").isdigit() else 1 << 30, numa)
-
-
-class MemoryStep(Question):
-    """Readings at one moment."""
-
-    t_s: float
-    system_free_bytes: int
-    numa_free_bytes: dict[str, int | None]
-    kswapd_steal_pages: int
-
-
-class MemoryQuestion(Question):
-    """The machine, the thresholds, and what was read step by step."""
-
-    period_s: Annotated[float, Field(gt=0)]
-    watermark_scale_factor: int
-    system_total_bytes: int
-    numa_total_bytes: dict[str, int]
-    numa_free_below_watermark_times: int = 4
-    kswapd_rate_pages_per_s: float = 2000
-    kswapd_exceed_times: int = 4
-    kswapd_steal_pages_before: int | None = None
-    numa_level: bool = True
-    system_level: bool = True
-    steps: Annotated[list[MemoryStep], InTime]
-
-
-class MemoryVerdict(Answer):
-    """What one step asks for."""
-
-    met: Literal["NOT_MET", "HARD_MET"]
-    scope: str | None
-    condition: str | None
-    numa_actions: dict[str, Action]
-    system_action: Action
-
-
-class MemoryAnswer(Answer):
-    """One verdict for each step."""
-
-    steps: list[MemoryVerdict]
-
-
-@decision("memory_pressure", area="eviction_memory", asks=MemoryQuestion, answers=MemoryAnswer)
-def memory_pressure(question: MemoryQuestion) -> MemoryAnswer:
-    """Is the node short of memory, step by step: NUMA watermarks, system watermark, kswapd?"""
-    limits = Limits(
-        question.numa_free_below_watermark_times,
-        question.kswapd_rate_pages_per_s,
-        question.kswapd_exceed_times,
-        question.numa_level,
-        question.system_level,
-    )
-    counters = Counters(kswapd_steal_pages=question.kswapd_steal_pages_before)
-    verdicts = []
-    for step in question.steps:
-        reading = Reading(
-            question.watermark_scale_factor,
-            question.system_total_bytes,
-            step.system_free_bytes,
-            question.numa_total_bytes,
-            {numa: free for numa, free in step.numa_free_bytes.items() if free is not None},
-            step.kswapd_steal_pages,
-        )
-        counters = counters.counted(reading, limits, question.period_s)
-        verdict = judge(counters, reading, limits)
-        verdicts.append(
-            MemoryVerdict(
-                met="HARD_MET" if verdict.met else "NOT_MET",
-                scope=SCOPE if verdict.met else None,
-                condition=verdict.condition,
-                numa_actions=dict(verdict.numa_actions),
-                system_action=verdict.system_action,
-            )
-        )
-    return MemoryAnswer(steps=verdicts)

@@ -1,4 +1,4 @@
-"""Is one NUMA node short of memory? Free memory against the kernel's watermarks, over time.
+"""Detects a shortage of memory on a NUMA node by its free memory and the kernel's watermarks, over time.
 
 Facts: docs/facts/katalyst-eviction.md#numa-memory. Unlike upstream, a row of steps below min goes on to tenants'
 pods as well.
@@ -6,13 +6,8 @@ pods as well.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
-
-from pydantic import Field
 
 from services.evictor.core.detectors.memory.combined import Action, numa_order
-from services.evictor.core.plugin_kit.steps import InTime
-from shared.core.decisions import Answer, Question, decision
 
 SCOPE = "NumaMemory"
 GAP_BYTES = 1 << 30
@@ -90,60 +85,3 @@ def judge(
             after[numa] = counted(counts.get(numa, 0), free, marks[numa], patience)
             actions[numa] = action(after[numa], free, marks[numa], patience)
     return after, actions
-
-
-class Watermarks(Question):
-    """Already adjusted."""
-
-    min_bytes: Annotated[int, Field(ge=0)]
-    low_bytes: Annotated[int, Field(ge=0)]
-
-
-class NumaMemoryStep(Question):
-    """Free memory at one moment; null is unknown."""
-
-    t_s: float
-    numa_free_bytes: dict[str, int | None]
-
-
-class NumaMemoryQuestion(Question):
-    """Watermarks, patience, and free memory step by step."""
-
-    watermarks: dict[str, Watermarks]
-    times_threshold: int = 12
-    times_reclaimed_threshold: int = 6
-    fast_eviction_wait_cycles: int = 1
-    steps: Annotated[list[NumaMemoryStep], InTime]
-
-
-class NumaMemoryVerdict(Answer):
-    """What one step asks for."""
-
-    met: Literal["NOT_MET", "HARD_MET"]
-    scope: str | None
-    condition: str | None = None
-    numa_actions: dict[str, Action]
-
-
-class NumaMemoryAnswer(Answer):
-    """One verdict for each step."""
-
-    steps: list[NumaMemoryVerdict]
-
-
-@decision("numa_memory_pressure", area="eviction_memory", asks=NumaMemoryQuestion, answers=NumaMemoryAnswer)
-def numa_memory_pressure(question: NumaMemoryQuestion) -> NumaMemoryAnswer:
-    """Which NUMA nodes are below their watermarks, step by step, and what that asks for?"""
-    marks = {numa: Marks(mark.min_bytes, mark.low_bytes) for numa, mark in question.watermarks.items()}
-    patience = Patience(
-        question.times_threshold, question.times_reclaimed_threshold, question.fast_eviction_wait_cycles
-    )
-    counts: dict[str, int] = {}
-    verdicts = []
-    for moment in question.steps:
-        counts, actions = judge(counts, moment.numa_free_bytes, marks, patience)
-        met = any(action != "noop" for action in actions.values())
-        verdicts.append(
-            NumaMemoryVerdict(met="HARD_MET" if met else "NOT_MET", scope=SCOPE if met else None, numa_actions=actions)
-        )
-    return NumaMemoryAnswer(steps=verdicts)

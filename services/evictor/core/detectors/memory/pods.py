@@ -1,9 +1,9 @@
-"""Pods of a sample as `memory_victims` ranks them."""
+"""Ranks the pods of a sample when memory is short."""
 
 from collections.abc import Iterable, Mapping
 
 from services.evictor.core.detectors.memory.combined import Action
-from services.evictor.core.detectors.memory.victims import MemoryPod, in_order
+from services.evictor.core.detectors.memory.victims import MemoryUser, VictimOrder, in_order
 from services.evictor.core.plugin import Candidate
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
@@ -11,28 +11,22 @@ from shared.contracts.sample import PodReading
 from shared.core.pods.qos import CRITICAL_PRIORITY
 
 
-class UsingPod(MemoryPod):
-    """One with the pod that it stands for."""
-
-    pod: Pod
-
-
-def using(reading: PodReading, numas: Iterable[str]) -> UsingPod:
+def memory_user(reading: PodReading, numas: Iterable[str]) -> MemoryUser[Pod]:
     """Where a container does not say on which NUMA node its memory lies, the pod's whole use stands in for it there."""
-    pod, usage, told = reading.pod, reading.memory_usage_bytes, numa_usage_bytes(reading)
-    return UsingPod(
-        name=pod.name,
+    pod, usage, by_numa = reading.pod, reading.memory_usage_bytes, numa_usage_bytes(reading)
+    return MemoryUser(
         namespace=pod.namespace,
+        name=pod.name,
         qos=pod.qos,
         priority=_priority(pod),
         usage_bytes=usage,
-        numa_usage_bytes={numa: usage if told is None else told.get(numa, 0) for numa in numas},
-        pod=pod,
+        numa_usage_bytes={numa: usage if by_numa is None else by_numa.get(numa, 0) for numa in numas},
+        of=pod,
     )
 
 
 def _priority(pod: Pod) -> int:
-    """A reclaimed pod's author chooses its priority: none makes it stay for ever."""
+    """A reclaimed pod's author chooses its priority, so no priority makes such a pod unevictable."""
     return min(pod.priority, CRITICAL_PRIORITY - 1) if pod.qos == "reclaimed_cores" else pod.priority
 
 
@@ -43,8 +37,8 @@ def numa_usage_bytes(reading: PodReading) -> dict[str, int] | None:
         if container.memory_numa is None:
             return None
         for share in container.memory_numa:
-            held = (share.anon_bytes or 0) + (share.file_bytes or 0)
-            usage[str(share.numa)] = usage.get(str(share.numa), 0) + held
+            used = (share.anon_bytes or 0) + (share.file_bytes or 0)
+            usage[str(share.numa)] = usage.get(str(share.numa), 0) + used
     return usage if reading.containers else None
 
 
@@ -57,7 +51,7 @@ def ranked(
     min_utilization_ratio: float = 0.0,
     short: str | None = None,
 ) -> tuple[Candidate, ...]:
-    """Everybody whom the actions reach: reclaimed pods before tenants, low priority first, large use first.
+    """Every pod that the actions reach: reclaimed pods before tenants, low priority first, large use first.
 
     Args:
         short: the NUMA node whose free memory the pressure observes; None: the whole node's.
@@ -65,29 +59,31 @@ def ranked(
     pods = tuple(pods)
     relief = {reading.pod.uid: _frees_bytes(reading, short) for reading in pods}
     order = in_order(
-        [using(reading, tuple(numa_actions)) for reading in pods],
+        [memory_user(reading, tuple(numa_actions)) for reading in pods],
+        VictimOrder(len(pods), min_utilization_ratio=min_utilization_ratio),
         system_action=system_action,
         numa_actions=numa_actions,
-        top_n=len(pods),
         numa_total_bytes=numa_total_bytes or {},
-        min_utilization_ratio=min_utilization_ratio,
     )
     return tuple(
         Candidate(
-            p.pod,
+            p.of,
             Reason(
                 rule="reclaimed first, low priority first, large use first",
                 numbers={"qos": p.qos, "priority": p.priority, "usage_bytes": p.usage_bytes},
             ),
-            relief[p.pod.uid],
+            relief[p.of.uid],
         )
         for p in sorted(order, key=lambda p: p.qos != "reclaimed_cores")
     )
 
 
 def _frees_bytes(reading: PodReading, numa: str | None) -> int | None:
-    """What its going gives back there; what stands in for an unknown share is good for an order, not for a sum."""
+    """The memory that its going frees there; None where that is unknown.
+
+    The stand-in of `memory_user` is good enough for an order, but not to add up.
+    """
     if numa is None:
         return reading.memory_usage_bytes
-    told = numa_usage_bytes(reading)
-    return None if told is None else told.get(numa, 0)
+    by_numa = numa_usage_bytes(reading)
+    return None if by_numa is None else by_numa.get(numa, 0)

@@ -1,15 +1,12 @@
-"""Is the node short of memory? Free memory, stall shares and kswapd, each with its own clock.
+"""Detects a shortage of memory by free memory, stall shares and kswapd, each with its own clock.
 
 Facts: docs/facts/katalyst-eviction.md#system-memory. Unlike upstream, kswapd is looked at.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
 
-from services.evictor.core.detectors.memory.combined import CONDITION, WATERMARK_PARTS, Action, stronger
-from services.evictor.core.plugin_kit.steps import InTime
-from shared.core.decisions import Answer, Question, decision
+from services.evictor.core.detectors.memory.combined import WATERMARK_PARTS, Action, stronger
 
 SCOPE = "SystemMemory"
 ALL_AFTER_TIMES = 3
@@ -28,7 +25,7 @@ class StallLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SystemLimits:
     """Thresholds of the detector; `stall` None leaves stall shares out."""
 
     minimum_free_bytes: int = 0
@@ -42,7 +39,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SystemReading:
     """The node at one moment; None is unknown, and never evidence."""
 
     t_s: float
@@ -54,7 +51,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Clocks:
+class ShortageClocks:
     """Since when stall and kswapd have been over their limits, and the last reading of kswapd's counter."""
 
     stalled_since_s: float | None = None
@@ -62,13 +59,13 @@ class Clocks:
     steal_pages: int | None = None
     read_at_s: float = 0.0
 
-    def after(self, reading: Reading, limits: Limits) -> tuple["Clocks", Action]:
+    def after(self, reading: SystemReading, limits: SystemLimits) -> tuple["ShortageClocks", Action]:
         """One step further, and the strongest of what stall and kswapd ask for."""
         stalled, by_stall = self._stall(reading, limits.stall)
         moved, by_kswapd = stalled._kswapd(reading, limits)
         return moved, stronger(by_stall, by_kswapd)
 
-    def _stall(self, reading: Reading, limits: StallLimits | None) -> tuple["Clocks", Action]:
+    def _stall(self, reading: SystemReading, limits: StallLimits | None) -> tuple["ShortageClocks", Action]:
         workload, pods = reading.workload_some_percent, reading.pods_some_percent or ()
         if limits is None or workload is None or int(workload) < limits.workload_percent:
             return replace(self, stalled_since_s=None), "noop"
@@ -80,13 +77,13 @@ class Clocks:
         since = reading.t_s if self.stalled_since_s is None else self.stalled_since_s
         return replace(self, stalled_since_s=since), _stall_action(reading.t_s - since, limits.duration_s)
 
-    def _kswapd(self, reading: Reading, limits: Limits) -> tuple["Clocks", Action]:
+    def _kswapd(self, reading: SystemReading, limits: SystemLimits) -> tuple["ShortageClocks", Action]:
         moved = self._counted(reading, limits.kswapd_pages_per_s)
         since = moved.kswapd_since_s
         held = since is not None and reading.t_s - since >= limits.kswapd_duration_s
         return moved, "all" if held else "noop"
 
-    def _counted(self, reading: Reading, pages_per_s: float) -> "Clocks":
+    def _counted(self, reading: SystemReading, pages_per_s: float) -> "ShortageClocks":
         """The clock starts at the end of the first interval at or above the rate; what is unknown stops it."""
         before, now, t_s = self.steal_pages, reading.kswapd_steal_pages, reading.t_s
         if now is None or before is None:
@@ -105,98 +102,9 @@ def _stall_action(held_s: float, duration_s: float) -> Action:
 
 
 def judge(
-    clocks: Clocks, reading: Reading, total_bytes: int, watermark_scale_factor: int, limits: Limits
-) -> tuple[Clocks, Action]:
+    clocks: ShortageClocks, reading: SystemReading, total_bytes: int, watermark_scale_factor: int, limits: SystemLimits
+) -> tuple[ShortageClocks, Action]:
     """One step: the clocks after it, and the strongest action of free memory, stall and kswapd."""
     clocks, action = clocks.after(reading, limits)
     low = reading.free_bytes is not None and reading.free_bytes < limits.free_bytes(total_bytes, watermark_scale_factor)
     return clocks, stronger(action, "reclaimed" if low else "noop")
-
-
-class StallQuestion(Question):
-    """Limits of the stall shares; all that is not said is as usual."""
-
-    workload_threshold_percent: int = 15
-    pods_mean_threshold_percent: int = 4
-    pod_threshold_percent: int = 1
-    min_pods: int = 3
-    duration_s: float = 15.0
-
-    @property
-    def limits(self) -> StallLimits:
-        """As the detector takes them."""
-        return StallLimits(
-            self.workload_threshold_percent,
-            self.pods_mean_threshold_percent,
-            self.pod_threshold_percent,
-            self.min_pods,
-            self.duration_s,
-        )
-
-
-class SystemMemoryStep(Question):
-    """Readings at one moment."""
-
-    t_s: float
-    system_free_bytes: int
-    kswapd_steal_pages: int | None = None
-    workload_some_avg10_percent: float | None = None
-    pods_some_avg10_percent: list[float] | None = None
-
-
-class SystemMemoryQuestion(Question):
-    """The machine, the thresholds, and what was read step by step. Without `psi` stall shares are not looked at."""
-
-    system_total_bytes: int
-    watermark_scale_factor: int
-    minimum_free_bytes: int = 0
-    psi: StallQuestion | None = None
-    kswapd_rate_pages_per_s: float = 2000
-    kswapd_exceed_duration_s: float = 120
-    steps: Annotated[list[SystemMemoryStep], InTime]
-
-
-class SystemMemoryVerdict(Answer):
-    """What one step asks for."""
-
-    met: Literal["NOT_MET", "HARD_MET"]
-    scope: str | None
-    condition: str | None
-    system_action: Action
-
-
-class SystemMemoryAnswer(Answer):
-    """One verdict for each step."""
-
-    steps: list[SystemMemoryVerdict]
-
-
-@decision("system_memory_pressure", area="eviction_memory", asks=SystemMemoryQuestion, answers=SystemMemoryAnswer)
-def system_memory_pressure(question: SystemMemoryQuestion) -> SystemMemoryAnswer:
-    """Is the node short of memory, step by step: free memory, stall shares, kswapd?"""
-    limits = Limits(
-        question.minimum_free_bytes,
-        question.psi.limits if question.psi is not None else None,
-        question.kswapd_rate_pages_per_s,
-        question.kswapd_exceed_duration_s,
-    )
-    clocks, verdicts = Clocks(), []
-    for step in question.steps:
-        reading = Reading(
-            step.t_s,
-            step.system_free_bytes,
-            step.kswapd_steal_pages,
-            step.workload_some_avg10_percent,
-            step.pods_some_avg10_percent,
-        )
-        clocks, action = judge(clocks, reading, question.system_total_bytes, question.watermark_scale_factor, limits)
-        met = action != "noop"
-        verdicts.append(
-            SystemMemoryVerdict(
-                met="HARD_MET" if met else "NOT_MET",
-                scope=SCOPE if met else None,
-                condition=CONDITION if met else None,
-                system_action=action,
-            )
-        )
-    return SystemMemoryAnswer(steps=verdicts)

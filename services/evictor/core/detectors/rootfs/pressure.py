@@ -1,25 +1,24 @@
-"""Too little room on the root file system, and who goes (docs/facts/katalyst-eviction.md#root-file-system)."""
+"""Detects too little room on the root file system, and ranks who uses it.
+
+Facts: docs/facts/katalyst-eviction.md#root-file-system.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Self, TypeVar
+from typing import Generic, TypeVar
 
-from pydantic import Field, model_validator
-
-from services.evictor.core.detectors.reclaimed.overcommit import Met
 from shared.contracts.pod import QosClass
-from shared.core.decisions import Answer, Question, decision
 
 SCOPE = "SystemRootfs"
 CONDITION = "SystemRootfs/NoSchedule"
 MAX_AGE_S = 60.0
 """A figure older than this is missing."""
 
-Amount = Annotated[int, Field(ge=0)]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RootfsLine:
     """An amount (bytes, or a count of inodes) or a ratio of the capacity; neither: there is no line."""
 
     amount: int | None = None
@@ -35,13 +34,13 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class RootfsRoom:
     """Bytes or inodes of the file system; None is unknown."""
 
     free: int | None
     capacity: int | None
 
-    def below(self, line: Line) -> bool:
+    def below(self, line: RootfsLine) -> bool:
         """Whether there is too little. More free than there is in all cannot be, and is no evidence."""
         threshold = line.of(self.capacity)
         if threshold is None or self.free is None:
@@ -50,132 +49,41 @@ class Room:
         return self.free < threshold and not mistaken
 
 
-class RootfsPod(Question):
-    """A pod and what it has written on the root file system."""
+@dataclass(frozen=True, slots=True)
+class RootfsUser(Generic[T]):
+    """A pod with what it uses of the root file system, in bytes or in inodes."""
 
+    namespace: str
     name: str
-    namespace: str | None = None
+    """Orders, behind the namespace, pods of equal use."""
     qos: QosClass
-    used_bytes: Amount
-    inodes_used: Amount
+    used: int
+    of: T
+    """Whom it stands for."""
     age_s: float = 0.0
 
-    @property
-    def order(self) -> tuple[str, str]:
-        """The last word of every ordering."""
-        return self.namespace or "", self.name
 
-    def used(self, kind: str) -> int:
-        """Of "bytes" or "inodes"."""
-        return self.used_bytes if kind == "bytes" else self.inodes_used
-
-
-P = TypeVar("P", bound=RootfsPod)
-
-
-def heaviest_first(pods: Iterable[P], kind: str, capacity: int | None, protected: Line, reclaimed: Line) -> list[P]:
+def heaviest_first(
+    pods: Iterable[RootfsUser[T]], capacity: int | None, protected: RootfsLine, reclaimed: RootfsLine
+) -> list[RootfsUser[T]]:
     """Reclaimed pods above their line first, then all others, by use; others below `protected` are left out.
 
     A pod whose figures are too old is no candidate.
     """
-    first_above, kept_below = reclaimed.of(capacity), protected.of(capacity)
+    first_above, spared_below = reclaimed.of(capacity), protected.of(capacity)
     ranked = []
     for pod in pods:
-        used = pod.used(kind)
-        first = pod.qos == "reclaimed_cores" and first_above is not None and used > first_above
-        if pod.age_s <= MAX_AGE_S and (first or kept_below is None or used >= kept_below):
-            ranked.append((not first, -used, pod.order, pod))
+        first = pod.qos == "reclaimed_cores" and first_above is not None and pod.used > first_above
+        if pod.age_s <= MAX_AGE_S and (first or spared_below is None or pod.used >= spared_below):
+            ranked.append((not first, -pod.used, (pod.namespace, pod.name), pod))
     return [pod for *_, pod in sorted(ranked, key=lambda item: item[:3])]
 
 
-class ImageFs(Question):
-    """The file system as it was read so long ago."""
-
-    available_bytes: Amount
-    used_bytes: Amount
-    capacity_bytes: Amount
-    inodes_free: Amount
-    inodes_used: Amount
-    inodes: Amount
-    age_s: float = 0.0
-
-
-class RootfsQuestion(Question):
-    """The file system, the lines (each as an amount or as a ratio of the capacity), and the pods."""
-
-    image_fs: ImageFs | None = None
-    minimum_free_bytes: int | None = None
-    minimum_free_ratio: float | None = None
-    minimum_inodes_free: int | None = None
-    minimum_inodes_free_ratio: float | None = None
-    pod_minimum_used_bytes: int | None = None
-    pod_minimum_used_ratio: float | None = None
-    pod_minimum_inodes_used: int | None = None
-    pod_minimum_inodes_used_ratio: float | None = None
-    reclaimed_priority_used_bytes: int | None = None
-    reclaimed_priority_used_ratio: float | None = None
-    reclaimed_priority_inodes_used: int | None = None
-    reclaimed_priority_inodes_used_ratio: float | None = None
-    pods: list[RootfsPod]
-    top_n: int = 1
-
-    @model_validator(mode="after")
-    def _never_both(self) -> Self:
-        for stem in ("minimum_free", "pod_minimum_used", "reclaimed_priority_used"):
-            check_one(stem, getattr(self, f"{stem}_bytes"), getattr(self, f"{stem}_ratio"))
-        for stem in ("minimum_inodes_free", "pod_minimum_inodes_used", "reclaimed_priority_inodes_used"):
-            check_one(stem, getattr(self, stem), getattr(self, f"{stem}_ratio"))
-        return self
-
-
 def check_one(name: str, amount: int | None, ratio: float | None) -> None:
-    """Whether a line is said at most once.
+    """Whether a line is given at most once.
 
     Raises:
         ValueError: it is given as an amount and as a ratio.
     """
     if amount is not None and ratio is not None:
         raise ValueError(f"{name}: give an amount or a ratio, not both")
-
-
-class RootfsAnswer(Answer):
-    """Whether there is too little room, and who goes first."""
-
-    met: Met
-    scope: str | None = None
-    condition: str | None = None
-    victims: list[str] = []
-
-
-@decision("rootfs_pressure", area="eviction_rootfs_network", asks=RootfsQuestion, answers=RootfsAnswer)
-def rootfs_pressure(question: RootfsQuestion) -> RootfsAnswer:
-    """Is there too little room on the root file system, and who goes?"""
-    fs = question.image_fs
-    if fs is None or fs.age_s > MAX_AGE_S:
-        return RootfsAnswer(met="NOT_MET")
-    by_bytes = Room(fs.available_bytes, fs.capacity_bytes).below(
-        Line(question.minimum_free_bytes, question.minimum_free_ratio)
-    )
-    by_inodes = Room(fs.inodes_free, fs.inodes).below(
-        Line(question.minimum_inodes_free, question.minimum_inodes_free_ratio)
-    )
-    if by_bytes:  # bytes decide when both are short
-        order = heaviest_first(
-            question.pods,
-            "bytes",
-            fs.capacity_bytes,
-            Line(question.pod_minimum_used_bytes, question.pod_minimum_used_ratio),
-            Line(question.reclaimed_priority_used_bytes, question.reclaimed_priority_used_ratio),
-        )
-    elif by_inodes:
-        order = heaviest_first(
-            question.pods,
-            "inodes",
-            fs.inodes,
-            Line(question.pod_minimum_inodes_used, question.pod_minimum_inodes_used_ratio),
-            Line(question.reclaimed_priority_inodes_used, question.reclaimed_priority_inodes_used_ratio),
-        )
-    else:
-        return RootfsAnswer(met="NOT_MET")
-    victims = [pod.name for pod in order[: max(0, question.top_n)]]
-    return RootfsAnswer(met="HARD_MET", scope=SCOPE, condition=CONDITION, victims=victims)

@@ -1,1 +1,0 @@
-"""Rules estimate what tenants need, for policies to build on."""

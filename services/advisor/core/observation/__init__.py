@@ -1,1 +1,0 @@
-"""Readers make the view of a sample and an allocation."""

@@ -1,1 +1,0 @@
-"""Predictors remember the past: histograms, and a learned bound."""

@@ -1,1 +1,0 @@
-"""One round asks the policy, checks its answer, and decides sizes, memory and reasons."""

@@ -1,1 +1,0 @@
-"""Stages make pool sizes of needs: regions, reserves, regulator, assembler."""

@@ -1,1 +1,0 @@
-"""Questions about CPUs: what tenants need, how large pools are, what may be offered."""

@@ -1,1 +1,0 @@
-"""Questions about memory: limits, and the page cache that is dropped."""

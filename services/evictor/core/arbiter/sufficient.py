@@ -1,0 +1,58 @@
+"""Selects the fewest candidates whose going brings the observed figure to its threshold."""
+
+from collections.abc import Iterable, Sequence
+
+from services.evictor.core.arbiter.budgets import Account
+from services.evictor.core.arbiter.guards import Refusal
+from services.evictor.core.plugin import Candidate, Pressure
+
+
+def excess(pressure: Pressure) -> float | None:
+    """By how much the observed figure exceeds its threshold, in the unit of the scope; None where it does not."""
+    over = pressure.threshold - pressure.observed if pressure.below else pressure.observed - pressure.threshold
+    return over if over > 0 else None
+
+
+def select(
+    candidates: Iterable[Candidate], account: Account, wanted: float | None
+) -> tuple[tuple[Candidate, ...], tuple[Refusal, ...]]:
+    """The candidates that free what is wanted, in the order given, as far as the budgets go; and whom a budget spared.
+
+    Args:
+        wanted: what they are to free together; None selects one. A candidate of unknown relief goes alone: what it
+            brings shows when it is gone.
+    """
+    taken: list[Candidate] = []
+    refusals = []
+    freed = 0.0
+    for candidate in candidates:
+        if candidate.pod.uid in {other.pod.uid for other in taken}:
+            continue
+        over = account.overdraft(candidate.pod)
+        if over is not None:
+            refusals.append(Refusal(candidate.pod.key, over.guard, candidate.pod.uid, over.says))
+            continue
+        known = wanted is not None and candidate.relief is not None and candidate.relief > 0
+        if known or not taken:
+            taken.append(candidate)
+            account = account.after(candidate.pod)
+            freed += candidate.relief or 0.0
+        if wanted is None or not known or freed >= wanted:
+            break
+    return _needed(taken, wanted), tuple(refusals)
+
+
+def _needed(taken: Sequence[Candidate], wanted: float | None) -> tuple[Candidate, ...]:
+    """The selection without those that the others make superfluous, the last of the ranking first.
+
+    A selection that frees too little stays as it is: it is all that can be done now.
+    """
+    kept, freed = list(taken), sum(candidate.relief or 0.0 for candidate in taken)
+    if wanted is None or freed < wanted:
+        return tuple(kept)
+    for candidate in reversed(taken):
+        relief = candidate.relief or 0.0
+        if freed - relief >= wanted:
+            kept.remove(candidate)
+            freed -= relief
+    return tuple(kept)

@@ -1,0 +1,1 @@
+"""Katalyst's rules about evictions that the evictor does not follow."""

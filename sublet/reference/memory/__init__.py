@@ -1,1 +1,0 @@
-"""Katalyst's memory rules that the advisor does not follow, or not in full."""
