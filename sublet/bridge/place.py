@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+from shared.adapters.files.replaced import write_whole
 from shared.contracts.bus.subjects import MAX_FACT_BYTES
 from shared.errors import Refused, Unavailable
 from shared.ports import Received
@@ -44,9 +45,7 @@ class Place:
             OSError: it cannot be written; the event will be delivered again after a restart.
         """
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        aside = self._path.with_suffix(".new")
-        aside.write_text(json.dumps({"sequence": sequence}))
-        aside.replace(self._path)
+        write_whole(self._path, json.dumps({"sequence": sequence}).encode())
 
     def bury(self, received: Received, *, status: int, why: str) -> None:
         """Keep a message that was put aside, one JSON line; the stream has it too, for as long as its limits are.

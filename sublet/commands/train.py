@@ -90,11 +90,10 @@ def _learned(files: list[str], coverage: float, seed: int, packing: "Packing") -
 
 def _put(goal: Path, learned: "Weights") -> None:
     """Write the file whole, or leave what was there."""
+    from shared.adapters.files.replaced import write_whole
     from shared.errors import Unfit
 
-    fresh = goal.with_name(f".{goal.name}.new")
     try:
-        fresh.write_text(learned.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        fresh.replace(goal)
+        write_whole(goal, (learned.model_dump_json(indent=2) + "\n").encode(), mode=0o644)
     except OSError as error:
         raise Unfit(f"cannot write {goal}: {error.strerror or error}", reason="unwritable") from error

@@ -1,13 +1,14 @@
-"""A file that is replaced as a whole: a reader sees the last text or the new one, never half of one."""
+"""Files that are replaced as a whole: a reader, or a crash, sees the last text or the new one, never half of one."""
 
 import os
-import tempfile
 from pathlib import Path
 
 from shared.errors import Unavailable
 
 MODE = 0o640
 """The owner's to write, the group's to read: labels, annotations and addresses are nobody else's matter."""
+_PRIVATE = 0o600
+"""Until it is whole."""
 
 
 def replace_file(path: Path, text: bytes, *, what: str, mode: int = MODE) -> None:
@@ -18,21 +19,41 @@ def replace_file(path: Path, text: bytes, *, what: str, mode: int = MODE) -> Non
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, text, mode)
+        write_whole(path, text, mode=mode)
     except OSError as error:
         raise Unavailable(
             f"{what} {path}: cannot be written ({error.strerror}); the last one stays", reason="write"
         ) from error
 
 
-def _replace(path: Path, text: bytes, mode: int) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    fresh = Path(name)
+def write_whole(path: Path, text: bytes, *, mode: int = MODE, durable: bool = False) -> None:
+    """Write a text under a name in a folder that exists; with `durable` it outlives a power cut from then on.
+
+    Raises:
+        OSError: it cannot be written; the last text stays.
+    """
+    # A name that nobody knows before, made now or not at all: a link or file that lies there already is another's.
+    fresh = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
     try:
         with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, mode)
             file.write(text)
-        fresh.chmod(mode)
+            file.flush()
+            if durable:
+                os.fsync(handle)
         fresh.replace(path)
     except OSError:
         fresh.unlink(missing_ok=True)
         raise
+    if durable:
+        _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    """Put the renaming itself on the disk."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -23,6 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
+from shared.adapters.files.replaced import write_whole
+
 POD, LAUNCH, STATUS = "pod.json", "launch.json", "status.json"
 GENERATION, NAMES = ".generation", ".names"
 FINISHED = ("Succeeded", "Failed")
@@ -49,11 +51,7 @@ def touch_generation(pods_dir: Path) -> None:
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     """Replace a file as a whole; only the owner may read it."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK, _PRIVATE)
-    with os.fdopen(handle, "w") as file:
-        json.dump(document, file)
-    aside.replace(path)
+    write_whole(path, json.dumps(document).encode(), mode=_PRIVATE)
 
 
 def read_json(path: Path) -> dict[str, Any]:

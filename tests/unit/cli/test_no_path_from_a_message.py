@@ -13,6 +13,7 @@ NAMES_A_FILE = {
     "open",
     "PurePath",
     "replace_file",
+    "write_whole",
     "_put",
     "exec",
     "eval",

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from services.qrm.adapters.state_file import replace_file
 from services.qrm.core.checkpoint import Checkpoint, same_after_restart
+from shared.adapters.files.replaced import write_whole
 from shared.contracts.advice import PoolAdvice
 from shared.errors import Refused
 
@@ -47,7 +47,9 @@ class CheckpointFile:
             return
         fresh = Checkpoint(node=self._node, advice=advice, pools=dict(pools), pods=pods)
         body = fresh.model_dump_json()
-        replace_file(self._path, json.dumps({"schema": 1, "checksum": _checksum(body), "body": body}))
+        text = json.dumps({"schema": 1, "checksum": _checksum(body), "body": body})
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(self._path, text.encode(), durable=True)
         self._last = fresh
 
     def load(self) -> Checkpoint | None:

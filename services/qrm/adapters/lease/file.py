@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.qrm.adapters.state_file import replace_file
 from services.qrm.core.writes.plan import Sets, Want
+from shared.adapters.files.replaced import write_whole
 from shared.core.cpus.cpuset import CpuSet
 
 FILE = "lease.json"
@@ -58,7 +58,8 @@ def write_lease(path: Path, lease: Lease) -> None:
         for group, want in lease.floor.items()
     }
     body = {"schema": SCHEMA, "deadline_s": lease.deadline_s, "boot": lease.boot, "top": lease.top, "floor": floor}
-    replace_file(path, json.dumps(body), durable=False)  # it ends with this boot anyway
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(body).encode())  # it ends with this boot anyway
 
 
 def read_lease(path: Path) -> Lease | None:

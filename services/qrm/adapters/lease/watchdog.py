@@ -11,7 +11,7 @@ from pathlib import Path
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.adapters.lease import file as leases
 from services.qrm.adapters.lease.lock import acquire_lock
-from services.qrm.adapters.state_file import replace_file
+from shared.adapters.files.replaced import write_whole
 from shared.adapters.host.cgroup import Cgroups
 from shared.errors import SubletError
 
@@ -57,7 +57,7 @@ class LeaseWatchdog:
             # Pods may have ended since the lease was written: no group of the floor is needed.
             outcome = CgroupWriter(Cgroups(self._host_root), lease.top).apply(lease.floor, needed=())
             if outcome.writes:
-                replace_file(self._state_dir / leases.FIRED, f"{lease.deadline_s}\n", durable=False)
+                write_whole(self._state_dir / leases.FIRED, f"{lease.deadline_s}\n".encode())
         except (OSError, ValueError, SubletError) as error:
             self.print_once(f"lease {lease.deadline_s:.1f}: the floor cannot be applied: {error}")
             return

@@ -12,12 +12,12 @@ subjects of another name, which are imported from Sublet's account. Acknowledgem
 import contextlib
 import fcntl
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from shared.adapters.files.replaced import write_whole
 from shared.adapters.nats.embedded.password import new_password
 from shared.contracts.bus.server_lines import API, MAPPED, READERS_CALLS
 from shared.contracts.bus.subjects import EVENTS_STREAM, ask_subject
@@ -110,14 +110,11 @@ class AccountsFile:
             Unavailable: it cannot be written.
         """
         passwords = self.passwords()
-        text, fresh = json.dumps(document(logins, passwords), indent=1), self.path.with_suffix(".new")
+        text = json.dumps(document(logins, passwords), indent=1)
         try:
             if self.path.exists() and self.path.read_text() == text:
                 return passwords
-            fresh.unlink(missing_ok=True)
-            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(text)
-            fresh.replace(self.path)
+            write_whole(self.path, text.encode(), mode=0o600)
             return passwords
         except OSError as error:
             raise Unavailable(
