@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from bench.rigs.host import Row, machine
 from bench.rigs.metrics import PERIOD_S, Rig, rig
-from services.metrics.adapters.collector import find_sources
 from services.metrics.core.figures import Kind, Target, Total
-from services.metrics.host import Source
+from services.metrics.core.source import Source
+from services.metrics.registry import known_sources
 
 PODS = 50
 ROUNDS = 40
@@ -53,7 +53,7 @@ class Cost:
 def costs(here: Rig) -> Iterator[Cost]:
     """Every source on every kind of target that it reads."""
     targets = list(here.targets(here.pods))
-    for name, source in find_sources().items():
+    for name, source in known_sources().items():
         for kind, figures in source.figures.items():
             own = [target for target in targets if target.kind == kind]
             if own and not all(isinstance(figure, Total) for figure in figures):

@@ -13,14 +13,16 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests/trees"))
 
 from kernel_trees import KernelTree
 
-from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector
+from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
 from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.core.figures import Target
 from services.metrics.core.reading import Memory
+from services.metrics.core.source import Host, Source
 from services.metrics.core.summary import summarise
 from services.metrics.core.values import Raw
-from services.metrics.host import Host, Source
+from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample
@@ -49,11 +51,11 @@ class Rig:
         self.cgroups = Cgroups(self.root)
         self.targets = LocalTargets(self.root, self.top)
         self.tripwire = HostTripwire(self.root, self.cgroups)
-        self.start(find_sources())
+        self.start(known_sources())
 
     def start(self, sources: Mapping[str, Source]) -> None:
         """Begin anew with these sources."""
-        self.host, self.memory = Host(self.root, self.cgroups), Memory()
+        self.host, self.memory = HostReader(self.root, self.cgroups), Memory()
         self.collector = Collector(self.host, sources, self.targets, lambda: self.now_s)
 
     def one_pass(self) -> bytes:
@@ -66,7 +68,7 @@ class Rig:
 
 def moving() -> dict[str, Source]:
     """The sources as they are where every container works and its memory grows, from pass to pass."""
-    found = find_sources()
+    found = known_sources()
     for name, raw_name, step in (("cpu_usage", "cpu_usage_ns", 10**8), ("memory", "memory_usage_bytes", 4 << 20)):
         found[name] = _growing(found[name], raw_name, step)
     return found

@@ -6,22 +6,27 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from services.advisor.core.guard import Fallback
-from services.advisor.core.headroom_util import UtilRules
-from services.advisor.core.isolation import IsolationRules
-from services.advisor.core.machine import Bounds
-from services.advisor.core.memory_numa import NumaRules
-from services.advisor.core.offering import OfferRules
+from services.advisor.core.memory.numa import NumaRules
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.ramp import (
+    MAX_RAMP_DOWN_STEP_CPUS,
+    MAX_RAMP_DOWN_WAIT_S,
+    MIN_RAMP_DOWN_PERIOD_S,
+    RampPace,
+)
+from services.advisor.core.offer.offering import ReclaimOfferRules
+from services.advisor.core.offer.utilization import UtilRules
 from services.advisor.core.policy import Policy, PolicySettings
-from services.advisor.core.provision import Pace
-from services.advisor.core.regulate import MAX_RAMP_DOWN_STEP_CPUS, MAX_RAMP_DOWN_WAIT_S, MIN_RAMP_DOWN_PERIOD_S
-from services.advisor.core.sizing import Rules
+from services.advisor.core.round.decide import SizingRules
+from services.advisor.core.round.guard import Fallback
+from services.advisor.core.sizing.isolation import IsolationRules
 from services.advisor.registry import known_policies, load, outside_policies, unknown
 from shared.core.quantities import Ratio, Seconds
 from shared.errors import Refused
 from shared.settings import Settings, check
 
 NAME = "advisor"
+"""The service, and its section of the settings."""
 CANONICAL = "canonical"
 """The policy that decides where another fails."""
 
@@ -82,10 +87,10 @@ class OfferSettings(Settings):
     """Whether reclaimed pods' page cache is dropped, in bounded steps, when memory runs short (cgroup v2)."""
 
     @property
-    def rules(self) -> OfferRules:
+    def rules(self) -> ReclaimOfferRules:
         """As the core takes them."""
         util = UtilRules(self.target_util_ratio, self.max_util_ratio, self.max_oversold_ratio)
-        return OfferRules(self.cpu, util, self.memory, NumaRules(cache_ratio=self.cache_ratio), self.reap_cache)
+        return ReclaimOfferRules(self.cpu, util, self.memory, NumaRules(cache_ratio=self.cache_ratio), self.reap_cache)
 
 
 class AdvisorSettings(Settings):
@@ -132,13 +137,13 @@ class AdvisorSettings(Settings):
         return Bounds.of(cpus, smt=smt, reserve_cores=reserve, reserve_pool_cpus=self.reserve_pool_cpus)
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> SizingRules:
         """What holds for every policy."""
         reserved = None if self.reserved_memory_bytes == "auto" else self.reserved_memory_bytes
-        pace = Pace(
+        pace = RampPace(
             self.max_ramp_down_step_cpus, self.min_ramp_down_period_s, max_down_wait_s=self.max_ramp_down_wait_s
         )
-        return Rules(pace, reserved, self.isolation.rules)
+        return SizingRules(pace, reserved, self.isolation.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +162,26 @@ class Choice:
     instead: str = ""
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> SizingRules:
         """What holds for every policy, and who decides where the policy fails."""
         return replace(self.settings.rules, fallback=self.fallback, instead=self.instead)
 
 
 def choose(section: Mapping[str, Any]) -> Choice:
-    """Check a whole section, the settings of policies that are not selected too.
+    """Check a whole section, and choose by it.
 
     Raises:
         BadConfig: an unknown key or policy, or a value out of bounds.
     """
-    settings = check(AdvisorSettings, section, where=NAME)
+    return choice_of(check(AdvisorSettings, section, where=NAME))
+
+
+def choice_of(settings: AdvisorSettings) -> Choice:
+    """The choice that checked settings make. Settings of policies that are not selected are checked as well.
+
+    Raises:
+        BadConfig: an unknown policy, or a value in the settings of one.
+    """
     known = known_policies()
     problems: dict[str, str] = {}
     outside = outside_policies(known)

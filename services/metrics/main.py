@@ -3,14 +3,15 @@
 from pathlib import Path
 
 from services.metrics.adapters.alarm import PressureAlarm
-from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.exposition import Exposition
+from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LayoutTargets
 from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.app import NAME, MetricsApp
 from services.metrics.core.figures import TENANTS
 from services.metrics.core.pooled import whole
-from services.metrics.host import Host
+from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.kubelet_tree import find_layout
 from shared.adapters.pod_sources import pod_source
@@ -28,13 +29,13 @@ def build(context: Context) -> App:
     cgroups = Cgroups(common.host_root)
     layout: Layout = find_layout(cgroups) if common.substrate == "kubernetes" else OwnLayout()
     targets = LayoutTargets(common.host_root, layout)
-    host = Host(common.host_root, cgroups)
+    host = HostReader(common.host_root, cgroups)
     return MetricsApp(
         context.wire,
         context.clock,
         context.raw,
         pods=pod_source(common),
-        collector=Collector(host, find_sources(), targets, context.clock.monotonic),
+        collector=Collector(host, known_sources(), targets, context.clock.monotonic),
         tripwire=HostTripwire(common.host_root, cgroups, targets.tenants),
         alarm=PressureAlarm(_pressure_files(common.host_root, cgroups, layout)),
         show=Exposition(context.clock.monotonic),

@@ -53,11 +53,10 @@ class AllocationReporter:
         """The allocation after a pass."""
         self._describe(done, now_s)
         limit = self._groups.memory_limit()
-        kernel = (done.outcome.tree, done.outcome.granted, self._groups.layout)
-        arrangement = done.decision.arrangement
-        pods = pods_in_force(done.pods, arrangement.owned, *kernel)
+        layout, arrangement = self._groups.layout, done.decision.arrangement
+        pods = pods_in_force(done.pods, arrangement.owned, done.outcome, layout)
         at_rest = [pod for pod in pods if pod.uid not in arrangement.starting]  # one that starts is wider than its pool
-        pools = pools_in_force(arrangement.pools, at_rest, *kernel, limit)
+        pools = pools_in_force(arrangement.pools, at_rest, done.outcome, layout, limit)
         show_sizes(pools)
         active = done.active
         advice = active.advice if active else None

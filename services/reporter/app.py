@@ -1,65 +1,46 @@
 """The reporter at work: newest allocation, sample and health in, the node's object and its readiness out."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 import structlog
 
-from services.reporter import fields as field_package
+from services.reporter.core.field import Fragment, ReportView
 from services.reporter.core.health import facts, fold_health
-from services.reporter.core.node_object import Fields, cnr, must_write, parts
-from services.reporter.rising import Offers
-from services.reporter.settings import ReporterSettings
-from services.reporter.view import Field, Part, View
+from services.reporter.core.node_object import cnr, fragments, must_write
+from services.reporter.node_offer import NodeOffer
+from services.reporter.ports import ReporterPorts
+from services.reporter.registry import configured_fields
+from services.reporter.settings import NAME, ReporterSettings
+from shared.app import Context
 from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import Health, Readiness, ServiceHealth
 from shared.contracts.sample import NodeSample
-from shared.core.text.did_you_mean import did_you_mean
-from shared.errors import BadConfig, Unavailable
-from shared.ports import Clock, NodeWriter
-from shared.registry import Registry
-from shared.settings import check, merge, section
-from shared.wire import Newest, Wire
+from shared.errors import Unavailable
+from shared.settings import check, merge
+from shared.wire import Newest
 
 log = structlog.get_logger()
-
-NAME = "reporter"
-
-
-async def _nothing() -> None:
-    """Nobody to wait for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """What a substrate needs at work beside the reporter, which holds the credentials."""
-
-    run: Callable[[], Coroutine[Any, Any, None]] | None = None
-    failure: Callable[[], str] = lambda: ""
-    """Why it does not work; "" while it does."""
-    close: Callable[[], Awaitable[None]] = _nothing
 
 
 class ReporterApp:
     """Writes what is applied, never what is wished; says how the node's services are."""
 
-    def __init__(
-        self, wire: Wire, clock: Clock, writer: NodeWriter, raw: Mapping[str, Any], beside: Beside | None = None
-    ) -> None:
-        self._wire, self._clock, self._writer = wire, clock, writer
-        self._beside = beside or Beside()
-        self._static = dict(raw.get(NAME) or {})
-        self._settings = section(ReporterSettings, raw, NAME)
-        self._fields = _fields(self._settings)
-        self._offers = Offers(self._settings)
+    def __init__(self, context: Context, ports: ReporterPorts, settings: ReporterSettings) -> None:
+        """`settings` is the checked static section; what a reconfiguration says goes on top of it."""
+        self._wire, self._clock = context.wire, context.clock
+        self._writer, self._side_task = ports.writer, ports.side_task
+        self._static = dict(context.raw.get(NAME) or {})
+        self._settings = settings
+        self._fields = configured_fields(settings)
+        self._offer = NodeOffer(settings)
         self._allocation: Newest[Allocation] | None = None
         self._sample: Newest[NodeSample] | None = None
         self._healths: dict[str, Newest[Health]] = {}
-        self._started_at = clock.monotonic()
-        self._written: dict[str, Part] | None = None
+        self._started_at = self._clock.monotonic()
+        self._written: dict[str, Fragment] | None = None
         self._written_at = 0.0
         self._written_wall: datetime | None = None
         self._write_failure = ""
@@ -74,8 +55,8 @@ class ReporterApp:
         for service in self._settings.services:
             await self._listen(service)
         async with asyncio.TaskGroup() as tasks:
-            if self._beside.run is not None:
-                tasks.create_task(self._beside.run(), name="reporter-beside")
+            if self._side_task.run is not None:
+                tasks.create_task(self._side_task.run(), name="reporter-side-task")
             await self._report_forever(self._allocation)
 
     async def _report_forever(self, allocations: Newest[Allocation]) -> None:
@@ -116,7 +97,7 @@ class ReporterApp:
         if self._wait_for_allocation():
             return
         now = self._clock.monotonic()
-        found = parts(self._view(now), self._fields)
+        found = fragments(self._view(now), self._fields)
         since_written_s = now - self._written_at
         if not must_write(
             self._fields, self._written, found, since_written_s=since_written_s, refresh_s=self._settings.refresh_s
@@ -139,15 +120,15 @@ class ReporterApp:
         heard = self._allocation is not None and self._allocation.value is not None
         return not heard and self._written is None and waited_s < self._settings.max_allocation_age_s
 
-    def _view(self, now_s: float) -> View:
+    def _view(self, now_s: float) -> ReportView:
         allocation, sample, settings = self._allocation, self._sample, self._settings
         applied = allocation.value if allocation else None
         fresh = bool(allocation and allocation.within(settings.max_allocation_age_s))
-        return View(
+        return ReportView(
             now=self._clock.wall(),
             allocation=applied,
             allocation_fresh=fresh,
-            offered=self._offers.look(applied, now_s, fresh=fresh),
+            offered=self._offer.smoothed(applied, now_s, fresh=fresh),
             sample=sample.value if sample else None,
             sample_fresh=bool(sample and sample.within(settings.max_sample_age_s)),
             services=self._services,
@@ -160,7 +141,7 @@ class ReporterApp:
     def health(self) -> ServiceHealth:
         """Well while allocations come and the object can be written."""
         age_s = self._allocation.age_s if self._allocation else None
-        why = self._write_failure or self._beside.failure()
+        why = self._write_failure or self._side_task.failure()
         if age_s is None:
             why = why or "no allocation received yet"
         elif age_s > self._settings.max_allocation_age_s:
@@ -177,7 +158,7 @@ class ReporterApp:
             "services": [health.model_dump(mode="json") for health in self._services],
             "ready": bool(self._services) and all(health.ok for health in self._services),
             "allocation": self._ref(),
-            "offered": self._offers.state(),
+            "offered": self._offer.state(),
             "allocation_age_s": self._allocation.age_s if self._allocation else None,
             "sample": sample.ref if sample else None,
             "sample_age_s": self._sample.age_s if self._sample else None,
@@ -190,24 +171,11 @@ class ReporterApp:
             BadConfig: a key or a value cannot be used.
         """
         settings = check(ReporterSettings, merge(self._static, section), where=NAME)
-        self._fields = _fields(settings)
-        self._offers.reconfigure(settings)
+        self._fields = configured_fields(settings)
+        self._offer.reconfigure(settings)
         self._settings = settings
 
     async def close(self) -> None:
         """End the subscriptions. The object stays: it says what is applied until somebody removes what is applied."""
         await self._wire.stop()
-        await self._beside.close()
-
-
-def _fields(settings: ReporterSettings) -> Fields:
-    fields: Registry[Field[Any]] = Registry(Field, field_package, "FIELD")
-    known = fields.known()
-    for name in settings.fields:
-        if name not in known:
-            meant = did_you_mean(name, known)
-            raise BadConfig(f"settings: {NAME}.fields.{name}: no such report field; {meant}", reason="invalid")
-    return {
-        name: (field, check(field.settings, settings.fields.get(name, {}), where=f"{NAME}.fields.{name}"))
-        for name, field in known.items()
-    }
+        await self._side_task.close()

@@ -1,19 +1,26 @@
-"""Wiring of the reporter: a file of the host's, or the API server's objects of this node and its pods."""
+"""Build the reporter: over a file of this host, or over the API server's objects of this node and its pods."""
 
-from services.reporter.app import Beside, ReporterApp
+from services.reporter.app import ReporterApp
+from services.reporter.ports import ReporterPorts, SideTask
+from services.reporter.settings import NAME, ReporterSettings
 from shared.adapters.files.node import NodeFile
 from shared.app import App, Context, Plan
+from shared.settings import section
 
 
 def build(context: Context) -> App:
-    """The reporter over `<state_dir>/cnr.json`, or over the API server."""
-    if context.common.substrate == "kubernetes":
-        return _in_a_cluster(context)
-    writer = NodeFile(context.common.state_dir / "cnr.json")
-    return ReporterApp(context.wire, context.clock, writer, context.raw)
+    """The reporter over `<state_dir>/cnr.json`, or over the API server.
+
+    Raises:
+        BadConfig: its section cannot be used.
+    """
+    in_a_cluster = context.common.substrate == "kubernetes"
+    ports = _of_a_cluster(context) if in_a_cluster else ReporterPorts(NodeFile(context.common.state_dir / "cnr.json"))
+    return ReporterApp(context, ports, section(ReporterSettings, context.raw, NAME))
 
 
-def _in_a_cluster(context: Context) -> App:
+def _of_a_cluster(context: Context) -> ReporterPorts:
+    # Imported here: the client of the API server costs memory, and a single host never needs it.
     from shared.adapters.files.pods import PodsFile
     from shared.adapters.kube.client import Kube
     from shared.adapters.kube.node import KubeNode
@@ -22,8 +29,7 @@ def _in_a_cluster(context: Context) -> App:
     common, kube = context.common, Kube(context.common.kubeconfig)
     pods = KubePods(kube, common.node, PodsFile(common.state_dir), context.clock, fallback=common.qos_fallback)
     node = KubeNode(kube, common.node, pods.asked)
-    beside = Beside(lambda: pods.run(node), pods.failure, kube.close)
-    return ReporterApp(context.wire, context.clock, node, context.raw, beside)
+    return ReporterPorts(node, SideTask(lambda: pods.run(node), pods.failure, kube.close))
 
 
-PLAN = Plan("reporter", build)
+PLAN = Plan(NAME, build)

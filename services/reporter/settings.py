@@ -1,4 +1,4 @@
-"""Settings of the reporter."""
+"""Define the settings of the reporter."""
 
 from typing import Annotated, Any
 
@@ -7,6 +7,8 @@ from pydantic import Field
 from shared.contracts.services import NODE_SERVICES
 from shared.core.quantities import Seconds
 from shared.settings import Settings
+
+NAME = "reporter"
 
 
 class ReporterSettings(Settings):

@@ -1,9 +1,9 @@
 """A report field of the reporter: what it is, and what it sees.
 
-A field is one file in `services/reporter/fields` that ends in `FIELD = Field(...)`.
+A field is one file in `services/reporter/fields` that ends in `FIELD = ReportField(...)`.
 """
 
-from services.reporter.view import Field, FieldSettings, Offered, Part, View, changed, plain
+from services.reporter.core.field import FieldSettings, Fragment, Offered, ReportField, ReportView, changed, plain
 from shared.contracts.allocation import Allocation
 from shared.contracts.kube.quantities import format_millis, format_units
 from shared.contracts.readiness import ServiceHealth
@@ -11,16 +11,16 @@ from shared.contracts.sample import NodeReading, NodeSample, NumaReading, PoolRe
 
 __all__ = (
     "Allocation",
-    "Field",
     "FieldSettings",
+    "Fragment",
     "NodeReading",
     "NodeSample",
     "NumaReading",
     "Offered",
-    "Part",
     "PoolReading",
+    "ReportField",
+    "ReportView",
     "ServiceHealth",
-    "View",
     "changed",
     "format_millis",
     "format_units",

@@ -3,11 +3,12 @@
 docs/writing-a-policy.md shows how to write one.
 """
 
-from services.advisor.core.estimate import Figures, requested_cores, total_cores
-from services.advisor.core.machine import Bounds, unknown_memory_bytes
-from services.advisor.core.memory import NodeMemory, Resident, estimate_bytes
+from services.advisor.core.demand.cpu import requested_cores, total_cores
+from services.advisor.core.demand.memory import estimate_bytes
+from services.advisor.core.model.figures import Figures, NodeMemory, Resident
+from services.advisor.core.model.machine import Bounds, unknown_memory_bytes
+from services.advisor.core.model.view import CPU_TENANTS, ContainerView, Signs, View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
-from services.advisor.core.view import CPU_TENANTS, ContainerView, Signs, View
 from shared.contracts.envelope import Reason
 
 __all__ = (

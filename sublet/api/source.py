@@ -5,9 +5,9 @@ A source is one file in `services/metrics/sources` that ends in `SOURCE = Source
 
 from services.metrics.core.due import GREW, WORKED, Gate, Moved
 from services.metrics.core.figures import GROUPS, Damped, Gauge, Kind, Rate, Ratio, Target, Total
+from services.metrics.core.source import Host, Source
 from services.metrics.core.values import Value
-from services.metrics.host import Host, Source
-from shared.adapters.host.hostfs import key_values, read_record
+from shared.core.text.kernel_text import key_values
 
 __all__ = (
     "GREW",
@@ -26,5 +26,4 @@ __all__ = (
     "Total",
     "Value",
     "key_values",
-    "read_record",
 )

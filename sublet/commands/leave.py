@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 PATIENCE_S = 10.0
-"""Where Sublet has been installed anew meanwhile, another keeper has the word over the node by now."""
+"""Where Sublet has been installed anew meanwhile, another watchdog writes to the node by now."""
 LONG_PATIENCE_S = 300.0
 """Agents may take their whole grace to end."""
 

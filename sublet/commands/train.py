@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from services.advisor.core.predictor import Weights
+    from services.advisor.core.prediction.predictor import Weights
     from sublet.replay.traces.tenants import Packing
 
 FILES = typer.Argument(

@@ -233,7 +233,7 @@ class Session:
 
     async def leave(self) -> None:
         """End the services and nothing else: pods, groups and state stay for the next start, as after a crash."""
-        await self._end_processes(0.0)  # killed, so that qrm's keeper narrows what goes on unwatched
+        await self._end_processes(0.0)  # killed, so that qrm's watchdog narrows what goes on unwatched
         (self.state_dir / RECORD).unlink(missing_ok=True)
         self._let_go()
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from services.qrm.core.placement.dedicated import of_dedicated, whole_cpus
+from services.qrm.core.placement.dedicated import DedicatedRequest, of_dedicated, whole_cpus
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.core.cpus.cpuset import CpuSet, canonical_cpu_list
@@ -158,10 +158,7 @@ def _dedicated(question: AdmissionQuestion) -> CpuSet:
         topology,
         question.free,
         numas,
-        pod.request_cores,
-        exclusive=exclusive,
-        evenly=pod.distribute_evenly_across_numa,
-        whole_cores=pod.full_pcpus_pairing,
+        DedicatedRequest(pod.request_cores, exclusive, pod.distribute_evenly_across_numa, pod.full_pcpus_pairing),
     )
 
 

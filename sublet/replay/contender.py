@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from services.advisor.core.machine import Bounds
-from services.advisor.core.sizing import Round, decide
-from services.advisor.core.view import CPU_TENANTS, View
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import CPU_TENANTS, View
+from services.advisor.core.round.decide import Round, decide
 from services.advisor.settings import Choice, choose
 from shared.contracts.advice import PoolSize
 from shared.core.cgroups.layout import RECLAIM, RESERVE

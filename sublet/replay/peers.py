@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from services.advisor.core.machine import Bounds
-from services.advisor.core.view import ContainerView, View
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import ContainerView, View
 from sublet.replay.contender import Contender, Decider, Sizes
 from sublet.replay.traces.frames import Trace
 

@@ -9,7 +9,8 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.advisor.core.view import CPU_TENANTS, ContainerView, View, has_no_rates, view_of
+from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View
+from services.advisor.core.observation.sample_view import has_no_rates, view_of
 from sublet.replay.batch import Batch, BatchRules, after_offer
 from sublet.replay.contender import Contender, Sizes
 from sublet.replay.score import Score

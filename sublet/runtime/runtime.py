@@ -16,13 +16,14 @@ import structlog
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
-from shared.adapters.host.hostfs import meminfo_bytes, read_text
+from shared.adapters.host.hostfs import read_text
 from shared.adapters.local.evictor import LocalEvictor, finish_if_over
 from shared.adapters.local.pod_folder import LAUNCH, PodFolder, write_json
 from shared.adapters.local.pods import LocalPods
 from shared.adapters.local.stored_pod import StoredPod
 from shared.core.cgroups.layout import ROOT, class_group, container_group, pod_group
 from shared.core.pods.manifest import PodRecord
+from shared.core.text.kernel_text import meminfo_bytes
 from shared.errors import Refused, SubletError, Unavailable, Unfit
 from shared.settings import CommonSettings, common_settings, raw_settings
 from sublet.host.state_folder import require_own

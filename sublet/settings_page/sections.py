@@ -18,9 +18,8 @@ from pydantic.fields import FieldInfo
 import services
 from services.advisor.registry import known_policies
 from services.evictor.registry import known_plugins
-from services.reporter import fields as report_fields
+from services.reporter.registry import known_fields
 from shared.contracts.services import SERVICES
-from shared.core.scan import modules_in
 from shared.settings import CommonSettings
 from sublet.settings_page.sentences import summary
 
@@ -70,9 +69,10 @@ def _variants(service: str) -> Iterator[Section]:
             about = f"{summary(sys.modules[plugin.settings.__module__])} In events it is called `{plugin.name}`."
             yield Section((service, "plugins", name), plugin.settings, about)
     if service == "reporter":
-        for name, module in modules_in(report_fields).items():
-            if module.FIELD.settings.model_fields:
-                yield Section((service, "fields", name), module.FIELD.settings, summary(module))
+        for name, field in known_fields().items():
+            if field.settings.model_fields:
+                about = summary(sys.modules[field.settings.__module__])
+                yield Section((service, "fields", name), field.settings, about)
 
 
 def _with_inner(section: Section) -> Iterator[Section]:

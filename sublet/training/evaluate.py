@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.advisor.core.machine import Bounds
+from services.advisor.core.demand.need import tenants_need
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import View
+from services.advisor.core.observation.sample_view import view_of
 from services.advisor.core.policy import Policy, PolicySettings
-from services.advisor.core.predictor import StepModel
-from services.advisor.core.predictor_need import tenants_need
-from services.advisor.core.predictor_track import ROUNDING
-from services.advisor.core.view import View, view_of
+from services.advisor.core.prediction.predictor import StepModel
+from services.advisor.core.prediction.track import ROUNDING
 from sublet.replay.traces.frames import Trace
 
 

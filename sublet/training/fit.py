@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import mul
 
-from services.advisor.core.predictor import MIN_CORES, features_of
+from services.advisor.core.prediction.predictor import MIN_CORES, features_of
 
 EPOCHS = 40
 BATCH = 64

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.predictor import FEATURES, MIN_CORES, StepModel, Weights
+from services.advisor.core.prediction.predictor import FEATURES, MIN_CORES, StepModel, Weights
 from shared.errors import Refused
 from sublet.training.fit import DECIMALS, Example, example_of, fit, margin_of
 from sublet.training.needs import Needs, runs_of, windows

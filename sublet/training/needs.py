@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from services.advisor.core.machine import Bounds
-from services.advisor.core.predictor_need import tenants_need
-from services.advisor.core.predictor_track import MAX_MISSING_STEPS, breaks, step_of
-from services.advisor.core.view import view_of
+from services.advisor.core.demand.need import tenants_need
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.observation.sample_view import view_of
+from services.advisor.core.prediction.track import MAX_MISSING_STEPS, breaks, step_of
 from sublet.replay.traces.frames import Trace
 
 Reading = tuple[float, float]

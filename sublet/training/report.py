@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from services.advisor.core.predictor import StepModel
+from services.advisor.core.prediction.predictor import StepModel
 from services.advisor.policies import model
 from sublet.output import columns
 from sublet.replay.contender import policy_of

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from services.metrics.adapters.alarm import PressureAlarm
-from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector
+from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
 from services.metrics.core.figures import NODE, Target
 from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
-from services.metrics.host import Host
 from services.metrics.main import PLAN
+from services.metrics.registry import known_sources
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.sysfs import read_topology
@@ -73,7 +74,9 @@ def burning(group: str) -> Iterator[subprocess.Popen]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 async def test_a_process_that_burns_a_cpu_is_seen_in_its_cgroup_and_the_one_above(group, until):
     leaf, pool = Target("container", "aa/leaf", f"{group}/leaf", "share"), Target("pool", "share", group)
-    collector = Collector(Host(ROOT, Cgroups(ROOT)), find_sources(), lambda pods: [NODE, pool, leaf], time.monotonic)
+    collector = Collector(
+        HostReader(ROOT, Cgroups(ROOT)), known_sources(), lambda pods: [NODE, pool, leaf], time.monotonic
+    )
     memory, found = Memory(), {}
 
     def measure() -> dict:
@@ -103,7 +106,7 @@ async def test_a_process_that_burns_a_cpu_is_seen_in_its_cgroup_and_the_one_abov
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_cgroup_that_is_removed_has_no_reading_and_a_new_one_another_identity(group):
     cgroups, leaf = Cgroups(ROOT), Target("container", "aa/leaf", f"{group}/leaf")
-    collector = Collector(Host(ROOT, cgroups), find_sources(), lambda pods: [leaf], time.monotonic)
+    collector = Collector(HostReader(ROOT, cgroups), known_sources(), lambda pods: [leaf], time.monotonic)
     before = collector.collect([]).readings[leaf].identity
     cgroups.remove(leaf.group)
     assert collector.collect([]).readings == {}
@@ -113,7 +116,7 @@ def test_a_cgroup_that_is_removed_has_no_reading_and_a_new_one_another_identity(
 
 @needs_cgroups
 def test_this_node_is_read_without_a_failure():
-    collector = Collector(Host(ROOT, Cgroups(ROOT)), find_sources(), LocalTargets(ROOT), time.monotonic)
+    collector = Collector(HostReader(ROOT, Cgroups(ROOT)), known_sources(), LocalTargets(ROOT), time.monotonic)
     collected = collector.collect([])
     assert not collected.failures
     node = summarise(Memory(), collected.readings, collector.offered, [], 0.0)[0]["node_reading"]
@@ -127,7 +130,7 @@ def test_this_node_is_read_without_a_failure():
 @needs_cgroups
 @needs_pressure
 def test_this_nodes_pressure_is_read():
-    collector = Collector(Host(ROOT, Cgroups(ROOT)), find_sources(), LocalTargets(ROOT), time.monotonic)
+    collector = Collector(HostReader(ROOT, Cgroups(ROOT)), known_sources(), LocalTargets(ROOT), time.monotonic)
     raw = collector.collect([]).readings[NODE].raw
     assert 0 <= raw["cpu_pressure"].some_avg10_percent <= 100
     assert {"memory_pressure", "io_pressure"} <= raw.keys()

@@ -225,7 +225,7 @@ def test_kubelets_groups_are_written_from_the_pod_down_and_left_alone_above(cgro
     for group in containers:
         cgroups.make(group)
     wanted = wanted_groups(
-        {"share": CpuSet.of([1]), "reclaim": CpuSet.of([0])}, CpuSet.of(range(CPUS)), MEMS, layout, pods
+        {"share": CpuSet.of([1]), "reclaim": CpuSet.of([0])}, Sets(CpuSet.of(range(CPUS)), MEMS), layout, pods
     )
     whole = cgroups.read(layout.top, Knob.CPUS)
     outcome = CgroupWriter(cgroups, layout.top).apply(wanted)

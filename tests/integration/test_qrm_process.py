@@ -1,4 +1,4 @@
-"""qrm as a process of its own on real cgroups and real NATS: killed without warning, the lease keeper takes over."""
+"""qrm as a process of its own on real cgroups and real NATS: killed without warning, the lease watchdog takes over."""
 
 import asyncio
 import contextlib
@@ -51,8 +51,8 @@ class Host:
         self.processes.append(process)
         return process
 
-    def keeper_pid(self) -> int | None:
-        """The keeper that holds the lock now."""
+    def watchdog_pid(self) -> int | None:
+        """The watchdog that holds the lock now."""
         if not LeaseClient(self.state_dir, HOST, self.top).watchdog_alive():
             return None
         text = (self.state_dir / lease.LOCK).read_text().strip()
@@ -71,7 +71,7 @@ class Host:
 
     def end(self) -> None:
         (self.state_dir / lease.FILE).unlink(missing_ok=True)
-        pid = self.keeper_pid()
+        pid = self.watchdog_pid()
         for process in self.processes:
             process.kill()
             process.wait()
@@ -88,14 +88,14 @@ def host(tmp_path: Path) -> Iterator[Host]:
     host.end()
 
 
-async def test_the_keeper_applies_the_floor_once_the_lease_has_passed_and_ends_with_it(
+async def test_the_watchdog_applies_the_floor_once_the_lease_has_passed_and_ends_with_it(
     host: Host, until: Until
 ) -> None:
     CgroupWriter(host.cgroups, host.top).make(host.floor())
     client = LeaseClient(host.state_dir, HOST, host.top)
     client.renew(60.0, host.floor())
     host.start("-m", "services.qrm.keeper", str(host.state_dir), "/")
-    await until(host.keeper_pid)
+    await until(host.watchdog_pid)
     assert host.cpus() == "0-1"
     client.renew(0.0, host.floor())
     await until(lambda: host.cpus() == "0")
@@ -105,14 +105,14 @@ async def test_the_keeper_applies_the_floor_once_the_lease_has_passed_and_ends_w
     assert host.processes[0].returncode == 0
 
 
-async def test_only_one_keeper_watches_a_lease(host: Host, until: Until) -> None:
+async def test_only_one_watchdog_watches_a_lease(host: Host, until: Until) -> None:
     LeaseClient(host.state_dir, HOST, host.top).renew(60.0, host.floor())
     arguments = ("-m", "services.qrm.keeper", str(host.state_dir), "/")
     first = host.start(*arguments)
-    await until(host.keeper_pid)
+    await until(host.watchdog_pid)
     second = host.start(*arguments)
     await until(lambda: second.poll() is not None)
-    assert (second.returncode, first.poll(), host.keeper_pid()) == (0, None, first.pid)
+    assert (second.returncode, first.poll(), host.watchdog_pid()) == (0, None, first.pid)
 
 
 def test_a_lease_of_another_boot_or_without_sense_is_not_acted_on(host: Host) -> None:
@@ -152,7 +152,7 @@ class Talk:
 
 
 @pytest.mark.parametrize("signal_name", ["SIGKILL", "SIGTERM"])
-async def test_a_killed_qrm_is_outlived_by_its_lease_and_a_stopped_one_leaves_no_keeper(
+async def test_a_killed_qrm_is_outlived_by_its_lease_and_a_stopped_one_leaves_no_watchdog(
     host: Host, nats_server: NatsServer, until: Until, signal_name: str
 ) -> None:
     bus = await connect(nats_server.url, name="test", connect_timeout_s=10, clock=SystemClock())
@@ -171,17 +171,17 @@ async def test_a_killed_qrm_is_outlived_by_its_lease_and_a_stopped_one_leaves_no
         await until(lambda: talk.status() == "floor")
         await talk.say_until(2, lambda: talk.status() == "applied")
         assert host.cpus() == "0-1"
-        await until(host.keeper_pid)
+        await until(host.watchdog_pid)
         qrm.send_signal(signal.Signals[signal_name])
         qrm.wait(15)
         if signal_name == "SIGKILL":
-            assert host.keeper_pid() is not None
+            assert host.watchdog_pid() is not None
             await until(lambda: host.cpus() == "0")
             again = host.start("-m", "services.qrm", **env)
             await talk.say_until(2, lambda: host.cpus() == "0-1")
             again.terminate()
             again.wait(15)
-        await until(lambda: host.keeper_pid() is None)
+        await until(lambda: host.watchdog_pid() is None)
         assert not (host.state_dir / lease.FILE).exists()
     finally:
         await wire.stop()

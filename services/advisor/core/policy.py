@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from services.advisor.core.view import View
+from services.advisor.core.model.view import View
 from shared.contracts.advice import Mode
 from shared.contracts.envelope import Reason
 

@@ -11,11 +11,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.estimate import DEFAULT_RULE, Rule, estimate_cores, requested_cores, total_cores
-from services.advisor.core.machine import unknown_memory_bytes
-from services.advisor.core.memory import TENANT_PERCENT, estimate_bytes
+from services.advisor.core.demand.cpu import DEFAULT_RULE, EstimateRule, estimate_cores, requested_cores, total_cores
+from services.advisor.core.demand.memory import TENANT_PERCENT, estimate_bytes
+from services.advisor.core.model.machine import unknown_memory_bytes
+from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
-from services.advisor.core.view import CPU_TENANTS, ContainerView, View
 from shared.contracts.envelope import Reason
 
 NAMED_CONTAINERS = 8
@@ -48,9 +48,9 @@ def judge(_state: None, view: View, _now_s: float, settings: Settings) -> tuple[
 
 def _estimates(view: View, settings: Settings) -> Iterator[tuple[ContainerView, float]]:
     fallback = view.bounds.fallback_cores
-    measured = Rule(settings.usage_factor, request_fills_gaps=False)
+    measured = EstimateRule(settings.usage_factor, request_fills_gaps=False)
     # That rule alone would take a load average for the whole need while the usage of a new container is still unknown.
-    unknown = Rule(settings.usage_factor, request_fills_gaps=True)
+    unknown = EstimateRule(settings.usage_factor, request_fills_gaps=True)
     for container in view.of(*CPU_TENANTS):
         if container.qos == "dedicated_cores":
             yield container, requested_cores(container.request_cores, fallback)

@@ -9,10 +9,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.machine import reclaim_floor_cpus
+from services.advisor.core.demand.quota import reclaim_quota_cores
+from services.advisor.core.model.machine import reclaim_floor_cpus
+from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy
-from services.advisor.core.quota import reclaim_quota_cores
-from services.advisor.core.view import View
 from services.advisor.policies import canonical
 from shared.contracts.envelope import Reason
 from shared.core.cgroups.layout import SHARE

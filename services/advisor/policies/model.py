@@ -16,11 +16,11 @@ from typing import Annotated, Self
 
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
+from services.advisor.core.demand.need import tenants_need
+from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
-from services.advisor.core.predictor import StepModel, Weights
-from services.advisor.core.predictor_need import tenants_need
-from services.advisor.core.predictor_track import Rules, Track, tracks_of
-from services.advisor.core.view import View
+from services.advisor.core.prediction.predictor import StepModel, Weights
+from services.advisor.core.prediction.track import Track, TrackRules, tracks_of
 from services.advisor.policies import canonical
 from shared.contracts.envelope import Reason
 
@@ -94,9 +94,9 @@ class Settings(PolicySettings):
         return self._models or shipped_models()
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> TrackRules:
         """When a predictor counts as wrong."""
-        return Rules(self.max_miss_ratio, self.window_steps, self.return_after_s)
+        return TrackRules(self.max_miss_ratio, self.window_steps, self.return_after_s)
 
 
 State = tuple[Track, ...]

@@ -15,14 +15,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from services.advisor.core.estimate import DEFAULT_RULE, Rule, estimate_cores, requested_cores, total_cores
-from services.advisor.core.histogram import CPU_CORES, MEMORY_BYTES
-from services.advisor.core.histogram_peak import Peak, Scale
-from services.advisor.core.machine import unknown_memory_bytes
-from services.advisor.core.memory import estimate_bytes
+from services.advisor.core.demand.cpu import DEFAULT_RULE, EstimateRule, estimate_cores, requested_cores, total_cores
+from services.advisor.core.demand.memory import estimate_bytes
+from services.advisor.core.demand.need import need_cores, pool_need_cores
+from services.advisor.core.model.machine import unknown_memory_bytes
+from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
-from services.advisor.core.predictor_need import need_cores, pool_need_cores
-from services.advisor.core.view import CPU_TENANTS, ContainerView, View
+from services.advisor.core.prediction.histogram import CPU_CORES, MEMORY_BYTES
+from services.advisor.core.prediction.peak import Peak, Scale
 from shared.contracts.envelope import Reason
 
 NAMED_CONTAINERS = 8
@@ -117,7 +117,7 @@ def _cores(container: ContainerView, past: Past, young: bool, view: View, settin
     need = need_cores(container.cpu)
     floors = [need or 0.0, settings.with_margin(past.cpu)]
     if young or need is None:
-        rule = Rule(DEFAULT_RULE.usage_factor, request_fills_gaps=need is None)
+        rule = EstimateRule(DEFAULT_RULE.usage_factor, request_fills_gaps=need is None)
         floors.append(estimate_cores(container.cpu, container.request_cores, rule, fallback))
     if young and settings.cold_start == "request":
         floors.append(container.request_cores)

@@ -14,10 +14,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.estimate import total_cores
-from services.advisor.core.pid import Controller, Gains, Indicator, SizeRange, corrected
+from services.advisor.core.demand.cpu import total_cores
+from services.advisor.core.demand.pid import Controller, Gains, Indicator, SizeRange, corrected
+from services.advisor.core.model.view import CPU_TENANTS, View
 from services.advisor.core.policy import Demand, Policy
-from services.advisor.core.view import CPU_TENANTS, View
 from services.advisor.policies import canonical
 from shared.contracts.envelope import Reason
 

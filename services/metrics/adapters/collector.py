@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from services.metrics import sources
+from services.metrics.adapters.host import HostReader
 from services.metrics.core.due import Gate, turn_of
 from services.metrics.core.figures import GROUPS, Figure, Kind, Offer, Target, Total
 from services.metrics.core.kept import Kept
 from services.metrics.core.pooled import Sums, is_part, nothing, pooled
 from services.metrics.core.reading import Part, Reading
+from services.metrics.core.source import Source
 from services.metrics.core.values import Raw, Ticks, Value
-from services.metrics.host import Host, Source
 from services.metrics.ports import Collected
 from shared.contracts.pod import Pod
 from shared.errors import Refused
-from shared.registry import Registry
 
 _ERRORS = (OSError, ValueError, IndexError, ArithmeticError)
 
@@ -21,17 +20,12 @@ Always = list[tuple[str, Source]]
 Gated = list[tuple[str, Source, Gate]]
 
 
-def find_sources() -> dict[str, Source]:
-    """Every source of the folder `sources`, by name."""
-    return Registry(Source, sources, "SOURCE").known()
-
-
 class Collector:
     """Reads the targets of a pass in their order, each with its own time stamp."""
 
     def __init__(
         self,
-        host: Host,
+        host: HostReader,
         found: Mapping[str, Source],
         targets: Callable[[Sequence[Pod]], Sequence[Target]],
         monotonic: Callable[[], float],

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from services.metrics.sources.cpu_usage import FILES, usage_ns
 from shared.adapters.host.cgroup import Cgroups
-from shared.adapters.host.hostfs import KeptFiles, meminfo_bytes
+from shared.adapters.host.hostfs import KeptFiles
 from shared.core.cgroups.layout import class_group
+from shared.core.text.kernel_text import meminfo_bytes
 from shared.errors import Refused
 
 _CLASS = (class_group("shared_cores"),)

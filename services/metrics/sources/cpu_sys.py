@@ -8,9 +8,9 @@ import os
 
 from services.metrics.core.due import WORKED, Gate
 from services.metrics.core.figures import Rate, Target
-from services.metrics.host import Host, Source
-from shared.adapters.host.hostfs import key_values
+from services.metrics.core.source import Host, Source
 from shared.core.cgroups.knobs import Version
+from shared.core.text.kernel_text import key_values
 
 _COUNTER = "cpu_sys_ns"
 _FILES: dict[Version, tuple[str, str, str, int]] = {

@@ -1,10 +1,10 @@
 """CPU time of a cgroup: `cpuacct.usage` on v1, `usage_usec` of `cpu.stat` on v2."""
 
 from services.metrics.core.figures import GROUPS, USAGE_COUNTER, Rate, Target
+from services.metrics.core.source import Host, Source
 from services.metrics.core.values import Value
-from services.metrics.host import Host, Source
-from shared.adapters.host.hostfs import key_values
 from shared.core.cgroups.knobs import Version
+from shared.core.text.kernel_text import key_values
 
 FILES: dict[Version, tuple[str, str]] = {1: ("cpuacct", "cpuacct.usage"), 2: ("cpu", "cpu.stat")}
 """Controller and file by cgroup version."""

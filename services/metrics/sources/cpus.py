@@ -4,8 +4,8 @@ import re
 
 from services.metrics.core.due import Gate
 from services.metrics.core.figures import BusyCpus, Target
+from services.metrics.core.source import Host, Source
 from services.metrics.core.values import Ticks
-from services.metrics.host import Host, Source
 
 _LINE = re.compile(r"^cpu(\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)", re.MULTILINE)
 """user, nice, system, idle, iowait, irq, softirq, steal."""

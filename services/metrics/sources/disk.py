@@ -8,7 +8,7 @@ import re
 
 from services.metrics.core.due import WORKED, Gate
 from services.metrics.core.figures import Figure, Rate, Target
-from services.metrics.host import Host, Source
+from services.metrics.core.source import Host, Source
 
 _SECTOR_BYTES = 512
 _WHOLE_DISK = re.compile(r"^(?:(?:sd|vd|xvd|hd)[a-z]+|nvme\d+n\d+|mmcblk\d+|pmem\d+)$")

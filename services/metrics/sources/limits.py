@@ -2,7 +2,7 @@
 
 from services.metrics.core.due import Gate
 from services.metrics.core.figures import GROUPS, Gauge, Target
-from services.metrics.host import Host, Source
+from services.metrics.core.source import Host, Source
 
 _V1_NO_LIMIT_BYTES = 1 << 62
 """v1 prints the largest multiple of a page that fits into a long, about 2^63."""

@@ -4,7 +4,7 @@ What it is made of is in `memory_stat`, which is read when this number has moved
 """
 
 from services.metrics.core.figures import GROUPS, Gauge, Target
-from services.metrics.host import Host, Source
+from services.metrics.core.source import Host, Source
 from shared.core.cgroups.knobs import Version
 
 FILES: dict[Version, str] = {1: "memory.usage_in_bytes", 2: "memory.current"}

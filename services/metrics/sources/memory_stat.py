@@ -5,10 +5,10 @@ Working set is usage without the inactive file cache, as kubelet and cAdvisor co
 
 from services.metrics.core.due import GREW, Gate
 from services.metrics.core.figures import GROUPS, Gauge, Rate, Target
-from services.metrics.host import Host, Source
+from services.metrics.core.source import Host, Source
 from services.metrics.sources.memory import FILES
-from shared.adapters.host.hostfs import key_values
 from shared.core.cgroups.knobs import Version
+from shared.core.text.kernel_text import key_values
 
 _PARTS = ("memory_rss_bytes", "memory_cache_bytes", "memory_shmem_bytes")
 _INACTIVE: dict[Version, str] = {1: "total_inactive_file", 2: "inactive_file"}

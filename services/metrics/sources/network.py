@@ -7,7 +7,7 @@ leaves the node or is counted on another interface again.
 
 from services.metrics.core.due import Gate
 from services.metrics.core.figures import Rate, Target
-from services.metrics.host import Host, Source
+from services.metrics.core.source import Host, Source
 
 _NOT_OUTSIDE = ("lo", "veth", "docker", "br-", "cni", "cali", "flannel", "virbr", "ifb", "dummy", "tun", "tap", "lxc")
 _RECEIVED, _SENT = 0, 8

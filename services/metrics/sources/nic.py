@@ -6,14 +6,13 @@ figure. Virtual cards have a link but no speed.
 """
 
 import errno
-import os
+import itertools
 import re
 
 from services.metrics.core.due import Gate
 from services.metrics.core.figures import Gauge, Target
+from services.metrics.core.source import Host, Source
 from services.metrics.core.values import Value
-from services.metrics.host import Host, Source
-from shared.adapters.host.hostfs import read_record
 
 MOST_CARDS = 64
 """A card can be cut into hundreds of virtual functions, and each would be told in every sample."""
@@ -25,39 +24,34 @@ _UNKNOWN_SPEED = 2**32 - 1
 
 
 def _read(host: Host, target: Target) -> dict[str, Value]:  # noqa: ARG001 - there is one node
-    folder = f"{host.root}/{_FOLDER}"
-    up = {card: link for card in _cards(folder) if (link := _link(f"{folder}/{card}")) is not None}
-    speeds = {card: speed for card, link in up.items() if link and (speed := _speed(f"{folder}/{card}")) is not None}
+    up = {card: link for card in _cards(host) if (link := _link(host, card)) is not None}
+    speeds = {card: speed for card, link in up.items() if link and (speed := _speed(host, card)) is not None}
     return {name: by_card for name, by_card in (("nic_up", up), ("nic_speed_bytes_per_s", speeds)) if by_card}
 
 
-def _cards(folder: str) -> list[str]:
-    try:
-        names = sorted(os.listdir(folder))  # noqa: PTH208 - half the cost of a Path
-    except FileNotFoundError:
-        return []
-    cards = (name for name in names if _NAME.fullmatch(name) and os.path.lexists(f"{folder}/{name}/device"))
-    return [card for card, _ in zip(cards, range(MOST_CARDS), strict=False)]
+def _cards(host: Host) -> list[str]:
+    names = (name for name in host.names(_FOLDER) if _NAME.fullmatch(name) and host.exists(f"{_FOLDER}/{name}/device"))
+    return list(itertools.islice(names, MOST_CARDS))
 
 
-def _link(card: str) -> int | None:
+def _link(host: Host, card: str) -> int | None:
     """1 with a link, 0 without one; None where the driver does not say (kernel documentation, ABI sysfs-class-net)."""
-    state = _said(f"{card}/operstate")
+    state = _attribute(host, card, "operstate")
     if state is None or state == "unknown":
-        carrier = _said(f"{card}/carrier")
+        carrier = _attribute(host, card, "carrier")
         return int(carrier) if carrier in ("0", "1") else None
     return int(state == "up")
 
 
-def _speed(card: str) -> int | None:
-    said = int(_said(f"{card}/speed") or 0)
-    return said * _BYTES_PER_MBIT if 0 < said < _UNKNOWN_SPEED else None
+def _speed(host: Host, card: str) -> int | None:
+    mbits = int(_attribute(host, card, "speed") or 0)
+    return mbits * _BYTES_PER_MBIT if 0 < mbits < _UNKNOWN_SPEED else None
 
 
-def _said(path: str) -> str | None:
+def _attribute(host: Host, card: str, name: str) -> str | None:
     """An attribute; None where it is not there, or the driver has no answer to it now (EINVAL)."""
     try:
-        text = read_record(path)
+        text = host.record(f"{_FOLDER}/{card}/{name}")
     except OSError as error:
         if error.errno == errno.EINVAL:
             return None

@@ -3,7 +3,7 @@
 import os
 
 from services.metrics.core.figures import Gauge, Rate, Target
-from services.metrics.host import Host, Source
+from services.metrics.core.source import Host, Source
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")  # the unit of /proc/stat, the same for every architecture's user space
 BUSY_COLUMNS = (0, 1, 2, 5, 6)

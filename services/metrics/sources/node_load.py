@@ -1,7 +1,7 @@
 """The kernel's load average of the whole node, from `/proc/loadavg`."""
 
 from services.metrics.core.figures import Gauge, Target
-from services.metrics.host import Host, Source
+from services.metrics.core.source import Host, Source
 
 
 def _read(host: Host, target: Target) -> dict[str, float]:  # noqa: ARG001 - there is one node

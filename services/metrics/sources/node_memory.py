@@ -1,8 +1,8 @@
 """Memory of the whole node: `/proc/meminfo` and the watermark scale factor."""
 
 from services.metrics.core.figures import Gauge, Target
-from services.metrics.host import Host, Source
-from shared.adapters.host.hostfs import meminfo_bytes
+from services.metrics.core.source import Host, Source
+from shared.core.text.kernel_text import meminfo_bytes
 
 _MEMINFO = {
     "MemTotal": "memory_total_bytes",

@@ -1,10 +1,10 @@
 """Memory and CPUs of each NUMA node, from `/sys/devices/system/node`."""
 
 from services.metrics.core.figures import Gauge, Target
+from services.metrics.core.source import Host, Source
 from services.metrics.core.values import Value
-from services.metrics.host import Host, Source
-from shared.adapters.host.hostfs import meminfo_bytes
 from shared.core.cpus.cpuset import CpuSet
+from shared.core.text.kernel_text import meminfo_bytes
 
 _MEMINFO = {
     "MemTotal": "memory_total_bytes",

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from services.metrics.core.due import GREW, Gate
 from services.metrics.core.figures import Gauge, Target
+from services.metrics.core.source import Host, Source
 from services.metrics.core.values import Value
-from services.metrics.host import Host, Source
 from shared.contracts.sample import GroupNuma
 from shared.core.cgroups.knobs import Version
 

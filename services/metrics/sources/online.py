@@ -1,7 +1,7 @@
 """Which CPUs are online: the one figure without which a sample says nothing."""
 
 from services.metrics.core.figures import Gauge, Target
-from services.metrics.host import Host, Source
+from services.metrics.core.source import Host, Source
 from shared.core.cpus.cpuset import CpuSet
 
 

@@ -2,7 +2,7 @@
 
 from services.metrics.core.due import GREW, WORKED, Gate
 from services.metrics.core.figures import GROUPS, Gauge, Target
-from services.metrics.host import Host, Source
+from services.metrics.core.source import Host, Source
 from shared.contracts.sample import Pressure
 
 _RESOURCES = ("cpu", "memory", "io")

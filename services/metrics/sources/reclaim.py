@@ -3,7 +3,7 @@
 import re
 
 from services.metrics.core.figures import Gauge, Rate, Target
-from services.metrics.host import Host, Source
+from services.metrics.core.source import Host, Source
 
 _COUNTERS = {
     "pgsteal_kswapd": "kswapd_steal_pages",

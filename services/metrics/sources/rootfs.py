@@ -7,7 +7,7 @@ nothing counts that but a walk over all files, and whoever runs containers with 
 
 from services.metrics.core.due import Gate
 from services.metrics.core.figures import Gauge, Target
-from services.metrics.host import Host, Source
+from services.metrics.core.source import Host, Source
 
 _BYTES = ("rootfs_capacity_bytes", "rootfs_used_bytes", "rootfs_available_bytes")
 _INODES = ("rootfs_inodes", "rootfs_inodes_used", "rootfs_inodes_free")

@@ -11,9 +11,8 @@ On v2 the container's `cpu_pressure` tells the same more cheaply, as a share of 
 
 from services.metrics.core.due import WORKED, Gate
 from services.metrics.core.figures import Figure, Rate, Target, Total
-from services.metrics.host import Host, Source
+from services.metrics.core.source import Host, Source
 from services.metrics.sources.task_load import some_of, task_ids
-from shared.adapters.host.hostfs import read_record
 
 _NAME, _COUNTER = "sched_wait_tasks", "sched_wait_ns"
 _CPU_DELAY = 8
@@ -31,7 +30,7 @@ def _read(host: Host, target: Target) -> dict[str, float]:
     if tids is None:
         return {}
     looked_at, _ = some_of(host, tids)
-    texts = ((tid, read_record(f"{host.root}/proc/{tid}/schedstat")) for tid in looked_at)
+    texts = ((tid, host.record(f"proc/{tid}/schedstat")) for tid in looked_at)
     delays = {tid: int(text.split()[_TASK_DELAY]) for tid, text in texts if text}
     if tids and not delays:
         return {}

@@ -5,13 +5,11 @@ damped average over 60 and 300 s of the number of tasks in state R or D. A pool'
 Of a container with very many tasks only some are looked at in a pass, others each time, and each counts for several.
 """
 
-import os
-
 from services.metrics.core.due import WORKED, Gate
 from services.metrics.core.figures import Damped, Gauge, Target, Total
-from services.metrics.host import Host, Source
-from shared.adapters.host.hostfs import read_record, task_state
+from services.metrics.core.source import Host, Source
 from shared.core.cgroups.knobs import Version
+from shared.core.text.kernel_text import task_state
 
 TASK_FILE: dict[Version, str] = {1: "tasks", 2: "cgroup.threads"}
 
@@ -22,7 +20,7 @@ def task_ids(host: Host, folder: str) -> list[str] | None:
     if listed is None:
         return None
     found = listed.split()
-    for child in _children(folder):
+    for child in host.groups_below(folder):
         below: list[str] | None = host.once(task_ids, child)
         found += below or []
     return found
@@ -40,22 +38,10 @@ def _read(host: Host, target: Target) -> dict[str, int]:
         return {}
     looked_at, step = some_of(host, tids)
     # Below its own task folder a thread's state costs no walk over its whole process; a vanished task has none.
-    stats = (read_record(f"{host.root}/proc/{tid}/task/{tid}/stat") for tid in looked_at)
+    stats = (host.record(f"proc/{tid}/task/{tid}/stat") for tid in looked_at)
     states = [task_state(stat) for stat in stats if stat]
     runnable, waiting = states.count("R") * step, states.count("D") * step
     return {"runnable_tasks": runnable, "loaded_tasks": runnable + waiting}
-
-
-def _children(folder: str) -> list[str]:
-    """The cgroups directly below."""
-    try:
-        # A folder's link count is 2 plus its folders: most cgroups are leaves and need no listing.
-        if os.stat(folder).st_nlink == 2:  # noqa: PTH116 - half the cost of a Path
-            return []
-        with os.scandir(folder) as entries:
-            return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except FileNotFoundError:
-        return []
 
 
 _LOADS = ("runnable_tasks", "load1", "load5")

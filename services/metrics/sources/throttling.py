@@ -2,8 +2,8 @@
 
 from services.metrics.core.due import WORKED, Gate
 from services.metrics.core.figures import GROUPS, Ratio, Target
-from services.metrics.host import Host, Source
-from shared.adapters.host.hostfs import key_values
+from services.metrics.core.source import Host, Source
+from shared.core.text.kernel_text import key_values
 
 _COUNTERS = ("nr_throttled", "nr_periods")
 

@@ -9,7 +9,7 @@ import re
 
 from services.metrics.core.due import Gate
 from services.metrics.core.figures import Gauge, Target
-from services.metrics.host import Host, Source
+from services.metrics.core.source import Host, Source
 
 _FILE = "proc/zoneinfo"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

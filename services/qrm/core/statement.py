@@ -1,4 +1,4 @@
-"""What qrm says about a pass: status, pools and pods as granted by the kernel, the rule and its numbers."""
+"""The allocation states status, pools and pods as the kernel grants them, and the rule with its numbers."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -6,6 +6,7 @@ from functools import lru_cache
 from services.qrm.core.active_advice import Stage
 from services.qrm.core.placement.assignment import Owned
 from services.qrm.core.writes.classes import RECLAIMED, pool_of
+from services.qrm.core.writes.outcome import WriteOutcome
 from services.qrm.core.writes.plan import Sets
 from shared.contracts.advice import Mode
 from shared.contracts.allocation import PodAllocation, PoolAllocation
@@ -33,8 +34,7 @@ def status_of(stage: Stage, mode: Mode, *, readable: bool, as_wanted: bool) -> s
 def pools_in_force(
     pools: Mapping[str, CpuSet],
     pods: Sequence[PodAllocation],
-    tree: Mapping[str, Sets],
-    granted: Mapping[str, CpuSet],
+    outcome: WriteOutcome,
     layout: Layout,
     limit_bytes: int | None,
 ) -> tuple[PoolAllocation, ...]:
@@ -44,6 +44,7 @@ def pools_in_force(
     pool was given. The others are what their pods have. In a layout without class groups that holds for every pool,
     and one without pods is what the next pod gets.
     """
+    tree, granted = outcome.tree, outcome.granted
     cpus_of: dict[str, CpuSet] = {}
     mems_of: dict[str, CpuSet] = {}
     for pod in pods:
@@ -73,24 +74,27 @@ def pools_in_force(
 
 
 def pods_in_force(
-    pods: Sequence[Pod],
-    owned: Mapping[str, Owned],
-    tree: Mapping[str, Sets],
-    granted: Mapping[str, CpuSet],
-    layout: Layout,
+    pods: Sequence[Pod], owned: Mapping[str, Owned], outcome: WriteOutcome, layout: Layout
 ) -> tuple[PodAllocation, ...]:
     """The pods whose cgroup exists, in the order given."""
+    found = ((pod, layout.pod_group(pod)) for pod in pods)
     return tuple(
-        _told(pod.uid, pod.namespace, pod.name, pool_of(pod, owned), granted[group], tree[group].mems)
-        for pod in pods
-        if (group := layout.pod_group(pod)) in granted
+        _pod_allocation(
+            pod.uid,
+            pod.namespace,
+            pod.name,
+            pool_of(pod, owned),
+            Sets(outcome.granted[group], outcome.tree[group].mems),
+        )
+        for pod, group in found
+        if group in outcome.granted
     )
 
 
 @lru_cache(maxsize=1024)
-def _told(uid: str, namespace: str, name: str, pool: str, cpus: CpuSet, mems: CpuSet) -> PodAllocation:
-    """The same from pass to pass for most pods, and frozen: checked once."""
-    return PodAllocation(uid=uid, namespace=namespace, name=name, pool=pool, cpus=str(cpus), mems=str(mems))
+def _pod_allocation(uid: str, namespace: str, name: str, pool: str, sets: Sets) -> PodAllocation:
+    """The same from pass to pass for most pods, and frozen: validated once."""
+    return PodAllocation(uid=uid, namespace=namespace, name=name, pool=pool, cpus=str(sets.cpus), mems=str(sets.mems))
 
 
 def writes_reason(writes: Sequence[Write]) -> Reason:

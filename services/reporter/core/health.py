@@ -1,4 +1,4 @@
-"""The node's readiness from the health of its services."""
+"""Derive the node's readiness from the health of its services."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ def fold_health(
     """One health for each expected service, in that order; `heard` is the newest one with its age in seconds.
 
     A service that was never heard of, or not within `max_age_s`, is not ok: silence is not health. The words name the
-    bound, not the age, so that they stay the same for as long as the silence lasts.
+    bound, not the age, so that they stay the same while the silence lasts.
     """
     return tuple(_folded(service, heard.get(service), max_age_s) for service in expected)
 

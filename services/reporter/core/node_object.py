@@ -1,32 +1,32 @@
-"""The node's object from its fields, and when it must be written."""
+"""Join the fields' fragments to the node's object, and say when it must be written."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from services.reporter.view import Field, FieldSettings, Part, View, changed
+from services.reporter.core.field import FieldSettings, Fragment, ReportField, ReportView, changed
 
 API_VERSION = "node.katalyst.kubewharf.io/v1alpha1"
 KIND = "CustomNodeResource"
 
-Fields = Mapping[str, tuple[Field[Any], FieldSettings]]
+Fields = Mapping[str, tuple[ReportField[Any], FieldSettings]]
 """Every field with its settings, by name."""
 
 
-def parts(view: View, fields: Fields) -> dict[str, Part]:
-    """Each field's part of the document; a field whose input is missing is left out."""
-    built = {name: field.part(view, settings) for name, (field, settings) in fields.items()}
-    return {name: part for name, part in built.items() if part is not None}
+def fragments(view: ReportView, fields: Fields) -> dict[str, Fragment]:
+    """Each field's fragment of the document; a field whose input is missing is left out."""
+    built = {name: field.fragment(view, settings) for name, (field, settings) in fields.items()}
+    return {name: fragment for name, fragment in built.items() if fragment is not None}
 
 
-def cnr(node: str, fields: Mapping[str, Part]) -> dict[str, Any]:
+def cnr(node: str, fields: Mapping[str, Fragment]) -> dict[str, Any]:
     """The CustomNodeResource of a node, in both shapes (docs/facts/katalyst-cluster.md#customnoderesource).
 
     Raises:
         ValueError: two fields say the same thing.
     """
     document: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": node}}
-    for part in fields.values():
-        document = _joined(document, part, "")
+    for fragment in fields.values():
+        document = _joined(document, fragment, "")
     return document
 
 
@@ -45,8 +45,8 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any], path: str) -> dict
 
 def must_write(
     fields: Fields,
-    written: Mapping[str, Part] | None,
-    now: Mapping[str, Part],
+    written: Mapping[str, Fragment] | None,
+    now: Mapping[str, Fragment],
     *,
     since_written_s: float,
     refresh_s: float,

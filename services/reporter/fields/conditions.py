@@ -1,28 +1,28 @@
-"""What an operator should know: `status.conditions`, from the services' health and the newest allocation.
+"""Report the node's conditions: `status.conditions`, from the services' health and the newest allocation.
 
 Type, status and reason are stable words; the message may hold numbers, so a change of it alone is not urgent. Whether
-the agent is there at all is for central to say (AgentReady, AgentNotFound): a dead one says nothing.
+the agent runs at all is central's to report (AgentReady, AgentNotFound): a dead agent reports nothing.
 """
 
 from typing import Any
 
-from services.reporter.view import Field, FieldSettings, Part, View, plain
+from services.reporter.core.field import FieldSettings, Fragment, ReportField, ReportView, plain
 from shared.contracts.allocation import Allocation
 
 
-def part(view: View) -> Part | None:
+def fragment(view: ReportView) -> Fragment | None:
     """ServicesReady, AllocationFresh, AllocationApplied, and whatever conditions qrm put into its allocation."""
     found = [_services_ready(view), *_allocation(view)]
     conditions = [row | {"lastHeartbeatTime": _time(view)} for row in found if row is not None]
     return {"status": {"conditions": conditions}} if conditions else None
 
 
-def urgent(before: Part | None, now: Part | None, _settings: FieldSettings) -> bool:
+def urgent(before: Fragment | None, now: Fragment | None, _settings: FieldSettings) -> bool:
     """A condition came, went, or changed its status or reason."""
     return _facts(before) != _facts(now)
 
 
-def _services_ready(view: View) -> dict[str, str] | None:
+def _services_ready(view: ReportView) -> dict[str, str] | None:
     if not view.services:
         return None
     failing = [f"{s.service}: {s.why or 'not ok'}" for s in view.services if not s.ok]
@@ -31,7 +31,7 @@ def _services_ready(view: View) -> dict[str, str] | None:
     return _row("ServicesReady", True, "AllServicesReady", f"{len(view.services)} services are well")
 
 
-def _allocation(view: View) -> list[dict[str, str]]:
+def _allocation(view: ReportView) -> list[dict[str, str]]:
     if view.allocation is None:
         return [_row("AllocationFresh", False, "NeverReceived", "no allocation was received yet: nothing is offered")]
     fresh = (
@@ -56,7 +56,7 @@ def _row(kind: str, holds: bool, reason: str, message: str) -> dict[str, str]:
     return {"type": kind, "status": str(holds), "reason": reason, "message": message}
 
 
-def _time(view: View) -> str:
+def _time(view: ReportView) -> str:
     return view.now.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
@@ -65,4 +65,4 @@ def _facts(document: Any) -> list[tuple[str, str, str]]:
     return [(row["type"], row["status"], row["reason"]) for row in rows]
 
 
-FIELD = Field(FieldSettings, plain(part), urgent)
+FIELD = ReportField(FieldSettings, plain(fragment), urgent)

@@ -1,4 +1,4 @@
-"""What is used: `status.nodeMetricStatus` of node, NUMA nodes and QoS classes.
+"""Report usage: `status.nodeMetricStatus` of node, NUMA nodes and QoS classes.
 
 Usage moves with every sample, so a change of it is never urgent: it is written with the next refresh.
 
@@ -7,7 +7,7 @@ Facts: docs/facts/katalyst-cluster.md#customnoderesource.
 
 from typing import Any
 
-from services.reporter.view import Field, FieldSettings, Part, View, plain
+from services.reporter.core.field import FieldSettings, Fragment, ReportField, ReportView, plain
 from shared.contracts.kube.quantities import format_millis, format_units
 from shared.contracts.sample import NodeSample, NumaReading, PoolReading
 from shared.core.cgroups.layout import POOL_OF_QOS
@@ -15,7 +15,7 @@ from shared.core.cgroups.layout import POOL_OF_QOS
 QOS_OF_POOL = {pool: qos for qos, pool in POOL_OF_QOS.items()}
 
 
-def part(view: View) -> Part | None:
+def fragment(view: ReportView) -> Fragment | None:
     """Usage by the newest sample; None where that is too old, because usage does not keep."""
     if view.sample is None or not view.sample_fresh:
         return None
@@ -31,7 +31,7 @@ def part(view: View) -> Part | None:
     return {"status": {"nodeMetricStatus": {"updateTime": time, **status}}}
 
 
-def _never(_before: Part | None, _now: Part | None, _settings: FieldSettings) -> bool:
+def _never(_before: Fragment | None, _now: Fragment | None, _settings: FieldSettings) -> bool:
     return False
 
 
@@ -71,4 +71,4 @@ def _difference(total: int | None, rest: int | None) -> int | None:
     return None if total is None or rest is None else max(0, total - rest)
 
 
-FIELD = Field(FieldSettings, plain(part), _never)
+FIELD = ReportField(FieldSettings, plain(fragment), _never)

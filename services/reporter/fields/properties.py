@@ -1,11 +1,11 @@
-"""What the machine is: `spec.nodeResourceProperties` (docs/facts/katalyst-cluster.md#customnoderesource)."""
+"""Report what the machine has: `spec.nodeResourceProperties` (docs/facts/katalyst-cluster.md#customnoderesource)."""
 
-from services.reporter.view import Field, FieldSettings, Part, View, plain
+from services.reporter.core.field import FieldSettings, Fragment, ReportField, ReportView, plain
 from shared.contracts.kube.quantities import format_units
 from shared.core.cpus.cpuset import CpuSet
 
 
-def part(view: View) -> Part | None:
+def fragment(view: ReportView) -> Fragment | None:
     """Counts of NUMA nodes and CPUs, and total memory; each only where the sample says it."""
     if view.sample is None:
         return None
@@ -23,4 +23,4 @@ def part(view: View) -> Part | None:
     return {"spec": {"nodeResourceProperties": properties}} if properties else None
 
 
-FIELD = Field(FieldSettings, plain(part))
+FIELD = ReportField(FieldSettings, plain(fragment))

@@ -1,32 +1,32 @@
-"""What the node offers to reclaimed pods: the two figures that the quick start prints.
+"""Report what the node offers to reclaimed pods: CPU and memory, as capacity and as allocatable.
 
-The older place (`resourceAllocatable`) carries the older names exactly as the tutorial shows them; today's place
-(`resources.allocatable`) carries both spellings (docs/facts/katalyst-cluster.md#two-spellings). Capacity is what is
-applied. Allocatable is what pods may be placed on: the same, but a rise shows there by and by only.
+The older place (`resourceAllocatable`) has the older names exactly as Katalyst's quick start shows them; today's place
+(`resources.allocatable`) has both spellings (docs/facts/katalyst-cluster.md#two-spellings). Capacity is what is
+applied. Allocatable is what pods may be placed on: the same, but a rise shows there smoothed.
 """
 
 from typing import Annotated, Any
 
-from pydantic import Field as Bound
+from pydantic import Field
 
-from services.reporter.view import Field, FieldSettings, Offered, Part, View
+from services.reporter.core.field import FieldSettings, Fragment, Offered, ReportField, ReportView
 from shared.contracts.kube.quantities import format_units, parse_units
 from shared.contracts.pod import ALIASES, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 
 
-class Settings(FieldSettings):
+class ReclaimedSettings(FieldSettings):
     """Which rises are too small to be written at once; a fall never is.
 
     Facts: docs/facts/katalyst-cpu.md#reported-headroom.
     """
 
-    min_rise_cpu_millis: Annotated[int, Bound(ge=0, le=1_000_000)] = 300
+    min_rise_cpu_millis: Annotated[int, Field(ge=0, le=1_000_000)] = 300
     """A rise of the offered CPU below this many milli-cores waits for the refresh."""
-    min_rise_memory_bytes: Annotated[int, Bound(ge=0, le=1 << 50)] = 300 << 20
+    min_rise_memory_bytes: Annotated[int, Field(ge=0, le=1 << 50)] = 300 << 20
     """A rise of the offered memory below this many bytes waits for the refresh."""
 
 
-def part(view: View, _settings: Settings) -> Part | None:
+def fragment(view: ReportView, _settings: ReclaimedSettings) -> Fragment | None:
     """The offer of the newest allocation; left out as long as no allocation was ever received."""
     if view.allocation is None:
         return None
@@ -52,7 +52,7 @@ def _aliased(amounts: dict[str, str]) -> dict[str, str]:
     return amounts | {ALIASES[name]: amount for name, amount in amounts.items()}
 
 
-def urgent(before: Part | None, now: Part | None, settings: Settings) -> bool:
+def urgent(before: Fragment | None, now: Fragment | None, settings: ReclaimedSettings) -> bool:
     """A fall, at once and however small; a rise from the minimum step on; coming and going."""
     if before is None or now is None:
         return before is not now
@@ -68,4 +68,4 @@ def _offered(document: Any, name: str) -> int:
     return parse_units(document["status"]["resourceAllocatable"][name])
 
 
-FIELD = Field(Settings, part, urgent)
+FIELD = ReportField(ReclaimedSettings, fragment, urgent)

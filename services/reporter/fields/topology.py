@@ -1,14 +1,13 @@
-"""Where CPUs, memory and pods lie: `status.topologyZone`, and the tutorial's older `status.topologyStatus`.
+"""Report where CPUs, memory and pods lie: `status.topologyZone`, and the older `status.topologyStatus`.
 
-Both shapes: docs/facts/katalyst-cluster.md#customnoderesource. Sockets are known where the sample's NUMA readings
-carry `extra["socket"]`; without it the NUMA zones stand at the top and the older shape, which starts at sockets, is
-left out. Each NUMA zone says its part of the offered CPU, by its CPUs of the reclaimed pool; the older shape does not
-know such parts.
+Both shapes: docs/facts/katalyst-cluster.md#customnoderesource. Where the sample does not say the socket of a NUMA node,
+the NUMA zones stand at the top, and the older shape, which starts at sockets, is left out. Each NUMA zone has its share
+of the offered CPU, by its CPUs of the reclaimed pool; the older shape has no such shares.
 """
 
 from typing import Any
 
-from services.reporter.view import Field, FieldSettings, Part, View, changed, plain
+from services.reporter.core.field import FieldSettings, Fragment, ReportField, ReportView, changed, plain
 from shared.contracts.allocation import Allocation
 from shared.contracts.kube.quantities import format_millis, format_units
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
@@ -18,7 +17,7 @@ from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.shares import shared_out
 
 
-def part(view: View) -> Part | None:
+def fragment(view: ReportView) -> Fragment | None:
     """The zones, ascending by number; None where the sample names no NUMA node."""
     if view.sample is None or not view.sample.numas:
         return None
@@ -42,21 +41,21 @@ def part(view: View) -> Part | None:
     return {"status": {"topologyZone": zones, "topologyStatus": {"sockets": older}}}
 
 
-def _reclaimed(view: View, numas: list[NumaReading]) -> dict[int, dict[str, dict[str, str]]]:
-    """By NUMA node its part of what is told and of what is applied; empty where no CPU of the pool is known."""
+def _reclaimed(view: ReportView, numas: list[NumaReading]) -> dict[int, dict[str, dict[str, str]]]:
+    """By NUMA node its share of the offer and of what is applied; empty where no CPU of the pool is known."""
     pool = view.allocation.pool(RECLAIM) if view.allocation else None
     if view.allocation is None or pool is None:
         return {}
-    held = {numa.numa: len(CpuSet.parse(pool.cpus) & CpuSet.parse(numa.cpus)) for numa in numas}
+    pool_cpus = {numa.numa: len(CpuSet.parse(pool.cpus) & CpuSet.parse(numa.cpus)) for numa in numas}
     applied = view.allocation.reclaimed_cpu_millis
-    capacity = shared_out(applied, held)
-    told = shared_out(view.offered.cpu_millis if view.offered else applied, held)
+    capacity = shared_out(applied, pool_cpus)
+    allocatable = shared_out(view.offered.cpu_millis if view.offered else applied, pool_cpus)
     return {
         number: {
-            "allocatable": {RECLAIMED_CPU: format_units(told[number])},
+            "allocatable": {RECLAIMED_CPU: format_units(allocatable[number])},
             "capacity": {RECLAIMED_CPU: format_units(capacity[number])},
         }
-        for number in told
+        for number in allocatable
     }
 
 
@@ -104,8 +103,8 @@ def _requests(pod: Pod) -> dict[str, str]:
     }
 
 
-def urgent(before: Part | None, now: Part | None, _settings: FieldSettings) -> bool:
-    """Any change but that of the parts of the offer: whether those must be written says the offer itself."""
+def urgent(before: Fragment | None, now: Fragment | None, _settings: FieldSettings) -> bool:
+    """Any change but that of the shares of the offer: the field `reclaimed` says when those must be written."""
     return before != now and changed(_without_offer(before), _without_offer(now))
 
 
@@ -119,4 +118,4 @@ def _without_offer(value: Any, *, resources: bool = False) -> Any:
     return [_without_offer(item, resources=resources) for item in value] if isinstance(value, list) else value
 
 
-FIELD = Field(FieldSettings, plain(part), urgent)
+FIELD = ReportField(FieldSettings, plain(fragment), urgent)

@@ -1,12 +1,11 @@
 """Small readers for files of /proc, /sys and cgroups, tolerant of vanished files; `KeptFiles` for reading often."""
 
 import errno
-import functools
 import os
-import re
 import resource
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from shared.core.file_system import FileSystem
 
 _CHUNK_BYTES = 65_536
 _RECORD_BYTES = 4096
@@ -60,17 +59,6 @@ def read_record(path: str) -> str | None:
         if error.errno in ABSENT:
             return None
         raise
-
-
-@dataclass(frozen=True, slots=True)
-class FileSystem:
-    """How full a file system is. Available is what is left to users without privileges; 0 inodes: it counts none."""
-
-    capacity_bytes: int
-    used_bytes: int
-    available_bytes: int
-    inodes: int
-    inodes_free: int
 
 
 def root_file_system(host_root: str) -> FileSystem | None:
@@ -204,38 +192,3 @@ def _file_systems() -> dict[int, str]:
         major, _, minor = fields.split()[2].partition(":")
         found[os.makedev(int(major), int(minor))] = rest.partition(" ")[0]
     return found
-
-
-def key_values(text: str, names: Iterable[str]) -> dict[str, int]:
-    """Chosen lines "name number" of `memory.stat` or `cpu.stat`; a name that is not there is left out.
-
-    Searched, not split: a `memory.stat` has half a hundred lines and three are wanted.
-    """
-    values = {}
-    lines = f"\n{text}\n"
-    for name in names:
-        start = lines.find(f"\n{name} ")
-        if start < 0:
-            continue
-        begin = start + len(name) + 2
-        number = lines[begin : lines.index("\n", begin)]
-        if number.isdigit():
-            values[name] = int(number)
-    return values
-
-
-def meminfo_bytes(text: str, names: Iterable[str]) -> dict[str, int]:
-    """Chosen fields of `/proc/meminfo` or of a NUMA node's `meminfo` ("Node 0 MemFree:  12 kB"), in bytes."""
-    found = ((name, _meminfo_line(name).search(text)) for name in names)
-    return {name: int(match[1]) * 1024 for name, match in found if match}
-
-
-@functools.cache
-def _meminfo_line(name: str) -> re.Pattern[str]:
-    return re.compile(rf"^(?:Node +\d+ +)?{re.escape(name)}: +(\d+) kB$", re.MULTILINE)
-
-
-def task_state(stat: str) -> str:
-    """The state letter of `/proc/<tid>/stat`; the command before it may itself hold blanks and brackets."""
-    end = stat.rfind(")")
-    return stat[end + 2 : end + 3] if end > 0 else ""

@@ -3,9 +3,10 @@
 import re
 from pathlib import Path
 
-from shared.adapters.host.hostfs import meminfo_bytes, read_text
+from shared.adapters.host.hostfs import read_text
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Cpu, Topology
+from shared.core.text.kernel_text import meminfo_bytes
 from shared.errors import Unavailable, Unfit
 
 _CPUS = "sys/devices/system/cpu"

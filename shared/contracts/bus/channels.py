@@ -82,7 +82,7 @@ CHANNELS = (
         EvictionIntent,
         "sublet.cluster.v1.intent.{node}.{pod_uid}",
         ("evictor", "central"),
-        ("central",),
+        ("evictor", "central"),
         INTENTS,
         f"JetStream stream {INTENTS}: what will be evicted, written before anything is done.",
     ),

@@ -8,10 +8,11 @@ from typing import TypeVar
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import V1_CONTROLLERS, Cgroups
-from shared.adapters.host.hostfs import meminfo_bytes, read_text
+from shared.adapters.host.hostfs import read_text
 from shared.adapters.host.kubelet_tree import ROOTS
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.kubelet_layout import DRIVERS, KubeletLayout
+from shared.core.text.kernel_text import meminfo_bytes
 from shared.errors import SubletError, Unavailable
 from sublet.doctor.finding import Known, Unknown
 from sublet.doctor.node import host_processes

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from services.advisor.core.view import CPU_TENANTS
+from services.advisor.core.model.view import CPU_TENANTS
 from shared.contracts.ids import NAME_PATTERN
 from shared.contracts.sample import NodeSample
 from shared.core.cgroups.layout import SHARE

@@ -5,16 +5,20 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from services.advisor.app import AdvisorApp
+from services.advisor.ports import AdvisorPorts
+from services.advisor.settings import AdvisorSettings
 from shared.adapters.clock import LoopClock
+from shared.app import Context
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation, PodAllocation
 from shared.contracts.bus.subjects import state_subject
 from shared.contracts.sample import NodeSample
 from shared.core.cpus.topology import Topology
 from shared.fakes.memory_bus import MemoryBus
+from shared.settings import CommonSettings, section
 from shared.wire import Wire
 
-SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 SOON_S = 0.01
 
 
@@ -30,12 +34,13 @@ class Skewed(LoopClock):
 class Node:
     """An advisor, and the voice of the metrics service."""
 
-    def __init__(self, settings, topology=SEED):
+    def __init__(self, settings, topology=TUTORIAL_NODE):
         self.clock, self.bus = Skewed(), MemoryBus()
         self.metrics = Wire(self.bus, self.clock, node="node1", service="metrics")
         self.qrm = Wire(self.bus, self.clock, node="node1", service="qrm")
         wire = Wire(self.bus, self.clock, node="node1", service="advisor")
-        self.app = AdvisorApp(wire, self.clock, {"advisor": settings}, topology)
+        context = Context(wire, self.clock, CommonSettings(node="node1"), {"advisor": settings})
+        self.app = AdvisorApp(context, AdvisorPorts(topology), section(AdvisorSettings, context.raw, "advisor"))
         self.heard: list[tuple[float, PoolAdvice]] = []
 
     async def measure(self, fields) -> NodeSample:

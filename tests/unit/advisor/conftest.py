@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from advisor_world import SEED, Node
+from advisor_world import TUTORIAL_NODE, Node
 
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading, PoolReading
@@ -61,7 +61,7 @@ def sample(fields) -> Callable[..., NodeSample]:
 def live(virtual):
     """Run a story with a node: live(story) or live(story, settings, topology)."""
 
-    def run(story, settings=None, topology=SEED):
+    def run(story, settings=None, topology=TUTORIAL_NODE):
         async def whole():
             async with Node(settings or {}, topology).running() as node:
                 await story(node)

@@ -6,15 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.assemble import NodeCpus, Requirement, assemble
+from services.advisor.core.model.shape import NodeCpus
+from services.advisor.core.sizing.assemble import RegionRequirement, assemble, unbound_numas
 
 NODE = NodeCpus({0: 24, 1: 24}, {0: 4, 1: 4}, reserve_pool_cpus=0)
 OVERLAP = replace(NODE, overlap=True)
 OFF = replace(NODE, reclaim=False)
-SHARE = Requirement("share", "share", (0, 1), required_cpus=6, request_cores=4)
-BOUND = Requirement("share-NUMA1", "share", (1,), bound=True, required_cpus=8, request_cores=2)
-NOISY = Requirement("isolation-a", "isolation", (0, 1), upper_cpus=8, lower_cpus=4)
-DEDICATED = Requirement("db", "dedicated", (1,), bound=True, required_cpus=5, request_cores=8)
+SHARE = RegionRequirement("share", "share", (0, 1), required_cpus=6, request_cores=4)
+BOUND = RegionRequirement("share-NUMA1", "share", (1,), bound=True, required_cpus=8, request_cores=2)
+NOISY = RegionRequirement("isolation-a", "isolation", (0, 1), upper_cpus=8, lower_cpus=4)
+DEDICATED = RegionRequirement("db", "dedicated", (1,), bound=True, required_cpus=5, request_cores=8)
 EXCLUSIVE = replace(DEDICATED, exclusive=True, required_cpus=20)
 
 
@@ -107,7 +108,7 @@ def situations(draw):
         where = (draw(st.integers(0, count - 1)),) if bound else ()
         lower = draw(st.integers(0, 6))
         regions.append(
-            Requirement(
+            RegionRequirement(
                 f"pool{index}",
                 type_,
                 where,
@@ -134,7 +135,7 @@ def test_without_overlap_no_cpu_is_given_away_twice(situation):
     node = replace(node, overlap=False)
     done = assemble(node, regions)
     for key in done.pools["reclaim"]:
-        here = node.unbound(regions) if key == -1 else (key,)
+        here = unbound_numas(node, regions) if key == -1 else (key,)
         available, kept = (sum(m[n] for n in here) for m in (node.available, node.kept_for_reclaim))
         sizes = {pool: by_numa[key] for pool, by_numa in done.pools.items() if key in by_numa and pool != "reserve"}
         if len(sizes) - 1 <= available - kept:  # else every pool runs on all that there is
@@ -146,7 +147,7 @@ def test_reclaimed_pods_always_keep_theirs(situation):
     node, regions = situation
     done = assemble(node, regions)
     for key, size in done.pools["reclaim"].items():
-        here = node.unbound(regions) if key == -1 else (key,)
+        here = unbound_numas(node, regions) if key == -1 else (key,)
         available, kept = (sum(m[n] for n in here) for m in (node.available, node.kept_for_reclaim))
         lent = sum(done.reclaim_overlap.get(key, {}).values()) + sum(done.dedicated_overlap.get(key, {}).values())
         if sum(1 for pool, by_numa in done.pools.items() if key in by_numa and "pool" in pool) <= available - kept:

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.estimate import RULES, Figures, ProvisionQuestion, estimate_cores, provision_canonical
+from services.advisor.core.demand.cpu import estimate_cores
+from services.advisor.core.model.figures import Figures
+from services.advisor.whatif.cpu.estimate import RULES, ProvisionQuestion, provision_canonical
 
 amounts = st.floats(0, 1000, allow_nan=False)
 figures = st.builds(Figures, *[st.none() | amounts] * 3)

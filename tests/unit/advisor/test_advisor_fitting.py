@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.fitting import fit_pools, overlap_of
+from services.advisor.core.sizing.fitting import fit_pools, overlap_of
 from shared.errors import Refused
 
 pools = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 64), max_size=6)

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.guard import Fallback, judged
-from services.advisor.core.machine import Bounds
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
-from services.advisor.core.sizing import Rules, decide
-from services.advisor.core.view import View
+from services.advisor.core.round.decide import SizingRules, decide
+from services.advisor.core.round.guard import Fallback, judged
 from services.advisor.policies import canonical
 from services.advisor.registry import outside_policies
 from services.advisor.settings import choose
@@ -74,7 +74,7 @@ def test_a_policy_that_raises_is_refused_with_its_words(odd):
 
 @pytest.mark.parametrize("answer", [explode, *[case.values[0] for case in NONSENSE]])
 def test_the_round_is_decided_by_canonical_and_goes_on_from_the_last_sizes(answer):
-    rules = Rules(fallback=FALLBACK)
+    rules = SizingRules(fallback=FALLBACK)
     last = decide(VIEW, 0.0, canonical.POLICY, canonical.Settings(), rules, None)
     calm = View(VIEW.bounds, tenants_usage_cores=1.0)
     done = decide(calm, 1.0, saying(answer), PolicySettings(), rules, last)
@@ -85,18 +85,20 @@ def test_the_round_is_decided_by_canonical_and_goes_on_from_the_last_sizes(answe
 
 def test_without_somebody_to_stand_in_the_failure_is_raised():
     with pytest.raises(Refused, match="odd"):
-        decide(VIEW, 0.0, saying(explode), PolicySettings(), Rules(), None)
+        decide(VIEW, 0.0, saying(explode), PolicySettings(), SizingRules(), None)
 
 
 @given(st.one_of(st.none(), st.text(), st.floats(), st.integers(), st.tuples(st.floats(), st.floats())))
 def test_whatever_a_policy_returns_the_sizes_are_those_of_the_machine(answer):
-    done = decide(VIEW, 0.0, saying((0, answer)), PolicySettings(), Rules(fallback=FALLBACK), None)
+    done = decide(VIEW, 0.0, saying((0, answer)), PolicySettings(), SizingRules(fallback=FALLBACK), None)
     assert (done.sizes.share_cpus, done.sizes.reclaim_cpus) == (30, 18)
 
 
 @given(st.floats(), st.floats())
 def test_whatever_demand_a_policy_makes_the_pools_stay_inside_the_machine(cores, quota):
-    done = decide(VIEW, 0.0, saying((0, Demand(cores, 0, (), quota))), PolicySettings(), Rules(fallback=FALLBACK), None)
+    done = decide(
+        VIEW, 0.0, saying((0, Demand(cores, 0, (), quota))), PolicySettings(), SizingRules(fallback=FALLBACK), None
+    )
     assert 4 <= done.sizes.share_cpus <= 44
     assert done.sizes.share_cpus + done.sizes.reclaim_cpus == 48
     assert 0 <= done.fields()["reclaimed_cpu_millis"] <= 44_000

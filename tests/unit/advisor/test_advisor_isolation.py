@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.isolation import Isolation, IsolationRules, Runner, isolate
+from services.advisor.core.sizing.isolation import ContainerTasks, Isolation, IsolationRules, isolate
 
 EASY = IsolationRules(lock_in_threshold=1, max_resource_ratio=1, max_pod_ratio=1)
 
 
-def pods(**runnable: float | None) -> list[Runner]:
+def pods(**runnable: float | None) -> list[ContainerTasks]:
     """One container of 4 cores for each pod."""
-    return [Runner(pod, "main", "share", 4.0, tasks) for pod, tasks in runnable.items()]
+    return [ContainerTasks(pod, "main", "share", 4.0, tasks) for pod, tasks in runnable.items()]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_pools_are_judged_apart():
 )
 def test_the_order_of_containers_means_nothing_and_the_limits_hold(rows, random):
     rules = IsolationRules(lock_in_threshold=1)
-    unique = {(pod, name): Runner(pod, name, "share", 4.0, tasks) for pod, name, tasks in rows}
+    unique = {(pod, name): ContainerTasks(pod, name, "share", 4.0, tasks) for pod, name, tasks in rows}
     runners = list(unique.values())
     found = isolate(rules, runners, Isolation(), 0.0)
     assert isolate(rules, random.sample(runners, len(runners)), Isolation(), 0.0) == found

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.pid import Controller, Gains, Indicator, RamaQuestion, SizeRange, corrected, provision_rama
+from services.advisor.core.demand.pid import Controller, Gains, Indicator, SizeRange, corrected
+from services.advisor.whatif.cpu.rama import RamaQuestion, provision_rama
 
 GAINS = Gains(kpp=0.1, kpn=0.04, deadband_upper=0.05, deadband_lower=0.2)
 SIZES = SizeRange(40, 4, 90)

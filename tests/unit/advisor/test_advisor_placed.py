@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.advisor.core.placed import Place, place_of, places_in
+from services.advisor.core.observation.placement import PodPlace, place_of, places_in
 from shared.contracts.allocation import Allocation, PodAllocation
 from shared.contracts.pod import Pod
 from shared.core.cpus.cpuset import CpuSet
@@ -21,42 +21,44 @@ def pod(qos: str, annotations: dict[str, str] | None = None, labels: dict[str, s
     return Pod(uid="aa", name="a", qos=qos, annotations=annotations or {}, labels=labels or {})
 
 
-def at(pool: str, *cpus: tuple[int, int]) -> Place:
-    return Place(pool, cpus)
+def at(pool: str, *cpus: tuple[int, int]) -> PodPlace:
+    return PodPlace(pool, cpus)
 
 
 @pytest.mark.parametrize(
     ("one", "seen", "place"),
     [
-        pytest.param(pod("shared_cores"), None, Place(), id="a plain pod"),
-        pytest.param(pod("shared_cores", NAMED), None, Place("batch"), id="a pool by name"),
-        pytest.param(pod("shared_cores", NAMED), at("batch", (0, 4)), Place("batch"), id="and there it is"),
-        pytest.param(pod("shared_cores", NAMED), at("share"), Place(), id="or not"),
-        pytest.param(pod("shared_cores", NAMED), at("isolation-default.a", (0, 4)), Place("batch"), id="isolated from"),
-        pytest.param(pod("shared_cores", {CPU: '{"cpuset_pool": "reclaim"}'}), None, Place(), id="not for tenants"),
-        pytest.param(pod("shared_cores", BOUND), None, Place(), id="not on a node yet"),
+        pytest.param(pod("shared_cores"), None, PodPlace(), id="a plain pod"),
+        pytest.param(pod("shared_cores", NAMED), None, PodPlace("batch"), id="a pool by name"),
+        pytest.param(pod("shared_cores", NAMED), at("batch", (0, 4)), PodPlace("batch"), id="and there it is"),
+        pytest.param(pod("shared_cores", NAMED), at("share"), PodPlace(), id="or not"),
+        pytest.param(
+            pod("shared_cores", NAMED), at("isolation-default.a", (0, 4)), PodPlace("batch"), id="isolated from"
+        ),
+        pytest.param(pod("shared_cores", {CPU: '{"cpuset_pool": "reclaim"}'}), None, PodPlace(), id="not for tenants"),
+        pytest.param(pod("shared_cores", BOUND), None, PodPlace(), id="not on a node yet"),
         pytest.param(
             pod("shared_cores", BOUND), at("share-NUMA1", (1, 8)),
-            Place("share-NUMA1", ((1, 8),), bound=True), id="bound to a node",
+            PodPlace("share-NUMA1", ((1, 8),), bound=True), id="bound to a node",
         ),
         pytest.param(
             pod("shared_cores", BOUND | NAMED), at("batch-NUMA0", (0, 2)),
-            Place("batch-NUMA0", ((0, 2),), bound=True), id="a pool by name on a node",
+            PodPlace("batch-NUMA0", ((0, 2),), bound=True), id="a pool by name on a node",
         ),
-        pytest.param(pod("dedicated_cores"), None, Place(), id="dedicated without binding has no CPUs of its own"),
-        pytest.param(pod("dedicated_cores", BOUND), None, Place(dedicated=True), id="asks for some"),
+        pytest.param(pod("dedicated_cores"), None, PodPlace(), id="dedicated without binding has no CPUs of its own"),
+        pytest.param(pod("dedicated_cores", BOUND), None, PodPlace(dedicated=True), id="asks for some"),
         pytest.param(
             pod("dedicated_cores", ALONE), at("dedicated", (0, 24)),
-            Place("share", ((0, 24),), dedicated=True, bound=True, exclusive=True), id="has a node for itself",
+            PodPlace("share", ((0, 24),), dedicated=True, bound=True, exclusive=True), id="has a node for itself",
         ),
-        pytest.param(pod("dedicated_cores", BOUND), at("share"), Place(), id="did not get any"),
+        pytest.param(pod("dedicated_cores", BOUND), at("share"), PodPlace(), id="did not get any"),
         pytest.param(
-            pod("dedicated_cores", labels={"koordinator.sh/qosClass": "LSR"}), None, Place(dedicated=True),
+            pod("dedicated_cores", labels={"koordinator.sh/qosClass": "LSR"}), None, PodPlace(dedicated=True),
             id="in Koordinator's words",
         ),
-        pytest.param(pod("reclaimed_cores", BOUND), at("reclaim"), Place(), id="reclaimed"),
+        pytest.param(pod("reclaimed_cores", BOUND), at("reclaim"), PodPlace(), id="reclaimed"),
         pytest.param(
-            pod("shared_cores", labels={"koordinator.sh/qosClass": "LSR"}), at("share-NUMA1", (1, 8)), Place(),
+            pod("shared_cores", labels={"koordinator.sh/qosClass": "LSR"}), at("share-NUMA1", (1, 8)), PodPlace(),
             id="a label that its class does not follow",
         ),
     ],

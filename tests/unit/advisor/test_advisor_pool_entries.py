@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.pool_entries import EntriesQuestion, advisor_pool_entries
+from services.advisor.whatif.cpu.pool_entries import EntriesQuestion, advisor_pool_entries
 
 BIG = {"uniform": {"sockets": 2, "numa_per_socket": 1, "cores_per_numa": 24, "threads": 2, "numbering": "split"}}
 """96 CPUs; NUMA 0 = 0-23,48-71."""

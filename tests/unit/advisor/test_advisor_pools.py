@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.machine import Bounds
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
-from services.advisor.core.pools import PoolSizes, SeedQuestion, seed_pool_sizes
-from services.advisor.core.sizing import Round, Rules, decide
-from services.advisor.core.view import View
+from services.advisor.core.round.decide import Round, SizingRules, decide
+from services.advisor.core.sizing.pools import PoolSizes
+from services.advisor.whatif.cpu.pool_sizes import SeedQuestion, seed_pool_sizes
 
 machines = st.builds(
     Bounds.of,
@@ -28,7 +29,7 @@ def round_of(
     bounds: Bounds, need: float, now_s: float = 0.0, last: Round | None = None, *, fresh: bool = True
 ) -> Round:
     view = View(bounds, node_usage_cores=need, fresh=fresh)
-    return decide(view, now_s, NEED, PolicySettings(), Rules(), last)
+    return decide(view, now_s, NEED, PolicySettings(), SizingRules(), last)
 
 
 def sizes_of(bounds: Bounds, need: float) -> PoolSizes:

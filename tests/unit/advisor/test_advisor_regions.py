@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.advisor.core.estimate import Figures
-from services.advisor.core.isolation import IsolationRules
-from services.advisor.core.machine import Bounds
-from services.advisor.core.memory import Resident
+from services.advisor.core.model.figures import Figures, Resident
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import ContainerView, View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
-from services.advisor.core.sizing import Round, Rules, decide
-from services.advisor.core.view import ContainerView, View
+from services.advisor.core.round.decide import Round, SizingRules, decide
+from services.advisor.core.sizing.isolation import IsolationRules
 from services.advisor.policies import canonical
 
 GIB = 1 << 30
@@ -37,10 +36,10 @@ def dedicated(name: str, cpus: int, numa: int, **over: Any) -> ContainerView:
                   cpus_per_numa=((numa, cpus),), **over)  # fmt: skip
 
 
-def advise(*containers: ContainerView, last: Round | None = None, now_s: float = 0.0, rules: Rules | None = None,
+def advise(*containers: ContainerView, last: Round | None = None, now_s: float = 0.0, rules: SizingRules | None = None,
            **view: Any) -> Round:  # fmt: skip
     seen = View(BIG, containers, numas=NODES, **view)
-    return decide(seen, now_s, canonical.POLICY, canonical.Settings(), rules or Rules(), last)
+    return decide(seen, now_s, canonical.POLICY, canonical.Settings(), rules or SizingRules(), last)
 
 
 def sizes(done: Round) -> dict[str, int]:
@@ -113,11 +112,11 @@ def test_each_region_has_a_state_of_its_own():
     counting = Policy("counting", PolicySettings, lambda: 0, judge)
     view, last = View(BIG, (tenant("a"), tenant("b", pool="batch"), tenant("c", pool="batch"))), None
     for now_s in range(3):
-        last = decide(view, now_s, counting, PolicySettings(), Rules(), last)
+        last = decide(view, now_s, counting, PolicySettings(), SizingRules(), last)
     assert (last.policy_state, last.region_states) == (3, {"batch": 6})
 
 
-NOISY = Rules(isolation=IsolationRules(lock_in_threshold=1, max_resource_ratio=1.0, lock_out_s=60))
+NOISY = SizingRules(isolation=IsolationRules(lock_in_threshold=1, max_resource_ratio=1.0, lock_out_s=60))
 
 
 def test_noisy_pods_are_isolated_only_where_that_is_asked_for():

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.regulate import Limits, Ramp, RegulateQuestion, regulate, regulated, rounded
+from services.advisor.core.model.ramp import Ramp, RampLimits
+from services.advisor.core.sizing.regulate import regulated, rounded
+from services.advisor.whatif.cpu.regulate import RegulateQuestion, regulate
 
 BASE = {"reserved_for_allocate_cores": 4.0, "lower_cpus": 4, "upper_cpus": 44}
 
@@ -56,7 +58,7 @@ def test_the_size_follows_the_requirement_within_its_limits(steps, fields, want)
 
 
 limits = st.builds(
-    lambda lower, more, **fields: Limits(lower=lower, upper=lower + more, **fields),
+    lambda lower, more, **fields: RampLimits(lower=lower, upper=lower + more, **fields),
     st.integers(0, 20),
     st.integers(0, 60),
     even=st.sampled_from(["off", "before_limits", "after_limits"]),
@@ -99,12 +101,12 @@ def test_within_one_period_a_size_falls_by_one_step_at_most(limits, moves):
 
 @given(st.integers(1, 40), st.integers(0, 40), needs)
 def test_an_even_size_stays_even_where_the_clamp_allows_it(lower, more, need):
-    limits = Limits(lower * 2, (lower + more) * 2, "after_limits")
+    limits = RampLimits(lower * 2, (lower + more) * 2, "after_limits")
     assert regulated(Ramp(), limits, 0, rounded(need, limits.even), None).size % 2 == 0
 
 
 def test_a_step_down_that_is_taken_back_doubles_the_wait_and_one_that_lasts_ends_that():
-    limits = Limits(0, 100, max_wait_s=100.0)
+    limits = RampLimits(0, 100, max_wait_s=100.0)
     ramp, falls = Ramp(20), []
     for now_s in range(800):
         # Someone comes back a second after each of the first four steps down, and is gone by the next second.
@@ -119,6 +121,6 @@ def test_a_step_down_that_is_taken_back_doubles_the_wait_and_one_that_lasts_ends
 
 def test_without_a_longest_wait_nothing_is_doubled():
     """So it is in Katalyst (docs/facts/katalyst-cpu.md#regulator), and in the what-if kind."""
-    ramp = regulated(Ramp(20), Limits(0, 100), 0, 0, 20)
-    ramp = regulated(ramp, Limits(0, 100), 1, 20, 18)
-    assert regulated(ramp, Limits(0, 100), 30, 0, 20).size == 18
+    ramp = regulated(Ramp(20), RampLimits(0, 100), 0, 0, 20)
+    ramp = regulated(ramp, RampLimits(0, 100), 1, 20, 18)
+    assert regulated(ramp, RampLimits(0, 100), 30, 0, 20).size == 18

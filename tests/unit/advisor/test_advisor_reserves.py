@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.quota import QuotaQuestion, provision_dynamic_quota, reclaim_quota_cores
-from services.advisor.core.reserves import kept_for_reclaim, reserve_of_region
+from services.advisor.core.demand.quota import reclaim_quota_cores
+from services.advisor.core.sizing.reserves import kept_for_reclaim, reserve_of_region
+from services.advisor.whatif.cpu.quota import QuotaQuestion, provision_dynamic_quota
 from shared.errors import Refused
 
 

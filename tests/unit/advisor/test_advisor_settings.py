@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.advisor.core.machine import Bounds
+from services.advisor.core.model.machine import Bounds
 from services.advisor.settings import choose, known_policies
 from shared.errors import BadConfig
 

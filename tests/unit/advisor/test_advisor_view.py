@@ -2,18 +2,18 @@
 
 import pytest
 
-from services.advisor.core.machine import Bounds
-from services.advisor.core.sizing import Rules, decide
-from services.advisor.core.view import has_no_rates, view_of
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.observation.sample_view import has_no_rates, view_of
+from services.advisor.core.round.decide import SizingRules, decide
 from services.advisor.policies.canonical import POLICY, Settings
 from shared.contracts.sample import NodeReading, PoolReading
 
-SEED = Bounds.of(48, smt=True)
+TUTORIAL_NODE = Bounds.of(48, smt=True)
 GIB = 1 << 30
 
 
 def advice(sample, settings: Settings | None = None):
-    return decide(view_of(sample, SEED), 0.0, POLICY, settings or Settings(), Rules(), None).fields()
+    return decide(view_of(sample, TUTORIAL_NODE), 0.0, POLICY, settings or Settings(), SizingRules(), None).fields()
 
 
 def sizes(fields) -> dict[str, int]:
@@ -69,7 +69,9 @@ def test_dedicated_pods_count_their_request_reclaimed_and_system_pods_nothing(sa
 
 
 def test_a_pod_that_has_ended_holds_nothing_and_one_that_starts_does(sample, pod):
-    view = view_of(sample(*(pod(p.lower(), phase=p) for p in ("Pending", "Running", "Succeeded", "Failed"))), SEED)
+    view = view_of(
+        sample(*(pod(p.lower(), phase=p) for p in ("Pending", "Running", "Succeeded", "Failed"))), TUTORIAL_NODE
+    )
     assert [container.pod for container in view.containers] == ["default/pending", "default/running"]
 
 
@@ -81,7 +83,7 @@ def test_a_successor_of_the_same_name_counts_beside_the_pod_that_is_leaving(samp
 def test_a_container_counts_whichever_list_it_is_in(sample, pod):
     reading = pod("web", cpu_millis=2000, cpu_usage_cores=1.0)
     unknown = reading.model_copy(update={"containers": (reading.containers[0].model_copy(update={"name": "side"}),)})
-    names = {c.name: (c.request_cores, c.cpu.usage_cores) for c in view_of(sample(unknown), SEED).containers}
+    names = {c.name: (c.request_cores, c.cpu.usage_cores) for c in view_of(sample(unknown), TUTORIAL_NODE).containers}
     assert names == {"main": (2.0, None), "side": (0.0, 1.0)}
 
 
@@ -92,7 +94,7 @@ def test_memory_of_tenants_is_taken_from_the_offer_with_a_tenth_on_top(sample, p
 
 def test_free_memory_stands_in_for_available_memory(sample):
     reading = NodeReading(online_cpus="0-47", memory_total_bytes=100 * GIB, memory_free_bytes=7 * GIB)
-    assert view_of(sample(node_reading=reading), SEED).memory.available_bytes == 7 * GIB
+    assert view_of(sample(node_reading=reading), TUTORIAL_NODE).memory.available_bytes == 7 * GIB
 
 
 def test_the_settings_of_the_policy_change_its_factors(sample, pod):
@@ -116,4 +118,4 @@ def test_the_first_pass_of_a_measuring_life_is_not_judged_while_a_tenants_use_is
     sample, pod, window_s, qos, reading, want
 ):
     found = sample(pod("web", qos, **reading), window_s=window_s)
-    assert has_no_rates(found, view_of(found, SEED)) is want
+    assert has_no_rates(found, view_of(found, TUTORIAL_NODE)) is want

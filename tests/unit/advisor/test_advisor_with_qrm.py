@@ -7,33 +7,35 @@ from typing import Any
 
 import pytest
 
-from services.advisor.core.isolation import IsolationRules
-from services.advisor.core.machine import Bounds
-from services.advisor.core.placed import Place
-from services.advisor.core.sizing import Round, Rules, decide
-from services.advisor.core.view import view_of
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.observation.placement import PodPlace
+from services.advisor.core.observation.sample_view import view_of
+from services.advisor.core.round.decide import Round, SizingRules, decide
+from services.advisor.core.sizing.isolation import IsolationRules
 from services.advisor.policies import canonical
 from services.qrm.core.placement.arrangement import Arrangement, Node, arrange
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.sample import NumaReading, PodReading
 from shared.core.cpus.topology import Topology
 
-SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
-NUMAS = tuple(NumaReading(numa=numa, cpus=str(cpus)) for numa, cpus in SEED.numas.items())
+TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+NUMAS = tuple(NumaReading(numa=numa, cpus=str(cpus)) for numa, cpus in TUTORIAL_NODE.numas.items())
 BOUND = {"katalyst.kubewharf.io/memory_enhancement": json.dumps({"numa_binding": "true"})}
 BATCH = {"katalyst.kubewharf.io/cpu_enhancement": json.dumps({"cpuset_pool": "batch"})}
 ENVELOPE: dict[str, Any] = {"node": "n1", "boot_id": "0" * 16, "sent_at": datetime(2026, 1, 1, tzinfo=UTC)}
-NOISY = Rules(isolation=IsolationRules(lock_in_threshold=1, max_resource_ratio=1.0))
+NOISY = SizingRules(isolation=IsolationRules(lock_in_threshold=1, max_resource_ratio=1.0))
 
 
 def noted(reading: PodReading, annotations: dict[str, str]) -> PodReading:
     return reading.model_copy(update={"pod": reading.pod.model_copy(update={"annotations": annotations})})
 
 
-def where(placed: Arrangement) -> dict[str, Place]:
+def where(placed: Arrangement) -> dict[str, PodPlace]:
     """What the advisor reads of an allocation."""
     return {
-        uid: Place(own.pool, tuple((n, len(cpus & own.cpus)) for n, cpus in SEED.numas.items() if cpus & own.cpus))
+        uid: PodPlace(
+            own.pool, tuple((n, len(cpus & own.cpus)) for n, cpus in TUTORIAL_NODE.numas.items() if cpus & own.cpus)
+        )
         for uid, own in placed.owned.items()
     }
 
@@ -42,14 +44,14 @@ def where(placed: Arrangement) -> dict[str, Place]:
 def together(sample: Callable[..., Any]) -> Callable[..., tuple[Round, Arrangement]]:
     """A few rounds of both on the same pods; the last of each."""
 
-    def run(*pods: PodReading, rules: Rules | None = None, rounds: int = 4) -> tuple[Round, Arrangement]:
-        rules, last, placed = rules or Rules(), None, None
+    def run(*pods: PodReading, rules: SizingRules | None = None, rounds: int = 4) -> tuple[Round, Arrangement]:
+        rules, last, placed = rules or SizingRules(), None, None
         for number in range(rounds):
             places = where(placed) if placed else {}
             view = view_of(sample(*pods, numas=NUMAS), Bounds.of(48, smt=True), places)
             last = decide(view, float(number), canonical.POLICY, canonical.Settings(), rules, last)
             advice = PoolAdvice(**ENVELOPE, seq=number, **last.fields())
-            node = Node(SEED, {}, [one.pod for one in pods], placed.held if placed else {})
+            node = Node(TUTORIAL_NODE, {}, [one.pod for one in pods], placed.held if placed else {})
             placed = arrange(node, advice, "reclaim-first")
         assert last is not None
         assert placed is not None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.headroom_node import (
+from services.advisor.core.offer.headroom import (
     GroupUse,
     HeadroomRules,
     NumaPool,
@@ -16,16 +16,16 @@ from services.advisor.core.headroom_node import (
     numa_pools,
     supply_cores,
 )
-from services.advisor.core.headroom_node_question import NodeHeadroomQuestion, node_headroom
-from services.advisor.core.headroom_region import (
+from services.advisor.core.offer.utilization import UtilRules, util_capacity_cores
+from services.advisor.whatif.cpu.node_headroom import NodeHeadroomQuestion, node_headroom
+from shared.core.cpus.cpuset import CpuSet
+from sublet.reference.region_headroom import (
     Performance,
     RegionHeadroomQuestion,
     RegionReserves,
     region_headroom,
     region_headroom_cores,
 )
-from services.advisor.core.headroom_util import UtilRules, util_capacity_cores
-from shared.core.cpus.cpuset import CpuSet
 
 cores = st.floats(0, 1024)
 ratios = st.floats(0, 2)

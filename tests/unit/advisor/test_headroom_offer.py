@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.headroom_node import GroupUse, HeadroomRules, ReclaimedUse
-from services.advisor.core.headroom_offer import CpuFigures, CpuOffer, cpu_figures, cpu_offer, within
-from services.advisor.core.headroom_util import UtilRules
+from services.advisor.core.offer.cpu import CpuFigures, CpuOffer, cpu_figures, cpu_offer, within
+from services.advisor.core.offer.headroom import GroupUse, HeadroomRules, ReclaimedUse
+from services.advisor.core.offer.utilization import UtilRules
 from shared.contracts.sample import CpuUsage, PoolReading
 from shared.core.cpus.cpuset import CpuSet
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.histogram import CPU_CORES, EPSILON, MEMORY_BYTES, RATIO, Buckets, Histogram
-from services.advisor.core.histogram_peak import MAX_SAMPLE_S, WINDOW_S, Peak, Scale
+from services.advisor.core.prediction.histogram import CPU_CORES, EPSILON, MEMORY_BYTES, RATIO, Buckets, Histogram
+from services.advisor.core.prediction.peak import MAX_SAMPLE_S, WINDOW_S, Peak, Scale
 
 values = st.floats(0, 1024)
 HOUR_S = 3600.0

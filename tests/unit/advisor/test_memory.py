@@ -4,15 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.machine import critical_memory_bytes, reserved_memory_bytes, unknown_memory_bytes
-from services.advisor.core.memory import (
-    NodeMemory,
-    Resident,
-    canonical_offer_bytes,
-    estimate_bytes,
-    node_limit_bytes,
-    offered_bytes,
-)
+from services.advisor.core.demand.memory import estimate_bytes
+from services.advisor.core.memory.limit import node_limit_bytes
+from services.advisor.core.memory.offer import canonical_offer_bytes, offered_bytes
+from services.advisor.core.model.figures import NodeMemory, Resident
+from services.advisor.core.model.machine import critical_memory_bytes, reserved_memory_bytes, unknown_memory_bytes
 
 GIB = 1 << 30
 SEED_BYTES = 195_924_424 << 10

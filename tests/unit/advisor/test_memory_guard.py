@@ -4,33 +4,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.memory_guard import Zone, guarded_limit_bytes, high_bytes, next_limit_bytes
+from services.advisor.core.memory.limit import MemoryZone, guarded_limit_bytes, next_limit_bytes
+from services.advisor.whatif.memory.guard import high_bytes
 from shared.errors import Refused
 
 byte_counts = st.integers(0, 1 << 45)
 zones = st.lists(
-    st.builds(Zone, byte_counts, byte_counts, byte_counts, st.none() | byte_counts), min_size=1, max_size=8
+    st.builds(MemoryZone, byte_counts, byte_counts, byte_counts, st.none() | byte_counts), min_size=1, max_size=8
 )
 
 
 @pytest.mark.parametrize(
     ("zones", "scale", "critical", "factor", "want"),
     [
-        pytest.param([Zone(10_000, 500, 7)], 100, 50, 1.0, 407, id="the watermark by scale: 100"),
-        pytest.param([Zone(10_000, 500, 7)], 100, 200, 1.0, 307, id="the smallest watermark is larger"),
-        pytest.param([Zone(10_000, 500, 7)], 100, 50, 2.0, 307, id="the factor is on the watermark"),
-        pytest.param([Zone(10_000, 500, 7)], 100, 200, 1.5, 307, id="the factor is not on the smallest watermark"),
-        pytest.param([Zone(10_000, 500, 7, 150)], 100, 50, 1.0, 357, id="the watermark that the kernel tells"),
-        pytest.param([Zone(10_000, 500, 7, 0)], 100, 50, 1.0, 457, id="a told watermark of 0 is one"),
-        pytest.param([Zone(10_000, 99, 7)], 100, 50, 1.0, 7, id="nothing to spare: what is used"),
-        pytest.param([Zone(10_000, 99, 7), Zone(10_000, 500, 1)], 100, 50, 1.0, 408, id="each zone for itself"),
+        pytest.param([MemoryZone(10_000, 500, 7)], 100, 50, 1.0, 407, id="the watermark by scale: 100"),
+        pytest.param([MemoryZone(10_000, 500, 7)], 100, 200, 1.0, 307, id="the smallest watermark is larger"),
+        pytest.param([MemoryZone(10_000, 500, 7)], 100, 50, 2.0, 307, id="the factor is on the watermark"),
+        pytest.param(
+            [MemoryZone(10_000, 500, 7)], 100, 200, 1.5, 307, id="the factor is not on the smallest watermark"
+        ),
+        pytest.param([MemoryZone(10_000, 500, 7, 150)], 100, 50, 1.0, 357, id="the watermark that the kernel tells"),
+        pytest.param([MemoryZone(10_000, 500, 7, 0)], 100, 50, 1.0, 457, id="a told watermark of 0 is one"),
+        pytest.param([MemoryZone(10_000, 99, 7)], 100, 50, 1.0, 7, id="nothing to spare: what is used"),
+        pytest.param(
+            [MemoryZone(10_000, 99, 7), MemoryZone(10_000, 500, 1)], 100, 50, 1.0, 408, id="each zone for itself"
+        ),
     ],
 )
 def test_the_limit_is_the_use_and_what_lies_above_the_critical_watermark(zones, scale, critical, factor, want):
     assert guarded_limit_bytes(zones, scale, critical, factor) == want
 
 
-@pytest.mark.parametrize("zones", [[], [Zone(100, 50, 1), Zone(100, 50, None)]], ids=["no zone", "unknown use"])
+@pytest.mark.parametrize(
+    "zones", [[], [MemoryZone(100, 50, 1), MemoryZone(100, 50, None)]], ids=["no zone", "unknown use"]
+)
 def test_without_the_use_of_every_zone_there_is_no_limit(zones):
     with pytest.raises(Refused) as refusal:
         guarded_limit_bytes(zones, 10, 1)

@@ -4,17 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.memory import Resident
-from services.advisor.core.memory_headroom import (
-    GIB,
-    BufferRules,
-    NodeUse,
-    canonical_headroom_bytes,
-    util_buffer_bytes,
-)
-from services.advisor.core.memory_headroom_question import MemoryHeadroomQuestion, memory_headroom
-from services.advisor.core.memory_holders import Holder, claimed_bytes, open_numas, reclaimed_requests
-from services.advisor.core.memory_numa import (
+from services.advisor.core.memory.holders import Holder, open_numas, reclaimed_requests
+from services.advisor.core.memory.numa import (
     NumaRoom,
     NumaRules,
     ReclaimLimits,
@@ -22,8 +13,18 @@ from services.advisor.core.memory_numa import (
     numa_headroom_bytes,
     request_per_use,
 )
-from services.advisor.core.memory_provision import NumaFree, provision_bytes
+from services.advisor.core.model.figures import Resident
 from shared.errors import Refused
+from sublet.reference.memory.headroom import (
+    GIB,
+    BufferRules,
+    NodeUse,
+    canonical_headroom_bytes,
+    claimed_bytes,
+    util_buffer_bytes,
+)
+from sublet.reference.memory.headroom_question import MemoryHeadroomQuestion, memory_headroom
+from sublet.reference.memory.provision import NumaFree, provision_bytes
 
 TOTALS = {0: 100, 1: 40}
 

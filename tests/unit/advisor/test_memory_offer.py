@@ -2,10 +2,10 @@
 
 import pytest
 
-from services.advisor.core.machine import Bounds
-from services.advisor.core.memory_numa import NumaRules
-from services.advisor.core.memory_offer import cache_to_drop, numa_offer_bytes
-from services.advisor.core.view import view_of
+from services.advisor.core.memory.numa import NumaRules
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.observation.sample_view import view_of
+from services.advisor.core.offer.memory import cache_to_drop, numa_offer_bytes
 from shared.contracts.sample import NumaReading, PoolReading
 
 BOUNDS = Bounds.of(48, smt=True)

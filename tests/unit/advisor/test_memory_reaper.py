@@ -4,15 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.cache_reaper import (
-    Cached,
-    CacheReaperQuestion,
-    Shortage,
-    cache_reaper,
-    critical_watermark_bytes,
-    drops,
-    pods_to_reap,
-)
+from services.advisor.core.memory.cache_reaper import Cached, Shortage, critical_watermark_bytes, drops, pods_to_reap
+from services.advisor.whatif.memory.cache_reaper import CacheReaperQuestion, cache_reaper
 
 SHORT = Shortage(total_bytes=1000, free_bytes=60, critical_bytes=100)
 

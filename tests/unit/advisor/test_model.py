@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.estimate import Figures
-from services.advisor.core.machine import Bounds
-from services.advisor.core.memory import NodeMemory, Resident
-from services.advisor.core.predictor import StepModel
-from services.advisor.core.view import ContainerView, Signs, View
+from services.advisor.core.model.figures import Figures, NodeMemory, Resident
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import ContainerView, Signs, View
+from services.advisor.core.prediction.predictor import StepModel
 from services.advisor.policies import canonical, model
 from services.advisor.policies.model import POLICY, SHIPPED, Settings, read_weights
 from services.advisor.settings import choose

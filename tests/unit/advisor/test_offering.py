@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.headroom_offer import CpuOffer
-from services.advisor.core.headroom_util import UtilRules
-from services.advisor.core.machine import Bounds
-from services.advisor.core.offering import OfferRules, Seen, offering
-from services.advisor.core.sizing import Rules, decide
-from services.advisor.core.view import view_of
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.observation.sample_view import view_of
+from services.advisor.core.offer.cpu import CpuOffer
+from services.advisor.core.offer.offering import OfferInputs, ReclaimOfferRules, offering
+from services.advisor.core.offer.utilization import UtilRules
+from services.advisor.core.round.decide import SizingRules, decide
 from services.advisor.policies.canonical import POLICY
 from shared.contracts.pod import Pod
 from shared.contracts.sample import (
@@ -34,7 +34,7 @@ NOTHING = CpuOffer()
 def seen(
     *, others_percent: int | None = 0, used_cores: float | None = 0.0, free_gib: int = 60, fresh: bool = True,
     pool: CpuSet | None = POOL, cache_gib: int = 0,
-) -> Seen:  # fmt: skip
+) -> OfferInputs:  # fmt: skip
     cpus = None if others_percent is None else CpuUsage(cpus="0-47", busy_percent=(others_percent,) * 48)
     batch = PodReading(
         pod=Pod(uid="b1", name="batch", qos="reclaimed_cores"),
@@ -56,28 +56,28 @@ def seen(
         pods=(batch,),
     )  # fmt: skip
     view = view_of(sample, Bounds.of(48, smt=True))
-    return Seen(sample, view if fresh else view.blind(), pool, NUMAS)
+    return OfferInputs(sample, view if fresh else view.blind(), pool, NUMAS)
 
 
-def made(what: Seen, rules: OfferRules, last: CpuOffer = NOTHING):
-    done = decide(what.view, 0.0, POLICY, POLICY.settings(), Rules(), None)
-    return done, offering(done, what, rules, Rules(), last)
+def made(what: OfferInputs, rules: ReclaimOfferRules, last: CpuOffer = NOTHING):
+    done = decide(what.view, 0.0, POLICY, POLICY.settings(), SizingRules(), None)
+    return done, offering(done, what, rules, SizingRules(), last)
 
 
 def test_by_default_the_rounds_own_figures_are_offered():
-    done, offer = made(seen(), OfferRules())
+    done, offer = made(seen(), ReclaimOfferRules())
     assert offer.fields == {**done.fields(), "drop_cache": ()}
     assert offer.fields["reclaimed_cpu_millis"] == 44_000
 
 
 def test_by_supply_what_others_use_of_the_pool_is_not_offered():
-    _, offer = made(seen(others_percent=25), OfferRules(cpu="supply"))
+    _, offer = made(seen(others_percent=25), ReclaimOfferRules(cpu="supply"))
     assert offer.fields["reclaimed_cpu_millis"] == 33_000
     assert offer.fields.get("oversold_ratio", 1.0) == 1.0
 
 
 def test_by_use_a_little_used_pool_is_offered_more_than_once_within_its_bound():
-    rules = OfferRules(cpu="util", util=UtilRules(max_oversold_ratio=1.2))
+    rules = ReclaimOfferRules(cpu="util", util=UtilRules(max_oversold_ratio=1.2))
     last = NOTHING
     for _ in range(20):
         _, offer = made(seen(), rules, last)
@@ -92,14 +92,15 @@ def test_by_use_a_little_used_pool_is_offered_more_than_once_within_its_bound():
 @pytest.mark.parametrize("rule", ["supply", "util"])
 def test_what_is_not_known_adds_nothing(what, rule):
     last = CpuOffer({0: 5000, 1: 5000}, {0: 22_000, 1: 22_000})
-    _, offer = made(what, OfferRules(cpu=rule), last)
+    _, offer = made(what, ReclaimOfferRules(cpu=rule), last)
     assert offer.fields["reclaimed_cpu_millis"] <= 10_000
 
 
 @given(st.integers(0, 100), st.floats(0, 48), st.sampled_from(["pool", "supply", "util"]), st.integers(1, 99))
 def test_no_rule_offers_more_than_the_advice_allows(percent, used, rule, free_gib):
     done, offer = made(
-        seen(others_percent=percent, used_cores=used, free_gib=free_gib), OfferRules(cpu=rule, memory="numa_aware")
+        seen(others_percent=percent, used_cores=used, free_gib=free_gib),
+        ReclaimOfferRules(cpu=rule, memory="numa_aware"),
     )
     fields = offer.fields
     assert fields["reclaimed_cpu_millis"] <= 44_000 * fields.get("oversold_ratio", 1.0)
@@ -107,10 +108,10 @@ def test_no_rule_offers_more_than_the_advice_allows(percent, used, rule, free_gi
 
 
 def test_page_cache_goes_when_memory_is_short_and_only_then():
-    _, calm = made(seen(free_gib=60, cache_gib=10), OfferRules())
+    _, calm = made(seen(free_gib=60, cache_gib=10), ReclaimOfferRules())
     assert calm.fields["drop_cache"] == ()
-    _, short = made(seen(free_gib=1, cache_gib=10), OfferRules())
+    _, short = made(seen(free_gib=1, cache_gib=10), ReclaimOfferRules())
     (drop,) = short.fields["drop_cache"]
     assert (drop.uid, drop.bytes <= 256 << 20) == ("b1", True)
-    _, off = made(seen(free_gib=1, cache_gib=10), OfferRules(reap_cache=False))
+    _, off = made(seen(free_gib=1, cache_gib=10), ReclaimOfferRules(reap_cache=False))
     assert "drop_cache" not in off.fields

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.estimate import Figures
-from services.advisor.core.machine import Bounds
-from services.advisor.core.memory import NodeMemory, Resident
-from services.advisor.core.view import ContainerView, Signs, View
+from services.advisor.core.model.figures import Figures, NodeMemory, Resident
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import ContainerView, Signs, View
 from services.advisor.policies.percentile import POLICY, Settings
 
 GIB = 1 << 30

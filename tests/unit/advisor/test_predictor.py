@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from services.advisor.core.estimate import Figures
-from services.advisor.core.predictor import FEATURES, MIN_CORES, StepModel, Weights, features_of
-from services.advisor.core.predictor_need import need_cores
-from services.advisor.core.predictor_track import Rules, Track, step_of, tracks_of
+from services.advisor.core.demand.need import need_cores
+from services.advisor.core.model.figures import Figures
+from services.advisor.core.prediction.predictor import FEATURES, MIN_CORES, StepModel, Weights, features_of
+from services.advisor.core.prediction.track import Track, TrackRules, step_of, tracks_of
 
 STEPS = 12
 needs = st.floats(0, 128)
 pasts = st.lists(needs, min_size=STEPS, max_size=STEPS)
 weightings = st.dictionaries(st.sampled_from(sorted(FEATURES)), st.floats(0.001, 2), min_size=1)
-RULES = Rules(max_miss_ratio=0.1, window_steps=20, return_after_s=100.0)
+RULES = TrackRules(max_miss_ratio=0.1, window_steps=20, return_after_s=100.0)
 
 
 def model(weights=None, **over):

@@ -4,17 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.estimate import Figures
-from services.advisor.core.machine import Bounds
-from services.advisor.core.memory import Resident
-from services.advisor.core.sizing import Round, Rules, decide
-from services.advisor.core.view import ContainerView, Signs, View
+from services.advisor.core.model.figures import Figures, Resident
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import ContainerView, Signs, View
+from services.advisor.core.round.decide import Round, SizingRules, decide
 from services.advisor.policies.rama import POLICY, Settings, State, judge
 
 BIG = Bounds.of(48, smt=True)
 
 
-def seen(usage: float | None = 10.0, size: int | None = 20, signs: Signs = Signs(), request: float = 2.0) -> View:  # noqa: B008
+def seen(
+    usage: float | None = 10.0,
+    size: int | None = 20,
+    signs: Signs = Signs(),  # noqa: B008
+    request: float = 2.0,
+) -> View:
     web = ContainerView("default/web", "web", "main", "shared_cores", request, 0, Figures(usage), Resident())
     return View(
         BIG, (web,), tenants_usage_cores=usage, signs=signs, size_cpus=size, region_reserve_cores=4.0 if size else 0.0
@@ -73,7 +77,7 @@ def test_what_more_cpus_cannot_mend_does_not_take_the_machine():
     for second in range(0, 600, 5):
         web = ContainerView("default/web", "web", "main", "shared_cores", 2.0, 0, Figures(8.0), Resident())
         view = View(BIG, (web,), tenants_usage_cores=8.0, signs=Signs(pressure_percent=90.0))
-        last = decide(view, float(second), POLICY, Settings(), Rules(), last)
+        last = decide(view, float(second), POLICY, Settings(), SizingRules(), last)
     assert last is not None
     assert last.sizes.share_cpus == 18  # 8 x 1.25 + 4 at most, the reserve
 

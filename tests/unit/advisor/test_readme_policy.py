@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from services.advisor.core.machine import Bounds
-from services.advisor.core.sizing import Rules, decide
-from services.advisor.core.view import view_of
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.observation.sample_view import view_of
+from services.advisor.core.round.decide import SizingRules, decide
 
 README = Path(__file__).parents[3] / "README.md"
 
@@ -26,5 +26,5 @@ def policy_of_the_readme():
 def test_the_policy_of_the_readme_sizes_pools(sample, pod, millis, share):
     policy = policy_of_the_readme()
     view = view_of(sample(pod("web", cpu_millis=millis, cpu_usage_cores=0.1)), Bounds.of(48, smt=True))
-    fields = decide(view, 0.0, policy, policy.settings(), Rules(), None).fields()
+    fields = decide(view, 0.0, policy, policy.settings(), SizingRules(), None).fields()
     assert {p.pool: p.cpus for p in fields["pools"]}["share"] == share

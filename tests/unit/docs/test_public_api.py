@@ -15,14 +15,13 @@ ROOT = Path(__file__).parents[3]
 OURS = ("services", "shared", "sublet")
 NAMES = {
     "events": "EVENTS_STREAM MSG_ID EvictionEvent IntentId Phase event_filter event_headers event_subject intent_id",
-    "field": "Allocation Field FieldSettings NodeReading NodeSample NumaReading Offered Part PoolReading ServiceHealth "
-    "View changed format_millis format_units plain",
+    "field": "Allocation FieldSettings Fragment NodeReading NodeSample NumaReading Offered PoolReading ReportField "
+    "ReportView ServiceHealth changed format_millis format_units plain",
     "plugin": "Allocation Candidate Container ContainerReading CpuSet NodeReading NodeSample NumaReading Plugin "
     "PluginSettings Pod PodReading PoolReading Pressure Reason Silence View",
     "policy": "CPU_TENANTS Bounds ContainerView Demand Figures NodeMemory Policy PolicySettings Reason Resident Signs "
     "View estimate_bytes requested_cores total_cores unknown_memory_bytes",
-    "source": "GREW GROUPS WORKED Damped Gate Gauge Host Kind Moved Rate Ratio Source Target Total Value key_values "
-    "read_record",
+    "source": "GREW GROUPS WORKED Damped Gate Gauge Host Kind Moved Rate Ratio Source Target Total Value key_values",
 }
 """Who takes a name away or gives it another meaning breaks wheels: docs/api.md says when that may be."""
 PAGES = ("README.md", "docs/api.md", "docs/writing-a-policy.md", "docs/writing-an-eviction-plugin.md")

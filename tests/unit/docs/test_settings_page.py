@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from services.advisor.core.policy import PolicySettings
 from services.evictor.core.plugin import PluginSettings
-from services.reporter.view import FieldSettings
+from services.reporter.core.field import FieldSettings
 from shared.errors import BadConfig
 from shared.settings import Settings, read_environment
 from sublet.settings_page.page import anchor, page, rows, variable

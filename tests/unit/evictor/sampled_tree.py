@@ -10,19 +10,20 @@ from kernel_trees import GIB, KernelTree
 from plugin_world import ENVELOPE, STEP_S, STEPS
 
 from services.evictor.core.plugin import View
-from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector
+from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
 from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
-from services.metrics.host import Host
+from services.metrics.registry import known_sources
 from services.qrm.core.active_advice import offered_by_numa
 from shared.adapters.host.cgroup import Cgroups
-from shared.adapters.host.hostfs import FileSystem
 from shared.contracts.allocation import Allocation, PodAllocation, PoolAllocation
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY, Container, Pod
 from shared.contracts.sample import NodeSample
 from shared.core.cgroups.layout import POOL_OF_QOS, class_group, container_group
 from shared.core.cpus.cpuset import CpuSet
+from shared.core.file_system import FileSystem
 
 NUMAS = {0: CpuSet.parse("0,2"), 1: CpuSet.parse("1,3")}
 """As the generated host has them."""
@@ -53,8 +54,8 @@ def samples(
     cgroups, disk = Cgroups(root), filled(0.99 if pressed else 0.3)
     collectors = [
         Collector(
-            Host(root, cgroups, lambda _: disk),
-            {name: source for name, source in find_sources().items() if name not in missing},
+            HostReader(root, cgroups, lambda _: disk),
+            {name: source for name, source in known_sources().items() if name not in missing},
             LocalTargets(root),
             lambda: now_s,
         )

@@ -12,7 +12,7 @@ from plugin_world import PLUGINS, settings_of, shown
 from sampled_tree import samples, views
 
 from services.evictor.core.plugin import Pressure, checked_ranking
-from services.metrics.adapters.collector import find_sources
+from services.metrics.registry import known_sources
 
 NEEDS = {
     "cpu_load": ("task_load",),
@@ -55,7 +55,7 @@ def findings(section, row, *, offered_millis=1, **over):
 
 def test_every_plugin_of_the_folder_is_in_one_of_the_tables():
     assert sorted((*NEEDS, *BY_OFFER, *NO_SOURCE)) == sorted(PLUGINS)
-    assert set(MISSING) <= find_sources().keys()
+    assert set(MISSING) <= known_sources().keys()
 
 
 def test_the_page_lists_every_plugin_with_its_name_its_sources_and_its_default():
@@ -107,6 +107,6 @@ def test_a_plugin_that_nobody_measures_for_says_so_and_never_sees_pressure(secti
     assert set(findings(section, rows["pressed"])[0]) == {"unknown"}
     assert not [
         name
-        for name, source in find_sources().items()
+        for name, source in known_sources().items()
         if "rootfs_used_bytes" in {figure.name for figure in source.figures.get("container", ())}
     ], "now somebody does: into NEEDS with it"

@@ -10,9 +10,10 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "trees"))
 
 from kernel_trees import KernelTree
 
-from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector
+from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
-from services.metrics.host import Host
+from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 
@@ -29,8 +30,8 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path) -> KernelTree:
 @pytest.fixture
 def collector(tree: KernelTree) -> Collector:
     """The real sources over the tree; the time stamp of every reading is 0."""
-    host = Host(tree.root, Cgroups(tree.root))
-    return Collector(host, find_sources(), LocalTargets(tree.root), lambda: 0.0)
+    host = HostReader(tree.root, Cgroups(tree.root))
+    return Collector(host, known_sources(), LocalTargets(tree.root), lambda: 0.0)
 
 
 @pytest.fixture

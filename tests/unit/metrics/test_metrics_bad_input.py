@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_trees import KernelTree, put
 
-from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector
+from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
 from services.metrics.core.figures import NODE, TENANTS, BusyCpus, Damped, Gauge, Offer, Rate, Ratio
 from services.metrics.core.reading import Memory, Part, Reading
 from services.metrics.core.summary import summarise
 from services.metrics.core.values import Point, Ticks
-from services.metrics.host import Host
+from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample
@@ -40,8 +41,8 @@ def plant(version: int, root: Path) -> KernelTree:
 def passes(tree: KernelTree, times: int) -> tuple[list[NodeSample], dict[str, str]]:
     """Some samples, and what failed."""
     now_s = [0.0]
-    host = Host(tree.root, Cgroups(tree.root))
-    collector = Collector(host, find_sources(), LocalTargets(tree.root), lambda: now_s[0])
+    host = HostReader(tree.root, Cgroups(tree.root))
+    collector = Collector(host, known_sources(), LocalTargets(tree.root), lambda: now_s[0])
     memory, samples, failures = Memory(), [], {}
     pods = [POD]
     for _ in range(times):

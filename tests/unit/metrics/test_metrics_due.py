@@ -11,8 +11,8 @@ from services.metrics.core.compute import SETTLED
 from services.metrics.core.due import Gate, Last, Moved, due, turn_of
 from services.metrics.core.figures import NODE, Damped, Gauge, Offer, Rate, Target, Total
 from services.metrics.core.reading import Memory, Part, Reading
+from services.metrics.core.source import Source
 from services.metrics.core.summary import summarise
-from services.metrics.host import Source
 from shared.contracts.pod import Container, Pod
 
 GATE = Gate(10.0, (Moved("used", 5),))

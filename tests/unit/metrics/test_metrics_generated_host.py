@@ -2,12 +2,13 @@
 
 import pytest
 
-from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector
+from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
 from services.metrics.core.figures import NODE, TENANTS, Target
 from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
-from services.metrics.host import Host
+from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.layout import container_group
@@ -25,7 +26,9 @@ def test_every_figure_of_a_running_pod(tmp_path, version):
     machine = Machine(sockets=2, cores_per_numa=1, threads=2, memory=8 << 30, cgroup_version=version)
     kernel, now_s = Kernel(tmp_path, machine), 0.0
     kernel.start(container_group(POD, "main"), Demand(threads=CPUS + 2, memory_bytes=MEMORY))
-    collector = Collector(Host(tmp_path, Cgroups(tmp_path)), find_sources(), LocalTargets(tmp_path), lambda: now_s)
+    collector = Collector(
+        HostReader(tmp_path, Cgroups(tmp_path)), known_sources(), LocalTargets(tmp_path), lambda: now_s
+    )
     memory, pods = Memory(), [POD]
     for now_s in (0.0, 10.0, 20.0):
         kernel.step(now_s)

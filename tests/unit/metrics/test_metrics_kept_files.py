@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from services.metrics.adapters.host import HostReader
 from services.metrics.core.figures import Target
-from services.metrics.host import Host
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import KeptFiles, read_text
 
@@ -76,7 +76,7 @@ def test_a_file_that_may_not_be_read_is_an_error(tmp_path):
 
 def test_targets_that_are_measured_no_more_are_forgotten(tree):
     tree.group("sublet/shared_cores/podaa/main")
-    host = Host(tree.root, Cgroups(tree.root))
+    host = HostReader(tree.root, Cgroups(tree.root))
     target = Target("container", "aa/main", "sublet/shared_cores/podaa/main", "share")
     folder = host.group_folder(target, "cpu")
     host.begin([target])
@@ -88,7 +88,7 @@ def test_targets_that_are_measured_no_more_are_forgotten(tree):
 
 
 def test_members_that_are_left_out_once_are_made_up_for():
-    host = Host.__new__(Host)
+    host = HostReader.__new__(HostReader)
     host._tallies = {}
     looks = [{"a": 5, "b": 5}, {"a": 6}, {"b": 9}, {"a": 3, "b": 9}, {"b": 10}]
     members = [["a", "b"]] * 4 + [["b"]]

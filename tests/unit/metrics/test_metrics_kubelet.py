@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from kernel_trees import KernelTree
 
-from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector
+from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LayoutTargets
 from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.core.pooled import whole
 from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
-from services.metrics.host import Host
+from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.kubelet_tree import find_layout
 from shared.contracts.pod import Container, Pod
@@ -49,7 +50,7 @@ class Node:
         assert find_layout(cgroups) == self.layout
         self.targets = LayoutTargets(folder, self.layout)
         self.now_s, self.memory = 0.0, Memory()
-        self.collector = Collector(Host(folder, cgroups), find_sources(), self.targets, lambda: self.now_s)
+        self.collector = Collector(HostReader(folder, cgroups), known_sources(), self.targets, lambda: self.now_s)
         self.tripwire = HostTripwire(folder, cgroups, self.targets.tenants)
 
     def used(self, pod: Pod, seconds: float, memory: int = 100 * MIB, tasks: str = "") -> None:

@@ -6,15 +6,18 @@ import os
 import pytest
 from kernel_trees import GIB, KernelTree, put
 
-from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters import host as host_files
+from services.metrics.adapters.collector import Collector
+from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
 from services.metrics.core.figures import NODE, Target
 from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
-from services.metrics.host import Host
+from services.metrics.registry import known_sources
 from services.metrics.sources import nic
 from shared.adapters.host.cgroup import Cgroups
-from shared.adapters.host.hostfs import FileSystem, root_file_system
+from shared.adapters.host.hostfs import root_file_system
+from shared.core.file_system import FileSystem
 
 DISK = FileSystem(capacity_bytes=100 * GIB, used_bytes=60 * GIB, available_bytes=35 * GIB, inodes=1000, inodes_free=400)
 
@@ -29,8 +32,8 @@ def tree(tmp_path):
 
 def node_of(tree, file_system=root_file_system, at_s=0.0):
     """The node's reading as a sample tells it."""
-    host = Host(tree.root, Cgroups(tree.root), file_system)
-    collector = Collector(host, find_sources(), LocalTargets(tree.root), lambda: at_s)
+    host = HostReader(tree.root, Cgroups(tree.root), file_system)
+    collector = Collector(host, known_sources(), LocalTargets(tree.root), lambda: at_s)
     collected = collector.collect([])
     assert not collected.failures
     return summarise(Memory(), collected.readings, collector.offered, [], at_s)[0]["node_reading"]
@@ -115,12 +118,12 @@ def test_a_driver_that_has_no_answer_now_is_no_failure(tree, monkeypatch):
         raise OSError(errno.EINVAL if path.endswith("speed") else errno.EACCES, "as a card that is down")
 
     tree.card("eth0", state="up")
-    read = nic.read_record
-    monkeypatch.setattr(nic, "read_record", lambda path: refuse(path) if path.endswith("speed") else read(path))
+    read = host_files.read_record
+    monkeypatch.setattr(host_files, "read_record", lambda path: refuse(path) if path.endswith("speed") else read(path))
     assert told(tree, "nic_") == {"nic_up.eth0": 1}
-    monkeypatch.setattr(nic, "read_record", refuse)
-    host = Host(tree.root, Cgroups(tree.root))
-    failures = Collector(host, find_sources(), LocalTargets(tree.root), lambda: 0.0).collect([]).failures
+    monkeypatch.setattr(host_files, "read_record", refuse)
+    host = HostReader(tree.root, Cgroups(tree.root))
+    failures = Collector(host, known_sources(), LocalTargets(tree.root), lambda: 0.0).collect([]).failures
     assert list(failures) == ["nic"]
 
 
@@ -128,8 +131,8 @@ def test_slow_figures_are_read_seldom_and_say_how_old_they_are(tree):
     """A disk fills and a link goes in seconds; neither is worth a look in every pass."""
     tree.card("eth0")
     at_s, looks = 0.0, []
-    host = Host(tree.root, Cgroups(tree.root), lambda root: looks.append(at_s) or DISK)
-    collector = Collector(host, find_sources(), LocalTargets(tree.root), lambda: at_s)
+    host = HostReader(tree.root, Cgroups(tree.root), lambda root: looks.append(at_s) or DISK)
+    collector = Collector(host, known_sources(), LocalTargets(tree.root), lambda: at_s)
     memory, ages = Memory(), []
     for at_s in (0.0, 2.0, 4.0, 12.0, 24.0):
         fields, memory = summarise(memory, collector.collect([]).readings, collector.offered, [], at_s)
@@ -148,7 +151,9 @@ def test_system_time_of_a_container_is_a_rate(tmp_path, make_pod, version):
     pod = make_pod("web")
     target = Target("container", f"{pod.uid}/main", f"sublet/shared_cores/pod{pod.uid}/main", "share")
     at_s = 0.0
-    collector = Collector(Host(tree.root, Cgroups(tree.root)), find_sources(), LocalTargets(tree.root), lambda: at_s)
+    collector = Collector(
+        HostReader(tree.root, Cgroups(tree.root)), known_sources(), LocalTargets(tree.root), lambda: at_s
+    )
     memory = Memory()
     for at_s in (0.0, 2.0):
         tree.group(target.group, usage_ns=int(at_s * 2e9), system_ns=int(at_s * 15e8))

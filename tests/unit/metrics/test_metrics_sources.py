@@ -9,16 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_trees import GIB, KernelTree, put
 
-from services.metrics.adapters.collector import Collector, find_sources
+from services.metrics.adapters.collector import Collector
+from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
 from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.core.figures import GROUPS, NODE, TENANTS, Gauge, Target
+from services.metrics.core.source import Source
 from services.metrics.core.values import Ticks
-from services.metrics.host import Host, Source
+from services.metrics.registry import known_sources
 from services.metrics.sources.pressure import parse
 from shared.adapters.host.cgroup import Cgroups
-from shared.adapters.host.hostfs import KeptFiles, key_values, meminfo_bytes, read_text, task_state
+from shared.adapters.host.hostfs import KeptFiles, read_text
 from shared.contracts.sample import ContainerReading, GroupNuma, NodeReading, NumaReading, PoolReading, Pressure
+from shared.core.text.kernel_text import key_values, meminfo_bytes, task_state
 
 SHARED = "sublet/shared_cores"
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -129,7 +132,7 @@ def test_the_tasks_of_groups_below_a_container_are_its_own(tree, collector, make
 
 
 def test_of_very_many_tasks_some_are_looked_at_and_count_for_all(tree, collector, make_pod, monkeypatch):
-    monkeypatch.setattr("services.metrics.host.MOST_TASKS", 0)  # four tasks of each container at least
+    monkeypatch.setattr("services.metrics.adapters.host.MOST_TASKS", 0)  # four tasks of each container at least
     pod = make_pod("web")
     counts = []
     for usage_ns in (0, 10**8):
@@ -197,7 +200,9 @@ def test_what_the_tasks_of_a_container_do_is_not_known_from_another_pid_namespac
     pod = make_pod("web")
     tree.group(f"{SHARED}/pod{pod.uid}/main", tids=tree.tasks("RRR"))
     (tree.root / "proc/self").symlink_to(f"{os.getpid() + 1}")
-    collector = Collector(Host(tree.root, Cgroups(tree.root)), find_sources(), LocalTargets(tree.root), lambda: 0.0)
+    collector = Collector(
+        HostReader(tree.root, Cgroups(tree.root)), known_sources(), LocalTargets(tree.root), lambda: 0.0
+    )
     raw = collector.collect([pod]).readings[container(pod)].raw
     assert raw.keys().isdisjoint({"runnable_tasks", "loaded_tasks", "sched_wait_ns"})
     assert "cpu_usage_ns" in raw
@@ -261,10 +266,10 @@ def test_the_tripwire_sees_nothing_where_nothing_is(tmp_path):
     assert HostTripwire(tmp_path, Cgroups(tmp_path)).look() == (None, None)
 
 
-@pytest.mark.parametrize("name", find_sources())
+@pytest.mark.parametrize("name", known_sources())
 def test_every_source_offers_what_it_names(name, tree, collector, make_pod):
     """A law over the folder: a new source is tested before its author writes a test."""
-    source = find_sources()[name]
+    source = known_sources()[name]
     pod = make_pod("web")
     tree.group(f"{SHARED}/pod{pod.uid}/main", tids=tree.tasks("R"))
     assert source.figures, f"source {name} offers nothing"
@@ -283,10 +288,10 @@ def test_what_a_gate_watches_is_read_in_every_pass(tree, collector, make_pod):
     """A law over the folder: a gate that watches what is itself behind one would never open."""
     pod = make_pod("web")
     tree.group(container(pod).group)
-    always = {name: source for name, source in find_sources().items() if not source.gates}
-    reader = Collector(Host(tree.root, Cgroups(tree.root)), always, LocalTargets(tree.root), lambda: 0.0)
+    always = {name: source for name, source in known_sources().items() if not source.gates}
+    reader = Collector(HostReader(tree.root, Cgroups(tree.root)), always, LocalTargets(tree.root), lambda: 0.0)
     readings = reader.collect([pod]).readings
-    for name, source in find_sources().items():
+    for name, source in known_sources().items():
         for kind, gate in source.gates.items():
             assert 0 < gate.every_s <= 60, f"source {name}: figures of {gate.every_s} s are of no use to anybody"
             for target in (target for target in readings if target.kind == kind):
@@ -298,8 +303,8 @@ def test_a_new_source_adds_its_figures_with_no_other_edit(tree):
     from services.metrics.core.summary import summarise
 
     temperature = Source({"node": (Gauge("temperature_celsius"),)}, lambda host, target: {"temperature_celsius": 41.5})
-    host = Host(tree.root, Cgroups(tree.root))
-    found = find_sources() | {"temperature": temperature}
+    host = HostReader(tree.root, Cgroups(tree.root))
+    found = known_sources() | {"temperature": temperature}
     collector = Collector(host, found, LocalTargets(tree.root), lambda: 0.0)
     fields, _ = summarise(Memory(), collector.collect([]).readings, collector.offered, [], 0.0)
     assert fields["node_reading"].extra == {"temperature_celsius": 41.5}
@@ -308,7 +313,7 @@ def test_a_new_source_adds_its_figures_with_no_other_edit(tree):
 def test_two_sources_may_not_offer_the_same_figure(tree):
     twin = Source(dict.fromkeys(GROUPS, (Gauge("memory_rss_bytes"),)), lambda host, target: {})
     with pytest.raises(ValueError, match=r"twin.*memory_rss_bytes"):
-        Collector(None, find_sources() | {"twin": twin}, lambda pods: [], lambda: 0.0)
+        Collector(None, known_sources() | {"twin": twin}, lambda pods: [], lambda: 0.0)
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.metrics.adapters.collector import find_sources
 from services.metrics.core.figures import NODE, TENANTS, Damped, Gauge, Offer, Rate, Ratio, Target
 from services.metrics.core.reading import Memory, Part, Reading
 from services.metrics.core.summary import summarise
 from services.metrics.core.values import Point
+from services.metrics.registry import known_sources
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample
 from shared.errors import Unavailable
@@ -239,7 +239,7 @@ def test_load_never_leaves_the_range_of_what_was_counted(counts):
 
 def test_no_two_figures_of_the_real_sources_share_what_they_remember():
     for kind in ("node", "numa", "pool", "container"):
-        figures = [f for s in find_sources().values() for f in s.figures.get(kind, ())]
+        figures = [f for s in known_sources().values() for f in s.figures.get(kind, ())]
         kept = [f.of for f in figures if isinstance(f, Rate)] + [f.name for f in figures if isinstance(f, Damped)]
         kept += [name for f in figures if isinstance(f, Ratio) for name in (f.of, f.over)]
         assert len(kept) == len(set(kept))

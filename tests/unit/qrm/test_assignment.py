@@ -3,7 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.qrm.core.placement.assignment import Assignment, Owned, assign, bind_reclaimed
+from services.qrm.core.placement.assignment import Assignment, Owned, Supply, bind_reclaimed
+from services.qrm.core.placement.assignment import assign as assign_wishes
 from services.qrm.core.placement.wishes import Wish
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
@@ -14,6 +15,10 @@ GIB = 1 << 30
 
 def wish(name: str, cores: float, kind: str = "dedicated", **more) -> Wish:
     return Wish(kind, f"uid-{name}", f"default/{name}", cores, more.pop("memory_bytes", 0), **more)
+
+
+def assign(topology: Topology, free: CpuSet, wishes, held, memory_bytes, shared_cores: float = 0.0) -> Assignment:
+    return assign_wishes(Supply(topology, free, memory_bytes), wishes, held, shared_cores)
 
 
 def cpus(found: Assignment) -> dict[str, str]:

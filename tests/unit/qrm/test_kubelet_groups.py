@@ -149,9 +149,9 @@ def test_the_memory_limit_goes_to_the_best_effort_group_while_it_holds_reclaimed
 def test_what_is_said_is_what_the_pods_have_and_for_a_pool_without_pods_what_the_next_one_gets(node):
     node.run(TENANT)
     outcome = node.apply(TENANT)
-    pods = pods_in_force((TENANT,), node.what.owned, outcome.tree, outcome.granted, node.layout)
+    pods = pods_in_force((TENANT,), node.what.owned, outcome, node.layout)
     assert [(p.pool, p.cpus) for p in pods] == [("share", SHARE)]
-    pools = pools_in_force(node.what.pools, pods, outcome.tree, outcome.granted, node.layout, None)
+    pools = pools_in_force(node.what.pools, pods, outcome, node.layout, None)
     assert {p.pool: p.cpus for p in pools} == {"share": SHARE, "reclaim": RECLAIM}
 
 

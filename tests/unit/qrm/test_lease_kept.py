@@ -20,7 +20,7 @@ class Unwatched(Lease):
             raise ProcessLookupError("nobody holds lease.lock")
 
 
-def test_without_a_keeper_fresh_advice_counts_for_one_lease_and_then_the_floor_is_in_force(
+def test_without_a_watchdog_fresh_advice_counts_for_one_lease_and_then_the_floor_is_in_force(
     tmp_path: Path, virtual: Run
 ) -> None:
     async def story() -> None:

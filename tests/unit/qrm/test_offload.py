@@ -8,15 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.qrm.adapters.kernel.offloader import PIECE_BYTES, CgroupOffloader, Reclaimed
-from services.qrm.core.memory.offload import OffloadRules, Pace, Seen, next_step, pressure_percent, refault_pages
+from services.qrm.adapters.kernel.offloader import PIECE_BYTES, CgroupOffloader, ReclaimResult
+from services.qrm.core.memory.offload import (
+    MemoryReading,
+    OffloadPace,
+    OffloadRules,
+    next_step,
+    pressure_percent,
+    refault_pages,
+)
 from shared.adapters.host.cgroup import Cgroups
 from shared.errors import Refused
 
 MIB = 1 << 20
 RULES = OffloadRules()
-KNOWN = Pace(refaults=(0.0, 100))
-QUIET = Seen(usage_bytes=1000 * MIB, pressure_percent=0.0, refault_pages=100)
+KNOWN = OffloadPace(refaults=(0.0, 100))
+QUIET = MemoryReading(usage_bytes=1000 * MIB, pressure_percent=0.0, refault_pages=100)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +46,7 @@ QUIET = Seen(usage_bytes=1000 * MIB, pressure_percent=0.0, refault_pages=100)
         pytest.param(KNOWN, replace(QUIET, usage_bytes=None), 0, "a figure is missing", id="use unknown"),
         pytest.param(KNOWN, replace(QUIET, pressure_percent=None), 0, "a figure is missing", id="pressure unknown"),
         pytest.param(KNOWN, replace(QUIET, refault_pages=None), 0, "a figure is missing", id="refaults unknown"),
-        pytest.param(Pace(), QUIET, 0, "a figure is missing", id="the first look"),
+        pytest.param(OffloadPace(), QUIET, 0, "a figure is missing", id="the first look"),
         pytest.param(KNOWN, replace(QUIET, refault_pages=99), 0, "a figure is missing", id="the counter went back"),
     ],
 )
@@ -65,13 +72,16 @@ def test_a_group_is_never_asked_to_go_below_what_it_keeps():
 
 
 seens = st.builds(
-    Seen, st.none() | st.integers(0, 1 << 45), st.none() | st.floats(0, 100), st.none() | st.integers(0, 1 << 40)
+    MemoryReading,
+    st.none() | st.integers(0, 1 << 45),
+    st.none() | st.floats(0, 100),
+    st.none() | st.integers(0, 1 << 40),
 )
 
 
 @given(st.lists(st.tuples(st.floats(0, 120), seens), max_size=30))
 def test_a_step_is_bounded_and_nothing_is_taken_from_a_group_that_suffers(looks):
-    pace, now_s = Pace(), 0.0
+    pace, now_s = OffloadPace(), 0.0
     for after_s, seen in looks:
         now_s += after_s
         before, decision = pace, next_step(pace, RULES, now_s, seen)
@@ -89,7 +99,7 @@ def test_a_step_is_bounded_and_nothing_is_taken_from_a_group_that_suffers(looks)
 @given(st.integers(0, 1 << 40), st.floats(0, 1), st.floats(0, 1))
 def test_more_pressure_never_makes_a_larger_step(usage, one, other):
     low, high = sorted((one, other))
-    steps = [next_step(KNOWN, RULES, 10.0, Seen(usage, pressure, 100)).bytes for pressure in (low, high)]
+    steps = [next_step(KNOWN, RULES, 10.0, MemoryReading(usage, pressure, 100)).bytes for pressure in (low, high)]
     assert steps[0] >= steps[1]
 
 
@@ -151,12 +161,12 @@ def tree(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("kernel", "want"),
     [
-        pytest.param(Kernel(), Reclaimed(40 * MIB, 40 * MIB, "done"), id="all of it"),
-        pytest.param(Kernel(errno.EAGAIN, 32 * MIB), Reclaimed(40 * MIB, 32 * MIB, "partial"), id="part of it"),
-        pytest.param(Kernel(errno.EAGAIN), Reclaimed(40 * MIB, 0, "partial"), id="nothing left"),
-        pytest.param(Kernel(errno.ENOENT), Reclaimed(40 * MIB, 0, "absent"), id="an old kernel"),
-        pytest.param(Kernel(errno.ENODEV), Reclaimed(40 * MIB, 0, "absent"), id="the cgroup went away"),
-        pytest.param(Kernel(errno.EINVAL), Reclaimed(40 * MIB, 0, "refused"), id="refused"),
+        pytest.param(Kernel(), ReclaimResult(40 * MIB, 40 * MIB, "done"), id="all of it"),
+        pytest.param(Kernel(errno.EAGAIN, 32 * MIB), ReclaimResult(40 * MIB, 32 * MIB, "partial"), id="part of it"),
+        pytest.param(Kernel(errno.EAGAIN), ReclaimResult(40 * MIB, 0, "partial"), id="nothing left"),
+        pytest.param(Kernel(errno.ENOENT), ReclaimResult(40 * MIB, 0, "absent"), id="an old kernel"),
+        pytest.param(Kernel(errno.ENODEV), ReclaimResult(40 * MIB, 0, "absent"), id="the cgroup went away"),
+        pytest.param(Kernel(errno.EINVAL), ReclaimResult(40 * MIB, 0, "refused"), id="refused"),
     ],
 )
 def test_a_step_is_written_in_pieces_until_the_kernel_has_no_more(tree, kernel, want):
@@ -186,7 +196,7 @@ def test_a_name_that_leaves_the_root_is_refused(tree):
 def test_what_cannot_be_read_is_not_known(tree):
     for name in ("memory.current", "memory.pressure", "memory.stat"):
         (tree / "sys/fs/cgroup/batch" / name).unlink()
-    assert CgroupOffloader(Cgroups(tree)).observe("batch") == Seen()
+    assert CgroupOffloader(Cgroups(tree)).observe("batch") == MemoryReading()
 
 
 def test_a_group_that_came_back_is_looked_at_anew(tree):

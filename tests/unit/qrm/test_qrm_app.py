@@ -216,7 +216,7 @@ def test_a_set_that_somebody_changed_is_repaired_and_after_three_times_left_alon
     virtual(story())
 
 
-def test_the_floor_that_the_keeper_applied_is_no_foreign_writer(tmp_path: Path, virtual: Run) -> None:
+def test_the_floor_that_the_watchdog_applied_is_no_foreign_writer(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
         lease = Lease()
         async with Node(tmp_path, lease, lease_s=600, period_s=2) as node:

@@ -103,7 +103,7 @@ def test_a_tenant_without_a_request_weighs_one_core_and_all_together_at_most_the
 
 def test_reclaimed_groups_yield_first_and_system_pods_run_anywhere_without_a_reserve() -> None:
     pools = {"share": CpuSet.parse("1-3"), "reclaim": CpuSet.parse("0")}
-    wanted = wanted_groups(pools, CpuSet.parse("0-3"), CpuSet.parse("0"), OwnLayout("t"))
+    wanted = wanted_groups(pools, Sets(CpuSet.parse("0-3"), CpuSet.parse("0")), OwnLayout("t"))
     shown = {group: (str(want.sets.cpus), want.rank) for group, want in wanted.items()}
     assert shown == {
         "t": ("0-3", None),

@@ -129,7 +129,7 @@ def test_a_group_that_cannot_be_counted_starts_behind_all_others(node):
     assert node.weight(BATCH)[0] == "1"
 
 
-def test_the_pass_follows_a_start_and_the_keepers_floor_knows_none(tmp_path: Path, virtual: Run) -> None:
+def test_the_pass_follows_a_start_and_the_watchdogs_floor_knows_none(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
         layout, lease = KubeletLayout("cgroupfs"), Lease()
         kubelet = Starting(tmp_path / "host", "cgroupfs", 1)

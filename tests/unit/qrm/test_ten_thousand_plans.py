@@ -84,7 +84,7 @@ def test_every_prefix_of_ten_thousand_plans_is_safe():
     now = {TOP: MACHINE.all} | {class_group(qos, TOP): MACHINE.all for qos in CLASSES}
     for what, pods in story(chance, PLANS):
         now = groups_of(pods, now)
-        wanted = wanted_groups(what.pools, MACHINE.all, MEMS, OwnLayout(TOP), pods, what.owned)
+        wanted = wanted_groups(what.pools, Sets(MACHINE.all, MEMS), OwnLayout(TOP), pods, what.owned)
         plan = plan_writes({group: Sets(cpus, MEMS) for group, cpus in now.items()}, wanted)
         plan = [write for write in plan if write.knob is Knob.CPUS]
         own = {group: want.sets.cpus for group, want in wanted.items() if want.own}

@@ -8,12 +8,13 @@ from plain_cgroups import PlainCgroups
 
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.writes.classes import wanted_groups
+from services.qrm.core.writes.plan import Sets
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import OwnLayout
 from shared.core.cpus.cpuset import CpuSet
 
 POOLS = {"reclaim": CpuSet.parse("0-9"), "share": CpuSet.parse("10-47")}
-WANTED = wanted_groups(POOLS, CpuSet.parse("0-47"), CpuSet.parse("0-1"), OwnLayout())
+WANTED = wanted_groups(POOLS, Sets(CpuSet.parse("0-47"), CpuSet.parse("0-1")), OwnLayout())
 POD = "sublet/reclaimed_cores/poda1"
 
 

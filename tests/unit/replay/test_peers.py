@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.estimate import Figures
-from services.advisor.core.machine import Bounds
-from services.advisor.core.memory import Resident
-from services.advisor.core.view import ContainerView, View
+from services.advisor.core.model.figures import Figures, Resident
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import ContainerView, View
 from sublet.replay.peers import (
     PEERS,
     KatalystPool,

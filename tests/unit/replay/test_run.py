@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replay_world import make_trace
 
-from services.advisor.core.machine import Bounds
-from services.advisor.core.view import View
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import View
 from services.advisor.registry import known_policies
 from shared.errors import BadConfig, Refused
 from sublet.replay.batch import BatchRules
@@ -62,7 +62,7 @@ def test_a_contender_sees_no_more_use_than_it_gave(trace):
 
 
 def test_load_averages_are_seen_whole(sample):
-    from services.advisor.core.view import view_of
+    from services.advisor.core.observation.sample_view import view_of
 
     one = sample([20.0, 20.0])
     pods = [pod.model_copy(update={"containers": (pod.containers[0].model_copy(update={"load1": 20.0}),)})

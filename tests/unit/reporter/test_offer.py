@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.reporter.core.offer import Headroom, Offer, OfferRules, next_offer
-from services.reporter.core.offer_question import ReportQuestion, report_headroom
+from services.reporter.core.smoothing import Headroom, SmoothedOffer, SmoothingRules, next_offer
 from services.reporter.core.window import Window
+from services.reporter.whatif.report_headroom import ReportQuestion, report_headroom
 
-TWO = OfferRules.of(30, 60, min_step=0.3, max_step=4)
-FOUR = OfferRules.of(30, 120, max_step=4)
+TWO = SmoothingRules.of(30, 60, min_step=0.3, max_step=4)
+FOUR = SmoothingRules.of(30, 120, max_step=4)
 
 
-def told(rules: OfferRules, looks: list[Headroom], offer: Offer | None = None) -> list[float | None]:
+def told(rules: SmoothingRules, looks: list[Headroom], offer: SmoothedOffer | None = None) -> list[float | None]:
     """The report after each look, one every 30 s."""
-    offer, found = offer or Offer(), []
+    offer, found = offer or SmoothedOffer(), []
     for index, look in enumerate(looks):
         offer = next_offer(offer, rules, 30.0 * index, look)
         found.append(offer.reported)
@@ -45,11 +45,11 @@ def amounts(*values: float | None) -> list[Headroom]:
             TWO, [Headroom(9, enabled=False), Headroom(9), Headroom(9, enabled=False)], [0, 9, 0], id="reclaim off: 0"
         ),
         pytest.param(
-            OfferRules.of(30, 30, negligible=0.1), amounts(1, 0.09, 0.1), [1, 0, 0.1], id="next to nothing: 0"
+            SmoothingRules.of(30, 30, negligible=0.1), amounts(1, 0.09, 0.1), [1, 0, 0.1], id="next to nothing: 0"
         ),
         pytest.param(TWO, amounts(1, 1, -5), [None, 1, 0], id="never negative"),
         pytest.param(
-            OfferRules.of(30, 60, max_step=4, fall="smooth"), amounts(40, 40, 5, 5), [None, 40, 36, 32],
+            SmoothingRules.of(30, 60, max_step=4, fall="smooth"), amounts(40, 40, 5, 5), [None, 40, 36, 32],
             id="down smoothly where that is asked for",
         ),
     ],
@@ -67,7 +67,7 @@ def test_with_a_bound_nothing_above_it_is_told_although_the_window_remembers_mor
 
 looks = st.lists(st.none() | st.floats(0, 500), min_size=1, max_size=40)
 rules = st.builds(
-    OfferRules.of,
+    SmoothingRules.of,
     st.just(30.0),
     st.sampled_from([30.0, 60.0, 150.0]),
     min_step=st.floats(0, 1),
@@ -100,7 +100,7 @@ def test_a_rise_is_by_no_more_than_a_step(rules, looks):
 
 @given(rules, st.floats(0, 500))
 def test_what_stays_the_same_is_told_as_it_is(rules, amount):
-    offer = Offer(Window.full_of(amount, 0.0, rules.window), amount)
+    offer = SmoothedOffer(Window.full_of(amount, 0.0, rules.window), amount)
     assert told(rules, amounts(*[amount] * 8), offer) == pytest.approx([amount] * 8)
 
 

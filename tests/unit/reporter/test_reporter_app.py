@@ -9,14 +9,18 @@ from pathlib import Path
 import pytest
 
 from services.reporter.app import ReporterApp
+from services.reporter.ports import ReporterPorts
+from services.reporter.settings import ReporterSettings
 from shared.adapters.clock import LoopClock
 from shared.adapters.files.node import NodeFile
+from shared.app import Context
 from shared.contracts.allocation import Allocation
 from shared.contracts.bus.subjects import state_subject
 from shared.contracts.readiness import Health, Readiness, ServiceHealth
 from shared.contracts.services import NODE_SERVICES
 from shared.errors import BadConfig, Unavailable
 from shared.fakes.memory_bus import MemoryBus
+from shared.settings import CommonSettings, section
 from shared.wire import Wire
 
 
@@ -43,7 +47,9 @@ class Node:
         self.clock, self.writer = LoopClock(), Writer()
         self.bus = MemoryBus()
         self.wires = {s: Wire(self.bus, self.clock, node="node1", service=s) for s in NODE_SERVICES}
-        self.app = ReporterApp(self.wires["reporter"], self.clock, self.writer, {"reporter": {"refresh_s": 60}})
+        raw = {"reporter": {"refresh_s": 60}}
+        context = Context(self.wires["reporter"], self.clock, CommonSettings(), raw)
+        self.app = ReporterApp(context, ReporterPorts(self.writer), section(ReporterSettings, raw, "reporter"))
         self.beats: list[Readiness] = []
 
     async def offer(self, cpu_millis: int, **fields) -> None:

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.reporter import fields as package
+from services.reporter.core.field import FieldSettings, Offered, ReportField, ReportView, without_times
 from services.reporter.fields import conditions, node_metrics, properties, reclaimed, topology
-from services.reporter.view import Field, FieldSettings, Offered, View, without_times
 from shared.contracts.allocation import PoolAllocation
 from shared.contracts.sample import NodeReading
 from shared.core.cpus.shares import shared_out
 from shared.core.scan import modules_in
 
-FIELDS: dict[str, Field] = {name: module.FIELD for name, module in modules_in(package).items()}
+FIELDS: dict[str, ReportField] = {name: module.FIELD for name, module in modules_in(package).items()}
 
 # The tutorial's listing before any pod runs, as printed there.
 TUTORIAL = """
@@ -30,27 +30,27 @@ status:
 
 
 @pytest.fixture
-def full(now, allocation, sample, services) -> View:
-    return View(now, allocation(), True, sample(), True, services)
+def full(now, allocation, sample, services) -> ReportView:
+    return ReportView(now, allocation(), True, sample(), True, services)
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_field_with_no_input_at_all_is_absent_or_says_that_nothing_was_received(name, now):
-    part = FIELDS[name].part(View(now), FIELDS[name].settings())
-    assert part is None or list(part["status"]) == ["conditions"]
+    fragment = FIELDS[name].fragment(ReportView(now), FIELDS[name].settings())
+    assert fragment is None or list(fragment["status"]) == ["conditions"]
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_field_never_says_zero_where_its_figures_are_missing(name, now, sample, services):
     bare = sample(node_reading=NodeReading(online_cpus="0-47"), numas=(), pools=(), pods=())
-    part = FIELDS[name].part(View(now, None, False, bare, True, services), FIELDS[name].settings())
-    assert '"0"' not in json.dumps(part)
+    fragment = FIELDS[name].fragment(ReportView(now, None, False, bare, True, services), FIELDS[name].settings())
+    assert '"0"' not in json.dumps(fragment)
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_field_is_json_and_says_the_same_twice(name, full):
     field = FIELDS[name]
-    one, two = field.part(full, field.settings()), field.part(full, field.settings())
+    one, two = field.fragment(full, field.settings()), field.fragment(full, field.settings())
     assert one is not None
     assert json.loads(json.dumps(one)) == two
     assert not field.urgent(one, two, field.settings())
@@ -65,17 +65,21 @@ def test_a_fields_settings_refuse_unknown_keys(name):
 @pytest.mark.parametrize("name", [name for name in FIELDS if name != "node_metrics"])
 def test_a_field_that_appears_is_written_at_once(name, full, now):
     field = FIELDS[name]
-    assert field.urgent(None, field.part(full, field.settings()), field.settings())
+    assert field.urgent(None, field.fragment(full, field.settings()), field.settings())
 
 
 def test_reclaimed_resources_are_the_tutorials_listing(now, allocation):
-    part = reclaimed.part(View(now, allocation(reclaimed_cpu_millis=44_000), True), reclaimed.Settings())
-    status = part["status"]
+    fragment = reclaimed.fragment(
+        ReportView(now, allocation(reclaimed_cpu_millis=44_000), True), reclaimed.ReclaimedSettings()
+    )
+    status = fragment["status"]
     assert {"status": {k: status[k] for k in ("resourceAllocatable", "resourceCapacity")}} == yaml.safe_load(TUTORIAL)
 
 
 def test_todays_place_carries_both_spellings(now, allocation):
-    resources = reclaimed.part(View(now, allocation(), True), reclaimed.Settings())["status"]["resources"]
+    resources = reclaimed.fragment(ReportView(now, allocation(), True), reclaimed.ReclaimedSettings())["status"][
+        "resources"
+    ]
     amounts = {
         "katalyst.kubewharf.io/reclaimed_memory": "195257901056",
         "katalyst.kubewharf.io/reclaimed_millicpu": "42k",
@@ -86,8 +90,8 @@ def test_todays_place_carries_both_spellings(now, allocation):
 
 
 def test_allocatable_is_what_is_told_and_capacity_what_is_applied(now, allocation):
-    view = View(now, allocation(), True, offered=Offered(41_000, 1))
-    status = reclaimed.part(view, reclaimed.Settings())["status"]
+    view = ReportView(now, allocation(), True, offered=Offered(41_000, 1))
+    status = reclaimed.fragment(view, reclaimed.ReclaimedSettings())["status"]
     cpu, memory = "katalyst.kubewharf.io/reclaimed_millicpu", "katalyst.kubewharf.io/reclaimed_memory"
     assert (status["resourceAllocatable"][cpu], status["resourceCapacity"][cpu]) == ("41k", "42k")
     assert (status["resources"]["allocatable"][memory], status["resources"]["capacity"][memory]) == (
@@ -97,7 +101,9 @@ def test_allocatable_is_what_is_told_and_capacity_what_is_applied(now, allocatio
 
 
 def test_a_stale_allocation_keeps_its_values(now, allocation):
-    fresh, stale = (reclaimed.part(View(now, allocation(), flag), reclaimed.Settings()) for flag in (True, False))
+    fresh, stale = (
+        reclaimed.fragment(ReportView(now, allocation(), flag), reclaimed.ReclaimedSettings()) for flag in (True, False)
+    )
     assert stale == fresh
 
 
@@ -116,24 +122,26 @@ def test_a_stale_allocation_keeps_its_values(now, allocation):
     ],
 )
 def test_a_fall_is_urgent_and_a_small_rise_is_not(now, allocation, before, after, urgent):
-    settings = reclaimed.Settings()
+    settings = reclaimed.ReclaimedSettings()
     one, two = (
-        reclaimed.part(View(now, allocation(reclaimed_cpu_millis=cpu, reclaimed_memory_bytes=memory)), settings)
+        reclaimed.fragment(
+            ReportView(now, allocation(reclaimed_cpu_millis=cpu, reclaimed_memory_bytes=memory)), settings
+        )
         for cpu, memory in (before, after)
     )
     assert reclaimed.urgent(one, two, settings) is urgent
 
 
 def test_a_minimum_step_of_zero_makes_every_rise_urgent_but_not_standing_still(now, allocation):
-    settings = reclaimed.Settings(min_rise_cpu_millis=0, min_rise_memory_bytes=0)
-    part = reclaimed.part(View(now, allocation()), settings)
-    more = reclaimed.part(View(now, allocation(reclaimed_cpu_millis=42_001)), settings)
-    assert not reclaimed.urgent(part, part, settings)
-    assert reclaimed.urgent(part, more, settings)
+    settings = reclaimed.ReclaimedSettings(min_rise_cpu_millis=0, min_rise_memory_bytes=0)
+    fragment = reclaimed.fragment(ReportView(now, allocation()), settings)
+    more = reclaimed.fragment(ReportView(now, allocation(reclaimed_cpu_millis=42_001)), settings)
+    assert not reclaimed.urgent(fragment, fragment, settings)
+    assert reclaimed.urgent(fragment, more, settings)
 
 
 def test_properties_count_numa_nodes_and_cpus(full):
-    assert properties.part(full) == {
+    assert properties.fragment(full) == {
         "spec": {
             "nodeResourceProperties": [
                 {"propertyName": "numa", "propertyQuantity": "2"},
@@ -145,7 +153,7 @@ def test_properties_count_numa_nodes_and_cpus(full):
 
 
 def test_topology_has_both_shapes_ascending_with_the_reserve_taken_off(full):
-    status = topology.part(full)["status"]
+    status = topology.fragment(full)["status"]
     numa0 = {
         "allocatable": {"cpu": "22"},
         "capacity": {"cpu": "24", "memory": "100313305088"},
@@ -174,22 +182,24 @@ def test_topology_has_both_shapes_ascending_with_the_reserve_taken_off(full):
     ]
 
 
-def _numa_offers(view: View) -> list[tuple[str, str]]:
+def _numa_offers(view: ReportView) -> list[tuple[str, str]]:
     name = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
-    zones = [numa for socket in topology.part(view)["status"]["topologyZone"] for numa in socket["children"]]
+    zones = [numa for socket in topology.fragment(view)["status"]["topologyZone"] for numa in socket["children"]]
     return [tuple(zone["resources"][key].get(name) for key in ("allocatable", "capacity")) for zone in zones]
 
 
 def test_each_numa_zone_says_its_part_of_what_is_told_and_of_what_is_applied(now, allocation, sample):
     pools = (PoolAllocation(pool="reclaim", cpus="0,12-13"),)
-    view = View(now, allocation(reclaimed_cpu_millis=3001, pools=pools), True, sample(), True, offered=Offered(3, 1))
+    view = ReportView(
+        now, allocation(reclaimed_cpu_millis=3001, pools=pools), True, sample(), True, offered=Offered(3, 1)
+    )
     assert _numa_offers(view) == [("1", "1k"), ("2", "2001")]
-    assert _numa_offers(View(now, allocation(pools=()), True, sample(), True)) == [(None, None)] * 2
+    assert _numa_offers(ReportView(now, allocation(pools=()), True, sample(), True)) == [(None, None)] * 2
 
 
 def test_a_part_of_the_offer_that_moves_waits_for_the_offer_itself(now, allocation, sample):
     one, two, other = (
-        topology.part(View(now, allocation(reclaimed_cpu_millis=cpu, pods=pods), True, sample(), True))
+        topology.fragment(ReportView(now, allocation(reclaimed_cpu_millis=cpu, pods=pods), True, sample(), True))
         for cpu, pods in ((42_000, ()), (44_000, ()), (42_000, allocation().pods))
     )
     assert one != two
@@ -200,24 +210,24 @@ def test_a_part_of_the_offer_that_moves_waits_for_the_offer_itself(now, allocati
 
 @given(st.integers(0, 10**9), st.dictionaries(st.integers(0, 64), st.integers(0, 8192), max_size=8))
 def test_shares_add_up_and_follow_the_weights(total, weights):
-    parts = shared_out(total, weights)
+    fragments = shared_out(total, weights)
     if sum(weights.values()) == 0:
-        assert parts == {}
+        assert fragments == {}
         return
-    assert sum(parts.values()) == total
-    assert list(parts) == sorted(weights)
+    assert sum(fragments.values()) == total
+    assert list(fragments) == sorted(weights)
     for key, weight in weights.items():
-        assert abs(parts[key] - total * weight / sum(weights.values())) < 1
-        assert parts[key] == 0 or weight > 0
+        assert abs(fragments[key] - total * weight / sum(weights.values())) < 1
+        assert fragments[key] == 0 or weight > 0
 
 
 def test_a_pod_whose_cpus_span_numa_nodes_is_claimed_by_none(full):
-    assert "reclaimed-normal-pod" not in json.dumps(topology.part(full))
+    assert "reclaimed-normal-pod" not in json.dumps(topology.fragment(full))
 
 
 def test_a_reclaimed_pod_on_one_numa_node_asks_for_reclaimed_resources(now, allocation, sample):
     bound = allocation(pods=[p.model_copy(update={"cpus": "1-2"}) for p in allocation().pods if p.pool == "reclaim"])
-    status = topology.part(View(now, bound, True, sample(), True))["status"]
+    status = topology.fragment(ReportView(now, bound, True, sample(), True))["status"]
     assert status["topologyStatus"]["sockets"][0]["numas"][0]["allocations"] == [
         {
             "consumer": "default/reclaimed-normal-pod/bb",
@@ -231,20 +241,20 @@ def test_a_reclaimed_pod_on_one_numa_node_asks_for_reclaimed_resources(now, allo
 
 def test_unknown_sockets_leave_the_older_shape_out(now, allocation, sample):
     numas = [numa.model_copy(update={"extra": {}}) for numa in sample().numas]
-    status = topology.part(View(now, allocation(), True, sample(numas=numas), True))["status"]
+    status = topology.fragment(ReportView(now, allocation(), True, sample(numas=numas), True))["status"]
     assert [(zone["type"], zone["name"]) for zone in status["topologyZone"]] == [("Numa", "0"), ("Numa", "1")]
     assert "topologyStatus" not in status
 
 
 def test_without_an_allocation_topology_says_capacity_only(now, sample):
-    numa = topology.part(View(now, sample=sample(), sample_fresh=True))["status"]["topologyStatus"]["sockets"][0][
-        "numas"
-    ][0]
+    numa = topology.fragment(ReportView(now, sample=sample(), sample_fresh=True))["status"]["topologyStatus"][
+        "sockets"
+    ][0]["numas"][0]
     assert set(numa) == {"numaID", "capacity"}
 
 
 def test_node_metrics_tell_usage_of_node_numas_and_classes(full):
-    metrics = node_metrics.part(full)["status"]["nodeMetricStatus"]
+    metrics = node_metrics.fragment(full)["status"]["nodeMetricStatus"]
     assert metrics == {
         "updateTime": "2026-01-01T12:00:00Z",
         "nodeMetric": {
@@ -270,13 +280,13 @@ def test_node_metrics_tell_usage_of_node_numas_and_classes(full):
 
 
 def test_usage_from_a_stale_sample_is_left_out_and_the_machine_is_not(now, allocation, sample):
-    stale = View(now, allocation(), True, sample(), False)
-    assert node_metrics.part(stale) is None
-    assert properties.part(stale) is not None
+    stale = ReportView(now, allocation(), True, sample(), False)
+    assert node_metrics.fragment(stale) is None
+    assert properties.fragment(stale) is not None
 
 
-def _conditions(view: View) -> dict[str, tuple[str, str]]:
-    rows = conditions.part(view)["status"]["conditions"]
+def _conditions(view: ReportView) -> dict[str, tuple[str, str]]:
+    rows = conditions.fragment(view)["status"]["conditions"]
     return {row["type"]: (row["status"], row["reason"]) for row in rows}
 
 
@@ -291,19 +301,19 @@ def test_conditions_when_all_is_well_include_those_of_the_allocation(full):
 
 def test_conditions_say_stale_held_and_which_service_fails(now, allocation, services):
     failing = (services[0], services[1].model_copy(update={"ok": False, "why": "no pods"}))
-    view = View(now, allocation(status="dry-run"), False, services=failing)
+    view = ReportView(now, allocation(status="dry-run"), False, services=failing)
     assert _conditions(view) == {
         "ServicesReady": ("False", "WithServicesNotReady"),
         "AllocationFresh": ("False", "Stale"),
         "AllocationApplied": ("False", "DryRun"),
         "SmallMachine": ("True", "SmallMachine"),
     }
-    assert conditions.part(view)["status"]["conditions"][0]["message"] == "qrm: no pods"
+    assert conditions.fragment(view)["status"]["conditions"][0]["message"] == "qrm: no pods"
 
 
 def test_a_condition_whose_words_alone_change_waits(now, allocation, services):
     one, two = (
-        conditions.part(View(now, allocation(status="held", why=[{"rule": rule}]), True, services=services))
+        conditions.fragment(ReportView(now, allocation(status="held", why=[{"rule": rule}]), True, services=services))
         for rule in ("waited 3 s", "waited 4 s")
     )
     assert one != two

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.reporter.core.window import Window, WindowQuestion, WindowRules, moved, smooth_window
+from services.reporter.core.window import Window, WindowRules, moved
+from services.reporter.whatif.smooth_window import WindowQuestion, smooth_window
 
 samples = st.lists(st.tuples(st.floats(0, 60), st.floats(-1e6, 1e6)), max_size=30)
 windows = st.builds(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.predictor import FEATURES
+from services.advisor.core.prediction.predictor import FEATURES
 from sublet.training.fit import example_of, fit, margin_of
 
 STEPS = 12

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.predictor import StepModel
-from services.advisor.core.predictor_track import Rules, Track
+from services.advisor.core.prediction.predictor import StepModel
+from services.advisor.core.prediction.track import Track, TrackRules
 from sublet.training.needs import Needs, needs_of, runs_of, windows
 
 MODEL = StepModel(step_s=10, history_steps=12, horizon_steps=1, coverage=0.95, weights={"max": 1}, margin=1)
@@ -20,7 +20,7 @@ def test_the_end_of_a_run_is_the_past_of_a_track_that_saw_the_same(course):
         readings.append((now_s, need))
     track = Track(MODEL)
     for at_s, need in readings:
-        track = track.observe(need, at_s, Rules(1.0, 10, 0.0))
+        track = track.observe(need, at_s, TrackRules(1.0, 10, 0.0))
     run = runs_of(readings, MODEL.step_s)[-1]
     assert (*track.past, track.largest)[-12:] == tuple(run[-12:])
 

@@ -15,7 +15,7 @@ from services.qrm.core.writes.foreign import ForeignWatch
 from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.core.writes.kubelet_defaults import default_limits, restore_weight
 from services.qrm.core.writes.outcome import Problem, WriteOutcome
-from services.qrm.core.writes.plan import Want, plan_writes
+from services.qrm.core.writes.plan import Sets, Want, plan_writes
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout, OwnLayout
@@ -52,7 +52,8 @@ class CgroupGroups:
         single = bool(arrangement.owned) or not self.layout.classes
         present = self._present(pods) if single else ()
         owned = {**arrangement.owned, **arrangement.starting}
-        return wanted_groups(arrangement.pools, self._machine.usable, self._machine.mems, self.layout, present, owned)
+        whole = Sets(self._machine.usable, self._machine.mems)
+        return wanted_groups(arrangement.pools, whole, self.layout, present, owned)
 
     def _present(self, pods: Sequence[Pod]) -> list[Pod]:
         there = {f"{home}/{n}" for home, ns in zip(self.layout.homes, self.members(), strict=True) for n in ns}

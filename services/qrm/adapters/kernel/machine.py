@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from shared.adapters.host.cgroup import Cgroups
-from shared.adapters.host.hostfs import meminfo_bytes, read_text
+from shared.adapters.host.hostfs import read_text
 from shared.adapters.host.sysfs import numa_ids
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
+from shared.core.text.kernel_text import meminfo_bytes
 from shared.errors import Unavailable
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from services.qrm.adapters.kernel.offloader import CgroupOffloader, Reclaimed
+from services.qrm.adapters.kernel.offloader import CgroupOffloader, ReclaimResult
 from services.qrm.settings import OffloadSettings
 from shared import telemetry
 from shared.contracts.advice import CacheDrop
@@ -64,7 +64,7 @@ class OffloadLoop:
         self.offloader.forget(frozenset(groups))
 
 
-def _report(group: str, done: Reclaimed, why: str) -> None:
+def _report(group: str, done: ReclaimResult, why: str) -> None:
     telemetry.OFFLOADED_BYTES.labels(done.status).inc(done.given_bytes)
     log.info("memory.given_back", group=group, asked=done.asked_bytes, given=done.given_bytes, status=done.status,
              why=done.why or why)  # fmt: skip

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Literal
 
 from services.qrm.core.memory.offload import (
-    Decision,
+    MemoryReading,
+    OffloadPace,
     OffloadRules,
-    Pace,
-    Seen,
+    OffloadStep,
     next_step,
     pressure_percent,
     refault_pages,
@@ -28,7 +28,7 @@ Status = Literal["done", "partial", "absent", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reclaimed:
+class ReclaimResult:
     """What became of a step: the bytes of the pieces that the kernel fulfilled, and how it ended."""
 
     asked_bytes: int
@@ -55,11 +55,11 @@ class CgroupOffloader:
 
     def __init__(self, cgroups: Cgroups, write: Callable[[Path, str], None] = write_text) -> None:
         self._cgroups, self._write = cgroups, write
-        self._paces: dict[str, Pace] = {}
+        self._paces: dict[str, OffloadPace] = {}
 
-    def step(self, group: str, rules: OffloadRules, now_s: float) -> tuple[Decision, Reclaimed]:
+    def step(self, group: str, rules: OffloadRules, now_s: float) -> tuple[OffloadStep, ReclaimResult]:
         """One look at a cgroup, and what follows from it."""
-        decision = next_step(self._paces.get(group, Pace()), rules, now_s, self.observe(group))
+        decision = next_step(self._paces.get(group, OffloadPace()), rules, now_s, self.observe(group))
         self._paces[group] = decision.pace
         return decision, self.reclaim(group, decision.bytes)
 
@@ -67,23 +67,23 @@ class CgroupOffloader:
         """Keep in mind only the cgroups that are there."""
         self._paces = {group: pace for group, pace in self._paces.items() if group in present}
 
-    def observe(self, group: str) -> Seen:
+    def observe(self, group: str) -> MemoryReading:
         """What a cgroup uses and suffers; nothing on cgroup v1, which has neither PSI nor `memory.reclaim`."""
         if self._cgroups.version == 1:
-            return Seen()
+            return MemoryReading()
         usage = self._cgroups.text(group, "memory.current") or ""
         stat = self._cgroups.text(group, "memory.stat") or ""
         fields = dict(line.split(" ", 1) for line in stat.splitlines() if " " in line)
-        return Seen(
+        return MemoryReading(
             usage_bytes=int(usage) if usage.strip().isdigit() else None,
             pressure_percent=pressure_percent(self._cgroups.text(group, "memory.pressure") or ""),
             refault_pages=refault_pages(fields),
         )
 
-    def reclaim(self, group: str, amount_bytes: int) -> Reclaimed:
+    def reclaim(self, group: str, amount_bytes: int) -> ReclaimResult:
         """Ask the kernel for memory of a cgroup, piece by piece."""
         if self._cgroups.version == 1:
-            return Reclaimed(amount_bytes, 0, "absent", "cgroup v1 has no memory.reclaim")
+            return ReclaimResult(amount_bytes, 0, "absent", "cgroup v1 has no memory.reclaim")
         path = self._cgroups.folder(group) / FILE
         given = 0
         while given < amount_bytes:
@@ -93,12 +93,12 @@ class CgroupOffloader:
             except OSError as error:
                 return _ended(amount_bytes, given, error)
             given += piece
-        return Reclaimed(amount_bytes, given, "done")
+        return ReclaimResult(amount_bytes, given, "done")
 
 
-def _ended(asked: int, given: int, error: OSError) -> Reclaimed:
+def _ended(asked: int, given: int, error: OSError) -> ReclaimResult:
     if error.errno == errno.EAGAIN:
-        return Reclaimed(asked, given, "partial", "the kernel found less that it could reclaim")
+        return ReclaimResult(asked, given, "partial", "the kernel found less that it could reclaim")
     if error.errno in GONE:
-        return Reclaimed(asked, given, "absent", f"no {FILE}: the cgroup is gone, or the kernel is older than 5.19")
-    return Reclaimed(asked, given, "refused", error.strerror or str(error))
+        return ReclaimResult(asked, given, "absent", f"no {FILE}: the cgroup is gone, or the kernel is older than 5.19")
+    return ReclaimResult(asked, given, "refused", error.strerror or str(error))

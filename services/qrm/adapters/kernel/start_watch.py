@@ -11,9 +11,10 @@ from pathlib import Path
 from services.qrm.core.starting import Holds, Start, StartRules, Starts, progress
 from services.qrm.core.writes.classes import RECLAIMED
 from shared.adapters.host.cgroup import Cgroups
-from shared.adapters.host.hostfs import key_values, read_text
+from shared.adapters.host.hostfs import read_text
 from shared.contracts.pod import Pod
 from shared.core.cgroups.layout import Layout
+from shared.core.text.kernel_text import key_values
 
 _RUNTIMES = ("runc", "crun", "youki")
 """How the names of the runtimes' own processes begin: runc's are `runc:[0:PARENT]` to `runc:[2:INIT]`."""

@@ -38,7 +38,7 @@ class OffloadRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class MemoryReading:
     """One look at a cgroup; None where something could not be read. `refault_pages` is a counter."""
 
     usage_bytes: int | None = None
@@ -47,7 +47,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class OffloadPace:
     """What is remembered of a cgroup from step to step."""
 
     boldness: float = 1.0
@@ -59,41 +59,41 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class OffloadStep:
     """How much to give back now, what to remember, and which rule said so."""
 
     bytes: int
-    pace: Pace
+    pace: OffloadPace
     why: str
 
 
-def next_step(pace: Pace, rules: OffloadRules, now_s: float, seen: Seen) -> Decision:
+def next_step(pace: OffloadPace, rules: OffloadRules, now_s: float, seen: MemoryReading) -> OffloadStep:
     """What a cgroup gives back now. Nothing is given back on figures that are not known (absent is not zero)."""
     rate = _refault_bytes_s(pace.refaults, now_s, seen.refault_pages)
     refaults = pace.refaults if seen.refault_pages is None else (now_s, seen.refault_pages)
     if seen.usage_bytes is None or seen.pressure_percent is None or rate is None:
-        return Decision(0, Pace(pace.boldness, pace.resume_s, refaults), "a figure is missing")
+        return OffloadStep(0, OffloadPace(pace.boldness, pace.resume_s, refaults), "a figure is missing")
     if seen.pressure_percent >= rules.target_percent:
         return _backed_off(pace, rules, now_s, refaults, "pressure is at its target")
     if rate > rules.refault_bytes_s:
         return _backed_off(pace, rules, now_s, refaults, "memory given back is read in again")
     if pace.resume_s is not None and now_s < pace.resume_s:
-        return Decision(0, Pace(pace.boldness, pace.resume_s, refaults), "pause")
+        return OffloadStep(0, OffloadPace(pace.boldness, pace.resume_s, refaults), "pause")
     room = 1 - seen.pressure_percent / rules.target_percent
     size = int(seen.usage_bytes * rules.stride * pace.boldness * room)
     size = min(size, rules.most_bytes, seen.usage_bytes - rules.keep_bytes) // PAGE_BYTES * PAGE_BYTES
     if size < rules.least_bytes:
-        return Decision(0, Pace(pace.boldness, None, refaults), "too little to give back")
-    return Decision(size, Pace(min(1.0, pace.boldness * GROWTH), None, refaults), "quiet")
+        return OffloadStep(0, OffloadPace(pace.boldness, None, refaults), "too little to give back")
+    return OffloadStep(size, OffloadPace(min(1.0, pace.boldness * GROWTH), None, refaults), "quiet")
 
 
 def _backed_off(
-    pace: Pace, rules: OffloadRules, now_s: float, refaults: tuple[float, int] | None, why: str
-) -> Decision:
+    pace: OffloadPace, rules: OffloadRules, now_s: float, refaults: tuple[float, int] | None, why: str
+) -> OffloadStep:
     """A pause; the stride is halved once for each, not once for each look during it."""
     paused = pace.resume_s is not None and now_s < pace.resume_s
     boldness = pace.boldness if paused else pace.boldness / 2
-    return Decision(0, Pace(boldness, now_s + rules.pause_s, refaults), why)
+    return OffloadStep(0, OffloadPace(boldness, now_s + rules.pause_s, refaults), why)
 
 
 def _refault_bytes_s(before: tuple[float, int] | None, now_s: float, pages: int | None) -> float | None:

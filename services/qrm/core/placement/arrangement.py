@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.qrm.core.placement.assignment import Assignment, Owned, assign, bind_reclaimed
+from services.qrm.core.placement.assignment import Assignment, Owned, Supply, assign, bind_reclaimed
 from services.qrm.core.placement.dedicated import whole_cpus
 from services.qrm.core.placement.pools import NOBODYS, Order, Placement, floor_cpus, place, place_floor, place_reserve
 from services.qrm.core.placement.wishes import Wish, wish_of
@@ -160,7 +160,7 @@ def _assign(node: Node, free: CpuSet, wishes: Sequence[Wish]) -> Assignment:
         return Assignment()
     wanting = {wish.uid for wish in wishes}
     shared = (p.cpu_request_millis for p in node.pods if p.qos == "shared_cores" and p.uid not in wanting)
-    return assign(node.topology, free, wishes, node.held, node.memory_bytes, shared_cores=sum(shared) / 1000)
+    return assign(Supply(node.topology, free, node.memory_bytes), wishes, node.held, sum(shared) / 1000)
 
 
 def _whole(

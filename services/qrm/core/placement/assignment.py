@@ -1,16 +1,16 @@
-"""CPUs and memory nodes for the pods that have their own: dedicated, NUMA-bound, or in a pool by name.
+"""The assignment gives pods CPUs and memory nodes of their own: dedicated, NUMA-bound, or in a pool by name.
 
-Who has CPUs keeps them: a pod is placed anew only where what it holds is gone or does not fit any more, and then takes
-over what still fits (docs/facts/katalyst-cpu.md#who-takes-first). Pods that hold something come first, then by
+A pod that has CPUs keeps them: it is placed anew only where they are gone or do not fit any more, and then takes over
+what still fits (docs/facts/katalyst-cpu.md#who-takes-first). Pods that hold something come first, then by
 name; the same pods and the same machine give the same sets in whatever order they are listed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.qrm.core.placement.dedicated import of_dedicated
+from services.qrm.core.placement.dedicated import DedicatedRequest, of_dedicated
 from services.qrm.core.placement.hints import hints, merge
-from services.qrm.core.placement.own_pools import PoolKey, Room, sized
+from services.qrm.core.placement.own_pools import PoolKey, PoolRoom, sized
 from services.qrm.core.placement.wishes import Wish
 from shared.core.cgroups.layout import RECLAIM
 from shared.core.cpus.cpuset import CpuSet
@@ -47,7 +47,7 @@ class Assignment:
 
 
 @dataclass(slots=True)
-class _Round:
+class _Assigning:
     """One run of the rules. `free` is what nobody has yet, `memory` the bytes that no bound pod has asked for."""
 
     topology: Topology
@@ -80,46 +80,35 @@ class _Round:
         return cpus
 
 
-def assign(
-    topology: Topology,
-    free: CpuSet,
-    wishes: Sequence[Wish],
-    held: Mapping[str, CpuSet],
-    memory_bytes: Mapping[int, int],
-    *,
-    keep: int = 2,
-    shared_cores: float = 0.0,
-) -> Assignment:
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What may be given to pods: all CPUs but the reserve, and the memory of each NUMA node.
+
+    A NUMA node whose memory is not named holds any request. `keep` CPUs always remain for the shared and the reclaimed
+    pool together.
+    """
+
+    topology: Topology
+    free: CpuSet
+    memory_bytes: Mapping[int, int]
+    keep: int = 2
+
+
+def assign(supply: Supply, wishes: Sequence[Wish], held: Mapping[str, CpuSet], shared_cores: float = 0.0) -> Assignment:
     """Serve every wish that can be served.
 
     Args:
-        topology: the machine as it is now.
-        free: the CPUs that may be given away: all but the reserve.
+        supply: what may be given away.
         wishes: of the pods that run here, in any order.
         held: what pods have had so far, by UID.
-        memory_bytes: memory of each NUMA node; a node that is not named holds any request.
-        keep: CPUs that always remain for the shared and the reclaimed pool.
         shared_cores: what the pods without a wish ask for; pools by name or NUMA node leave so much, too.
     """
-    state = _Round(topology, free, dict(memory_bytes), keep, held)
-    problems: dict[str, str] = {}
+    state = _Assigning(supply.topology, supply.free, dict(supply.memory_bytes), supply.keep, held)
     order = sorted(wishes, key=lambda wish: (not held.get(wish.uid), wish.key, wish.uid))
-    for wish in (w for w in order if w.kind == "dedicated"):
-        try:
-            state.give(wish, _dedicated(state, wish))
-        except Refused as refusal:
-            problems[wish.key] = str(refusal)
-    pools: dict[PoolKey, list[Wish]] = {}
-    for wish in (w for w in order if w.kind in ("bound-share", "named-share")):
-        numas: tuple[int, ...] = ()
-        if wish.kind == "bound-share":
-            try:
-                numas = _bound_node(state, wish, pools)
-            except Refused as refusal:
-                problems[wish.key] = str(refusal)
-                continue
-        pools.setdefault((wish.pool, numas), []).append(wish)
-    room = Room({(numa,): len(state.inside(numa)) for numa in topology.numas}, len(state.free), keep)
+    problems = _serve_dedicated(state, order)
+    pools, unbound = _pools_wished_for(state, order)
+    problems |= unbound
+    room = PoolRoom({(numa,): len(state.inside(numa)) for numa in state.topology.numas}, len(state.free), supply.keep)
     holds = {key: any(held.get(member.uid) for member in members) for key, members in pools.items()}
     shared_cores += sum(wish.asked for wish in wishes if wish.kind != "bound-reclaim" and wish.key in problems)
     found = sized(pools, room, holds, shared_cores)
@@ -127,6 +116,31 @@ def assign(
     for numas in sorted({numas for _, numas in found.cpus}, key=lambda numas: (not numas, numas)):
         _share_out(state, numas, {key: pools[key] for key in found.cpus if key[1] == numas}, found.cpus)
     return Assignment(dict(sorted(state.owned.items())), dict(sorted(problems.items())))
+
+
+def _serve_dedicated(state: _Assigning, wishes: Sequence[Wish]) -> dict[str, str]:
+    """Give the dedicated pods their CPUs; why some have none."""
+    problems: dict[str, str] = {}
+    for wish in (w for w in wishes if w.kind == "dedicated"):
+        try:
+            state.give(wish, _dedicated(state, wish))
+        except Refused as refusal:
+            problems[wish.key] = str(refusal)
+    return problems
+
+
+def _pools_wished_for(state: _Assigning, wishes: Sequence[Wish]) -> tuple[dict[PoolKey, list[Wish]], dict[str, str]]:
+    """The pools beside the shared one with their pods, and why some pods are in none."""
+    pools: dict[PoolKey, list[Wish]] = {}
+    problems: dict[str, str] = {}
+    for wish in (w for w in wishes if w.kind in ("bound-share", "named-share")):
+        try:
+            numas = _bound_node(state, wish, pools) if wish.kind == "bound-share" else ()
+        except Refused as refusal:
+            problems[wish.key] = str(refusal)
+        else:
+            pools.setdefault((wish.pool, numas), []).append(wish)
+    return pools, problems
 
 
 def bind_reclaimed(topology: Topology, wishes: Sequence[Wish], pool: CpuSet, held: Mapping[str, CpuSet]) -> Assignment:
@@ -147,7 +161,7 @@ def bind_reclaimed(topology: Topology, wishes: Sequence[Wish], pool: CpuSet, hel
     return Assignment(owned, problems)
 
 
-def _dedicated(state: _Round, wish: Wish) -> Owned:
+def _dedicated(state: _Assigning, wish: Wish) -> Owned:
     held = state.held.get(wish.uid, CpuSet()) & state.free
     numas = tuple(n for n, cpus in state.topology.numas.items() if cpus & held)
     if held and _fits(state, wish, held, numas):
@@ -158,17 +172,15 @@ def _dedicated(state: _Round, wish: Wish) -> Owned:
         inside |= state.inside(numa)
     kept = held & inside
     if not wish.exclusive and not wish.evenly and not wish.whole_cores and 0 < len(kept) < wish.cpus:
-        more = of_dedicated(state.topology, inside - kept, numas, wish.cpus - len(kept))
+        more = of_dedicated(state.topology, inside - kept, numas, DedicatedRequest(wish.cpus - len(kept)))
         return Owned(DEDICATED, state.spare(kept | more), numas)
     within = kept if not wish.exclusive and not wish.evenly and len(kept) > wish.cpus else inside
-    cpus = of_dedicated(
-        state.topology, within, numas, wish.request_cores or 1,
-        exclusive=wish.exclusive, evenly=wish.evenly, whole_cores=wish.whole_cores,
-    )  # fmt: skip
+    request = DedicatedRequest(wish.request_cores or 1, wish.exclusive, wish.evenly, wish.whole_cores)
+    cpus = of_dedicated(state.topology, within, numas, request)
     return Owned(DEDICATED, state.spare(cpus), numas)
 
 
-def _fits(state: _Round, wish: Wish, held: CpuSet, numas: tuple[int, ...]) -> bool:
+def _fits(state: _Assigning, wish: Wish, held: CpuSet, numas: tuple[int, ...]) -> bool:
     """Whether what a pod has is still what it asks for."""
     if wish.numa_number is not None and len(numas) != wish.numa_number:
         return False
@@ -180,7 +192,7 @@ def _fits(state: _Round, wish: Wish, held: CpuSet, numas: tuple[int, ...]) -> bo
     return len(held) == wish.cpus
 
 
-def _nodes(state: _Round, wish: Wish, len_of_held: Mapping[int, int]) -> tuple[int, ...]:
+def _nodes(state: _Assigning, wish: Wish, len_of_held: Mapping[int, int]) -> tuple[int, ...]:
     """The NUMA nodes for a pod: those that CPU and memory agree on; where it was before goes first.
 
     Raises:
@@ -210,7 +222,7 @@ def _nodes(state: _Round, wish: Wish, len_of_held: Mapping[int, int]) -> tuple[i
 
 
 def _bound_node(
-    state: _Round, wish: Wish, pools: Mapping[tuple[str, tuple[int, ...]], Sequence[Wish]]
+    state: _Assigning, wish: Wish, pools: Mapping[tuple[str, tuple[int, ...]], Sequence[Wish]]
 ) -> tuple[int, ...]:
     """The one NUMA node of a bound shared pod: the one it has, else the one with the most room.
 
@@ -233,7 +245,7 @@ def _bound_node(
 
 
 def _share_out(
-    state: _Round, numas: tuple[int, ...], pools: Mapping[PoolKey, Sequence[Wish]], sizes: Mapping[PoolKey, int]
+    state: _Assigning, numas: tuple[int, ...], pools: Mapping[PoolKey, Sequence[Wish]], sizes: Mapping[PoolKey, int]
 ) -> None:
     """The CPUs of the pools of one NUMA node, or of those bound to none. A pool grows and shrinks from what it has."""
     inside = state.free if not numas else state.inside(numas[0])

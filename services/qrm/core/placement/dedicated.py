@@ -5,6 +5,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS
@@ -20,38 +21,40 @@ def whole_cpus(cores: float) -> int:
     return math.ceil(cores - 1e-9)
 
 
-def of_dedicated(
-    topology: Topology,
-    free: CpuSet,
-    numas: Sequence[int],
-    request_cores: float,
-    *,
-    exclusive: bool = False,
-    evenly: bool = False,
-    whole_cores: bool = False,
-) -> CpuSet:
-    """CPUs of a dedicated pod on its NUMA nodes: all that is free there if exclusive, else by topology with L3.
+@dataclass(frozen=True, slots=True)
+class DedicatedRequest:
+    """CPUs that a dedicated pod asks for.
 
-    Over several nodes the first is filled first, or with `evenly` each gives the same, the first ones one more where it
-    does not divide. `whole_cores` takes from cores that are free as a whole only.
+    Over several NUMA nodes the first is filled first, or with `evenly` each gives the same, the first ones one more
+    where it does not divide. `whole_cores` takes from cores that are free as a whole only.
+    """
+
+    cores: float
+    exclusive: bool = False
+    evenly: bool = False
+    whole_cores: bool = False
+
+
+def of_dedicated(topology: Topology, free: CpuSet, numas: Sequence[int], request: DedicatedRequest) -> CpuSet:
+    """CPUs of a dedicated pod on its NUMA nodes: all that is free there if exclusive, else by topology with L3.
 
     Raises:
         Refused: `not_enough_whole_cores`, `not_enough_cpus`.
     """
     inside = {numa: topology.numas.get(numa, CpuSet()) & free for numa in numas}
-    need = whole_cpus(request_cores)
-    if whole_cores:
+    need = whole_cpus(request.cores)
+    if request.whole_cores:
         inside = {numa: _whole(topology, cpus) for numa, cpus in inside.items()}
     have = sum(map(len, inside.values()))
     if have < need:
         raise Refused(
             f"{need} CPUs wanted, NUMA nodes {', '.join(map(str, numas)) or '(none)'} have {have} free"
-            + (" in whole cores" if whole_cores else ""),
-            reason=NOT_ENOUGH_WHOLE_CORES if whole_cores else NOT_ENOUGH_CPUS,
+            + (" in whole cores" if request.whole_cores else ""),
+            reason=NOT_ENOUGH_WHOLE_CORES if request.whole_cores else NOT_ENOUGH_CPUS,
         )
-    if exclusive:
+    if request.exclusive:
         return CpuSet.union(inside.values())
-    shares = _even(need, len(numas)) if evenly else _filled(need, [len(cpus) for cpus in inside.values()])
+    shares = _even(need, len(numas)) if request.evenly else _filled(need, [len(cpus) for cpus in inside.values()])
     taken = CpuSet()
     for (numa, cpus), share in zip(inside.items(), shares, strict=True):
         if share > len(cpus):

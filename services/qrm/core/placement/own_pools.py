@@ -18,7 +18,7 @@ PoolKey = tuple[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class PoolRoom:
     """CPUs that nobody has: on each NUMA node, and everywhere; how many of them stay for the others in any case."""
 
     of_numa: Mapping[tuple[int, ...], int]
@@ -35,7 +35,7 @@ class Sized:
 
 
 def sized(
-    pools: Mapping[PoolKey, Sequence[Wish]], room: Room, held: Mapping[PoolKey, bool], shared_cores: float
+    pools: Mapping[PoolKey, Sequence[Wish]], room: PoolRoom, held: Mapping[PoolKey, bool], shared_cores: float
 ) -> Sized:
     """The size of every pool that has a right to one.
 
@@ -77,7 +77,7 @@ def _apportioned(asked: Mapping[PoolKey, float]) -> dict[PoolKey, int]:
 
 
 def _fitted(
-    wanted: Mapping[PoolKey, int], room: Room, held: Mapping[PoolKey, bool], keep: int
+    wanted: Mapping[PoolKey, int], room: PoolRoom, held: Mapping[PoolKey, bool], keep: int
 ) -> tuple[dict[PoolKey, int], dict[PoolKey, str]]:
     """The sizes where they are too much for what is free, and the pools for which there is not one CPU."""
     sizes: dict[PoolKey, int] = {}

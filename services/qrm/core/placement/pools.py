@@ -1,4 +1,4 @@
-"""Which CPUs each pool gets: reserve first, then in the order of serving.
+"""Pools get their CPUs: the reserve first, then in the order of serving.
 
 Facts: docs/facts/katalyst-cpu.md#cpu-sets-of-the-tutorial.
 """
@@ -19,7 +19,7 @@ Order = Literal["reclaim-first", "share-first"]
 POOLS = (RECLAIM, RESERVE, SHARE)
 NOBODYS = CpuSet()
 
-SEED_RESERVED_CPUS = 4
+MOST_FLOOR_CPUS = 4
 """What reclaimed work keeps on the 48 CPUs of Katalyst's tutorial.
 
 Facts: docs/facts/katalyst-cpu.md#sizes-of-the-tutorial.
@@ -36,7 +36,7 @@ class Placement:
 
 def floor_cpus(cpus: int) -> int:
     """CPUs that reclaimed work keeps when nothing fresh is known: a quarter of the machine, at least 1, at most 4."""
-    return min(SEED_RESERVED_CPUS, max(1, cpus // 4))
+    return min(MOST_FLOOR_CPUS, max(1, cpus // 4))
 
 
 def place_reserve(topology: Topology, advice: PoolAdvice, pinned: CpuSet = NOBODYS) -> CpuSet:
@@ -70,22 +70,10 @@ def place(
         Refused: as `place_reserve`.
     """
     reserve = place_reserve(topology, advice, pinned)
+    _check_sum(topology, advice)
     owned |= pinned
-    reserve_size, share_size, reclaim_size = (advice.size_of(pool) for pool in (RESERVE, SHARE, RECLAIM))
-    needed = reserve_size + (max(1, reclaim_size) if advice.overlap else reclaim_size + max(1, share_size))
-    if needed > len(topology.all):
-        raise Refused(
-            f"advice {advice.seq}: reserve {reserve_size}, share {share_size} and reclaim {reclaim_size} CPUs need "
-            f"{needed}, this machine has {len(topology.all)}",
-            reason="too_many_cpus",
-        )
     free = topology.all - reserve - owned
-    if owned:
-        room = len(free) if advice.overlap else len(free) - max(1, share_size)
-        if room < reclaim_size:
-            whole = room - room % topology.threads_per_core  # no core half in one pool and half in another
-            reclaim_size = max(0, whole or room)
-        share_size = min(share_size, len(free))
+    share_size, reclaim_size = _sizes_beside(owned, topology, advice, len(free))
     overlap = advice.overlap or reclaim_size == 0
     if overlap:
         share, reclaim = free, take_by_numa_balance(topology, free, max(1, reclaim_size))
@@ -96,8 +84,30 @@ def place(
         first = take_by_numa_balance(topology, free, max(1, share_size))
         reclaim = take_by_numa_balance(topology, free - first, reclaim_size)
         share = free - reclaim
-    rule = "overlap" if overlap else order
-    return Placement(_pools(share, reclaim, reserve), _reason(rule, topology, share, reclaim, reserve, owned))
+    return _placement("overlap" if overlap else order, topology, _pools(share, reclaim, reserve), owned)
+
+
+def _check_sum(topology: Topology, advice: PoolAdvice) -> None:
+    reserve, share, reclaim = (advice.size_of(pool) for pool in (RESERVE, SHARE, RECLAIM))
+    needed = reserve + (max(1, reclaim) if advice.overlap else reclaim + max(1, share))
+    if needed > len(topology.all):
+        raise Refused(
+            f"advice {advice.seq}: reserve {reserve}, share {share} and reclaim {reclaim} CPUs need "
+            f"{needed}, this machine has {len(topology.all)}",
+            reason="too_many_cpus",
+        )
+
+
+def _sizes_beside(owned: CpuSet, topology: Topology, advice: PoolAdvice, free: int) -> tuple[int, int]:
+    """The sizes of the shared and the reclaimed pool beside the CPUs that are in no pool: reclaimed work gives way."""
+    share_size, reclaim_size = advice.size_of(SHARE), advice.size_of(RECLAIM)
+    if not owned:
+        return share_size, reclaim_size
+    room = free if advice.overlap else free - max(1, share_size)
+    if room < reclaim_size:
+        whole = room - room % topology.threads_per_core  # no core half in one pool and half in another
+        reclaim_size = max(0, whole or room)
+    return min(share_size, free), reclaim_size
 
 
 def place_floor(topology: Topology, reserve: CpuSet, cpus: int, owned: CpuSet = NOBODYS) -> Placement:
@@ -109,7 +119,7 @@ def place_floor(topology: Topology, reserve: CpuSet, cpus: int, owned: CpuSet = 
     reserve = topology.all - free - owned
     reclaim = take_by_numa_balance(topology, free, min(max(1, cpus), len(free)))
     share = free - reclaim if 2 * len(reclaim) < len(free) else free
-    return Placement(_pools(share, reclaim, reserve), _reason("safe-floor", topology, share, reclaim, reserve, owned))
+    return _placement("safe-floor", topology, _pools(share, reclaim, reserve), owned)
 
 
 def _check_parts(topology: Topology, advice: PoolAdvice) -> None:
@@ -137,10 +147,10 @@ def _pools(share: CpuSet, reclaim: CpuSet, reserve: CpuSet) -> dict[str, CpuSet]
     return {SHARE: share, RECLAIM: reclaim} | ({RESERVE: reserve} if reserve else {})
 
 
-def _reason(  # the three pools, and what is in none
-    rule: str, topology: Topology, share: CpuSet, reclaim: CpuSet, reserve: CpuSet, owned: CpuSet
-) -> Reason:
-    sizes = {SHARE: len(share), RECLAIM: len(reclaim), RESERVE: len(reserve), "shared": len(share & reclaim)}
+def _placement(rule: str, topology: Topology, pools: Mapping[str, CpuSet], owned: CpuSet) -> Placement:
+    """The pools with their reason; `owned` CPUs are in none of them."""
+    sizes = {pool: len(pools.get(pool, NOBODYS)) for pool in (SHARE, RECLAIM, RESERVE)}
+    sizes["shared"] = len(pools[SHARE] & pools[RECLAIM])
     if owned:
         sizes["owned"] = len(owned)
-    return Reason(rule=rule, numbers={"cpus": len(topology.all), **sizes})
+    return Placement(pools, Reason(rule=rule, numbers={"cpus": len(topology.all), **sizes}))

@@ -1,4 +1,4 @@
-"""What a pod wants of the CPUs beyond its pool: CPUs of its own, a NUMA node, a pool by name."""
+"""A wish is what a pod asks for beyond its class's pool: CPUs of its own, a NUMA node, a pool by name."""
 
 import re
 from collections.abc import Collection
@@ -16,6 +16,11 @@ from shared.core.pods.qos_annotations import PodQos, pod_qos
 Kind = Literal["dedicated", "bound-share", "named-share", "bound-reclaim"]
 POOL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 """As Kubernetes has the value of a label."""
+_BOUND_KINDS: dict[QosClass, Kind] = {
+    "dedicated_cores": "dedicated",
+    "shared_cores": "bound-share",
+    "reclaimed_cores": "bound-reclaim",
+}
 FIXED_POOLS = (SHARE, RECLAIM, RESERVE, "dedicated")
 
 
@@ -72,21 +77,9 @@ def wish_of(pod: Pod, pools: Collection[str] | None = None) -> Wish | str | None
         return _unbound(pod)
     said = said_of(pod)
     bound, pool = said.numa_binding or _bound_by_label(pod), said.cpuset_pool
-    kind: Kind
-    if pod.qos == "dedicated_cores":
-        if not bound:
-            return _unbound(pod)
-        kind = "dedicated"
-    elif pod.qos == "reclaimed_cores":
-        if not bound:
-            return None
-        kind = "bound-reclaim"
-    elif bound:
-        kind = "bound-share"
-    elif pool is not None and pool != SHARE:
-        kind = "named-share"
-    else:
-        return None
+    kind = _kind_of(pod, pool, bound=bound)
+    if kind is None:
+        return _unbound(pod)
     misnamed = _misnamed(kind, pool, pools)
     if misnamed is not None:
         return misnamed
@@ -104,6 +97,13 @@ def wish_of(pod: Pod, pools: Collection[str] | None = None) -> Wish | str | None
         numa_ids=tuple(said.numa_ids),
         pool=pool or SHARE,
     )
+
+
+def _kind_of(pod: Pod, pool: str | None, *, bound: bool) -> Kind | None:
+    """What kind of CPUs a pod asks for beyond its class's pool; None: nothing, or what it cannot have unbound."""
+    if pod.qos == "shared_cores" and not bound:
+        return None if pool in (None, SHARE) else "named-share"
+    return _BOUND_KINDS[pod.qos] if bound else None
 
 
 def _misnamed(kind: Kind, pool: object, pools: Collection[str] | None) -> str | None:

@@ -19,31 +19,30 @@ NOBODY: Mapping[str, Owned] = {}
 
 def wanted_groups(
     pools: Mapping[str, CpuSet],
-    every_cpu: CpuSet,
-    mems: CpuSet,
+    whole: Sets,
     layout: Layout,
     pods: Sequence[Pod] = (),
     owned: Mapping[str, Owned] = NOBODY,
 ) -> dict[str, Want]:
-    """What the top group, the four class groups and, where it differs, the pods' groups shall have.
+    """What the top group, the four class groups and, where it differs, the pods' groups shall have; `whole` is all.
 
     Without a reserve pool system_cores pods may run on every CPU (docs/facts/katalyst-cpu.md#cpus-at-admission). A
     class with pods that have their own CPUs is wide enough for all of them, and then each of its pods is named;
     containers follow their pod, and where nobody has anything of his own, pods follow their class. In a layout without
     class groups every pod is named, and the groups above are nobody's wish.
     """
-    wanted = {layout.top: Want(Sets(every_cpu, mems))} if layout.classes else {}
+    wanted = {layout.top: Want(whole)} if layout.classes else {}
     for qos in QOS_CLASSES:
-        pool = pools.get(POOL_WITHOUT_OWN_CPUS[qos], every_cpu)
+        pool = pools.get(POOL_WITHOUT_OWN_CPUS[qos], whole.cpus)
         rank = _YIELDS_FIRST if qos == RECLAIMED else _TENANT
         members = [pod for pod in pods if pod.qos == qos]
         own = {pod.uid: owned[pod.uid] for pod in members if pod.uid in owned}
         if qos in layout.classes:
-            whole = CpuSet.union((pool, *(one.cpus for one in own.values())))
-            wanted[layout.classes[qos]] = Want(Sets(whole, mems), rank)
+            together = CpuSet.union((pool, *(one.cpus for one in own.values())))
+            wanted[layout.classes[qos]] = Want(Sets(together, whole.mems), rank)
         if own or not layout.classes:
             for pod in members:
-                sets = _own_sets(own[pod.uid], mems) if pod.uid in own else Sets(pool, mems)
+                sets = _own_sets(own[pod.uid], whole.mems) if pod.uid in own else Sets(pool, whole.mems)
                 wanted[layout.pod_group(pod)] = Want(sets, rank, own=qos == "dedicated_cores" and pod.uid in own)
     return wanted
 

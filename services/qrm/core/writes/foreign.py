@@ -41,5 +41,5 @@ class ForeignWatch:
         )
 
     def forget_written(self) -> None:
-        """The sets have changed for a known reason (CPUs went offline, the lease keeper fell to the floor)."""
+        """The sets have changed for a known reason (CPUs went offline, the watchdog applied the floor)."""
         self._written.clear()

@@ -1,0 +1,1 @@
+"""Rules estimate what tenants need, for policies to build on."""

@@ -1,0 +1,46 @@
+"""How many cores a tenant container needs, and how many a region (docs/facts/katalyst-cpu.md#estimate-of-a-container).
+
+A figure of 0 or less counts as missing: a container that was measured as doing nothing may only not have begun.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from services.advisor.core.model.figures import Figures
+
+FALLBACK_CORES = 4.0
+"""For a container of which nothing is known, on a large machine: Katalyst's figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateRule:
+    """One revision of the rule: the factor on usage, and whether the request counts while some figure is missing."""
+
+    usage_factor: float
+    request_fills_gaps: bool
+
+
+DEFAULT_RULE = EstimateRule(1.25, False)
+"""Katalyst's rule of today (docs/facts/katalyst-cpu.md#estimate-of-a-container)."""
+
+
+def estimate_cores(
+    figures: Figures, request_cores: float, rule: EstimateRule = DEFAULT_RULE, fallback_cores: float = FALLBACK_CORES
+) -> float:
+    """The largest of usage x factor, 1- and 5-minute load; without any the request; without that the fallback."""
+    usage = None if figures.usage_cores is None else figures.usage_cores * rule.usage_factor
+    known = [figure for figure in (usage, figures.load1, figures.load5) if figure is not None and figure > 0]
+    if not known or (rule.request_fills_gaps and len(known) < 3):
+        known.append(request_cores)
+    return max(known) if max(known) > 0 else fallback_cores
+
+
+def requested_cores(request_cores: float, fallback_cores: float = FALLBACK_CORES) -> float:
+    """What counts for a container that is not judged by its figures: its request, else the fallback."""
+    return request_cores if request_cores > 0 else fallback_cores
+
+
+def total_cores(estimates: Iterable[float]) -> float:
+    """The sum, the same in every order of the terms."""
+    return math.fsum(estimates)

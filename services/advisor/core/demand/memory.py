@@ -1,0 +1,23 @@
+"""`estimate_bytes` counts the memory of one container (docs/facts/katalyst-memory.md#canonical-headroom)."""
+
+from services.advisor.core.model.figures import Resident
+from shared.contracts.pod import QosClass
+
+TENANT_PERCENT = 110
+"""Shared and dedicated containers count with a tenth on top (docs/facts/katalyst-memory.md#canonical-headroom)."""
+
+
+def estimate_bytes(
+    qos: QosClass, figures: Resident, request_bytes: int, unknown_bytes: int, percent: int = TENANT_PERCENT
+) -> int:
+    """Memory that counts for one container: measured with its margin, else the request, else `unknown_bytes`.
+
+    Of system_cores only resident memory counts, without margin; reclaimed pods live on the offer and count nothing.
+    """
+    if qos == "reclaimed_cores":
+        return 0
+    system = qos == "system_cores"
+    known = [figure for figure in (figures.all[:1] if system else figures.all) if figure]
+    if known:
+        return -(-sum(known) * (100 if system else percent) // 100)
+    return request_bytes if request_bytes > 0 else unknown_bytes

@@ -1,0 +1,43 @@
+"""What policies that look at the past count as need: what tenants use, or queue for where they cannot use more."""
+
+from dataclasses import dataclass
+
+from services.advisor.core.demand.cpu import requested_cores, total_cores
+from services.advisor.core.model.figures import Figures
+from services.advisor.core.model.view import CPU_TENANTS, View
+
+
+def need_cores(figures: Figures) -> float | None:
+    """What one container uses or queues for now: the larger of its use and its 1-minute load. None: not measured.
+
+    Use alone cannot exceed what the container was given; who waits for a CPU counts in the load.
+    """
+    return None if figures.usage_cores is None else max(figures.usage_cores, figures.load1 or 0.0)
+
+
+def pool_need_cores(view: View) -> float:
+    """What the tenants' pool as a whole uses, and the tasks that wait in it for a CPU; 0 where it is not measured.
+
+    A pool that is too small shows it here at once: a minute before the load averages, and whatever its size.
+    """
+    return 0.0 if view.tenants_usage_cores is None else view.tenants_usage_cores + (view.signs.waiting_tasks or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantsNeed:
+    """The CPU need of all tenants of a view, in cores, as far as it is measured, and what else counts."""
+
+    measured_cores: float | None
+    """Of the shared containers together, at least that of their pool; None where no container is measured."""
+    asked_cores: float
+    """Requests of the shared containers that are not measured, and of the dedicated ones."""
+
+
+def tenants_need(view: View) -> TenantsNeed:
+    """The tenants' need in one view."""
+    shared = [(container, need_cores(container.cpu)) for container in view.of("shared_cores")]
+    measured = [need for _, need in shared if need is not None]
+    asking = [container for container, need in shared if need is None]
+    asking += [container for container in view.of(*CPU_TENANTS) if container.qos == "dedicated_cores"]
+    asked = total_cores(requested_cores(c.request_cores, view.bounds.fallback_cores) for c in asking)
+    return TenantsNeed(max(total_cores(measured), pool_need_cores(view)) if measured else None, asked)

@@ -1,0 +1,39 @@
+"""Figures are what is measured of a container's CPU and memory, and of the node's memory."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What is measured of a container: CPU usage in cores and its load averages; None where missing."""
+
+    usage_cores: float | None = None
+    load1: float | None = None
+    load5: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """What is measured of a container's memory; None where missing.
+
+    Where `shmem_bytes` is not told by itself, `cache_bytes` holds it too, as the kernel counts.
+    """
+
+    rss_bytes: int | None = None
+    cache_bytes: int | None = None
+    shmem_bytes: int | None = None
+
+    @property
+    def all(self) -> tuple[int | None, int | None, int | None]:
+        """Every figure."""
+        return self.rss_bytes, self.cache_bytes, self.shmem_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMemory:
+    """The node's memory, and what reclaimed pods use of it; None where it could not be read."""
+
+    total_bytes: int | None = None
+    available_bytes: int | None = None
+    reclaimed_used_bytes: int | None = None
+    watermark_scale_factor: int | None = None

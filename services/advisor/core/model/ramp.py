@@ -1,0 +1,52 @@
+"""A ramp is a size on its way: limits, pace, and what is remembered of its steps."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Even = Literal["off", "before_limits", "after_limits"]
+MAX_RAMP_DOWN_STEP_CPUS = 2
+MIN_RAMP_DOWN_PERIOD_S = 30.0
+MAX_RAMP_DOWN_WAIT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class RampLimits:
+    """Where a size may lie and how fast it may move; all amounts in one unit of the caller's choice."""
+
+    lower: int
+    upper: int
+    even: Even = "off"
+    max_up_step: int | None = None
+    """None: grow at once, however far. Tenants do not wait."""
+    max_down_step: int = MAX_RAMP_DOWN_STEP_CPUS
+    down_period_s: float = MIN_RAMP_DOWN_PERIOD_S
+    """Time between two steps down."""
+    max_wait_s: float = 0.0
+    """A step down that had to be taken back before the next one was due doubles that time, up to this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """The size so far, and when it last became smaller. Before the first step: 0, and never.
+
+    `wait_s` is the time to the next step down where that is more than usual, `regretted` whether the last step down has
+    been taken back: a load that only swings does not move the size with every swing.
+    """
+
+    size: int = 0
+    last_down_s: float = -math.inf
+    wait_s: float = 0.0
+    regretted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RampPace:
+    """How fast the tenants' pools may change, and when sizes are made even; they grow at once unless told otherwise."""
+
+    max_down_step_cpus: int = MAX_RAMP_DOWN_STEP_CPUS
+    down_period_s: float = MIN_RAMP_DOWN_PERIOD_S
+    max_up_step_cpus: int | None = None
+    even: Even = "after_limits"
+    max_down_wait_s: float = 0.0
+    """See `Limits.max_wait_s`."""

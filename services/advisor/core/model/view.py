@@ -1,0 +1,94 @@
+"""What a policy looks at: the containers that hold resources, and the node's memory, from one sample."""
+
+from dataclasses import dataclass, field, replace
+
+from services.advisor.core.model.figures import Figures, NodeMemory, Resident
+from services.advisor.core.model.machine import Bounds
+from shared.contracts.pod import QosClass
+from shared.core.cgroups.layout import SHARE
+
+HOLDING = ("Pending", "Running")
+CPU_TENANTS: tuple[QosClass, ...] = ("shared_cores", "dedicated_cores")
+"""Classes whose need sizes the tenants' pools; a dedicated pod without CPUs of its own runs in the share pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerView:
+    """One container: what it asked for and what is measured of it."""
+
+    pod: str
+    uid: str
+    name: str
+    qos: QosClass
+    request_cores: float
+    request_bytes: int
+    cpu: Figures
+    memory: Resident
+    limit_cores: float = 0.0
+    """0: no limit."""
+    pool: str = SHARE
+    """Of a shared container: the share pool that it belongs to; "" where that is not known."""
+    cpus_per_numa: tuple[tuple[int, int], ...] = ()
+    """NUMA node and CPUs there, where it does not run on all the CPUs of a pool."""
+    dedicated: bool = False
+    """It has CPUs of its own."""
+    bound: bool = False
+    """It belongs on its NUMA nodes."""
+    exclusive: bool = False
+    """It has its NUMA nodes for itself."""
+    runnable: float | None = None
+    """Runnable tasks; None where not measured."""
+
+    @property
+    def key(self) -> str:
+        """namespace/pod/container."""
+        return f"{self.pod}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """How the tenants of a region fare as a whole; None where not measured."""
+
+    waiting_tasks: float | None = None
+    """Runnable tasks that waited for a CPU, on average."""
+    pressure_percent: float | None = None
+    """Part of the last 10 s in which at least one task waited for a CPU (PSI)."""
+    cycles_per_instruction: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One moment of the node, containers ascending by namespace/pod/container."""
+
+    bounds: Bounds
+    containers: tuple[ContainerView, ...] = ()
+    memory: NodeMemory = field(default_factory=NodeMemory)
+    tenants_usage_cores: float | None = None
+    """CPU use of the shared pods' cgroup as a whole; in a sample made early it covers a shorter time than theirs."""
+    fresh: bool = True
+    """False: the sample is too old to be used, its figures are taken out, only what was asked for is left."""
+    numas: tuple[tuple[int, int], ...] = ()
+    """NUMA node and its CPUs; empty where unknown: one node."""
+    node_usage_cores: float | None = None
+    reclaimed_usage_cores: float | None = None
+    signs: Signs = Signs()
+    region: str = SHARE
+    """The region that is judged; `containers` are its own then."""
+    size_cpus: int | None = None
+    """CPUs of the region's pool now; None where unknown."""
+    region_reserve_cores: float = 0.0
+    """What is added to the region's need."""
+
+    def of(self, *classes: QosClass) -> tuple[ContainerView, ...]:
+        """The containers of these QoS classes."""
+        return tuple(container for container in self.containers if container.qos in classes)
+
+    def blind(self) -> "View":
+        """The same node without any figure of its containers: what is left when samples stop coming."""
+        unseen = tuple(
+            replace(container, cpu=Figures(), memory=Resident(), runnable=None) for container in self.containers
+        )
+        return replace(
+            self, containers=unseen, tenants_usage_cores=None, node_usage_cores=None, reclaimed_usage_cores=None,
+            signs=Signs(), fresh=False,
+        )  # fmt: skip

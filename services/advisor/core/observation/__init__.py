@@ -1,0 +1,1 @@
+"""Readers make the view of a sample and an allocation."""

@@ -1,0 +1,1 @@
+"""Predictors remember the past: histograms, and a learned bound."""

@@ -1,0 +1,43 @@
+"""The usual peak of one figure of one container, followed over time by a decaying histogram."""
+
+from dataclasses import dataclass, field, replace
+
+from services.advisor.core.prediction.histogram import Buckets, Histogram
+
+WINDOW_S = 10.0
+"""The largest figure of each window is one sample: short peaks are seen, and a round costs little in between."""
+MAX_SAMPLE_S = 60.0
+"""A sample stands for no longer: when readings were missing for an hour, the last one before does not count for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How a figure is counted."""
+
+    buckets: Buckets
+    percentile: float
+    half_life_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """State of one figure: what it was, the largest of the open window, and the percentile at the last sample."""
+
+    histogram: Histogram = field(default_factory=Histogram)
+    opened_s: float = 0.0
+    largest: float | None = None
+    """None: no window is open."""
+    value: float | None = None
+    """Upper end of the percentile's bucket; None until the first window has ended."""
+
+    def observe(self, figure: float, now_s: float, scale: Scale) -> "Peak":
+        """The state after one more figure."""
+        if self.largest is None or now_s < self.opened_s:
+            return replace(self, opened_s=now_s, largest=figure)
+        passed_s = now_s - self.opened_s
+        if passed_s < WINDOW_S:
+            return self if figure <= self.largest else replace(self, largest=figure)
+        bucket = scale.buckets.index(self.largest)
+        histogram = self.histogram.add(bucket, min(passed_s, MAX_SAMPLE_S), passed_s / scale.half_life_s)
+        at = histogram.bucket_at(scale.percentile)
+        return Peak(histogram, now_s, figure, None if at is None else scale.buckets.ends[at])

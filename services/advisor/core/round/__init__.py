@@ -1,0 +1,1 @@
+"""One round asks the policy, checks its answer, and decides sizes, memory and reasons."""

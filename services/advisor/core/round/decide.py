@@ -1,0 +1,229 @@
+"""One round of the advisor: a policy's demand, the machine's bounds and the last round in, one whole advice out."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from services.advisor.core.memory.limit import node_limit_bytes
+from services.advisor.core.memory.offer import offered_bytes
+from services.advisor.core.model.figures import NodeMemory
+from services.advisor.core.model.machine import critical_memory_bytes, reserved_memory_bytes
+from services.advisor.core.model.ramp import MAX_RAMP_DOWN_WAIT_S, Ramp, RampPace
+from services.advisor.core.model.shape import Shape
+from services.advisor.core.model.view import View
+from services.advisor.core.policy import Demand, Policy, PolicySettings
+from services.advisor.core.round.explain import NAMED_REGIONS, class_sizes, named, pod_sizes, region_reasons
+from services.advisor.core.round.guard import Fallback, judged
+from services.advisor.core.sizing.driver import SizedRegions, SizingInput, size_regions
+from services.advisor.core.sizing.isolation import Isolation, IsolationRules
+from services.advisor.core.sizing.node_shape import shape_of
+from services.advisor.core.sizing.pools import MILLIS, PoolSizes, disjoint_sizes, overlapping_sizes
+from services.advisor.core.sizing.provision import Need, Provision
+from services.advisor.core.sizing.region_views import region_views
+from shared.contracts.advice import PoolSize
+from shared.contracts.envelope import Reason
+from shared.core.cgroups.layout import SHARE
+from shared.errors import Refused
+
+
+@dataclass(frozen=True, slots=True)
+class SizingRules:
+    """What holds for every policy: how fast tenants' CPUs may be taken, how much memory is never offered."""
+
+    pace: RampPace = field(default_factory=lambda: RampPace(max_down_wait_s=MAX_RAMP_DOWN_WAIT_S))
+    reserved_bytes: int | None = None
+    """None: the machine's own share."""
+    isolation: IsolationRules | None = None
+    """When noisy pods get CPUs of their own; None: never."""
+    fallback: Fallback | None = None
+    """Decides where the policy fails; None: the failure is raised."""
+    instead: str = ""
+    """Why it is not the chosen policy that decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round decided, and all that the next one needs to know of it."""
+
+    sizes: PoolSizes
+    demand: Demand
+    """Of all tenants together."""
+    reclaimed_memory_bytes: int
+    memory_limit_bytes: int | None
+    why: tuple[Reason, ...]
+    policy: str
+    policy_state: Any
+    """What the policy keeps for the share pool; `region_states` for the other regions, by name."""
+    region_states: Mapping[str, Any] = field(default_factory=dict)
+    provision: Provision | None = None
+    """Sizes by region; None where the pools overlap."""
+    isolation: Isolation = field(default_factory=Isolation)
+    own_pools: tuple[PoolSize, ...] = ()
+    """Sizes of the pools of single pods."""
+    failed: str = ""
+    """Why the policy was passed over in this round."""
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the advice that follow from the decision."""
+        sizes, quota = self.sizes, None
+        if self.demand.reclaim_quota_cores is not None:
+            quota = math.floor(round(self.demand.reclaim_quota_cores * MILLIS, 3))  # 1.1 cores are 1100 millis
+        offer = sizes.reclaimed_cpu_millis
+        return {
+            "policy": self.policy,
+            "pools": (*class_sizes(sizes), *self.own_pools),
+            "overlap": sizes.overlap,
+            "reclaimed_cpu_millis": offer if quota is None else min(offer, quota),
+            "reclaimed_memory_bytes": self.reclaimed_memory_bytes,
+            "reclaimed_memory_limit_bytes": self.memory_limit_bytes,
+            "reclaimed_quota_millis": quota,
+            "required_cores": self.demand.cores,
+            "why": self.why,
+        }
+
+
+def decide(
+    view: View, now_s: float, policy: Policy[Any, Any], settings: PolicySettings, rules: SizingRules, last: Round | None
+) -> Round:
+    """The next round. `last` is the round before it on the same machine, None in the first.
+
+    On a view that is not fresh the tenants keep at least what they have, and the offer of memory does not rise.
+
+    Raises:
+        Refused: the policy failed and no other stands in for it, or that one failed as well.
+    """
+    try:
+        return _RoundBuilder(view, now_s, policy, settings, rules, last).round()
+    except Refused as refusal:
+        other = rules.fallback
+        if other is None or other.policy.name == policy.name:
+            raise
+        rules = replace(rules, instead=str(refusal))
+        done = _RoundBuilder(view, now_s, other.policy, other.settings, rules, last).round()
+        return replace(done, failed=str(refusal))
+
+
+@dataclass(slots=True)
+class _RoundBuilder:
+    """One round on its way."""
+
+    view: View
+    now_s: float
+    policy: Policy[Any, Any]
+    settings: PolicySettings
+    rules: SizingRules
+    last: Round | None
+    states: dict[str, Any] = field(default_factory=dict)
+    demands: dict[str, Demand] = field(default_factory=dict)
+    dedicated: set[str] = field(default_factory=set)
+
+    def round(self) -> Round:
+        if not self.view.bounds.disjoint:
+            return self._overlapping()
+        shape, fresh = shape_of(self.view), self.view.fresh
+        node = SizingInput(shape, self.view.containers, self.rules.pace, self.rules.isolation, may_shrink=fresh)
+        before = self._before()
+        sized = size_regions(node, lambda pods: self._needs(shape, pods), before, self.now_s)
+        ramp = before.provision.ramps.get(SHARE)
+        sizes = disjoint_sizes(self.view.bounds, sized.provision, ramp, may_shrink=fresh)
+        return self._round(sizes, sized.provision, sized.isolation)
+
+    def _overlapping(self) -> Round:
+        """Too few CPUs for regions: the tenants are judged as one."""
+        demand = self._judged(self.view, SHARE)
+        ramp = self.last.sizes.ramp if self.last else None
+        fresh = self.view.fresh
+        sizes = overlapping_sizes(self.view.bounds, self.rules.pace, ramp, self.now_s, demand.cores, may_shrink=fresh)
+        return self._round(sizes, None, Isolation())
+
+    def _needs(self, shape: Shape, isolated: Collection[str]) -> Sequence[Need]:
+        """What the regions need that have no CPUs yet: dedicated pods have theirs, only their memory is asked for."""
+        self.states, self.demands, self.dedicated = {}, {}, set()
+        ramps = self._ramps()
+        needs = []
+        for region, footprint, view in region_views(self.view, isolated, shape, ramps):
+            demand = self._judged(view, region.name)
+            if region.type == "dedicated":
+                self.dedicated.add(region.name)
+            else:
+                needs.append(Need(region, footprint, demand.cores, view.size_cpus))
+        return needs
+
+    def _before(self) -> SizedRegions:
+        """What the last round left; nothing where there was none, or where its pools overlapped."""
+        if self.last is None or self.last.provision is None:
+            return SizedRegions()
+        return SizedRegions(self.last.isolation, self.last.provision)
+
+    def _ramps(self) -> Mapping[str, Ramp]:
+        return self._before().provision.ramps
+
+    def _judged(self, view: View, region: str) -> Demand:
+        """The policy's word for one region; its state goes on from the last round's, if that was the same policy."""
+        last, state = self.last, None
+        if last is not None and last.policy == self.policy.name:
+            state = last.policy_state if region == SHARE else last.region_states.get(region)
+        self.states[region], self.demands[region] = judged(self.policy, state, view, self.now_s, self.settings)
+        return self.demands[region]
+
+    def _round(self, sizes: PoolSizes, provision: Provision | None, isolation: Isolation) -> Round:
+        view, demand = self.view, self._demand()
+        before = self.last.reclaimed_memory_bytes if self.last else 0
+        limit_before = self.last.memory_limit_bytes if self.last else None
+        reserved = reserved_bytes(view.memory, self.rules)
+        offer = offered_bytes(view.memory, demand.memory_bytes, reserved, before)
+        if not view.fresh:
+            offer = min(offer, before)
+        limit = (
+            node_limit_bytes(view.memory, critical_memory_bytes(view.memory.total_bytes or 0), limit_before)
+            if view.fresh
+            else None
+        )
+        why = [*demand.why, sizes.why, _memory_reason(view, demand, reserved, offer, limit)]
+        if provision:
+            why += region_reasons(provision, self._ramps())
+        if self.rules.instead:
+            why.insert(0, Reason(rule=f"{self.rules.instead}; {self.policy.name} decides"))
+        states = dict(self.states)
+        return Round(
+            sizes, demand, offer, limit, tuple(why), self.policy.name, states.pop(SHARE), states, provision, isolation,
+            own_pools=pod_sizes(provision, view) if provision else (),
+        )  # fmt: skip
+
+    def _demand(self) -> Demand:
+        """All regions' demands as one; of the cores not those of dedicated pods, which have their CPUs."""
+        share = self.demands[SHARE]
+        if len(self.demands) == 1:
+            return share
+        others = [(name, demand) for name, demand in self.demands.items() if name not in (SHARE, *self.dedicated)]
+        quotas = [one.reclaim_quota_cores for one in self.demands.values() if one.reclaim_quota_cores is not None]
+        return Demand(
+            cores=math.fsum(one.cores for name, one in self.demands.items() if name not in self.dedicated),
+            memory_bytes=sum(one.memory_bytes for one in self.demands.values()),
+            why=(*share.why, *(named(reason, name) for name, one in others[:NAMED_REGIONS] for reason in one.why)),
+            reclaim_quota_cores=min(quotas, default=None),
+        )
+
+
+def reserved_bytes(node: NodeMemory, rules: SizingRules) -> int:
+    """Memory that is never offered: what the rules say, else the machine's own share."""
+    return reserved_memory_bytes(node.total_bytes or 0) if rules.reserved_bytes is None else rules.reserved_bytes
+
+
+def _memory_reason(
+    view: View, demand: Demand, reserved_bytes: int, offer_bytes: int, limit_bytes: int | None
+) -> Reason:
+    return Reason(
+        rule="memory: total - reserve - tenants, at most what is available",
+        numbers={
+            "total_bytes": view.memory.total_bytes,
+            "available_bytes": view.memory.available_bytes,
+            "reclaimed_used_bytes": view.memory.reclaimed_used_bytes,
+            "reserved_bytes": reserved_bytes,
+            "tenants_bytes": demand.memory_bytes,
+            "offered_bytes": offer_bytes,
+            "limit_bytes": limit_bytes,
+            "fresh": view.fresh,
+        },
+    )

@@ -1,0 +1,69 @@
+"""Policies are not trusted: what one returns is looked at before anything rests on it."""
+
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+from services.advisor.core.model.view import View
+from services.advisor.core.policy import Demand, Policy, PolicySettings
+from shared.contracts.envelope import Reason
+from shared.errors import Refused
+
+RAISED, NONSENSE, SLOW = "policy_raised", "policy_nonsense", "policy_slow"
+MOST_CORES, MOST_BYTES = 1e6, 1 << 60
+_SHOWN_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """The policy that decides where another has failed."""
+
+    policy: Policy[Any, Any]
+    settings: PolicySettings
+
+
+def judged(policy: Policy[Any, Any], state: Any, view: View, now_s: float, settings: Any) -> tuple[Any, Demand]:
+    """What the policy says, checked. `state` None: it begins.
+
+    Raises:
+        Refused: `policy_raised`; `policy_nonsense`, not a state and a demand of finite amounts that are 0 or more.
+    """
+    answer: Any
+    try:
+        answer = policy.judge(policy.start() if state is None else state, view, now_s, settings)
+    except Exception as error:  # whatever it is, it must not reach the pools
+        words = f"policy {policy.name!r} raised {type(error).__name__}: {error}"
+        raise Refused(words[:_SHOWN_CHARACTERS], reason=RAISED) from error
+    if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[1], Demand):
+        raise _nonsense(policy, f"{type(answer).__name__} instead of a state and a Demand")
+    state, demand = answer
+    return state, _checked(policy, demand)
+
+
+def _checked(policy: Policy[Any, Any], demand: Demand) -> Demand:
+    cores: Any = demand.cores
+    memory: Any = demand.memory_bytes
+    quota: Any = demand.reclaim_quota_cores
+    why: Any = demand.why
+    if not _is_amount(cores, Real, MOST_CORES):
+        raise _nonsense(policy, f"cores {cores!r}, want a number from 0 to {MOST_CORES:g}")
+    if not _is_amount(memory, Integral, MOST_BYTES):
+        raise _nonsense(policy, f"memory_bytes {memory!r}, want a whole number from 0 to {MOST_BYTES}")
+    if quota is not None and not _is_amount(quota, Real, MOST_CORES):
+        raise _nonsense(policy, f"reclaim_quota_cores {quota!r}, want None or a number from 0 to {MOST_CORES:g}")
+    if not isinstance(why, tuple) or not all(isinstance(reason, Reason) for reason in why):
+        raise _nonsense(policy, "why is not a tuple of Reason")
+    if type(cores) is float and type(memory) is int:
+        return demand
+    return replace(demand, cores=float(cores), memory_bytes=int(memory))
+
+
+def _is_amount(value: Any, kind: type, most: float) -> bool:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        return False
+    number: Any = value
+    return bool(0 <= number <= most)  # NaN is neither
+
+
+def _nonsense(policy: Policy[Any, Any], what: str) -> Refused:
+    return Refused(f"policy {policy.name!r} returned {what}"[:_SHOWN_CHARACTERS], reason=NONSENSE)

@@ -1,0 +1,1 @@
+"""Stages make pool sizes of needs: regions, reserves, regulator, assembler."""

@@ -1,0 +1,73 @@
+"""The CPUs of the machine as the regions see them: by NUMA node, less the reserve pool and dedicated pods' own."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from services.advisor.core.model.machine import Bounds, reclaim_floor_cpus
+from services.advisor.core.model.shape import NodeCpus, Shape
+from services.advisor.core.model.view import ContainerView, View
+from services.advisor.core.sizing.regions import plain
+from services.advisor.core.sizing.reserves import kept_for_reclaim
+
+
+def shape_of(view: View) -> Shape:
+    """The shape of a machine with room for disjoint pools."""
+    if plain(view.containers):
+        return _whole(view.bounds, view.numas)
+    return _shape(view.bounds, view.numas, _dedicated_pods(view.containers))
+
+
+@lru_cache(maxsize=64)
+def _whole(bounds: Bounds, numas: tuple[tuple[int, int], ...]) -> Shape:
+    """The shape without dedicated pods: the same in every round."""
+    return _shape(bounds, numas, ())
+
+
+def _shape(bounds: Bounds, numas: tuple[tuple[int, int], ...], dedicated: Iterable[ContainerView]) -> Shape:
+    cpus = dict(numas) or {0: bounds.cpus}
+    available = _without_reserve(bounds, cpus)
+    for container in dedicated:
+        _take(available, container)
+    kept = kept_for_reclaim(cpus, reclaim_floor_cpus(bounds.cpus))
+    node = NodeCpus(
+        available=available,
+        # Where dedicated pods have nearly everything, what is left is divided between tenants and reclaimed pods.
+        kept_for_reclaim={numa: min(size, available[numa] // 2) for numa, size in kept.items()},
+        reserve_pool_cpus=bounds.reserve_pool_cpus,
+        unit=2 if bounds.smt else 1,
+    )
+    return Shape(node, cpus, bounds.smt, bounds.reserve_cores, bounds.min_share_cpus, spread=True)
+
+
+def _without_reserve(bounds: Bounds, cpus: dict[int, int]) -> dict[int, int]:
+    """The reserve pool takes its CPUs in turn from the nodes, as it is placed."""
+    available, left = dict(cpus), bounds.reserve_pool_cpus
+    while left > 0:
+        for numa in sorted(available):
+            if left > 0 and available[numa] > 0:
+                available[numa] -= 1
+                left -= 1
+    return available
+
+
+def _dedicated_pods(containers: Iterable[ContainerView]) -> Iterable[ContainerView]:
+    """One container of each dedicated pod whose CPUs are known, and every one of those whose CPUs are not."""
+    seen: set[str] = set()
+    for container in containers:
+        if container.dedicated and (not container.cpus_per_numa or container.uid not in seen):
+            seen.add(container.uid)
+            yield container
+
+
+def _take(available: dict[int, int], container: ContainerView) -> None:
+    """Take a dedicated pod's CPUs away: where they are, or where there are most while it has not been placed."""
+    if container.cpus_per_numa:
+        for numa, cpus in container.cpus_per_numa:
+            if numa in available:
+                available[numa] = max(0, available[numa] - cpus)
+        return
+    left = -int(-container.request_cores // 1)
+    for numa in sorted(available, key=lambda numa: (-available[numa], numa)):
+        part = min(left, available[numa])
+        available[numa] -= part
+        left -= part

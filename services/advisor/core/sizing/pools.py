@@ -1,0 +1,95 @@
+"""Sizes of the pools from what the tenants need (docs/facts/katalyst-cpu.md#sizes-of-the-tutorial).
+
+With room for disjoint pools the share pool takes what the tenants need plus the reserve, the reclaimed pool the rest.
+On a smaller machine tenants may run everywhere, and the reclaimed pool shares CPUs with them at the kernel's lowest
+weight (docs/adr/0005-small-machines.md): only whole CPUs that the tenants need are taken from it, a fraction is left
+to the kernel.
+"""
+
+from dataclasses import dataclass
+
+from services.advisor.core.model.machine import Bounds, reclaim_floor_cpus
+from services.advisor.core.model.ramp import Ramp, RampLimits, RampPace
+from services.advisor.core.sizing.provision import Provision
+from services.advisor.core.sizing.regulate import regulated, rounded
+from shared.contracts.envelope import Reason
+from shared.core.cgroups.layout import RECLAIM, SHARE
+
+MILLIS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSizes:
+    """CPUs of each pool, and the CPU that may be offered to reclaimed pods."""
+
+    share_cpus: int
+    reclaim_cpus: int
+    reserve_cpus: int
+    overlap: bool
+    reclaimed_cpu_millis: int
+    ramp: Ramp
+    why: Reason
+
+
+def disjoint_sizes(bounds: Bounds, provision: Provision, before: Ramp | None, *, may_shrink: bool) -> PoolSizes:
+    """The three class pools of a machine with room for disjoint ones. `before`: the share pool's ramp so far."""
+    assembled, share = provision.assembled, provision.regulated[SHARE]
+    size, reclaim = assembled.size_of(SHARE), assembled.size_of(RECLAIM)
+    why = _reason("disjoint pools", bounds, before, share.wanted_cores, share.wanted_cpus, size, may_shrink)
+    return PoolSizes(size, reclaim, bounds.reserve_pool_cpus, False, reclaim * MILLIS, share.ramp, why)
+
+
+def overlapping_sizes(
+    bounds: Bounds,
+    pace: RampPace,
+    ramp: Ramp | None,
+    now_s: float,
+    required_cores: float,
+    *,
+    may_shrink: bool = True,
+) -> PoolSizes:
+    """Sizes of a machine that is too small for disjoint pools, for a need without the reserve.
+
+    `ramp` is the last round's, None in the first. Without `may_shrink` the tenants keep at least what they have: their
+    need is not known well enough to take any.
+    """
+    wanted_cores = required_cores + bounds.reserve_cores
+    capacity = bounds.cpus * MILLIS
+    limits = RampLimits(
+        lower=0,
+        upper=capacity,
+        max_down_step=pace.max_down_step_cpus * MILLIS,
+        down_period_s=pace.down_period_s,
+        max_wait_s=pace.max_down_wait_s,
+    )
+    wanted = rounded(round(wanted_cores * MILLIS, 3), "off")  # 1.1 cores are 1100 millis, not 1101
+    after = _next(ramp, limits, now_s, wanted, may_shrink)
+    floor = reclaim_floor_cpus(bounds.cpus)
+    reclaim = max(floor, bounds.cpus - after.size // MILLIS)
+    why = _reason("overlapping pools", bounds, ramp, wanted_cores, wanted, after.size, may_shrink)
+    offered = max(floor * MILLIS, capacity - after.size)
+    return PoolSizes(bounds.cpus, reclaim, 0, True, offered, after, why)
+
+
+def _next(ramp: Ramp | None, limits: RampLimits, now_s: float, wanted: int, may_shrink: bool) -> Ramp:
+    if ramp is None:
+        return regulated(Ramp(), limits, now_s, wanted, None)
+    return regulated(ramp, limits, now_s, wanted if may_shrink else max(wanted, ramp.size), ramp.size)
+
+
+def _reason(
+    rule: str, bounds: Bounds, ramp: Ramp | None, wanted_cores: float, wanted: int, size: int, may_shrink: bool
+) -> Reason:
+    """Sizes are CPUs, or milli-cores where the pools overlap."""
+    return Reason(
+        rule=rule,
+        numbers={
+            "cpus": bounds.cpus,
+            "reserve_cores": bounds.reserve_cores,
+            "wanted_cores": round(wanted_cores, 6),
+            "wanted": wanted,
+            "before": ramp.size if ramp else None,
+            "size": size,
+            "may_shrink": may_shrink,
+        },
+    )

@@ -1,0 +1,154 @@
+"""`provide` makes sizes of all pools from what each region needs: reserve, regulator, assembler.
+
+Facts: docs/facts/katalyst-cpu.md#assembler.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from services.advisor.core.model.ramp import Ramp, RampLimits, RampPace
+from services.advisor.core.model.region import Region
+from services.advisor.core.model.shape import Footprint, Shape
+from services.advisor.core.sizing.assemble import Assembled, RegionRequirement, assemble
+from services.advisor.core.sizing.fitting import fit_pools
+from services.advisor.core.sizing.regulate import regulated, rounded
+from services.advisor.core.sizing.reserves import reserve_of_region
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one region needs, in cores without any reserve, and its size now; None where that is not known."""
+
+    region: Region
+    footprint: Footprint
+    required_cores: float
+    effective_cpus: int | None = None
+    reclaimable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Regulated:
+    """One region's part of the round: its need, the size wanted with the reserve, and the size that it may have."""
+
+    need: Need
+    wanted_cpus: int
+    ramp: Ramp
+
+    @property
+    def wanted_cores(self) -> float:
+        """The need with the reserve."""
+        return self.need.required_cores + self.need.footprint.reserve_cores
+
+
+@dataclass(frozen=True, slots=True)
+class Provision:
+    """Sizes of all pools, and what the next round must know of each region, by its name."""
+
+    assembled: Assembled
+    regulated: Mapping[str, Regulated] = field(default_factory=dict)
+    regions: tuple[Region, ...] = ()
+
+    @property
+    def ramps(self) -> dict[str, Ramp]:
+        """The regulators' memory."""
+        return {name: one.ramp for name, one in self.regulated.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Regulation:
+    """How sizes may change in this round: the pace, the ramps of the last round by the region's name, and the time."""
+
+    pace: RampPace
+    ramps: Mapping[str, Ramp]
+    now_s: float
+    """Monotonic."""
+    may_shrink: bool = True
+    """False where the need is not known well enough to take CPUs from a tenant."""
+
+
+def provide(shape: Shape, needs: Sequence[Need], regulation: Regulation) -> Provision:
+    """The sizes of this round, from one need for each region; isolated pods get what they asked for."""
+    done = {need.region.name: _regulated(shape, need, regulation) for need in needs if need.region.type != "isolation"}
+    sizes = {name: one.ramp.size for name, one in done.items()}
+    if shape.spread:
+        sizes |= _fitted_to_nodes(shape, needs, sizes)
+    requirements = [_requirement(shape, need, sizes.get(need.region.name, 0)) for need in needs]
+    return Provision(assemble(shape.node, requirements), done, tuple(need.region for need in needs))
+
+
+def _fitted_to_nodes(shape: Shape, needs: Sequence[Need], sizes: Mapping[str, int]) -> dict[str, int]:
+    """The sizes of bound pools so that together they fit on their NUMA node, where unbound pools have the rest."""
+    by_node: dict[int, dict[str, int]] = {}
+    for need in needs:
+        numa = need.region.numa
+        if numa is not None and need.region.name in sizes:
+            by_node.setdefault(numa, {})[need.region.name] = sizes[need.region.name]
+    fitted: dict[str, int] = {}
+    for numa, wanted in by_node.items():
+        fitted |= fit_pools(wanted, {}, max(0, _open_cpus(shape, numa)), expand=False, unit=shape.node.unit).pools
+    return fitted
+
+
+def footprints_of(shape: Shape, regions: Sequence[Region]) -> dict[str, Footprint]:
+    """Where the regions lie, by name: a bound one on its node, the others on all nodes without a bound region."""
+    bound = {region.numa for region in regions if shape.keeps_off(region)}
+    unbound = tuple(numa for numa in sorted(shape.cpus) if numa not in bound)
+    sharing: dict[int, int] = {}
+    for region in regions:
+        if region.type == "share":
+            for numa in unbound if region.numa is None else (region.numa,):
+                sharing[numa] = sharing.get(numa, 0) + 1
+    footprints = {}
+    for region in regions:
+        numas = unbound if region.numa is None else (region.numa,)
+        reserve = reserve_of_region(shape.reserve_cores, numas, shape.cpus, sharing)
+        footprints[region.name] = Footprint(numas, reserve)
+    return footprints
+
+
+def _regulated(shape: Shape, need: Need, regulation: Regulation) -> Regulated:
+    pace = regulation.pace
+    even = pace.even if need.region.type == "share" and shape.smt and not shape.node.overlap else "off"
+    limits = RampLimits(
+        lower=shape.min_cpus,
+        upper=max(0, sum(_open_cpus(shape, numa) for numa in need.footprint.numas)),
+        even=even,
+        max_up_step=pace.max_up_step_cpus,
+        max_down_step=pace.max_down_step_cpus,
+        down_period_s=pace.down_period_s,
+        max_wait_s=pace.max_down_wait_s,
+    )
+    before = regulation.ramps.get(need.region.name, Ramp())
+    wanted = rounded(need.required_cores + need.footprint.reserve_cores, even)
+    least = wanted if regulation.may_shrink else max(wanted, need.effective_cpus or 0)
+    return Regulated(need, wanted, regulated(before, limits, regulation.now_s, least, need.effective_cpus))
+
+
+def _open_cpus(shape: Shape, numa: int) -> int:
+    """CPUs of a NUMA node that pools of tenants may have."""
+    return shape.node.available[numa] - shape.node.kept_for_reclaim.get(numa, 0)
+
+
+def _requirement(shape: Shape, need: Need, required_cpus: int) -> RegionRequirement:
+    region = need.region
+    isolated = region.type == "isolation"
+    request_cores = region.request_cores
+    return RegionRequirement(
+        pool=region.pool,
+        type=region.type,
+        numas=need.footprint.numas,
+        bound=shape.keeps_off(region),
+        required_cpus=required_cpus,
+        request_cores=request_cores,
+        upper_cpus=_whole_units(shape, region.limit_cores) if isolated else 0,
+        lower_cpus=_whole_units(shape, request_cores) if isolated else 0,
+        exclusive=region.exclusive,
+        reclaimable=need.reclaimable,
+    )
+
+
+def _whole_units(shape: Shape, cores: float) -> int:
+    """CPUs of an isolated pod, at least one; where CPUs of a core stay together, up to a whole one."""
+    unit = shape.node.unit
+    return -(-max(1, math.floor(cores)) // unit) * unit

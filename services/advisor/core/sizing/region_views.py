@@ -1,0 +1,71 @@
+"""What a policy sees of each region: its own containers, the usage that is theirs, the size of its pool."""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from services.advisor.core.model.ramp import Ramp
+from services.advisor.core.model.region import Region
+from services.advisor.core.model.shape import Footprint, Shape
+from services.advisor.core.model.view import ContainerView, Signs, View
+from services.advisor.core.sizing.provision import footprints_of
+from services.advisor.core.sizing.regions import plain, split
+from shared.core.cgroups.layout import SHARE
+
+NO_FOOTPRINT = Footprint((), 0.0)
+
+
+def region_views(
+    view: View, isolated: Collection[str], shape: Shape, ramps: Mapping[str, Ramp]
+) -> list[tuple[Region, Footprint, View]]:
+    """Every region with its footprint and its view.
+
+    Each container is in exactly one of them: those of no region (system_cores and reclaimed_cores, which count in the
+    memory) with the share pool.
+    """
+    if not isolated and plain(view.containers):
+        containers = tuple(c for c in view.containers if c.qos == "shared_cores")
+        regions: tuple[Region, ...] = (Region(SHARE, "share", containers=containers),)
+    else:
+        regions = _without_repetition(split(view.containers, isolated, shape.cpus))
+    # Dedicated pods' CPUs are out of the shape already: they keep no other region off their NUMA nodes.
+    footprints = footprints_of(shape, [region for region in regions if region.type != "dedicated"])
+    elsewhere = [c for region in regions if region.name != SHARE for c in region.containers]
+    seen = []
+    for region in regions:
+        ramp = ramps.get(region.name)
+        size, footprint = None if ramp is None else ramp.size, footprints.get(region.name, NO_FOOTPRINT)
+        if region.name == SHARE:
+            own = replace(_rest(view, elsewhere), size_cpus=size, region_reserve_cores=footprint.reserve_cores)
+        else:
+            own = replace(
+                view, containers=region.containers, tenants_usage_cores=None, signs=Signs(), region=region.name,
+                size_cpus=size, region_reserve_cores=footprint.reserve_cores,
+            )  # fmt: skip
+        seen.append((region, footprint, own))
+    return seen
+
+
+def _without_repetition(regions: tuple[Region, ...]) -> tuple[Region, ...]:
+    """A dedicated pod on several NUMA nodes is judged once: only what it holds of the memory is asked for."""
+    judged: dict[tuple[str, str], Region] = {}
+    for region in regions:
+        key = (region.type, region.pool if region.type == "dedicated" else region.name)
+        judged.setdefault(key, region)
+    return tuple(judged.values())
+
+
+def _rest(view: View, elsewhere: list[ContainerView]) -> View:
+    """The view of the share pool: without the containers of other regions, and without their part of the usage.
+
+    How the tenants fare as a whole says little of one pool where there are several.
+    """
+    if not elsewhere:
+        return view
+    keys = {(c.uid, c.name) for c in elsewhere}
+    usage = view.tenants_usage_cores
+    if usage is not None:
+        theirs = math.fsum(c.cpu.usage_cores or 0.0 for c in elsewhere if c.qos == "shared_cores")
+        usage = max(0.0, usage - theirs)
+    containers = tuple(c for c in view.containers if (c.uid, c.name) not in keys)
+    return replace(view, containers=containers, tenants_usage_cores=usage, signs=Signs())

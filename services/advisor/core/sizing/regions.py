@@ -1,0 +1,61 @@
+"""The node's containers by region: share pools, pods isolated from one, dedicated pods.
+
+A region lies on one NUMA node where its pods are bound to it, else on all nodes without bound regions.
+
+Facts: docs/facts/katalyst-cpu.md#regions-and-reserves.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from services.advisor.core.model.region import NO_NUMA, Region, RegionType
+from services.advisor.core.model.view import ContainerView
+from shared.contracts.advice import isolation_pool
+from shared.core.cgroups.layout import SHARE
+
+
+def plain(containers: Iterable[ContainerView]) -> bool:
+    """Whether all shared containers are in the one share pool and none has CPUs of its own: the usual case."""
+    for container in containers:
+        if container.dedicated or container.bound or (container.pool != SHARE and container.qos == "shared_cores"):
+            return False
+    return True
+
+
+def split(
+    containers: Iterable[ContainerView],
+    isolated: Collection[str] = (),
+    numas: Collection[int] | None = None,
+    *,
+    always_share: bool = True,
+) -> tuple[Region, ...]:
+    """The regions in order of pool, type and NUMA node.
+
+    Args:
+        containers: all that hold CPUs; those that belong to no share pool and have no CPUs of their own are left out.
+        isolated: pods (`ContainerView.pod`) that have left their share pool.
+        numas: the machine's NUMA nodes; nothing is bound to another one. None: those of the containers.
+        always_share: the share pool is there without containers too.
+    """
+    found: dict[tuple[str, RegionType, int], tuple[Region, list[ContainerView]]] = {}
+    if always_share:
+        found[SHARE, "share", NO_NUMA] = Region(SHARE, "share"), []
+    for container in containers:
+        for empty in _regions_of(container, container.pod in isolated, numas):
+            key = (empty.pool, empty.type, NO_NUMA if empty.numa is None else empty.numa)
+            found.setdefault(key, (empty, []))[1].append(container)
+    return tuple(replace(found[key][0], containers=tuple(found[key][1])) for key in sorted(found))
+
+
+def _regions_of(container: ContainerView, isolated: bool, known: Collection[int] | None) -> list[Region]:
+    numas = [numa for numa, cpus in container.cpus_per_numa if cpus and (known is None or numa in known)]
+    if container.dedicated:
+        if not container.bound or not numas:
+            return [Region(container.pod, "dedicated")]
+        return [Region(container.pod, "dedicated", numa, container.exclusive) for numa in numas]
+    if container.qos != "shared_cores" or not container.pool:
+        return []
+    numa = numas[0] if container.bound and numas else None
+    if isolated:
+        return [Region(isolation_pool(container.pod), "isolation", numa)]
+    return [Region(container.pool, "share", numa)]

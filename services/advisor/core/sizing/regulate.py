@@ -1,0 +1,46 @@
+"""From a requirement to a size, over time: round, limit the steps, clamp (docs/facts/katalyst-cpu.md#regulator)."""
+
+import math
+from dataclasses import replace
+
+from services.advisor.core.model.ramp import Even, Ramp, RampLimits
+
+
+def rounded(required: float, even: Even) -> int:
+    """A whole size for a requirement: up, and unless "off" up to an even number, so that no core is split."""
+    size = math.ceil(required)
+    return size if even == "off" else size + size % 2
+
+
+def regulated(ramp: Ramp, limits: RampLimits, now_s: float, wanted: int, effective: int | None) -> Ramp:
+    """The next size: `wanted`, not too far from the size in force, inside the clamp.
+
+    `effective` is the size in force, None where it is unknown: then nothing limits the step. With "after_limits" an odd
+    result is rounded once more: up, or down where up would leave the clamp.
+    """
+    size = wanted if effective is None else _stepped(ramp, limits, now_s, wanted, effective)
+    size = min(max(size, limits.lower), limits.upper)
+    if limits.even == "after_limits" and size % 2:
+        size = next((even for even in (size + 1, size - 1) if limits.lower <= even <= limits.upper), size)
+    if size == ramp.size:
+        return ramp
+    if size < ramp.size:
+        return Ramp(size, now_s, ramp.wait_s if ramp.regretted else 0.0)
+    if ramp.regretted or not _is_waiting(ramp, limits, now_s):
+        return replace(ramp, size=size)
+    return Ramp(size, ramp.last_down_s, min(2 * _wait_s(ramp, limits), limits.max_wait_s), regretted=True)
+
+
+def _stepped(ramp: Ramp, limits: RampLimits, now_s: float, wanted: int, effective: int) -> int:
+    if wanted < effective:
+        waiting = _is_waiting(ramp, limits, now_s)
+        return effective if waiting else max(wanted, effective - limits.max_down_step)
+    return wanted if limits.max_up_step is None else min(wanted, effective + limits.max_up_step)
+
+
+def _wait_s(ramp: Ramp, limits: RampLimits) -> float:
+    return max(ramp.wait_s, limits.down_period_s)
+
+
+def _is_waiting(ramp: Ramp, limits: RampLimits, now_s: float) -> bool:
+    return now_s < ramp.last_down_s + _wait_s(ramp, limits)

@@ -1,0 +1,1 @@
+"""Questions about CPUs: what tenants need, how large pools are, what may be offered."""

@@ -1,0 +1,1 @@
+"""Questions about memory: limits, and the page cache that is dropped."""

@@ -1,0 +1,189 @@
+"""Read the host for the sources: every file at most once in a pass, cgroup folders found once."""
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar, cast
+
+from services.metrics.core.figures import Target
+from services.metrics.core.source import Host
+from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.hostfs import KeptFiles, read_record, read_text, root_file_system
+from shared.core.cgroups.knobs import Version
+from shared.core.file_system import FileSystem
+
+_IDENTITY: dict[Version, tuple[str, str]] = {1: ("cpuacct", "cpuacct.usage"), 2: ("", "cpu.stat")}
+"""v1: the hierarchy of the usage counter, the figure that a re-made cgroup would spoil."""
+
+MOST_TASKS = 512
+"""Looked at in one pass, about 15 us each, if every container works; shared evenly."""
+_LEAST_OF_ONE, _MOST_OF_ONE = 4, 64
+
+T = TypeVar("T")
+
+
+class HostReader:
+    """Reads below one host root; `begin` opens a pass. What sources see of it: `services.metrics.core.source.Host`."""
+
+    def __init__(
+        self,
+        host_root: Path,
+        cgroups: Cgroups,
+        file_system: Callable[[str], FileSystem | None] = root_file_system,
+    ) -> None:
+        self.root = str(host_root).rstrip("/")
+        self._file_system = file_system
+        self._cgroups = cgroups
+        self._files = KeptFiles()
+        self._targets: Sequence[Target] = ()
+        self._folders: dict[tuple[str, str], str] = {}
+        self._texts: dict[str, str | None] = {}
+        self._found: dict[tuple[object, str], object] = {}
+        self._tallies: dict[str, tuple[float, dict[str, int]]] = {}
+        self.sees_tasks = _same_numbers(self.root)
+        """Whether the host's tasks can be told by what its cgroups list; not from another PID namespace, where those
+        lists look empty: an absent load, not one of zero."""
+        self.most_tasks = 0
+        """How many tasks of one container may be looked at in this pass."""
+        self.passes = 0
+        """How many passes there have been: who looks at a part of something only can look at another part each time."""
+
+    @property
+    def version(self) -> Version:
+        """Which cgroup version the host has."""
+        return self._cgroups.version
+
+    def begin(self, targets: Sequence[Target]) -> None:
+        """Forget what was read in the last pass, and the folders of cgroups that are no longer measured."""
+        self.passes += 1
+        self._texts.clear()
+        self._found.clear()
+        if targets is self._targets:
+            return
+        self._targets = targets
+        containers = sum(target.kind == "container" for target in targets)
+        self.most_tasks = min(_MOST_OF_ONE, max(_LEAST_OF_ONE, MOST_TASKS // max(1, containers)))
+        wanted = {target.group for target in targets}
+        gone = {key: folder for key, folder in self._folders.items() if key[0] not in wanted}
+        self._files.drop(gone.values())
+        for key, folder in gone.items():
+            del self._folders[key]
+            self._tallies.pop(folder, None)
+
+    def text(self, path: str) -> str | None:
+        """A file below the host root ("proc/meminfo"); None where it does not exist."""
+        return self.file(f"{self.root}/{path}")
+
+    def group_text(self, target: Target, name: str, controller: str, *, seldom: bool = False) -> str | None:
+        """A file of the target's cgroup; `controller` names the v1 hierarchy. None where it does not exist.
+
+        One that is read `seldom` is not worth being kept open.
+        """
+        path = f"{self.group_folder(target, controller)}/{name}"
+        return read_text(path) if seldom else self.file(path)
+
+    def file(self, path: str) -> str | None:
+        """A file by its whole path; None where it does not exist."""
+        try:
+            return self._texts[path]
+        except KeyError:
+            text = self._texts[path] = self._files.read(path)
+            return text
+
+    def record(self, path: str) -> str | None:
+        """A short file below the host root that is read once and closed; None where it does not exist."""
+        return read_record(f"{self.root}/{path}")
+
+    def names(self, path: str) -> Sequence[str]:
+        """What a folder below the host root holds, ascending; nothing where it does not exist."""
+        try:
+            return sorted(os.listdir(f"{self.root}/{path}"))  # noqa: PTH208 - half the cost of a Path
+        except FileNotFoundError:
+            return ()
+
+    def exists(self, path: str) -> bool:
+        """Whether there is something below the host root, be it a link to nowhere."""
+        return os.path.lexists(f"{self.root}/{path}")
+
+    def groups_below(self, folder: str) -> Sequence[str]:
+        """The folders of the cgroups directly below one."""
+        try:
+            # A folder's link count is 2 plus its folders: most cgroups are leaves and need no listing.
+            if os.stat(folder).st_nlink == 2:  # noqa: PTH116 - half the cost of a Path
+                return ()
+            with os.scandir(folder) as entries:
+                return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except FileNotFoundError:
+            return ()
+
+    def root_file_system(self) -> FileSystem | None:
+        """How full the host's root file system is: the one figure that no file tells. None where it is not known."""
+        return self._file_system(self.root)
+
+    def once(self, find: Callable[[Host, str], T], about: str) -> T:
+        """What `find` says about a folder or file, found out once a pass: several targets may ask."""
+        key = (find, about)
+        if key not in self._found:
+            self._found[key] = find(self, about)
+        return cast("T", self._found[key])
+
+    def tally(self, about: str, counters: Mapping[str, int], members: Collection[str]) -> float:
+        """The growth so far of a set of counters whose members come and go, such as those of a cgroup's tasks.
+
+        `counters` may leave out members: what they grew by is added when they are looked at again. One that is seen
+        for the first time adds nothing, nor does one that went back. `about` is a folder of a target and is forgotten
+        with it.
+        """
+        total, before = self._tallies.get(about, (0.0, {}))
+        total += sum(max(0, now - before[name]) for name, now in counters.items() if name in before)
+        self._tallies[about] = (total, {name: before[name] for name in members if name in before} | dict(counters))
+        return total
+
+    def group_folder(self, target: Target, controller: str) -> str:
+        """The folder of the target's cgroup in a v1 hierarchy (the only one on v2).
+
+        Raises:
+            Refused: the cgroup's name is not allowed.
+        """
+        key = (target.group, controller)
+        folder = self._folders.get(key)
+        if folder is None:
+            folder = self._folders[key] = str(self._cgroups.folder(*key))
+        return folder
+
+    def identity(self, target: Target) -> int | None:
+        """A number that a re-made cgroup does not share; None where there is no cgroup.
+
+        The inode of the usage file, where that is kept open and has just answered; else that of the folder.
+
+        Raises:
+            OSError: the folder may not be looked at.
+            Refused: the cgroup's name is not allowed.
+        """
+        controller, name = _IDENTITY[self.version]
+        folder = self.group_folder(target, controller)
+        path = f"{folder}/{name}"
+        try:
+            self.file(path)
+        except OSError:
+            pass  # the source of this file meets the same error and is named for it
+        else:
+            inode = self._files.inode(path)
+            if inode is not None:
+                return inode
+        try:
+            return os.stat(folder).st_ino  # noqa: PTH116 - half the cost
+        except FileNotFoundError:
+            return None
+
+    def close(self) -> None:
+        """Close the files that are kept open."""
+        self._files.close()
+
+
+def _same_numbers(root: str) -> bool:
+    """Whether this process has the number on the host that it has here."""
+    try:
+        return os.readlink(f"{root}/proc/self") == str(os.getpid())  # noqa: PTH115 - as everywhere here
+    except OSError:
+        return True  # not a kernel's /proc: a tree of the simulator

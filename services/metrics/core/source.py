@@ -1,0 +1,115 @@
+"""Define a source: one file in `services/metrics/sources` that ends in `SOURCE = Source(...)`.
+
+A source names the figures that it offers for each kind of target, and reads their raw values through the `Host` that it
+is given. It opens nothing by itself: so one file is read once in a pass for all sources, stays open where that is
+cheaper, and is one of the generated host in tests and in the simulator.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeVar
+
+from services.metrics.core.due import Gates
+from services.metrics.core.figures import Figure, Kind, Target
+from services.metrics.core.values import Raw
+from shared.core.cgroups.knobs import Version
+from shared.core.file_system import FileSystem
+
+T = TypeVar("T")
+
+
+class Host(Protocol):
+    """The host as a source reads it. Paths are relative to the host's root ("proc/meminfo").
+
+    Every method but `once` and `tally` may raise OSError: the file is there but cannot be read.
+    """
+
+    @property
+    def version(self) -> Version:
+        """Which cgroup version the host has."""
+        ...
+
+    @property
+    def sees_tasks(self) -> bool:
+        """Whether the tasks that its cgroups list can be looked up in `proc`."""
+        ...
+
+    @property
+    def most_tasks(self) -> int:
+        """How many tasks of one container may be read in this pass."""
+        ...
+
+    @property
+    def passes(self) -> int:
+        """Number of this pass: a source that reads a part of something only reads another part each time."""
+        ...
+
+    def text(self, path: str) -> str | None:
+        """A file that is worth keeping open; None where it does not exist."""
+        ...
+
+    def record(self, path: str) -> str | None:
+        """A short file that is read once and closed (of a task, of a device); None where it does not exist."""
+        ...
+
+    def names(self, path: str) -> Sequence[str]:
+        """What a folder holds, ascending; nothing where it does not exist."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether there is something, be it a link to nowhere."""
+        ...
+
+    def group_folder(self, target: Target, controller: str) -> str:
+        """The folder of the target's cgroup in a v1 hierarchy (the only one on v2).
+
+        Raises:
+            Refused: the cgroup's name is not allowed.
+        """
+        ...
+
+    def group_text(self, target: Target, name: str, controller: str, *, seldom: bool = False) -> str | None:
+        """A file of the target's cgroup; one that is read `seldom` is not worth being kept open."""
+        ...
+
+    def file(self, path: str) -> str | None:
+        """A file of a cgroup by its whole path, as `group_folder` and `groups_below` give it."""
+        ...
+
+    def groups_below(self, folder: str) -> Sequence[str]:
+        """The folders of the cgroups directly below one."""
+        ...
+
+    def root_file_system(self) -> FileSystem | None:
+        """How full the host's root file system is: the one figure that no file tells. None where it is not known."""
+        ...
+
+    def once(self, find: Callable[["Host", str], T], about: str) -> T:
+        """What `find` says about a folder or file, found out once a pass: several targets may ask."""
+        ...
+
+    def tally(self, about: str, counters: Mapping[str, int], members: Collection[str]) -> float:
+        """The growth so far of a set of counters whose members come and go, such as those of a cgroup's tasks."""
+        ...
+
+
+Cost = Literal["cheap", "moderate", "dear"]
+"""Per target and reading, on the kernel's own files: up to 5 us, up to 25 us, more (`python -m bench.source_cost`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One source: the figures it offers for each kind of target, and how their raw values are read.
+
+    `read` returns the raw values it finds; one that is not there is left out, never given as 0. It may raise OSError,
+    ValueError, IndexError or ArithmeticError: then this source's figures of this target are absent in the pass, and
+    health says so. Kinds of target that `gates` names are not read in every pass.
+    """
+
+    figures: Mapping[Kind, tuple[Figure, ...]]
+    read: Callable[[Host, Target], Raw]
+    cost: Cost = "cheap"
+    gates: Gates = field(default_factory=dict)
+    adds_up: frozenset[str] = frozenset()
+    """Raw values of cgroups whose sum is that of a pool that has no cgroup of its own (`core.pooled`): of what is read
+    in every pass also counters, of what is not only levels, because its readings are of different times."""

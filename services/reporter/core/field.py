@@ -1,0 +1,88 @@
+"""Define a report field: one file in `services/reporter/fields` that ends in `FIELD = ReportField(...)`.
+
+A field turns a view of the newest messages into its fragment of the node's object (the CNR), and says which change of
+that fragment must be written at once. It never reads a file, a clock or the bus.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from shared.contracts.allocation import Allocation
+from shared.contracts.readiness import ServiceHealth
+from shared.contracts.sample import NodeSample
+
+Fragment: TypeAlias = Mapping[str, Any]
+"""A part of the node's object, as JSON values from its root on: {"status": {…}}."""
+
+TIMES = frozenset({"lastHeartbeatTime", "updateTime"})
+"""Keys that say when, not what: a document that differs in nothing else is the same document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What may be told of the offer in force: never more than it."""
+
+    cpu_millis: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """The newest input of the reporter. A message stays here when it is too old; its flag then says so."""
+
+    now: datetime
+    allocation: Allocation | None = None
+    allocation_fresh: bool = False
+    sample: NodeSample | None = None
+    sample_fresh: bool = False
+    services: tuple[ServiceHealth, ...] = ()
+    """Every expected service, folded; a silent one has ok false."""
+    offered: Offered | None = None
+    """What is told of the allocation's offer; None: all of it."""
+
+
+class FieldSettings(BaseModel):
+    """Base of a field's own settings: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+S = TypeVar("S", bound=FieldSettings)
+
+
+def changed(before: Fragment | None, now: Fragment | None) -> bool:
+    """Whether two fragments differ apart from times; most are the same as before."""
+    return before != now and bool(without_times(before) != without_times(now))
+
+
+def without_times(value: Any) -> Any:
+    """The same value without the keys that only say when."""
+    if isinstance(value, Mapping):
+        return {key: without_times(item) for key, item in value.items() if key not in TIMES}
+    if isinstance(value, (list, tuple)):
+        return [without_times(item) for item in value]
+    return value
+
+
+def _any_change(before: Fragment | None, now: Fragment | None, _settings: FieldSettings) -> bool:
+    return changed(before, now)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportField(Generic[S]):
+    """One report field; every module in the folder offers one as `FIELD`."""
+
+    settings: type[S]
+    fragment: Callable[[ReportView, S], Fragment | None]
+    """The field's fragment of the document; None where its input is missing. Absent is not zero."""
+    urgent: Callable[[Fragment | None, Fragment | None, S], bool] = _any_change
+    """Whether a change of the written fragment to this one must be written at once; the rest waits for the refresh."""
+
+
+def plain(fragment: Callable[[ReportView], Fragment | None]) -> Callable[[ReportView, FieldSettings], Fragment | None]:
+    """A field's function that needs no settings."""
+    return lambda view, _settings: fragment(view)

@@ -1,0 +1,53 @@
+"""Smooth the node's offer of CPU and memory, by the settings of the reporter."""
+
+from typing import Any
+
+from services.reporter.core.field import Offered
+from services.reporter.core.offer_smoother import OfferSmoother
+from services.reporter.core.smoothing import SmoothingRules
+from services.reporter.settings import ReporterSettings
+from shared.contracts.allocation import Allocation
+
+
+class NodeOffer:
+    """CPU and memory as they are reported: at most what is applied."""
+
+    def __init__(self, settings: ReporterSettings) -> None:
+        cpu, memory = _rules(settings)
+        self._cpu = OfferSmoother(cpu, settings.rise_sample_s)
+        self._memory = OfferSmoother(memory, settings.rise_sample_s)
+        self._offered: Offered | None = None
+        self._begun = False
+
+    def reconfigure(self, settings: ReporterSettings) -> None:
+        """Take new settings."""
+        cpu, memory = _rules(settings)
+        self._cpu.set_rules(cpu, settings.rise_sample_s)
+        self._memory.set_rules(memory, settings.rise_sample_s)
+
+    def smoothed(self, allocation: Allocation | None, now_s: float, *, fresh: bool) -> Offered | None:
+        """What is reported of an allocation; None before the first. On an old one nothing rises.
+
+        The floor that qrm begins with says that nothing is known yet. To rise from there smoothly would
+        hide the real offer for a while, so the first amount that is not the floor is reported as it is.
+        """
+        if allocation is not None:
+            if not self._begun:
+                self._cpu.restart()
+                self._memory.restart()
+                self._begun = allocation.status != "floor"
+            cpu_millis = self._cpu.smoothed(allocation.reclaimed_cpu_millis, now_s, may_rise=fresh)
+            memory_bytes = self._memory.smoothed(allocation.reclaimed_memory_bytes, now_s, may_rise=fresh)
+            self._offered = Offered(cpu_millis, memory_bytes)
+        return self._offered
+
+    def state(self) -> dict[str, Any] | None:
+        """What is reported, for `status`; None before the first allocation."""
+        offered = self._offered
+        return None if offered is None else {"cpu_millis": offered.cpu_millis, "memory_bytes": offered.memory_bytes}
+
+
+def _rules(settings: ReporterSettings) -> tuple[SmoothingRules, SmoothingRules]:
+    steps = (settings.max_rise_cpu_millis, settings.max_rise_memory_bytes)
+    cpu, memory = (SmoothingRules.of(settings.rise_sample_s, settings.rise_window_s, max_step=step) for step in steps)
+    return cpu, memory

@@ -1,0 +1,29 @@
+"""Say what the reporter needs of the world; `main` builds it."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.ports import NodeWriter
+
+
+async def _nothing() -> None:
+    """Nothing is to be closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideTask:
+    """What runs in the reporter's process because that is the one with the API server's credentials."""
+
+    run: Callable[[], Coroutine[Any, Any, None]] | None = None
+    failure: Callable[[], str] = lambda: ""
+    """Why it does not work; "" while it does."""
+    close: Callable[[], Awaitable[None]] = _nothing
+
+
+@dataclass(frozen=True, slots=True)
+class ReporterPorts:
+    """Where the node's object is written, and what runs beside the reporter."""
+
+    writer: NodeWriter
+    side_task: SideTask = field(default_factory=SideTask)

@@ -1,0 +1,40 @@
+"""Parse what the kernel prints into files of /proc, /sys and cgroups."""
+
+import functools
+import re
+from collections.abc import Iterable
+
+
+def key_values(text: str, names: Iterable[str]) -> dict[str, int]:
+    """Chosen lines "name number" of `memory.stat` or `cpu.stat`; a name that is not there is left out.
+
+    Searched, not split: a `memory.stat` has half a hundred lines and three are wanted.
+    """
+    values = {}
+    lines = f"\n{text}\n"
+    for name in names:
+        start = lines.find(f"\n{name} ")
+        if start < 0:
+            continue
+        begin = start + len(name) + 2
+        number = lines[begin : lines.index("\n", begin)]
+        if number.isdigit():
+            values[name] = int(number)
+    return values
+
+
+def meminfo_bytes(text: str, names: Iterable[str]) -> dict[str, int]:
+    """Chosen fields of `/proc/meminfo` or of a NUMA node's `meminfo` ("Node 0 MemFree:  12 kB"), in bytes."""
+    found = ((name, _meminfo_line(name).search(text)) for name in names)
+    return {name: int(match[1]) * 1024 for name, match in found if match}
+
+
+@functools.cache
+def _meminfo_line(name: str) -> re.Pattern[str]:
+    return re.compile(rf"^(?:Node +\d+ +)?{re.escape(name)}: +(\d+) kB$", re.MULTILINE)
+
+
+def task_state(stat: str) -> str:
+    """The state letter of `/proc/<tid>/stat`; the command before it may itself hold blanks and brackets."""
+    end = stat.rfind(")")
+    return stat[end + 2 : end + 3] if end > 0 else ""

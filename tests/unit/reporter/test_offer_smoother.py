@@ -1,0 +1,48 @@
+"""What is told of an offer that moves: laws over any sequence of allocations."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.reporter.core.offer_smoother import OfferSmoother
+from services.reporter.core.smoothing import SmoothingRules
+from services.reporter.node_offer import NodeOffer
+from services.reporter.settings import ReporterSettings
+
+PERIOD_S = 5.0
+looks = st.lists(
+    st.tuples(st.floats(0, 20), st.integers(0, 500_000), st.booleans()), min_size=1, max_size=30
+)  # seconds since the look before, milli-cores in force, whether they are fresh
+
+
+@given(looks, st.sampled_from([5.0, 15.0, 60.0]), st.integers(1, 100_000))
+def test_told_is_never_more_than_applied_and_rises_by_a_step_in_a_period_at_most(looks, window_s, step):
+    smoother = OfferSmoother(SmoothingRules.of(PERIOD_S, window_s, max_step=step), PERIOD_S)
+    before, now_s, risen_s = None, 0.0, float("-inf")
+    for after_s, applied, fresh in looks:
+        now_s += after_s
+        told = smoother.smoothed(applied, now_s, may_rise=fresh)
+        assert 0 <= told <= applied
+        if before is None or applied < before:
+            assert told == applied
+        elif told > before:
+            assert fresh
+            assert told - before <= step + 1
+            assert now_s - risen_s >= PERIOD_S
+            risen_s = now_s
+        before = told
+
+
+@given(st.integers(0, 1 << 45), st.integers(0, 1 << 45))
+def test_what_stays_is_told_whole_in_the_end(before, after):
+    rules = SmoothingRules.of(PERIOD_S, 15.0, max_step=1 << 44)
+    smoother = OfferSmoother(rules, PERIOD_S)
+    smoother.smoothed(before, 0.0, may_rise=True)
+    told = [smoother.smoothed(after, PERIOD_S * n, may_rise=True) for n in range(1, 10)]
+    assert told[-1] == after
+    assert told == sorted(told)
+
+
+def test_nothing_is_told_before_the_first_allocation():
+    offers = NodeOffer(ReporterSettings())
+    assert offers.smoothed(None, 0.0, fresh=False) is None
+    assert offers.state() is None
