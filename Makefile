@@ -90,9 +90,9 @@ bench: $(STAMP)          ## measure reaction times and footprint; prints a table
 bench-pod-start: rig-kubernetes  ## how long many pods at once take to be Ready on a busy node, without and with Sublet, as a ratio; 10 min
 	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m bench.pod_start
 
-schemas: $(STAMP)        ## write docs/schemas and the lines of deploy that name channels anew
+schemas: $(STAMP)        ## write docs/schemas and the lines of deploy that name channels or services anew
 	$(BIN)/python -m shared.contracts.bus.schemas docs/schemas
-	$(BIN)/python -m shared.contracts.bus.server_lines
+	$(BIN)/python -m shared.contracts.deploy
 
 settings: $(STAMP)       ## write docs/settings.md anew from the models
 	$(BIN)/python -m sublet.settings_page docs/settings.md

@@ -1,7 +1,8 @@
 """The table of channels: one row for each message, with its subject, its reach, its stream, and who says and hears it.
 
 Subjects and streams (`shared.contracts.bus.subjects`), the AsyncAPI document (`shared.contracts.bus.schemas`), what a
-node may do at the hub, and the server's configuration (`shared.contracts.bus.server_lines`) are made of it.
+node may do at the hub (`shared.contracts.bus.rights`), and the servers' configuration (`shared.contracts.deploy`) are
+made of it.
 """
 
 import re

@@ -1,11 +1,12 @@
-"""The table of channels, and what is made of it: the lines of the servers' configuration."""
+"""The table of channels, and what is made of it and of the list of services: lines of `deploy`."""
 
 from pathlib import Path
 
 import pytest
 
 from shared.contracts.bus.channels import CHANNEL_OF, CHANNELS, TOKENS, kept_in
-from shared.contracts.bus.server_lines import Block, written
+from shared.contracts.deploy.block import Block
+from shared.contracts.deploy.files import written
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.readiness import Health
 from shared.contracts.services import SERVICES
@@ -13,8 +14,8 @@ from shared.contracts.services import SERVICES
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_committed_lines_of_the_servers_are_what_the_table_makes():
-    """After a change of the table: make schemas, then render the chart."""
+def test_the_committed_lines_of_deploy_are_what_the_tables_make():
+    """After a change of a table: make schemas, then render the chart."""
     for path, text in written(ROOT).items():
         assert path.read_text() == text, f"{path} is out of date: run make schemas"
 

@@ -7,7 +7,7 @@ import shlex
 import pytest
 from printed_page import ROOT, copy_of_tree, run
 
-from shared.contracts.bus.server_lines import written
+from shared.contracts.deploy.files import written
 
 PAGE = (ROOT / "docs/writing-a-message.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)

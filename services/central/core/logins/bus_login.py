@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.contracts.bus.channels import CHANNELS
-from shared.contracts.bus.server_lines import STREAMS_OF_NODES
+from shared.contracts.bus.rights import STREAMS_OF_NODES
 from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, NODE_API, NODE_KV
 from shared.contracts.ids import node_token
 from shared.contracts.readiness import node_config_key

@@ -19,7 +19,7 @@ from typing import Any
 
 from shared.adapters.files.replaced import write_whole
 from shared.adapters.nats.embedded.password import new_password
-from shared.contracts.bus.server_lines import API, MAPPED, READERS_CALLS
+from shared.contracts.bus.rights import API, MAPPED, READERS_CALLS
 from shared.contracts.bus.subjects import EVENTS_STREAM, ask_subject
 from shared.errors import Unavailable, Unfit
 

@@ -1,0 +1,20 @@
+"""What crosses between the accounts of a NATS server, as the table of channels has it."""
+
+from shared.contracts.bus.channels import CHANNELS, SUBSCRIBERS
+
+API, MAPPED = "$JS.API", "SUBLET.API"
+"""What a question to JetStream is called in the account that has the streams, and in one that may ask there."""
+OF_NODES = tuple(channel.subject() for channel in CHANNELS if channel.reach == "cluster" and not channel.stream)
+"""State that nodes say to the whole cluster."""
+FACTS = tuple(channel.subject() for channel in CHANNELS if channel.stream)
+STREAMS_OF_NODES = tuple(sorted(channel.stream for channel in CHANNELS if channel.stream))
+"""Of these a node reads single messages back."""
+READERS_CALLS = tuple(
+    f"{call}.{channel.stream}"
+    for channel in CHANNELS
+    if SUBSCRIBERS in channel.readers
+    for call in ("STREAM.INFO", "DIRECT.GET")
+)
+"""What a reader of events may ask JetStream."""
+CONFIG_READ = "DIRECT.GET.KV_sublet-config.$KV.sublet-config.>"
+STAYS = "sublet.node.>"

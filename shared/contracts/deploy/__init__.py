@@ -1,0 +1,1 @@
+"""Lines of `deploy` that follow from the tables of channels and services."""
