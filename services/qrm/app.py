@@ -13,7 +13,7 @@ from services.qrm.conditions import Conditions
 from services.qrm.core.active_advice import ActiveAdvice, weaker
 from services.qrm.core.admission.admit import admit
 from services.qrm.core.placement.arrangement import Arrangement, Node
-from services.qrm.core.state import NOBODY, PassDecision, QrmState, Turn, accept, arrange_as, lease_floor, step
+from services.qrm.core.state import NO_PODS, PassDecision, PassInput, QrmState, accept, arrange_as, lease_floor, step
 from services.qrm.core.statement import writes_reason
 from services.qrm.core.writes.classes import tenant_millis
 from services.qrm.core.writes.group_settings import GroupSettings, quota_millis
@@ -58,7 +58,7 @@ class QrmApp:
             self._renewal = LeaseRenewal(ports.lease, ports.groups, context.clock, self._conditions)
         self._slot: Newest[PoolAdvice] | None = None
         self._state = QrmState()
-        self._starting = NOBODY
+        self._starting = NO_PODS
         self._applied_in_s = 0.0
         self._verify_at_s = 0.0
         self._mark: object = None
@@ -115,18 +115,18 @@ class QrmApp:
     def _mark_now(self) -> object:
         """A mark that changes with the pods, their groups, and how far their starts are."""
         try:
-            return self._inventory.generation, self._ports.groups.members(), self._keep_starting()
+            return self._inventory.generation, self._ports.groups.members(), self._read_starting()
         except (Unavailable, OSError):
             return None
 
-    def _keep_starting(self) -> frozenset[str]:
+    def _read_starting(self) -> frozenset[str]:
         """UIDs of the pods that keep what kubelet gave them; nobody where that cannot be told."""
         rules = self._settings.starts.rules(len(self._ports.machine.topology.all))
         try:
             starting = self._ports.starts.keep(self._inventory.pods, rules, self._clock.monotonic())
         except OSError as error:
             self._conditions.set("StartsUnknown", f"{error}; reclaimed pods start behind all others")
-            return NOBODY
+            return NO_PODS
         self._conditions.set("StartsUnknown", "")
         return starting
 
@@ -152,7 +152,7 @@ class QrmApp:
         self._mark = self._mark_now()
         self._refresh_machine()
         self._inventory.read()
-        self._starting = self._keep_starting()
+        self._starting = self._read_starting()
         decision = self._decide(fresh, now_s)
         mode = self._mode()
         with telemetry.span("qrm.apply", {"stage": decision.stage, "mode": mode}):
@@ -172,8 +172,8 @@ class QrmApp:
         arranged = self._accept(fresh, node) if fresh else None
         if fresh is not None and arranged is not None and not self._renew(node, fresh.lease_until_s):
             self._shorten_lease()
-        turn = Turn(node, now_s, order, arranged, self._inventory.known)
-        self._state, decision = step(self._state, turn)
+        seen = PassInput(node, now_s, order, arranged, self._inventory.known)
+        self._state, decision = step(self._state, seen)
         if decision.refusal:
             self._conditions.set("AdviceRefused", decision.refusal)
         active = self._state.active

@@ -1,4 +1,4 @@
-"""What an operator should know about qrm, by kind; only a change is logged."""
+"""Conditions name what an operator should know about qrm; only a change is logged."""
 
 import structlog
 
@@ -8,12 +8,12 @@ log = structlog.get_logger()
 
 
 READ_IN_PART = "PodReadInPart"
-NO_ILLNESS = ("PodUnplaced", READ_IN_PART, "StaticCpuManager")
-"""What a pod says or asks for in vain, and what others have a right to: said, but nothing is wrong with qrm."""
+HARMLESS = ("PodUnplaced", READ_IN_PART, "StaticCpuManager")
+"""Conditions with which qrm is healthy: pods that cannot be served as they ask, and CPUs that are kubelet's."""
 
 
 class Conditions:
-    """The conditions that hold now; as text, those that make qrm ill."""
+    """The conditions that hold now; as text, those that make qrm unhealthy."""
 
     def __init__(self) -> None:
         self._messages: dict[str, str] = {}
@@ -32,4 +32,4 @@ class Conditions:
         return tuple(Condition(type=kind, message=message) for kind, message in sorted(self._messages.items()))
 
     def __str__(self) -> str:
-        return "; ".join(f"{c.type}: {c.message}" for c in self.all() if c.type not in NO_ILLNESS)
+        return "; ".join(f"{c.type}: {c.message}" for c in self.all() if c.type not in HARMLESS)

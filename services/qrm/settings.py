@@ -1,4 +1,4 @@
-"""Settings of qrm."""
+"""The settings of qrm say how it places, writes, offloads, and lets pods start."""
 
 from typing import Annotated
 

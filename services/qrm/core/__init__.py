@@ -1,1 +1,1 @@
-"""The pure decisions of qrm: which CPUs, in which order they are written, what else is set, what is said about it."""
+"""The core decides which CPUs each pool and pod gets, in which order they are written, and what is reported."""

@@ -10,7 +10,7 @@ from shared.core.cgroups.layout import RESERVE
 from shared.core.cpus.cpuset import CpuSet
 from shared.errors import Refused
 
-NOBODY: frozenset[str] = frozenset()
+NO_PODS: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class QrmState:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """What one pass knows."""
+class PassInput:
+    """What one pass observed."""
 
     node: Node
     now_s: float
@@ -67,19 +67,19 @@ def accept(state: QrmState, node: Node, fresh: ActiveAdvice, order: Order) -> tu
     return replace(state, active=fresh, reserve=arranged.pools.get(RESERVE, CpuSet())), arranged
 
 
-def step(state: QrmState, turn: Turn) -> tuple[QrmState, PassDecision]:
+def step(state: QrmState, seen: PassInput) -> tuple[QrmState, PassDecision]:
     """Decide what shall be in force now: what the active advice says while it counts, else the floor."""
-    state = replace(state, stage=state.stage_at(turn.now_s))
+    state = replace(state, stage=state.stage_at(seen.now_s))
     stage, refusal = state.stage, ""
-    if turn.arranged is not None and stage != "floor":
-        arrangement = turn.arranged
+    if seen.arranged is not None and stage != "floor":
+        arrangement = seen.arranged
     else:
         try:
-            arrangement = arrange_as(state, turn.node, turn.order)
+            arrangement = arrange_as(state, seen.node, seen.order)
         except Refused as error:  # the machine has become smaller since the advice was accepted
             stage, refusal = "floor", str(error)
-            arrangement = arrange_floor(turn.node, state.reserve)
-    held = arrangement.held if turn.pods_known else state.held
+            arrangement = arrange_floor(seen.node, state.reserve)
+    held = arrangement.held if seen.pods_known else state.held
     return replace(state, held=held), PassDecision(stage, arrangement, refusal)
 
 
@@ -96,4 +96,4 @@ def arrange_as(state: QrmState, node: Node, order: Order) -> Arrangement:
 
 def lease_floor(state: QrmState, node: Node) -> Arrangement:
     """The floor that the lease names. It is the same for pods that start: without qrm nobody sees a start end."""
-    return arrange_floor(replace(node, starting=NOBODY), state.reserve)
+    return arrange_floor(replace(node, starting=NO_PODS), state.reserve)

@@ -166,9 +166,10 @@ class CgroupGroups:
                     yield Write(group, Knob.MEMORY_MIGRATE, 1)
 
     def _weights(self, asked_millis: int, pods: Sequence[Pod], starting: Collection[str]) -> list[Write]:
-        """Where somebody else makes the groups, theirs are the weights: only reclaimed pods are put behind all.
+        """The weights of Sublet's own groups; of others' groups only those of reclaimed pods.
 
-        Not those that start: they keep what kubelet gave them, or get it back for a container that starts anew.
+        A reclaimed pod that starts keeps kubelet's weight, or gets it back for a container that starts anew: behind
+        all other groups the runtime's work for it would take minutes, under locks that tenants wait for.
         """
         if not self.layout.classes:
             reclaimed = [pod for pod in self._present(pods) if pod.qos == RECLAIMED]

@@ -1,4 +1,4 @@
-"""CPUs that kubelet's static CPU manager has given to single containers: they are its own, Sublet leaves them alone.
+"""Kubelet's pins are CPUs that its static CPU manager has given to single containers: Sublet leaves them alone.
 
 Kubelet keeps them in a checkpoint of its own. It replaces that file as a whole, so only the mount of its folder shows
 the newest, and in that folder lie kubelet's keys, too. Where an agent does not have it, the kernel tells the same:
@@ -53,7 +53,7 @@ def exclusive_cpus(host_root: Path) -> dict[str, CpuSet]:
 
 
 class KernelPins:
-    """The same, by what the pods' groups have: for an agent that does not see kubelet's folder.
+    """Kubelet's pins by what the pods' groups have, for an agent that does not see kubelet's folder.
 
     Kubelet pins only containers of Guaranteed pods that ask for whole CPUs, for as long as they live, and writes their
     own groups alone: the pod's stays as wide as the node. Of such a pod nothing is known until its containers are

@@ -55,7 +55,7 @@ class HostMachine:
 
     @property
     def usable(self) -> CpuSet:
-        """The CPUs that Sublet may put anybody on; never none."""
+        """The CPUs that Sublet may give to pods; never none."""
         return self.topology.all - self.barred or self.topology.all
 
     @property
@@ -68,7 +68,7 @@ class HostMachine:
         return self._read_offline()
 
     def refresh(self) -> bool:
-        """Look whether CPUs or memory nodes came or went; True when they did. The last good view stays otherwise.
+        """Whether CPUs or memory nodes came or went since the last call. The last good view stays otherwise.
 
         Raises:
             Unavailable: they changed, and the new topology cannot be read.
@@ -81,7 +81,7 @@ class HostMachine:
         return changed
 
     def _look_at_pins(self) -> bool:
-        """Whether they are as before."""
+        """Whether the pins are as before."""
         before = self.pinned_pods
         try:
             self.pinned_pods, self.pins_unread = self._read_pinned(), ""

@@ -1,4 +1,4 @@
-"""What a cgroup uses of memory, as the kernel says."""
+"""Memory use of a cgroup is read from the kernel's files."""
 
 import contextlib
 

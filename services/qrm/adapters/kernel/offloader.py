@@ -29,7 +29,7 @@ Status = Literal["done", "partial", "absent", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class ReclaimResult:
-    """What became of a step: the bytes of the pieces that the kernel fulfilled, and how it ended."""
+    """The result of a step: the bytes of the pieces that the kernel fulfilled, and how it ended."""
 
     asked_bytes: int
     given_bytes: int
@@ -58,13 +58,13 @@ class CgroupOffloader:
         self._paces: dict[str, OffloadPace] = {}
 
     def step(self, group: str, rules: OffloadRules, now_s: float) -> tuple[OffloadStep, ReclaimResult]:
-        """One look at a cgroup, and what follows from it."""
+        """Observe a cgroup, and reclaim what follows from it."""
         decision = next_step(self._paces.get(group, OffloadPace()), rules, now_s, self.observe(group))
         self._paces[group] = decision.pace
         return decision, self.reclaim(group, decision.bytes)
 
     def forget(self, present: frozenset[str]) -> None:
-        """Keep in mind only the cgroups that are there."""
+        """Forget cgroups that are not there any more."""
         self._paces = {group: pace for group, pace in self._paces.items() if group in present}
 
     def observe(self, group: str) -> MemoryReading:

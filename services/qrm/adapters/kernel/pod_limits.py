@@ -1,4 +1,4 @@
-"""Reclaimed pods held to their own limits where kubelet makes the groups: to kubelet they asked for nothing.
+"""Pod limits bound reclaimed pods to their own amounts where kubelet makes the groups: to kubelet they have none.
 
 A limit is never taken back here: the class of a pod stays as long as the pod does, whatever is written onto it.
 
@@ -22,7 +22,7 @@ from shared.core.pods.limits import GroupLimits, limits_of
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """A pod that was found to have all its limits."""
+    """A pod whose limits were all found in force."""
 
     pod: Pod
     at_s: float

@@ -10,7 +10,7 @@ from shared.adapters.host.cgroup import Cgroups
 from shared.core.cgroups.knobs import Knob, Write, same
 from shared.core.cpus.cpuset import CpuSet
 
-MAX_ROUNDS = 32  # plans in one pass; each round either finishes, or learns about a new or an unwilling group
+MAX_ROUNDS = 32  # plans in one pass; each round either finishes, or finds a new or an unwilling group
 MAX_BUSY = 3  # a group that the kernel calls busy this often is left alone until the next pass
 _MOVED = (errno.EBUSY, errno.EACCES)  # v1: a child appeared or grew, or a parent shrank, since the tree was read
 _ABSENT = "the cgroup does not exist"
@@ -122,7 +122,7 @@ class CgroupWriter:
         return WriteOutcome(tree, tree, self._granted(tree), 0)
 
     def settle(self, writes: Iterable[Write]) -> list[Problem]:
-        """Other settings, one by one, each only where it differs; a busy one is tried again on the next pass."""
+        """Write other settings one by one, each only where it differs; a busy one is tried again in the next pass."""
         problems = []
         for write in writes:
             if not self.differs(write):

@@ -1,4 +1,4 @@
-"""How memory limits, of the reclaimed class and its pods, are moved without the kernel killing because of us.
+"""Memory limits of the reclaimed class and its pods move in steps, so that no write makes the kernel kill.
 
 v1 refuses a limit below use with EBUSY and changes nothing; v2 kills at once for `memory.max`, and only slows down and
 reclaims for `memory.high`. Both reclaim while the writer waits (docs/facts/linux-cgroups.md#memory-limits).
@@ -33,7 +33,7 @@ def limit_steps(limit_bytes: int, use: MemoryUse, version: Version) -> list[tupl
 
 
 def in_force(limit_bytes: int, hard_bytes: int | None) -> bool:
-    """Whether a hard limit, as the kernel has it, holds somebody to his own; a lower one is not ours to lift.
+    """Whether a hard limit, as the kernel has it, is at most the limit asked for; a lower one is not ours to lift.
 
     None: there is no such setting, and nothing is in force.
     """

@@ -1,4 +1,4 @@
-"""Transparent offloading: how much idle memory a cgroup gives back now (cgroup v2, off by default).
+"""Transparent offloading decides how much idle memory a cgroup gives back now (cgroup v2, off by default).
 
 The kernel is asked to reclaim a little, again and again, as long as nobody notices: the share of time in which tasks
 stall on memory (PSI) stays below a target, and what was given back is not read in again. The closer to the target, the

@@ -1,11 +1,11 @@
-"""Everything that shall be in force: the pools, and the pods with CPUs of their own. Pure."""
+"""The arrangement combines the pools of a node with the pods that have CPUs of their own."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from services.qrm.core.placement.assignment import Assignment, Owned, Supply, assign, bind_reclaimed
 from services.qrm.core.placement.dedicated import whole_cpus
-from services.qrm.core.placement.pools import NOBODYS, Order, Placement, floor_cpus, place, place_floor, place_reserve
+from services.qrm.core.placement.pools import NO_CPUS, Order, Placement, floor_cpus, place, place_floor, place_reserve
 from services.qrm.core.placement.wishes import Wish, wish_of
 from shared.contracts.advice import PoolAdvice, isolation_pool
 from shared.contracts.pod import Pod
@@ -14,9 +14,9 @@ from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
 
 ANYWHERE = -1
-"""How the advice says: on no NUMA node in particular."""
+"""The NUMA node of a pool that the advice binds to none."""
 RAMP_UP = "ramp-up"
-"""Where a shared pod is while its need is not known yet: on the reclaimed pool's CPUs as well, which give way to it."""
+"""Pool name of a shared pod whose need is not known yet: it runs on the reclaimed pool's CPUs as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Node:
     memory_bytes: Mapping[int, int]
     pods: Sequence[Pod] = ()
     held: Mapping[str, CpuSet] = field(default_factory=dict)
-    pinned: CpuSet = NOBODYS
+    pinned: CpuSet = NO_CPUS
     ramping: Collection[str] = ()
     starting: Collection[str] = ()
     pools: Collection[str] | None = None
@@ -67,7 +67,7 @@ class Arrangement:
 
 
 def arrange(node: Node, advice: PoolAdvice, order: Order) -> Arrangement:
-    """What the advice means on this node.
+    """Arrange a node as an advice says.
 
     Raises:
         Refused: the advice cannot be followed here.
@@ -79,7 +79,7 @@ def arrange(node: Node, advice: PoolAdvice, order: Order) -> Arrangement:
 
 
 def arrange_floor(node: Node, reserve: CpuSet) -> Arrangement:
-    """The safe state: reclaimed work at its floor; what pods have for themselves they keep."""
+    """Arrange a node in its safe state: reclaimed work at its floor; pods keep CPUs of their own."""
     reserve = reserve & node.usable
     wishes, unread = _wishes(node)
     own = _assign(node, node.usable - reserve or node.usable, wishes)
@@ -137,7 +137,7 @@ def _advised_pool(node: Node, wish: Wish) -> tuple[str, int] | None:
         return wish.pool, ANYWHERE
     if wish.kind != "bound-share":
         return None
-    held = node.held.get(wish.uid, NOBODYS)
+    held = node.held.get(wish.uid, NO_CPUS)
     numas = [numa for numa, cpus in node.topology.numas.items() if cpus & held]
     if len(numas) != 1:
         return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from services.qrm.core.placement.dedicated import DedicatedRequest, of_dedicated
 from services.qrm.core.placement.hints import hints, merge
-from services.qrm.core.placement.own_pools import PoolKey, PoolRoom, sized
+from services.qrm.core.placement.own_pools import PoolKey, PoolRoom, size_pools
 from services.qrm.core.placement.wishes import Wish
 from shared.core.cgroups.layout import RECLAIM
 from shared.core.cpus.cpuset import CpuSet
@@ -111,7 +111,7 @@ def assign(supply: Supply, wishes: Sequence[Wish], held: Mapping[str, CpuSet], s
     room = PoolRoom({(numa,): len(state.inside(numa)) for numa in state.topology.numas}, len(state.free), supply.keep)
     holds = {key: any(held.get(member.uid) for member in members) for key, members in pools.items()}
     shared_cores += sum(wish.asked for wish in wishes if wish.kind != "bound-reclaim" and wish.key in problems)
-    found = sized(pools, room, holds, shared_cores)
+    found = size_pools(pools, room, holds, shared_cores)
     problems |= found.problems
     for numas in sorted({numas for _, numas in found.cpus}, key=lambda numas: (not numas, numas)):
         _share_out(state, numas, {key: pools[key] for key in found.cpus if key[1] == numas}, found.cpus)

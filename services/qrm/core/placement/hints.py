@@ -1,4 +1,4 @@
-"""Which NUMA nodes suit a pod: a hint list per resource, merged as a topology manager does.
+"""Hints name the NUMA nodes that suit a pod, a list for each resource, and are merged as a topology manager does.
 
 A provider says for one resource which sets of NUMA nodes could hold the request, and which of them it prefers; the
 merge keeps the sets that suit all. Further resources join by adding their list under their name.

@@ -1,8 +1,8 @@
-"""How large the pools are that pods have beside the shared one: by name, on a NUMA node, set apart. Pure.
+"""Own pools get their sizes: the pools beside the shared one, by name, on a NUMA node, or set apart for one pod.
 
-A pool takes its CPUs away from everybody else, so all of them together never have more than their pods ask for,
-whatever is advised, and what the pods of the shared pool ask for remains for these. A pool that does not come to a
-whole CPU is none: a hundred of them would take a hundred CPUs. Its pods run in the shared pool.
+Such a pool takes CPUs away from all other pods. Therefore all of them together never have more than their pods ask for,
+whatever is advised, and the shared pool keeps what its pods ask for. A pool whose pods ask for less than one CPU is not
+made, and its pods run in the shared pool: a hundred of such pools would take a hundred CPUs.
 """
 
 import math
@@ -19,7 +19,7 @@ PoolKey = tuple[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class PoolRoom:
-    """CPUs that nobody has: on each NUMA node, and everywhere; how many of them stay for the others in any case."""
+    """Free CPUs on each NUMA node and in all, and how many of them stay for the other pools in any case."""
 
     of_numa: Mapping[tuple[int, ...], int]
     free: int
@@ -27,17 +27,17 @@ class PoolRoom:
 
 
 @dataclass(slots=True)
-class Sized:
+class OwnPoolSizes:
     """CPUs by pool, and why the pods of the others (namespace/name) have none."""
 
     cpus: dict[PoolKey, int] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
 
-def sized(
+def size_pools(
     pools: Mapping[PoolKey, Sequence[Wish]], room: PoolRoom, held: Mapping[PoolKey, bool], shared_cores: float
-) -> Sized:
-    """The size of every pool that has a right to one.
+) -> OwnPoolSizes:
+    """Give every pool that may have one its size.
 
     Where there are fewer CPUs than pools, who has some already goes first, then the names decide.
 
@@ -48,7 +48,7 @@ def sized(
         shared_cores: what the pods of the shared pool ask for.
     """
     asked = {key: sum(member.asked for member in members) for key, members in pools.items()}
-    found = Sized()
+    found = OwnPoolSizes()
     for key in [key for key in pools if asked[key] < 1 - 1e-9]:
         _leave_out(found, pools[key], f"pool {key[0]!r} is asked {asked[key]:g} CPUs for, want at least 1")
         shared_cores += asked.pop(key)
@@ -68,7 +68,7 @@ def _advised(members: Sequence[Wish]) -> int:
 
 
 def _apportioned(asked: Mapping[PoolKey, float]) -> dict[PoolKey, int]:
-    """Whole CPUs for what is asked, together what is asked together: the largest remainders are rounded up."""
+    """Whole CPUs whose sum is the sum of what is asked: the largest remainders are rounded up."""
     sizes = {key: math.floor(cores + 1e-9) for key, cores in asked.items()}
     left = whole_cpus(sum(asked.values())) - sum(sizes.values())
     for key in sorted(asked, key=lambda key: (sizes[key] - asked[key], key))[: max(0, left)]:
@@ -79,7 +79,7 @@ def _apportioned(asked: Mapping[PoolKey, float]) -> dict[PoolKey, int]:
 def _fitted(
     wanted: Mapping[PoolKey, int], room: PoolRoom, held: Mapping[PoolKey, bool], keep: int
 ) -> tuple[dict[PoolKey, int], dict[PoolKey, str]]:
-    """The sizes where they are too much for what is free, and the pools for which there is not one CPU."""
+    """The sizes that fit into what is free, and why some pools get no CPU at all."""
     sizes: dict[PoolKey, int] = {}
     crowded_out: dict[PoolKey, str] = {}
     for numas in sorted({numas for _, numas in wanted}, key=lambda numas: (not numas, numas)):
@@ -93,5 +93,5 @@ def _fitted(
     return sizes, crowded_out
 
 
-def _leave_out(found: Sized, members: Sequence[Wish], why: str) -> None:
+def _leave_out(found: OwnPoolSizes, members: Sequence[Wish], why: str) -> None:
     found.problems |= {member.key: f"{why}: its pods run in the shared pool" for member in members}

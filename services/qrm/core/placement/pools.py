@@ -17,7 +17,7 @@ from shared.errors import Refused
 
 Order = Literal["reclaim-first", "share-first"]
 POOLS = (RECLAIM, RESERVE, SHARE)
-NOBODYS = CpuSet()
+NO_CPUS = CpuSet()
 
 MOST_FLOOR_CPUS = 4
 """What reclaimed work keeps on the 48 CPUs of Katalyst's tutorial.
@@ -39,8 +39,8 @@ def floor_cpus(cpus: int) -> int:
     return min(MOST_FLOOR_CPUS, max(1, cpus // 4))
 
 
-def place_reserve(topology: Topology, advice: PoolAdvice, pinned: CpuSet = NOBODYS) -> CpuSet:
-    """The CPUs of the reserve pool, taken first and thread by thread; never those that others have pinned.
+def place_reserve(topology: Topology, advice: PoolAdvice, pinned: CpuSet = NO_CPUS) -> CpuSet:
+    """Place the reserve pool, first of all and thread by thread; never on CPUs that others have pinned.
 
     Raises:
         Refused: an unknown pool, a block bound to one NUMA node, or sizes that this machine cannot hold.
@@ -53,8 +53,8 @@ def place(
     topology: Topology,
     advice: PoolAdvice,
     order: Order = "reclaim-first",
-    owned: CpuSet = NOBODYS,
-    pinned: CpuSet = NOBODYS,
+    owned: CpuSet = NO_CPUS,
+    pinned: CpuSet = NO_CPUS,
 ) -> Placement:
     """Turn advised sizes into CPUs.
 
@@ -99,7 +99,7 @@ def _check_sum(topology: Topology, advice: PoolAdvice) -> None:
 
 
 def _sizes_beside(owned: CpuSet, topology: Topology, advice: PoolAdvice, free: int) -> tuple[int, int]:
-    """The sizes of the shared and the reclaimed pool beside the CPUs that are in no pool: reclaimed work gives way."""
+    """Sizes of the shared and the reclaimed pool where `owned` CPUs are in neither: the reclaimed pool gives way."""
     share_size, reclaim_size = advice.size_of(SHARE), advice.size_of(RECLAIM)
     if not owned:
         return share_size, reclaim_size
@@ -110,8 +110,8 @@ def _sizes_beside(owned: CpuSet, topology: Topology, advice: PoolAdvice, free: i
     return min(share_size, free), reclaim_size
 
 
-def place_floor(topology: Topology, reserve: CpuSet, cpus: int, owned: CpuSet = NOBODYS) -> Placement:
-    """The safe state without fresh advice: reclaimed work on `cpus` CPUs (at least 1), the tenants on all others.
+def place_floor(topology: Topology, reserve: CpuSet, cpus: int, owned: CpuSet = NO_CPUS) -> Placement:
+    """Place the pools without fresh advice: reclaimed work on `cpus` CPUs (at least 1), the tenants on all others.
 
     Where that would leave the tenants less than half of what is not reserved, they share the reclaimed pool's CPUs.
     """
@@ -149,7 +149,7 @@ def _pools(share: CpuSet, reclaim: CpuSet, reserve: CpuSet) -> dict[str, CpuSet]
 
 def _placement(rule: str, topology: Topology, pools: Mapping[str, CpuSet], owned: CpuSet) -> Placement:
     """The pools with their reason; `owned` CPUs are in none of them."""
-    sizes = {pool: len(pools.get(pool, NOBODYS)) for pool in (SHARE, RECLAIM, RESERVE)}
+    sizes = {pool: len(pools.get(pool, NO_CPUS)) for pool in (SHARE, RECLAIM, RESERVE)}
     sizes["shared"] = len(pools[SHARE] & pools[RECLAIM])
     if owned:
         sizes["owned"] = len(owned)

@@ -1,4 +1,4 @@
-"""Sizes that fit where more is asked for than there is (docs/facts/katalyst-cpu.md#sizes-without-advice)."""
+"""Proportional sizes share CPUs that are fewer than asked for (docs/facts/katalyst-cpu.md#sizes-without-advice)."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from shared.errors import Refused
 
 
 def fit(wishes: Mapping[str, int], available: int) -> dict[str, int]:
-    """The sizes of pools, by name: what they wish, or their part of what is available, at least one CPU each.
+    """Size pools, by name: what they ask for, or their part of what is available, at least one CPU each.
 
     Parts are rounded up; then, as long as the sum is too large, the pools give a CPU each in turn, the largest first,
     the name deciding between equals. Sums never exceed what is available.

@@ -54,20 +54,20 @@ class Wish:
 
 
 @lru_cache(maxsize=4096)
-def _said(qos: QosClass, annotations: tuple[tuple[str, str], ...]) -> PodQos:
+def _read(qos: QosClass, annotations: tuple[tuple[str, str], ...]) -> PodQos:
     return pod_qos({**dict(annotations), QOS_LEVEL: qos})
 
 
-def said_of(pod: Pod) -> PodQos:
-    """The annotations of one pod, read once: a node's pods are looked at in every pass.
+def annotations_of(pod: Pod) -> PodQos:
+    """The annotations of one pod, read once, though every pass asks for them.
 
     The class is what the pod was taken for, whichever dialect named it.
     """
-    return _said(pod.qos, tuple(sorted(pod.annotations.items())))
+    return _read(pod.qos, tuple(sorted(pod.annotations.items())))
 
 
 def wish_of(pod: Pod, pools: Collection[str] | None = None) -> Wish | str | None:
-    """What the pod wants; None: nothing beyond its class's pool; a text: what it says cannot be followed, and why.
+    """What a pod asks for; None: nothing beyond its class's pool; a text: why what it asks for cannot be given.
 
     `pools` are the names that a pod may give for its pool; None: any.
     """
@@ -75,26 +75,26 @@ def wish_of(pod: Pod, pools: Collection[str] | None = None) -> Wish | str | None
         return None
     if not pod.annotations and not _bound_by_label(pod):
         return _unbound(pod)
-    said = said_of(pod)
-    bound, pool = said.numa_binding or _bound_by_label(pod), said.cpuset_pool
+    annotated = annotations_of(pod)
+    bound, pool = annotated.numa_binding or _bound_by_label(pod), annotated.cpuset_pool
     kind = _kind_of(pod, pool, bound=bound)
     if kind is None:
         return _unbound(pod)
     misnamed = _misnamed(kind, pool, pools)
     if misnamed is not None:
         return misnamed
-    on = {name: said.enhancements.get(name) == "true" for name in _SWITCHES}
+    on = {name: annotated.enhancements.get(name) == "true" for name in _SWITCHES}
     return Wish(
         kind=kind,
         uid=pod.uid,
         key=pod.key,
         request_cores=pod.cpu_request_millis / 1000,
         memory_bytes=pod.memory_request_bytes,
-        exclusive=said.numa_exclusive,
+        exclusive=annotated.numa_exclusive,
         evenly=on["distribute_evenly_across_numa"],
         whole_cores=on["full_pcpus_pairing"],
-        numa_number=said.numa_number if said.numa_number > 0 else None,
-        numa_ids=tuple(said.numa_ids),
+        numa_number=annotated.numa_number if annotated.numa_number > 0 else None,
+        numa_ids=tuple(annotated.numa_ids),
         pool=pool or SHARE,
     )
 
@@ -107,7 +107,7 @@ def _kind_of(pod: Pod, pool: str | None, *, bound: bool) -> Kind | None:
 
 
 def _misnamed(kind: Kind, pool: object, pools: Collection[str] | None) -> str | None:
-    """Why a pool of this name is not to be had; None where it is."""
+    """Why a pod may not name this pool; None where it may."""
     if pool in FIXED_POOLS[1:]:
         return f"cpuset_pool {pool!r} is not for shared pods; name another, or leave it out"
     if pool in (None, SHARE) or kind not in ("named-share", "bound-share"):
@@ -119,7 +119,7 @@ def _misnamed(kind: Kind, pool: object, pools: Collection[str] | None) -> str | 
 
 
 def _bound_by_label(pod: Pod) -> bool:
-    """Koordinator's LSE and LSR mean CPUs of one's own; there is no further word for it in that dialect."""
+    """Koordinator's LSE and LSR mean CPUs of one's own; that dialect has no annotation for the binding."""
     return pod.qos == "dedicated_cores" and pod.labels.get(QOS_LABEL) in ("LSE", "LSR")
 
 

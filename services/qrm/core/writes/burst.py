@@ -1,4 +1,4 @@
-"""CPU that a throttled container may save up: its quota can be overdrawn for a moment by what it did not use before.
+"""CPU burst lets a container overdraw its quota for a moment by what it left unused before.
 
 Policies are those of the annotation (docs/facts/katalyst-cluster.md#qos-annotations): `static` allows the percent
 that the annotation says, or all of the quota; `closed` none; `default`, which is also what silence means, what the
@@ -7,7 +7,7 @@ node's settings say. `dynamic` counts as `static` here. The kernel takes no more
 
 from collections.abc import Iterable, Iterator
 
-from services.qrm.core.placement.wishes import said_of
+from services.qrm.core.placement.wishes import annotations_of
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import Layout
@@ -21,8 +21,8 @@ def burst_percent(pod: Pod, default_percent: float) -> float:
         return 0.0
     if not pod.annotations:
         return default_percent
-    said = said_of(pod)
-    policy, percent = said.cpu_burst_policy, said.cpu_burst_percent
+    annotated = annotations_of(pod)
+    policy, percent = annotated.cpu_burst_policy, annotated.cpu_burst_percent
     if policy in ("static", "dynamic"):
         return FULL_PERCENT if percent is None else percent
     return 0.0 if policy == "closed" else default_percent

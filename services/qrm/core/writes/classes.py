@@ -1,4 +1,4 @@
-"""From pools to cgroups: what each QoS class's group shall have, and the weights of the groups."""
+"""Each QoS class's group gets the CPUs of its pool and a weight, pods with CPUs of their own get these."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -14,7 +14,7 @@ _YIELDS_FIRST, _TENANT = 0, 1
 UNSAID_MILLIS = 1000
 """What a tenant without a CPU request weighs: as much as one process outside Sublet's groups."""
 
-NOBODY: Mapping[str, Owned] = {}
+NONE_OWNED: Mapping[str, Owned] = {}
 
 
 def wanted_groups(
@@ -22,14 +22,14 @@ def wanted_groups(
     whole: Sets,
     layout: Layout,
     pods: Sequence[Pod] = (),
-    owned: Mapping[str, Owned] = NOBODY,
+    owned: Mapping[str, Owned] = NONE_OWNED,
 ) -> dict[str, Want]:
     """What the top group, the four class groups and, where it differs, the pods' groups shall have; `whole` is all.
 
     Without a reserve pool system_cores pods may run on every CPU (docs/facts/katalyst-cpu.md#cpus-at-admission). A
     class with pods that have their own CPUs is wide enough for all of them, and then each of its pods is named;
-    containers follow their pod, and where nobody has anything of his own, pods follow their class. In a layout without
-    class groups every pod is named, and the groups above are nobody's wish.
+    containers follow their pod, and where no pod has CPUs of its own, pods follow their class. In a layout without
+    class groups every pod is named, and the groups above them are left to whoever made them.
     """
     wanted = {layout.top: Want(whole)} if layout.classes else {}
     for qos in QOS_CLASSES:
@@ -52,7 +52,7 @@ def _own_sets(own: Owned, mems: CpuSet) -> Sets:
     return Sets(own.cpus, CpuSet.of(own.numas) & mems or mems)
 
 
-def pool_of(pod: Pod, owned: Mapping[str, Owned] = NOBODY) -> str:
+def pool_of(pod: Pod, owned: Mapping[str, Owned] = NONE_OWNED) -> str:
     """The pool that a pod runs in."""
     return owned[pod.uid].pool if pod.uid in owned else POOL_WITHOUT_OWN_CPUS[pod.qos]
 

@@ -1,4 +1,4 @@
-"""Somebody else writes our cgroups: notice it, name the cgroup, do not fight.
+"""A foreign writer of our cgroups is noticed and named; qrm then leaves the cgroup alone.
 
 Facts: docs/facts/linux-cgroups.md#other-writers.
 """
@@ -15,19 +15,19 @@ WINDOW_S = 300.0
 
 @dataclass(slots=True)
 class ForeignWatch:
-    """Remembers what was written where, and how often it was found changed. Times are monotonic seconds."""
+    """Remembers what qrm wrote, and how often it was found changed. Times are monotonic seconds."""
 
     _written: dict[str, Sets] = field(default_factory=dict)
     _conflicts: dict[str, deque[float]] = field(default_factory=dict)
 
     def found(self, tree: Mapping[str, Sets], now_s: float) -> None:
-        """The tree before a pass: each group that no longer has what was written counts one conflict."""
+        """Count a conflict for each group that, before a pass, no longer has what was written."""
         for group, sets in self._written.items():
             if group in tree and tree[group] != sets:
                 self._conflicts.setdefault(group, deque(maxlen=CONFLICTS)).append(now_s)
 
     def left(self, tree: Mapping[str, Sets], goal: Mapping[str, Sets], now_s: float) -> None:
-        """The tree after a pass: where it is as wanted, it shall be found so the next time."""
+        """Remember the groups that are as wanted after a pass: the next pass should find them so."""
         ours = goal.keys() - self.foreign(now_s)
         self._written = {group: sets for group, sets in tree.items() if group in ours and goal[group] == sets}
         self._conflicts = {group: times for group, times in self._conflicts.items() if group in tree}

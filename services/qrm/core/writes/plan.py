@@ -1,10 +1,10 @@
-"""In which order CPU and memory node sets are written, so that every prefix of the list is a safe state.
+"""The plan orders the writes of CPU and memory node sets so that every prefix of the list is a safe state.
 
 At every moment, also when the writer dies between two writes:
 
 - a parent contains its children: sets are widened from the top down and narrowed from the bottom up;
 - no set is empty: a move to a set that shares nothing with the old one goes through the union of both;
-- who ranks lowest yields first: reclaimed groups shrink before a tenant grows, and grow after the tenants have shrunk,
+- the lowest rank yields first: reclaimed groups shrink before a tenant grows, and grow after the tenants have shrunk,
   so that no CPU is in two pools that was not before and shall not be (a move through the union excepted, and that one
   goes around the CPUs which a group has, or shall have, for itself);
 - a tenant never has less than the whole of its old set or the whole of its new one.
@@ -35,7 +35,7 @@ class Want:
 
     `rank` says who yields: lower ranks give first and get last. It counts for everything below. None is for a group
     that only holds others: it is widened before and narrowed after all of them. `own` CPUs are for this group alone:
-    whoever ranks lowest is never on one of them, not even on his way to other CPUs, as long as there is another way.
+    the lowest rank is never on one of them, not even on its way to other CPUs, as long as there is another way.
     """
 
     sets: Sets
@@ -169,7 +169,7 @@ class _Plan:
         return kept
 
     def _waypoint(self, here: CpuSet, goal: CpuSet, parent: str) -> CpuSet:
-        """Where to wait with nothing in common between old and new: on CPUs that nobody has or gets for himself."""
+        """Where a group waits whose old and new set share nothing: on CPUs that no group has, or gets, for itself."""
         if not self._promised & here:
             return here
         elsewhere = self._here.get(parent, here) - self._taken - self._promised
