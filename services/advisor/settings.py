@@ -147,7 +147,7 @@ class AdvisorSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PolicyChoice:
     """Checked settings: the advisor's own, the policy, and the policy's.
 
     Where the chosen policy comes from a wheel and is broken, canonical is the policy, and `instead` says why.
@@ -167,7 +167,7 @@ class Choice:
         return replace(self.settings.rules, fallback=self.fallback, instead=self.instead)
 
 
-def choose(section: Mapping[str, Any]) -> Choice:
+def choose(section: Mapping[str, Any]) -> PolicyChoice:
     """Check a whole section, and choose by it.
 
     Raises:
@@ -176,7 +176,7 @@ def choose(section: Mapping[str, Any]) -> Choice:
     return choice_of(check(AdvisorSettings, section, where=NAME))
 
 
-def choice_of(settings: AdvisorSettings) -> Choice:
+def choice_of(settings: AdvisorSettings) -> PolicyChoice:
     """The choice that checked settings make. Settings of policies that are not selected are checked as well.
 
     Raises:
@@ -202,7 +202,7 @@ def choice_of(settings: AdvisorSettings) -> Choice:
         policy, own = known[settings.policy], checked[settings.policy]
     else:
         policy, own = fallback.policy, _in_mode_of(settings.policies.get(settings.policy, {}), fallback.settings)
-    return Choice(settings, policy, own, fallback, tuple(problems.values()), problems.get(settings.policy, ""))
+    return PolicyChoice(settings, policy, own, fallback, tuple(problems.values()), problems.get(settings.policy, ""))
 
 
 def _in_mode_of(section: Mapping[str, Any], settings: PolicySettings) -> PolicySettings:

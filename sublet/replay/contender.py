@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import CPU_TENANTS, View
 from services.advisor.core.round.decide import Round, decide
-from services.advisor.settings import Choice, choose
+from services.advisor.settings import PolicyChoice, choose
 from shared.contracts.advice import PoolSize
 from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.errors import BadConfig, Refused
@@ -74,7 +74,7 @@ class PolicyContender:
     """
 
     name: str
-    choice: Choice
+    choice: PolicyChoice
 
     def bounds(self, trace: Trace) -> Bounds:
         """See `Contender`."""
@@ -86,7 +86,7 @@ class PolicyContender:
 
 
 class _PolicyDecider:
-    def __init__(self, name: str, choice: Choice, node: str) -> None:
+    def __init__(self, name: str, choice: PolicyChoice, node: str) -> None:
         self._name, self._choice, self._node = name, choice, node
         self._rules = choice.settings.rules
         self._round: Round | None = None

@@ -39,7 +39,7 @@ def subjects(models: Sequence[StepModel], against: Iterable[str]) -> list[Subjec
     """
     others = [policy_of(text) for text in against]
     return [
-        Subject("model", model.POLICY, model.Settings.with_models(models)),
+        Subject("model", model.POLICY, model.ModelSettings.with_models(models)),
         *(Subject(one.name, one.choice.policy, one.choice.policy_settings) for one in others),
     ]
 

@@ -21,7 +21,7 @@ from shared.contracts.envelope import Reason
 NAMED_CONTAINERS = 8
 
 
-class Settings(PolicySettings):
+class CanonicalSettings(PolicySettings):
     """How much room a tenant gets above what is measured of it."""
 
     usage_factor: Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)] = DEFAULT_RULE.usage_factor
@@ -30,7 +30,7 @@ class Settings(PolicySettings):
     """Percent of a shared or dedicated container's memory that counts."""
 
 
-def judge(_state: None, view: View, _now_s: float, settings: Settings) -> tuple[None, Demand]:
+def judge(_state: None, view: View, _now_s: float, settings: CanonicalSettings) -> tuple[None, Demand]:
     """The sum of the containers' estimates, and at least what their pool as a whole was seen to use.
 
     A sample made early because the tenants woke shows that first in their pool (services.metrics.app). Tasks that wait
@@ -46,7 +46,7 @@ def judge(_state: None, view: View, _now_s: float, settings: Settings) -> tuple[
     return None, Demand(needed, memory_bytes, (_reason(cores, pool_cores, settings),))
 
 
-def _estimates(view: View, settings: Settings) -> Iterator[tuple[ContainerView, float]]:
+def _estimates(view: View, settings: CanonicalSettings) -> Iterator[tuple[ContainerView, float]]:
     fallback = view.bounds.fallback_cores
     measured = EstimateRule(settings.usage_factor, request_fills_gaps=False)
     # That rule alone would take a load average for the whole need while the usage of a new container is still unknown.
@@ -59,7 +59,7 @@ def _estimates(view: View, settings: Settings) -> Iterator[tuple[ContainerView, 
             yield container, estimate_cores(container.cpu, container.request_cores, rule, fallback)
 
 
-def _reason(cores: list[tuple[str, float]], pool_cores: float, settings: Settings) -> Reason:
+def _reason(cores: list[tuple[str, float]], pool_cores: float, settings: CanonicalSettings) -> Reason:
     """The largest estimates by name, the rest as one sum."""
     largest_first = sorted(cores, key=lambda named: (-named[1], named[0]))
     rest = total_cores(estimate for _, estimate in largest_first[NAMED_CONTAINERS:])
@@ -74,4 +74,4 @@ def _reason(cores: list[tuple[str, float]], pool_cores: float, settings: Setting
     )
 
 
-POLICY = Policy(name="canonical", settings=Settings, start=lambda: None, judge=judge)
+POLICY = Policy(name="canonical", settings=CanonicalSettings, start=lambda: None, judge=judge)

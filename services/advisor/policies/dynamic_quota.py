@@ -19,14 +19,14 @@ from shared.core.cgroups.layout import SHARE
 from shared.errors import Refused
 
 
-class Settings(canonical.Settings):
+class DynamicQuotaSettings(canonical.CanonicalSettings):
     """How busy the machine should be."""
 
     target_usage_ratio: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.6
     """Cores used, by tenants and reclaimed pods together, of all CPUs that are not reserved."""
 
 
-def judge(state: float | None, view: View, now_s: float, settings: Settings) -> tuple[float | None, Demand]:
+def judge(state: float | None, view: View, now_s: float, settings: DynamicQuotaSettings) -> tuple[float | None, Demand]:
     """The canonical demand, and the quota of the whole machine; while a figure is missing the last quota stays."""
     _, base = canonical.judge(None, view, now_s, settings)
     if view.region != SHARE:  # there is one quota, not one for each region
@@ -35,7 +35,7 @@ def judge(state: float | None, view: View, now_s: float, settings: Settings) -> 
     return quota, Demand(base.cores, base.memory_bytes, (*base.why, why), quota)
 
 
-def _quota(last: float | None, view: View, settings: Settings) -> tuple[float | None, Reason]:
+def _quota(last: float | None, view: View, settings: DynamicQuotaSettings) -> tuple[float | None, Reason]:
     cpus = view.bounds.cpus - view.bounds.reserve_pool_cpus
     usage = view.node_usage_cores
     floor = float(reclaim_floor_cpus(view.bounds.cpus))
@@ -54,4 +54,4 @@ def _quota(last: float | None, view: View, settings: Settings) -> tuple[float | 
     return quota, Reason(rule="quota: cpus x (target - usage ratio) + reclaimed usage", numbers=numbers)
 
 
-POLICY = Policy(name="dynamic_quota", settings=Settings, start=lambda: None, judge=judge)
+POLICY = Policy(name="dynamic_quota", settings=DynamicQuotaSettings, start=lambda: None, judge=judge)

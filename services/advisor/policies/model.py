@@ -27,7 +27,7 @@ from shared.contracts.envelope import Reason
 SHIPPED = Path(__file__).with_suffix(".json")
 """Made by `sublet train`; the command is in docs/model-policy.md."""
 MAX_BYTES = 1 << 20
-CANONICAL = canonical.Settings()
+CANONICAL = canonical.CanonicalSettings()
 
 
 def read_weights(file: Path) -> Weights:
@@ -57,7 +57,7 @@ def shipped_models() -> tuple[StepModel, ...]:
     return read_weights(SHIPPED).models
 
 
-class Settings(PolicySettings):
+class ModelSettings(PolicySettings):
     """Which weights are used, and when they are no longer believed."""
 
     weights: Path | None = None
@@ -103,7 +103,7 @@ State = tuple[Track, ...]
 """A track for each predictor."""
 
 
-def judge(state: State, view: View, now_s: float, settings: Settings) -> tuple[State, Demand]:
+def judge(state: State, view: View, now_s: float, settings: ModelSettings) -> tuple[State, Demand]:
     """The bound of the finest predictor whose past is whole, unless it is wrong; else canonical's demand."""
     _, by_rule = canonical.judge(None, view, now_s, CANONICAL)
     tracks, need = tracks_of(settings.models, state), tenants_need(view)
@@ -125,7 +125,7 @@ def judge(state: State, view: View, now_s: float, settings: Settings) -> tuple[S
 
 
 def _numbers(
-    track: Track, bound_cores: float, measured_cores: float, asked_cores: float, settings: Settings
+    track: Track, bound_cores: float, measured_cores: float, asked_cores: float, settings: ModelSettings
 ) -> dict[str, float]:
     return {
         "bound_cores": round(bound_cores, 6),
@@ -143,4 +143,4 @@ def _canonical(by_rule: Demand, why: str, numbers: Mapping[str, float]) -> Deman
     return replace(by_rule, why=(Reason(rule=f"model: {why}; canonical decides", numbers=dict(numbers)), *by_rule.why))
 
 
-POLICY = Policy(name="model", settings=Settings, start=tuple, judge=judge)
+POLICY = Policy(name="model", settings=ModelSettings, start=tuple, judge=judge)

@@ -28,12 +28,11 @@ from shared.contracts.envelope import Reason
 NAMED_CONTAINERS = 8
 EXACTLY = 100
 """Percent of a container's memory: what is measured, without a margin."""
-
 Percentile = Annotated[float, Field(ge=50, le=100, allow_inf_nan=False)]
 HalfLife = Annotated[float, Field(ge=60, le=30 * 86_400, allow_inf_nan=False)]
 
 
-class Settings(PolicySettings):
+class PercentileSettings(PolicySettings):
     """Which part of the past counts, for how long it is remembered, and how much room is added."""
 
     cpu_percentile: Percentile = 95.0
@@ -68,7 +67,7 @@ class Settings(PolicySettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class ContainerPast:
     """What is remembered of one container."""
 
     since_s: float
@@ -76,20 +75,20 @@ class Past:
     memory: Peak = field(default_factory=Peak)
 
 
-State = Mapping[tuple[str, str], Past]
+State = Mapping[tuple[str, str], ContainerPast]
 """By pod UID and container name; a container that has gone is forgotten at once."""
 
 
-def judge(state: State, view: View, now_s: float, settings: Settings) -> tuple[State, Demand]:
+def judge(state: State, view: View, now_s: float, settings: PercentileSettings) -> tuple[State, Demand]:
     """The sum over the containers of what each one usually peaks at, at least what they and their pool need now."""
-    remembered: dict[tuple[str, str], Past] = {}
+    remembered: dict[tuple[str, str], ContainerPast] = {}
     cores: list[tuple[str, float]] = []
     memory_bytes = young = 0
     for container in view.containers:
         if container.qos == "reclaimed_cores":
             continue
         key = (container.uid, container.name)
-        past = remembered[key] = _observed(state.get(key) or Past(now_s), container, now_s, settings)
+        past = remembered[key] = _observed(state.get(key) or ContainerPast(now_s), container, now_s, settings)
         is_young = now_s - past.since_s < settings.cold_start_s
         young += is_young
         memory_bytes += _bytes(container, past, is_young, view, settings)
@@ -100,17 +99,21 @@ def judge(state: State, view: View, now_s: float, settings: Settings) -> tuple[S
     return remembered, Demand(needed, memory_bytes, (_reason(cores, pool_cores, young, settings),))
 
 
-def _observed(past: Past, container: ContainerView, now_s: float, settings: Settings) -> Past:
+def _observed(
+    past: ContainerPast, container: ContainerView, now_s: float, settings: PercentileSettings
+) -> ContainerPast:
     """What is remembered after this round; a figure that is missing adds nothing."""
     need, held = need_cores(container.cpu), _held_bytes(container)
-    return Past(
+    return ContainerPast(
         past.since_s,
         past.cpu if need is None else past.cpu.observe(need, now_s, settings.cpu),
         past.memory.observe(held, now_s, settings.memory) if held else past.memory,
     )
 
 
-def _cores(container: ContainerView, past: Past, young: bool, view: View, settings: Settings) -> float:
+def _cores(
+    container: ContainerView, past: ContainerPast, young: bool, view: View, settings: PercentileSettings
+) -> float:
     fallback = view.bounds.fallback_cores
     if container.qos == "dedicated_cores":
         return requested_cores(container.request_cores, fallback)
@@ -124,7 +127,7 @@ def _cores(container: ContainerView, past: Past, young: bool, view: View, settin
     return max(floors)
 
 
-def _bytes(container: ContainerView, past: Past, young: bool, view: View, settings: Settings) -> int:
+def _bytes(container: ContainerView, past: ContainerPast, young: bool, view: View, settings: PercentileSettings) -> int:
     held = _held_bytes(container)
     floors = [held, round(settings.with_margin(past.memory))]
     if young or not held:
@@ -140,7 +143,7 @@ def _held_bytes(container: ContainerView) -> int:
     return estimate_bytes(container.qos, container.memory, 0, 0, EXACTLY)
 
 
-def _reason(cores: list[tuple[str, float]], pool_cores: float, young: int, settings: Settings) -> Reason:
+def _reason(cores: list[tuple[str, float]], pool_cores: float, young: int, settings: PercentileSettings) -> Reason:
     """The largest estimates by name, the rest as one sum."""
     largest_first = sorted(cores, key=lambda named: (-named[1], named[0]))
     rest = total_cores(estimate for _, estimate in largest_first[NAMED_CONTAINERS:])
@@ -156,4 +159,4 @@ def _reason(cores: list[tuple[str, float]], pool_cores: float, young: int, setti
     )
 
 
-POLICY = Policy(name="percentile", settings=Settings, start=dict, judge=judge)
+POLICY = Policy(name="percentile", settings=PercentileSettings, start=dict, judge=judge)

@@ -24,7 +24,6 @@ from shared.contracts.envelope import Reason
 STEP_S = 5.0
 """Seconds between two corrections for which the gains are meant (docs/facts/katalyst-cpu.md#regions-and-reserves)."""
 USAGE, WAITING, PRESSURE, CPI = "cpu_usage_ratio", "sched_wait", "cpu_pressure", "cpi"
-
 GAINS: Mapping[str, Gains] = {
     USAGE: Gains(kpp=0.1, kpn=0.04, deadband_upper=0.01, deadband_lower=0.06),
     WAITING: Gains(kpp=0.05, kpn=0.009, deadband_upper=0.05, deadband_lower=0.2),
@@ -32,11 +31,10 @@ GAINS: Mapping[str, Gains] = {
     CPI: Gains(kpp=0.1, kpn=0.04, deadband_upper=0.0, deadband_lower=0.02),
 }
 """Katalyst's (docs/facts/katalyst-cpu.md#rama); PSI measures the same as the scheduler's wait and has its gains."""
-
 Target = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 
 
-class Settings(canonical.Settings):
+class RamaSettings(canonical.CanonicalSettings):
     """Targets of the indicators (none: not judged), and how far from the canonical estimate they may lead."""
 
     cpu_usage_ratio: Target | None = 0.75
@@ -61,7 +59,7 @@ class State:
     at_s: float | None = None
 
 
-def judge(state: State, view: View, now_s: float, settings: Settings) -> tuple[State, Demand]:
+def judge(state: State, view: View, now_s: float, settings: RamaSettings) -> tuple[State, Demand]:
     """The size in force, corrected; the canonical estimate while there is none or nothing is measured."""
     _, base = canonical.judge(None, view, now_s, settings)
     indicators = _indicators(view, settings)
@@ -83,7 +81,7 @@ def judge(state: State, view: View, now_s: float, settings: Settings) -> tuple[S
     return State(controllers, now_s), Demand(need, base.memory_bytes, (why, *base.why))
 
 
-def _range(view: View, canonical_cores: float, settings: Settings) -> SizeRange:
+def _range(view: View, canonical_cores: float, settings: RamaSettings) -> SizeRange:
     """The size in force without the reserve, and the bounds of the next one."""
     known = [c for c in view.of(*CPU_TENANTS) if c.cpu.usage_cores is not None]
     used = max(total_cores(c.cpu.usage_cores or 0.0 for c in known), view.tenants_usage_cores or 0.0)
@@ -93,7 +91,7 @@ def _range(view: View, canonical_cores: float, settings: Settings) -> SizeRange:
     return SizeRange(max(0.0, (view.size_cpus or 0) - view.region_reserve_cores), lower, upper)
 
 
-def _indicators(view: View, settings: Settings) -> dict[str, Indicator]:
+def _indicators(view: View, settings: RamaSettings) -> dict[str, Indicator]:
     """What is measured of the region and has a target."""
     cpus = view.size_cpus
     used, signs = _used_cores(view), view.signs
@@ -125,4 +123,4 @@ def _used_cores(view: View) -> float | None:
     return total_cores(known) if known else None
 
 
-POLICY = Policy(name="rama", settings=Settings, start=State, judge=judge)
+POLICY = Policy(name="rama", settings=RamaSettings, start=State, judge=judge)

@@ -23,7 +23,7 @@ from shared.contracts.envelope import Reason
 from shared.errors import BadConfig, Refused
 
 VIEW = View(Bounds.of(48, smt=True), tenants_usage_cores=20.0)
-FALLBACK = Fallback(canonical.POLICY, canonical.Settings())
+FALLBACK = Fallback(canonical.POLICY, canonical.CanonicalSettings())
 
 
 def saying(answer: Any) -> Policy[Any, Any]:
@@ -75,7 +75,7 @@ def test_a_policy_that_raises_is_refused_with_its_words(odd):
 @pytest.mark.parametrize("answer", [explode, *[case.values[0] for case in NONSENSE]])
 def test_the_round_is_decided_by_canonical_and_goes_on_from_the_last_sizes(answer):
     rules = SizingRules(fallback=FALLBACK)
-    last = decide(VIEW, 0.0, canonical.POLICY, canonical.Settings(), rules, None)
+    last = decide(VIEW, 0.0, canonical.POLICY, canonical.CanonicalSettings(), rules, None)
     calm = View(VIEW.bounds, tenants_usage_cores=1.0)
     done = decide(calm, 1.0, saying(answer), PolicySettings(), rules, last)
     assert (last.sizes.share_cpus, done.sizes.share_cpus) == (30, 28)

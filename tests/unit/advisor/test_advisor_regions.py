@@ -39,7 +39,7 @@ def dedicated(name: str, cpus: int, numa: int, **over: Any) -> ContainerView:
 def advise(*containers: ContainerView, last: Round | None = None, now_s: float = 0.0, rules: SizingRules | None = None,
            **view: Any) -> Round:  # fmt: skip
     seen = View(BIG, containers, numas=NODES, **view)
-    return decide(seen, now_s, canonical.POLICY, canonical.Settings(), rules or SizingRules(), last)
+    return decide(seen, now_s, canonical.POLICY, canonical.CanonicalSettings(), rules or SizingRules(), last)
 
 
 def sizes(done: Round) -> dict[str, int]:
@@ -135,7 +135,7 @@ def test_blind_the_isolated_stay_and_nobody_shrinks():
     containers = tenant("a", 9.0, runnable=1), tenant("b", runnable=40, limit_cores=8.0)
     done = advise(*containers, rules=NOISY)
     blind = View(BIG, containers, numas=NODES).blind()
-    after = decide(blind, 100.0, canonical.POLICY, canonical.Settings(), NOISY, done)
+    after = decide(blind, 100.0, canonical.POLICY, canonical.CanonicalSettings(), NOISY, done)
     assert sizes(after) == sizes(done)
 
 

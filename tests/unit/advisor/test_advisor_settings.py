@@ -3,7 +3,8 @@
 import pytest
 
 from services.advisor.core.model.machine import Bounds
-from services.advisor.settings import choose, known_policies
+from services.advisor.registry import known_policies
+from services.advisor.settings import choose
 from shared.errors import BadConfig
 
 

@@ -5,15 +5,17 @@ import pytest
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.observation.sample_view import has_no_rates, view_of
 from services.advisor.core.round.decide import SizingRules, decide
-from services.advisor.policies.canonical import POLICY, Settings
+from services.advisor.policies.canonical import POLICY, CanonicalSettings
 from shared.contracts.sample import NodeReading, PoolReading
 
 TUTORIAL_NODE = Bounds.of(48, smt=True)
 GIB = 1 << 30
 
 
-def advice(sample, settings: Settings | None = None):
-    return decide(view_of(sample, TUTORIAL_NODE), 0.0, POLICY, settings or Settings(), SizingRules(), None).fields()
+def advice(sample, settings: CanonicalSettings | None = None):
+    return decide(
+        view_of(sample, TUTORIAL_NODE), 0.0, POLICY, settings or CanonicalSettings(), SizingRules(), None
+    ).fields()
 
 
 def sizes(fields) -> dict[str, int]:
@@ -99,7 +101,7 @@ def test_free_memory_stands_in_for_available_memory(sample):
 
 def test_the_settings_of_the_policy_change_its_factors(sample, pod):
     tenant = sample(pod("web", cpu_usage_cores=4.0, memory_rss_bytes=10 * GIB))
-    fields = advice(tenant, Settings(usage_factor=2.0, memory_percent=200))
+    fields = advice(tenant, CanonicalSettings(usage_factor=2.0, memory_percent=200))
     assert fields["required_cores"] == 8
     assert fields["reclaimed_memory_bytes"] == 195_257_901_056 - 20 * GIB
 

@@ -49,7 +49,7 @@ def together(sample: Callable[..., Any]) -> Callable[..., tuple[Round, Arrangeme
         for number in range(rounds):
             places = where(placed) if placed else {}
             view = view_of(sample(*pods, numas=NUMAS), Bounds.of(48, smt=True), places)
-            last = decide(view, float(number), canonical.POLICY, canonical.Settings(), rules, last)
+            last = decide(view, float(number), canonical.POLICY, canonical.CanonicalSettings(), rules, last)
             advice = PoolAdvice(**ENVELOPE, seq=number, **last.fields())
             node = Node(TUTORIAL_NODE, {}, [one.pod for one in pods], placed.held if placed else {})
             placed = arrange(node, advice, "reclaim-first")

@@ -7,7 +7,7 @@ from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, View
 from services.advisor.core.round.decide import SizingRules, decide
 from services.advisor.policies import canonical, template
-from services.advisor.policies.dynamic_quota import POLICY, Settings
+from services.advisor.policies.dynamic_quota import POLICY, DynamicQuotaSettings
 
 BIG = Bounds.of(48, smt=True)
 
@@ -20,7 +20,7 @@ def web(usage: float | None, **over: object) -> ContainerView:
 
 def fields(node: float | None, reclaimed: float | None, last=None, **over: object):
     view = View(BIG, (web(4.0), *over.pop("more", ())), node_usage_cores=node, reclaimed_usage_cores=reclaimed, **over)
-    done = decide(view, 0.0, POLICY, Settings(), SizingRules(), last)
+    done = decide(view, 0.0, POLICY, DynamicQuotaSettings(), SizingRules(), last)
     return done, done.fields()
 
 
@@ -50,7 +50,9 @@ def test_while_a_figure_is_missing_the_last_quota_stays():
 def test_the_tenants_pools_are_the_canonical_ones_and_there_is_one_quota_for_all_regions():
     more = (web(6.0, pod="default/b", uid="b", pool="batch"),)
     done, told = fields(20.0, 2.0, more=more)
-    plain = decide(View(BIG, (web(4.0), *more)), 0.0, canonical.POLICY, canonical.Settings(), SizingRules(), None)
+    plain = decide(
+        View(BIG, (web(4.0), *more)), 0.0, canonical.POLICY, canonical.CanonicalSettings(), SizingRules(), None
+    )
     assert done.sizes.share_cpus == plain.sizes.share_cpus
     assert told["reclaimed_quota_millis"] == 10_800
 

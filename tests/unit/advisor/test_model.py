@@ -13,7 +13,7 @@ from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, Signs, View
 from services.advisor.core.prediction.predictor import StepModel
 from services.advisor.policies import canonical, model
-from services.advisor.policies.model import POLICY, SHIPPED, Settings, read_weights
+from services.advisor.policies.model import POLICY, SHIPPED, ModelSettings, read_weights
 from services.advisor.settings import choose
 from shared.errors import BadConfig
 
@@ -22,8 +22,8 @@ BOUNDS = Bounds.of(48, smt=True)
 STEPS = 12
 FINE = StepModel(step_s=10, history_steps=STEPS, horizon_steps=2, coverage=0.95, weights={"max": 1.0}, margin=1.5)
 COARSE = FINE.model_copy(update={"step_s": 300.0, "margin": 3.0})
-SETTINGS = Settings.with_models([FINE, COARSE])
-LOW = Settings.with_models([FINE.model_copy(update={"weights": {"min": 1.0}, "margin": 1.0})])
+SETTINGS = ModelSettings.with_models([FINE, COARSE])
+LOW = ModelSettings.with_models([FINE.model_copy(update={"weights": {"min": 1.0}, "margin": 1.0})])
 """A predictor that hopes for the best."""
 
 
@@ -45,7 +45,7 @@ def lived(needs, state=None, start_s=0.0, period_s=10.0, settings=SETTINGS):
 
 
 def by_canonical(seen):
-    return canonical.judge(None, seen, 0.0, canonical.Settings())[1]
+    return canonical.judge(None, seen, 0.0, canonical.CanonicalSettings())[1]
 
 
 def test_canonical_decides_until_the_past_is_whole():
@@ -124,7 +124,7 @@ def climbing(count):
 
 
 def test_a_predictor_that_is_wrong_too_often_is_set_aside_and_returns_after_being_right():
-    settings = Settings(max_miss_ratio=0.1, window_steps=20, return_after_s=200)
+    settings = ModelSettings(max_miss_ratio=0.1, window_steps=20, return_after_s=200)
     settings._models = (FINE,)
     state, good = lived([1.0] * 20, settings=settings)
     assert good.cores == 1.5
@@ -141,7 +141,7 @@ def test_a_predictor_that_is_wrong_too_often_is_set_aside_and_returns_after_bein
 
 def test_other_weights_begin_with_a_past_of_their_own():
     state, _ = lived([2.0] * 20)
-    other = Settings.with_models([FINE.model_copy(update={"margin": 2.0})])
+    other = ModelSettings.with_models([FINE.model_copy(update={"margin": 2.0})])
     state, demand = POLICY.judge(state, view(container(usage=2.0)), 205.0, other)
     assert demand.cores == 2.5
     assert len(state) == 1
@@ -164,7 +164,7 @@ def test_the_shipped_weights_are_whole_small_and_say_what_they_were_learned_from
     assert SHIPPED.stat().st_size < 4096
     assert [one.step_s for one in weights.models] == [10.0, 300.0]
     assert all(one.coverage == 0.95 and one.trained_on["sources"] for one in weights.models)
-    assert Settings().models == weights.models
+    assert ModelSettings().models == weights.models
 
 
 def test_weights_of_ones_own_come_from_a_file(tmp_path):

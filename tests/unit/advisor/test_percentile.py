@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from services.advisor.core.model.figures import Figures, NodeMemory, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, Signs, View
-from services.advisor.policies.percentile import POLICY, Settings
+from services.advisor.policies.percentile import POLICY, PercentileSettings
 
 GIB = 1 << 30
 BOUNDS = Bounds.of(48, smt=True)
-OLD = Settings(cold_start_s=0)
+OLD = PercentileSettings(cold_start_s=0)
 """No container is ever young."""
 
 
@@ -48,7 +48,7 @@ def rounds(course):
 
 @given(course=courses, young_s=st.sampled_from([0.0, 1800.0]))
 def test_the_tenants_never_count_less_than_they_use_now(course, young_s):
-    state, settings = POLICY.start(), Settings(cold_start_s=young_s)
+    state, settings = POLICY.start(), PercentileSettings(cold_start_s=young_s)
     for now_s, seen in rounds(course):
         state, demand = POLICY.judge(state, seen, now_s, settings)
         assert demand.cores >= sum(c.cpu.usage_cores for c in seen.containers) - 1e-9
@@ -59,7 +59,7 @@ def test_the_tenants_never_count_less_than_they_use_now(course, young_s):
 def test_a_larger_margin_never_gives_tenants_less(course, margin, more):
     demands = []
     for percent in (margin, margin + more):
-        state, settings = POLICY.start(), Settings(cold_start_s=0, margin_percent=percent)
+        state, settings = POLICY.start(), PercentileSettings(cold_start_s=0, margin_percent=percent)
         for now_s, seen in rounds(course):
             state, demand = POLICY.judge(state, seen, now_s, settings)
         demands.append(demand)
@@ -123,10 +123,10 @@ def test_dedicated_containers_count_their_request():
 @pytest.mark.parametrize(
     ("settings", "now_s", "cores"),
     [
-        pytest.param(Settings(), 100.0, 2.5, id="young: canonical, 1.25 x usage"),
-        pytest.param(Settings(cold_start="request"), 100.0, 8.0, id="young: its request"),
-        pytest.param(Settings(cold_start_s=100), 100.0, 2.2, id="no longer young"),
-        pytest.param(Settings(cold_start_s=0), 100.0, 2.2, id="never young"),
+        pytest.param(PercentileSettings(), 100.0, 2.5, id="young: canonical, 1.25 x usage"),
+        pytest.param(PercentileSettings(cold_start="request"), 100.0, 8.0, id="young: its request"),
+        pytest.param(PercentileSettings(cold_start_s=100), 100.0, 2.2, id="no longer young"),
+        pytest.param(PercentileSettings(cold_start_s=0), 100.0, 2.2, id="never young"),
     ],
 )
 def test_what_a_young_container_counts(settings, now_s, cores):
@@ -170,7 +170,7 @@ def test_the_state_of_a_round_is_not_changed_by_the_next():
 
 
 def test_the_reason_names_the_largest_and_counts_the_young():
-    _, demand = lived([view(*(container(f"c{i:02}", float(i)) for i in range(12)))], Settings())
+    _, demand = lived([view(*(container(f"c{i:02}", float(i)) for i in range(12)))], PercentileSettings())
     (why,) = demand.why
     assert why.numbers["default/c11/main"] == 11 * 1.25
     assert "default/c01/main" not in why.numbers

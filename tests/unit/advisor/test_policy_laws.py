@@ -12,7 +12,7 @@ from services.advisor.core.model.figures import Figures, NodeMemory, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, View
 from services.advisor.core.round.decide import Round, SizingRules, decide
-from services.advisor.settings import known_policies
+from services.advisor.registry import known_policies
 from shared.contracts.pod import QosClass
 
 POLICIES: Mapping[str, Any] = known_policies()

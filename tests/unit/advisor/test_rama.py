@@ -8,7 +8,7 @@ from services.advisor.core.model.figures import Figures, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, Signs, View
 from services.advisor.core.round.decide import Round, SizingRules, decide
-from services.advisor.policies.rama import POLICY, Settings, State, judge
+from services.advisor.policies.rama import POLICY, RamaSettings, State, judge
 
 BIG = Bounds.of(48, smt=True)
 
@@ -26,7 +26,7 @@ def seen(
 
 
 def cores(view: View, **settings: object) -> float:
-    return judge(State(), view, 0.0, Settings.model_validate(settings))[1].cores
+    return judge(State(), view, 0.0, RamaSettings.model_validate(settings))[1].cores
 
 
 ONLY_PSI = {"cpu_usage_ratio": None, "sched_wait": None}
@@ -62,7 +62,7 @@ def test_an_indicator_without_target_or_figure_is_not_judged():
 
 
 def test_corrections_add_up_over_time_and_count_by_the_time_that_has_passed():
-    psi, settings = seen(15.0, signs=Signs(pressure_percent=40.0)), Settings.model_validate(ONLY_PSI)
+    psi, settings = seen(15.0, signs=Signs(pressure_percent=40.0)), RamaSettings.model_validate(ONLY_PSI)
     state, first = judge(State(), psi, 0.0, settings)
     slow, after_5_s = judge(state, psi, 5.0, settings)
     _, after_1_s = judge(state, psi, 1.0, settings)
@@ -77,7 +77,7 @@ def test_what_more_cpus_cannot_mend_does_not_take_the_machine():
     for second in range(0, 600, 5):
         web = ContainerView("default/web", "web", "main", "shared_cores", 2.0, 0, Figures(8.0), Resident())
         view = View(BIG, (web,), tenants_usage_cores=8.0, signs=Signs(pressure_percent=90.0))
-        last = decide(view, float(second), POLICY, Settings(), SizingRules(), last)
+        last = decide(view, float(second), POLICY, RamaSettings(), SizingRules(), last)
     assert last is not None
     assert last.sizes.share_cpus == 18  # 8 x 1.25 + 4 at most, the reserve
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from printed_page import ROOT, copy_of_tree, run
 
-from services.advisor.settings import known_policies
+from services.advisor.registry import known_policies
 from shared.settings import raw_settings
 
 PAGE = (ROOT / "docs/writing-a-policy.md").read_text()

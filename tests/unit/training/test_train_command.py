@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from services.advisor.policies.model import Settings, read_weights, shipped_models
+from services.advisor.policies.model import ModelSettings, read_weights, shipped_models
 from shared.errors import BadConfig, Refused, Unavailable, Unfit
 from sublet.cli import build
 from sublet.commands import train
@@ -35,7 +35,7 @@ ONE_TENANT = ("--step", "10", "--pods-per-node", "1")
 def test_weights_are_learned_written_and_compared(usage_csv, tmp_path):
     file, other, goal = usage_csv(noisy()), usage_csv(noisy(200, 1), name="other.csv"), tmp_path / "weights.json"
     told = sublet(file, "-o", goal, "--evaluate", other, *ONE_TENANT)
-    assert Settings(weights=goal).models == read_weights(goal).models
+    assert ModelSettings(weights=goal).models == read_weights(goal).models
     learned, compared = told.split("\n\n")
     assert learned.splitlines()[0].split("   ")[0] == "STEP"
     assert learned.splitlines()[1].startswith("10 s")
