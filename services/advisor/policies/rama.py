@@ -44,7 +44,8 @@ class RamaSettings(canonical.CanonicalSettings):
     cpu_pressure: Target | None = 10.0
     """Percent of the last 10 s in which at least one task waited."""
     cpi: Target | None = None
-    """Cycles per instruction; what is normal depends on the service."""
+    """Cycles per instruction; what is normal depends on the service. Judged where a source of one's own measures the
+    figure `cpi` of the share pool: those of Sublet do not."""
     max_gap_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.3
     """The result is at most this part of the canonical estimate below or above it."""
     max_gap_cores: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 4.0
@@ -93,14 +94,10 @@ def _range(view: View, canonical_cores: float, settings: RamaSettings) -> SizeRa
 
 def _indicators(view: View, settings: RamaSettings) -> dict[str, Indicator]:
     """What is measured of the region and has a target."""
-    cpus = view.size_cpus
-    used, signs = _used_cores(view), view.signs
+    signs = view.signs
     figures = {
-        USAGE: (used / cpus if cpus and used is not None else None, settings.cpu_usage_ratio),
-        WAITING: (
-            signs.waiting_tasks / cpus if cpus and signs.waiting_tasks is not None else None,
-            settings.sched_wait,
-        ),
+        USAGE: (_per_cpu(_used_cores(view), view), settings.cpu_usage_ratio),
+        WAITING: (_per_cpu(signs.waiting_tasks, view), settings.sched_wait),
         PRESSURE: (signs.pressure_percent, settings.cpu_pressure),
         CPI: (signs.cycles_per_instruction, settings.cpi),
     }

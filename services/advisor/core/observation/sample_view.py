@@ -5,14 +5,17 @@ from collections.abc import Iterator, Mapping
 from services.advisor.core.model.figures import Figures, NodeMemory, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import HOLDING, ContainerView, Signs, View
-from services.advisor.core.observation.placement import NOWHERE, PodPlace, place_of
+from services.advisor.core.observation.placement import NO_PLACES, PodPlace, place_of
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeSample, PodReading, PoolReading
 from shared.core.cgroups.layout import RECLAIM, SHARE
 from shared.core.cpus.cpuset import CpuSet
 
+CPI_FIGURE = "cpi"
+"""Figure of a pool in `extra`. No source of Sublet measures it; a source of one's own may, for the policy `rama`."""
 
-def view_of(sample: NodeSample, bounds: Bounds, places: Mapping[str, PodPlace] = NOWHERE) -> View:
+
+def view_of(sample: NodeSample, bounds: Bounds, places: Mapping[str, PodPlace] = NO_PLACES) -> View:
     """The view of a sample; pods that have ended hold nothing. `places`: where pods with CPUs of their own are."""
     found = [view for reading in sample.pods if reading.pod.phase in HOLDING for view in _containers(reading, places)]
     reclaimed, tenants = sample.pool(RECLAIM), sample.pool(SHARE)
@@ -47,7 +50,7 @@ def _signs(pool: PoolReading) -> Signs:
     return Signs(
         waiting_tasks=pool.sched_wait_tasks,
         pressure_percent=None if pressure is None else pressure.some_avg10_percent,
-        cycles_per_instruction=pool.extra.get("cpi"),
+        cycles_per_instruction=pool.extra.get(CPI_FIGURE),
     )
 
 
