@@ -1,1 +1,1 @@
-"""advisor: how large each pool should be, and what may be offered to reclaimed pods."""
+"""The advisor decides how large each pool should be, and what may be offered to reclaimed pods."""

@@ -1,8 +1,8 @@
-"""The advisor at work: a sample in, an advice out at once; the same advice again while nothing new is known.
+"""`AdvisorApp` answers each sample with an advice at once, and repeats the last advice while no sample comes.
 
 When samples stop, one cautious advice follows and then silence, so that qrm's lease runs out
-(docs/facts/safety-rules.md#rule-1-absent-is-not-zero).
-A policy that fails, or needs too long, is passed over for a while: canonical decides, and the health says so.
+(docs/facts/safety-rules.md#rule-1-absent-is-not-zero). A policy that fails, or needs too long, is passed over for a
+while: canonical decides, and the health says so.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from services.advisor.core.model.view import View
-from services.advisor.core.observation.placement import NOWHERE, PodPlace, places_in
+from services.advisor.core.observation.placement import NO_PLACES, PodPlace, places_in
 from services.advisor.core.observation.sample_view import has_no_rates, view_of
 from services.advisor.core.offer.cpu import CpuOffer
 from services.advisor.core.offer.offering import OfferInputs, offering
@@ -35,7 +35,7 @@ from shared.wire import Newest
 log = structlog.get_logger()
 
 AFTER_S = 0.05
-"""How long after the moment at which a sample grows too old to look again: an age equal to the bound is still fresh."""
+"""Seconds added to the wait for the moment at which a sample is too old: at the bound itself it is still fresh."""
 
 
 class AdvisorApp:
@@ -63,8 +63,8 @@ class AdvisorApp:
         samples = await self._wire.newest(NodeSample)
         self._allocations = await self._wire.newest(Allocation)
         while True:
-            sample = await samples.next(self._patience_s())
-            if sample is not None and self._take(sample, samples):
+            sample = await samples.next(self._wait_s())
+            if sample is not None and self._accept(sample, samples):
                 await self._advise()
             elif self._view is not None and self._view.fresh:
                 await self._without_news(self._view, repeat=sample is None)
@@ -75,9 +75,9 @@ class AdvisorApp:
             self._view = view.blind()
             await self._advise()
         elif repeat:
-            await self._say()
+            await self._publish()
 
-    def _patience_s(self) -> float:
+    def _wait_s(self) -> float:
         """How long to wait for a sample before there is something to do without one."""
         settings = self._choice.settings
         if self._view is None or not self._view.fresh:
@@ -88,7 +88,7 @@ class AdvisorApp:
     def _age_s(self) -> float:
         return self._clock.monotonic() - self._received_at
 
-    def _take(self, sample: NodeSample, samples: Newest[NodeSample]) -> bool:
+    def _accept(self, sample: NodeSample, samples: Newest[NodeSample]) -> bool:
         """Make a sample the newest input; False where it cannot be judged yet."""
         online = CpuSet.parse(sample.node_reading.online_cpus) & self._topology.all
         bounds = self._choice.settings.bounds(len(online or self._topology.all), smt=self._topology.smt)
@@ -99,7 +99,8 @@ class AdvisorApp:
             return False
         self._skipped = ""
         if self._view is not None and self._view.bounds.disjoint != bounds.disjoint:
-            self._round = None  # sizes are in another unit now: those of the last round limit nothing
+            # CPUs where pools are disjoint, milli-cores where they overlap: the last sizes cannot limit the next ones.
+            self._round = None
         self._view, self._sample = view, sample
         self._received_at = self._clock.monotonic() - (samples.age_s or 0.0)
         self._based_on = (sample.ref,)
@@ -108,14 +109,14 @@ class AdvisorApp:
     def _places(self) -> Mapping[str, PodPlace]:
         """Where pods are; nothing where no allocation is fresh enough to say so."""
         newest = self._fresh_allocation()
-        return NOWHERE if newest is None else places_in(newest, self._topology.numas)
+        return NO_PLACES if newest is None else places_in(newest, self._topology.numas)
 
     def _fresh_allocation(self) -> Allocation | None:
         slot = self._allocations
         return slot.within(self._choice.settings.max_allocation_age_s) if slot else None
 
     async def _advise(self) -> None:
-        """Decide on the newest view and say it."""
+        """Decide on the newest view and publish the advice."""
         if self._view is None:
             return
         started_s = self._clock.monotonic()
@@ -123,7 +124,7 @@ class AdvisorApp:
         with telemetry.span("advisor.decide", {"policy": self._choice.policy.name, "fresh": self._view.fresh}):
             try:
                 self._round = self._decide(self._view, started_s)
-            except Refused as refusal:  # nobody could decide: no word, until the lease of the last one runs out
+            except Refused as refusal:  # no policy could decide: silence, so that the last lease runs out
                 log.error("advice.impossible", reason=refusal.reason, why=str(refusal))
                 self._pass_over(str(refusal), refusal.reason, started_s)
                 return
@@ -131,7 +132,7 @@ class AdvisorApp:
                 sizes = self._round.sizes
                 log.info("advice.changed", share=sizes.share_cpus, reclaim=sizes.reclaim_cpus, based_on=self._based_on)
             self._fields = self._offered(self._round)
-            await self._say()
+            await self._publish()
         telemetry.STEP_SECONDS.labels(NAME).observe(self._clock.monotonic() - started_s)
 
     def _decide(self, view: View, now_s: float) -> Round:
@@ -163,8 +164,8 @@ class AdvisorApp:
         telemetry.REFUSED.labels(NAME, "policy", reason).inc()
         log.warning("policy.passed_over", policy=self._choice.policy.name, reason=reason, why=why)
 
-    async def _say(self) -> None:
-        """Publish the last decision; page cache is to be dropped once, not with every repetition."""
+    async def _publish(self) -> None:
+        """Publish the last decision; its page cache is dropped by the first message alone, not by repetitions."""
         if self._round is None:
             return
         self._advice = self._wire.stamp(
@@ -213,7 +214,7 @@ class AdvisorApp:
         return [f"{words}; {self._skipped}" if self._skipped else words]
 
     def _unplaced(self) -> list[str]:
-        """An allocation that grew old costs precision, not safety: a word, but no failure."""
+        """A sentence where the newest allocation is too old: it costs precision, not safety; the advisor stays well."""
         age_s = self._allocations.age_s if self._allocations else None
         bound_s = self._choice.settings.max_allocation_age_s
         if age_s is None or age_s <= bound_s:

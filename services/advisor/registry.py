@@ -1,4 +1,4 @@
-"""Policies: the files of `services/advisor/policies`, and wheels that register one (`shared.registry`).
+"""The registry finds policies: the files of `services/advisor/policies`, and those that wheels register.
 
 No policy of a wheel is imported before it is selected, or before settings for it are given.
 """
@@ -43,5 +43,5 @@ def load(point: EntryPoint) -> Policy[Any, Any]:
 
 
 def unknown(name: str, known: Iterable[str]) -> BadConfig:
-    """The error for a policy that nobody has."""
+    """The error for a policy that is in no folder and no wheel."""
     return BadConfig(f"settings: advisor: no policy {name!r}; {did_you_mean(name, sorted(known))}", reason="invalid")

@@ -1,4 +1,4 @@
-"""Settings of the advisor, and the choice of policy they make."""
+"""`AdvisorSettings` checks the section of the advisor, `choose` selects the policy that it names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -206,6 +206,6 @@ def choice_of(settings: AdvisorSettings) -> PolicyChoice:
 
 
 def _in_mode_of(section: Mapping[str, Any], settings: PolicySettings) -> PolicySettings:
-    """The settings of the policy that stands in: it goes no further than the broken one was to go."""
+    """The settings of the policy that stands in; with the broken one's mode it goes no further than that was to go."""
     mode = check(PolicySettings, {key: value for key, value in section.items() if key == "mode"}, where=NAME).mode
     return settings.model_copy(update={"mode": mode})

@@ -1,8 +1,8 @@
-"""What a sizing policy is: one file in `services/advisor/policies` that ends in `POLICY = Policy(...)`.
+"""A sizing policy is one file in `services/advisor/policies` that ends in `POLICY = Policy(...)`.
 
 A policy says what the tenants need, nothing else. Reserves, floors, the pace of shrinking and the offer that results
-are the same for all of them (`provision`, `pools`, `memory`), so that no policy can starve a tenant or promise what is
-not there. It is asked for every region of the node apart, and keeps a state for each.
+are the same for all of them (`core/sizing`, `core/memory`, `core/offer`), so that no policy can starve a tenant or
+promise what is not there. It is asked for every region of the node apart, and keeps a state for each.
 """
 
 from collections.abc import Callable

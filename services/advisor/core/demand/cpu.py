@@ -1,6 +1,6 @@
-"""How many cores a tenant container needs, and how many a region (docs/facts/katalyst-cpu.md#estimate-of-a-container).
+"""`estimate_cores` says how many cores a tenant container needs (docs/facts/katalyst-cpu.md#estimate-of-a-container).
 
-A figure of 0 or less counts as missing: a container that was measured as doing nothing may only not have begun.
+A figure of 0 or less counts as missing: a container that is measured as idle may not have started its work yet.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What policies that look at the past count as need: what tenants use, or queue for where they cannot use more."""
+"""`tenants_need` adds up what tenants use or queue for, for policies that remember the past."""
 
 from dataclasses import dataclass
 

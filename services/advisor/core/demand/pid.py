@@ -1,4 +1,4 @@
-"""A need corrected by indicators against their targets (docs/facts/katalyst-cpu.md#rama).
+"""Controllers correct a size by indicators against their targets (docs/facts/katalyst-cpu.md#rama).
 
 Every indicator has a controller. Its error is ln(current / target): twice the target weighs as much as half of it.
 Inside the deadband nothing is corrected; outside, corrections add up for as long as the size they started from stays.

@@ -1,4 +1,4 @@
-"""CPU time that reclaimed pods may use on one NUMA node (docs/facts/katalyst-cpu.md#dynamic-quota)."""
+"""`reclaim_quota_cores` limits the CPU time of reclaimed pods (docs/facts/katalyst-cpu.md#dynamic-quota)."""
 
 from shared.errors import Refused
 

@@ -1,6 +1,7 @@
-"""Whose page cache is dropped when memory runs short (docs/facts/katalyst-memory.md#cache-reaper).
+"""The cache reaper chooses whose page cache is dropped (docs/facts/katalyst-memory.md#cache-reaper).
 
-Only reclaimed pods give theirs, the largest first, and no more of them than it takes to get well above the watermark.
+Page cache is dropped when memory runs short. Only reclaimed pods lose theirs, the largest first, and no more of them
+than it takes to get well above the watermark.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from services.advisor.core.memory.watermarks import SCALE_UNIT, WATERMARK_FACTOR
 from shared.contracts.pod import QosClass
 
 MIN_CACHE_RATIO = 0.005
-"""A container with less page cache, as a part of the total, is not worth the trouble."""
+"""A container with less page cache, as a part of the total, is passed over: there is too little to gain."""
 MAX_DROP_BYTES = 256 << 20
 """Dropped from one pod by one write at most: the writer waits for the kernel meanwhile."""
 

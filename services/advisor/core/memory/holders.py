@@ -1,4 +1,4 @@
-"""Who holds memory: what of it counts for each container, and which NUMA nodes are taken whole.
+"""Holders say what of each container's memory counts, and which NUMA nodes are taken whole.
 
 Facts: docs/facts/katalyst-memory.md#canonical-headroom.
 """
@@ -18,7 +18,7 @@ class Holder:
     figures: Resident = field(default_factory=Resident)
     request_bytes: int = 0
     exclusive: bool = False
-    """Nobody else may use its NUMA nodes."""
+    """No other pod may use its NUMA nodes."""
     numas: tuple[int, ...] | None = None
     """NUMA nodes it may use; None: every one."""
     bound_numa: int | None = None

@@ -1,4 +1,4 @@
-"""The memory guard: how much memory reclaimed pods may use at all (docs/facts/katalyst-memory.md#memory-guard).
+"""The memory guard limits how much memory reclaimed pods may use (docs/facts/katalyst-memory.md#memory-guard).
 
 The limit is never below what they use: a limit that falls below it kills (docs/facts/linux-cgroups.md#memory-limits).
 When their memory must be taken back, that is the work of qrm's bounded steps and of the evictor, not of the limit.

@@ -1,4 +1,4 @@
-"""The NUMA-aware memory headroom (docs/facts/katalyst-memory.md#numa-aware-headroom).
+"""`numa_headroom_bytes` measures the memory headroom by NUMA node (docs/facts/katalyst-memory.md#numa-aware-headroom).
 
 What each NUMA node could give is shortened by the same part everywhere: by the watermarks, the reserve, and what
 tenants have asked for and not used yet. Reclaimed pods' requests come on top, for their memory is theirs already.
@@ -52,7 +52,7 @@ def numa_headroom_bytes(
     """Headroom by NUMA node, ascending; the node's is the sum.
 
     Args:
-        rooms: the NUMA nodes that nobody takes whole.
+        rooms: the NUMA nodes that no container takes whole.
         holders: every container.
         reserved_bytes: the reserve, as much of it as falls on these NUMA nodes.
         watermark_scale_factor: `vm.watermark_scale_factor`.
@@ -77,9 +77,9 @@ def request_per_use(holders: Sequence[Holder]) -> float:
 
 
 def kept_ratio(holders: Sequence[Holder], request_ratio: float) -> float:
-    """The part of the memory in use that is kept besides for tenants who have not used their requests; never negative.
+    """The part of the memory in use that is kept back for what tenants asked for and do not use yet; never negative.
 
-    A container without a figure counts as using what it asked for: what is not known keeps nothing back.
+    A container without a figure counts as using all that it asked for, so nothing is kept back for it.
     """
     asked, used = _asked_and_used([holder for holder in holders if not holder.reclaimed])
     _, reclaimed_used = _asked_and_used([holder for holder in holders if holder.reclaimed])

@@ -1,4 +1,4 @@
-"""What a machine keeps back, whatever the policy: reserves, floors, and whether its pools can be disjoint at all.
+"""Bounds say what a machine keeps back, whatever the policy: reserves, floors, and whether its pools can be disjoint.
 
 Katalyst's tutorial runs on 48 CPUs and keeps 4 of them back for each purpose
 (docs/facts/katalyst-cpu.md#sizes-of-the-tutorial); smaller machines keep the same share: `min(4, cpus // 4)`

@@ -1,4 +1,4 @@
-"""A ramp is a size on its way: limits, pace, and what is remembered of its steps."""
+"""Ramps say where a size may lie, how fast it may move, and what is remembered of its last steps."""
 
 import math
 from dataclasses import dataclass

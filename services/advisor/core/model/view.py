@@ -1,4 +1,4 @@
-"""What a policy looks at: the containers that hold resources, and the node's memory, from one sample."""
+"""The view is what a policy sees: containers that hold resources, and the node's memory, from one sample."""
 
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,7 @@
-"""Where a pod belongs: in the share pool, in a pool by name, on a NUMA node, or on CPUs of its own.
+"""`place_of` says where a pod belongs: in the share pool, in a named pool, on a NUMA node, or on CPUs of its own.
 
-What the pod asks for says which pool; where it is in fact says the newest allocation. A pod that asked for CPUs of its
-own and did not get them runs in the share pool, and counts there.
+The pod's annotations name the pool, the newest allocation says where the pod runs. A pod that asked for CPUs of its own
+and did not get them runs in the share pool, and counts there.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class PodPlace:
     exclusive: bool = False
 
 
-NOWHERE: Mapping[str, PodPlace] = {}
+NO_PLACES: Mapping[str, PodPlace] = {}
 PLAIN = PodPlace()
 
 
@@ -53,22 +53,22 @@ def _per_numa(cpus: str, numas: Mapping[int, CpuSet]) -> tuple[tuple[int, int], 
 
 
 def place_of(pod: Pod, seen: PodPlace | None) -> PodPlace:
-    """Where the pod is. `seen` is the allocation's word; where it is None, what the pod asks for counts."""
+    """Where the pod is: as the allocation says (`seen`), or as the pod asks where the allocation does not know it."""
     own_cpus = pod.qos == "dedicated_cores" and pod.labels.get(QOS_LABEL) in OWN_CPUS_LABELS
     if not pod.annotations and not own_cpus:
         return PLAIN
-    wish = _wish(pod.qos, tuple(sorted(pod.annotations.items())), own_cpus)
+    requested = _requested(pod.qos, tuple(sorted(pod.annotations.items())), own_cpus)
     if seen is None:
         # A pool on a NUMA node has no name before the node is known; until then its pods are in the share pool.
-        return replace(PLAIN, pool=SHARE if wish.bound else wish.pool, dedicated=wish.dedicated)
+        return replace(PLAIN, pool=SHARE if requested.bound else requested.pool, dedicated=requested.dedicated)
     if pod.qos == "dedicated_cores":
-        return replace(wish, cpus_per_numa=seen.cpus_per_numa) if seen.pool == DEDICATED else PLAIN
+        return replace(requested, cpus_per_numa=seen.cpus_per_numa) if seen.pool == DEDICATED else PLAIN
     if pod.qos != "shared_cores" or seen.pool == SHARE:
         return PLAIN
-    if wish.bound and len(seen.cpus_per_numa) == 1:
+    if requested.bound and len(seen.cpus_per_numa) == 1:
         numa = seen.cpus_per_numa[0][0]
-        return replace(wish, pool=bound_pool(wish.pool, numa), cpus_per_numa=seen.cpus_per_numa)
-    return replace(PLAIN, pool=wish.pool)
+        return replace(requested, pool=bound_pool(requested.pool, numa), cpus_per_numa=seen.cpus_per_numa)
+    return replace(PLAIN, pool=requested.pool)
 
 
 def bound_pool(pool: str, numa: int) -> str:
@@ -77,10 +77,10 @@ def bound_pool(pool: str, numa: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _wish(qos: QosClass, annotations: tuple[tuple[str, str], ...], own_cpus: bool) -> PodPlace:
-    """What the annotations ask for, read once: a node's pods are looked at in every round."""
+def _requested(qos: QosClass, annotations: tuple[tuple[str, str], ...], own_cpus: bool) -> PodPlace:
+    """What the annotations ask for; cached, since every round reads the same pods."""
     said = pod_qos({**dict(annotations), QOS_LEVEL: qos})
-    if said.cpuset_pool in (RECLAIM, RESERVE, DEDICATED):  # not for tenants: nobody follows such a wish
+    if said.cpuset_pool in (RECLAIM, RESERVE, DEDICATED):  # these are no pools of tenants: such a request is ignored
         return PLAIN
     bound = bool(said.numa_binding) or own_cpus
     return PodPlace(

@@ -1,4 +1,4 @@
-"""CPU that is offered to reclaimed pods, in milli-cores by NUMA node, apart from the capacity of their pool.
+"""`cpu_offer` says what CPU is offered to reclaimed pods, in milli-cores by NUMA node.
 
 By the pool: all its CPUs, as the tutorial reports them. By supply: without what others use of them. By use: more than
 the pool holds while it is little used (docs/facts/katalyst-cpu.md#headroom).

@@ -1,4 +1,4 @@
-"""CPU headroom of a node: what the reclaim pool can really supply, in milli-cores, NUMA node by NUMA node.
+"""`node_headroom_millis` measures what the reclaim pool can really supply, in milli-cores by NUMA node.
 
 A NUMA node that reclaimed pods are bound to is measured by itself. The others are measured together, because their
 pods may run on any of them, and share the result evenly (docs/facts/katalyst-cpu.md#headroom).
@@ -90,7 +90,7 @@ def capacity_millis(pools: Mapping[int, NumaPool], headroom_millis: Mapping[int,
 
 
 def supply_cores(pool_cpus: int, used_cores: float, group: GroupUse) -> float:
-    """CPUs of the pool that nobody uses, and those that reclaimed pods use, at most their quota."""
+    """CPUs of the pool that are not used, and those that reclaimed pods use, at most their quota."""
     cores = max(pool_cpus - used_cores, 0.0) + group.usage_cores
     return cores if group.quota_cores is None else min(cores, group.quota_cores)
 

@@ -1,4 +1,4 @@
-"""The NUMA-aware memory offer and the page cache to drop, from what a sample says."""
+"""`numa_offer_bytes` and `cache_to_drop` read the memory offer and the page cache to drop from a sample."""
 
 from collections.abc import Sequence
 
@@ -42,7 +42,7 @@ def numa_offer_bytes(
 
 
 def holder_of(container: ContainerView) -> Holder:
-    """A container as it counts for memory. Whoever has NUMA nodes for itself lends nothing of their memory."""
+    """A container as it counts for memory. One that has NUMA nodes for itself lends nothing of their memory."""
     numas = tuple(numa for numa, _ in container.cpus_per_numa) or None
     alone = container.exclusive and container.dedicated and numas is not None
     return Holder(

@@ -1,5 +1,7 @@
-"""What is offered of a round's sizes: CPU by the pool, its supply or its use, memory by node or by NUMA node, and whose
-page cache must go. The defaults offer what `sizing` has decided.
+"""`offering` puts the offer into the fields of the advice: CPU, memory, and the page cache to drop.
+
+CPU is offered by the pool, its supply or its use, memory by node or by NUMA node. The defaults offer what the round has
+decided.
 """
 
 from collections.abc import Mapping

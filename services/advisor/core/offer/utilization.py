@@ -1,4 +1,4 @@
-"""Capacity of the reclaim pool from how much of it is used (docs/facts/katalyst-cpu.md#headroom).
+"""`util_capacity_cores` sizes the offer by how much of the pool is used (docs/facts/katalyst-cpu.md#headroom).
 
 Reclaimed pods seldom use all that they ask for. While the pool is used less than its target more is offered than it
 holds, so that it fills; above the maximum the offer shrinks again.

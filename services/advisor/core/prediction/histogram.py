@@ -1,4 +1,4 @@
-"""A histogram that forgets: how much was used, and for what part of the recent past.
+"""A decaying histogram counts how much was used, and for what part of the recent past.
 
 Buckets grow by 5 %, so that a percentile is exact to 5 % whatever the size, and their number is bounded. A sample's
 weight is the time that it stands for; it halves with every half-life.

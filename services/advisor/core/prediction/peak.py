@@ -1,4 +1,4 @@
-"""The usual peak of one figure of one container, followed over time by a decaying histogram."""
+"""`Peak` follows the usual peak of one figure of one container with a decaying histogram."""
 
 from dataclasses import dataclass, field, replace
 

@@ -1,4 +1,4 @@
-"""A learned bound on the tenants' CPU need over the next moments: a sum of weighted features of the recent past.
+"""A predictor bounds the tenants' CPU need over the next moments by a weighted sum of features of the recent past.
 
 The past is the largest need in each of the last steps of `step_s`, the bound is for the largest need in the next
 `horizon_steps`. Every feature grows with every part of the past and no weight is negative, so that more need never
@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 MIN_CORES = 0.1
-"""The least bound: below a tenth of a core nobody's need is worth a prediction."""
+"""The least bound: a need below a tenth of a core is not worth a prediction."""
 MIN_HISTORY_STEPS = 12
 """The features look back so far at least."""
 Past = Sequence[float]

@@ -1,4 +1,4 @@
-"""Following one predictor in use: its past step by step, and whether the needs that came kept within its bounds."""
+"""A track follows one predictor in use: its past step by step, and whether the needs kept within its bounds."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""One round of the advisor: a policy's demand, the machine's bounds and the last round in, one whole advice out."""
+"""`decide` makes one round: a policy's demand, the machine's bounds and the last round in, a whole advice out."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -106,7 +106,7 @@ def decide(
 
 @dataclass(slots=True)
 class _RoundBuilder:
-    """One round on its way."""
+    """Builds one round. A policy may be asked twice in it: again without isolated pods, where these do not fit."""
 
     view: View
     now_s: float

@@ -1,4 +1,4 @@
-"""What the advice says of a round: sizes of all pools, and the reasons of each region."""
+"""Explanations put a round into the words of the advice: sizes of all pools, and the reasons of each region."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from shared.contracts.envelope import Reason
 from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
 
 NAMED_REGIONS = 16
-"""Regions beyond the share pool whose reasons are told; more would make the message long."""
+"""Regions beyond the share pool whose reasons are named; more would make the message long."""
 _CLASS_POOLS = (SHARE, RECLAIM, RESERVE)
 
 

@@ -1,4 +1,4 @@
-"""Policies are not trusted: what one returns is looked at before anything rests on it."""
+"""The guard checks what a policy returns before anything rests on it: policies are not trusted."""
 
 from dataclasses import dataclass, replace
 from numbers import Integral, Real

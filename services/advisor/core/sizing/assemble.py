@@ -1,4 +1,4 @@
-"""Pool sizes of the node from what its regions require (docs/facts/katalyst-cpu.md#assembler).
+"""The assembler makes pool sizes of what regions require (docs/facts/katalyst-cpu.md#assembler).
 
 A region is a share pool, a pod isolated from one, or a pod with dedicated CPUs. Bound regions are assembled on their
 NUMA node; all others together on the nodes that carry no bound region, under the id -1.

@@ -1,6 +1,7 @@
-"""Pools' requirements fitted into the CPUs there are, in whole numbers (docs/facts/katalyst-cpu.md#assembler).
+"""`fit_pools` fits requirements into the CPUs there are, in whole numbers (docs/facts/katalyst-cpu.md#assembler).
 
-Where two pools are equal to the rule, the name that comes first decides.
+Of two pools that are equal to the rule, the one whose name comes first is served first: the same input gives the same
+sizes.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Noisy shared pods get CPUs of their own (docs/facts/katalyst-cpu.md#isolation).
+"""`isolate` gives noisy shared pods CPUs of their own (docs/facts/katalyst-cpu.md#isolation).
 
 A container that has more runnable tasks than its size allows, several times in a row, takes its whole pod out of the
 pool; it comes back once it has been calm for long enough. A pool never loses more than a part of its pods and cores.

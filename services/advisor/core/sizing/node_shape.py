@@ -1,4 +1,4 @@
-"""The CPUs of the machine as the regions see them: by NUMA node, less the reserve pool and dedicated pods' own."""
+"""`shape_of` takes reserve pool and dedicated pods off the machine's CPUs, NUMA node by NUMA node."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -27,7 +27,7 @@ def _shape(bounds: Bounds, numas: tuple[tuple[int, int], ...], dedicated: Iterab
     cpus = dict(numas) or {0: bounds.cpus}
     available = _without_reserve(bounds, cpus)
     for container in dedicated:
-        _take(available, container)
+        _subtract(available, container)
     kept = kept_for_reclaim(cpus, reclaim_floor_cpus(bounds.cpus))
     node = NodeCpus(
         available=available,
@@ -59,7 +59,7 @@ def _dedicated_pods(containers: Iterable[ContainerView]) -> Iterable[ContainerVi
             yield container
 
 
-def _take(available: dict[int, int], container: ContainerView) -> None:
+def _subtract(available: dict[int, int], container: ContainerView) -> None:
     """Take a dedicated pod's CPUs away: where they are, or where there are most while it has not been placed."""
     if container.cpus_per_numa:
         for numa, cpus in container.cpus_per_numa:

@@ -1,4 +1,4 @@
-"""Sizes of the pools from what the tenants need (docs/facts/katalyst-cpu.md#sizes-of-the-tutorial).
+"""The class pools get their sizes from what tenants need (docs/facts/katalyst-cpu.md#sizes-of-the-tutorial).
 
 With room for disjoint pools the share pool takes what the tenants need plus the reserve, the reclaimed pool the rest.
 On a smaller machine tenants may run everywhere, and the reclaimed pool shares CPUs with them at the kernel's lowest

@@ -1,4 +1,4 @@
-"""What a policy sees of each region: its own containers, the usage that is theirs, the size of its pool."""
+"""`region_views` shows a policy each region: its own containers, the usage that is theirs, the size of its pool."""
 
 import math
 from collections.abc import Collection, Mapping

@@ -1,4 +1,4 @@
-"""The node's containers by region: share pools, pods isolated from one, dedicated pods.
+"""`split` sorts the node's containers into regions: share pools, pods isolated from one, dedicated pods.
 
 A region lies on one NUMA node where its pods are bound to it, else on all nodes without bound regions.
 

@@ -1,4 +1,8 @@
-"""From a requirement to a size, over time: round, limit the steps, clamp (docs/facts/katalyst-cpu.md#regulator)."""
+"""The regulator makes a size of a requirement: round, limit the step, clamp (docs/facts/katalyst-cpu.md#regulator).
+
+Tenants grow at once and shrink slowly: a CPU that is taken too early is missed in the next burst, one that is taken too
+late only costs batch work.
+"""
 
 import math
 from dataclasses import replace

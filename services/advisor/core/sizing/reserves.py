@@ -1,4 +1,4 @@
-"""What every NUMA node keeps back, and which part of the reserve a region gets.
+"""Reserves say what each NUMA node keeps for reclaimed pods, and which part of the tenants' reserve a region gets.
 
 Facts: docs/facts/katalyst-cpu.md#regions-and-reserves.
 """

@@ -1,4 +1,4 @@
-"""The what-if kind `assemble_provision` asks the assembler about regions that somebody describes."""
+"""The what-if kind `assemble_provision` asks the assembler about regions that a question describes."""
 
 import math
 from typing import Annotated, Any

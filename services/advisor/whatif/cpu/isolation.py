@@ -1,4 +1,4 @@
-"""The what-if kind `isolation_decision` finds the noisy pods of a node that somebody describes."""
+"""The what-if kind `isolation_decision` finds the noisy pods of a node that a question describes."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The what-if kind `node_headroom` measures the CPU headroom of a machine that somebody describes."""
+"""The what-if kind `node_headroom` measures the CPU headroom of a machine that a question describes."""
 
 from collections import Counter
 from typing import Annotated, Self

@@ -1,4 +1,4 @@
-"""The what-if kind `advisor_pool_entries` plays whole rounds of the advisor on a node that somebody describes."""
+"""The what-if kind `advisor_pool_entries` plays whole rounds of the advisor on a node that a question describes."""
 
 from collections.abc import Collection, Mapping
 from functools import partial
