@@ -43,7 +43,7 @@ async def measure() -> list[Row]:
     """Rows of the table of `make bench`."""
     with rig(PODS) as here:
         at_rest, _, size = passes(here, busy=False)
-        probe, _ = microseconds(here.tripwire.look, 10 * ROUNDS)
+        probe, _ = microseconds(here.tripwire.probe, 10 * ROUNDS)
         working, _, _ = passes(here, busy=True)
     share = at_rest / 1e6 / PERIOD_S + probe / 1e6 / PROBE_S
     return [
@@ -62,7 +62,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for make in (lambda: rig(count), lambda: generated(1, count), lambda: generated(2, count)):
         with make() as here:
-            probe, probe_p99 = microseconds(here.tripwire.look, 10 * ROUNDS)
+            probe, probe_p99 = microseconds(here.tripwire.probe, 10 * ROUNDS)
             for busy in (False, True):
                 one_pass, p99, size = passes(here, busy=busy)
                 share = one_pass / 1e6 / PERIOD_S + probe / 1e6 / PROBE_S

@@ -1,4 +1,4 @@
-"""The metrics service at work: probes between passes, passes over the host, samples out.
+"""Run metrics: probes between passes, passes over the host, samples out.
 
 Which time a sample's rates cover: since the last pass (`window_s`), a period at most. One exception: in a pass that was
 made early, the usage of the tenants' pool covers only the time since the probe before the last one, so that a load that
@@ -16,27 +16,25 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
-from services.metrics.core.figures import TENANTS, USAGE_COUNTER, Target
+from services.metrics.core.figures import USAGE_COUNTER
 from services.metrics.core.reading import Memory
 from services.metrics.core.summary import summarise
 from services.metrics.core.values import Point
 from services.metrics.core.wake import Bounds, PressureGate, Probe, Seen, Told, Trigger, seen_by, tell, why_now
-from services.metrics.ports import Alarm, Collect, Collected, Show, Tripwire
-from services.metrics.sending import Sending
-from services.metrics.settings import MetricsSettings
+from services.metrics.ports import Collected, MetricsPorts
+from services.metrics.publisher import SamplePublisher
+from services.metrics.settings import NAME, MetricsSettings
 from shared import telemetry
+from shared.app import Context
 from shared.contracts.pod import Pod
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
 from shared.core.cgroups.layout import SHARE
 from shared.errors import SubletError, Unavailable
-from shared.ports import Clock, PodSource
-from shared.settings import check, merge, section
-from shared.wire import Wire
+from shared.settings import check, merge
 
 log = structlog.get_logger()
 
-NAME = "metrics"
 STALE_PERIODS = 3
 MOST_NAMED = 5
 _NODE = "node:"
@@ -45,35 +43,23 @@ _NODE = "node:"
 class MetricsApp:
     """Publishes a NodeSample every period, and at once when something has changed that others must know."""
 
-    def __init__(
-        self,
-        wire: Wire,
-        clock: Clock,
-        raw: Mapping[str, Any],
-        *,
-        pods: PodSource,
-        collector: Collect,
-        tripwire: Tripwire,
-        alarm: Alarm,
-        show: Show,
-        tenants: Target = TENANTS,
-    ) -> None:
-        """`tenants`: the target whose CPU time the tripwire reads as well."""
-        self._wire, self._clock = wire, clock
-        self._pod_source, self._collector, self._tripwire, self._alarm = pods, collector, tripwire, alarm
-        self._show, self._tenants = show, tenants
-        self._static = dict(raw.get(NAME) or {})
-        self._settings = section(MetricsSettings, raw, NAME)
+    def __init__(self, context: Context, ports: MetricsPorts, settings: MetricsSettings) -> None:
+        """`settings` is the checked static section; what a reconfiguration says goes on top of it."""
+        self._wire, self._clock = context.wire, context.clock
+        self._pod_source, self._collector, self._tripwire = ports.pods, ports.collector, ports.tripwire
+        self._alarm, self._show, self._tenants = ports.alarm, ports.show, ports.tenants
+        self._static = dict(context.raw.get(NAME) or {})
+        self._settings = settings
         self._memory = Memory()
         self._sample: NodeSample | None = None
-        self._sampled_at = self._tried_at = clock.monotonic()
+        self._sampled_at = self._tried_at = self._clock.monotonic()
         self._failure = ""
-        self._sending = Sending(wire)
+        self._publisher = SamplePublisher(self._wire)
         self._source_failures: Mapping[str, str] = {}
         self._pods: Sequence[Pod] = ()
         self._listed_generation: int | None = None
         self._told: Told | None = None
-        self._probe = self._probe_before = Probe(clock.monotonic(), None, None, None)
+        self._probe = self._probe_before = Probe(self._clock.monotonic(), None, None, None)
         self._follow_up: Trigger | None = "start"
         self._gate = PressureGate(self._settings.min_gap_s)
         self._news: asyncio.Future[Trigger]
@@ -92,7 +78,7 @@ class MetricsApp:
         A container's missing figure is not our illness: its cgroup was made anew, or its counter jumped once.
         """
         age_s = None if self._sample is None else self._clock.monotonic() - self._sampled_at
-        why = self._failure or self._sending.failure
+        why = self._failure or self._publisher.failure
         if not why and age_s is None:
             why = "no sample yet"
         elif not why and age_s is not None and age_s > STALE_PERIODS * self._settings.period_s:
@@ -163,7 +149,7 @@ class MetricsApp:
         answers_pressure = self._pressure_waits and self._gate.allows(now_s)
         if now_s - self._probe.at_s < half_probe_s:
             return "psi" if answers_pressure else None
-        self._probe_before, self._probe = self._probe, self._look(now_s)
+        self._probe_before, self._probe = self._probe, self._read_probe(now_s)
         if self._follow_up is not None:
             trigger, self._follow_up = self._follow_up, None
             return trigger
@@ -175,8 +161,8 @@ class MetricsApp:
             return "psi"
         return "period" if now_s - self._tried_at >= self._settings.period_s - half_probe_s else None
 
-    def _look(self, now_s: float) -> Probe:
-        usage_ns, free_bytes = self._tripwire.look()
+    def _read_probe(self, now_s: float) -> Probe:
+        usage_ns, free_bytes = self._tripwire.probe()
         generation = None
         with contextlib.suppress(Unavailable):  # the next pass asks again and says so
             generation = self._pod_source.generation()
@@ -197,7 +183,7 @@ class MetricsApp:
             except (SubletError, OSError, ValidationError) as error:
                 self._fail(str(error))
                 return
-            await self._sending.send(sample)
+            await self._publisher.publish(sample)
         self._doubt(memory.odd)
         self._memory, self._sample, self._sampled_at = memory, sample, now_s
         self._show.show(sample, missing=len(memory.odd), failing=len(collected.failures))

@@ -1,4 +1,4 @@
-"""Wiring of metrics: the host's files, this substrate's pods and cgroups, the kernel's pressure triggers."""
+"""Build metrics: over the host's files, this substrate's pods and cgroups, and the kernel's pressure triggers."""
 
 from pathlib import Path
 
@@ -8,21 +8,25 @@ from services.metrics.adapters.exposition import Exposition
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LayoutTargets
 from services.metrics.adapters.tripwire import HostTripwire
-from services.metrics.app import NAME, MetricsApp
+from services.metrics.app import MetricsApp
 from services.metrics.core.figures import TENANTS
 from services.metrics.core.pooled import whole
+from services.metrics.ports import MetricsPorts
 from services.metrics.registry import known_sources
+from services.metrics.settings import NAME, MetricsSettings
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.kubelet_tree import find_layout
 from shared.adapters.pod_sources import pod_source
 from shared.app import App, Context, Plan
 from shared.core.cgroups.layout import SHARE, Layout, OwnLayout
+from shared.settings import section
 
 
 def build(context: Context) -> App:
     """The metrics service over `host_root`.
 
     Raises:
+        BadConfig: its section cannot be used.
         Unavailable: the host has no cgroups, or none of kubelet's where there should be a kubelet.
     """
     common = context.common
@@ -30,10 +34,7 @@ def build(context: Context) -> App:
     layout: Layout = find_layout(cgroups) if common.substrate == "kubernetes" else OwnLayout()
     targets = LayoutTargets(common.host_root, layout)
     host = HostReader(common.host_root, cgroups)
-    return MetricsApp(
-        context.wire,
-        context.clock,
-        context.raw,
+    ports = MetricsPorts(
         pods=pod_source(common),
         collector=Collector(host, known_sources(), targets, context.clock.monotonic),
         tripwire=HostTripwire(common.host_root, cgroups, targets.tenants),
@@ -41,6 +42,7 @@ def build(context: Context) -> App:
         show=Exposition(context.clock.monotonic),
         tenants=TENANTS if layout.classes else whole(SHARE),
     )
+    return MetricsApp(context, ports, section(MetricsSettings, context.raw, NAME))
 
 
 def _pressure_files(host_root: Path, cgroups: Cgroups, layout: Layout) -> list[str]:

@@ -1,13 +1,14 @@
-"""What the app needs from its adapters; `main` wires them."""
+"""Say what metrics needs of the world; `main` builds it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from services.metrics.core.figures import Offered, Target
+from services.metrics.core.figures import TENANTS, Offered, Target
 from services.metrics.core.reading import Reading
 from shared.contracts.pod import Pod
 from shared.contracts.sample import NodeSample
+from shared.ports import PodSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,9 @@ class Collect(Protocol):
 
 
 class Tripwire(Protocol):
-    """Looks at the few figures that decide whether a pass is worth making now."""
+    """Reads the few figures that decide whether a pass is worth making now."""
 
-    def look(self) -> tuple[int | None, int | None]:
+    def probe(self) -> tuple[int | None, int | None]:
         """CPU time of the tenants so far in nanoseconds, and free bytes; None for what cannot be read."""
         ...
 
@@ -73,3 +74,16 @@ class Show(Protocol):
     def close(self) -> None:
         """Show nothing any more."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsPorts:
+    """The host, what wakes the app between two passes, and what shows the last sample."""
+
+    pods: PodSource
+    collector: Collect
+    tripwire: Tripwire
+    alarm: Alarm
+    show: Show
+    tenants: Target = TENANTS
+    """The target whose CPU time the tripwire reads as well."""

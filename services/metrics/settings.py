@@ -1,10 +1,12 @@
-"""Settings of the metrics service."""
+"""Define the settings of metrics."""
 
 from typing import Annotated
 
 from pydantic import Field
 
 from shared.settings import Settings
+
+NAME = "metrics"
 
 
 class MetricsSettings(Settings):

@@ -1,4 +1,4 @@
-"""The tripwire's eyes: a few small files, read many times between two passes."""
+"""Read the tripwire's figures: a few small files, many times between two passes."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,11 +30,11 @@ class HostTripwire:
         self._groups: Sequence[str] = tenants()
         self._usage_paths = self._paths()
 
-    def look(self) -> tuple[int | None, int | None]:
+    def probe(self) -> tuple[int | None, int | None]:
         """CPU time of the tenants so far in nanoseconds, and free bytes; None for what cannot be read.
 
         Groups that are not there are left out, but for the case that none is. The sums over different groups cannot be
-        compared: the first look after a change says nothing.
+        compared: the first probe after a change says nothing.
         """
         changed = self._tenants() is not self._groups
         if changed:

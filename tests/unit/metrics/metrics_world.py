@@ -7,13 +7,16 @@ from collections.abc import AsyncIterator, Callable
 from services.metrics.app import MetricsApp
 from services.metrics.core.figures import NODE, TENANTS, Gauge, Offer, Rate, Target
 from services.metrics.core.reading import Part, Reading
-from services.metrics.ports import Collected
+from services.metrics.ports import Collected, MetricsPorts
+from services.metrics.settings import MetricsSettings
 from shared.adapters.clock import LoopClock
+from shared.app import Context
 from shared.contracts.bus.subjects import state_subject
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample
 from shared.errors import Unavailable
 from shared.fakes.memory_bus import MemoryBus
+from shared.settings import CommonSettings, section
 from shared.wire import Wire
 
 GIB = 1 << 30
@@ -59,7 +62,7 @@ class Host:
         readings = {target: Reading(now_s, {"all": Part(now_s, usage)}, 1) for target in (TENANTS, CONTAINER)}
         return Collected({NODE: Reading(now_s, {"all": Part(now_s, node)}), **readings}, self.failures or {})
 
-    def look(self):
+    def probe(self):
         self.looks += 1
         return self.usage_ns, self.free
 
@@ -89,11 +92,13 @@ class Service:
         self.clock, self.bus = LoopClock(), MemoryBus()
         self.host = Host(self.clock)
         wire = Wire(self.bus, self.clock, node="node1", service="metrics")
-        self.app = MetricsApp(
-            wire, self.clock, {"metrics": settings or {}},
+        raw = {"metrics": settings or {}}
+        context = Context(wire, self.clock, CommonSettings(), raw)
+        ports = MetricsPorts(
             pods=self.host, collector=self.host, tripwire=self.host, alarm=self.host,
             show=self.host,
         )  # fmt: skip
+        self.app = MetricsApp(context, ports, section(MetricsSettings, raw, "metrics"))
         self.samples: list[tuple[float, NodeSample]] = []
 
     @property

@@ -260,7 +260,7 @@ def test_a_defect_in_a_probe_ends_the_service(virtual):
         service = Service()
         task = asyncio.create_task(service.app.run())
         await asyncio.sleep(1)
-        service.host.look = lambda: 1 // 0
+        service.host.probe = lambda: 1 // 0
         await asyncio.wait([task], timeout=1)
         assert isinstance(task.exception(), ZeroDivisionError)
 

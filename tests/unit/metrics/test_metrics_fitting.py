@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.metrics.core.fitting import SUMS, fitted
-from services.metrics.sending import LEAST_BYTES, Sending
+from services.metrics.publisher import LEAST_BYTES, SamplePublisher
 from shared.adapters.clock import SystemClock
 from shared.contracts.envelope import MAX_MESSAGE_BYTES
 from shared.contracts.pod import Container, Pod
@@ -129,27 +129,27 @@ class Narrow(MemoryBus):
 
 
 @pytest.fixture
-def narrow() -> tuple[Narrow, Sending]:
+def narrow() -> tuple[Narrow, SamplePublisher]:
     bus = Narrow(100_000)
-    return bus, Sending(Wire(bus, SystemClock(), node="node1", service="metrics"))
+    return bus, SamplePublisher(Wire(bus, SystemClock(), node="node1", service="metrics"))
 
 
 async def test_what_the_bus_refuses_is_a_failure_and_the_next_one_is_shorter(narrow):
-    _, sending = narrow
+    _, publisher = narrow
     whole = sample(*(reading(number, 10) for number in range(200)))
     said = []
     for _ in range(6):
-        await sending.send(whole)
-        said.append(sending.failure)
+        await publisher.publish(whole)
+        said.append(publisher.failure)
     assert said[0].startswith("the bus refuses a sample of ")
     assert "refuses" not in said[-1]
 
 
 async def test_a_bus_that_is_away_is_a_failure_until_it_is_back(narrow):
-    bus, sending = narrow
+    bus, publisher = narrow
     bus.away = True
-    await sending.send(sample(reading(1)))
-    assert sending.failure == "the bus is away: the sample is not published"
+    await publisher.publish(sample(reading(1)))
+    assert publisher.failure == "the bus is away: the sample is not published"
     bus.away = False
-    await sending.send(sample(reading(1)))
-    assert sending.failure == ""
+    await publisher.publish(sample(reading(1)))
+    assert publisher.failure == ""

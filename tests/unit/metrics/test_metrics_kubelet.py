@@ -216,38 +216,38 @@ def test_the_tripwire_sums_what_a_pass_sums(node):
     for one, seconds in ((WEB, 10), (API, 20), (BATCH, 40)):
         node.used(one, seconds)
     node.sample(pods)
-    assert node.tripwire.look()[0] is None, "the groups have changed since the tripwire was made"
-    assert node.tripwire.look()[0] == 30 * S
+    assert node.tripwire.probe()[0] is None, "the groups have changed since the tripwire was made"
+    assert node.tripwire.probe()[0] == 30 * S
     assert node.collector.collect(pods).readings[SHARE].raw["cpu_usage_ns"] == 30 * S
     node.used(WEB, 12)
-    assert node.tripwire.look()[0] == 32 * S
+    assert node.tripwire.probe()[0] == 32 * S
 
 
 def test_the_tripwire_says_nothing_once_when_pods_have_come_or_gone(node):
     node.used(WEB, 10)
     node.used(API, 1000)
     node.sample([WEB])
-    assert [node.tripwire.look()[0] for _ in range(2)] == [None, 10 * S]
+    assert [node.tripwire.probe()[0] for _ in range(2)] == [None, 10 * S]
     node.sample([WEB, API])
-    assert [node.tripwire.look()[0] for _ in range(2)] == [None, 1010 * S]
+    assert [node.tripwire.probe()[0] for _ in range(2)] == [None, 1010 * S]
     node.sample([API, WEB, BATCH])
     node.sample([WEB])
-    assert [node.tripwire.look()[0] for _ in range(2)] == [None, 10 * S]
+    assert [node.tripwire.probe()[0] for _ in range(2)] == [None, 10 * S]
 
 
 def test_the_tripwire_leaves_out_who_is_not_there_and_knows_nothing_where_nobody_is(node):
     node.used(WEB, 10)
     node.sample([WEB, API])
-    node.tripwire.look()
-    assert node.tripwire.look()[0] == 10 * S
+    node.tripwire.probe()
+    assert node.tripwire.probe()[0] == 10 * S
     node.used(API, 1)
     node.usage_file(node.layout.pod_group(API)).write_text("usage_usec many\n")
-    assert node.tripwire.look()[0] is None
+    assert node.tripwire.probe()[0] is None
     node.remove(WEB)
     node.remove(API)
-    assert node.tripwire.look()[0] is None
+    assert node.tripwire.probe()[0] is None
     node.sample([])
-    assert [node.tripwire.look()[0] for _ in range(2)] == [None, 0]
+    assert [node.tripwire.probe()[0] for _ in range(2)] == [None, 0]
 
 
 def test_every_figure_of_a_pool_is_there_that_others_decide_by(node):

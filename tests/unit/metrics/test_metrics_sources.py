@@ -254,16 +254,16 @@ def test_a_link_in_the_cgroup_tree_is_not_followed(tree, collector, make_pod, tm
 def test_the_tripwire_sees_what_a_pass_sees(tree, collector):
     tree.group(SHARED, usage_ns=123_456_000)
     tree.node(free=77 << 20)
-    assert HostTripwire(tree.root, Cgroups(tree.root)).look() == (123_456_000, 77 << 20)
+    assert HostTripwire(tree.root, Cgroups(tree.root)).probe() == (123_456_000, 77 << 20)
     assert collector.collect([]).readings[TENANTS].raw["cpu_usage_ns"] == 123_456_000
 
 
 def test_the_tripwire_sees_nothing_where_nothing_is(tmp_path):
     empty = KernelTree(tmp_path, 1)
-    assert HostTripwire(tmp_path, Cgroups(tmp_path)).look() == (None, None)
+    assert HostTripwire(tmp_path, Cgroups(tmp_path)).probe() == (None, None)
     empty.group(SHARED)
     (empty.folder(SHARED, "cpuacct") / "cpuacct.usage").write_text("many\n")
-    assert HostTripwire(tmp_path, Cgroups(tmp_path)).look() == (None, None)
+    assert HostTripwire(tmp_path, Cgroups(tmp_path)).probe() == (None, None)
 
 
 @pytest.mark.parametrize("name", known_sources())

@@ -1,4 +1,4 @@
-"""Samples out: each as whole as its readers read it; what the bus refuses is sent shorter the next time."""
+"""Publish samples, each as whole as its readers read it; after a refusal of the bus the next one is shorter."""
 
 import structlog
 
@@ -14,7 +14,7 @@ LEAST_BYTES = 32_768
 """A sample is never made shorter than this: a bus that takes less is of no use."""
 
 
-class Sending:
+class SamplePublisher:
     """Publishes samples. `failure` says why the newest is not with its readers, or not whole; "" where it is."""
 
     def __init__(self, wire: Wire) -> None:
@@ -23,7 +23,7 @@ class Sending:
         self._shortened = 0
         self.failure = ""
 
-    async def send(self, sample: NodeSample) -> None:
+    async def publish(self, sample: NodeSample) -> None:
         """Publish a sample; pods that lost detail for it are counted, pods that it does not name are a failure."""
         fit = fitted(sample, self._most_bytes)
         telemetry.SAMPLE_PODS_SHORTENED.set(fit.shortened)
