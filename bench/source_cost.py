@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from bench.rigs.host import Row, machine
 from bench.rigs.metrics import PERIOD_S, Rig, rig
-from services.metrics.core.figures import Kind, Target, Total
+from services.metrics.core.figures.figure import Total
+from services.metrics.core.figures.target import Kind, Target
 from services.metrics.core.source import Source
 from services.metrics.registry import known_sources
 

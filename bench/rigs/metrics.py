@@ -17,11 +17,11 @@ from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
 from services.metrics.adapters.tripwire import HostTripwire
-from services.metrics.core.figures import Target
-from services.metrics.core.reading import Memory
+from services.metrics.core.figures.results import Memory
+from services.metrics.core.figures.target import Target
+from services.metrics.core.figures.values import Raw
+from services.metrics.core.sample.summary import summarise
 from services.metrics.core.source import Host, Source
-from services.metrics.core.summary import summarise
-from services.metrics.core.values import Raw
 from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod

@@ -4,7 +4,8 @@ Which time a sample's rates cover: since the last pass (`window_s`), a period at
 made early, the usage of the tenants' pool covers only the time since the probe before the last one, so that a load that
 rose 0.2 s ago shows at its height and not as a period's average. Their containers are not probed; an early pass is
 therefore followed by another one probe later, whose rates all cover that short time. What is not read in every pass
-(`services.metrics.core.due`) covers the time between its own last two readings; `figure_ages_s` says how old it is.
+(`services.metrics.core.reads.gates`) covers the time between its own last two readings; `figure_ages_s` says how old
+it is.
 """
 
 import asyncio
@@ -16,11 +17,11 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
-from services.metrics.core.figures import USAGE_COUNTER
-from services.metrics.core.reading import Memory
-from services.metrics.core.summary import summarise
-from services.metrics.core.values import Point
-from services.metrics.core.wake import Bounds, PressureGate, Probe, Seen, Told, Trigger, seen_by, tell, why_now
+from services.metrics.core.figures.results import Memory
+from services.metrics.core.figures.target import USAGE_COUNTER
+from services.metrics.core.figures.values import Point
+from services.metrics.core.sample.summary import summarise
+from services.metrics.core.wakeup import Bounds, PressureGate, Probe, Seen, Told, Trigger, seen_by, tell, why_now
 from services.metrics.ports import Collected, MetricsPorts
 from services.metrics.publisher import SamplePublisher
 from services.metrics.settings import NAME, MetricsSettings

@@ -9,8 +9,8 @@ from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LayoutTargets
 from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.app import MetricsApp
-from services.metrics.core.figures import TENANTS
-from services.metrics.core.pooled import whole
+from services.metrics.core.figures.target import TENANTS
+from services.metrics.core.reads.pooled import whole
 from services.metrics.ports import MetricsPorts
 from services.metrics.registry import known_sources
 from services.metrics.settings import NAME, MetricsSettings

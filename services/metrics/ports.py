@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from services.metrics.core.figures import TENANTS, Offered, Target
-from services.metrics.core.reading import Reading
+from services.metrics.core.figures.figure import Offered
+from services.metrics.core.figures.results import Reading
+from services.metrics.core.figures.target import TENANTS, Target
 from shared.contracts.pod import Pod
 from shared.contracts.sample import NodeSample
 from shared.ports import PodSource

@@ -2,7 +2,7 @@
 
 import structlog
 
-from services.metrics.core.fitting import Fitted, fitted
+from services.metrics.core.sample.fitting import Fitted, fitted
 from shared import telemetry
 from shared.contracts.envelope import MAX_MESSAGE_BYTES
 from shared.contracts.sample import NodeSample

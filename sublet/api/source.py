@@ -3,10 +3,11 @@
 A source is one file in `services/metrics/sources` that ends in `SOURCE = Source(...)`.
 """
 
-from services.metrics.core.due import GREW, WORKED, Gate, Moved
-from services.metrics.core.figures import GROUPS, Damped, Gauge, Kind, Rate, Ratio, Target, Total
+from services.metrics.core.figures.figure import Damped, Gauge, Rate, Ratio, Total
+from services.metrics.core.figures.target import GROUPS, Kind, Target
+from services.metrics.core.figures.values import Value
+from services.metrics.core.reads.gates import GREW, WORKED, Gate, Moved
 from services.metrics.core.source import Host, Source
-from services.metrics.core.values import Value
 from shared.core.text.kernel_text import key_values
 
 __all__ = (

@@ -16,9 +16,9 @@ from services.metrics.adapters.alarm import PressureAlarm
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
-from services.metrics.core.figures import NODE, Target
-from services.metrics.core.reading import Memory
-from services.metrics.core.summary import summarise
+from services.metrics.core.figures.results import Memory
+from services.metrics.core.figures.target import NODE, Target
+from services.metrics.core.sample.summary import summarise
 from services.metrics.main import PLAN
 from services.metrics.registry import known_sources
 from shared.adapters.clock import SystemClock

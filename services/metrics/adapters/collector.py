@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from services.metrics.adapters.host import HostReader
-from services.metrics.core.due import Gate, turn_of
-from services.metrics.core.figures import GROUPS, Figure, Kind, Offer, Target, Total
-from services.metrics.core.kept import Kept
-from services.metrics.core.pooled import Sums, is_part, nothing, pooled
-from services.metrics.core.reading import Part, Reading
+from services.metrics.core.figures.figure import Figure, Offer, Total
+from services.metrics.core.figures.results import Part, Reading
+from services.metrics.core.figures.target import GROUPS, Kind, Target
+from services.metrics.core.figures.values import Raw, Ticks, Value
+from services.metrics.core.reads.gates import Gate, turn_of
+from services.metrics.core.reads.pooled import Sums, is_part, nothing, pooled
+from services.metrics.core.reads.target_cache import Kept
 from services.metrics.core.source import Source
-from services.metrics.core.values import Raw, Ticks, Value
 from services.metrics.ports import Collected
 from shared.contracts.pod import Pod
 from shared.errors import Refused

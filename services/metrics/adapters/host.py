@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, cast
 
-from services.metrics.core.figures import Target
+from services.metrics.core.figures.target import Target
 from services.metrics.core.source import Host
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import KeptFiles, read_record, read_text, root_file_system

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from services.metrics.core.figures import NODE, Target
-from services.metrics.core.pooled import part_of
-from services.metrics.core.summary import container_name
+from services.metrics.core.figures.target import NODE, Target
+from services.metrics.core.reads.pooled import part_of
+from services.metrics.core.sample.summary import container_name
 from shared.adapters.host.sysfs import numa_ids
 from shared.contracts.pod import Pod
 from shared.core.cgroups.layout import POOL_OF_QOS, RECLAIM, ROOT, SHARE, Layout, OwnLayout

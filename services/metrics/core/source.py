@@ -9,9 +9,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar
 
-from services.metrics.core.due import Gates
-from services.metrics.core.figures import Figure, Kind, Target
-from services.metrics.core.values import Raw
+from services.metrics.core.figures.figure import Figure
+from services.metrics.core.figures.target import Kind, Target
+from services.metrics.core.figures.values import Raw
+from services.metrics.core.reads.gates import Gates
 from shared.core.cgroups.knobs import Version
 from shared.core.file_system import FileSystem
 
@@ -111,5 +112,5 @@ class Source:
     cost: Cost = "cheap"
     gates: Gates = field(default_factory=dict)
     adds_up: frozenset[str] = frozenset()
-    """Raw values of cgroups whose sum is that of a pool that has no cgroup of its own (`core.pooled`): of what is read
+    """Raw values of cgroups whose sum is that of a pool that has no cgroup of its own (`reads.pooled`): of what is read
     in every pass also counters, of what is not only levels, because its readings are of different times."""

@@ -6,8 +6,9 @@ for the kernel's ("sched/cpuacct: Fix user/system in shown cpuacct.usage*"); `cp
 
 import os
 
-from services.metrics.core.due import WORKED, Gate
-from services.metrics.core.figures import Rate, Target
+from services.metrics.core.figures.figure import Rate
+from services.metrics.core.figures.target import Target
+from services.metrics.core.reads.gates import WORKED, Gate
 from services.metrics.core.source import Host, Source
 from shared.core.cgroups.knobs import Version
 from shared.core.text.kernel_text import key_values

@@ -1,8 +1,9 @@
 """CPU time of a cgroup: `cpuacct.usage` on v1, `usage_usec` of `cpu.stat` on v2."""
 
-from services.metrics.core.figures import GROUPS, USAGE_COUNTER, Rate, Target
+from services.metrics.core.figures.figure import Rate
+from services.metrics.core.figures.target import GROUPS, USAGE_COUNTER, Target
+from services.metrics.core.figures.values import Value
 from services.metrics.core.source import Host, Source
-from services.metrics.core.values import Value
 from shared.core.cgroups.knobs import Version
 from shared.core.text.kernel_text import key_values
 

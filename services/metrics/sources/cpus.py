@@ -2,10 +2,11 @@
 
 import re
 
-from services.metrics.core.due import Gate
-from services.metrics.core.figures import BusyCpus, Target
+from services.metrics.core.figures.figure import BusyCpus
+from services.metrics.core.figures.target import Target
+from services.metrics.core.figures.values import Ticks
+from services.metrics.core.reads.gates import Gate
 from services.metrics.core.source import Host, Source
-from services.metrics.core.values import Ticks
 
 _LINE = re.compile(r"^cpu(\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)", re.MULTILINE)
 """user, nice, system, idle, iowait, irq, softirq, steal."""

@@ -6,8 +6,9 @@ Partitions, and devices that only stand for others, are left out on the node: th
 
 import re
 
-from services.metrics.core.due import WORKED, Gate
-from services.metrics.core.figures import Figure, Rate, Target
+from services.metrics.core.figures.figure import Figure, Rate
+from services.metrics.core.figures.target import Target
+from services.metrics.core.reads.gates import WORKED, Gate
 from services.metrics.core.source import Host, Source
 
 _SECTOR_BYTES = 512

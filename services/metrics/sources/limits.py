@@ -1,7 +1,8 @@
 """The limits of a cgroup. "No limit" is absent: it is neither 0 nor a very large number."""
 
-from services.metrics.core.due import Gate
-from services.metrics.core.figures import GROUPS, Gauge, Target
+from services.metrics.core.figures.figure import Gauge
+from services.metrics.core.figures.target import GROUPS, Target
+from services.metrics.core.reads.gates import Gate
 from services.metrics.core.source import Host, Source
 
 _V1_NO_LIMIT_BYTES = 1 << 62

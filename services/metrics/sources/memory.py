@@ -3,7 +3,8 @@
 What it is made of is in `memory_stat`, which is read when this number has moved.
 """
 
-from services.metrics.core.figures import GROUPS, Gauge, Target
+from services.metrics.core.figures.figure import Gauge
+from services.metrics.core.figures.target import GROUPS, Target
 from services.metrics.core.source import Host, Source
 from shared.core.cgroups.knobs import Version
 

@@ -3,8 +3,9 @@
 Working set is usage without the inactive file cache, as kubelet and cAdvisor count it.
 """
 
-from services.metrics.core.due import GREW, Gate
-from services.metrics.core.figures import GROUPS, Gauge, Rate, Target
+from services.metrics.core.figures.figure import Gauge, Rate
+from services.metrics.core.figures.target import GROUPS, Target
+from services.metrics.core.reads.gates import GREW, Gate
 from services.metrics.core.source import Host, Source
 from services.metrics.sources.memory import FILES
 from shared.core.cgroups.knobs import Version

@@ -5,8 +5,9 @@ no first process and one file for all. Loopback, and the host's ends of containe
 leaves the node or is counted on another interface again.
 """
 
-from services.metrics.core.due import Gate
-from services.metrics.core.figures import Rate, Target
+from services.metrics.core.figures.figure import Rate
+from services.metrics.core.figures.target import Target
+from services.metrics.core.reads.gates import Gate
 from services.metrics.core.source import Host, Source
 
 _NOT_OUTSIDE = ("lo", "veth", "docker", "br-", "cni", "cali", "flannel", "virbr", "ifb", "dummy", "tun", "tap", "lxc")

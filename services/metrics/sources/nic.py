@@ -9,10 +9,11 @@ import errno
 import itertools
 import re
 
-from services.metrics.core.due import Gate
-from services.metrics.core.figures import Gauge, Target
+from services.metrics.core.figures.figure import Gauge
+from services.metrics.core.figures.target import Target
+from services.metrics.core.figures.values import Value
+from services.metrics.core.reads.gates import Gate
 from services.metrics.core.source import Host, Source
-from services.metrics.core.values import Value
 
 MOST_CARDS = 64
 """A card can be cut into hundreds of virtual functions, and each would be told in every sample."""

@@ -2,7 +2,8 @@
 
 import os
 
-from services.metrics.core.figures import Gauge, Rate, Target
+from services.metrics.core.figures.figure import Gauge, Rate
+from services.metrics.core.figures.target import Target
 from services.metrics.core.source import Host, Source
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")  # the unit of /proc/stat, the same for every architecture's user space

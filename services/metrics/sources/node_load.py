@@ -1,6 +1,7 @@
 """The kernel's load average of the whole node, from `/proc/loadavg`."""
 
-from services.metrics.core.figures import Gauge, Target
+from services.metrics.core.figures.figure import Gauge
+from services.metrics.core.figures.target import Target
 from services.metrics.core.source import Host, Source
 
 

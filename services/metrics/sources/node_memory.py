@@ -1,6 +1,7 @@
 """Memory of the whole node: `/proc/meminfo` and the watermark scale factor."""
 
-from services.metrics.core.figures import Gauge, Target
+from services.metrics.core.figures.figure import Gauge
+from services.metrics.core.figures.target import Target
 from services.metrics.core.source import Host, Source
 from shared.core.text.kernel_text import meminfo_bytes
 

@@ -1,8 +1,9 @@
 """Memory and CPUs of each NUMA node, from `/sys/devices/system/node`."""
 
-from services.metrics.core.figures import Gauge, Target
+from services.metrics.core.figures.figure import Gauge
+from services.metrics.core.figures.target import Target
+from services.metrics.core.figures.values import Value
 from services.metrics.core.source import Host, Source
-from services.metrics.core.values import Value
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.text.kernel_text import meminfo_bytes
 

@@ -3,10 +3,11 @@
 import os
 from collections.abc import Mapping
 
-from services.metrics.core.due import GREW, Gate
-from services.metrics.core.figures import Gauge, Target
+from services.metrics.core.figures.figure import Gauge
+from services.metrics.core.figures.target import Target
+from services.metrics.core.figures.values import Value
+from services.metrics.core.reads.gates import GREW, Gate
 from services.metrics.core.source import Host, Source
-from services.metrics.core.values import Value
 from shared.contracts.sample import GroupNuma
 from shared.core.cgroups.knobs import Version
 

@@ -1,6 +1,7 @@
 """Which CPUs are online: the one figure without which a sample says nothing."""
 
-from services.metrics.core.figures import Gauge, Target
+from services.metrics.core.figures.figure import Gauge
+from services.metrics.core.figures.target import Target
 from services.metrics.core.source import Host, Source
 from shared.core.cpus.cpuset import CpuSet
 

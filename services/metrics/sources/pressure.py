@@ -1,7 +1,8 @@
 """Pressure stall information: of the whole node from `/proc/pressure`, and on cgroup v2 of pools and containers."""
 
-from services.metrics.core.due import GREW, WORKED, Gate
-from services.metrics.core.figures import GROUPS, Gauge, Target
+from services.metrics.core.figures.figure import Gauge
+from services.metrics.core.figures.target import GROUPS, Target
+from services.metrics.core.reads.gates import GREW, WORKED, Gate
 from services.metrics.core.source import Host, Source
 from shared.contracts.sample import Pressure
 

@@ -2,7 +2,8 @@
 
 import re
 
-from services.metrics.core.figures import Gauge, Rate, Target
+from services.metrics.core.figures.figure import Gauge, Rate
+from services.metrics.core.figures.target import Target
 from services.metrics.core.source import Host, Source
 
 _COUNTERS = {

@@ -5,8 +5,9 @@ that counts no inodes (btrfs) has no figure of them. How much of it a container 
 nothing counts that but a walk over all files, and whoever runs containers with a layer of their own (kubelet) knows it.
 """
 
-from services.metrics.core.due import Gate
-from services.metrics.core.figures import Gauge, Target
+from services.metrics.core.figures.figure import Gauge
+from services.metrics.core.figures.target import Target
+from services.metrics.core.reads.gates import Gate
 from services.metrics.core.source import Host, Source
 
 _BYTES = ("rootfs_capacity_bytes", "rootfs_used_bytes", "rootfs_available_bytes")

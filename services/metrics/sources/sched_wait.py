@@ -9,8 +9,9 @@ The kernel counts it in three places, none of them always there:
 On v2 the container's `cpu_pressure` tells the same more cheaply, as a share of time.
 """
 
-from services.metrics.core.due import WORKED, Gate
-from services.metrics.core.figures import Figure, Rate, Target, Total
+from services.metrics.core.figures.figure import Figure, Rate, Total
+from services.metrics.core.figures.target import Target
+from services.metrics.core.reads.gates import WORKED, Gate
 from services.metrics.core.source import Host, Source
 from services.metrics.sources.task_load import some_of, task_ids
 

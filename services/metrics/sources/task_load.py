@@ -5,8 +5,9 @@ damped average over 60 and 300 s of the number of tasks in state R or D. A pool'
 Of a container with very many tasks only some are looked at in a pass, others each time, and each counts for several.
 """
 
-from services.metrics.core.due import WORKED, Gate
-from services.metrics.core.figures import Damped, Gauge, Target, Total
+from services.metrics.core.figures.figure import Damped, Gauge, Total
+from services.metrics.core.figures.target import Target
+from services.metrics.core.reads.gates import WORKED, Gate
 from services.metrics.core.source import Host, Source
 from shared.core.cgroups.knobs import Version
 from shared.core.text.kernel_text import task_state

@@ -1,7 +1,8 @@
 """Share of the scheduling periods in which a cgroup hit its quota (`cpu.stat`, same names on v1 and v2)."""
 
-from services.metrics.core.due import WORKED, Gate
-from services.metrics.core.figures import GROUPS, Ratio, Target
+from services.metrics.core.figures.figure import Ratio
+from services.metrics.core.figures.target import GROUPS, Target
+from services.metrics.core.reads.gates import WORKED, Gate
 from services.metrics.core.source import Host, Source
 from shared.core.text.kernel_text import key_values
 

@@ -7,8 +7,9 @@ Below `low` kswapd wakes and works until `high`; below `min` tasks reclaim for t
 import os
 import re
 
-from services.metrics.core.due import Gate
-from services.metrics.core.figures import Gauge, Target
+from services.metrics.core.figures.figure import Gauge
+from services.metrics.core.figures.target import Target
+from services.metrics.core.reads.gates import Gate
 from services.metrics.core.source import Host, Source
 
 _FILE = "proc/zoneinfo"

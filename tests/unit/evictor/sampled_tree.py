@@ -13,8 +13,8 @@ from services.evictor.core.plugin import View
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
-from services.metrics.core.reading import Memory
-from services.metrics.core.summary import summarise
+from services.metrics.core.figures.results import Memory
+from services.metrics.core.sample.summary import summarise
 from services.metrics.registry import known_sources
 from services.qrm.core.active_advice import offered_by_numa
 from shared.adapters.host.cgroup import Cgroups

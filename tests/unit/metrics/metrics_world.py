@@ -5,8 +5,9 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 from services.metrics.app import MetricsApp
-from services.metrics.core.figures import NODE, TENANTS, Gauge, Offer, Rate, Target
-from services.metrics.core.reading import Part, Reading
+from services.metrics.core.figures.figure import Gauge, Offer, Rate
+from services.metrics.core.figures.results import Part, Reading
+from services.metrics.core.figures.target import NODE, TENANTS, Target
 from services.metrics.ports import Collected, MetricsPorts
 from services.metrics.settings import MetricsSettings
 from shared.adapters.clock import LoopClock

@@ -13,10 +13,11 @@ from kernel_trees import KernelTree, put
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
-from services.metrics.core.figures import NODE, TENANTS, BusyCpus, Damped, Gauge, Offer, Rate, Ratio
-from services.metrics.core.reading import Memory, Part, Reading
-from services.metrics.core.summary import summarise
-from services.metrics.core.values import Point, Ticks
+from services.metrics.core.figures.figure import BusyCpus, Damped, Gauge, Offer, Rate, Ratio
+from services.metrics.core.figures.results import Memory, Part, Reading
+from services.metrics.core.figures.target import NODE, TENANTS
+from services.metrics.core.figures.values import Point, Ticks
+from services.metrics.core.sample.summary import summarise
 from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod

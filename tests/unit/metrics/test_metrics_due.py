@@ -7,12 +7,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.metrics.adapters.collector import Collector
-from services.metrics.core.compute import SETTLED
-from services.metrics.core.due import Gate, Last, Moved, due, turn_of
-from services.metrics.core.figures import NODE, Damped, Gauge, Offer, Rate, Target, Total
-from services.metrics.core.reading import Memory, Part, Reading
+from services.metrics.core.figures.compute import SETTLED
+from services.metrics.core.figures.figure import Damped, Gauge, Offer, Rate, Total
+from services.metrics.core.figures.results import Memory, Part, Reading
+from services.metrics.core.figures.target import NODE, Target
+from services.metrics.core.reads.gates import Gate, Last, Moved, due, turn_of
+from services.metrics.core.sample.summary import summarise
 from services.metrics.core.source import Source
-from services.metrics.core.summary import summarise
 from shared.contracts.pod import Container, Pod
 
 GATE = Gate(10.0, (Moved("used", 5),))

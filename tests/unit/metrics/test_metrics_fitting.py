@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.metrics.core.fitting import SUMS, fitted
+from services.metrics.core.sample.fitting import SUMS, fitted
 from services.metrics.publisher import LEAST_BYTES, SamplePublisher
 from shared.adapters.clock import SystemClock
 from shared.contracts.envelope import MAX_MESSAGE_BYTES

@@ -5,9 +5,9 @@ import pytest
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
-from services.metrics.core.figures import NODE, TENANTS, Target
-from services.metrics.core.reading import Memory
-from services.metrics.core.summary import summarise
+from services.metrics.core.figures.results import Memory
+from services.metrics.core.figures.target import NODE, TENANTS, Target
+from services.metrics.core.sample.summary import summarise
 from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.metrics.adapters.host import HostReader
-from services.metrics.core.figures import Target
+from services.metrics.core.figures.target import Target
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import KeptFiles, read_text
 

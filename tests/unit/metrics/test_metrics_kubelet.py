@@ -11,9 +11,9 @@ from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LayoutTargets
 from services.metrics.adapters.tripwire import HostTripwire
-from services.metrics.core.pooled import whole
-from services.metrics.core.reading import Memory
-from services.metrics.core.summary import summarise
+from services.metrics.core.figures.results import Memory
+from services.metrics.core.reads.pooled import whole
+from services.metrics.core.sample.summary import summarise
 from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.kubelet_tree import find_layout

@@ -10,9 +10,9 @@ from services.metrics.adapters import host as host_files
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
-from services.metrics.core.figures import NODE, Target
-from services.metrics.core.reading import Memory
-from services.metrics.core.summary import summarise
+from services.metrics.core.figures.results import Memory
+from services.metrics.core.figures.target import NODE, Target
+from services.metrics.core.sample.summary import summarise
 from services.metrics.registry import known_sources
 from services.metrics.sources import nic
 from shared.adapters.host.cgroup import Cgroups

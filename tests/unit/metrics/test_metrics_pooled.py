@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.metrics.core.figures import NODE, Target
-from services.metrics.core.pooled import nothing, part_of, pooled, whole
-from services.metrics.core.reading import Part, Reading
+from services.metrics.core.figures.results import Part, Reading
+from services.metrics.core.figures.target import NODE, Target
+from services.metrics.core.reads.pooled import nothing, part_of, pooled, whole
 
 SUMS = {"cpu": frozenset({"used_ns"}), "memory": frozenset({"held_bytes", "shared_bytes"})}
 WHOLE, CONTAINER = Target("pool", "reclaim", "kubepods/besteffort"), Target("container", "aa/main", "g", "share")

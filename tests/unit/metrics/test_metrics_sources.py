@@ -13,9 +13,10 @@ from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
 from services.metrics.adapters.tripwire import HostTripwire
-from services.metrics.core.figures import GROUPS, NODE, TENANTS, Gauge, Target
+from services.metrics.core.figures.figure import Gauge
+from services.metrics.core.figures.target import GROUPS, NODE, TENANTS, Target
+from services.metrics.core.figures.values import Ticks
 from services.metrics.core.source import Source
-from services.metrics.core.values import Ticks
 from services.metrics.registry import known_sources
 from services.metrics.sources.pressure import parse
 from shared.adapters.host.cgroup import Cgroups
@@ -299,8 +300,8 @@ def test_what_a_gate_watches_is_read_in_every_pass(tree, collector, make_pod):
 
 
 def test_a_new_source_adds_its_figures_with_no_other_edit(tree):
-    from services.metrics.core.reading import Memory
-    from services.metrics.core.summary import summarise
+    from services.metrics.core.figures.results import Memory
+    from services.metrics.core.sample.summary import summarise
 
     temperature = Source({"node": (Gauge("temperature_celsius"),)}, lambda host, target: {"temperature_celsius": 41.5})
     host = HostReader(tree.root, Cgroups(tree.root))

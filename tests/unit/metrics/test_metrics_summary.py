@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.metrics.core.figures import NODE, TENANTS, Damped, Gauge, Offer, Rate, Ratio, Target
-from services.metrics.core.reading import Memory, Part, Reading
-from services.metrics.core.summary import summarise
-from services.metrics.core.values import Point
+from services.metrics.core.figures.figure import Damped, Gauge, Offer, Rate, Ratio
+from services.metrics.core.figures.results import Memory, Part, Reading
+from services.metrics.core.figures.target import NODE, TENANTS, Target
+from services.metrics.core.figures.values import Point
+from services.metrics.core.sample.summary import summarise
 from services.metrics.registry import known_sources
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample

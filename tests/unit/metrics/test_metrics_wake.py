@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.metrics.core.wake import Bounds, PressureGate, Probe, Seen, Told, seen_by, tell, watermark, why_now
+from services.metrics.core.wakeup import Bounds, PressureGate, Probe, Seen, Told, seen_by, tell, watermark, why_now
 
 GIB, MIB = 1 << 30, 1 << 20
 BOUNDS = Bounds(tenant_step_cores=0.5, memory_watch_bytes=GIB, peak_hold_s=2.0)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
-from services.metrics.core.figures import Kind, Target
-from services.metrics.core.values import Raw
+from services.metrics.core.figures.target import Kind, Target
+from services.metrics.core.figures.values import Raw
 
 _EARLIEST = 0.5
 """Not all targets at once: each has its own share of the longest age, this one or more."""

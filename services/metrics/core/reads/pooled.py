@@ -8,9 +8,9 @@ told its name. Only raw values that a source declares to add up are summed; aver
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
-from services.metrics.core.figures import Target
-from services.metrics.core.reading import Part, Reading
-from services.metrics.core.values import Value
+from services.metrics.core.figures.results import Part, Reading
+from services.metrics.core.figures.target import Target
+from services.metrics.core.figures.values import Value
 
 Sums = Mapping[str, frozenset[str]]
 """By source, the raw values that add up."""

@@ -7,9 +7,10 @@ back or stands still because something is wrong. It is never negative and never 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
-from services.metrics.core.values import (
+from services.metrics.core.figures.target import Kind
+from services.metrics.core.figures.values import (
     Outcome,
     Point,
     Points,
@@ -22,28 +23,7 @@ from services.metrics.core.values import (
     went_back,
 )
 from shared.contracts.sample import CpuUsage
-from shared.core.cgroups.layout import SHARE, class_group
 from shared.core.cpus.cpuset import CpuSet
-
-Kind = Literal["node", "numa", "pool", "container"]
-GROUPS: tuple[Kind, ...] = ("pool", "container")
-
-
-class Target(NamedTuple):
-    """What is measured: the node (no name), a NUMA node ("0"), a pool ("share") or a container ("<uid>/<name>")."""
-
-    kind: Kind
-    name: str = ""
-    group: str = ""
-    """Its cgroup; empty for the node and NUMA nodes."""
-    pool: str = ""
-    """The pool a container belongs to, or of which this group is only a part (`services.metrics.core.pooled`)."""
-
-
-NODE = Target("node")
-TENANTS = Target("pool", SHARE, class_group("shared_cores"))
-USAGE_COUNTER = "cpu_usage_ns"
-"""Raw CPU time of a cgroup: the one counter that the tripwire reads as well."""
 
 STILL_S = 0.5
 """A counter of the machine's own time that did not grow for so long is broken: at 100 Hz it grows 50 times."""
@@ -191,7 +171,7 @@ class Total:
     drifts: ClassVar[bool] = False
 
     def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:  # noqa: ARG002
-        """Nothing by itself: see `services.metrics.core.summary`."""
+        """Nothing by itself: see `services.metrics.core.sample.summary`."""
         return Outcome(None)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from services.metrics.core.figures import Target
-from services.metrics.core.values import Point, Points, Raw, Value
+from services.metrics.core.figures.target import Target
+from services.metrics.core.figures.values import Point, Points, Raw, Value
 from shared.contracts.envelope import Part as MessagePart
 from shared.contracts.sample import PodReading
 

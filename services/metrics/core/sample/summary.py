@@ -6,10 +6,11 @@ What says the same as in the last pass is taken over as it was built then.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from services.metrics.core.compute import figures_of
-from services.metrics.core.figures import NODE, Kind, Offer, Offered, Target, Total
-from services.metrics.core.message import container_reading, model_of
-from services.metrics.core.reading import Memory, Past, Reading, same_raw
+from services.metrics.core.figures.compute import figures_of
+from services.metrics.core.figures.figure import Offer, Offered, Total
+from services.metrics.core.figures.results import Memory, Past, Reading, same_raw
+from services.metrics.core.figures.target import NODE, Kind, Target
+from services.metrics.core.sample.message import container_reading, model_of
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
 from shared.core.cpus.cpuset import CpuSet

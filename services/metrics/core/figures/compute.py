@@ -5,9 +5,10 @@ What was not read again, because nothing moved there, keeps its figures.
 
 from typing import Any
 
-from services.metrics.core.figures import Offer, Offered, Target
-from services.metrics.core.reading import Done, Memory, Part, Past, Reading
-from services.metrics.core.values import WANTED, Outcome, Point, Points, Value, plausible
+from services.metrics.core.figures.figure import Offer, Offered
+from services.metrics.core.figures.results import Done, Memory, Part, Past, Reading
+from services.metrics.core.figures.target import Target
+from services.metrics.core.figures.values import WANTED, Outcome, Point, Points, Value, plausible
 
 SETTLED = 0.05
 """An average of no tasks at all that is below a twentieth need not be told anew while it falls."""

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from services.metrics.core.due import Gate, Last, due
-from services.metrics.core.reading import Part, Reading
-from services.metrics.core.values import Raw
+from services.metrics.core.figures.results import Part, Reading
+from services.metrics.core.figures.values import Raw
+from services.metrics.core.reads.gates import Gate, Last, due
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from services.metrics.core.figures import Target
-from services.metrics.core.values import Value
+from services.metrics.core.figures.target import Target
+from services.metrics.core.figures.values import Value
 from shared.contracts.envelope import Part
 from shared.contracts.sample import ContainerReading, NodeReading, NumaReading, PoolReading
 

@@ -1,0 +1,25 @@
+"""Name what is measured: the node, its NUMA nodes, pools and containers."""
+
+from typing import Literal, NamedTuple
+
+from shared.core.cgroups.layout import SHARE, class_group
+
+Kind = Literal["node", "numa", "pool", "container"]
+GROUPS: tuple[Kind, ...] = ("pool", "container")
+
+
+class Target(NamedTuple):
+    """What is measured: the node (no name), a NUMA node ("0"), a pool ("share") or a container ("<uid>/<name>")."""
+
+    kind: Kind
+    name: str = ""
+    group: str = ""
+    """Its cgroup; empty for the node and NUMA nodes."""
+    pool: str = ""
+    """The pool a container belongs to, or of which this group is only a part (`services.metrics.core.reads.pooled`)."""
+
+
+NODE = Target("node")
+TENANTS = Target("pool", SHARE, class_group("shared_cores"))
+USAGE_COUNTER = "cpu_usage_ns"
+"""Raw CPU time of a cgroup: the one counter that the tripwire reads as well."""

@@ -1,0 +1,1 @@
+"""Reads: which files a pass must read, and which readings are those of several groups."""
