@@ -17,7 +17,7 @@ from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
 from services.metrics.adapters.tripwire import HostTripwire
-from services.metrics.core.figures.results import Memory
+from services.metrics.core.figures.results import LastPass
 from services.metrics.core.figures.target import Target
 from services.metrics.core.figures.values import Raw
 from services.metrics.core.sample.summary import summarise
@@ -45,7 +45,7 @@ class Rig:
     pods: list[Pod]
     top: str = ROOT
     now_s: float = 0.0
-    memory: Memory = field(default_factory=Memory)
+    memory: LastPass = field(default_factory=LastPass)
 
     def __post_init__(self) -> None:
         self.cgroups = Cgroups(self.root)
@@ -55,7 +55,7 @@ class Rig:
 
     def start(self, sources: Mapping[str, Source]) -> None:
         """Begin anew with these sources."""
-        self.host, self.memory = HostReader(self.root, self.cgroups), Memory()
+        self.host, self.memory = HostReader(self.root, self.cgroups), LastPass()
         self.collector = Collector(self.host, sources, self.targets, lambda: self.now_s)
 
     def one_pass(self) -> bytes:

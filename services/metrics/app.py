@@ -17,11 +17,22 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
-from services.metrics.core.figures.results import Memory
+from services.metrics.core.figures.results import LastPass
 from services.metrics.core.figures.target import USAGE_COUNTER
 from services.metrics.core.figures.values import Point
 from services.metrics.core.sample.summary import summarise
-from services.metrics.core.wakeup import Bounds, PressureGate, Probe, Seen, Told, Trigger, seen_by, tell, why_now
+from services.metrics.core.wakeup import (
+    KernelMemory,
+    LastReported,
+    Observation,
+    PressureGate,
+    Trigger,
+    TripwireReading,
+    WakeBounds,
+    observation,
+    reported,
+    why_now,
+)
 from services.metrics.ports import Collected, MetricsPorts
 from services.metrics.publisher import SamplePublisher
 from services.metrics.settings import NAME, MetricsSettings
@@ -51,7 +62,7 @@ class MetricsApp:
         self._alarm, self._show, self._tenants = ports.alarm, ports.show, ports.tenants
         self._static = dict(context.raw.get(NAME) or {})
         self._settings = settings
-        self._memory = Memory()
+        self._last_pass = LastPass()
         self._sample: NodeSample | None = None
         self._sampled_at = self._tried_at = self._clock.monotonic()
         self._failure = ""
@@ -59,8 +70,8 @@ class MetricsApp:
         self._source_failures: Mapping[str, str] = {}
         self._pods: Sequence[Pod] = ()
         self._listed_generation: int | None = None
-        self._told: Told | None = None
-        self._probe = self._probe_before = Probe(self._clock.monotonic(), None, None, None)
+        self._reported: LastReported | None = None
+        self._probe = self._probe_before = TripwireReading(self._clock.monotonic(), None, None, None)
         self._follow_up: Trigger | None = "start"
         self._gate = PressureGate(self._settings.min_gap_s)
         self._news: asyncio.Future[Trigger]
@@ -88,14 +99,14 @@ class MetricsApp:
             why = "; ".join(f"source {name}: {what}" for name, what in sorted(self._source_failures.items()))
         elif not why:
             why = "; ".join(
-                f"{name}: {what}" for name, what in sorted(self._memory.odd.items()) if name.startswith(_NODE)
+                f"{name}: {what}" for name, what in sorted(self._last_pass.rejected.items()) if name.startswith(_NODE)
             )
         return ServiceHealth(service=NAME, ok=not why, why=why, input_age_s=age_s)
 
     def state(self) -> Mapping[str, Any]:
         """The last sample, and which figures are missing in it though they were read."""
         sample = None if self._sample is None else self._sample.model_dump(mode="json", exclude_none=True)
-        return {"sample": sample, "missing": dict(self._memory.odd)}
+        return {"sample": sample, "missing": dict(self._last_pass.rejected)}
 
     def reconfigure(self, section: Mapping[str, Any]) -> None:
         """Take new periods and bounds; they hold from the next probe on."""
@@ -109,9 +120,9 @@ class MetricsApp:
         self._collector.close()
 
     @property
-    def _bounds(self) -> Bounds:
+    def _bounds(self) -> WakeBounds:
         settings = self._settings
-        return Bounds(settings.tenant_step_cores, settings.memory_watch_bytes, peak_hold_s=settings.period_s)
+        return WakeBounds(settings.tenant_step_cores, settings.memory_watch_bytes, peak_hold_s=settings.period_s)
 
     async def _next_trigger(self) -> Trigger:
         """Why the next pass is made. The timer itself probes: to wake this task for it costs as much as the probe."""
@@ -154,20 +165,20 @@ class MetricsApp:
         if self._follow_up is not None:
             trigger, self._follow_up = self._follow_up, None
             return trigger
-        if self._told is not None:
-            self._follow_up = why_now(self._told, seen_by(self._probe_before, self._probe), self._bounds)
+        if self._reported is not None:
+            self._follow_up = why_now(self._reported, observation(self._probe_before, self._probe), self._bounds)
             if self._follow_up is not None:
                 return self._follow_up
         if answers_pressure:
             return "psi"
         return "period" if now_s - self._tried_at >= self._settings.period_s - half_probe_s else None
 
-    def _read_probe(self, now_s: float) -> Probe:
+    def _read_probe(self, now_s: float) -> TripwireReading:
         usage_ns, free_bytes = self._tripwire.probe()
         generation = None
         with contextlib.suppress(Unavailable):  # the next pass asks again and says so
             generation = self._pod_source.generation()
-        return Probe(now_s, usage_ns, free_bytes, generation)
+        return TripwireReading(now_s, usage_ns, free_bytes, generation)
 
     async def _pass(self, trigger: Trigger) -> None:
         """Read everything, publish it, remember what was told. A pass that fails publishes nothing."""
@@ -177,7 +188,7 @@ class MetricsApp:
             try:
                 pods = self._list_pods()
                 collected = self._collector.collect(pods)
-                fields, memory = summarise(
+                fields, this_pass = summarise(
                     self._base(trigger), collected.readings, self._collector.offered, pods, now_s
                 )
                 sample = self._wire.stamp(NodeSample, trigger=trigger, **fields)
@@ -185,11 +196,11 @@ class MetricsApp:
                 self._fail(str(error))
                 return
             await self._publisher.publish(sample)
-        self._doubt(memory.odd)
-        self._memory, self._sample, self._sampled_at = memory, sample, now_s
-        self._show.show(sample, missing=len(memory.odd), failing=len(collected.failures))
+        self._log_missing(this_pass.rejected)
+        self._last_pass, self._sample, self._sampled_at = this_pass, sample, now_s
+        self._show.show(sample, missing=len(this_pass.rejected), failing=len(collected.failures))
         self._succeed(collected)
-        self._tell(sample, trigger, now_s)
+        self._remember(sample, trigger, now_s)
         self._alarm.arm(self._on_pressure)
         telemetry.STEP_SECONDS.labels(NAME).observe(self._clock.monotonic() - now_s)
 
@@ -198,22 +209,24 @@ class MetricsApp:
         generation = self._pod_source.generation()
         if generation != self._listed_generation:
             self._listed_generation = None  # what follows may fail: then it is asked again
-            if self._told is not None:  # and this change has had its early pass
-                self._told = replace(self._told, seen=replace(self._told.seen, pods_generation=generation))
+            if self._reported is not None:  # and this change has had its early pass
+                self._reported = replace(self._reported, seen=replace(self._reported.seen, pods_generation=generation))
             self._pods = tuple(self._pod_source.pods())
             self._listed_generation = generation
         return self._pods
 
-    def _base(self, trigger: Trigger) -> Memory:
+    def _base(self, trigger: Trigger) -> LastPass:
         """What the rates of this pass are based on: see the head of this module."""
         probe = self._probe_before
         if trigger == "period" or probe.tenant_usage_ns is None:
-            return self._memory
-        return self._memory.based_on(self._tenants, USAGE_COUNTER, Point(probe.tenant_usage_ns, probe.at_s))
+            return self._last_pass
+        return self._last_pass.based_on(self._tenants, USAGE_COUNTER, Point(probe.tenant_usage_ns, probe.at_s))
 
-    def _tell(self, sample: NodeSample, trigger: Trigger, now_s: float) -> None:
-        node, tenants, before = sample.node_reading, sample.pool(SHARE), self._told
-        seen = Seen(tenants.cpu_usage_cores if tenants else None, node.memory_free_bytes, self._listed_generation)
+    def _remember(self, sample: NodeSample, trigger: Trigger, now_s: float) -> None:
+        node, tenants, before = sample.node_reading, sample.pool(SHARE), self._reported
+        seen = Observation(
+            tenants.cpu_usage_cores if tenants else None, node.memory_free_bytes, self._listed_generation
+        )
         if trigger == "psi":
             self._gate = self._gate.after(
                 now_s,
@@ -221,15 +234,16 @@ class MetricsApp:
                 min_gap_s=self._settings.min_gap_s,
                 max_gap_s=self._settings.period_s,
             )
-        self._told = tell(before, seen, node.memory_total_bytes, node.watermark_scale_factor, now_s, self._bounds)
-        if before is not None and before.watch_armed and not self._told.watch_armed:
+        memory = KernelMemory(node.memory_total_bytes, node.watermark_scale_factor)
+        self._reported = reported(before, seen, memory, now_s, self._bounds)
+        if before is not None and before.watch_armed and not self._reported.watch_armed:
             self._follow_up = "memory"  # whatever brought it to light: who acts on it needs a second sample
 
-    def _doubt(self, odd: Mapping[str, str]) -> None:
+    def _log_missing(self, rejected: Mapping[str, str]) -> None:
         """Name figures that are left out because their counters cannot be believed, when they begin to be."""
-        begun = {name: why for name, why in odd.items() if name not in self._memory.odd}
+        begun = {name: why for name, why in rejected.items() if name not in self._last_pass.rejected}
         if begun:
-            log.warning("figures.missing", count=len(odd), begun=dict(list(begun.items())[:MOST_NAMED]))
+            log.warning("figures.missing", count=len(rejected), begun=dict(list(begun.items())[:MOST_NAMED]))
 
     def _fail(self, why: str) -> None:
         if why != self._failure:

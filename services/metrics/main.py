@@ -10,7 +10,7 @@ from services.metrics.adapters.targets import LayoutTargets
 from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.app import MetricsApp
 from services.metrics.core.figures.target import TENANTS
-from services.metrics.core.reads.pooled import whole
+from services.metrics.core.reads.pooled import pool_of_members
 from services.metrics.ports import MetricsPorts
 from services.metrics.registry import known_sources
 from services.metrics.settings import NAME, MetricsSettings
@@ -40,7 +40,7 @@ def build(context: Context) -> App:
         tripwire=HostTripwire(common.host_root, cgroups, targets.tenants),
         alarm=PressureAlarm(_pressure_files(common.host_root, cgroups, layout)),
         show=Exposition(context.clock.monotonic),
-        tenants=TENANTS if layout.classes else whole(SHARE),
+        tenants=TENANTS if layout.classes else pool_of_members(SHARE),
     )
     return MetricsApp(context, ports, section(MetricsSettings, context.raw, NAME))
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from services.metrics.core.figures.figure import Offered
-from services.metrics.core.figures.results import Reading
+from services.metrics.core.figures.figure import OffersByKind
+from services.metrics.core.figures.results import TargetReading
 from services.metrics.core.figures.target import TENANTS, Target
 from shared.contracts.pod import Pod
 from shared.contracts.sample import NodeSample
@@ -16,7 +16,7 @@ from shared.ports import PodSource
 class Collected:
     """What one pass read. `failures` says, source by source, why figures are absent that should be there."""
 
-    readings: Mapping[Target, Reading]
+    readings: Mapping[Target, TargetReading]
     failures: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -24,7 +24,7 @@ class Collect(Protocol):
     """Reads the host."""
 
     @property
-    def offered(self) -> Offered:
+    def offered(self) -> OffersByKind:
         """The figures that the sources offer."""
         ...
 

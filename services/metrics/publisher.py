@@ -2,7 +2,7 @@
 
 import structlog
 
-from services.metrics.core.sample.fitting import Fitted, fitted
+from services.metrics.core.sample.fitting import FittedSample, fitted
 from shared import telemetry
 from shared.contracts.envelope import MAX_MESSAGE_BYTES
 from shared.contracts.sample import NodeSample
@@ -40,7 +40,7 @@ class SamplePublisher:
         self._most_bytes = max(LEAST_BYTES, min(self._most_bytes, size) // 2)
         return f"the bus refuses a sample of {size} bytes; the next one has at most {self._most_bytes}"
 
-    def _left_out(self, fit: Fitted) -> str:
+    def _left_out(self, fit: FittedSample) -> str:
         if not fit.left_out:
             return ""
         return f"the sample has {len(fit.payload)} bytes, the most that are read, without {fit.left_out} pods"

@@ -16,7 +16,7 @@ from services.metrics.adapters.alarm import PressureAlarm
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
-from services.metrics.core.figures.results import Memory
+from services.metrics.core.figures.results import LastPass
 from services.metrics.core.figures.target import NODE, Target
 from services.metrics.core.sample.summary import summarise
 from services.metrics.main import PLAN
@@ -77,7 +77,7 @@ async def test_a_process_that_burns_a_cpu_is_seen_in_its_cgroup_and_the_one_abov
     collector = Collector(
         HostReader(ROOT, Cgroups(ROOT)), known_sources(), lambda pods: [NODE, pool, leaf], time.monotonic
     )
-    memory, found = Memory(), {}
+    memory, found = LastPass(), {}
 
     def measure() -> dict:
         nonlocal memory
@@ -119,7 +119,7 @@ def test_this_node_is_read_without_a_failure():
     collector = Collector(HostReader(ROOT, Cgroups(ROOT)), known_sources(), LocalTargets(ROOT), time.monotonic)
     collected = collector.collect([])
     assert not collected.failures
-    node = summarise(Memory(), collected.readings, collector.offered, [], 0.0)[0]["node_reading"]
+    node = summarise(LastPass(), collected.readings, collector.offered, [], 0.0)[0]["node_reading"]
     assert node.memory_total_bytes > node.memory_free_bytes > 0
     assert None not in (node.load1, node.load5, node.runnable_tasks, node.watermark_scale_factor)
     assert node.kswapd_steal_pages is not None

@@ -1,15 +1,15 @@
-"""One pass over the host: every source reads every target of the kinds it offers figures for, if it is due."""
+"""Read the host in one pass: every source reads every target of the kinds it offers figures for, if it is due."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from services.metrics.adapters.host import HostReader
-from services.metrics.core.figures.figure import Figure, Offer, Total
-from services.metrics.core.figures.results import Part, Reading
+from services.metrics.core.figures.figure import Figure, OfferedFigures, Total
+from services.metrics.core.figures.results import SourceReading, TargetReading
 from services.metrics.core.figures.target import GROUPS, Kind, Target
-from services.metrics.core.figures.values import Raw, Ticks, Value
+from services.metrics.core.figures.values import CpuTicks, Raw, Value
 from services.metrics.core.reads.gates import Gate, turn_of
-from services.metrics.core.reads.pooled import Sums, is_part, nothing, pooled
-from services.metrics.core.reads.target_cache import Kept
+from services.metrics.core.reads.pooled import Sums, empty_pool, is_member, pooled
+from services.metrics.core.reads.target_cache import TargetCache
 from services.metrics.core.source import Source
 from services.metrics.ports import Collected
 from shared.contracts.pod import Pod
@@ -35,12 +35,12 @@ class Collector:
         self._always: dict[Kind, Always] = {}
         self._gated: dict[Kind, Gated] = {}
         self._sums: Sums = {name: source.adds_up for name, source in found.items() if source.adds_up}
-        self._kept: dict[Target, Kept] = {}
-        self.offered: dict[Kind, dict[str, Offer]] = {}
+        self._caches: dict[Target, TargetCache] = {}
+        self.offered: dict[Kind, dict[str, OfferedFigures]] = {}
         for name, source in found.items():
             for kind, figures in source.figures.items():
                 self._add(kind, name, source)
-                offer = Offer.of(_unclaimed(figures, self.offered, kind, name), gated=kind in source.gates)
+                offer = OfferedFigures.of(_unclaimed(figures, self.offered, kind, name), gated=kind in source.gates)
                 self.offered.setdefault(kind, {})[name] = offer
 
     def collect(self, pods: Sequence[Pod]) -> Collected:
@@ -52,11 +52,11 @@ class Collector:
         """
         targets = self._targets(pods)
         self._host.begin(targets)
-        readings: dict[Target, Reading] = {}
+        readings: dict[Target, TargetReading] = {}
         failures: dict[str, str] = {}
-        kept, self._kept = self._kept, {}
+        before, self._caches = self._caches, {}
         for target in targets:
-            reading = self._read(target, kept.get(target), failures)
+            reading = self._read(target, before.get(target), failures)
             if reading is not None:
                 readings[target] = reading
         return Collected(pooled(readings, self._sums), failures)
@@ -78,53 +78,54 @@ class Collector:
     def _sources(self, target: Target) -> tuple[Always, Gated]:
         """What is read of a target in every pass, and what behind a gate; of a part of a pool only what adds up."""
         always, gated = self._always.get(target.kind, []), self._gated.get(target.kind, [])
-        if not is_part(target):
+        if not is_member(target):
             return always, gated
         return [one for one in always if one[0] in self._sums], [one for one in gated if one[0] in self._sums]
 
-    def _read(self, target: Target, kept: Kept | None, failures: dict[str, str]) -> Reading | None:
-        if is_part(target) and not target.group:
-            return nothing(self._sums, self._monotonic())
+    def _read(self, target: Target, cache: TargetCache | None, failures: dict[str, str]) -> TargetReading | None:
+        if is_member(target) and not target.group:
+            return empty_pool(self._sums, self._monotonic())
         try:
             identity = self._host.identity(target) if target.kind in GROUPS else 0
         except (OSError, Refused) as error:
             failures.setdefault("cgroup", f"{target.group}: {error}")
-            return Reading(self._monotonic(), {}) if is_part(target) else None
+            return TargetReading(self._monotonic(), {}) if is_member(target) else None
         if identity is None:
             return None
-        if kept is None or kept.identity != identity:
-            kept = Kept(identity, turn_of(target))
-        self._kept[target] = kept
-        now_s, parts, watched = self._monotonic(), dict[str, Part](), dict[str, Value | Ticks]()
+        if cache is None or cache.identity != identity:
+            cache = TargetCache(identity, turn_of(target))
+        self._caches[target] = cache
+        now_s, found, watched = self._monotonic(), dict[str, SourceReading](), dict[str, Value | CpuTicks]()
         always, gated = self._sources(target)
         for name, source in always:
             raw = self._try(name, source, target, failures)
             if raw is not None:
-                parts[name] = Part(now_s, raw)
+                found[name] = SourceReading(now_s, raw)
                 watched.update(raw)
-        if len(parts) == len(always) and (same := kept.same(parts, now_s)) is not None:
+        if len(found) == len(always) and (same := cache.unchanged(found, now_s)) is not None:
             return same
-        reading = Reading(now_s, parts | self._gated_parts(target, gated, kept, watched, now_s, failures), identity)
+        found |= self._gated_readings(target, gated, cache, watched, now_s, failures)
+        reading = TargetReading(now_s, found, identity)
         if target.kind == "container":
-            kept.rest(reading, ((name, gate) for name, _, gate in gated))
+            cache.store_whole(reading, ((name, gate) for name, _, gate in gated))
         return reading
 
-    def _gated_parts(
-        self, target: Target, gated: Gated, kept: Kept, watched: Raw, now_s: float, failures: dict[str, str]
-    ) -> dict[str, Part]:
-        """Of each source behind a gate the last part, or a new one where it is due."""
-        parts = {}
+    def _gated_readings(
+        self, target: Target, gated: Gated, cache: TargetCache, watched: Raw, now_s: float, failures: dict[str, str]
+    ) -> dict[str, SourceReading]:
+        """Of each source behind a gate the last reading, or a new one where it is due."""
+        found = {}
         for name, source, gate in gated:
-            part, moving = kept.still_true(name, gate, watched, now_s)
-            if part is None:
+            reading, moving = cache.still_valid(name, gate, watched, now_s)
+            if reading is None:
                 raw = self._try(name, source, target, failures)
                 if raw is None:
-                    kept.drop(name)
+                    cache.forget(name)
                     continue
-                part = Part(now_s, raw)
-                kept.take(name, part, watched, moving=moving)
-            parts[name] = part
-        return parts
+                reading = SourceReading(now_s, raw)
+                cache.store(name, reading, watched, moving=moving)
+            found[name] = reading
+        return found
 
     def _try(self, name: str, source: Source, target: Target, failures: dict[str, str]) -> Raw | None:
         try:
@@ -135,7 +136,7 @@ class Collector:
 
 
 def _unclaimed(
-    figures: tuple[Figure, ...], offered: Mapping[Kind, Mapping[str, Offer]], kind: Kind, source: str
+    figures: tuple[Figure, ...], offered: Mapping[Kind, Mapping[str, OfferedFigures]], kind: Kind, source: str
 ) -> tuple[Figure, ...]:
     """The figures, if no other source offers one of the same name.
 

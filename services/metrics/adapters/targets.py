@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from services.metrics.core.figures.target import NODE, Target
-from services.metrics.core.reads.pooled import part_of
+from services.metrics.core.reads.pooled import member_of
 from services.metrics.core.sample.summary import container_name
 from shared.adapters.host.sysfs import numa_ids
 from shared.contracts.pod import Pod
@@ -44,15 +44,15 @@ class LayoutTargets:
         The reclaimed one may have a group after all, with its limits. A pool none of whose pods runs is known to use
         nothing; of one that has running pods at least one group must be there.
         """
-        whole = self._layout.reclaimed_group(pods)
+        pool_of_members = self._layout.reclaimed_group(pods)
         running = {POOL_OF_QOS[pod.qos] for pod in pods if pod.phase == "Running" and not pod.terminating}
         for qos, pool in sorted(POOL_OF_QOS.items(), key=lambda item: item[1] != SHARE):
-            if pool == RECLAIM and whole is not None:
-                yield Target("pool", pool, whole)
+            if pool == RECLAIM and pool_of_members is not None:
+                yield Target("pool", pool, pool_of_members)
                 continue
             if pool not in running:
-                yield part_of(pool)
-            yield from (part_of(pool, self._layout.pod_group(pod)) for pod in pods if pod.qos == qos)
+                yield member_of(pool)
+            yield from (member_of(pool, self._layout.pod_group(pod)) for pod in pods if pod.qos == qos)
 
     def _containers(self, pods: Sequence[Pod]) -> Iterator[Target]:
         for pod in pods:

@@ -1,7 +1,7 @@
-"""Is a pass worth making now? The tripwire's decision and the limit on the kernel's pressure triggers. Pure.
+"""Decide whether a pass is worth making before the period is over: by the tripwire, or by the kernel's pressure. Pure.
 
 Between two passes the tripwire reads three cheap figures many times a second. A pass is made at once when one of them
-has left what the last sample told; otherwise everybody would go on with figures up to a period old.
+differs enough from what the last sample reported; otherwise its readers would go on with figures up to a period old.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ _NS_PER_S = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class WakeBounds:
     """What counts as news; see the settings of the same names. A peak is forgotten after `peak_hold_s`."""
 
     tenant_step_cores: float
@@ -28,8 +28,8 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """One look of the tripwire; None where the figure cannot be read."""
+class TripwireReading:
+    """What one probe of the tripwire read; None where the figure cannot be read."""
 
     at_s: float
     tenant_usage_ns: int | None
@@ -38,8 +38,8 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What is compared: from two probes, or from a sample."""
+class Observation:
+    """The figures that are compared: from two probes, or from a sample."""
 
     tenant_cores: float | None
     memory_free_bytes: int | None
@@ -47,10 +47,24 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the last sample told, and how high the tenants' usage has recently been told to be."""
+class KernelMemory:
+    """The machine's memory, and the setting of its kernel that says when it begins to reclaim."""
 
-    seen: Seen
+    total_bytes: int | None
+    scale_factor: int | None
+    """`vm.watermark_scale_factor`."""
+
+    @property
+    def watermark_bytes(self) -> float | None:
+        """Free bytes below which the kernel's own reclaim is at work."""
+        return watermark(self.total_bytes, self.scale_factor)
+
+
+@dataclass(frozen=True, slots=True)
+class LastReported:
+    """What the last sample reported, and the recent peak of the tenants' usage."""
+
+    seen: Observation
     memory_total_bytes: int | None = None
     watermark_bytes: float | None = None
     peak_cores: float | None = None
@@ -58,8 +72,8 @@ class Told:
     watch_armed: bool = True
 
 
-def seen_by(before: Probe, now: Probe) -> Seen:
-    """What two probes show together. A counter that went back shows nothing."""
+def observation(before: TripwireReading, now: TripwireReading) -> Observation:
+    """The figures that two probes give together; a counter that went back gives none."""
     cores = None
     if (
         before.tenant_usage_ns is not None
@@ -68,7 +82,7 @@ def seen_by(before: Probe, now: Probe) -> Seen:
         and now.tenant_usage_ns >= before.tenant_usage_ns
     ):
         cores = (now.tenant_usage_ns - before.tenant_usage_ns) / _NS_PER_S / (now.at_s - before.at_s)
-    return Seen(cores, now.memory_free_bytes, now.pods_generation)
+    return Observation(cores, now.memory_free_bytes, now.pods_generation)
 
 
 def watermark(total_bytes: int | None, scale_factor: int | None) -> float | None:
@@ -79,38 +93,39 @@ def watermark(total_bytes: int | None, scale_factor: int | None) -> float | None
     return None if total_bytes is None or scale_factor is None else total_bytes * scale_factor / 10_000
 
 
-def why_now(told: Told, seen: Seen, bounds: Bounds) -> Trigger | None:
-    """What makes a pass worth making now; None where the last sample still tells the truth.
+def why_now(last: LastReported, seen: Observation, bounds: WakeBounds) -> Trigger | None:
+    """What makes a pass worth making now; None where the last sample still holds.
 
-    A figure that is absent on either side is no news. Below the kernel's watermark every look is: the evictor needs
+    A figure that is absent on either side is no news. Below the kernel's watermark every probe is: the evictor needs
     two samples to confirm, and must not wait a period for the second one.
     """
-    if _below(seen.memory_free_bytes, told.watermark_bytes):
+    if _below(seen.memory_free_bytes, last.watermark_bytes):
         return "memory"
-    if _tenants_rose(told.peak_cores, seen.tenant_cores, bounds.tenant_step_cores):
+    if _tenants_rose(last.peak_cores, seen.tenant_cores, bounds.tenant_step_cores):
         return "tenant"
-    if told.watch_armed and _below(seen.memory_free_bytes, bounds.memory_watch_bytes):
+    if last.watch_armed and _below(seen.memory_free_bytes, bounds.memory_watch_bytes):
         return "memory"
-    if _memory_fell(told, seen):
+    if _memory_fell(last, seen):
         return "memory"
-    if None not in (seen.pods_generation, told.seen.pods_generation):
-        return "pods" if seen.pods_generation != told.seen.pods_generation else None
+    if None not in (seen.pods_generation, last.seen.pods_generation):
+        return "pods" if seen.pods_generation != last.seen.pods_generation else None
     return None
 
 
-def tell(before: Told | None, seen: Seen, total_bytes: int | None, scale_factor: int | None, now_s: float,
-         bounds: Bounds) -> Told:  # fmt: skip
-    """What is told once a sample is out.
+def reported(
+    before: LastReported | None, seen: Observation, memory: KernelMemory, now_s: float, bounds: WakeBounds
+) -> LastReported:
+    """What counts as reported once a sample is out.
 
     The tenants' peak stays for `peak_hold_s`, so that a load that comes in bursts is news once and not with every
     burst; the watch over free memory arms again only when memory has clearly recovered.
     """
-    told = Told(seen, total_bytes, watermark(total_bytes, scale_factor), seen.tenant_cores, now_s)
+    now = LastReported(seen, memory.total_bytes, memory.watermark_bytes, seen.tenant_cores, now_s)
     if before is None:
-        return replace(told, watch_armed=not _below(seen.memory_free_bytes, bounds.memory_watch_bytes))
+        return replace(now, watch_armed=not _below(seen.memory_free_bytes, bounds.memory_watch_bytes))
     if _peak_stands(before, seen, now_s, bounds.peak_hold_s):
-        told = replace(told, peak_cores=before.peak_cores, peak_at_s=before.peak_at_s)
-    return replace(told, watch_armed=_armed(before.watch_armed, seen.memory_free_bytes, total_bytes, bounds))
+        now = replace(now, peak_cores=before.peak_cores, peak_at_s=before.peak_at_s)
+    return replace(now, watch_armed=_armed(before.watch_armed, seen.memory_free_bytes, memory.total_bytes, bounds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,20 +155,20 @@ def _tenants_rose(peak_cores: float | None, now_cores: float | None, step_cores:
     return rise > step_cores and rise >= TENANT_RISE * peak_cores
 
 
-def _memory_fell(told: Told, seen: Seen) -> bool:
-    before, now, total = told.seen.memory_free_bytes, seen.memory_free_bytes, told.memory_total_bytes
+def _memory_fell(last: LastReported, seen: Observation) -> bool:
+    before, now, total = last.seen.memory_free_bytes, seen.memory_free_bytes, last.memory_total_bytes
     if before is None or now is None or total is None:
         return False
     return before - now > MEMORY_DROP * total
 
 
-def _peak_stands(before: Told, seen: Seen, now_s: float, hold_s: float) -> bool:
+def _peak_stands(before: LastReported, seen: Observation, now_s: float, hold_s: float) -> bool:
     if before.peak_cores is None or now_s - before.peak_at_s >= hold_s:
         return False
     return seen.tenant_cores is None or before.peak_cores >= seen.tenant_cores
 
 
-def _armed(armed: bool, free_bytes: int | None, total_bytes: int | None, bounds: Bounds) -> bool:
+def _armed(armed: bool, free_bytes: int | None, total_bytes: int | None, bounds: WakeBounds) -> bool:
     if free_bytes is None or total_bytes is None:
         return armed
     if free_bytes < bounds.memory_watch_bytes:

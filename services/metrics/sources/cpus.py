@@ -4,7 +4,7 @@ import re
 
 from services.metrics.core.figures.figure import BusyCpus
 from services.metrics.core.figures.target import Target
-from services.metrics.core.figures.values import Ticks
+from services.metrics.core.figures.values import CpuTicks
 from services.metrics.core.reads.gates import Gate
 from services.metrics.core.source import Host, Source
 
@@ -12,7 +12,7 @@ _LINE = re.compile(r"^cpu(\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)",
 """user, nice, system, idle, iowait, irq, softirq, steal."""
 
 
-def _read(host: Host, target: Target) -> dict[str, Ticks]:  # noqa: ARG001 - there is one node
+def _read(host: Host, target: Target) -> dict[str, CpuTicks]:  # noqa: ARG001 - there is one node
     rows = sorted(tuple(map(int, row)) for row in _LINE.findall(host.text("proc/stat") or ""))
     if not rows:
         return {}
@@ -22,7 +22,7 @@ def _read(host: Host, target: Target) -> dict[str, Ticks]:  # noqa: ARG001 - the
         cpus.append(cpu)
         busy.append(working)
         total.append(working + idle + iowait + steal)
-    return {"cpu_ticks": Ticks(tuple(cpus), tuple(busy), tuple(total))}
+    return {"cpu_ticks": CpuTicks(tuple(cpus), tuple(busy), tuple(total))}
 
 
 SOURCE = Source(

@@ -13,7 +13,7 @@ from services.evictor.core.plugin import View
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
-from services.metrics.core.figures.results import Memory
+from services.metrics.core.figures.results import LastPass
 from services.metrics.core.sample.summary import summarise
 from services.metrics.registry import known_sources
 from services.qrm.core.active_advice import offered_by_numa
@@ -61,7 +61,7 @@ def samples(
         )
         for missing in without
     ]
-    memories, rows = [Memory()] * len(collectors), [list[NodeSample]() for _ in collectors]
+    memories, rows = [LastPass()] * len(collectors), [list[NodeSample]() for _ in collectors]
     for step in range(STEPS):
         now_s = step * STEP_S
         _write(tree, now_s, tids, pressed=pressed)

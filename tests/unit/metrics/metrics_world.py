@@ -5,8 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 from services.metrics.app import MetricsApp
-from services.metrics.core.figures.figure import Gauge, Offer, Rate
-from services.metrics.core.figures.results import Part, Reading
+from services.metrics.core.figures.figure import Gauge, OfferedFigures, Rate
+from services.metrics.core.figures.results import SourceReading, TargetReading
 from services.metrics.core.figures.target import NODE, TENANTS, Target
 from services.metrics.ports import Collected, MetricsPorts
 from services.metrics.settings import MetricsSettings
@@ -31,10 +31,10 @@ class Host:
     """Collector, tripwire, pod source and alarm in one: cores and free memory are what a test says from now on."""
 
     offered = {
-        "node": {"all": Offer.of([Gauge(n) for n in ("online_cpus", "memory_total_bytes", "memory_free_bytes",
+        "node": {"all": OfferedFigures.of([Gauge(n) for n in ("online_cpus", "memory_total_bytes", "memory_free_bytes",
                                                      "watermark_scale_factor")] + [USAGE])},
-        "pool": {"all": Offer.of([USAGE])},
-        "container": {"all": Offer.of([USAGE])},
+        "pool": {"all": OfferedFigures.of([USAGE])},
+        "container": {"all": OfferedFigures.of([USAGE])},
     }  # fmt: skip
 
     def __init__(self, clock: LoopClock):
@@ -60,8 +60,12 @@ class Host:
         node = {"online_cpus": "0-3", "memory_total_bytes": TOTAL, "memory_free_bytes": self.free,
                 "watermark_scale_factor": 10, "cpu_usage_ns": self.node_ns}  # fmt: skip
         usage = {"cpu_usage_ns": self.usage_ns}
-        readings = {target: Reading(now_s, {"all": Part(now_s, usage)}, 1) for target in (TENANTS, CONTAINER)}
-        return Collected({NODE: Reading(now_s, {"all": Part(now_s, node)}), **readings}, self.failures or {})
+        readings = {
+            target: TargetReading(now_s, {"all": SourceReading(now_s, usage)}, 1) for target in (TENANTS, CONTAINER)
+        }
+        return Collected(
+            {NODE: TargetReading(now_s, {"all": SourceReading(now_s, node)}), **readings}, self.failures or {}
+        )
 
     def probe(self):
         self.looks += 1

@@ -13,10 +13,10 @@ from kernel_trees import KernelTree, put
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
-from services.metrics.core.figures.figure import BusyCpus, Damped, Gauge, Offer, Rate, Ratio
-from services.metrics.core.figures.results import Memory, Part, Reading
+from services.metrics.core.figures.figure import BusyCpus, Damped, Gauge, OfferedFigures, Rate, Ratio
+from services.metrics.core.figures.results import LastPass, SourceReading, TargetReading
 from services.metrics.core.figures.target import NODE, TENANTS
-from services.metrics.core.figures.values import Point, Ticks
+from services.metrics.core.figures.values import CpuTicks, Point
 from services.metrics.core.sample.summary import summarise
 from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
@@ -44,7 +44,7 @@ def passes(tree: KernelTree, times: int) -> tuple[list[NodeSample], dict[str, st
     now_s = [0.0]
     host = HostReader(tree.root, Cgroups(tree.root))
     collector = Collector(host, known_sources(), LocalTargets(tree.root), lambda: now_s[0])
-    memory, samples, failures = Memory(), [], {}
+    memory, samples, failures = LastPass(), [], {}
     pods = [POD]
     for _ in range(times):
         now_s[0] += 2.0
@@ -53,7 +53,7 @@ def passes(tree: KernelTree, times: int) -> tuple[list[NodeSample], dict[str, st
         fields, memory = summarise(memory, collected.readings, collector.offered, pods, now_s[0])
         fields["sent_at"] = datetime.now(UTC)
         samples.append(NodeSample(node="n", boot_id="0" * 8, seq=1, **fields))
-    return samples, failures | memory.odd
+    return samples, failures | memory.rejected
 
 
 def attempt(tree: KernelTree) -> list[NodeSample] | SubletError:
@@ -120,18 +120,18 @@ def test_a_numa_node_without_a_metric_has_none_and_the_others_have_theirs(tmp_pa
 @pytest.mark.parametrize(("cores", "told"), [(6.0, 6.0), (6.1, None), (1e9, None)])
 def test_usage_of_more_cpus_than_there_are_is_not_believed(cores, told):
     offered = {
-        "node": {"all": Offer.of([Gauge("online_cpus")])},
-        "pool": {"all": Offer.of([Rate("cpu_usage_cores", of="used")])},
+        "node": {"all": OfferedFigures.of([Gauge("online_cpus")])},
+        "pool": {"all": OfferedFigures.of([Rate("cpu_usage_cores", of="used")])},
     }
-    memory = Memory()
+    memory = LastPass()
     for now_s, used in ((0.0, 0.0), (2.0, cores * 2)):
         readings = {
-            NODE: Reading(now_s, {"all": Part(now_s, {"online_cpus": "0-3"})}),
-            TENANTS: Reading(now_s, {"all": Part(now_s, {"used": used})}),
+            NODE: TargetReading(now_s, {"all": SourceReading(now_s, {"online_cpus": "0-3"})}),
+            TENANTS: TargetReading(now_s, {"all": SourceReading(now_s, {"used": used})}),
         }
         fields, memory = summarise(memory, readings, offered, [], now_s)
     assert [pool.cpu_usage_cores for pool in fields["pools"]] == ([told] if told else [])
-    assert list(memory.odd) == ([] if told else ["pool share: cpu_usage_cores"])
+    assert list(memory.rejected) == ([] if told else ["pool share: cpu_usage_cores"])
 
 
 @pytest.mark.parametrize("value", [-1, math.nan, math.inf, -math.inf])
@@ -139,21 +139,21 @@ def test_usage_of_more_cpus_than_there_are_is_not_believed(cores, told):
 def test_a_counter_that_is_no_number_is_named(figure, value):
     outcome = figure.compute({"c": value, "d": 5}, 2.0, {"c": Point(1, 0.0), "d": Point(1, 0.0)})
     assert outcome.value is None
-    assert "c is" in outcome.odd
+    assert "c is" in outcome.rejected
 
 
 def test_a_clock_that_went_back_gives_no_rate_and_counts_again_from_there():
     figure = Rate("f", of="c")
     outcome = figure.compute({"c": 9}, 1.0, {"c": Point(1, 5.0)})
-    assert (outcome.value, outcome.odd) == (None, "the clock went back by 4.0 s")
+    assert (outcome.value, outcome.rejected) == (None, "the clock went back by 4.0 s")
     assert figure.compute({"c": 13}, 3.0, outcome.points).value == 2.0
 
 
 def test_a_clock_that_jumped_ahead_gives_the_average_over_that_time_and_says_how_long_it_was():
-    offered = {"node": {"all": Offer.of([Gauge("online_cpus"), Rate("cpu_usage_cores", of="used")])}}
-    memory = Memory()
+    offered = {"node": {"all": OfferedFigures.of([Gauge("online_cpus"), Rate("cpu_usage_cores", of="used")])}}
+    memory = LastPass()
     for now_s, used in ((0.0, 0), (3600.0, 7200)):
-        reading = Reading(now_s, {"all": Part(now_s, {"online_cpus": "0-3", "used": used})})
+        reading = TargetReading(now_s, {"all": SourceReading(now_s, {"online_cpus": "0-3", "used": used})})
         fields, memory = summarise(memory, {NODE: reading}, offered, [], now_s)
     assert (fields["window_s"], fields["node_reading"].cpu_usage_cores) == (3600.0, 2.0)
 
@@ -161,7 +161,7 @@ def test_a_clock_that_jumped_ahead_gives_the_average_over_that_time_and_says_how
 CPUS = BusyCpus("cpus", of="ticks")
 
 
-def cpus_between(before: Ticks, now: Ticks):
+def cpus_between(before: CpuTicks, now: CpuTicks):
     known = CPUS.compute({"ticks": before}, 0.0, {})
     assert known.value is None
     return CPUS.compute({"ticks": now}, 2.0, known.points)
@@ -170,13 +170,17 @@ def cpus_between(before: Ticks, now: Ticks):
 @pytest.mark.parametrize(
     ("before", "now", "busy"),
     [
-        pytest.param(Ticks((0, 1), (0, 0), (0, 0)), Ticks((0, 1), (50, 0), (200, 200)), {0: 25, 1: 0}, id="plain"),
         pytest.param(
-            Ticks((0, 1), (5, 5), (9, 9)), Ticks((0, 2), (10, 5), (19, 19)), {0: 50}, id="a CPU came, one went"
+            CpuTicks((0, 1), (0, 0), (0, 0)), CpuTicks((0, 1), (50, 0), (200, 200)), {0: 25, 1: 0}, id="plain"
         ),
-        pytest.param(Ticks((0, 1), (5, 5), (9, 9)), Ticks((0, 1), (0, 6), (19, 19)), {1: 10}, id="one went back"),
-        pytest.param(Ticks((0, 1), (5, 5), (9, 9)), Ticks((0, 1), (5, 6), (9, 19)), {1: 10}, id="one stood still"),
-        pytest.param(Ticks((0,), (0,), (0,)), Ticks((0,), (30,), (20,)), {0: 100}, id="never more than all"),
+        pytest.param(
+            CpuTicks((0, 1), (5, 5), (9, 9)), CpuTicks((0, 2), (10, 5), (19, 19)), {0: 50}, id="a CPU came, one went"
+        ),
+        pytest.param(CpuTicks((0, 1), (5, 5), (9, 9)), CpuTicks((0, 1), (0, 6), (19, 19)), {1: 10}, id="one went back"),
+        pytest.param(
+            CpuTicks((0, 1), (5, 5), (9, 9)), CpuTicks((0, 1), (5, 6), (9, 19)), {1: 10}, id="one stood still"
+        ),
+        pytest.param(CpuTicks((0,), (0,), (0,)), CpuTicks((0,), (30,), (20,)), {0: 100}, id="never more than all"),
     ],
 )
 def test_how_busy_each_cpu_is(before, now, busy):
@@ -184,16 +188,16 @@ def test_how_busy_each_cpu_is(before, now, busy):
 
 
 def test_cpus_whose_time_has_not_grown_are_unknown_and_named():
-    ticks = Ticks((0, 1), (5, 5), (9, 9))
+    ticks = CpuTicks((0, 1), (5, 5), (9, 9))
     outcome = cpus_between(ticks, ticks)
-    assert (outcome.value, bool(outcome.odd)) == (None, True)
+    assert (outcome.value, bool(outcome.rejected)) == (None, True)
 
 
 @given(st.dictionaries(st.integers(0, 600), st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1))
 def test_each_cpu_has_its_own_share(growth):
     cpus = tuple(sorted(growth))
-    before = Ticks(cpus, (7,) * len(cpus), (9,) * len(cpus))
-    now = Ticks(
+    before = CpuTicks(cpus, (7,) * len(cpus), (9,) * len(cpus))
+    now = CpuTicks(
         cpus,
         tuple(7 + growth[cpu][0] for cpu in cpus),
         tuple(9 + sum(growth[cpu]) for cpu in cpus),

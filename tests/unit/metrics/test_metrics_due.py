@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from services.metrics.adapters.collector import Collector
 from services.metrics.core.figures.compute import SETTLED
-from services.metrics.core.figures.figure import Damped, Gauge, Offer, Rate, Total
-from services.metrics.core.figures.results import Memory, Part, Reading
+from services.metrics.core.figures.figure import Damped, Gauge, OfferedFigures, Rate, Total
+from services.metrics.core.figures.results import LastPass, SourceReading, TargetReading
 from services.metrics.core.figures.target import NODE, Target
-from services.metrics.core.reads.gates import Gate, Last, Moved, due, turn_of
+from services.metrics.core.reads.gates import Gate, LastRead, Moved, due, turn_of
 from services.metrics.core.sample.summary import summarise
 from services.metrics.core.source import Source
 from shared.contracts.pod import Container, Pod
@@ -25,15 +25,15 @@ POOL = Target("pool", "share", "g")
 @pytest.mark.parametrize(
     ("last", "used", "now_s", "wanted"),
     [
-        pytest.param(Last(0.0, {"used": 100}, moving=False), 104, 2.0, (False, False), id="hardly moved"),
-        pytest.param(Last(0.0, {"used": 100}, moving=False), 105, 2.0, (True, True), id="moved"),
-        pytest.param(Last(0.0, {"used": 100}, moving=False), 95, 2.0, (True, True), id="moved back"),
-        pytest.param(Last(0.0, {"used": 100}, moving=True), 100, 2.0, (True, False), id="once more after a move"),
-        pytest.param(Last(0.0, {"used": 100}, moving=False), 100, 10.0, (True, False), id="too old"),
-        pytest.param(Last(5.0, {"used": 100}, moving=False), 100, 2.0, (True, False), id="a clock that went back"),
-        pytest.param(Last(0.0, {}, moving=False), 100, 2.0, (True, True), id="was not known"),
-        pytest.param(Last(0.0, {"used": 100}, moving=False), None, 2.0, (True, True), id="is not known"),
-        pytest.param(Last(0.0, {"used": 100}, moving=False), float("nan"), 2.0, (True, True), id="is no number"),
+        pytest.param(LastRead(0.0, {"used": 100}, moving=False), 104, 2.0, (False, False), id="hardly moved"),
+        pytest.param(LastRead(0.0, {"used": 100}, moving=False), 105, 2.0, (True, True), id="moved"),
+        pytest.param(LastRead(0.0, {"used": 100}, moving=False), 95, 2.0, (True, True), id="moved back"),
+        pytest.param(LastRead(0.0, {"used": 100}, moving=True), 100, 2.0, (True, False), id="once more after a move"),
+        pytest.param(LastRead(0.0, {"used": 100}, moving=False), 100, 10.0, (True, False), id="too old"),
+        pytest.param(LastRead(5.0, {"used": 100}, moving=False), 100, 2.0, (True, False), id="a clock that went back"),
+        pytest.param(LastRead(0.0, {}, moving=False), 100, 2.0, (True, True), id="was not known"),
+        pytest.param(LastRead(0.0, {"used": 100}, moving=False), None, 2.0, (True, True), id="is not known"),
+        pytest.param(LastRead(0.0, {"used": 100}, moving=False), float("nan"), 2.0, (True, True), id="is no number"),
     ],
 )
 def test_due(last, used, now_s, wanted):
@@ -64,7 +64,7 @@ class Machine:
             "node": Source({"node": (Gauge("online_cpus"),)}, lambda host, target: {"online_cpus": "0-511"}),
         }
         self.collector = Collector(self, sources, lambda pods: [NODE, POOL, CONTAINER], lambda: self.now_s)
-        self.memory = Memory()
+        self.memory = LastPass()
 
     def begin(self, targets: object) -> None:
         """A pass."""
@@ -140,24 +140,24 @@ def test_a_dear_source_that_fails_leaves_no_old_figures_and_no_half_total():
 
 def test_a_total_of_which_a_part_has_failed_is_not_known():
     offered = {
-        "node": {"node": Offer.of([Gauge("online_cpus")])},
-        "pool": {"dear": Offer.of([Total("runnable_tasks")])},
-        "container": {"dear": Offer.of([Gauge("runnable_tasks")])},
+        "node": {"node": OfferedFigures.of([Gauge("online_cpus")])},
+        "pool": {"dear": OfferedFigures.of([Total("runnable_tasks")])},
+        "container": {"dear": OfferedFigures.of([Gauge("runnable_tasks")])},
     }
     other = Target("container", "bb/main", "g/bb/main", "share")
 
-    def total(parts: Mapping[str, Part]) -> list[int | None]:
+    def total(parts: Mapping[str, SourceReading]) -> list[int | None]:
         readings = {
-            NODE: Reading(0.0, {"node": Part(0.0, {"online_cpus": "0-3"})}),
-            POOL: Reading(0.0, {}),
-            CONTAINER: Reading(0.0, {"dear": Part(0.0, {"runnable_tasks": 3})}),
-            other: Reading(0.0, parts),
+            NODE: TargetReading(0.0, {"node": SourceReading(0.0, {"online_cpus": "0-3"})}),
+            POOL: TargetReading(0.0, {}),
+            CONTAINER: TargetReading(0.0, {"dear": SourceReading(0.0, {"runnable_tasks": 3})}),
+            other: TargetReading(0.0, parts),
         }
-        fields, _ = summarise(Memory(), readings, offered, [], 0.0)
+        fields, _ = summarise(LastPass(), readings, offered, [], 0.0)
         return [pool.runnable_tasks for pool in fields["pools"]]
 
-    assert total({"dear": Part(0.0, {"runnable_tasks": 4})}) == [7]
-    assert total({"dear": Part(0.0, {})}) == [3], "its tasks cannot be listed any more: it is ending"
+    assert total({"dear": SourceReading(0.0, {"runnable_tasks": 4})}) == [7]
+    assert total({"dear": SourceReading(0.0, {})}) == [3], "its tasks cannot be listed any more: it is ending"
     assert total({}) == []
 
 

@@ -5,7 +5,7 @@ import pytest
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
-from services.metrics.core.figures.results import Memory
+from services.metrics.core.figures.results import LastPass
 from services.metrics.core.figures.target import NODE, TENANTS, Target
 from services.metrics.core.sample.summary import summarise
 from services.metrics.registry import known_sources
@@ -29,13 +29,13 @@ def test_every_figure_of_a_running_pod(tmp_path, version):
     collector = Collector(
         HostReader(tmp_path, Cgroups(tmp_path)), known_sources(), LocalTargets(tmp_path), lambda: now_s
     )
-    memory, pods = Memory(), [POD]
+    memory, pods = LastPass(), [POD]
     for now_s in (0.0, 10.0, 20.0):
         kernel.step(now_s)
         collected = collector.collect(pods)
         assert not collected.failures
         fields, memory = summarise(memory, collected.readings, collector.offered, pods, now_s)
-    assert memory.odd == {}
+    assert memory.rejected == {}
     node, container = fields["node_reading"], fields["pods"][0].containers[0]
     assert set(node.cpus.by_cpu().values()) == {100}
     assert node.cpu_usage_cores == pytest.approx(CPUS, abs=0.01)
@@ -49,5 +49,5 @@ def test_every_figure_of_a_running_pod(tmp_path, version):
     assert [getattr(node, name) for name in rates] == [0, 0, 0, 0]
     assert node.extra == {"nic_up.eth0": 1, "nic_speed_bytes_per_s.eth0": 1.25e9}, "a disk is not played"
     assert container.cpu_sys_cores == 0
-    assert {target for target in memory.past if target.kind == "pool"} >= {TENANTS}
-    assert {NODE, Target("numa", "0"), Target("numa", "1")} <= memory.past.keys()
+    assert {target for target in memory.results if target.kind == "pool"} >= {TENANTS}
+    assert {NODE, Target("numa", "0"), Target("numa", "1")} <= memory.results.keys()

@@ -11,8 +11,8 @@ from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LayoutTargets
 from services.metrics.adapters.tripwire import HostTripwire
-from services.metrics.core.figures.results import Memory
-from services.metrics.core.reads.pooled import whole
+from services.metrics.core.figures.results import LastPass
+from services.metrics.core.reads.pooled import pool_of_members
 from services.metrics.core.sample.summary import summarise
 from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
@@ -23,7 +23,7 @@ from shared.core.cgroups.kubelet_layout import KubeletLayout
 
 S = 10**9
 MIB = 1 << 20
-SHARE = whole("share")
+SHARE = pool_of_members("share")
 
 
 def pod(uid: str, qos: str = "shared_cores", kube: str = "Burstable", **fields: object) -> Pod:
@@ -49,7 +49,7 @@ class Node:
         cgroups = Cgroups(folder)
         assert find_layout(cgroups) == self.layout
         self.targets = LayoutTargets(folder, self.layout)
-        self.now_s, self.memory = 0.0, Memory()
+        self.now_s, self.memory = 0.0, LastPass()
         self.collector = Collector(HostReader(folder, cgroups), known_sources(), self.targets, lambda: self.now_s)
         self.tripwire = HostTripwire(folder, cgroups, self.targets.tenants)
 
@@ -107,7 +107,7 @@ def test_a_pools_usage_is_that_of_its_pods(node):
         None,
     ) * 4
     assert not node.failures
-    assert not [name for name in node.memory.odd if not name.startswith("node")]
+    assert not [name for name in node.memory.rejected if not name.startswith("node")]
 
 
 def test_containers_are_measured_where_kubelet_puts_them_and_one_without_an_id_has_no_figures(node):

@@ -10,7 +10,7 @@ from services.metrics.adapters import host as host_files
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
-from services.metrics.core.figures.results import Memory
+from services.metrics.core.figures.results import LastPass
 from services.metrics.core.figures.target import NODE, Target
 from services.metrics.core.sample.summary import summarise
 from services.metrics.registry import known_sources
@@ -36,7 +36,7 @@ def node_of(tree, file_system=root_file_system, at_s=0.0):
     collector = Collector(host, known_sources(), LocalTargets(tree.root), lambda: at_s)
     collected = collector.collect([])
     assert not collected.failures
-    return summarise(Memory(), collected.readings, collector.offered, [], at_s)[0]["node_reading"]
+    return summarise(LastPass(), collected.readings, collector.offered, [], at_s)[0]["node_reading"]
 
 
 def told(tree, prefix, **how):
@@ -133,7 +133,7 @@ def test_slow_figures_are_read_seldom_and_say_how_old_they_are(tree):
     at_s, looks = 0.0, []
     host = HostReader(tree.root, Cgroups(tree.root), lambda root: looks.append(at_s) or DISK)
     collector = Collector(host, known_sources(), LocalTargets(tree.root), lambda: at_s)
-    memory, ages = Memory(), []
+    memory, ages = LastPass(), []
     for at_s in (0.0, 2.0, 4.0, 12.0, 24.0):
         fields, memory = summarise(memory, collector.collect([]).readings, collector.offered, [], at_s)
         ages.append((fields["figure_ages_s"].get("rootfs_available_bytes"), fields["figure_ages_s"].get("nic_up")))
@@ -154,7 +154,7 @@ def test_system_time_of_a_container_is_a_rate(tmp_path, make_pod, version):
     collector = Collector(
         HostReader(tree.root, Cgroups(tree.root)), known_sources(), LocalTargets(tree.root), lambda: at_s
     )
-    memory = Memory()
+    memory = LastPass()
     for at_s in (0.0, 2.0):
         tree.group(target.group, usage_ns=int(at_s * 2e9), system_ns=int(at_s * 15e8))
         fields, memory = summarise(memory, collector.collect([pod]).readings, collector.offered, [pod], at_s)
@@ -166,4 +166,4 @@ def test_system_time_of_a_container_is_a_rate(tmp_path, make_pod, version):
     at_s = 60.0
     fields, memory = summarise(memory, collector.collect([pod]).readings, collector.offered, [pod], at_s)
     assert fields["pods"][0].containers[0].cpu_sys_cores is None
-    assert NODE in memory.past
+    assert NODE in memory.results

@@ -3,16 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.metrics.core.figures.results import Part, Reading
+from services.metrics.core.figures.results import SourceReading, TargetReading
 from services.metrics.core.figures.target import NODE, Target
-from services.metrics.core.reads.pooled import nothing, part_of, pooled, whole
+from services.metrics.core.reads.pooled import empty_pool, member_of, pool_of_members, pooled
 
 SUMS = {"cpu": frozenset({"used_ns"}), "memory": frozenset({"held_bytes", "shared_bytes"})}
 WHOLE, CONTAINER = Target("pool", "reclaim", "kubepods/besteffort"), Target("container", "aa/main", "g", "share")
 
 
 @st.composite
-def groups(draw) -> dict[Target, Reading]:
+def groups(draw) -> dict[Target, TargetReading]:
     """Parts of two pools; of some a source has failed, of some a value is not there."""
     found = {}
     for number in draw(st.lists(st.integers(0, 20), unique=True, max_size=8)):
@@ -22,9 +22,9 @@ def groups(draw) -> dict[Target, Reading]:
             if draw(st.integers(0, 9))
         }
         at_s = draw(st.floats(0, 100))
-        parts = {source: Part(at_s, raw | {"limit": 5}) for source, raw in raws.items()}
+        parts = {source: SourceReading(at_s, raw | {"limit": 5}) for source, raw in raws.items()}
         pool = draw(st.sampled_from(["share", "reserve"]))
-        found[part_of(pool, f"pod{number}")] = Reading(at_s, parts, draw(st.integers(0, 3)))
+        found[member_of(pool, f"pod{number}")] = TargetReading(at_s, parts, draw(st.integers(0, 3)))
     return found
 
 
@@ -36,7 +36,7 @@ def test_a_value_is_the_sum_over_all_groups_or_not_there(parts):
         own = [one for part, one in parts.items() if part.pool == target.name]
         for source, names in SUMS.items():
             for name in names:
-                values = [one.parts[source].raw.get(name) if source in one.parts else None for one in own]
+                values = [one.sources[source].raw.get(name) if source in one.sources else None for one in own]
                 assert reading.raw.get(name) == (None if None in values else sum(values))
         assert "limit" not in reading.raw
 
@@ -61,14 +61,16 @@ def test_a_pool_is_the_same_only_while_its_groups_are(before, now):
 
 @given(groups(), st.sampled_from(["share", "reserve"]))
 def test_nothing_adds_nothing(parts, pool):
-    with_nothing = pooled({part_of(pool): nothing(SUMS, 50.0), **parts}, SUMS)[whole(pool)]
-    without = pooled(parts, SUMS).get(whole(pool))
+    with_nothing = pooled({member_of(pool): empty_pool(SUMS, 50.0), **parts}, SUMS)[pool_of_members(pool)]
+    without = pooled(parts, SUMS).get(pool_of_members(pool))
     zero = dict.fromkeys(["used_ns", "held_bytes", "shared_bytes"], 0)
     assert with_nothing.raw == (zero if without is None else without.raw)
 
 
 @given(groups())
 def test_whatever_is_no_part_of_a_pool_stays_as_it_is(parts):
-    others = {target: Reading(1.0, {"x": Part(1.0, {"limit": 5})}, 7) for target in (NODE, WHOLE, CONTAINER)}
+    others = {
+        target: TargetReading(1.0, {"x": SourceReading(1.0, {"limit": 5})}, 7) for target in (NODE, WHOLE, CONTAINER)
+    }
     made = pooled(parts | others, SUMS)
     assert {target: made[target] for target in others} == others

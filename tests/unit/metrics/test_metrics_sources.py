@@ -15,7 +15,7 @@ from services.metrics.adapters.targets import LocalTargets
 from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.core.figures.figure import Gauge
 from services.metrics.core.figures.target import GROUPS, NODE, TENANTS, Target
-from services.metrics.core.figures.values import Ticks
+from services.metrics.core.figures.values import CpuTicks
 from services.metrics.core.source import Source
 from services.metrics.registry import known_sources
 from services.metrics.sources.pressure import parse
@@ -41,7 +41,7 @@ def test_the_node_is_read_in_full(tree, collector):
         "online_cpus": "0-3",
         "cpu_busy_ticks": 1000 + 10 + 30 + 5 + 15,
         "cpu_all_ticks": 1000 + 10 + 30 + 900000 + 700 + 5 + 15 + 40,
-        "cpu_ticks": Ticks((0, 1, 2, 3), (1 + 2 + 3 + 6 + 7,) * 4, (19 + 4 + 5 + 8,) * 4),
+        "cpu_ticks": CpuTicks((0, 1, 2, 3), (1 + 2 + 3 + 6 + 7,) * 4, (19 + 4 + 5 + 8,) * 4),
         "runnable_tasks": 3,
         "load1": 1.25,
         "load5": 0.75,
@@ -300,14 +300,14 @@ def test_what_a_gate_watches_is_read_in_every_pass(tree, collector, make_pod):
 
 
 def test_a_new_source_adds_its_figures_with_no_other_edit(tree):
-    from services.metrics.core.figures.results import Memory
+    from services.metrics.core.figures.results import LastPass
     from services.metrics.core.sample.summary import summarise
 
     temperature = Source({"node": (Gauge("temperature_celsius"),)}, lambda host, target: {"temperature_celsius": 41.5})
     host = HostReader(tree.root, Cgroups(tree.root))
     found = known_sources() | {"temperature": temperature}
     collector = Collector(host, found, LocalTargets(tree.root), lambda: 0.0)
-    fields, _ = summarise(Memory(), collector.collect([]).readings, collector.offered, [], 0.0)
+    fields, _ = summarise(LastPass(), collector.collect([]).readings, collector.offered, [], 0.0)
     assert fields["node_reading"].extra == {"temperature_celsius": 41.5}
 
 

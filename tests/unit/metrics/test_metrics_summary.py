@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.metrics.core.figures.figure import Damped, Gauge, Offer, Rate, Ratio
-from services.metrics.core.figures.results import Memory, Part, Reading
+from services.metrics.core.figures.figure import Damped, Gauge, OfferedFigures, Rate, Ratio
+from services.metrics.core.figures.results import LastPass, SourceReading, TargetReading
 from services.metrics.core.figures.target import NODE, TENANTS, Target
 from services.metrics.core.figures.values import Point
 from services.metrics.core.sample.summary import summarise
@@ -27,22 +27,22 @@ GROUP = (
     Gauge("novelty"),
 )
 OFFERED = {
-    "node": {"all": Offer.of((Gauge("online_cpus"), Gauge("load1")))},
-    "pool": {"all": Offer.of(GROUP)},
-    "container": {"all": Offer.of(GROUP)},
+    "node": {"all": OfferedFigures.of((Gauge("online_cpus"), Gauge("load1")))},
+    "pool": {"all": OfferedFigures.of(GROUP)},
+    "container": {"all": OfferedFigures.of(GROUP)},
 }
 POD = Pod(uid="aa", name="web", containers=(Container(name="main"),))
 CONTAINER = Target("container", "aa/main", "sublet/shared_cores/podaa/main")
 
 
-def reading(at_s: float, raw: dict, identity: int = 0) -> Reading:
+def reading(at_s: float, raw: dict, identity: int = 0) -> TargetReading:
     """A reading by one source."""
-    return Reading(at_s, {"all": Part(at_s, raw)}, identity)
+    return TargetReading(at_s, {"all": SourceReading(at_s, raw)}, identity)
 
 
 def run(steps: Sequence[dict], *, target: Target = CONTAINER, identities: Sequence[int] = (), every_s: float = 2.0):
     """Summaries of one target whose raw values change from pass to pass; None in a step: its cgroup is gone."""
-    memory, summaries = Memory(), []
+    memory, summaries = LastPass(), []
     for number, raw in enumerate(steps):
         now_s = number * every_s
         readings = {NODE: reading(now_s, {"online_cpus": "0-3"})}
@@ -130,7 +130,7 @@ def test_load_outlives_a_pass_without_a_count():
 
 
 def test_a_rate_can_be_based_on_a_later_point():
-    memory = Memory()
+    memory = LastPass()
     node = reading(0.0, {"online_cpus": "0-3"})
     _, memory = summarise(memory, {NODE: node, TENANTS: reading(0.0, {"cpu_usage_ns": 0}, 1)}, OFFERED, [], 0.0)
     based = memory.based_on(TENANTS, "cpu_usage_ns", Point(1e9, 1.9))
@@ -151,7 +151,7 @@ def test_a_rate_can_be_based_on_a_later_point():
 def test_a_point_that_does_not_fit_is_not_taken_as_the_base(target, counter, point):
     node = reading(0.0, {"online_cpus": "0-3"})
     tenants = reading(0.0, {"cpu_usage_ns": 100}, 1)
-    _, memory = summarise(Memory(), {NODE: node, TENANTS: tenants}, OFFERED, [], 0.0)
+    _, memory = summarise(LastPass(), {NODE: node, TENANTS: tenants}, OFFERED, [], 0.0)
     assert memory.based_on(target, counter, point) is memory
 
 
@@ -167,7 +167,7 @@ def test_a_pool_without_a_cgroup_is_left_out_and_a_container_without_one_is_list
 
 def test_without_online_cpus_there_is_no_sample():
     with pytest.raises(Unavailable, match="online"):
-        summarise(Memory(), {NODE: reading(0.0, {"load1": 1.0})}, OFFERED, [], 0.0)
+        summarise(LastPass(), {NODE: reading(0.0, {"load1": 1.0})}, OFFERED, [], 0.0)
 
 
 def test_a_message_of_before_these_figures_is_still_read():
@@ -217,7 +217,7 @@ def test_usage_over_all_windows_adds_up_to_the_counter(growth):
 @given(st.permutations(range(5)), st.permutations(range(5)))
 def test_the_order_of_pods_and_readings_is_irrelevant(order, reading_order):
     def sample(pods_in, readings_in):
-        memory = Memory()
+        memory = LastPass()
         for now_s in (0.0, 2.0):
             readings = {NODE: reading(now_s, {"online_cpus": "0-3"})}
             for n in readings_in:

@@ -6,12 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.metrics.core.wakeup import Bounds, PressureGate, Probe, Seen, Told, seen_by, tell, watermark, why_now
+from services.metrics.core.wakeup import (
+    KernelMemory,
+    LastReported,
+    Observation,
+    PressureGate,
+    TripwireReading,
+    WakeBounds,
+    observation,
+    reported,
+    watermark,
+    why_now,
+)
 
 GIB, MIB = 1 << 30, 1 << 20
-BOUNDS = Bounds(tenant_step_cores=0.5, memory_watch_bytes=GIB, peak_hold_s=2.0)
-CALM = Seen(tenant_cores=1.0, memory_free_bytes=4 * GIB, pods_generation=7)
-TOLD = Told(CALM, memory_total_bytes=10 * GIB, watermark_bytes=10 * MIB, peak_cores=1.0)
+BOUNDS = WakeBounds(tenant_step_cores=0.5, memory_watch_bytes=GIB, peak_hold_s=2.0)
+CALM = Observation(tenant_cores=1.0, memory_free_bytes=4 * GIB, pods_generation=7)
+TOLD = LastReported(CALM, memory_total_bytes=10 * GIB, watermark_bytes=10 * MIB, peak_cores=1.0)
 
 
 @pytest.mark.parametrize(
@@ -57,8 +68,8 @@ def test_why_a_pass_is_made_now(told, seen, trigger):
     ],
 )
 def test_what_two_probes_show(before, now, cores):
-    seen = seen_by(Probe(*before, 1, 1), Probe(*now, 77, 3))
-    assert seen == Seen(cores and pytest.approx(cores), 77, 3)
+    seen = observation(TripwireReading(*before, 1, 1), TripwireReading(*now, 77, 3))
+    assert seen == Observation(cores and pytest.approx(cores), 77, 3)
 
 
 def test_the_watermark_is_a_share_of_ten_thousandths():
@@ -66,11 +77,11 @@ def test_the_watermark_is_a_share_of_ten_thousandths():
     assert watermark(None, 10) is watermark(10, None) is None
 
 
-def told_after(*samples: tuple[float, float | None, int]) -> Told:
+def told_after(*samples: tuple[float, float | None, int]) -> LastReported:
     """What is told after samples of (time, tenants' cores, free bytes)."""
     told = None
     for now_s, cores, free in samples:
-        told = tell(told, Seen(cores, free, 1), 10 * GIB, 10, now_s, BOUNDS)
+        told = reported(told, Observation(cores, free, 1), KernelMemory(10 * GIB, 10), now_s, BOUNDS)
     return told
 
 
@@ -128,7 +139,7 @@ def test_pressure_never_wakes_more_often_than_the_least_gap_nor_more_rarely_than
 
 @given(st.floats(0, 64), st.floats(0, 64), st.integers(0, 8 * GIB), st.integers(0, 8 * GIB))
 def test_what_has_just_been_told_is_no_news(peak_cores, cores, free_before, free):
-    before = tell(None, Seen(peak_cores, free_before, 1), 8 * GIB, 10, 0.0, BOUNDS)
-    told = tell(before, Seen(cores, free, 1), 8 * GIB, 10, 1.0, BOUNDS)
-    reason = why_now(told, Seen(cores, free, 1), BOUNDS)
+    before = reported(None, Observation(peak_cores, free_before, 1), KernelMemory(8 * GIB, 10), 0.0, BOUNDS)
+    told = reported(before, Observation(cores, free, 1), KernelMemory(8 * GIB, 10), 1.0, BOUNDS)
+    reason = why_now(told, Observation(cores, free, 1), BOUNDS)
     assert reason is None or free < 8 * GIB * 10 / 10_000

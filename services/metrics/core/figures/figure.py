@@ -11,11 +11,11 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from services.metrics.core.figures.target import Kind
 from services.metrics.core.figures.values import (
-    Outcome,
+    CpuTicks,
+    FigureOutcome,
     Point,
     Points,
     Raw,
-    Ticks,
     TicksPoint,
     before_of,
     point_of,
@@ -32,7 +32,7 @@ STILL_S = 0.5
 class Figure(Protocol):
     """One figure of a source."""
 
-    drifts: ClassVar[bool]
+    decays: ClassVar[bool]
     """Whether it changes with time alone, while its raw value stays."""
 
     @property
@@ -40,25 +40,25 @@ class Figure(Protocol):
         """Its name: a field of `shared.contracts.sample`, or a key of `extra` there."""
         ...
 
-    def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:
+    def compute(self, raw: Raw, now_s: float, past: Points) -> FigureOutcome:
         """The figure from raw values read now and the points remembered from the pass before."""
         ...
 
 
-class Offer(NamedTuple):
+class OfferedFigures(NamedTuple):
     """What one source offers for one kind of target. A gated one is not read in every pass."""
 
     figures: tuple[Figure, ...]
     gated: bool = False
-    drifts: bool = False
+    decays: bool = False
 
     @classmethod
-    def of(cls, figures: Sequence[Figure], *, gated: bool = False) -> "Offer":
+    def of(cls, figures: Sequence[Figure], *, gated: bool = False) -> "OfferedFigures":
         """An offer of these figures."""
-        return cls(tuple(figures), gated, any(figure.drifts for figure in figures))
+        return cls(tuple(figures), gated, any(figure.decays for figure in figures))
 
 
-Offered = Mapping[Kind, Mapping[str, Offer]]
+OffersByKind = Mapping[Kind, Mapping[str, OfferedFigures]]
 """What each source offers for each kind of target."""
 
 
@@ -67,12 +67,12 @@ class Gauge:
     """The raw value of the same name, as it is."""
 
     name: str
-    drifts: ClassVar[bool] = False
+    decays: ClassVar[bool] = False
 
-    def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:  # noqa: ARG002
+    def compute(self, raw: Raw, now_s: float, past: Points) -> FigureOutcome:  # noqa: ARG002
         """See `Figure`."""
         value = raw.get(self.name)
-        return Outcome(None if isinstance(value, Ticks) else value)
+        return FigureOutcome(None if isinstance(value, CpuTicks) else value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +83,23 @@ class Rate:
     of: str
     scale: float = 1.0
     alive: str = ""
-    drifts: ClassVar[bool] = False
+    decays: ClassVar[bool] = False
 
-    def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:
+    def compute(self, raw: Raw, now_s: float, past: Points) -> FigureOutcome:
         """See `Figure`."""
         now = point_of(raw, self.of, now_s)
         if now is None:
-            return Outcome(None, odd=unreadable(raw, self.of))
+            return FigureOutcome(None, rejected=unreadable(raw, self.of))
         life = point_of(raw, self.alive, now_s) if self.alive else None
         points = {self.of: now} if life is None else {self.of: now, self.alive: life}
         before, span_s = before_of(past, self.of), 0.0
         if before is not None:
             span_s = now_s - before.at_s
         if before is None or span_s == 0:
-            return Outcome(None, points)
-        if odd := self._why_not(now, before, span_s, life, before_of(past, self.alive)):
-            return Outcome(None, points, odd)
-        return Outcome((now.value - before.value) / span_s * self.scale, points)
+            return FigureOutcome(None, points)
+        if rejected := self._why_not(now, before, span_s, life, before_of(past, self.alive)):
+            return FigureOutcome(None, points, rejected)
+        return FigureOutcome((now.value - before.value) / span_s * self.scale, points)
 
     def _why_not(self, now: Point, before: Point, span_s: float, life: Point | None, life_before: Point | None) -> str:
         if span_s < 0:
@@ -118,24 +118,24 @@ class Ratio:
     name: str
     of: str
     over: str
-    drifts: ClassVar[bool] = False
+    decays: ClassVar[bool] = False
 
-    def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:
+    def compute(self, raw: Raw, now_s: float, past: Points) -> FigureOutcome:
         """See `Figure`."""
         now, whole = point_of(raw, self.of, now_s), point_of(raw, self.over, now_s)
         if now is None or whole is None:
-            return Outcome(None, odd=unreadable(raw, self.of, self.over))
+            return FigureOutcome(None, rejected=unreadable(raw, self.of, self.over))
         points = {self.of: now, self.over: whole}
         before, whole_before = before_of(past, self.of), before_of(past, self.over)
         if before is None or whole_before is None:
-            return Outcome(None, points)
+            return FigureOutcome(None, points)
         part, total = now.value - before.value, whole.value - whole_before.value
         if part < 0 or total < 0:
             back = (self.of, before, now) if part < 0 else (self.over, whole_before, whole)
-            return Outcome(None, points, went_back(*back))
+            return FigureOutcome(None, points, went_back(*back))
         if part > 0 and total == 0:
-            return Outcome(None, points, f"{self.of} grew by {part:.0f} while {self.over} stood still")
-        return Outcome(part / total if total else 0.0, points)
+            return FigureOutcome(None, points, f"{self.of} grew by {part:.0f} while {self.over} stood still")
+        return FigureOutcome(part / total if total else 0.0, points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,19 +148,19 @@ class Damped:
     name: str
     of: str
     period_s: float
-    drifts: ClassVar[bool] = True
+    decays: ClassVar[bool] = True
 
-    def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:
+    def compute(self, raw: Raw, now_s: float, past: Points) -> FigureOutcome:
         """See `Figure`."""
         count, before = point_of(raw, self.of, now_s), before_of(past, self.name)
         if count is None:
-            return Outcome(None, {self.name: before} if before else {}, unreadable(raw, self.of))
+            return FigureOutcome(None, {self.name: before} if before else {}, unreadable(raw, self.of))
         if before is None:
-            return Outcome(None, {self.name: Point(0.0, now_s)})
+            return FigureOutcome(None, {self.name: Point(0.0, now_s)})
         average, at_s = before.value, max(now_s, before.at_s)
         if average != count.value:
             average += (count.value - average) * (1.0 - math.exp((before.at_s - at_s) / self.period_s))
-        return Outcome(average, {self.name: Point(average, at_s)})
+        return FigureOutcome(average, {self.name: Point(average, at_s)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +168,11 @@ class Total:
     """The sum of the figure of the same name over a pool's containers; `summary` knows them."""
 
     name: str
-    drifts: ClassVar[bool] = False
+    decays: ClassVar[bool] = False
 
-    def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:  # noqa: ARG002
+    def compute(self, raw: Raw, now_s: float, past: Points) -> FigureOutcome:  # noqa: ARG002
         """Nothing by itself: see `services.metrics.core.sample.summary`."""
-        return Outcome(None)
+        return FigureOutcome(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,16 +181,16 @@ class BusyCpus:
 
     name: str
     of: str
-    drifts: ClassVar[bool] = False
+    decays: ClassVar[bool] = False
 
-    def compute(self, raw: Raw, now_s: float, past: Points) -> Outcome:
+    def compute(self, raw: Raw, now_s: float, past: Points) -> FigureOutcome:
         """See `Figure`."""
         now, known = raw.get(self.of), past.get(self.of)
-        if not isinstance(now, Ticks):
-            return Outcome(None)
+        if not isinstance(now, CpuTicks):
+            return FigureOutcome(None)
         points = {self.of: TicksPoint(now, now_s)}
         if not isinstance(known, TicksPoint):
-            return Outcome(None, points)
+            return FigureOutcome(None, points)
         before = known.value
         if before.cpus == now.cpus:
             pairs = zip(now.cpus, now.busy, now.total, before.busy, before.total, strict=True)
@@ -207,7 +207,7 @@ class BusyCpus:
             if total > total_before and busy >= busy_before
         ]
         if not shares:
-            odd = f"{self.of}: the time of no CPU has grown" if now_s - known.at_s >= STILL_S else ""
-            return Outcome(None, points, odd)
+            rejected = f"{self.of}: the time of no CPU has grown" if now_s - known.at_s >= STILL_S else ""
+            return FigureOutcome(None, points, rejected)
         percents = tuple(min(100, round(share)) for _, share in shares)
-        return Outcome(CpuUsage(cpus=str(CpuSet.of(cpu for cpu, _ in shares)), busy_percent=percents), points)
+        return FigureOutcome(CpuUsage(cpus=str(CpuSet.of(cpu for cpu, _ in shares)), busy_percent=percents), points)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from shared.contracts.sample import CpuUsage, GroupNuma, Pressure
 
 
-class Ticks(NamedTuple):
+class CpuTicks(NamedTuple):
     """Time of each CPU so far, busy and altogether, in any unit; `cpus` names them in the same order."""
 
     cpus: tuple[int, ...]
@@ -16,7 +16,7 @@ class Ticks(NamedTuple):
 
 Value = int | float | str | Pressure | CpuUsage | tuple[GroupNuma, ...] | Mapping[str, int]
 """A mapping: one number for each thing of the target that has a name of its own, such as a network card."""
-Raw = Mapping[str, Value | Ticks]
+Raw = Mapping[str, Value | CpuTicks]
 
 WANTED = "a number of at least 0 within 64 bits"
 _MOST = 2**64
@@ -32,19 +32,19 @@ class Point(NamedTuple):
 class TicksPoint(NamedTuple):
     """The times of all CPUs and when they were read."""
 
-    value: Ticks
+    value: CpuTicks
     at_s: float
 
 
 Points = Mapping[str, Point | TicksPoint]
 
 
-class Outcome(NamedTuple):
+class FigureOutcome(NamedTuple):
     """A figure, what must be remembered to compute it next time, and why it is absent though there was a reading."""
 
     value: Value | None
     points: Points = {}
-    odd: str = ""
+    rejected: str = ""
 
 
 def plausible(value: float) -> bool:

@@ -41,7 +41,7 @@ Gates = Mapping[Kind, Gate]
 
 
 @dataclass(frozen=True, slots=True)
-class Last:
+class LastRead:
     """The last reading behind a gate: when, what the watched values were, and whether they were moving."""
 
     at_s: float
@@ -49,7 +49,7 @@ class Last:
     moving: bool
 
 
-def due(gate: Gate, last: Last, watched: Raw, now_s: float, turn: float) -> tuple[bool, bool]:
+def due(gate: Gate, last: LastRead, watched: Raw, now_s: float, turn: float) -> tuple[bool, bool]:
     """Whether to read now, and whether a watched value has moved since the last reading.
 
     A value that cannot be compared counts as moved: a dear reading is better than a figure that is wrong. `turn` is

@@ -1,56 +1,59 @@
-"""What the collector keeps of one target from pass to pass, to leave dear files alone while they would say the same."""
+"""Keep the readings of one target from pass to pass, to leave dear files alone while they would say the same."""
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from services.metrics.core.figures.results import Part, Reading
+from services.metrics.core.figures.results import SourceReading, TargetReading
 from services.metrics.core.figures.values import Raw
-from services.metrics.core.reads.gates import Gate, Last, due
+from services.metrics.core.reads.gates import Gate, LastRead, due
 
 
 @dataclass(slots=True)
-class Kept:
+class TargetCache:
     """One target. `identity` is that of its cgroup, `turn` its share of every longest age."""
 
     identity: int
     turn: float
-    _behind: dict[str, tuple[Part, Last]] = field(default_factory=dict)
-    _reading: Reading | None = None
-    _quiet_until_s: float = -math.inf
+    _gated: dict[str, tuple[SourceReading, LastRead]] = field(default_factory=dict)
+    _reading: TargetReading | None = None
+    _valid_until_s: float = -math.inf
     """Until then nothing behind a gate is due, unless something moves."""
 
-    def still_true(self, name: str, gate: Gate, watched: Raw, now_s: float) -> tuple[Part | None, bool]:
-        """The last part of a source where it need not be read, and whether something has moved since."""
-        known = self._behind.get(name)
+    def still_valid(self, name: str, gate: Gate, watched: Raw, now_s: float) -> tuple[SourceReading | None, bool]:
+        """The last reading of a source where it need not be read, and whether something has moved since."""
+        known = self._gated.get(name)
         if known is None:
             return None, True
         wanted, moving = due(gate, known[1], watched, now_s, self.turn)
         return None if wanted else known[0], moving
 
-    def take(self, name: str, part: Part, watched: Raw, *, moving: bool) -> None:
-        """Keep a part that has just been read."""
-        self._behind[name] = (part, Last(part.at_s, watched, moving))
+    def store(self, name: str, reading: SourceReading, watched: Raw, *, moving: bool) -> None:
+        """Store what a source has just read."""
+        self._gated[name] = (reading, LastRead(reading.at_s, watched, moving))
 
-    def drop(self, name: str) -> None:
-        """Forget the part of a source that has failed."""
-        self._behind.pop(name, None)
+    def forget(self, name: str) -> None:
+        """Forget what a source had read that has failed now."""
+        self._gated.pop(name, None)
 
-    def rest(self, reading: Reading, gates: Iterable[tuple[str, Gate]]) -> None:
-        """Keep a whole reading until a source behind a gate is due: at once, where one is moving or has failed."""
+    def store_whole(self, reading: TargetReading, gates: Iterable[tuple[str, Gate]]) -> None:
+        """Store a whole reading; it is valid until a source behind a gate is due.
+
+        Not at all where one is moving or has failed: it must be read in the next pass.
+        """
         self._reading, ends = reading, [math.inf]
         for name, gate in gates:
-            known = self._behind.get(name)
+            known = self._gated.get(name)
             ends.append(-math.inf if known is None or known[1].moving else known[1].at_s + gate.every_s * self.turn)
-        self._quiet_until_s = min(ends)
+        self._valid_until_s = min(ends)
 
-    def same(self, parts: Mapping[str, Part], now_s: float) -> Reading | None:
-        """The kept reading, where all that is read in every pass is as it was and nothing else is due."""
+    def unchanged(self, always: Mapping[str, SourceReading], now_s: float) -> TargetReading | None:
+        """The stored reading, where all that is read in every pass is as it was and nothing else is due."""
         last = self._reading
-        if last is None or now_s >= self._quiet_until_s:
+        if last is None or now_s >= self._valid_until_s:
             return None
-        for name, part in parts.items():
-            before = last.parts.get(name)
-            if before is None or before.raw != part.raw:
+        for name, reading in always.items():
+            before = last.sources.get(name)
+            if before is None or before.raw != reading.raw:
                 return None
         return last

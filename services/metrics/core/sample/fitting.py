@@ -30,7 +30,7 @@ Shorter = Callable[[PodReading], PodReading]
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedSample:
     """The sample as it can be sent, encoded; how many pods lost detail, and how many are not in it at all."""
 
     sample: NodeSample
@@ -39,11 +39,11 @@ class Fitted:
     left_out: int = 0
 
 
-def fitted(sample: NodeSample, most_bytes: int) -> Fitted:
+def fitted(sample: NodeSample, most_bytes: int) -> FittedSample:
     """The sample, as whole as it can be in so many bytes."""
     payload = sample.encode()
     if len(payload) <= most_bytes:
-        return Fitted(sample, payload)
+        return FittedSample(sample, payload)
     room = most_bytes - len(sample.model_copy(update={"pods": (), "pods_left_out": len(sample.pods)}).encode())
     pods = {reading.pod.uid: reading for reading in sample.pods}
     sizes = {uid: _size(reading) for uid, reading in pods.items()}
@@ -61,7 +61,7 @@ def fitted(sample: NodeSample, most_bytes: int) -> Fitted:
     listed = tuple(pods[reading.pod.uid] for reading in sample.pods if reading.pod.uid in kept)
     left_out = len(sample.pods) - len(listed)
     short = sample.model_copy(update={"pods": listed, "pods_left_out": left_out})
-    return Fitted(short, short.encode(), len(shortened & kept), left_out)
+    return FittedSample(short, short.encode(), len(shortened & kept), left_out)
 
 
 def _kept(pods: dict[str, PodReading], sizes: dict[str, int], room: int) -> set[str]:
