@@ -23,8 +23,9 @@ import aiohttp
 import yaml
 
 from services.central.core.logins.bus_login import AUDIENCE, NODE_NAME
+from services.central.core.logins.issuer_key import login_seed
 from services.central.issuer import main as write_issuer
-from services.central.logins.bus_logins import BusLogins, login_seed
+from services.central.logins.controller import LoginController
 from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.bus import NatsBus, connect
@@ -215,7 +216,7 @@ class Hub:
     async def central_answers(self) -> AsyncIterator[Callout]:
         """Central answers the hub's questions."""
         clock = SystemClock()
-        logins = BusLogins(self.reviews, SigningKey(login_seed(ISSUER)), clock, agents=AGENTS)
+        logins = LoginController(self.reviews, SigningKey(login_seed(ISSUER)), clock, agents=AGENTS)
         answers = {logins.issuer: logins.answer}
         callout = Callout(self.url("logins:logins-word"), name="central/c", clock=clock, answers=answers)
         work = asyncio.create_task(callout.run())

@@ -19,54 +19,47 @@ from services.central.core.heartbeats.heartbeat_rate import (
 from services.central.core.heartbeats.readiness import (
     NODE_STATES,
     Assessment,
-    Ears,
+    BusProbe,
     Ledger,
     assess,
-    expect,
-    fold,
     forget,
+    reconcile,
+    record,
 )
-from services.central.ports import ClusterSide, ConfigText, LoginSide
-from services.central.settings import CentralSettings
-from services.central.stream_room import LOOK_S, StreamRoom
+from services.central.ports import CentralPorts
+from services.central.settings import NAME, CentralSettings
 from shared import telemetry
+from shared.app import Context
 from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, STREAMS, probe_subject, state_subject
 from shared.contracts.ids import node_token
 from shared.contracts.readiness import Readiness, ServiceHealth
 from shared.contracts.services import SERVICES
 from shared.core.log_limit import LogLimit
 from shared.errors import BadConfig, Refused, SubletError
-from shared.ports import Clock, Received, Subscription
-from shared.settings import check, merge, section
-from shared.wire import SAID_CHARACTERS, Wire
+from shared.ports import Received, Subscription
+from shared.settings import check, merge
+from shared.wire import SAID_CHARACTERS
 
 log = structlog.get_logger()
 
-NAME = "central"
+MAKE_ROOM_S = 0.5
+"""A flood at the speed of a fast disk does not fill the free part of a stream in that time."""
 LISTED_NODES = 200  # of the nodes that are not ready, in the answer to `ask`: it must fit one message
 
 
 class CentralApp:
-    """Listens to every node, guards against acting on its own deafness, and hands out configuration."""
+    """Listens to every node, judges nobody while the bus is suspect, and hands out configuration."""
 
-    def __init__(
-        self,
-        wire: Wire,
-        clock: Clock,
-        text: ConfigText,
-        text_name: str,
-        raw: Mapping[str, Any],
-        cluster: ClusterSide | None = None,
-        logins: LoginSide | None = None,
-    ) -> None:
-        self._wire, self._clock, self._text, self._text_name = wire, clock, text, text_name
-        self._static = dict(raw.get(NAME) or {})
-        self._settings = section(CentralSettings, raw, NAME)
+    def __init__(self, context: Context, ports: CentralPorts, settings: CentralSettings) -> None:
+        self._wire, self._clock = context.wire, context.clock
+        self._text, self._streams, self._cluster = ports.config_text, ports.streams, ports.cluster
+        self._logins, self._settings = ports.logins, settings
+        self._static = dict(context.raw.get(NAME) or {})
         self._ledger: Ledger = {}
         self._heartbeats = NodeRate(HEARTBEATS_PER_S, HEARTBEAT_BURST)
         self._log_limit = LogLimit()
         self._config_news = NodeRate(CONFIG_NEWS_PER_S, CONFIG_NEWS_BURST)
-        self._ears = Ears()
+        self._probe = BusProbe()
         self._assessment = Assessment()
         self._heard_at: float | None = None
         self._store_failure = "streams and bucket are not made yet"
@@ -75,10 +68,6 @@ class CentralApp:
         self._revision = 0
         self._config_refusal = ""
         self._subscriptions: list[Subscription] = []
-        self._room = StreamRoom(wire.bus, clock)
-        self._cluster, self._logins = cluster, logins
-        if cluster is not None:
-            cluster.on_lead = self._begin_to_lead
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -94,7 +83,7 @@ class CentralApp:
             group.create_task(self._probe_forever())
             group.create_task(self._assess_forever())
             if self._cluster is not None:
-                group.create_task(self._cluster.run())
+                group.create_task(self._cluster.run(self._begin_to_lead))
             if self._logins is not None:
                 group.create_task(self._logins.run())
 
@@ -105,19 +94,19 @@ class CentralApp:
 
     def _begin_to_lead(self) -> None:
         """A full detection window, and a look at what another one may have left."""
-        self._ears = self._ears.restarted(self._clock.monotonic())
+        self._probe = self._probe.restarted(self._clock.monotonic())
         self._config_compared = False
 
     def _hear_node(self, received: Received) -> None:
         """One heartbeat; a node may speak only for itself, and only so often and so much."""
         now_s, token = self._clock.monotonic(), received.subject.rpartition(".")[2]
-        if not self._heartbeats.take(token, now_s):
+        if not self._heartbeats.admit(token, now_s):
             telemetry.REFUSED.labels(NAME, Readiness.kind, "too_often").inc()
             return
         try:
             readiness = _read_heartbeat(received)
             before = self._ledger.get(readiness.node)
-            verdict = fold(self._ledger, readiness, now_s)
+            verdict = record(self._ledger, readiness, now_s)
             if verdict != "new":
                 raise Refused(f"readiness {readiness.node} {readiness.boot_id}/{readiness.seq}", reason=verdict)
         except Refused as refusal:
@@ -130,11 +119,11 @@ class CentralApp:
         telemetry.TAKEN.labels(NAME, Readiness.kind).inc()
         self._heard_at = now_s
         news = before is None or before.applied != self._ledger[readiness.node].applied
-        if self._cluster is not None and news and self._config_news.take(token, now_s):
+        if self._cluster is not None and news and self._config_news.admit(token, now_s):
             self._cluster.wake()
 
     def _hear_itself(self, _received: Received) -> None:
-        self._ears = self._ears.hear(self._clock.monotonic(), self._settings.rules)
+        self._probe = self._probe.hear(self._clock.monotonic(), self._settings.rules)
 
     async def _probe_forever(self) -> None:
         while True:
@@ -152,14 +141,14 @@ class CentralApp:
         if nodes is None:
             forget(self._ledger, now_s, rules)
         else:
-            expect(self._ledger, nodes, now_s)
+            reconcile(self._ledger, nodes, now_s)
         heard = {node_token(node) for node in self._ledger}
-        self._heartbeats.keep(heard)
-        self._config_news.keep(heard)
+        self._heartbeats.retain(heard)
+        self._config_news.retain(heard)
         places = {name: node.place for name, node in (nodes or {}).items()}
-        self._assessment = assess(self._ledger, self._ears, before, now_s, rules, places)
+        self._assessment = assess(self._ledger, self._probe, before, now_s, rules, places)
         if self._cluster is not None:
-            self._cluster.observe(self._ledger, self._assessment, rules, bus_well=self._ears.well(now_s, rules))
+            self._cluster.observe(self._ledger, self._assessment, rules, bus_well=self._probe.well(now_s, rules))
         counts = self._assessment.counts()
         for state in NODE_STATES:
             telemetry.NODES_READY.labels(state).set(counts[state])
@@ -175,8 +164,8 @@ class CentralApp:
     async def _make_room_forever(self) -> None:
         while True:
             if self._leading and not self._store_failure:
-                await self._room.look()
-            await self._clock.sleep(LOOK_S)
+                await self._streams.make_room()
+            await self._clock.sleep(MAKE_ROOM_S)
 
     async def _reconcile(self) -> bool:
         try:
@@ -212,7 +201,7 @@ class CentralApp:
         except BadConfig as error:
             self._config_refusal = str(error)
             telemetry.CONFIG_REFUSED.labels(NAME).inc()
-            log.error("config.refused", file=self._text_name, why=str(error))
+            log.error("config.refused", file=self._text.name, why=str(error))
         else:
             self._config_refusal = ""
 
@@ -238,7 +227,7 @@ class CentralApp:
             why = self._cluster.failure()
         if not why and self._logins is not None:
             why = self._logins.failure
-        if not why and not self._ears.well(now_s, self._settings.rules):
+        if not why and not self._probe.well(now_s, self._settings.rules):
             why = "does not hear its own probe on the bus"
         age_s = None if self._heard_at is None else now_s - self._heard_at
         return ServiceHealth(service=NAME, ok=not why, why=why, input_age_s=age_s)
@@ -254,8 +243,8 @@ class CentralApp:
             "not_ready_unlisted": max(0, len(others) - LISTED_NODES),
             "paused": list(self._assessment.paused),
             "store_failure": self._store_failure,
-            "conditions": self._room.conditions()[:LISTED_NODES],
-            "config": {"file": self._text_name, "revision": self._revision, "refused": self._config_refusal},
+            "conditions": self._streams.conditions()[:LISTED_NODES],
+            "config": {"file": self._text.name, "revision": self._revision, "refused": self._config_refusal},
             **({"cluster": self._cluster.state()} if self._cluster is not None else {}),
         }
 
@@ -267,7 +256,7 @@ class CentralApp:
         """
         settings = check(CentralSettings, merge(self._static, section), where=NAME)
         if settings.rules != self._settings.rules:
-            self._ears = self._ears.restarted(self._clock.monotonic())
+            self._probe = self._probe.restarted(self._clock.monotonic())
         self._settings = settings
 
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from services.central.core.logins.bus_login import ISSUER_TAG
-from services.central.logins.bus_logins import login_seed
+from services.central.core.logins.issuer_key import login_seed
 from shared.adapters.ed25519 import SigningKey
 from shared.core.bus.nats_jwt import account_key
 

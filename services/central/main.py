@@ -1,43 +1,103 @@
 """Wiring of central: the configuration of all nodes comes from a file, and in a cluster from its objects as well."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from services.central.adapters.cluster_mirrors import mirror_cluster
+from services.central.adapters.cnr_conditions import MANAGER, CnrConditions
+from services.central.adapters.companions import Companions
+from services.central.adapters.config_objects import ConfigObjects
+from services.central.adapters.node_entries import NodeEntries
+from services.central.adapters.node_marks import NodeMarks
+from services.central.adapters.pod_evictions import LostPodEvictions
+from services.central.adapters.reclaimed_pods import KubeReclaimedPods
+from services.central.adapters.stream_room import StreamRoom
 from services.central.adapters.watched_file import WatchedFile
-from services.central.app import NAME, CentralApp
-from services.central.cluster.cluster import Cluster
-from services.central.logins.bus_logins import BusLogins, login_seed
-from services.central.lost_nodes.cnr_conditions import MANAGER
-from services.central.settings import CentralSettings, LoginSettings
+from services.central.app import CentralApp
+from services.central.cluster import ClusterControllers
+from services.central.config.controller import ConfigController
+from services.central.core.logins.issuer_key import login_seed
+from services.central.core.view.evidence import LostEvidence
+from services.central.leadership.leader import Leader
+from services.central.leadership.objects import LeaderObjects
+from services.central.logins.controller import LoginController
+from services.central.nodes.controller import NodeController
+from services.central.nodes.observer import NodeObserver
+from services.central.ports import CentralPorts, ConfigPorts, NodePorts
+from services.central.settings import NAME, CentralSettings, KubernetesSettings, LoginSettings
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.callout import Callout
 from shared.app import App, Context, Plan
+from shared.core.api_kind import CNCS, CNRS
+from shared.ports import Bus, Clock, EvictionActuator, Objects
 from shared.settings import section
 
 if TYPE_CHECKING:
     from shared.adapters.kube.client import Kube
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """The ways to a cluster: its objects, its bus and its evictions, under the name of this life of the process."""
+
+    objects: Objects
+    bus: Bus
+    evictor: EvictionActuator
+    identity: str
+    close: Callable[[], Awaitable[None]]
+
+
 def build(context: Context) -> App:
     """Central over `config_file`, by default `<state_dir>/config.yaml`."""
     settings = section(CentralSettings, context.raw, NAME)
-    path = settings.config_file or context.common.state_dir / "config.yaml"
-    text = (WatchedFile(path), str(path))
+    return CentralApp(context, _ports(context, settings), settings)
+
+
+def _ports(context: Context, settings: CentralSettings) -> CentralPorts:
+    text = WatchedFile(settings.config_file or context.common.state_dir / "config.yaml")
+    streams = StreamRoom(context.wire.bus, context.clock)
     if context.common.substrate != "kubernetes":
-        return CentralApp(context.wire, context.clock, *text, context.raw)
+        return CentralPorts(text, streams)
     from shared.adapters.kube.client import Kube
 
     kube = Kube(context.common.kubeconfig)
-    cluster, logins = _in_a_cluster(context, settings, kube), _logins(context, settings.kubernetes.logins, kube)
-    return CentralApp(context.wire, context.clock, *text, context.raw, cluster, logins)
+    cluster = build_cluster(_access(context, kube), context.clock, settings.kubernetes)
+    return CentralPorts(text, streams, cluster, _logins(context, settings.kubernetes.logins, kube))
 
 
-def _in_a_cluster(context: Context, settings: CentralSettings, kube: "Kube") -> Cluster:
+def _access(context: Context, kube: "Kube") -> ClusterAccess:
     from shared.adapters.kube.evictor import KubeEvictor
     from shared.adapters.kube.objects import KubeObjects
 
-    clock, identity = context.clock, f"{context.common.node}_{context.wire.boot_id}"
-    objects = KubeObjects(kube, clock, manager=MANAGER)
-    return Cluster(objects, context.wire.bus, clock, identity, settings.kubernetes, KubeEvictor(kube), kube.close)
+    objects = KubeObjects(kube, context.clock, manager=MANAGER)
+    identity = f"{context.common.node}_{context.wire.boot_id}"
+    return ClusterAccess(objects, context.wire.bus, KubeEvictor(kube), identity, kube.close)
+
+
+def build_cluster(access: ClusterAccess, clock: Clock, settings: KubernetesSettings) -> ClusterControllers:
+    """Leader, mirrors and controllers over a cluster; every writer goes through the leader."""
+    leader = Leader(access.objects, clock, access.identity, settings.lease)
+    objects = LeaderObjects(access.objects, leader)
+    changed = asyncio.Event()
+    mirrors = mirror_cluster(objects, changed.set, settings.agent_labels)
+    observer = NodeObserver(mirrors, LostEvidence(settings.node_lease_s), leader, clock)
+    node_ports = NodePorts(
+        marks=NodeMarks(objects),
+        conditions=CnrConditions(objects, clock),
+        pods=KubeReclaimedPods(objects, clock, settings.agent),
+        evictions=LostPodEvictions(access.bus, clock, leader, access.evictor),
+    )
+    config_ports = ConfigPorts(
+        companions={kind: Companions(objects, clock, kind) for kind in (CNRS, CNCS)},
+        entries=NodeEntries(access.bus, leader),
+        objects=ConfigObjects(objects, clock),
+        applied=observer.applied,
+    )
+    nodes = NodeController(observer, node_ports, leader, clock)
+    configs = ConfigController(mirrors, config_ports, clock, settings, changed)
+    return ClusterControllers(leader, nodes, configs, mirrors, access.close)
 
 
 def _logins(context: Context, settings: LoginSettings | None, kube: "Kube") -> Callout | None:
@@ -48,7 +108,7 @@ def _logins(context: Context, settings: LoginSettings | None, kube: "Kube") -> C
     reviews, answers = KubeTokens(kube), {}
     for place, issuer in enumerate(settings.issuers):
         key = SigningKey(login_seed(issuer))
-        logins = BusLogins(reviews, key, context.clock, agents=settings.agents, unnamed=place == 0)
+        logins = LoginController(reviews, key, context.clock, agents=settings.agents, unnamed=place == 0)
         answers[logins.issuer] = logins.answer
     return Callout(settings.url, name=f"central/{context.common.node}", clock=context.clock, answers=answers)
 

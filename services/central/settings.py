@@ -9,6 +9,8 @@ from services.central.core.lost_nodes.rules import Rules
 from shared.core.quantities import Seconds
 from shared.settings import Settings
 
+NAME = "central"
+
 
 class LeaseSettings(Settings):
     """The Lease by which several centrals find out who acts; upstream's periods (docs/facts/kubernetes.md#leases)."""

@@ -5,20 +5,13 @@ import asyncio
 import nats
 import pytest
 from bus_rights_rig import PASSWORD, Hub, Leaf, at_the_hub, free_port, hub_server, running
+from central_rig import central_on
 
-from services.central.app import CentralApp
 from shared.adapters.clock import SystemClock
 from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS
 from shared.wire import Wire
 
 ALL = {spec.name for spec in STREAMS} | {f"KV_{CONFIG_BUCKET}"}
-
-
-class NoText:
-    """Nobody has written a configuration."""
-
-    def changed(self) -> str | None:
-        return None
 
 
 def three(tmp_path):
@@ -63,7 +56,7 @@ async def test_an_upgrade_to_three_servers_keeps_everything_on_all_of_them(tmp_p
         for wanted in (1, 3):
             settings = {"central": {"stream_replicas": wanted, "retry_s": 0.1, "reconcile_s": 0.1}}
             wire = Wire(bus, SystemClock(), node="c", service="central")
-            app = CentralApp(wire, SystemClock(), NoText(), "none", settings)
+            app = central_on(wire, SystemClock(), settings)
             work = asyncio.create_task(app.run())
             await _until_all_have(url, wanted)
             if wanted == 1:

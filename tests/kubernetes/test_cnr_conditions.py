@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 import yaml
+from central_rig import central_on
 from kube_rig.cluster import Cluster
 
 from services.central.app import CentralApp
-from services.central.cluster.cluster import Cluster as CentralCluster
-from services.central.core.objects.seen import NODE_LEASES
+from services.central.core.objects.nodes import NODE_LEASES
+from services.central.main import ClusterAccess, build_cluster
 from services.central.settings import CentralSettings
 from shared.adapters.clock import SystemClock
 from shared.adapters.kube.client import Document, Kube
@@ -136,16 +137,10 @@ class Scene:
         """Start a central over these nodes."""
         settings = check(CentralSettings, SETTINGS, where="central")
         bus = MemoryBus(self.bus.broker)
-        cluster = CentralCluster(
-            self.objects, bus, self.clock, "conditions", settings.kubernetes, FakeEvictor(self.clock), nothing
-        )
+        access = ClusterAccess(self.objects, bus, FakeEvictor(self.clock), "conditions", nothing)
+        cluster = build_cluster(access, self.clock, settings.kubernetes)
         wire = Wire(bus, self.clock, node="hub", service="central")
-
-        class NoText:
-            def changed(self) -> None:
-                return None
-
-        app = CentralApp(wire, self.clock, NoText(), "none", {"central": SETTINGS}, cluster)
+        app = central_on(wire, self.clock, {"central": SETTINGS}, cluster=cluster)
         self.start(app.run())
         return app
 

@@ -1,1 +1,1 @@
-"""Adapters read what central needs from files."""
+"""Adapters touch files, the bucket, the streams and the API server; the leader alone writes to the last three."""

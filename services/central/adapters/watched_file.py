@@ -12,6 +12,11 @@ class WatchedFile:
         self.path = path
         self._seen: tuple[int, int, int] | None = None
 
+    @property
+    def name(self) -> str:
+        """Its path."""
+        return str(self.path)
+
     def changed(self) -> str | None:
         """The text, when it is another file than at the last call; None when it is the same, or there is none.
 

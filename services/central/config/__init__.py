@@ -1,1 +1,1 @@
-"""Config objects become each node's entry in the bucket, and get their status."""
+"""The controller of configuration: companions, each node's settings, and the statuses of config objects."""

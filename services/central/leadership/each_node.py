@@ -44,7 +44,7 @@ class EachNode:
         due_at_s = min((failure.due_at_s for failure in self._failed.values()), default=None)
         return None if due_at_s is None else max(0.0, due_at_s - self._clock.monotonic())
 
-    def keep(self, nodes: Collection[str]) -> None:
+    def retain(self, nodes: Collection[str]) -> None:
         """Forget all others: what is gone will not be tried again."""
         for gone in self._failed.keys() - set(nodes) if self._failed else ():
             del self._failed[gone]

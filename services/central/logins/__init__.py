@@ -1,1 +1,1 @@
-"""Leaves that log in at the hub have their tokens reviewed and their answers signed."""
+"""The controller of logins: leaves that log in at the hub have their tokens reviewed and their answers signed."""

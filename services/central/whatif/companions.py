@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from services.central.core.objects.companion import companion_metadata
+from services.central.core.objects.companions import companion_metadata
 from shared.core.decisions import Answer, Question, decision
 
 

@@ -16,7 +16,7 @@ def next_action(pace: Pace, bucket: Bucket) -> tuple[float, Bucket] | None:
     if pace.per_s <= 0 or pace.burst < 1:
         return None
     at_s = bucket.at_s + max(0.0, 1 - bucket.tokens) / pace.per_s
-    while (left := pace.take(bucket, at_s)) is None:
+    while (left := pace.spend(bucket, at_s)) is None:
         at_s = math.nextafter(at_s, math.inf)  # the division rounded down by a last digit
     return at_s, left
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from odd_documents import odd_document, odd_documents, odd_texts
 
-from services.central.core.objects.seen import agent_of, companion_of, lease_of, node_of
+from services.central.core.objects.companions import companion_of
+from services.central.core.objects.nodes import agent_of, lease_of, node_of
 from services.central.core.rollout.config_documents import kcc_of, target_of
 from shared.adapters.kube.watch import Mirror
 from shared.contracts.advice import PoolAdvice

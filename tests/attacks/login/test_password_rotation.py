@@ -16,8 +16,9 @@ import nats.errors
 import pytest
 from bus_rights_rig import AGENTS, ChartServer, Leaf, Reviews, at_the_hub, free_port, hub_server, running
 
+from services.central.core.logins.issuer_key import login_seed
 from services.central.issuer import main as write_issuer
-from services.central.logins.bus_logins import BusLogins, login_seed
+from services.central.logins.controller import LoginController
 from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.bus import NatsBus, connect
@@ -79,7 +80,7 @@ async def central(servers: Servers, reviews: Reviews, *words: str) -> AsyncItera
     clock, answers = SystemClock(), {}
     for place, word in enumerate(words):
         key = SigningKey(login_seed(f"{word}-issuer"))
-        logins = BusLogins(reviews, key, clock, agents=AGENTS, unnamed=place == 0)
+        logins = LoginController(reviews, key, clock, agents=AGENTS, unnamed=place == 0)
         answers[logins.issuer] = logins.answer
     callout = Callout(servers.url("logins", *words), name=f"central/{words[0]}", clock=clock, answers=answers)
     work = asyncio.create_task(callout.run())

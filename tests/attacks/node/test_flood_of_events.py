@@ -13,7 +13,8 @@ from dataclasses import replace
 import nats
 from conftest import TwoNodes
 
-from services.central.stream_room import LOOK_S, StreamRoom
+from services.central.adapters.stream_room import StreamRoom
+from services.central.app import MAKE_ROOM_S
 from shared.adapters.clock import SystemClock
 from shared.contracts.bus.subjects import EVENTS_STREAM, MAX_FACT_BYTES, STREAMS, event_filter
 from shared.errors import NotStored
@@ -67,8 +68,8 @@ async def goes_on(nodes: TwoNodes, end: asyncio.Event) -> tuple[list[bytes], Seq
 
 async def looks(room: StreamRoom) -> None:
     while True:
-        await room.look()
-        await asyncio.sleep(LOOK_S)
+        await room.make_room()
+        await asyncio.sleep(MAKE_ROOM_S)
 
 
 async def test_a_flood_drops_no_event_of_another_node(two_nodes):

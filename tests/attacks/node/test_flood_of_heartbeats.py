@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from central_rig import central_on
 
-from services.central.app import CentralApp
 from services.central.core.heartbeats.heartbeat_rate import HEARTBEAT_BURST, HEARTBEATS_PER_S
 from shared import telemetry
 from shared.adapters.clock import SystemClock
@@ -42,13 +42,6 @@ asyncio.run(main(sys.argv[1], int(sys.argv[2])))
 """
 
 
-class Text:
-    """No configuration file."""
-
-    def changed(self) -> str | None:
-        return None
-
-
 @pytest.fixture
 def flood(nats_server: NatsServer, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process that sends so many, and ends."""
@@ -68,7 +61,7 @@ async def test_central_hears_every_other_node(
     clock = SystemClock()
     bus, others = [await connect(nats_server.url, name=name, connect_timeout_s=20, clock=clock) for name in "ab"]
     wire = Wire(bus, clock, node="hub", service="central")
-    app = CentralApp(wire, clock, Text(), "config.yaml", {"central": {"rules": {"late_s": 30}}})
+    app = central_on(wire, clock, {"central": {"rules": {"late_s": 30}}})
     work = asyncio.create_task(app.run())
     began_s, taken = clock.monotonic(), telemetry.TAKEN.labels("central", Readiness.kind)
     before = taken._value.get()

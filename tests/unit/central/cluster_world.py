@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import json
 
+from central_rig import central_on
+
 from services.central.app import CentralApp
-from services.central.cluster.cluster import Cluster
 from services.central.core.lost_nodes.lost_node import TAINT_KEY
+from services.central.main import ClusterAccess, build_cluster
 from services.central.settings import CentralSettings
 from shared.adapters.clock import LoopClock
 from shared.contracts.bus.subjects import CONFIG_BUCKET
@@ -23,13 +25,6 @@ CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
 OLD_CPU = "katalyst.kubewharf.io/reclaimed_millicpu"
 RULES = {"taint_s": 100, "evict_s": 200}
 AGENT = {"app.kubernetes.io/name": "sublet", "app.kubernetes.io/component": "node"}
-
-
-class NoText:
-    """No configuration file."""
-
-    def changed(self):
-        return None
 
 
 class Kubelet(FakeEvictor):
@@ -79,8 +74,9 @@ class World:
         bus = MemoryBus(self.bus.broker)
         wire = Wire(bus, self.clock, node="hub", service="central")
         identity = f"central-{len(self.centrals)}"
-        cluster = Cluster(api or self.api, bus, self.clock, identity, self.settings.kubernetes, self.evictor, nothing)
-        app = CentralApp(wire, self.clock, NoText(), "config.yaml", self.raw, cluster)
+        access = ClusterAccess(api or self.api, bus, self.evictor, identity, nothing)
+        cluster = build_cluster(access, self.clock, self.settings.kubernetes)
+        app = central_on(wire, self.clock, self.raw, cluster=cluster)
         app.cluster, app.bus = cluster, bus
         self.centrals.append(app)
         app.task = self.start(app.run())

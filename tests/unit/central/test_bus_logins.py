@@ -9,8 +9,9 @@ import sys
 import pytest
 
 from services.central.core.logins.bus_login import ISSUER_TAG, LEAF
+from services.central.core.logins.issuer_key import login_seed
 from services.central.issuer import main as write_parts
-from services.central.logins.bus_logins import MAX_REQUEST_BYTES, BusLogins, login_seed
+from services.central.logins.controller import MAX_REQUEST_BYTES, LoginController
 from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats import callout as nats_callout
@@ -27,7 +28,7 @@ class Nobody:
 
 
 def logins(key=NOW, *, unnamed=True):
-    return BusLogins(Nobody(), key, SystemClock(), agents="agents", unnamed=unnamed)
+    return LoginController(Nobody(), key, SystemClock(), agents="agents", unnamed=unnamed)
 
 
 def request(*tags):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.central.core.lost_nodes.agent_standing import OURS, CnrCondition, agent_state, conditions_of, with_changes
+from services.central.core.lost_nodes.cnr_conditions import OURS, CnrCondition, agent_state, conditions_of, with_changes
 from services.central.core.lost_nodes.verdict import Judged, withdrawn
 
 VERDICTS = ["freeze", "ready", "suspect", "lost", "kubernetes"]

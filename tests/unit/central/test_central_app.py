@@ -6,8 +6,8 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
+from central_rig import central_on
 
-from services.central.app import CentralApp
 from shared import telemetry
 from shared.adapters.clock import LoopClock
 from shared.contracts.bus.subjects import (
@@ -26,6 +26,8 @@ from shared.wire import Wire
 class Text:
     """A configuration file in memory."""
 
+    name = "config.yaml"
+
     def __init__(self):
         self.fresh: str | None = None
 
@@ -40,7 +42,7 @@ class Cluster:
     def __init__(self):
         self.clock, self.text, self.bus = LoopClock(), Text(), MemoryBus()
         wire = Wire(self.bus, self.clock, node="hub", service="central")
-        self.app = CentralApp(wire, self.clock, self.text, "config.yaml", {})
+        self.app = central_on(wire, self.clock, {}, text=self.text)
         self.nodes: dict[str, Wire] = {}
         self.others = MemoryBus(self.bus.broker)
         self.seen: list[str] = []

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from services.central.core.heartbeats.readiness import (
     Assessment,
-    Beat,
-    Ears,
+    BusProbe,
+    Heartbeat,
     Ledger,
     NodeState,
     assess,
-    expect,
-    fold,
     forget,
+    reconcile,
+    record,
 )
 from services.central.core.lost_nodes.rules import Rules
 from shared.contracts.readiness import Readiness, ServiceHealth
@@ -33,15 +33,17 @@ def beat(node="n1", seq=1, boot=BOOT, ready=True, services=()):
 
 def heard(**ages_s: float) -> Ledger:
     """A ledger of ready nodes by the age of their newest heartbeat at 10 000 s."""
-    return {node: Beat(NOW_S - age, True, ()) for node, age in ages_s.items()}
+    return {node: Heartbeat(NOW_S - age, True, ()) for node, age in ages_s.items()}
 
 
 NOW_S = 10_000.0
-LISTENING = Ears(heard_at_s=NOW_S, since_s=0.0)
+LISTENING = BusProbe(heard_at_s=NOW_S, since_s=0.0)
 
 
-def look(ledger: Ledger, ears: Ears = LISTENING, before: Assessment | None = None, now_s: float = NOW_S) -> Assessment:
-    return assess(ledger, ears, before or Assessment(), now_s, RULES)
+def look(
+    ledger: Ledger, probe: BusProbe = LISTENING, before: Assessment | None = None, now_s: float = NOW_S
+) -> Assessment:
+    return assess(ledger, probe, before or Assessment(), now_s, RULES)
 
 
 @pytest.mark.parametrize(
@@ -55,16 +57,16 @@ def look(ledger: Ledger, ears: Ears = LISTENING, before: Assessment | None = Non
 )
 def test_the_newest_heartbeat_counts(first, second, verdict, heard_at_s):
     ledger: Ledger = {}
-    fold(ledger, first, 0.0)
-    assert fold(ledger, second, 5.0) == verdict
+    record(ledger, first, 0.0)
+    assert record(ledger, second, 5.0) == verdict
     assert ledger["n1"].heard_at_s == heard_at_s
 
 
 def test_a_late_message_of_a_former_life_does_not_keep_a_node_alive():
     ledger: Ledger = {}
     for message in (beat(seq=5), beat(seq=1, boot=NEXT_BOOT)):
-        fold(ledger, message, 0.0)
-    assert fold(ledger, beat(seq=6), 9.0) == "retired"
+        record(ledger, message, 0.0)
+    assert record(ledger, beat(seq=6), 9.0) == "retired"
     assert ledger["n1"].heard_at_s == 0.0
 
 
@@ -80,14 +82,14 @@ def test_a_late_message_of_a_former_life_does_not_keep_a_node_alive():
     ],
 )
 def test_a_nodes_state_by_its_heartbeat(age_s, ready, state):
-    assessment = look({"n1": Beat(NOW_S - age_s, ready, ("qrm: no pods",))})
+    assessment = look({"n1": Heartbeat(NOW_S - age_s, ready, ("qrm: no pods",))})
     assert assessment.nodes["n1"].state == state
 
 
 def test_an_unready_node_is_explained_by_its_services():
     ledger: Ledger = {}
     ill = (ServiceHealth(service="metrics", ok=True), ServiceHealth(service="qrm", ok=False, why="no pods"))
-    fold(ledger, beat(ready=False, services=ill), NOW_S)
+    record(ledger, beat(ready=False, services=ill), NOW_S)
     assert look(ledger).nodes["n1"].why == "qrm: no pods"
 
 
@@ -100,45 +102,47 @@ def test_silence_has_no_word_that_could_be_acted_on():
     st.one_of(st.none(), st.floats(0, NOW_S)),
     st.floats(0, NOW_S),
 )
-def test_no_verdict_from_silence_goes_beyond_late_and_none_at_all_while_central_is_deaf(ages_s, heard_at_s, since_s):
-    ears = Ears(heard_at_s, None if heard_at_s is None else min(since_s, heard_at_s))
-    assessment = look(heard(**ages_s), ears)
+def test_no_verdict_from_silence_goes_beyond_late_and_none_at_all_while_central_suspects_the_bus(
+    ages_s, heard_at_s, since_s
+):
+    probe = BusProbe(heard_at_s, None if heard_at_s is None else min(since_s, heard_at_s))
+    assessment = look(heard(**ages_s), probe)
     assert {standing.state for standing in assessment.nodes.values()} <= {"ready", "late", "unknown"}
-    listened = ears.well(NOW_S, RULES) and NOW_S - (ears.since_s or 0.0) >= RULES.late_s
+    listened = probe.well(NOW_S, RULES) and NOW_S - (probe.since_s or 0.0) >= RULES.late_s
     if not listened:
         assert assessment.paused
         assert "late" not in {standing.state for standing in assessment.nodes.values()}
 
 
-def test_time_in_which_central_was_deaf_is_nobodys_silence():
+def test_time_in_which_central_suspected_the_bus_is_no_silence_of_a_node():
     ledger = heard(n1=1000.0, n2=1.0)
-    back = Ears(heard_at_s=NOW_S, since_s=NOW_S - 20)
+    back = BusProbe(heard_at_s=NOW_S, since_s=NOW_S - 20)
     assert look(ledger, back).nodes["n1"].state == "unknown"
-    # 30 s after its ears came back central may count again, from then on only.
+    # 30 s after its probe came back central may count again, from then on only.
     later = NOW_S + 15
-    assert look(ledger, Ears(later, NOW_S - 20), now_s=later).nodes["n1"].state == "late"
-    assert look(ledger, Ears(later, NOW_S - 20), now_s=later).nodes["n1"].why.startswith("silent for 35 s")
+    assert look(ledger, BusProbe(later, NOW_S - 20), now_s=later).nodes["n1"].state == "late"
+    assert look(ledger, BusProbe(later, NOW_S - 20), now_s=later).nodes["n1"].why.startswith("silent for 35 s")
 
 
 def test_hearing_after_a_gap_starts_anew_and_without_a_gap_goes_on():
-    ears = Ears().hear(100.0, RULES)
-    assert ears == Ears(100.0, 100.0)
-    assert ears.hear(105.0, RULES) == Ears(105.0, 100.0)
-    assert ears.hear(121.0, RULES) == Ears(121.0, 121.0)
-    assert ears.restarted(103.0) == Ears(100.0, 103.0)
-    assert Ears().restarted(103.0) == Ears()
+    probe = BusProbe().hear(100.0, RULES)
+    assert probe == BusProbe(100.0, 100.0)
+    assert probe.hear(105.0, RULES) == BusProbe(105.0, 100.0)
+    assert probe.hear(121.0, RULES) == BusProbe(121.0, 121.0)
+    assert probe.restarted(103.0) == BusProbe(100.0, 103.0)
+    assert BusProbe().restarted(103.0) == BusProbe()
 
 
 @pytest.mark.parametrize(
-    ("ears", "word"),
+    ("probe", "word"),
     [
-        pytest.param(Ears(), "probe", id="its own probe never came back"),
-        pytest.param(Ears(NOW_S - 16, 0.0), "probe", id="its own probe is overdue"),
-        pytest.param(Ears(NOW_S, NOW_S - 29), "listened", id="warm-up after its start"),
+        pytest.param(BusProbe(), "probe", id="its own probe never came back"),
+        pytest.param(BusProbe(NOW_S - 16, 0.0), "probe", id="its own probe is overdue"),
+        pytest.param(BusProbe(NOW_S, NOW_S - 29), "listened", id="warm-up after its start"),
     ],
 )
-def test_a_deaf_central_pauses_whatever_the_nodes_look_like(ears, word):
-    (why,) = look(heard(n1=0.0, n2=0.0), ears).paused
+def test_a_suspect_central_pauses_whatever_the_nodes_look_like(probe, word):
+    (why,) = look(heard(n1=0.0, n2=0.0), probe).paused
     assert word in why
 
 
@@ -168,7 +172,7 @@ def test_too_many_bad_nodes_pause_everything(bad, total, paused):
 
 
 def test_nodes_that_say_they_are_unready_count_as_bad():
-    ledger = heard(n1=0.0, n2=0.0) | {f"x{i}": Beat(NOW_S, False, ()) for i in range(2)}
+    ledger = heard(n1=0.0, n2=0.0) | {f"x{i}": Heartbeat(NOW_S, False, ()) for i in range(2)}
     assert look(ledger).paused
 
 
@@ -190,15 +194,15 @@ def test_a_pause_holds_until_its_cause_is_gone_for_long_enough():
     soon = NOW_S + RULES.clean_s - 1
     for node in calm.values():
         node.heard_at_s = soon
-    held = look(calm, Ears(soon, 0.0), paused, soon)
+    held = look(calm, BusProbe(soon, 0.0), paused, soon)
     assert held.paused == ("a pause holds for another 1 s",)
-    assert look(calm, Ears(soon + 2, 0.0), held, soon + 2).paused == ()
+    assert look(calm, BusProbe(soon + 2, 0.0), held, soon + 2).paused == ()
 
 
-def test_a_deaf_moment_does_not_end_a_pause():
+def test_a_suspect_moment_does_not_end_a_pause():
     paused = look(long_silent(3, 10))
-    deaf = look(heard(n1=0.0), Ears(), paused)
-    assert look(heard(n1=0.0, n2=0.0), LISTENING, deaf).paused
+    suspect = look(heard(n1=0.0), BusProbe(), paused)
+    assert look(heard(n1=0.0, n2=0.0), LISTENING, suspect).paused
 
 
 def test_nodes_long_gone_leave_the_ledger():
@@ -212,21 +216,21 @@ def test_nodes_long_gone_leave_the_ledger():
 
 def test_nodes_that_there_are_but_were_never_heard_of_are_silent_from_now_on():
     ledger = heard(n1=0.0, gone=0.0)
-    expect(ledger, ["n2", "n1"], NOW_S)
-    expect(ledger, ["n2", "n1"], NOW_S + 5)
+    reconcile(ledger, ["n2", "n1"], NOW_S)
+    reconcile(ledger, ["n2", "n1"], NOW_S + 5)
     assert {node: beat.heard_at_s for node, beat in ledger.items()} == {"n1": NOW_S, "n2": NOW_S}
     assert look(ledger).nodes["n2"].state == "unready"
     later = NOW_S + 31
-    assert look(ledger, Ears(later, 0.0), now_s=later).nodes["n2"].silent_s == 31
+    assert look(ledger, BusProbe(later, 0.0), now_s=later).nodes["n2"].silent_s == 31
 
 
 def test_silence_is_told_only_when_it_is_certain():
-    assessment = look(heard(heard=10.0, late=50.0), Ears(NOW_S, 0.0))
+    assessment = look(heard(heard=10.0, late=50.0), BusProbe(NOW_S, 0.0))
     assert {node: standing.silent_s for node, standing in assessment.nodes.items()} == {"heard": 0.0, "late": 50.0}
-    deaf = look(heard(heard=10.0, late=50.0), Ears())
-    assert {node: standing.silent_s for node, standing in deaf.nodes.items()} == {"heard": 0.0, "late": None}
-    assert deaf.guards.paused == deaf.paused
-    assert deaf.guards.actions_per_s == 0.0
+    suspect = look(heard(heard=10.0, late=50.0), BusProbe())
+    assert {node: standing.silent_s for node, standing in suspect.nodes.items()} == {"heard": 0.0, "late": None}
+    assert suspect.guards.paused == suspect.paused
+    assert suspect.guards.actions_per_s == 0.0
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.floats(0, 200)), unique_by=lambda row: row[0]))

@@ -108,7 +108,7 @@ def test_a_node_that_is_gone_is_forgotten(virtual):
     async def story():
         each = EachNode(LoopClock(), "try")
         await each.each(NODES, Work(b=Refused("no")))
-        each.keep(["a"])
+        each.retain(["a"])
         return each.failures
 
     assert virtual(story()) == {}

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
+from services.central.core.lost_nodes.actions import NodeCase, plan_actions, plan_evictions
 from services.central.core.lost_nodes.guards import CLUSTER, NOWHERE, Guards, Place, Seen, allowed_bad, weigh
 from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.lost_nodes.rules import Rules
-from services.central.core.lost_nodes.turn import Case, pods_now, turn
 from services.central.core.lost_nodes.verdict import Judged
 from services.central.whatif.pacing import next_action
 from shared.core.evictions.intents import Bucket
@@ -119,15 +119,15 @@ def test_the_state_has_the_seeds_names():
 
 
 def case(node, lost_s, tainted=False, verdict="lost", place=NOWHERE):
-    return Case(node, Judged(verdict, "", lost_s), tainted, has_reclaimed_pods=True, place=place)
+    return NodeCase(node, Judged(verdict, "", lost_s), tainted, has_reclaimed_pods=True, place=place)
 
 
 def test_one_token_each_taints_first_then_the_longest_lost():
     cases = [case("a", 2000, True), case("b", 700), case("c", 900), case("d", 9000, True), case("e", 0, True, "ready")]
     cases += [case("f", 2000, place=Place(pool="p")), case("g", 0, False, "ready"), case("h", 2000, verdict="freeze")]
     guards = Guards({"pool/p": ("too many",)}, actions_per_s=0.1)
-    deeds, left = turn(cases, guards, Bucket(1, 0.0), 0.0, RULES)
-    assert [(deed.node, deed.action, deed.objection) for deed in deeds] == [
+    planned, left = plan_actions(cases, guards, Bucket(1, 0.0), 0.0, RULES)
+    assert [(one.node, one.action, one.objection) for one in planned] == [
         ("e", "untaint", ""),
         ("f", "taint", "pool/p: too many"),
         ("c", "taint", ""),
@@ -141,8 +141,10 @@ def test_one_token_each_taints_first_then_the_longest_lost():
 
 def test_a_paused_cluster_acts_on_nobody_but_takes_taints_away():
     guards = look(nodes(10, 5))
-    deeds, left = turn([case("a", 9000, True), case("e", 0, True, "ready")], guards, Bucket(1, 0.0), 0.0, RULES)
-    assert [(deed.node, deed.action, bool(deed.objection)) for deed in deeds] == [
+    planned, left = plan_actions(
+        [case("a", 9000, True), case("e", 0, True, "ready")], guards, Bucket(1, 0.0), 0.0, RULES
+    )
+    assert [(one.node, one.action, bool(one.objection)) for one in planned] == [
         ("e", "untaint", False),
         ("a", "evict", True),
     ]
@@ -151,8 +153,8 @@ def test_a_paused_cluster_acts_on_nobody_but_takes_taints_away():
 
 
 def test_guards_that_have_seen_nothing_let_nothing_pass():
-    deeds, _ = turn([case("a", 9000, True)], Guards(), Bucket(1, 0.0), math.inf, RULES)
-    assert [deed.objection for deed in deeds] == ["waits for its turn"]
+    planned, _ = plan_actions([case("a", 9000, True)], Guards(), Bucket(1, 0.0), math.inf, RULES)
+    assert [one.objection for one in planned] == ["waits for its turn"]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,7 @@ def test_guards_that_have_seen_nothing_let_nothing_pass():
     ],
 )
 def test_few_pods_of_a_node_go_at_a_time(under_way, tokens, going):
-    found, left = pods_now(["c", "b", "a"], under_way, Bucket(tokens, 0.0), 0.0, RULES)
+    found, left = plan_evictions(["c", "b", "a"], under_way, Bucket(tokens, 0.0), 0.0, RULES)
     assert found == going
     assert left.tokens == tokens - len(going)
 
@@ -176,7 +178,7 @@ def test_pods_of_all_lost_nodes_go_at_one_pace():
     bucket, gone = Bucket(2, 0.0), 0
     for now_s in range(61):
         for node in range(5):
-            going, bucket = pods_now([f"{node}-{now_s}-{i}" for i in range(9)], [], bucket, float(now_s), RULES)
+            going, bucket = plan_evictions([f"{node}-{now_s}-{i}" for i in range(9)], [], bucket, float(now_s), RULES)
             gone += len(going)
     assert gone == 2 + 10
-    assert pods_now(["a"], [], Bucket(2, 0.0), 0.0, Rules(pods_per_min=0))[0] == []
+    assert plan_evictions(["a"], [], Bucket(2, 0.0), 0.0, Rules(pods_per_min=0))[0] == []

@@ -13,7 +13,7 @@ def test_a_node_gets_its_burst_and_its_rate_and_no_more(gaps):
     rate, now_s, taken = NodeRate(HEARTBEATS_PER_S, HEARTBEAT_BURST), 100.0, 0
     for gap in gaps:
         now_s += gap
-        taken += rate.take("n1", now_s)
+        taken += rate.admit("n1", now_s)
     assert taken <= HEARTBEAT_BURST + HEARTBEATS_PER_S * (now_s - 100.0) + 1
 
 
@@ -23,12 +23,12 @@ def test_a_node_that_beats_as_agents_do_is_always_heard_however_much_another_sen
     for _ in gaps:
         now_s += 1 / HEARTBEATS_PER_S
         for _ in range(flood):
-            rate.take("hostile", now_s)
-        assert rate.take("honest", now_s)
+            rate.admit("hostile", now_s)
+        assert rate.admit("honest", now_s)
 
 
 def test_who_is_not_kept_has_a_full_bucket_again():
     rate = NodeRate(1.0, 2)
-    assert [rate.take("n1", 0.0) for _ in range(3)] == [True, True, False]
-    rate.keep({"n2"})
-    assert rate.take("n1", 0.0)
+    assert [rate.admit("n1", 0.0) for _ in range(3)] == [True, True, False]
+    rate.retain({"n2"})
+    assert rate.admit("n1", 0.0)

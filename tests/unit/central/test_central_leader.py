@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from services.central.config.node_entries import NodeEntries, Source
+from services.central.adapters.node_entries import NodeEntries
 from services.central.core.objects.cnc import NodeConfig
+from services.central.core.rollout.plan import ConfigSource
 from services.central.leadership.leader import Leader, NotLeading
 from services.central.leadership.objects import LeaderObjects
 from services.central.settings import LeaseSettings
@@ -49,7 +50,7 @@ def test_every_write_of_one_that_does_not_lead_is_refused(play):
         bus = MemoryBus()
         await bus.ensure_bucket(CONFIG_BUCKET)
         entries = NodeEntries(bus, leader)
-        source = Source(NodeConfig(name="default", hash="h"), {"evictor": {}})
+        source = ConfigSource(NodeConfig(name="default", hash="h"), {"evictor": {}})
         for write in (
             objects.create(CNRS, {"metadata": {"name": "n1"}}),
             objects.patch(CNCS, {"metadata": {"name": "n1"}, "spec": {"a": 1}}),

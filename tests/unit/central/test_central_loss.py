@@ -92,8 +92,8 @@ def test_a_pace_of_nothing_acts_on_nothing(pace):
 
 
 def test_a_rate_of_nothing_takes_no_token_that_is_there():
-    assert Pace(0.0).take(Bucket(1, 0.0), 100.0) is None
+    assert Pace(0.0).spend(Bucket(1, 0.0), 100.0) is None
 
 
 def test_a_restart_of_the_clock_gives_nothing_for_free():
-    assert Pace(0.1).take(Bucket(0, 5000.0), 3.0) is None
+    assert Pace(0.1).spend(Bucket(0, 5000.0), 3.0) is None

@@ -4,11 +4,11 @@ import pytest
 
 from services.central.core.heartbeats.readiness import Assessment, Standing
 from services.central.core.lost_nodes.rules import Rules
-from services.central.core.objects.seen import AgentSeen, LeaseSeen, NodeSeen
-from services.central.lost_nodes.evidence import LostEvidence
+from services.central.core.objects.nodes import AgentSeen, LeaseSeen, NodeSeen
+from services.central.core.view.evidence import LostEvidence, Observation
 
 RULES = Rules()
-NODE = NodeSeen("n1", "u1", {}, ready=True, sold=frozenset())
+NODE = NodeSeen("n1", "u1", {}, ready=True, offered=frozenset())
 DEAD = AgentSeen("n1", "sublet-system/agent", ready=False)
 
 
@@ -19,11 +19,12 @@ class Looks:
         self.evidence = LostEvidence(40)
 
     def __call__(self, t_s, *, node=NODE, agents=(DEAD,), renewed=True, silent_s=None, bus_well=True, api_age_s=0.0,
-                 deaf=""):  # fmt: skip
+                 suspect=""):  # fmt: skip
         leases = [LeaseSeen("n1", str(t_s) if renewed is True else renewed)]
         standing = Standing("late", "", t_s if silent_s is None else silent_s)
-        return self.evidence.look({"n1": node}, agents, leases, Assessment({"n1": standing}, deaf), t_s, RULES,
-                                  bus_well=bus_well, api_age_s=api_age_s)["n1"]  # fmt: skip
+        assessment = Assessment({"n1": standing}, suspect)
+        seen = Observation({"n1": node}, agents, leases, assessment, bus_well=bus_well, api_age_s=api_age_s)
+        return self.evidence.judge_all(seen, t_s, RULES)["n1"]
 
 
 @pytest.fixture
@@ -55,11 +56,11 @@ def test_one_ready_agent_is_enough(look):
     "missing",
     [
         {"bus_well": False},
-        {"deaf": "central has just started"},
+        {"suspect": "central has just started"},
         {"api_age_s": None},
         {"api_age_s": RULES.api_max_age_s + 1},
         {"agents": None},
-        {"node": NodeSeen("n1", "u1", {}, ready=None, sold=frozenset())},
+        {"node": NodeSeen("n1", "u1", {}, ready=None, offered=frozenset())},
     ],
     ids=str,
 )
@@ -80,4 +81,4 @@ def test_a_lease_that_does_not_change_means_that_the_node_is_gone_whatever_its_c
     assert look(139.0, renewed="2999-01-01").verdict == "lost"
     assert look(141.0, renewed="2999-01-01").verdict == "kubernetes"
     assert look(142.0, renewed="1999-01-01").verdict == "lost"
-    assert look(143.0, node=NodeSeen("n1", "u1", {}, ready=False, sold=frozenset())).verdict == "kubernetes"
+    assert look(143.0, node=NodeSeen("n1", "u1", {}, ready=False, offered=frozenset())).verdict == "kubernetes"

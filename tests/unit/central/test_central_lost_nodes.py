@@ -143,7 +143,7 @@ def test_a_node_alone_is_never_acted_on(play):
     play(story, nodes=1)
 
 
-def test_a_deaf_central_freezes_and_does_not_count_its_deafness_as_silence(play):
+def test_a_central_that_suspects_the_bus_freezes_and_does_not_count_that_time_as_silence(play):
     async def story(world):
         world.app.bus.go_offline()
         world.kill_agent("n3")

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from services.central.core.heartbeats.readiness import Assessment, Beat, Ears, assess, expect
+from services.central.core.heartbeats.readiness import Assessment, BusProbe, Heartbeat, assess, reconcile
+from services.central.core.lost_nodes.actions import NodeCase, plan_actions
 from services.central.core.lost_nodes.rules import Rules
-from services.central.core.lost_nodes.turn import Case, turn
 from services.central.core.lost_nodes.verdict import Evidence, judge
 from shared.core.evictions.intents import Bucket
 
@@ -27,7 +27,7 @@ class Cluster:
     total: int
     silent: int
     agents_alive: bool
-    central_deaf: bool = False
+    central_suspect: bool = False
     tainted: set[str] = field(default_factory=set)
     evicted: list[tuple[float, str]] = field(default_factory=list)
     acts: list[float] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Cluster:
     def evidence(self, node: str, assessment: Assessment, now_s: float) -> Evidence:
         dead = node in self.lost and not self.agents_alive and now_s >= CUT_S
         return Evidence(
-            bus_well=not assessment.deaf,
+            bus_well=not assessment.bus_suspect,
             silent_s=assessment.nodes[node].silent_s,
             api_age_s=0.0,
             agent_ready=not dead,
@@ -53,16 +53,16 @@ class Cluster:
 
     def play(self, step_s: float = STEP_S) -> "Cluster":
         ledger, assessment, bucket = {}, Assessment(), Bucket(1, 0.0)
-        expect(ledger, self.names, 0.0)
+        reconcile(ledger, self.names, 0.0)
         for now_s in _moments(step_s):
             for node in self.names:
                 if node not in self.lost or now_s < CUT_S:
-                    ledger[node] = Beat(now_s, ready=True, failing=())
-            hearing = not (self.central_deaf and now_s >= CUT_S)
-            ears = Ears(now_s if hearing else CUT_S, 0.0)
-            assessment = assess(ledger, ears, assessment, now_s, RULES)
+                    ledger[node] = Heartbeat(now_s, ready=True, failing=())
+            hearing = not (self.central_suspect and now_s >= CUT_S)
+            probe = BusProbe(now_s if hearing else CUT_S, 0.0)
+            assessment = assess(ledger, probe, assessment, now_s, RULES)
             cases = [
-                Case(
+                NodeCase(
                     node,
                     judge(self.evidence(node, assessment, now_s), RULES),
                     tainted=node in self.tainted,
@@ -70,16 +70,16 @@ class Cluster:
                 )
                 for node in self.names
             ]
-            deeds, bucket = turn(cases, assessment.guards, bucket, now_s, RULES)
-            for deed in deeds:
-                if deed.objection:
+            planned, bucket = plan_actions(cases, assessment.guards, bucket, now_s, RULES)
+            for one in planned:
+                if one.objection:
                     continue
                 self.acts.append(now_s)
-                if deed.action == "taint":
-                    self.tainted.add(deed.node)
-                elif deed.action == "evict":
-                    assert deed.node in self.tainted
-                    self.evicted.append((now_s, deed.node))
+                if one.action == "taint":
+                    self.tainted.add(one.node)
+                elif one.action == "evict":
+                    assert one.node in self.tainted
+                    self.evicted.append((now_s, one.node))
         return self
 
 
@@ -97,10 +97,10 @@ def allowed(silent: int, total: int) -> bool:
     return 0 < silent < total and silent <= max(1, total // 5)
 
 
-@pytest.mark.parametrize("central_deaf", [False, True], ids=["nodes cut off", "central cut off"])
-def test_a_partition_never_evicts_while_agents_live(central_deaf):
+@pytest.mark.parametrize("central_suspect", [False, True], ids=["nodes cut off", "central cut off"])
+def test_a_partition_never_evicts_while_agents_live(central_suspect):
     for silent, total in ALL:
-        cluster = Cluster(total, silent, agents_alive=True, central_deaf=central_deaf).play()
+        cluster = Cluster(total, silent, agents_alive=True, central_suspect=central_suspect).play()
         assert cluster.evicted == [], (silent, total)
         assert cluster.tainted <= cluster.lost
         assert len(cluster.tainted) <= max(1, total // 5)
@@ -126,4 +126,4 @@ def test_dead_agents_are_acted_on_at_the_pace():
 
 def test_dead_agents_while_central_is_cut_off_wait():
     for silent, total in ((1, 1), (1, 2), (1, 5), (4, 20), (20, 20)):
-        assert not Cluster(total, silent, agents_alive=False, central_deaf=True).play().acts
+        assert not Cluster(total, silent, agents_alive=False, central_suspect=True).play().acts

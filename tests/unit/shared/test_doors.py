@@ -29,7 +29,7 @@ DOORS = {
     "sublet/consumers/dead.py": "advisories of the NATS server",
     "shared/core/bus/nats_jwt.py": "questions of the NATS server on a login",
     "shared/app.py": "configuration entries, of central alone",
-    "services/central/config/node_entries.py": "configuration entries, of central alone",
+    "services/central/adapters/node_entries.py": "configuration entries, of central alone",
 }
 OUR_OWN_FILES = {
     "services/qrm/adapters/checkpoint/file.py", "services/qrm/adapters/lease/file.py",

@@ -21,7 +21,7 @@ class NodeRate:
     burst: int
     _buckets: dict[str, Bucket] = field(default_factory=dict)
 
-    def take(self, node: str, now_s: float) -> bool:
+    def admit(self, node: str, now_s: float) -> bool:
         """Whether one more of this node is taken now."""
         bucket = self._buckets.get(node) or Bucket(self.burst, now_s)
         rest = bucket.take(now_s, capacity=self.burst, per_s=self.per_s)
@@ -30,7 +30,7 @@ class NodeRate:
         self._buckets[node] = rest
         return True
 
-    def keep(self, nodes: Collection[str]) -> None:
+    def retain(self, nodes: Collection[str]) -> None:
         """Forget all others."""
         for gone in self._buckets.keys() - set(nodes):
             del self._buckets[gone]

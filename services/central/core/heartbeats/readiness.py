@@ -23,7 +23,7 @@ HEARTBEAT_S = 10.0
 
 
 @dataclass(slots=True)
-class Beat:
+class Heartbeat:
     """The newest heartbeat of one node, stamped with central's own monotonic clock."""
 
     heard_at_s: float
@@ -34,58 +34,58 @@ class Beat:
     """`entry_hash` of the configuration that all of its services work with; None: they differ, or have none."""
 
 
-Ledger = dict[str, Beat]
-"""Every node heard of, by name. `fold` changes it in place: 10 000 nodes beat a thousand times a second."""
+Ledger = dict[str, Heartbeat]
+"""Every node heard of, by name. `record` changes it in place: 10 000 nodes send a thousand a second."""
 
 
-def fold(ledger: Ledger, readiness: Readiness, now_s: float) -> Verdict:
+def record(ledger: Ledger, readiness: Readiness, now_s: float) -> Verdict:
     """Take one heartbeat into the ledger; a replayed, stale or retired one changes nothing."""
-    beat = ledger.get(readiness.node)
-    gate = beat.gate if beat else NewestGate(HEARTBEAT_S)
+    heartbeat = ledger.get(readiness.node)
+    gate = heartbeat.gate if heartbeat else NewestGate(HEARTBEAT_S)
     verdict = gate.take(readiness.boot_id, readiness.seq, now_s)
     if verdict == "new":
         failing = tuple(f"{health.service}: {health.why}" for health in readiness.services if not health.ok)
         hashes = {health.config_hash for health in readiness.services}
         applied = hashes.pop() if len(hashes) == 1 else None
-        ledger[readiness.node] = Beat(now_s, readiness.ready, failing, gate, applied)
+        ledger[readiness.node] = Heartbeat(now_s, readiness.ready, failing, gate, applied)
     return verdict
 
 
-def expect(ledger: Ledger, nodes: Collection[str], now_s: float) -> None:
+def reconcile(ledger: Ledger, nodes: Collection[str], now_s: float) -> None:
     """Bring the ledger to the nodes that there are: one never heard of is silent from now on, others are dropped."""
     for gone in ledger.keys() - set(nodes):
         del ledger[gone]
     for node in nodes:
-        ledger.setdefault(node, Beat(now_s, ready=False, failing=("never heard of",)))
+        ledger.setdefault(node, Heartbeat(now_s, ready=False, failing=("never heard of",)))
 
 
 def forget(ledger: Ledger, now_s: float, rules: Rules) -> None:
     """Drop nodes silent for so long that they are not part of the cluster any more."""
-    for node in [node for node, beat in ledger.items() if now_s - beat.heard_at_s > rules.forget_s]:
+    for node in [node for node, heartbeat in ledger.items() if now_s - heartbeat.heard_at_s > rules.forget_s]:
         del ledger[node]
 
 
 @dataclass(frozen=True, slots=True)
-class Ears:
+class BusProbe:
     """Whether central itself hears the bus: when its own probe last came back, and since when it always has.
 
-    Time in which central was deaf is nobody's silence.
+    While central did not hear the bus, no node can be called silent: that time counts for none of them.
     """
 
     heard_at_s: float | None = None
     since_s: float | None = None
 
-    def hear(self, now_s: float, rules: Rules) -> "Ears":
+    def hear(self, now_s: float, rules: Rules) -> "BusProbe":
         """The probe came back; after a gap, listening starts anew."""
-        return Ears(now_s, self.since_s if self.well(now_s, rules) else now_s)
+        return BusProbe(now_s, self.since_s if self.well(now_s, rules) else now_s)
 
     def well(self, now_s: float, rules: Rules) -> bool:
         """Whether the bus can be trusted now."""
         return self.heard_at_s is not None and now_s - self.heard_at_s <= rules.probe_max_age_s
 
-    def restarted(self, now_s: float) -> "Ears":
+    def restarted(self, now_s: float) -> "BusProbe":
         """Listening starts anew, as after a change of the rules."""
-        return Ears(self.heard_at_s, now_s if self.since_s is not None else None)
+        return BusProbe(self.heard_at_s, now_s if self.since_s is not None else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +106,14 @@ class Assessment:
     """
 
     nodes: Mapping[str, Standing] = field(default_factory=dict)
-    deaf: str = "central has just started"
+    bus_suspect: str = "central has just started"
     """Why central cannot judge silence now; empty when it can."""
     guards: Guards = field(default_factory=Guards)
 
     @property
     def paused(self) -> tuple[str, ...]:
         """Why nothing may be done to any node now; empty: no guard objects to everything."""
-        return (self.deaf,) if self.deaf else self.guards.paused
+        return (self.bus_suspect,) if self.bus_suspect else self.guards.paused
 
     def counts(self) -> dict[NodeState, int]:
         """Number of nodes in each state."""
@@ -123,17 +123,17 @@ class Assessment:
 
 def assess(
     ledger: Ledger,
-    ears: Ears,
+    probe: BusProbe,
     before: Assessment,
     now_s: float,
     rules: Rules,
     places: Mapping[str, Place] | None = None,
 ) -> Assessment:
     """The standing of every node, and the guards over all of them; `places` says in which pool and zone a node is."""
-    deaf = _deaf(ears, now_s, rules)
-    nodes = {node: _standing(ledger[node], deaf, ears, now_s, rules) for node in sorted(ledger)}
-    if deaf:
-        return Assessment(nodes, deaf, silenced(before.guards, deaf))
+    bus_suspect = _bus_suspect(probe, now_s, rules)
+    nodes = {node: _standing(ledger[node], bus_suspect, probe, now_s, rules) for node in sorted(ledger)}
+    if bus_suspect:
+        return Assessment(nodes, bus_suspect, silenced(before.guards, bus_suspect))
     known = places or {}
     seen = [
         Seen(node, bad=standing.state != "ready", silent_s=standing.silent_s, place=known.get(node, NOWHERE))
@@ -142,27 +142,31 @@ def assess(
     return Assessment(nodes, "", weigh(seen, before.guards, now_s, rules))
 
 
-def _deaf(ears: Ears, now_s: float, rules: Rules) -> str:
+def _bus_suspect(probe: BusProbe, now_s: float, rules: Rules) -> str:
     """Why central cannot judge silence now; empty when it can."""
-    if not ears.well(now_s, rules):
+    if not probe.well(now_s, rules):
         return f"central did not hear its own probe within {rules.probe_max_age_s:g} s: the bus is suspect"
-    listening_s = now_s - (ears.since_s if ears.since_s is not None else now_s)
+    listening_s = now_s - (probe.since_s if probe.since_s is not None else now_s)
     if listening_s < rules.late_s:
         return f"central has listened for less than {rules.late_s:g} s"
     return ""
 
 
-def _standing(beat: Beat, deaf: str, ears: Ears, now_s: float, rules: Rules) -> Standing:
-    if now_s - beat.heard_at_s <= rules.late_s:
-        return Standing("ready", "") if beat.ready else Standing("unready", "; ".join(beat.failing) or "says so itself")
-    if deaf:
-        return Standing("unknown", deaf, None)
-    silent_s = now_s - _silent_since(beat, ears)
+def _standing(heartbeat: Heartbeat, bus_suspect: str, probe: BusProbe, now_s: float, rules: Rules) -> Standing:
+    if now_s - heartbeat.heard_at_s <= rules.late_s:
+        return (
+            Standing("ready", "")
+            if heartbeat.ready
+            else Standing("unready", "; ".join(heartbeat.failing) or "says so itself")
+        )
+    if bus_suspect:
+        return Standing("unknown", bus_suspect, None)
+    silent_s = now_s - _silent_since(heartbeat, probe)
     if silent_s <= rules.late_s:
         return Standing("unknown", f"not heard of since central listens ({silent_s:.0f} s)", None)
     why = f"silent for {silent_s:.0f} s, at most {rules.late_s:g} s; silence alone is not death"
     return Standing("late", why, silent_s)
 
 
-def _silent_since(beat: Beat, ears: Ears) -> float:
-    return beat.heard_at_s if ears.since_s is None else max(beat.heard_at_s, ears.since_s)
+def _silent_since(heartbeat: Heartbeat, probe: BusProbe) -> float:
+    return heartbeat.heard_at_s if probe.since_s is None else max(heartbeat.heard_at_s, probe.since_s)

@@ -15,7 +15,7 @@ class Pace:
     per_s: float
     burst: int = 1
 
-    def take(self, bucket: Bucket, now_s: float) -> Bucket | None:
+    def spend(self, bucket: Bucket, now_s: float) -> Bucket | None:
         """The bucket after one action, or None when none may be taken now."""
         if self.per_s <= 0:
             return None

@@ -3,7 +3,7 @@
 Facts: docs/facts/katalyst-cluster.md#valid-configs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -167,7 +167,7 @@ def same_status(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     return all(there.get(key) == value for key, value in wanted.items())
 
 
-def cnc_status(entries: list[ConfigEntry]) -> dict[str, Any]:
+def cnc_status(entries: Sequence[ConfigEntry]) -> dict[str, Any]:
     """A CNC's status, entries in the order of their kinds."""
     rows = [
         {

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from kube_api import Api, FakeKube, serving
 
+from services.central.adapters.cnr_conditions import MANAGER as CENTRAL
+from services.central.adapters.node_marks import NodeMarks
 from services.central.core.lost_nodes.verdict import Judged
-from services.central.core.objects.seen import node_of
-from services.central.lost_nodes.cnr_conditions import MANAGER as CENTRAL
-from services.central.lost_nodes.marks import NodeMarks
+from services.central.core.objects.nodes import node_of
 from services.central.main import PLAN
 from shared.adapters.clock import LoopClock
 from shared.adapters.kube import client as kube_client

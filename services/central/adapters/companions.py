@@ -1,11 +1,12 @@
-"""CNR and CNC of every Node: made, kept as the Node is, and cleared when it is gone."""
+"""The writer of companions: CNR and CNC of every Node are made, kept as the Node is, and deleted when it is gone."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
 
-from services.central.core.objects.seen import CompanionSeen, NodeSeen, companion_change, orphans
+from services.central.core.objects.companions import CompanionSeen, companion_change, orphans
+from services.central.core.objects.nodes import NodeSeen
 from services.central.leadership.each_node import EachNode
 from shared.core.api_kind import NODES, ApiKind
 from shared.errors import Conflict
@@ -19,10 +20,21 @@ class Companions:
 
     def __init__(self, objects: Objects, clock: Clock, kind: ApiKind) -> None:
         self._objects, self._kind = objects, kind
-        self.keeping = EachNode(clock, f"keep {kind.kind}")
-        self.clearing = EachNode(clock, f"clear {kind.kind}")
+        self._writing = EachNode(clock, f"keep {kind.kind}")
+        self._clearing = EachNode(clock, f"clear {kind.kind}")
 
-    async def keep(self, nodes: Sequence[NodeSeen], there: Mapping[str, CompanionSeen]) -> None:
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """Why a node's companion could not be written or deleted, by node."""
+        return {**self._writing.failures, **self._clearing.failures}
+
+    @property
+    def due_in_s(self) -> float | None:
+        """Seconds until the next try of one that failed; None while none has."""
+        due_s = [at_s for work in (self._writing, self._clearing) if (at_s := work.due_in_s) is not None]
+        return min(due_s, default=None)
+
+    async def write(self, nodes: Sequence[NodeSeen], there: Mapping[str, CompanionSeen]) -> None:
         """Bring them to the Nodes; writes only what differs. `there` is by name.
 
         Raises:
@@ -33,12 +45,12 @@ class Companions:
         async def one(name: str) -> None:
             change = companion_change(by_name[name], there.get(name))
             if change is not None:
-                await self._write(name, change, there_already=name in there)
+                await self._write_one(name, change, there_already=name in there)
 
-        self.keeping.keep(by_name)
-        await self.keeping.each(list(by_name), one)
+        self._writing.retain(by_name)
+        await self._writing.each(list(by_name), one)
 
-    async def _write(self, name: str, change: Mapping[str, Any], *, there_already: bool) -> None:
+    async def _write_one(self, name: str, change: Mapping[str, Any], *, there_already: bool) -> None:
         if there_already:
             meta = {key: value for key, value in change.items() if key != "name"}
             await self._objects.patch(self._kind, {"metadata": {"name": name, **meta}})
@@ -52,7 +64,7 @@ class Companions:
         """Delete those of Nodes that are gone; the server itself is asked for each, a mirror may be behind.
 
         Raises:
-            Unavailable: as `keep`.
+            Unavailable: as `write`.
         """
         left_behind = {orphan.name: orphan.uid for orphan in orphans(nodes, list(there.values()))}
 
@@ -61,5 +73,5 @@ class Companions:
                 await self._objects.delete(self._kind, name, uid=left_behind[name])
                 log.info("companion.cleared", kind=self._kind.kind, node=name)
 
-        self.clearing.keep(left_behind)
-        await self.clearing.each(list(left_behind), one)
+        self._clearing.retain(left_behind)
+        await self._clearing.each(list(left_behind), one)

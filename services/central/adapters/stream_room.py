@@ -1,4 +1,4 @@
-"""Keeps room in the streams that refuse what is new when they are full, and says which nodes held too much."""
+"""The maker of room in streams that refuse new messages when they are full; it names nodes that held too much."""
 
 import structlog
 
@@ -8,22 +8,20 @@ from shared.ports import Bus, Clock
 
 log = structlog.get_logger()
 
-LOOK_S = 0.5
-"""A flood at the speed of a fast disk does not fill the free part of a stream in that time."""
-TOLD_S = 3600.0
+NAMED_S = 3600.0
 """How long a node that flooded a stream is named."""
 
 
 class StreamRoom:
-    """Looks often: a look at a stream with room is one request."""
+    """Cheap enough to be asked often: for a stream that has room it is one request."""
 
     def __init__(self, bus: Bus, clock: Clock) -> None:
         self._bus, self._clock = bus, clock
         self._flooding: dict[str, float] = {}
         self._failure = ""
 
-    async def look(self) -> None:
-        """Make room where it is needed; a server that cannot be asked is asked again at the next look."""
+    async def make_room(self) -> None:
+        """Make room where it is needed; a server that cannot be asked is asked again next time."""
         try:
             for spec in STREAMS:
                 if spec.of_node:
@@ -39,7 +37,7 @@ class StreamRoom:
     def conditions(self) -> list[dict[str, str]]:
         """The nodes that held too much of a stream within the last hour."""
         now_s = self._clock.monotonic()
-        self._flooding = {node: at_s for node, at_s in self._flooding.items() if now_s - at_s < TOLD_S}
+        self._flooding = {node: at_s for node, at_s in self._flooding.items() if now_s - at_s < NAMED_S}
         return [
             {"type": "NodeFloodsStream", "message": f"node {node.replace('_', '.')} filled a stream beyond its share; "
              "its oldest messages there were dropped: look who works on that node"}

@@ -1,14 +1,15 @@
-"""What central does to a lost node: its reclaimed resources are taken from sale, and its CNR gets a taint."""
+"""The writer of a lost node's marks: its reclaimed resources are taken from sale, and its CNR gets a taint."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import structlog
 
+from services.central.adapters.cnr_conditions import MANAGER
 from services.central.core.lost_nodes.lost_node import CnrTaint, with_lost_taint
 from services.central.core.lost_nodes.verdict import Judged
-from services.central.core.objects.seen import CompanionSeen, NodeSeen
-from services.central.lost_nodes.cnr_conditions import MANAGER
+from services.central.core.objects.companions import CompanionSeen
+from services.central.core.objects.nodes import NodeSeen
 from shared.cnr_taints import keep_cnr_taints
 from shared.core.api_kind import NODES
 from shared.ports import Objects
@@ -28,7 +29,7 @@ class NodeMarks:
         Raises:
             SubletError: the API server is away or refuses.
         """
-        nothing = dict.fromkeys(sorted(node.sold), "0")
+        nothing = dict.fromkeys(sorted(node.offered), "0")
         status = {"capacity": nothing, "allocatable": nothing}
         await self._objects.patch(NODES, {"metadata": {"name": node.name}, "status": status}, status=True)
         log.warning("node.withdrawn", node=node.name, verdict=judged.verdict, why=judged.why)

@@ -1,16 +1,33 @@
-"""What bus and API server together say of every node, kept between looks.
+"""What bus and API server together say of every node, kept from one moment to the next.
 
 Facts: docs/facts/safety-rules.md#verdict-on-a-silent-node.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from services.central.core.heartbeats.readiness import Assessment
 from services.central.core.lost_nodes.agent_loss import AgentState, AgentWatch
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.verdict import Evidence, Judged, judge
-from services.central.core.objects.seen import AgentSeen, LeaseSeen, NodeSeen
+from services.central.core.objects.nodes import AgentSeen, LeaseSeen, NodeSeen
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """All that is seen at one moment, by bus and by API server."""
+
+    nodes: Mapping[str, NodeSeen]
+    agents: Sequence[AgentSeen] | None
+    """None: they were never listed."""
+    leases: Sequence[LeaseSeen] | None
+    """As with the agents."""
+    assessment: Assessment
+    bus_well: bool
+    """Whether central's own probe comes back over the bus."""
+    api_age_s: float | None
+    """Age of what the API server said last; None: it never said anything."""
 
 
 class LostEvidence:
@@ -22,34 +39,21 @@ class LostEvidence:
         self._renewed: dict[str, tuple[str, float]] = {}
 
     def pod(self, node: str) -> AgentState | None:
-        """How the node's agent's pod stands by the latest look; None: that is not known."""
+        """How the node's agent's pod stands as it was seen last; None: that is not known."""
         watch = self._watches.get(node)
         return None if watch is None else watch.state
 
-    def look(
-        self,
-        nodes: Mapping[str, NodeSeen],
-        agents: Sequence[AgentSeen] | None,
-        leases: Sequence[LeaseSeen] | None,
-        assessment: Assessment,
-        now_s: float,
-        rules: Rules,
-        *,
-        bus_well: bool,
-        api_age_s: float | None,
-    ) -> dict[str, Judged]:
-        """The verdict on every node, ascending by name; None: that was never listed."""
-        if api_age_s is None or api_age_s > rules.api_max_age_s or agents is None or leases is None:
+    def judge_all(self, seen: Observation, now_s: float, rules: Rules) -> dict[str, Judged]:
+        """The verdict on every node, ascending by name."""
+        age_s, agents, leases = seen.api_age_s, seen.agents, seen.leases
+        if age_s is None or age_s > rules.api_max_age_s or agents is None or leases is None:
             # What happened meanwhile is not known: no agent was certainly not ready through it, no lease certainly old.
             self._watches.clear()
             self._renewed.clear()
-            api_age_s = None
+            seen = replace(seen, api_age_s=None)
         else:
-            self._watch(nodes, agents, leases, now_s)
-        return {
-            name: judge(self._evidence(nodes[name], assessment, now_s, bus_well=bus_well, api_age_s=api_age_s), rules)
-            for name in sorted(nodes)
-        }
+            self._watch(seen.nodes, agents, leases, now_s)
+        return {name: judge(self._evidence(seen.nodes[name], seen, now_s), rules) for name in sorted(seen.nodes)}
 
     def _watch(
         self, nodes: Mapping[str, NodeSeen], agents: Sequence[AgentSeen], leases: Sequence[LeaseSeen], now_s: float
@@ -69,21 +73,19 @@ class LostEvidence:
                 AgentWatch(state, before.stamp_s) if before is not None and lost else AgentWatch(state, now_s)
             )
         for lease in leases:
-            seen = self._renewed.get(lease.node)
-            if seen is None or seen[0] != lease.renewed:
+            known = self._renewed.get(lease.node)
+            if known is None or known[0] != lease.renewed:
                 self._renewed[lease.node] = (lease.renewed, now_s)
 
-    def _evidence(
-        self, node: NodeSeen, assessment: Assessment, now_s: float, *, bus_well: bool, api_age_s: float | None
-    ) -> Evidence:
-        standing, watch = assessment.nodes.get(node.name), self._watches.get(node.name)
+    def _evidence(self, node: NodeSeen, seen: Observation, now_s: float) -> Evidence:
+        standing, watch = seen.assessment.nodes.get(node.name), self._watches.get(node.name)
         silent_s = None if standing is None or standing.state == "unknown" else 0.0
         if standing is not None and standing.state == "late":
             silent_s = standing.silent_s
         return Evidence(
-            bus_well=bus_well and not assessment.deaf,
+            bus_well=seen.bus_well and not seen.assessment.bus_suspect,
             silent_s=silent_s,
-            api_age_s=api_age_s,
+            api_age_s=seen.api_age_s,
             agent_ready=None if watch is None else watch.state == "Ready",
             agent_not_ready_s=0.0 if watch is None else watch.not_ready_s(now_s),
             node_stale=self._stale(node, now_s),

@@ -1,16 +1,18 @@
-"""One look at all nodes: the verdicts, and what they are about and rest on."""
+"""The view of the cluster at one moment: the verdicts on all nodes, and what they are about and rest on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from services.central.core.heartbeats.readiness import Assessment
 from services.central.core.lost_nodes.agent_loss import AgentState
+from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.verdict import Judged
-from services.central.core.objects.seen import CompanionSeen, NodeSeen
+from services.central.core.objects.companions import CompanionSeen
+from services.central.core.objects.nodes import NodeSeen
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ClusterView:
     """All by name of the node. Every node that is judged is among the nodes; its CNR may not be there yet."""
 
     judged: Mapping[str, Judged] = field(default_factory=dict)
@@ -24,3 +26,13 @@ class Look:
         """Whether the agent is heard of, and calls itself well."""
         standing = self.assessment.nodes.get(node)
         return standing is not None and standing.state == "ready"
+
+    def tainted(self, node: str) -> bool:
+        """Whether the node's CNR, which is there, carries the taint of a lost node."""
+        return any(taint.ours for taint in self.cnrs[node].taints)
+
+    def may_lose_pods(self, node: str, rules: Rules) -> bool:
+        """Whether pods of the node may have to go, if guards and pace allow it."""
+        judged = self.judged[node]
+        lost = judged.verdict == "lost" and judged.lost_s > rules.evict_s
+        return lost and node in self.cnrs and self.tainted(node)

@@ -1,4 +1,4 @@
-"""One turn of central over all nodes: which are acted on now, under all guards and at one pace."""
+"""The actions on all nodes: which are done now, under all guards and at one pace."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _ORDER: tuple[Action, ...] = ("untaint", "taint", "evict")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class NodeCase:
     """One node with its verdict."""
 
     node: str
@@ -26,7 +26,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class PlannedAction:
     """What is done to a node, or, with an objection, what would be."""
 
     node: str
@@ -34,12 +34,12 @@ class Deed:
     objection: str = ""
 
 
-def turn(
-    cases: Sequence[Case], guards: Guards, bucket: Bucket, now_s: float, rules: Rules
-) -> tuple[list[Deed], Bucket]:
+def plan_actions(
+    cases: Sequence[NodeCase], guards: Guards, bucket: Bucket, now_s: float, rules: Rules
+) -> tuple[list[PlannedAction], Bucket]:
     """What is due, taints before evictions and then the longest lost first, and the bucket afterwards.
 
-    Nodes that fail come last: one of which every write is refused must not spend the turns of all others.
+    Nodes that fail come last: one of which every write is refused must not spend the tokens of all others.
     Taking a taint away is not paced and no guard objects to it: it does no harm. `bucket` must be kept before anything
     is done, and the node looked at again right before.
     """
@@ -47,17 +47,17 @@ def turn(
         ((case, action) for case in cases if (action := _due(case, rules)) != "nothing"),
         key=lambda row: (row[0].failing, _ORDER.index(row[1]), -row[0].judged.lost_s, row[0].node),
     )
-    pace, deeds = Pace(guards.actions_per_s), list[Deed]()
+    pace, planned = Pace(guards.actions_per_s), list[PlannedAction]()
     for case, action in wanted:
         objection = "" if action == "untaint" else guards.objection(case.place)
         if not objection and action != "untaint":
-            left = pace.take(bucket, now_s)
+            left = pace.spend(bucket, now_s)
             objection, bucket = ("waits for its turn", bucket) if left is None else ("", left)
-        deeds.append(Deed(case.node, action, objection))
-    return deeds, bucket
+        planned.append(PlannedAction(case.node, action, objection))
+    return planned, bucket
 
 
-def pods_now(
+def plan_evictions(
     pods: Collection[str], under_way: Collection[str], bucket: Bucket, now_s: float, rules: Rules
 ) -> tuple[list[str], Bucket]:
     """Which of a lost node's pods go now, by name, and the bucket of all pods afterwards.
@@ -68,7 +68,7 @@ def pods_now(
     for pod in sorted(set(pods) - set(under_way)):
         if len(under_way) + len(going) >= rules.pods_per_node:
             break
-        left = pace.take(bucket, now_s)
+        left = pace.spend(bucket, now_s)
         if left is None:
             break
         going.append(pod)
@@ -76,5 +76,5 @@ def pods_now(
     return going, bucket
 
 
-def _due(case: Case, rules: Rules) -> Action:
+def _due(case: NodeCase, rules: Rules) -> Action:
     return due(case.judged, tainted=case.tainted, has_reclaimed_pods=case.has_reclaimed_pods, rules=rules)

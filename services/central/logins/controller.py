@@ -1,59 +1,25 @@
-"""The hub's questions about leaves that log in: the API server reviews their token, the answer is signed."""
+"""The controller of logins: the hub asks about a leaf, the API server reviews its token, the answer is signed."""
 
-import hashlib
-import hmac
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
 from services.central.core.logins.bus_login import AUDIENCE, Asked, answer_claims, node_of, token_of, user_claims
+from services.central.ports import Signer, TokenReviews
+from services.central.settings import NAME
 from shared import telemetry
-from shared.core.bus.nats_jwt import Sign, account_key, claims_of, signed
+from shared.core.bus.nats_jwt import account_key, claims_of, signed
 from shared.errors import Refused, Unavailable
 from shared.ports import Clock
 
 log = structlog.get_logger()
 
-_PURPOSE = b"sublet: logins of leaves at the hub"
-
-
 MAX_REQUEST_BYTES = 64 << 10
 """Of a question; a token is some 1 kB, and no line of the server's protocol may be longer than 16."""
 
 
-def login_seed(issuer: str) -> bytes:
-    """The seed of the key by which the hub knows these answers, from the one secret that only both have."""
-    return hmac.new(issuer.encode(), _PURPOSE, hashlib.sha256).digest()
-
-
-class TokenReviews(Protocol):
-    """Who says whose token it is."""
-
-    async def review(self, token: str, audience: str) -> Mapping[str, Any]:
-        """The status of a TokenReview.
-
-        Raises:
-            Unavailable: nobody says.
-        """
-        ...
-
-
-class Signer(Protocol):
-    """An Ed25519 key."""
-
-    @property
-    def public(self) -> bytes:
-        """32 bytes."""
-        ...
-
-    @property
-    def sign(self) -> Sign:
-        """What signs."""
-        ...
-
-
-class BusLogins:
+class LoginController:
     """Answers one question after another; nothing is kept between them. `agents` is the user name of the agents.
 
     While the key is replaced there are two of these: each answers the hubs that name its key, one of them (`unnamed`)
@@ -79,10 +45,10 @@ class BusLogins:
         try:
             node = node_of(await self._reviews.review(token_of(asked), AUDIENCE), agents=self._agents)
         except (Refused, Unavailable) as refusal:
-            telemetry.REFUSED.labels("central", "login", refusal.reason).inc()
+            telemetry.REFUSED.labels(NAME, "login", refusal.reason).inc()
             log.warning("login.refused", kind=asked.kind, reason=refusal.reason, why=str(refusal))
             return self._signed(answer_claims(asked, refused=str(refusal)))
-        telemetry.TAKEN.labels("central", "login").inc()
+        telemetry.TAKEN.labels(NAME, "login").inc()
         log.info("login.taken", of=node)
         return self._signed(answer_claims(asked, user=self._signed(user_claims(asked, node)).decode()))
 

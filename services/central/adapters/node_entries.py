@@ -1,4 +1,4 @@
-"""The configuration of single nodes in the bucket: what their config objects come to, kind over kind.
+"""The writer of single nodes' configuration in the bucket: what their config objects come to, kind over kind.
 
 An entry holds the settings, which the node's services read, and under `katalyst` where they are from. So a node that
 keeps an older state of an object (canary, pause, a refused change) keeps its settings, and a new leader finds them.
@@ -6,13 +6,12 @@ keeps an older state of an object (canary, pause, a refused change) keeps its se
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
 from services.central.core.config import encode_config
-from services.central.core.objects.cnc import NodeConfig
+from services.central.core.rollout.plan import ConfigSource
 from services.central.leadership.leader import Leader
 from shared.contracts.bus.subjects import CONFIG_BUCKET, MAX_CONFIG_BYTES
 from shared.contracts.readiness import entry_hash, node_config_key
@@ -27,14 +26,6 @@ SOURCES = "katalyst"
 PARALLEL = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What one kind says for a node; `settings` None: of that state of the object only the hash is known."""
-
-    config: NodeConfig
-    settings: Mapping[str, Any] | None
-
-
 class NodeEntries:
     """The bucket's keys of single nodes, read once and written when they must change, by the leader alone."""
 
@@ -46,7 +37,7 @@ class NodeEntries:
         """Read everything again: somebody else may have led."""
         self._known.clear()
 
-    async def write(self, wanted: Mapping[str, Mapping[str, Source]]) -> None:
+    async def write(self, wanted: Mapping[str, Mapping[str, ConfigSource]]) -> None:
         """By node the sources of each kind, kinds in the order in which the later goes before the earlier.
 
         Raises:
@@ -71,7 +62,7 @@ class NodeEntries:
         if (entry.value if entry else None) != self._known[node]:
             self._known.clear()
 
-    async def _write(self, node: str, sources: Mapping[str, Source]) -> None:
+    async def _write(self, node: str, sources: Mapping[str, ConfigSource]) -> None:
         key = node_config_key(node)
         if node not in self._known:
             entry = await self._bus.get(CONFIG_BUCKET, key)
@@ -93,7 +84,7 @@ class NodeEntries:
         return there is not None and said == entry_hash(there)
 
 
-def _document(sources: Mapping[str, Source], there: bytes | None) -> dict[str, Any]:
+def _document(sources: Mapping[str, ConfigSource], there: bytes | None) -> dict[str, Any]:
     before = _sources(there)
     kept: dict[str, Any] = {}
     settings: dict[str, Any] = {}

@@ -1,13 +1,11 @@
-"""The reclaimed pods of lost nodes: which there are, and the eviction of one: intent, then action, then event."""
+"""The eviction of a lost node's pod: the intent is announced, the pod evicted, the event published."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import structlog
 
-from services.central.core.objects.seen import ready
-from services.central.leadership.each_node import EachNode
 from services.central.leadership.leader import Leader
 from shared import telemetry
 from shared.contracts.bus.cloudevents import event_headers
@@ -16,10 +14,8 @@ from shared.contracts.envelope import Reason
 from shared.contracts.eviction import EvictionEvent, EvictionIntent, Phase
 from shared.contracts.ids import intent_id
 from shared.contracts.pod import Pod
-from shared.core.api_kind import PODS
-from shared.core.pods.kube_pod import pod_of
 from shared.errors import IdTaken, SubletError
-from shared.ports import Bus, Clock, EvictionActuator, Objects, Outcome
+from shared.ports import Bus, Clock, EvictionActuator, Outcome
 from shared.wire import Wire, message_id
 
 log = structlog.get_logger()
@@ -27,73 +23,28 @@ log = structlog.get_logger()
 PLUGIN = "lost-node"
 EPISODE = 0
 """One intent for each pod: whoever evicts it again means the same eviction."""
-KEPT, KEPT_TOLD = 50, 2_000
+KEPT, KEPT_EVENTS = 50, 2_000
 MAX_DETAIL = 1024
 """Characters of an event's detail, which may be an answer of the API server."""
 
 _PHASE: dict[Outcome, Phase] = {"accepted": "created", "gone": "succeeded", "refused": "refused", "failed": "failed"}
-"""The event that tells of an outcome; of one that is not known yet there is none."""
+"""The phase that an outcome is published as; an outcome that is not known yet is not published."""
 
 
-class LostPods:
-    """Pods are read from the server itself for the few nodes that may lose some, never from a mirror."""
+class LostPodEvictions:
+    """Evicts by the API server, and publishes each step. No ledger: a new leader reads anew which pods there are."""
 
-    def __init__(
-        self,
-        objects: Objects,
-        bus: Bus,
-        clock: Clock,
-        leader: Leader,
-        evictor: EvictionActuator,
-        agent_labels: Mapping[str, str],
-    ) -> None:
-        self._agent_labels = agent_labels
-        self._objects, self._bus, self._clock, self._leader, self._evictor = objects, bus, clock, leader, evictor
-        self.listing = EachNode(clock, "list pods")
-        self._pods: dict[str, list[Pod]] = {}
-        self._agents: set[str] = set()
+    def __init__(self, bus: Bus, clock: Clock, leader: Leader, evictor: EvictionActuator) -> None:
+        self._bus, self._clock, self._leader, self._evictor = bus, clock, leader, evictor
         self._going: dict[str, tuple[str, Pod]] = {}
         """Node and pod of each eviction under way, by UID."""
         self._wires: dict[str, Wire] = {}
-        self._told: dict[str, tuple[EvictionEvent, str, bool]] = {}
+        self._published: dict[str, tuple[EvictionEvent, str, bool]] = {}
         """The newest events by id: the event, its message id, and whether a stream has it."""
         self._done: deque[dict[str, str]] = deque(maxlen=KEPT)
 
-    async def list_of(self, nodes: Sequence[str]) -> None:
-        """Read the reclaimed pods of these nodes, and forget all others; of a node that cannot be read none is known.
-
-        Raises:
-            Unavailable: the API server is away, or another one leads.
-        """
-        self._pods, self._agents = {}, set()
-        self.listing.keep(nodes)
-        await self.listing.each(nodes, self._list)
-
-    async def _list(self, node: str) -> None:
-        documents = await self._objects.list(PODS, fields=f"spec.nodeName={node}")
-        if any(self._is_agent(document) and ready(document) for document in documents):
-            self._agents.add(node)
-        pods = [pod for document in documents if (pod := pod_of(document)) is not None]
-        self._pods[node] = [p for p in pods if p.qos == "reclaimed_cores" and p.phase in ("Pending", "Running")]
-
-    def _is_agent(self, document: Mapping[str, Any]) -> bool:
-        labels = document["metadata"].get("labels") or {}
-        return all(labels.get(key) == value for key, value in self._agent_labels.items())
-
-    def agent_lives(self, node: str) -> bool:
-        """Whether an agent's pod was ready there when the pods were read: a mirror may be behind."""
-        return node in self._agents
-
-    def staying(self, node: str) -> list[Pod]:
-        """Reclaimed pods that are not on their way out."""
-        return [pod for pod in self._pods.get(node, ()) if not pod.terminating]
-
-    def under_way(self, node: str) -> list[str]:
-        """Keys of those that are."""
-        return [pod.key for pod in self._pods.get(node, ()) if pod.terminating]
-
     async def evict(self, node: str, pod: Pod, objection: Callable[[Pod], str]) -> None:
-        """Announce, look once more, evict, tell.
+        """Announce, ask for an objection, evict, publish.
 
         Raises:
             SubletError: the intent could not be stored, or another one leads; then nothing is done.
@@ -106,15 +57,15 @@ class LostPods:
         if phase == "created":
             self._going[pod.uid] = (node, pod)
         if phase is not None:
-            await self._tell(wire, facts, phase, detail)
+            await self._publish(wire, facts, phase, detail)
 
-    async def follow(self) -> None:
-        """Tell of the pods that are gone now."""
+    async def report_gone(self) -> None:
+        """Publish which pods are gone now."""
         for uid, (node, pod) in sorted(self._going.items()):
             if await self._evictor.lookup(pod) == "gone":
                 del self._going[uid]
                 wire, facts = self._facts(node, pod)
-                await self._tell(wire, facts, "succeeded", f"pod {pod.key} is gone")
+                await self._publish(wire, facts, "succeeded", f"pod {pod.key} is gone")
 
     def _facts(self, node: str, pod: Pod) -> tuple[Wire, dict[str, Any]]:
         """Who speaks, and what intent and events have in common."""
@@ -157,7 +108,7 @@ class LostPods:
             budget_s=5.0,
         )
 
-    async def _tell(self, wire: Wire, facts: dict[str, Any], phase: Phase, detail: str) -> None:
+    async def _publish(self, wire: Wire, facts: dict[str, Any], phase: Phase, detail: str) -> None:
         """The event, once in this life; one that cannot be stored is in the log, and the pod's fate at the API server.
 
         A second try of the same step, a pass later, repeats what may have been stored under the id that it had.
@@ -166,7 +117,7 @@ class LostPods:
         event = wire.stamp(
             EvictionEvent, phase=phase, detail=detail, message=f"Evict pod of lost node: {detail}", **facts
         )
-        event, msg_id, stored = self._told.get(event.event_id, (event, message_id(event.event_id), False))
+        event, msg_id, stored = self._published.get(event.event_id, (event, message_id(event.event_id), False))
         if stored:
             return
         try:
@@ -180,9 +131,9 @@ class LostPods:
             log.error("event.id_taken", event=event.event_id, why=str(error))
         except SubletError as error:
             log.error("event.not_stored", event=event.event_id, why=str(error))
-        self._told[event.event_id] = (event, msg_id, stored)
-        if len(self._told) > KEPT_TOLD:
-            del self._told[next(iter(self._told))]
+        self._published[event.event_id] = (event, msg_id, stored)
+        if len(self._published) > KEPT_EVENTS:
+            del self._published[next(iter(self._published))]
 
     def state(self) -> list[dict[str, str]]:
         """The newest evictions, oldest first."""

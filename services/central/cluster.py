@@ -1,0 +1,96 @@
+"""The controllers that need an API server: everybody observes, the leader alone writes, and stops with its lease."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import islice
+from typing import Any
+
+from services.central.config.controller import ConfigController
+from services.central.core.heartbeats.readiness import Assessment, Ledger
+from services.central.core.lost_nodes.rules import Rules
+from services.central.core.objects.nodes import NodeSeen
+from services.central.leadership.leader import Leader
+from services.central.nodes.controller import NodeController
+from services.central.ports import ClusterMirrors
+from shared.errors import Unavailable
+
+LISTED = 100
+"""Nodes that are named in the answer to `ask`: it must fit one message."""
+
+
+class ClusterControllers:
+    """Runs the mirrors and the election always, the controllers of nodes and of configuration while this one leads."""
+
+    def __init__(
+        self,
+        leader: Leader,
+        nodes: NodeController,
+        configs: ConfigController,
+        mirrors: ClusterMirrors,
+        close: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.leader = leader
+        self._nodes, self._configs, self._mirrors, self._close = nodes, configs, mirrors, close
+
+    @property
+    def leading(self) -> bool:
+        """Whether this one may write now."""
+        return self.leader.leading
+
+    async def run(self, begin: Callable[[], None]) -> None:
+        """Observe until cancelled, and act while this one leads; `begin` is called whenever it begins to."""
+
+        async def lead() -> None:
+            self._configs.begin()
+            self._nodes.begin()
+            begin()
+            self._configs.wake()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._configs.run(), name="central-configs")
+                tasks.create_task(self._nodes.run(), name="central-nodes")
+
+        async with asyncio.TaskGroup() as tasks:
+            for mirror in self._mirrors.configured + self._mirrors.alive:
+                tasks.create_task(mirror.run(), name="central-mirror")
+            tasks.create_task(self.leader.run(lead), name="central-leader")
+
+    def wake(self) -> None:
+        """A node says something new of its configuration, which a pass must see."""
+        self._configs.wake()
+
+    def nodes(self) -> Mapping[str, NodeSeen] | None:
+        """The Nodes that are ours, by name; None while that is not known."""
+        return self._nodes.nodes()
+
+    def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> None:
+        """What the bus tells of the nodes."""
+        self._nodes.observe(ledger, assessment, rules, bus_well=bus_well)
+
+    def failure(self) -> str:
+        """Why the cluster is not as it should be; "" when it is, or while another one leads."""
+        if not self.leading:
+            return self.leader.failure
+        try:
+            for mirror in self._mirrors.configured:
+                _ = mirror.objects
+        except Unavailable as error:
+            return str(error)
+        return self._configs.failure
+
+    def state(self) -> dict[str, Any]:
+        """Who leads, what is refused, and every node that is not simply ready, with the reason."""
+        not_done = sorted({**self._configs.not_done, **self._nodes.not_done}.items())
+        return {
+            "leader": self.leader.state(),
+            "failure": self._configs.failure,
+            "config_refused": dict(self._configs.refused),
+            "nodes_not_written": dict(islice(not_done, LISTED)),
+            "objects_not_read": {uid: why for mirror in self._mirrors.configured + self._mirrors.alive
+                                 for uid, why in islice(mirror.unread.items(), LISTED)},
+            "lost_nodes": self._nodes.state(),
+        }  # fmt: skip
+
+    async def close(self) -> None:
+        """Let another one lead at once."""
+        await self.leader.release()
+        await self._close()

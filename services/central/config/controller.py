@@ -1,0 +1,146 @@
+"""The controller of configuration and companions: the leader brings the cluster to what its objects say.
+
+A pass observes the mirrors, decides the whole plan, and acts. Each write is validated right before it: whether this
+central still leads (`leadership.objects`), and whether what is there still differs.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import structlog
+
+from services.central.core.objects.companions import CompanionSeen
+from services.central.core.objects.nodes import NodeSeen, utc
+from services.central.core.rollout.plan import ConfigPlan, ConfigView, count_applied, plan_configs, plan_statuses
+from services.central.ports import ClusterMirrors, ConfigPorts, PerNodeWork
+from services.central.settings import KubernetesSettings
+from shared.core.api_kind import CNCS, CNRS
+from shared.errors import SubletError
+from shared.ports import Clock
+
+log = structlog.get_logger()
+
+RETRY_S = 1.0
+
+
+class ConfigController:
+    """One pass after another; everything that must survive is in the API server and in the bucket."""
+
+    def __init__(
+        self,
+        mirrors: ClusterMirrors,
+        ports: ConfigPorts,
+        clock: Clock,
+        settings: KubernetesSettings,
+        changed: asyncio.Event,
+    ) -> None:
+        self._mirrors, self._ports, self._clock, self._settings = mirrors, ports, clock, settings
+        self._changed = changed
+        """Set by the mirrors, too."""
+        self._cleared_at_s: float | None = None
+        self.failure = "no pass yet"
+        """Why the newest pass failed; "" after a good one."""
+        self.refused: Mapping[str, str] = {}
+        """Configuration objects that are not in force as they stand, and why."""
+
+    @property
+    def not_done(self) -> dict[str, str]:
+        """Nodes of which something could not be written, and why."""
+        return {node: why for work in self._by_node for node, why in work.failures.items()}
+
+    @property
+    def _by_node(self) -> list[PerNodeWork]:
+        return [*self._ports.companions.values(), self._ports.objects]
+
+    def begin(self) -> None:
+        """This one leads from now on: what another one may have written is read again."""
+        self._ports.entries.forget()
+
+    def wake(self) -> None:
+        """Something has changed that a pass must see."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Pass by pass until cancelled; trouble is said and tried again."""
+        while True:
+            await self._until_due()
+            await self._clock.sleep(self._settings.settle_s)
+            self._changed.clear()
+            try:
+                await self._reconcile()
+            except SubletError as error:
+                if str(error) != self.failure:
+                    log.warning("cluster.pass_failed", why=str(error))
+                self.failure = str(error)
+                await self._clock.sleep(RETRY_S)
+                self._changed.set()
+            else:
+                self.failure = ""
+
+    async def _until_due(self) -> None:
+        again_s = [due_in_s for work in self._by_node if (due_in_s := work.due_in_s) is not None]
+        try:
+            async with asyncio.timeout(min([self._settings.resync_s, *again_s])):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+
+    async def _reconcile(self) -> None:
+        """Companions, then configuration; each is tried even where another fails."""
+        nodes = sorted(self._mirrors.nodes.objects.values(), key=lambda node: node.name)
+        companions = {CNRS: _by_name(self._mirrors.cnrs.objects), CNCS: _by_name(self._mirrors.cncs.objects)}
+        failures: list[SubletError] = []
+        for kind, there in companions.items():
+            try:
+                await self._ports.companions[kind].write(nodes, there)
+            except SubletError as error:
+                failures.append(error)
+        try:
+            view, now = self._observe(nodes, companions[CNCS]), utc(self._clock.wall())
+            await self._act(plan_configs(view, now), view.cncs, now)
+            if self._clearing_is_due():
+                for kind, there in companions.items():
+                    await self._ports.companions[kind].clear(nodes, there)
+                self._cleared_at_s = self._clock.monotonic()
+        except SubletError as error:
+            failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _observe(self, nodes: Sequence[NodeSeen], cncs: Mapping[str, CompanionSeen]) -> ConfigView:
+        """The config objects as the mirrors have them.
+
+        Raises:
+            Unavailable: one of the mirrors was never filled.
+        """
+        kccs = sorted(self._mirrors.kccs.objects.values(), key=lambda kcc: kcc.kcc.name)
+        targets = {plural: list(mirror.objects.values()) for plural, mirror in self._mirrors.targets.items()}
+        return ConfigView(nodes, cncs, kccs, targets)
+
+    async def _act(self, plan: ConfigPlan, cncs: Mapping[str, CompanionSeen], now: str) -> None:
+        """Bring entries, CNCs and statuses to the plan.
+
+        Settings go before the CNC that points to them: a node never sees the hash of settings that it cannot read.
+
+        Raises:
+            SubletError: bus or API server are away, or refuse; what was done stays, and the next pass goes on.
+        """
+        for kind, seen in plan.expired:
+            await self._ports.objects.delete_expired(kind, seen)
+        await self._ports.entries.write(plan.sources)
+        await self._ports.objects.point(plan.entries, cncs)
+        applied = [node for node in plan.entries if self._ports.entries.applied(node, self._ports.applied(node))]
+        statuses = plan_statuses(plan, count_applied(plan, applied), now)
+        for write in statuses.writes:
+            await self._ports.objects.write_status(write.kind, (write.namespace, write.name), write.status)
+        for name in sorted(statuses.refused.keys() - self.refused.keys()):
+            log.error("config.refused", object=name, why=statuses.refused[name])
+        self.refused = statuses.refused
+
+    def _clearing_is_due(self) -> bool:
+        since_s = self._cleared_at_s
+        return since_s is None or self._clock.monotonic() - since_s >= self._settings.resync_s
+
+
+def _by_name(objects: Mapping[str, CompanionSeen]) -> dict[str, CompanionSeen]:
+    return {one.name: one for one in objects.values()}

@@ -1,0 +1,207 @@
+"""One pass over configuration, decided whole before anything is written.
+
+From KCC and config objects to each node's settings, its CNC and every object's status. A bad object is refused in its
+status, the last good one stays where it is, and all others go on.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from services.central.core.kcc.kinds import check_kcc
+from services.central.core.kcc.targets import VALIDATE_FAILED, keys_by_priority
+from services.central.core.objects.cnc import ConfigEntry, NodeConfig
+from services.central.core.objects.companions import CompanionSeen
+from services.central.core.objects.nodes import NodeSeen
+from services.central.core.rollout.config_documents import (
+    KccSeen,
+    TargetSeen,
+    kcc_status,
+    refused_status,
+    rolled_status,
+    same_status,
+)
+from services.central.core.rollout.rollout import NodeEntry, Rolled, Rollout, roll_out, unused
+from shared.core.api_kind import ADMIN_QOS_CONFIGS, EVICTION_CONFIGS, KCCS, ApiKind
+from shared.errors import Refused
+
+CONFIG_KINDS: tuple[ApiKind, ...] = (EVICTION_CONFIGS, ADMIN_QOS_CONFIGS)
+"""Kinds of config objects; where two say the same for a node, the later one holds."""
+NO_KCC = "MatchMoreOrLessThanOneKCC"
+
+Targets = Mapping[str, Sequence[TargetSeen]]
+"""Config objects by the resource name of their kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigView:
+    """All that a pass is about, as the API server has it."""
+
+    nodes: Sequence[NodeSeen]
+    cncs: Mapping[str, CompanionSeen]
+    """By the name of their node."""
+    kccs: Sequence[KccSeen]
+    targets: Targets
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSource:
+    """What one kind says for a node; `settings` None: of that state of the object only the hash is known."""
+
+    config: NodeConfig
+    settings: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigPlan:
+    """What the objects ask for."""
+
+    kccs: Sequence[KccSeen]
+    expired: Sequence[tuple[ApiKind, TargetSeen]]
+    """Temporary objects whose time has passed: these are deleted, and nothing follows from them."""
+    live: Targets
+    """All others."""
+    verdicts: Mapping[str, tuple[str, str]]
+    """Reason and message for each KCC by its key."""
+    rollouts: Mapping[str, Rollout]
+    """By kind, for those that a valid KCC declares."""
+    entries: Mapping[str, Sequence[ConfigEntry]]
+    """By node what its CNC should point to."""
+
+    @property
+    def sources(self) -> dict[str, dict[str, ConfigSource]]:
+        """By node the settings behind its entries, where the object still is as the entry says."""
+        return {name: _sources(entries, self.live) for name, entries in self.entries.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class StatusWrite:
+    """A status that is not as it should be."""
+
+    kind: ApiKind
+    namespace: str
+    name: str
+    status: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Statuses:
+    """What is written into the objects, and which of them are not in force as they stand, with the reason."""
+
+    writes: Sequence[StatusWrite]
+    refused: Mapping[str, str]
+
+
+def plan_configs(view: ConfigView, now: str) -> ConfigPlan:
+    """Which node gets which configuration now."""
+    found = [(kind, seen) for kind in CONFIG_KINDS for seen in view.targets.get(kind.plural, ())]
+    live = {kind.plural: [seen for one, seen in found if one == kind and not seen.over(now)] for kind in CONFIG_KINDS}
+    verdicts = _verdicts(view.kccs)
+    valid = {k.kcc.target_type: k for k in view.kccs if verdicts[k.kcc.name][0] == "Normal"}
+    rollouts = {
+        plural: _roll(seen, valid[plural], view.nodes, view.cncs) for plural, seen in live.items() if plural in valid
+    }
+    return ConfigPlan(
+        kccs=view.kccs,
+        expired=[(kind, seen) for kind, seen in found if seen.over(now)],
+        live=live,
+        verdicts=verdicts,
+        rollouts=rollouts,
+        entries={node.name: _entries(node.name, view.cncs.get(node.name), rollouts) for node in view.nodes},
+    )
+
+
+def plan_statuses(plan: ConfigPlan, applied: Mapping[ConfigEntry, int], now: str) -> Statuses:
+    """The statuses that differ; `applied` is the number of nodes that say they work with an entry."""
+    writes: list[StatusWrite] = []
+    refused: dict[str, str] = {}
+    invalid: dict[str, list[str]] = {}
+    for kind in CONFIG_KINDS:
+        for seen in plan.live[kind.plural]:
+            target = seen.target
+            outcome = _outcome(kind, seen, plan.rollouts.get(kind.plural))
+            if outcome is None:
+                continue
+            if isinstance(outcome, Refused):
+                refused[f"{kind.kind} {target.key}"] = str(outcome)
+                invalid.setdefault(kind.plural, []).append(target.key)
+                status = refused_status(seen, outcome, now)
+            else:
+                entry = ConfigEntry(type=kind.plural, namespace=target.namespace, name=target.name, hash=outcome.hash)
+                status = rolled_status(seen, outcome, applied.get(entry, 0), now)
+            if not same_status(seen.status, status):
+                writes.append(StatusWrite(kind, target.namespace, target.name, status))
+    for kcc in plan.kccs:
+        reason, message = plan.verdicts[kcc.kcc.name]
+        if reason != "Normal":
+            refused[f"{KCCS.kind} {kcc.kcc.name}"] = message
+        status = kcc_status(kcc, reason, message, sorted(invalid.get(kcc.kcc.target_type, ())), now)
+        if not same_status(kcc.status, status):
+            writes.append(StatusWrite(KCCS, kcc.namespace, kcc.name, status))
+    return Statuses(writes, refused)
+
+
+def count_applied(plan: ConfigPlan, nodes: Sequence[str]) -> Counter[ConfigEntry]:
+    """How many of these nodes, which work with what they should, have each entry."""
+    return Counter(entry for name in nodes for entry in plan.entries[name])
+
+
+def _verdicts(kccs: Sequence[KccSeen]) -> dict[str, tuple[str, str]]:
+    known = [kind.plural for kind in CONFIG_KINDS]
+    found: dict[str, tuple[str, str]] = {}
+    for seen in kccs:
+        verdict = check_kcc(seen.kcc, [other.kcc for other in kccs], known)
+        problem = ("TargetTypeNotAllowed", seen.problem)
+        found[seen.kcc.name] = problem if seen.problem else (verdict.reason, verdict.message)
+    return found
+
+
+def _outcome(kind: ApiKind, seen: TargetSeen, rollout: Rollout | None) -> Rolled | Refused | None:
+    if rollout is not None:
+        return rollout.targets.get(seen.target.key)
+    nobody = f"no valid KatalystCustomConfig declares {kind.plural}: create one, or correct those there are"
+    return Refused(seen.problem or nobody, reason=VALIDATE_FAILED if seen.problem else NO_KCC)
+
+
+def _roll(
+    seen: Sequence[TargetSeen], kcc: KccSeen, nodes: Sequence[NodeSeen], cncs: Mapping[str, CompanionSeen]
+) -> Rollout:
+    """The pass over one kind; nodes whose object is gone, and for which there is none, lose their entry."""
+    rows = [NodeEntry(n.name, n.labels, _entry_of(cncs.get(n.name), kcc.kcc.target_type)) for n in nodes]
+    targets = [one.target for one in seen]
+    bad = {one.target.key: Refused(one.problem, reason=VALIDATE_FAILED) for one in seen if one.problem}
+    done = roll_out(targets, keys_by_priority(kcc.kcc.allowed_keys), rows, bad)
+    return Rollout({**done.nodes, **dict.fromkeys(unused(targets, rows))}, done.targets)
+
+
+def _entry_of(cnc: CompanionSeen | None, plural: str) -> NodeConfig | None:
+    for entry in cnc.entries if cnc else ():
+        if entry.type == plural:
+            return NodeConfig(namespace=entry.namespace, name=entry.name, hash=entry.hash)
+    return None
+
+
+def _entries(node: str, cnc: CompanionSeen | None, rollouts: Mapping[str, Rollout]) -> list[ConfigEntry]:
+    """What a CNC should point to: as rolled out, and for all other kinds as it is."""
+    found = [entry for entry in (cnc.entries if cnc else ()) if entry.type not in rollouts]
+    for plural, rollout in rollouts.items():
+        if (config := rollout.nodes[node]) is not None:
+            found.append(ConfigEntry(type=plural, **config.model_dump()))
+    return sorted(found, key=lambda entry: entry.type)
+
+
+def _sources(entries: Sequence[ConfigEntry], live: Targets) -> dict[str, ConfigSource]:
+    found: dict[str, ConfigSource] = {}
+    for kind in CONFIG_KINDS:
+        for entry in (one for one in entries if one.type == kind.plural):
+            config = NodeConfig(namespace=entry.namespace, name=entry.name, hash=entry.hash)
+            found[kind.plural] = ConfigSource(config, _settings(config, live[kind.plural]))
+    return found
+
+
+def _settings(config: NodeConfig, seen: Sequence[TargetSeen]) -> Mapping[str, Any] | None:
+    for one in seen:
+        if one.target.key == f"{config.namespace}/{config.name}" and not one.problem and one.hash == config.hash:
+            return one.mapped.settings
+    return None

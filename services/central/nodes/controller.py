@@ -1,0 +1,214 @@
+"""The controller of lost nodes: all that is done about them, in one place, by the leader alone.
+
+Each second it observes the newest view of the cluster, decides what is due, validates every action right before it is
+done, and acts. Verdicts, guards and pace are pure (`core.lost_nodes`). What is left of the budgets is saved in the
+leader's lease before anything is done: a restart gives nothing for free, and whoever has lost the lease cannot save
+them and so does nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import structlog
+
+from services.central.core.heartbeats.readiness import Assessment, Ledger
+from services.central.core.lost_nodes.actions import NodeCase, PlannedAction, plan_actions, plan_evictions
+from services.central.core.lost_nodes.rules import Rules
+from services.central.core.lost_nodes.verdict import Judged, withdrawn
+from services.central.core.objects.nodes import NodeSeen
+from services.central.core.view.cluster_view import ClusterView
+from services.central.leadership.each_node import EachNode
+from services.central.leadership.leader import Leader, NotLeading
+from services.central.nodes.observer import NodeObserver
+from services.central.ports import NodePorts
+from shared.contracts.pod import Pod
+from shared.core.evictions.intents import Bucket
+from shared.errors import SubletError
+from shared.ports import Clock
+
+log = structlog.get_logger()
+
+NODE_TOKENS, POD_TOKENS = "sublet.io/lost-node-tokens", "sublet.io/lost-pod-tokens"
+"""Annotations of the lease."""
+ACT_S = 1.0
+MAX_VIEW_AGE_S = 5.0
+"""Nothing is done on a view that is older."""
+LISTED_NODES = 100
+
+
+class NodeController:
+    """The newest view, and what follows from it."""
+
+    def __init__(self, observer: NodeObserver, ports: NodePorts, leader: Leader, clock: Clock) -> None:
+        self._observer, self._ports, self._leader, self._clock = observer, ports, leader, clock
+        self._rules, self._observed_at_s = Rules(), float("-inf")
+        self._withdrawing, self._acting = EachNode(clock, "withdraw"), EachNode(clock, "taint or evict")
+        self._view = ClusterView()
+        self._node_bucket = self._pod_bucket = Bucket(0, 0)
+        self._planned: list[PlannedAction] = []
+        self._failure = ""
+
+    def nodes(self) -> Mapping[str, NodeSeen] | None:
+        """The Nodes with an agent, or that ever had one, by name; None while that is not known."""
+        return self._observer.nodes()
+
+    def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> None:
+        """What the bus tells of the nodes; every central observes, the leader alone acts on it."""
+        self._view = self._observer.observe(ledger, assessment, rules, bus_well=bus_well)
+        self._rules, self._observed_at_s = rules, self._clock.monotonic()
+
+    def begin(self) -> None:
+        """This one leads from now on, with what a former leader had left of the budgets.
+
+        Time in which nobody observed refills nothing.
+        """
+        now_s, saved = self._clock.monotonic(), self._leader.annotations
+        self._node_bucket = Bucket(_tokens(saved.get(NODE_TOKENS)), now_s)
+        self._pod_bucket = Bucket(_tokens(saved.get(POD_TOKENS)), now_s)
+        self._ports.conditions.forget()
+
+    async def run(self) -> None:
+        """Work until cancelled; trouble ends a pass, and the next one begins with a new view."""
+        while True:
+            await self._clock.sleep(ACT_S)
+            try:
+                await self._reconcile()
+            except SubletError as error:
+                if str(error) != self._failure:
+                    log.warning("lost_nodes.not_done", why=str(error))
+                self._failure = str(error)
+            else:
+                self._failure = ""
+
+    async def _reconcile(self) -> None:
+        """One pass: observe, decide, then validate and act node by node."""
+        await self._ports.evictions.report_gone()
+        if not self._is_current():
+            return
+        view = self._view
+        for work in (self._withdrawing, self._acting):
+            work.retain(view.judged)
+        await self._withdrawing.each(sorted(view.judged), partial(self._withdraw, view))
+        await self._ports.conditions.write_changed(view)
+        await self._ports.pods.read([name for name in view.judged if view.may_lose_pods(name, self._rules)])
+        self._planned, bucket = self._decide(view)
+        if bucket != self._node_bucket:
+            await self._save(bucket, self._pod_bucket)
+        allowed = {planned.node: planned for planned in self._planned if not planned.objection}
+        await self._acting.each(list(allowed), lambda name: self._act(allowed[name]))
+
+    def _is_current(self) -> bool:
+        return self._clock.monotonic() - self._observed_at_s <= MAX_VIEW_AGE_S
+
+    def _decide(self, view: ClusterView) -> tuple[list[PlannedAction], Bucket]:
+        """What is due, under all guards, and the bucket of nodes afterwards."""
+        cases = [self._case(view, name) for name in view.judged if name in view.cnrs]
+        return plan_actions(cases, view.assessment.guards, self._node_bucket, self._clock.monotonic(), self._rules)
+
+    def _case(self, view: ClusterView, name: str) -> NodeCase:
+        has_pods = bool(self._ports.pods.staying(name))
+        failing = name in self._acting.failures
+        return NodeCase(name, view.judged[name], view.tainted(name), has_pods, view.nodes[name].place, failing)
+
+    async def _withdraw(self, view: ClusterView, name: str) -> None:
+        """Take from sale what a silent node offers; a node that is heard again offers it anew by itself.
+
+        The condition that says so comes first: the reporter of a node that is only cut off from the bus reads it, and
+        offers nothing meanwhile. No guard is asked, for this touches no running pod.
+        """
+        node, judged = view.nodes[name], view.judged[name]
+        if withdrawn(judged) and node.offered:
+            try:
+                await self._ports.conditions.write_one(view, name)
+            except NotLeading:
+                raise
+            except SubletError as error:  # a CNR that cannot be written keeps nothing on sale
+                log.warning("cnr.not_told", node=name, why=str(error))
+            await self._ports.marks.withdraw(node, judged)
+
+    async def _save(self, nodes: Bucket, pods: Bucket) -> None:
+        """Save the budgets before acting.
+
+        Raises:
+            SubletError: they could not be saved, or another one leads; then nothing is done.
+        """
+        await self._leader.annotate({NODE_TOKENS: f"{nodes.tokens:.6f}", POD_TOKENS: f"{pods.tokens:.6f}"})
+        self._node_bucket, self._pod_bucket = nodes, pods
+
+    def _validate(self, planned: PlannedAction) -> Judged | None:
+        """The verdict that the action rests on, by the newest view; None: it is not due any more.
+
+        Each action takes a moment, and the view may have changed while the one before was done.
+        """
+        judged = self._view.judged.get(planned.node)
+        if judged is None or not self._is_current() or planned.node not in self._view.cnrs:
+            return None
+        if planned.action != "evict" and (planned.action == "taint") != (judged.verdict in ("suspect", "lost")):
+            return None
+        return judged
+
+    async def _act(self, planned: PlannedAction) -> None:
+        judged = self._validate(planned)
+        if judged is None:
+            return
+        if planned.action == "evict":
+            await self._evict(planned.node)
+        else:
+            await self._ports.marks.taint(self._view.cnrs[planned.node], judged, lost=planned.action == "taint")
+
+    async def _evict(self, name: str) -> None:
+        """Some of a lost node's reclaimed pods, each validated again."""
+        pods = {pod.key: pod for pod in self._ports.pods.staying(name)}
+        going, bucket = plan_evictions(
+            list(pods), self._ports.pods.under_way(name), self._pod_bucket, self._clock.monotonic(), self._rules
+        )
+        if not going:
+            return
+        await self._save(self._node_bucket, bucket)
+        for key in going:
+            await self._ports.evictions.evict(name, pods[key], self._validator(name))
+
+    def _validator(self, name: str) -> Callable[[Pod], str]:
+        """Why a pod of the node is not evicted after all, asked right before; empty: it is."""
+
+        def objection(pod: Pod) -> str:
+            judged = self._view.judged.get(name)
+            if not self._leader.leading:
+                return "another one leads"
+            if judged is None or judged.verdict != "lost" or not self._is_current():
+                return "the node is not certainly lost any more"
+            if self._ports.pods.agent_lives(name):
+                return "its agent is ready after all"
+            if pod.qos != "reclaimed_cores":
+                return f"pod {pod.key} is {pod.qos}"
+            return self._view.assessment.guards.objection(self._view.nodes[name].place)
+
+        return objection
+
+    @property
+    def not_done(self) -> dict[str, str]:
+        """Nodes of which something could not be done, and why."""
+        works = (self._ports.conditions, self._withdrawing, self._acting, self._ports.pods)
+        return {node: why for work in works for node, why in work.failures.items()}
+
+    def state(self) -> dict[str, Any]:
+        """Every node that is not simply ready, the guards, what waits and why, and the budgets."""
+        others = {name: j for name, j in self._view.judged.items() if j.verdict != "ready"}
+        return {
+            "nodes": {n: {"verdict": j.verdict, "why": j.why, "lost_s": j.lost_s}
+                      for n, j in list(others.items())[:LISTED_NODES]},
+            "unlisted": max(0, len(others) - LISTED_NODES),
+            "guards": {scope: list(why) for scope, why in self._view.assessment.guards.objections.items()},
+            "wanted": {one.node: {"action": one.action, "objection": one.objection} for one in self._planned},
+            "tokens": {"nodes": self._node_bucket.tokens, "pods": self._pod_bucket.tokens},
+            "evictions": self._ports.evictions.state(),
+            "failure": self._failure,
+        }  # fmt: skip
+
+
+def _tokens(text: str | None) -> float:
+    try:
+        return max(0.0, min(1.0, float(text or 0)))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,75 @@
+"""The observer of nodes: what the mirrors and the bus tell becomes one view of the cluster, with a verdict on each."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from services.central.core.heartbeats.readiness import Assessment, Ledger
+from services.central.core.lost_nodes.rules import Rules
+from services.central.core.objects.nodes import NodeSeen
+from services.central.core.view.cluster_view import ClusterView
+from services.central.core.view.evidence import LostEvidence, Observation
+from services.central.leadership.leader import Leader
+from services.central.ports import ClusterMirrors
+from shared.ports import Clock, ObjectMirror
+
+T = TypeVar("T")
+WATCH_SILENCE_S = 90.0
+"""A watch of which nothing was heard for longer is not current, whatever it says of itself."""
+
+
+class NodeObserver:
+    """Keeps since when each agent is not ready and each lease unchanged; every central does, leading or not."""
+
+    def __init__(self, mirrors: ClusterMirrors, evidence: LostEvidence, leader: Leader, clock: Clock) -> None:
+        self._mirrors, self._evidence, self._leader, self._clock = mirrors, evidence, leader, clock
+        self._ledger: Ledger = {}
+
+    def nodes(self) -> Mapping[str, NodeSeen] | None:
+        """The Nodes with an agent, or that ever had one, by name; None while that is not known.
+
+        A Node on which Sublet was never installed sends no heartbeat, and must not count as lost.
+        """
+        agents, cnrs = _known(self._mirrors.agents), _known(self._mirrors.cnrs)
+        if self._mirrors.nodes.age_s is None or agents is None or cnrs is None:
+            return None
+        ours = {agent.node for agent in agents} | {cnr.name for cnr in cnrs if cnr.reported} | self._ledger.keys()
+        return {node.name: node for node in self._mirrors.nodes.objects.values() if node.name in ours}
+
+    def applied(self, node: str) -> str | None:
+        """The hash of the configuration that a node says it works with."""
+        heartbeat = self._ledger.get(node)
+        return None if heartbeat is None else heartbeat.applied
+
+    def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> ClusterView:
+        """The view of this moment; the evidence of the API server is laid beside that of the bus."""
+        self._ledger = ledger
+        nodes, cnrs = self.nodes() or {}, _known(self._mirrors.cnrs) or []
+        seen = Observation(
+            nodes=nodes,
+            agents=_known(self._mirrors.agents),
+            leases=_known(self._mirrors.leases),
+            assessment=assessment,
+            bus_well=bus_well,
+            api_age_s=self._api_age_s(),
+        )
+        judged = self._evidence.judge_all(seen, self._clock.monotonic(), rules)
+        pods = {name: self._evidence.pod(name) for name in judged}
+        return ClusterView(judged, nodes, {one.name: one for one in cnrs}, pods, assessment)
+
+    def _api_age_s(self) -> float | None:
+        """For how long the API server may have been away, or a mirror behind; None: some was never there.
+
+        A mirror in which nothing happens hears of its watch once a minute, so its age alone says little: it counts only
+        when the watch failed, or was silent for longer than that.
+        """
+        answered_at_s = self._leader.answered_at_s
+        sources = (self._mirrors.nodes, self._mirrors.cnrs, *self._mirrors.alive)
+        mirrors = [(mirror.age_s, mirror.why) for mirror in sources]
+        if answered_at_s is None or any(age_s is None for age_s, _ in mirrors):
+            return None
+        behind = [age_s for age_s, why in mirrors if age_s is not None and (why or age_s > WATCH_SILENCE_S)]
+        return max(self._clock.monotonic() - answered_at_s, *behind, 0.0)
+
+
+def _known(mirror: ObjectMirror[T]) -> list[T] | None:
+    return None if mirror.age_s is None else list(mirror.objects.values())
