@@ -11,6 +11,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
 from bench.rigs.host import Row
@@ -60,7 +61,12 @@ def main() -> None:
     print(f"metrics, {count} pods of {TASKS} tasks, N = {ROUNDS}, {datetime.now(UTC):%Y-%m-%d}, {machine}\n")
     print("| host | pods | pass us (p99) | probe us (p99) | sample bytes | of a core |")
     print("|---|---|---|---|---|---|")
-    for make in (lambda: rig(count), lambda: generated(1, count), lambda: generated(2, count)):
+    makers: tuple[Callable[[], AbstractContextManager[Rig]], ...] = (
+        lambda: rig(count),
+        lambda: generated(1, count),
+        lambda: generated(2, count),
+    )
+    for make in makers:
         with make() as here:
             probe, probe_p99 = microseconds(here.tripwire.probe, 10 * ROUNDS)
             for busy in (False, True):

@@ -59,8 +59,8 @@ class TimedLedger(SqliteLedger):
         self._note(outgoing)
         self._timed(super().advance, record, outgoing, **rest)
 
-    def published(self, msg_id: str, **rest: Any) -> None:
-        self._timed(super().published, msg_id, **rest)
+    def published(self, fact_id: str, **rest: Any) -> None:
+        self._timed(super().published, fact_id, **rest)
 
     def _note(self, outgoing: Sequence[Outgoing]) -> None:
         self.begun_s |= dict.fromkeys((message.fact_id for message in outgoing), time.perf_counter())

@@ -10,8 +10,8 @@ from shared.core.pods.qos import DOMAIN, QOS_LEVEL
 NODE = "n1"
 _dns = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 _subdomain = st.lists(_dns, min_size=1, max_size=4).map(".".join)
-_words = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
-_some_words = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=80)
+_words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+_some_words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=80)
 _label = st.from_regex(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,20}[A-Za-z0-9])?)?", fullmatch=True)
 _quantity = st.sampled_from(
     ["0", "1", "100m", "1500m", "1n", "2k", "12E", "1e3", "2E6", "1Ki", "9223372036854775807", "16Ei", ".5", "1.5Gi"]

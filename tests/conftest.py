@@ -42,7 +42,7 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-class FilesApart(LoadScopeScheduling):
+class FilesApart(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist has no types
     """The tests of a file stay together; those that use this host's cgroups go one after the other."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -57,6 +57,11 @@ def tried(cluster: "Cluster", document: dict[str, Any]) -> str:
         return str(refusal)
 
 
+def allowed(cluster: "Cluster", document: dict[str, Any]) -> bool:
+    """Whether the object could be made."""
+    return "created" in tried(cluster, document)
+
+
 @pytest.fixture(scope="module")
 def guarded(cluster: "Cluster") -> "Iterator[Cluster]":
     """A cluster with the policies and the agents' rights; where they were installed before, they stay."""

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,7 @@ def runtime(state_dir: Path, top: str) -> Runtime:
     return Runtime(CommonSettings(state_dir=state_dir), top=top)
 
 
-def start_foreground(state_dir: Path, top: str, pod: PodRecord, **options: object) -> "subprocess.Popen[str]":
+def start_foreground(state_dir: Path, top: str, pod: PodRecord, **options: Any) -> "subprocess.Popen[str]":
     """`sublet run` in a process of its own: from the record to the watcher that it becomes."""
     program = (
         "import signal, sys; from pods_rig import *;"
@@ -73,11 +74,12 @@ def start_foreground(state_dir: Path, top: str, pod: PodRecord, **options: objec
         "[signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGHUP)];"
         "runtime(Path(sys.argv[1]), sys.argv[2]).become(PodRecord.model_validate_json(sys.argv[3]))"
     )
-    return subprocess.Popen(
+    process: subprocess.Popen[str] = subprocess.Popen(
         [sys.executable, "-c", program, str(state_dir), top, pod.model_dump_json()],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
     )  # fmt: skip
+    return process
 
 
 def watcher_pid(folder: Path) -> int:

@@ -77,7 +77,8 @@ def moving() -> dict[str, Source]:
 def _growing(source: Source, raw_name: str, step: int) -> Source:
     def read(host: Host, target: Target) -> Raw:
         raw = source.read(host, target)
-        return {**raw, raw_name: raw[raw_name] + host.passes * step} if raw_name in raw else raw
+        counter = raw.get(raw_name)
+        return {**raw, raw_name: counter + host.passes * step} if isinstance(counter, int) else raw
 
     return replace(source, read=read)
 

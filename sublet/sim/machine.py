@@ -26,9 +26,9 @@ class Machine(BaseModel):
     threads: Annotated[int, Field(ge=1, le=8)] = 2
     numbering: Numbering = "split"
     """`split`: the sibling of CPU c is c plus the number of cores, as on most servers."""
-    memory_bytes: Annotated[Memory, Field(alias="memory", ge=1 << 28)] = 195_924_424 * 1024
+    memory_bytes: Memory = Field(default=195_924_424 * 1024, alias="memory", ge=1 << 28)
     """Memory of the whole machine, split evenly over the NUMA nodes."""
-    system_memory_bytes: Annotated[Memory, Field(alias="system_memory")] = 512 << 20
+    system_memory_bytes: Memory = Field(default=512 << 20, alias="system_memory")
     """What the kernel and the system itself hold, outside of every pod."""
     watermark_scale_factor: Annotated[int, Field(ge=1, le=3000)] = 10
     """vm.watermark_scale_factor: ten-thousandths of the memory (the kernel's default is 10)."""

@@ -60,7 +60,9 @@ def stored(project: Project, subject: str = event_filter()) -> list[Received]:
 
 
 def events(project: Project, node: str = "*") -> list[EvictionEvent]:
-    return [read_event(one.subject, one.headers, one.data) for one in stored(project, subject=event_filter(node=node))]
+    found = [read_event(one.subject, one.headers, one.data) for one in stored(project, subject=event_filter(node=node))]
+    assert [one for one in found if not isinstance(one, EvictionEvent)] == []
+    return [one for one in found if isinstance(one, EvictionEvent)]
 
 
 def by_intent(found: Sequence[EvictionEvent]) -> dict[str, list[EvictionEvent]]:

@@ -196,7 +196,8 @@ def node_object(kinds: Cluster) -> Iterator[str]:
 def put_status(cluster: Cluster, status: Document) -> Document:
     patch = json.dumps({"status": status})
     cluster.kubectl("patch", "kcnr", "tried", "--subresource=status", "--type=merge", "--patch", patch)
-    return cluster.get("kcnr", "tried")["status"]
+    kept: Document = cluster.get("kcnr", "tried")["status"]
+    return kept
 
 
 def test_every_status_that_the_quick_start_prints_is_kept_as_it_is(kinds: Cluster, node_object: str) -> None:

@@ -1,12 +1,13 @@
 """The admission policies on a real API server: pods with their QoS class, and what an agent may write."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kube_agents import bound, patched
-from kube_cluster import IN_FORCE_LIMIT_S, SYSTEM, tried
+from kube_cluster import IN_FORCE_LIMIT_S, SYSTEM, allowed, tried
 from kube_rig.cluster import Cluster, CommandError
 from rig_parts import until
 
@@ -152,7 +153,7 @@ def test_a_namespace_with_permission_may_use_the_classes_that_protect(guarded: C
     pooled = pod("shared_cores", cpu_enhancement='{"cpuset_pool": "batch"}')
     for document in (pod("dedicated_cores", asks=NATIVE, memory_enhancement=BOUND), pod("system_cores"), pooled):
         document["metadata"]["namespace"] = permitted
-        until(lambda wanted=document: "created" in tried(guarded, wanted), IN_FORCE_LIMIT_S, "the labels' effect")
+        until(partial(allowed, guarded, document), IN_FORCE_LIMIT_S, "the labels' effect")
     unbound = pod("dedicated_cores", memory_enhancement='{"numa_exclusive": "true"}')
     unbound["metadata"]["namespace"] = permitted
     assert '"numa_binding": "true" beside it' in tried(guarded, unbound)

@@ -30,7 +30,7 @@ def by_name(text: str) -> dict[tuple[str, str, str], Document]:
 
 
 def helm_template(cluster: Cluster, *words: str) -> str:
-    return render.template(str(cluster.programs["helm"]), *words)
+    return str(render.template(str(cluster.programs["helm"]), *words))
 
 
 @pytest.fixture(scope="module")

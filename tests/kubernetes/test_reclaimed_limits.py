@@ -1,6 +1,8 @@
 """What a reclaimed pod asks for binds it on a real kubelet, for which such a pod has asked for nothing."""
 
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,16 @@ from kube_rig.product import Product
 from rig_parts import until
 
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
-from shared.core.cgroups.knobs import UNLIMITED, V1_FILES, V2_FILES, Knob, from_file, shares_of_millis, weight_of_shares
+from shared.core.cgroups.knobs import (
+    UNLIMITED,
+    V1_FILES,
+    V2_FILES,
+    Knob,
+    Version,
+    from_file,
+    shares_of_millis,
+    weight_of_shares,
+)
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
 
@@ -78,7 +89,8 @@ def setting(cluster: Cluster, knob: Knob, name: str, container: str = "") -> int
     uid = cluster.get("pod", name)["metadata"]["uid"]
     below = "/" + status(cluster, name, container)["containerID"].partition("://")[2] if container else ""
     for group in cluster.groups(f"kubepods/**/pod{uid}{below}"):
-        for version, file in ((1, group / V1_FILES[knob][1]), (2, group / V2_FILES[knob])):
+        files: dict[Version, Path] = {1: group / V1_FILES[knob][1], 2: group / V2_FILES[knob]}
+        for version, file in files.items():
             if file.exists():
                 return int(from_file(knob, file.read_text(), version))
     return None
@@ -87,6 +99,10 @@ def setting(cluster: Cluster, knob: Knob, name: str, container: str = "") -> int
 def limits(cluster: Cluster) -> list[int | None]:
     """Of the batch pod and of its containers."""
     return [setting(cluster, Knob.MEMORY_MAX, BATCH, one) for one in ("", QUIET, GREEDY)]
+
+
+def has_weight(cluster: Cluster, container: str, shares: int) -> bool:
+    return setting(cluster, Knob.CPU_SHARES, BATCH, container) in (shares, weight_of_shares(shares))
 
 
 def wait_limited(cluster: Cluster, limit_s: float) -> None:
@@ -99,8 +115,7 @@ def test_every_container_has_its_limit_and_its_weight_and_the_pod_what_the_sched
     wait_limited(cluster, SEEN_LIMIT_S)
     for name, millis in ((QUIET, QUIET_MILLIS), (GREEDY, GREEDY_MILLIS)):
         shares = shares_of_millis(millis)
-        until(lambda name=name, shares=shares: setting(cluster, Knob.CPU_SHARES, BATCH, name) in
-              (shares, weight_of_shares(shares)), SEEN_LIMIT_S, f"the weight of {name}")  # fmt: skip
+        until(partial(has_weight, cluster, name, shares), SEEN_LIMIT_S, f"the weight of {name}")
 
 
 def test_who_takes_more_is_killed_in_his_own_container_and_starts_anew_with_the_same_limit(

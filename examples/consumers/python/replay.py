@@ -22,7 +22,7 @@ FILTER = f"sublet.cluster.v1.event.eviction.*.{NAMESPACE.replace('.', '_')}.*"
 def beginning(hours: float | None, sequence: int | None) -> ConsumerConfig:
     """Where to begin; the oldest event that is kept when nothing is said."""
     if hours is not None:
-        when = (datetime.now(UTC) - timedelta(hours=hours)).isoformat().replace("+00:00", "Z")
+        when = datetime.now(UTC) - timedelta(hours=hours)
         return ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_TIME, opt_start_time=when)
     if sequence is not None:
         return ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=sequence)

@@ -5,6 +5,7 @@ A pod that never has all of its containers running is not for ever as one that s
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def test_all_start_and_reclaimed_pods_are_behind_all_others_once_their_container
         assert group is not None
         name, whose = one["metadata"]["name"], RECLAIMED if crowd.reclaimed(one) else "tenant"
         if whose == RECLAIMED and name != UNSTARTED:
-            until(lambda group=group: behind_all(group), BEHIND_LIMIT_S, f"{name} being behind all others")
+            until(partial(behind_all, group), BEHIND_LIMIT_S, f"{name} being behind all others")
         else:
             assert not behind_all(group), name
 

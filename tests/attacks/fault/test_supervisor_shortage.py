@@ -6,7 +6,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,8 +40,13 @@ def no_descriptors() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, most)
 
 
+def kill(child: Child) -> None:
+    assert child.pid is not None
+    os.kill(child.pid, signal.SIGKILL)
+
+
 @contextlib.asynccontextmanager
-async def supervised(child: Child):
+async def supervised(child: Child) -> AsyncIterator[asyncio.Task[None]]:
     task = asyncio.create_task(child.keep_running(lambda: None))
     try:
         yield task
@@ -56,6 +61,7 @@ async def test_a_child_that_dies_while_fork_fails_is_back_when_that_is_over(tmp_
     async with supervised(child) as task:
         await until(lambda: child.pid)
         first = child.pid
+        assert first is not None
         with capture_logs() as said:
             with no_descriptors():
                 os.kill(first, signal.SIGKILL)
@@ -73,11 +79,11 @@ async def test_a_child_whose_log_cannot_be_opened_runs_without_one(tmp_path: Pat
         await until(lambda: child.pid)
         log.unlink()
         log.mkdir()
-        os.kill(child.pid, signal.SIGKILL)
+        kill(child)
         await until(lambda: child.restarts and child.pid)
         assert not task.done()
         log.rmdir()
-        os.kill(child.pid, signal.SIGKILL)
+        kill(child)
         await until(lambda: child.restarts == 2 and child.pid and log.is_file())
 
 

@@ -168,7 +168,7 @@ async def ours(up: Up) -> AsyncIterator[Client]:
 
 async def streams_and_settings(ours: Client) -> tuple[list[str], int]:
     js = ours.jetstream()
-    names = sorted(info.config.name for info in await js.streams_info())
+    names = sorted(str(info.config.name) for info in await js.streams_info())
     try:
         settings = (await js.stream_info("KV_sublet-config")).state.last_seq
     except nats.js.errors.NotFoundError:

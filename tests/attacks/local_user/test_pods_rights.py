@@ -1,30 +1,40 @@
 """A pod that somebody else's command runs in: who it is, what it may do, what it learns of root."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pods_rig import ROOT_ONLY, own_top, record, runtime, wait_for
 
+from shared.adapters.local.stored_pod import StoredPod
+from shared.core.pods.manifest import PodRecord
 from shared.errors import Refused, Unfit
 from sublet.runtime.pod_user import PodUser, this_user
+from sublet.runtime.runtime import Runtime
 
 pytestmark = ROOT_ONLY
 SOMEBODY = PodUser(64321, 64322, (64322, 64323), "somebody", "/")
 
 
 @pytest.fixture
-def top():
+def top() -> Iterator[str]:
     with own_top() as name:
         yield name
+
+
+def stored(pods: Runtime, pod: PodRecord) -> StoredPod:
+    found = pods.pods.get(pod.pod.uid)
+    assert found is not None
+    return found
 
 
 def ran(tmp_path: Path, top: str, user: PodUser, script: str) -> str:
     """What a detached pod of this user's printed."""
     pods, pod = runtime(tmp_path, top), record("job", "sh", "-c", script, qos="shared_cores")
     pods.start(pod, env={**os.environ, "ROOTS_SECRET": "s3cret"}, user=user)
-    wait_for(lambda: pods.pods.get(pod.pod.uid).status.finished)
-    return pods.pods.get(pod.pod.uid).folder.log("main").read_text()
+    wait_for(lambda: stored(pods, pod).status.finished)
+    return stored(pods, pod).folder.log("main").read_text()
 
 
 def facts(text: str) -> dict[str, str]:

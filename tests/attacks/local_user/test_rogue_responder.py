@@ -14,6 +14,7 @@ from nats.aio.msg import Msg
 from typer.testing import CliRunner
 
 from shared.adapters.nats.embedded.server import NatsServer
+from shared.errors import Unavailable
 from sublet import ask
 from sublet.commands import audit, config, consumers, doctor, events, explain, record, status, top
 from sublet.runtime import admission
@@ -161,5 +162,5 @@ def test_an_admission_that_cannot_be_read_is_none(
     monkeypatch.setenv("SUBLET_NATS_URL", rogue.server_url)
     monkeypatch.setenv("SUBLET_NODE", NODE)
     for rogue.answer in (b"[]", b"{", b'{"refused": 5}', b'{"refused":' * 5000, b"\xff"):
-        with pytest.raises(admission.Unavailable, match="its answer cannot be read"):
+        with pytest.raises(Unavailable, match="its answer cannot be read"):
             asyncio.run(admission._ask(()))

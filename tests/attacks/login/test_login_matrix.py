@@ -204,7 +204,9 @@ DEPLOYMENTS = {
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("deployment", DEPLOYMENTS)
-async def test_a_login_is_answered_what_its_row_says_and_reaches_nobody_else(tmp_path, monkeypatch, deployment):
+async def test_a_login_is_answered_what_its_row_says_and_reaches_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deployment: str
+) -> None:
     monkeypatch.setenv("SUBLET_BUS_PASSWORD", "bus-word")
     monkeypatch.setenv("SUBLET_TEAM_PASSWORD", "team-word")
     made = compose(tmp_path) if deployment == "compose" else chart(tmp_path, deployment)

@@ -154,7 +154,7 @@ async def nodes(folder: Path, servers: Servers, reviews: Reviews) -> AsyncIterat
 
 
 @pytest.mark.timeout(240)
-async def test_no_leaf_is_lost_for_long_and_no_event_at_all(tmp_path):
+async def test_no_leaf_is_lost_for_long_and_no_event_at_all(tmp_path: Path) -> None:
     servers, reviews = Servers(tmp_path, "old"), Reviews()
     renewed = secret("new", "old")
     ended = asyncio.Event()

@@ -1,26 +1,15 @@
 """Two nodes on the chart's hub: node a is in other hands, node b works as ever."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import nats
 import pytest
 from bus_rights_rig import PASSWORD, Hub, Leaf, running, started_hub
+from two_nodes import TwoNodes, Until
 
-from shared.adapters.nats.bus import NatsBus
 from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS
-
-
-@dataclass
-class TwoNodes:
-    """The hub, central's connection to it, node b's agent, and a client of node a's leaf, which a thief has."""
-
-    hub: Hub
-    central: NatsBus
-    agent: NatsBus
-    thief: nats.NATS
-    thiefs_server: str
 
 
 def _leaf(folder: Path, hub: Hub, node: str) -> Leaf:
@@ -30,7 +19,7 @@ def _leaf(folder: Path, hub: Hub, node: str) -> Leaf:
 
 
 @pytest.fixture
-async def two_nodes(tmp_path, until) -> AsyncIterator[TwoNodes]:
+async def two_nodes(tmp_path: Path, until: Until) -> AsyncIterator[TwoNodes]:
     """Up, with streams, and both leaves at the hub."""
     hub = started_hub(tmp_path / "hub")
     central = await hub.client(f"central:{PASSWORD}", "central/c")
@@ -45,7 +34,7 @@ async def two_nodes(tmp_path, until) -> AsyncIterator[TwoNodes]:
             for agent in agents:
                 got: list[object] = []
                 watch = await agent.watch(CONFIG_BUCKET, got.append, keys=("global",))
-                await until(lambda got=got: bool(got))
+                await until(partial(bool, got))
                 await watch.stop()
             thief = await nats.connect(a.server.url, inbox_prefix="_INBOX_node.a")
             yield TwoNodes(hub, central, agents[1], thief, a.server.url)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import nats
-from conftest import TwoNodes
+from two_nodes import TwoNodes
 
 from services.central.adapters.stream_room import StreamRoom
 from services.central.app import MAKE_ROOM_S
@@ -53,7 +53,8 @@ async def held_by(nodes: TwoNodes, node: str) -> list[bytes]:
 
 async def goes_on(nodes: TwoNodes, end: asyncio.Event) -> tuple[list[bytes], Sequence[float]]:
     """Node b tells more, one after the other, as its outbox does; how long each took."""
-    told, waits = [], []
+    told: list[bytes] = []
+    waits: list[float] = []
     while not end.is_set():
         body, start = b"later %06d" % len(told) + BODY, time.monotonic()
         while True:
@@ -72,7 +73,7 @@ async def looks(room: StreamRoom) -> None:
         await asyncio.sleep(MAKE_ROOM_S)
 
 
-async def test_a_flood_drops_no_event_of_another_node(two_nodes):
+async def test_a_flood_drops_no_event_of_another_node(two_nodes: TwoNodes) -> None:
     before, end, room = await make_history(two_nodes), asyncio.Event(), StreamRoom(two_nodes.central, SystemClock())
     central, other = asyncio.create_task(looks(room)), asyncio.create_task(goes_on(two_nodes, end))
     start = time.monotonic()
@@ -90,7 +91,7 @@ async def test_a_flood_drops_no_event_of_another_node(two_nodes):
     assert {one["message"].split()[1] for one in room.conditions()} <= {"a"}  # a slow disk takes less than a tenth
 
 
-async def test_without_central_a_flood_drops_nothing_either(two_nodes):
+async def test_without_central_a_flood_drops_nothing_either(two_nodes: TwoNodes) -> None:
     """A full stream refuses what is new; node b keeps it until there is room."""
     await two_nodes.central.ensure_stream(small := replace(SPEC, max_bytes=16 << 20))
     before = await make_history(two_nodes)
@@ -106,7 +107,7 @@ async def test_without_central_a_flood_drops_nothing_either(two_nodes):
     await two_nodes.agent.publish_durable(MINE, b"later", msg_id="later")
 
 
-async def test_what_is_larger_than_any_event_is_not_stored(two_nodes):
+async def test_what_is_larger_than_any_event_is_not_stored(two_nodes: TwoNodes) -> None:
     sender = two_nodes.thief.jetstream()
     subject = "sublet.cluster.v1.event.eviction.created.default.a"
     for size in (MAX_FACT_BYTES + 1, 60_000):

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
-import nats
 import pytest
+from nats.aio.client import Client
+from two_nodes import TwoNodes, Until
 
 from services.evictor.record.outbox import Outbox
 from shared.adapters.clock import SystemClock
@@ -42,7 +44,7 @@ def event(number: int, node: str = "b") -> EvictionEvent:
     return EvictionEvent.model_validate(facts | {"phase": "created"})
 
 
-async def steal(thief: nats.NATS, msg_id: str, one: EvictionEvent) -> None:
+async def steal(thief: Client, msg_id: str, one: EvictionEvent) -> None:
     """Node a uses an id of node b's, in an event of its own."""
     subject = event_subject(one.model_copy(update={"node": "a"}))
     headers = event_headers(one) | {MSG_ID: msg_id}
@@ -67,14 +69,16 @@ def keep(ledger: SqliteLedger, events: list[EvictionEvent], msg_ids: list[str]) 
 
 
 @pytest.fixture
-def ledger(tmp_path) -> Iterator[SqliteLedger]:
+def ledger(tmp_path: Path) -> Iterator[SqliteLedger]:
     ledger = SqliteLedger(tmp_path / "state")
     ledger.open(first_episode=1)
     yield ledger
     ledger.close()
 
 
-async def test_a_thief_of_message_ids_suppresses_no_event_of_another_node(two_nodes, ledger, until):
+async def test_a_thief_of_message_ids_suppresses_no_event_of_another_node(
+    two_nodes: TwoNodes, ledger: SqliteLedger, until: Until
+) -> None:
     """He knows each fact before it is told. He even has the random parts of half of them, which nobody can know."""
     events = [event(number) for number in range(EVENTS)]
     msg_ids = [message_id(one.event_id) for one in events]
@@ -95,7 +99,7 @@ async def test_a_thief_of_message_ids_suppresses_no_event_of_another_node(two_no
     assert "'sublet.cluster.v1.event.eviction.created.default.a' has its id" in outbox.alarm
 
 
-async def test_a_repetition_is_no_theft_and_another_body_is(two_nodes):
+async def test_a_repetition_is_no_theft_and_another_body_is(two_nodes: TwoNodes) -> None:
     one = event(1)
     subject, msg_id = event_subject(one), message_id(one.event_id)
     first = await two_nodes.agent.publish_durable(subject, one.encode(), msg_id=msg_id, headers=event_headers(one))

@@ -137,11 +137,12 @@ def audited(chunk: list[Received], capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_no_stored_message_ends_a_reader(monkeypatch, capsys):
+def test_no_stored_message_ends_a_reader(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     consumer = example_consumer()
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    log, seen, shown = Log(), set(), 0
-    chance, chunk = random.Random(SEED), []
+    log, shown, chance = Log(), 0, random.Random(SEED)
+    seen: set[str] = set()
+    chunk: list[Received] = []
     for received in messages(chance, COUNT):
         try:
             deliver(received)

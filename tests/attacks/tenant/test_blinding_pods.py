@@ -5,12 +5,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.bus.subjects import state_subject
 from shared.contracts.envelope import MAX_MESSAGE_BYTES
@@ -23,7 +25,7 @@ MOST_RESIDENT_KIB = 192 << 10
 
 
 @pytest.fixture
-def services(tmp_path, nats_server):
+def services(tmp_path: Path, nats_server: NatsServer) -> Iterator[subprocess.Popen[bytes]]:
     """The services in a process of their own."""
     env = os.environ | {
         "PYTHONPATH": f"{TESTS.parent}:{TESTS / 'trees'}", "SUBLET_NODE": "n1", "SUBLET_SUBSTRATE": "kubernetes",
@@ -40,14 +42,17 @@ def services(tmp_path, nats_server):
     process.wait(20)
 
 
-def resident_kib(process: subprocess.Popen) -> int:
+def resident_kib(process: subprocess.Popen[bytes]) -> int:
     """The most memory that the process has had so far."""
     status = Path(f"/proc/{process.pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])
+    (found,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
+    return int(found)
 
 
 @pytest.mark.timeout(180)
-async def test_two_hundred_and_fifty_pods_of_a_megabyte_blind_nobody(services, nats_server, tmp_path):
+async def test_two_hundred_and_fifty_pods_of_a_megabyte_blind_nobody(
+    services: subprocess.Popen[bytes], nats_server: NatsServer, tmp_path: Path
+) -> None:
     bus = await connect(nats_server.url, name="attack/n1", connect_timeout_s=10, clock=SystemClock())
     samples, healths, advices = [], [], []
     try:

@@ -5,11 +5,12 @@ Whatever the API server lets through, the agent's reader takes for the class tha
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from class_claims import CLAIMS, PERMITTED, Claim
-from kube_cluster import IN_FORCE_LIMIT_S, tried
+from kube_cluster import IN_FORCE_LIMIT_S, allowed, tried
 from kube_rig.cluster import Cluster
 from rig_parts import until
 
@@ -43,7 +44,7 @@ def namespaces(guarded: Cluster, permitted: str) -> tuple[str, str]:
     for claim in (claim for claim in MADE if claim.qos in PERMITTED):
         document = claim.document("tried")
         document["metadata"]["namespace"] = permitted
-        until(lambda document=document: "created" in tried(guarded, document), IN_FORCE_LIMIT_S, "the labels' effect")
+        until(partial(allowed, guarded, document), IN_FORCE_LIMIT_S, "the labels' effect")
     return "default", permitted
 
 

@@ -1,16 +1,18 @@
 """Whoever reaches the port of an agent asks as often, as slowly and as lengthily as he can."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
 
 import aiohttp
 import pytest
 from prometheus_client import REGISTRY
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from shared.adapters.health_http import MOST_CONNECTIONS, MOST_SCRAPES_A_SECOND, HealthServer
 from shared.contracts.readiness import ServiceHealth
 
+Until = Callable[[Callable[[], object]], Awaitable[None]]
 WELL = [ServiceHealth(service="qrm", ok=True)]
 
 
@@ -20,7 +22,7 @@ class Counted:
     def __init__(self) -> None:
         self.collections = 0
 
-    def collect(self):
+    def collect(self) -> Iterator[Metric]:
         self.collections += 1
         yield GaugeMetricFamily("attack_collections", "Of this test.", value=self.collections)
 
@@ -34,7 +36,7 @@ async def server() -> AsyncIterator[HealthServer]:
 
 
 @pytest.fixture
-def counted():
+def counted() -> Iterator[Counted]:
     counted = Counted()
     REGISTRY.register(counted)
     counted.collections = 0
@@ -42,7 +44,7 @@ def counted():
     REGISTRY.unregister(counted)
 
 
-async def statuses(server: HealthServer, path: str, count: int, **options) -> list[int]:
+async def statuses(server: HealthServer, path: str, count: int, **options: Any) -> list[int]:
     async with aiohttp.ClientSession() as session:
 
         async def one() -> int:
@@ -53,7 +55,9 @@ async def statuses(server: HealthServer, path: str, count: int, **options) -> li
         return [await one() for _ in range(count)]
 
 
-async def test_however_often_the_figures_are_asked_for_they_are_put_together_once_a_second(server, counted):
+async def test_however_often_the_figures_are_asked_for_they_are_put_together_once_a_second(
+    server: HealthServer, counted: Counted
+) -> None:
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     found = await statuses(server, "/metrics", 300)
@@ -65,7 +69,7 @@ async def test_however_often_the_figures_are_asked_for_they_are_put_together_onc
     assert await statuses(server, "/readyz", 5) == [200] * 5
 
 
-async def test_connections_that_say_nothing_keep_no_probe_out(server, until):
+async def test_connections_that_say_nothing_keep_no_probe_out(server: HealthServer, until: Until) -> None:
     silent = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(3 * MOST_CONNECTIONS)]
     try:
         for _, writer in silent:
@@ -84,6 +88,6 @@ async def test_connections_that_say_nothing_keep_no_probe_out(server, until):
         ("/livez", {"headers": {"X-Long": "x" * 100_000}}),
     ],
 )
-async def test_a_request_has_a_bound(server, path, options):
+async def test_a_request_has_a_bound(server: HealthServer, path: str, options: dict[str, Any]) -> None:
     assert await statuses(server, path, 1, **options) == [400]
     assert await statuses(server, "/livez", 1) == [200]

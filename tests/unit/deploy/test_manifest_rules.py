@@ -308,6 +308,6 @@ def test_the_bus_takes_its_configuration(overlay: str, tmp_path: Path) -> None:
         (tmp_path / "nats" / file).write_text(
             found["data"][file].replace("/var/lib/nats", str(tmp_path)).replace("/etc/nats-tls", str(certificates()))
         )
-        words = [find_binary(), "--config", str(tmp_path / "nats" / file), "-t"]
+        words = [str(find_binary()), "--config", str(tmp_path / "nats" / file), "-t"]
         done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

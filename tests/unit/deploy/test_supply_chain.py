@@ -19,7 +19,7 @@ PINNED = re.compile(r"^[a-z0-9][a-z0-9._-]*==\S+ \\$")
 LOADED = "import json, sys, {module}; print(json.dumps(sorted(sys.modules)))"
 
 
-def test_the_nats_server_is_the_one_that_was_compared_with_its_source():
+def test_the_nats_server_is_the_one_that_was_compared_with_its_source() -> None:
     """A new version is: `make verify-nats`, then its hash into the file."""
     if platform.machine() != "x86_64":
         pytest.skip("the hash is of the server for x86_64")
@@ -28,14 +28,14 @@ def test_the_nats_server_is_the_one_that_was_compared_with_its_source():
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
-def test_every_package_is_pinned_with_hashes(lock):
+def test_every_package_is_pinned_with_hashes(lock: Path) -> None:
     lines = [line for line in lock.read_text().splitlines() if line and not line.startswith((" ", "#"))]
     assert lines
     assert [line for line in lines if not PINNED.match(line)] == []
     assert lock.read_text().count("--hash=sha256:") >= len(lines)
 
 
-def test_the_agent_loads_nothing_of_the_clients_synchronous_half():
+def test_the_agent_loads_nothing_of_the_clients_synchronous_half() -> None:
     found = subprocess.run(
         [sys.executable, "-c", LOADED.format(module="sublet.node, shared.adapters.kube.client")],
         check=True, capture_output=True, text=True, cwd=ROOT,
@@ -45,7 +45,7 @@ def test_the_agent_loads_nothing_of_the_clients_synchronous_half():
     assert "kubernetes.client" not in loaded
 
 
-def test_the_image_is_without_the_packages_that_nothing_loads():
+def test_the_image_is_without_the_packages_that_nothing_loads() -> None:
     text = (ROOT / "deploy/Dockerfile").read_text()
     (removed,) = re.findall(r"uninstall --quiet --yes \\\n\s+(.*)\n", text)
     distributions = {"websocket": "websocket-client"}

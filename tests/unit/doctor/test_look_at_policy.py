@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -29,7 +30,7 @@ def closed_port() -> int:
         return int(found.getsockname()[1])
 
 
-async def test_what_is_open_and_what_is_not_is_seen(tmp_path):
+async def test_what_is_open_and_what_is_not_is_seen(tmp_path: Path) -> None:
     pod = tmp_path / "namespace"
     pod.write_text("sublet-system\n")
     async with listening() as port:
@@ -38,6 +39,6 @@ async def test_what_is_open_and_what_is_not_is_seen(tmp_path):
             assert seen == PolicySeen(HERE, allowed=leaves == port, forbidden=clients == port)
 
 
-async def test_who_is_in_no_pod_cannot_try(tmp_path):
+async def test_who_is_in_no_pod_cannot_try(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="agent's pod"):
         await seen_policy(tmp_path / "namespace")

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def test_every_reading_is_a_value_that_was_written(groups: Groups, monkeypatch: 
 @pytest.mark.parametrize("name", ["cpu.cfs_quota_us", "memory.limit_in_bytes"])
 def test_a_file_that_stays_empty_says_nothing(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(sim_groups.time, "sleep", pauses.append)
+    monkeypatch.setattr(time, "sleep", pauses.append)
     groups = Groups(HostFiles(tmp_path), Machine(cgroup_version=1))
     groups.cgroups.folder(GROUP, name.partition(".")[0]).joinpath(name).write_text("")
     read: Callable[[str], object] = groups.limit_cores if "cpu" in name else groups.memory_limit_bytes
