@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
-from services.qrm.core.writes.plan import Sets, Want
+from services.qrm.core.writes.plan import Sets, WantedSets
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cpus.cpuset import CpuSet
 
@@ -73,10 +73,10 @@ def trees(draw: st.DrawFn, cpus: int) -> dict[str, CpuSet]:
 
 
 @st.composite
-def wishes(draw: st.DrawFn, cpus: int) -> dict[str, Want]:
+def wishes(draw: st.DrawFn, cpus: int) -> dict[str, WantedSets]:
     """Any wanted state of the classes; the pods follow."""
     whole = CpuSet.of(range(cpus))
-    wanted = {TOP: Want(Sets(whole, MEMS))}
+    wanted = {TOP: WantedSets(Sets(whole, MEMS))}
     for name, rank in CLASSES.items():
-        wanted[name] = Want(Sets(draw(cpu_sets(whole)), MEMS), rank)
+        wanted[name] = WantedSets(Sets(draw(cpu_sets(whole)), MEMS), rank)
     return wanted

@@ -10,7 +10,7 @@ from services.qrm.core.active_advice import ActiveAdvice, offered, offered_by_nu
 from services.qrm.core.state import PassDecision
 from services.qrm.core.statement import pods_in_force, pools_in_force, status_of
 from services.qrm.core.writes.outcome import WriteOutcome
-from services.qrm.ports import Groups
+from services.qrm.ports import PodGroups
 from shared import telemetry
 from shared.contracts.advice import Mode
 from shared.contracts.allocation import Allocation, PoolAllocation
@@ -44,7 +44,7 @@ class PassResult:
 class AllocationReporter:
     """Makes an allocation of each pass; `last` is the newest."""
 
-    def __init__(self, wire: Wire, groups: Groups, conditions: Conditions) -> None:
+    def __init__(self, wire: Wire, groups: PodGroups, conditions: Conditions) -> None:
         self._wire, self._groups, self._conditions = wire, groups, conditions
         self._offered = (0, 0)
         self.last: Allocation | None = None

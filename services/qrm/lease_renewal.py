@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from services.qrm.conditions import Conditions
 from services.qrm.core.placement.arrangement import Arrangement
-from services.qrm.ports import Groups, WatchedLease
+from services.qrm.ports import PodGroups, WatchedLease
 from shared.contracts.pod import Pod
 from shared.ports import Clock
 
@@ -12,7 +12,7 @@ from shared.ports import Clock
 class LeaseRenewal:
     """Renews one lease, and remembers which pods it covers and when it was last watched."""
 
-    def __init__(self, lease: WatchedLease, groups: Groups, clock: Clock, conditions: Conditions) -> None:
+    def __init__(self, lease: WatchedLease, groups: PodGroups, clock: Clock, conditions: Conditions) -> None:
         self._lease, self._groups, self._clock, self._conditions = lease, groups, clock, conditions
         self.covered: object = None
         """The mark of the pods and groups that the lease on disk names."""

@@ -9,7 +9,7 @@ from services.qrm.core.placement.arrangement import Arrangement
 from services.qrm.core.starting import StartRules
 from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.core.writes.outcome import WriteOutcome
-from services.qrm.core.writes.plan import Want
+from services.qrm.core.writes.plan import WantedSets
 from services.qrm.settings import OffloadSettings
 from shared.contracts.advice import CacheDrop, PoolAdvice
 from shared.contracts.pod import Pod
@@ -20,7 +20,7 @@ from shared.core.cpus.topology import Topology
 from shared.ports import PodSource
 
 
-class Machine(Protocol):
+class UsableMachine(Protocol):
     """The machine as qrm may use it."""
 
     whole: Topology
@@ -57,7 +57,7 @@ class Machine(Protocol):
         ...
 
 
-class Groups(Protocol):
+class PodGroups(Protocol):
     """The pods' cgroups. Whatever reads or writes them may raise OSError."""
 
     @property
@@ -74,7 +74,7 @@ class Groups(Protocol):
         """The pods' groups by home; cheap, to notice new ones."""
         ...
 
-    def wanted(self, arrangement: Arrangement, pods: Sequence[Pod]) -> Mapping[str, Want]:
+    def wanted(self, arrangement: Arrangement, pods: Sequence[Pod]) -> Mapping[str, WantedSets]:
         """What every class group, and every pod's group that exists, shall have."""
         ...
 
@@ -101,7 +101,7 @@ class Groups(Protocol):
         ...
 
     def foreign(self, now_s: float) -> Sequence[str]:
-        """Groups that somebody else writes, which are therefore left alone."""
+        """PodGroups that somebody else writes, which are therefore left alone."""
         ...
 
     def forget_written(self) -> None:
@@ -116,7 +116,7 @@ class WatchedLease(Protocol):
         """Seconds that the lease of an earlier life still runs."""
         ...
 
-    def renew(self, left_s: float, floor: Mapping[str, Want]) -> None:
+    def renew(self, left_s: float, floor: Mapping[str, WantedSets]) -> None:
         """Let the lease run for so many seconds from now, and name what is written when it has run out.
 
         Raises:
@@ -194,8 +194,8 @@ class CheckpointStore(Protocol):
 class QrmPorts:
     """All of them; without a lease nobody ends the reclaimed limits in qrm's place (the simulator)."""
 
-    machine: Machine
-    groups: Groups
+    machine: UsableMachine
+    groups: PodGroups
     pods: PodSource
     lease: WatchedLease | None
     offloader: Offloader

@@ -19,7 +19,7 @@ from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.memory.limits import MemoryUse, limit_steps
 from services.qrm.core.writes.classes import wanted_groups
 from services.qrm.core.writes.kubelet_defaults import restore_group
-from services.qrm.core.writes.plan import Sets, Want, plan_writes
+from services.qrm.core.writes.plan import Sets, WantedSets, plan_writes
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import MIN_SHARES, UNLIMITED, Knob, Write
@@ -91,7 +91,7 @@ class Kernel:
 @settings(max_examples=60, deadline=None, suppress_health_check=_ONE_FIXTURE)
 @given(groups=trees(CPUS or 2), wanted=wishes(CPUS or 2))
 def test_the_kernel_takes_every_write_of_every_plan_and_every_prefix_is_safe(
-    cgroups: Cgroups, top: str, groups: dict[str, CpuSet], wanted: dict[str, Want]
+    cgroups: Cgroups, top: str, groups: dict[str, CpuSet], wanted: dict[str, WantedSets]
 ) -> None:
     kernel, model = Kernel(cgroups, top, groups), CpusetModel(groups, CpuSet.of(range(CPUS)))
     for write in plan_writes(as_tree(groups), wanted):
@@ -134,12 +134,12 @@ def test_the_kernel_refuses_to_empty_a_set_with_a_task_and_we_never_try(cgroups:
         process.wait()
 
 
-def _wanted(top: str, reclaimed: str, shared: str) -> dict[str, Want]:
+def _wanted(top: str, reclaimed: str, shared: str) -> dict[str, WantedSets]:
     whole = Sets(CpuSet.of(range(CPUS)), MEMS)
     return {
-        top: Want(whole),
-        f"{top}/reclaimed_cores": Want(Sets(CpuSet.parse(reclaimed), MEMS), 0),
-        f"{top}/shared_cores": Want(Sets(CpuSet.parse(shared), MEMS), 1),
+        top: WantedSets(whole),
+        f"{top}/reclaimed_cores": WantedSets(Sets(CpuSet.parse(reclaimed), MEMS), 0),
+        f"{top}/shared_cores": WantedSets(Sets(CpuSet.parse(shared), MEMS), 1),
     }
 
 

@@ -16,7 +16,7 @@ from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.adapters.lease import file as lease
 from services.qrm.adapters.lease.client import LeaseClient
 from services.qrm.adapters.lease.watchdog import LeaseWatchdog
-from services.qrm.core.writes.plan import Sets, Want
+from services.qrm.core.writes.plan import Sets, WantedSets
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.nats.bus import connect
@@ -61,12 +61,12 @@ class Host:
     def cpus(self, group: str = "") -> str | int | None:
         return self.cgroups.read(group or self.reclaimed, Knob.CPUS)
 
-    def floor(self) -> dict[str, Want]:
+    def floor(self) -> dict[str, WantedSets]:
         whole, mems = CpuSet.parse("0-1"), CpuSet.parse("0")
         return {
-            self.top: Want(Sets(whole, mems)),
-            self.reclaimed: Want(Sets(CpuSet.parse("0"), mems), 0),
-            f"{self.top}/shared_cores": Want(Sets(whole, mems), 1),
+            self.top: WantedSets(Sets(whole, mems)),
+            self.reclaimed: WantedSets(Sets(CpuSet.parse("0"), mems), 0),
+            f"{self.top}/shared_cores": WantedSets(Sets(whole, mems), 1),
         }
 
     def end(self) -> None:

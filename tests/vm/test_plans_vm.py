@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from rig.play import MACHINE, Told
 
-from services.qrm.core.writes.plan import Want, plan_writes
+from services.qrm.core.writes.plan import WantedSets, plan_writes
 from shared.core.cgroups.knobs import Write
 from shared.core.cpus.cpuset import CpuSet
 
@@ -37,7 +37,7 @@ def drawn_plans() -> list[Case]:
 
     @settings(_DRAW, max_examples=PLANS)
     @given(groups=trees(MACHINE.cpus), wanted=wishes(MACHINE.cpus))
-    def collect(groups: Mapping[str, CpuSet], wanted: Mapping[str, Want]) -> None:
+    def collect(groups: Mapping[str, CpuSet], wanted: Mapping[str, WantedSets]) -> None:
         cases.append(as_case(groups, plan_writes(as_tree(groups), wanted)))
 
     collect()

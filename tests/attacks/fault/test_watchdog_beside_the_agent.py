@@ -14,7 +14,7 @@ import pytest
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.adapters.lease import file as leases
 from services.qrm.adapters.lease.client import LeaseClient
-from services.qrm.core.writes.plan import Sets, Want
+from services.qrm.core.writes.plan import Sets, WantedSets
 from shared.adapters.host.cgroup import Cgroups
 from shared.core.cgroups.knobs import Knob
 from shared.core.cpus.cpuset import CpuSet
@@ -48,7 +48,7 @@ class Pod:
     def renew(self, left_s: float) -> None:
         """As a living agent does."""
         cpus, mems = CpuSet.parse("0"), CpuSet.parse("0")
-        floor = {self.batch: Want(Sets(cpus, mems), 0)}
+        floor = {self.batch: WantedSets(Sets(cpus, mems), 0)}
         self.agent.renew(left_s, floor)
 
     def widen(self) -> None:
@@ -154,7 +154,7 @@ async def test_a_floor_that_names_a_group_outside_is_not_written_and_the_watchdo
     await until(pod.agent.watchdog_alive)
     pod.widen()
     mems = CpuSet.parse("0")
-    pod.agent.renew(0.0, {f"{pod.top}/../..": Want(Sets(CpuSet.parse("0"), mems), 0)})
+    pod.agent.renew(0.0, {f"{pod.top}/../..": WantedSets(Sets(CpuSet.parse("0"), mems), 0)})
     pod.renew(0.1)
     await until(lambda: pod.cpus() == "0")
     assert watchdog.poll() is None

@@ -7,7 +7,7 @@ from cpuset_model import CLASSES, MEMS, TOP, CpusetModel, as_tree, check_safe, p
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.qrm.core.writes.plan import Sets, Want, goal_sets, plan_writes
+from services.qrm.core.writes.plan import Sets, WantedSets, goal_sets, plan_writes
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cpus.cpuset import CpuSet
 
@@ -19,8 +19,8 @@ def cpus(text: str) -> CpuSet:
     return CpuSet.parse(text)
 
 
-def want(text: str, rank: int | None = None, mems: str = "0") -> Want:
-    return Want(Sets(cpus(text), cpus(mems)), rank)
+def want(text: str, rank: int | None = None, mems: str = "0") -> WantedSets:
+    return WantedSets(Sets(cpus(text), cpus(mems)), rank)
 
 
 def tree(**classes: str) -> dict[str, Sets]:
@@ -120,7 +120,7 @@ def test_an_empty_wish_is_not_written() -> None:
 @settings(max_examples=200)
 @given(trees(CPUS), wishes(CPUS))
 def test_every_prefix_of_every_plan_is_safe_and_accepted_by_the_kernel(
-    groups: dict[str, CpuSet], wanted: dict[str, Want]
+    groups: dict[str, CpuSet], wanted: dict[str, WantedSets]
 ) -> None:
     passed = states(groups, plan_writes(as_tree(groups), wanted))
     for state in passed:
@@ -134,7 +134,7 @@ def test_every_prefix_of_every_plan_is_safe_and_accepted_by_the_kernel(
 @settings(max_examples=200)
 @given(trees(CPUS), wishes(CPUS), st.data())
 def test_a_plan_cut_anywhere_is_completed_by_the_next_one(
-    groups: dict[str, CpuSet], wanted: dict[str, Want], data: st.DataObject
+    groups: dict[str, CpuSet], wanted: dict[str, WantedSets], data: st.DataObject
 ) -> None:
     plan = plan_writes(as_tree(groups), wanted)
     half = states(groups, plan[: data.draw(st.integers(0, len(plan)))])[-1]
@@ -146,7 +146,7 @@ def test_a_plan_cut_anywhere_is_completed_by_the_next_one(
 @settings(max_examples=200)
 @given(trees(CPUS), wishes(CPUS))
 def test_no_cpu_is_in_two_pools_that_was_not_before_and_shall_not_be(
-    groups: dict[str, CpuSet], wanted: dict[str, Want]
+    groups: dict[str, CpuSet], wanted: dict[str, WantedSets]
 ) -> None:
     goal = {group: wish.sets.cpus for group, wish in wanted.items()}
     allowed = (groups[RECLAIMED] & groups[SHARED]) | (goal[RECLAIMED] & goal[SHARED])
@@ -159,7 +159,7 @@ def test_no_cpu_is_in_two_pools_that_was_not_before_and_shall_not_be(
 @settings(max_examples=200)
 @given(trees(CPUS), wishes(CPUS))
 def test_a_tenant_never_has_less_than_all_of_its_old_or_all_of_its_new_set(
-    groups: dict[str, CpuSet], wanted: dict[str, Want]
+    groups: dict[str, CpuSet], wanted: dict[str, WantedSets]
 ) -> None:
     for state in states(groups, plan_writes(as_tree(groups), wanted)):
         for name, rank in CLASSES.items():
@@ -170,7 +170,7 @@ def test_a_tenant_never_has_less_than_all_of_its_old_or_all_of_its_new_set(
 @settings(max_examples=300)
 @given(trees(CPUS), wishes(CPUS), st.data())
 def test_pinned_groups_are_never_written_and_the_others_stay_safe(
-    groups: dict[str, CpuSet], wanted: dict[str, Want], data: st.DataObject
+    groups: dict[str, CpuSet], wanted: dict[str, WantedSets], data: st.DataObject
 ) -> None:
     pinned = data.draw(st.sets(st.sampled_from([group for group in groups if group != TOP]), max_size=2))
     plan = plan_writes(as_tree(groups), wanted, pinned)
@@ -181,7 +181,7 @@ def test_pinned_groups_are_never_written_and_the_others_stay_safe(
 
 @given(trees(CPUS), wishes(CPUS), st.randoms())
 def test_the_plan_does_not_depend_on_the_order_of_the_groups(
-    groups: dict[str, CpuSet], wanted: dict[str, Want], random: Random
+    groups: dict[str, CpuSet], wanted: dict[str, WantedSets], random: Random
 ) -> None:
     shuffled = list(groups.items())
     random.shuffle(shuffled)

@@ -8,7 +8,7 @@ from cpuset_model import CpusetModel, check_safe
 
 from services.qrm.core.placement.arrangement import Arrangement, Node, arrange
 from services.qrm.core.writes.classes import wanted_groups
-from services.qrm.core.writes.plan import Sets, Want, plan_writes
+from services.qrm.core.writes.plan import Sets, WantedSets, plan_writes
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import Knob
@@ -104,7 +104,7 @@ def test_every_prefix_of_ten_thousand_plans_is_safe():
     assert prefixes > 2 * PLANS
 
 
-def no_way_around(now: dict[str, CpuSet], wanted: dict[str, Want], own: dict[str, CpuSet]) -> bool:
+def no_way_around(now: dict[str, CpuSet], wanted: dict[str, WantedSets], own: dict[str, CpuSet]) -> bool:
     """Reclaimed work trades all its CPUs against such as are somebody's own, and no other CPU is left to wait on."""
     taken = promised = CpuSet()
     for group, cpus in own.items():

@@ -15,7 +15,7 @@ from services.qrm.core.writes.foreign import ForeignWatch
 from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.core.writes.kubelet_defaults import default_limits, restore_weight
 from services.qrm.core.writes.outcome import Problem, WriteOutcome
-from services.qrm.core.writes.plan import Sets, Want, plan_writes
+from services.qrm.core.writes.plan import Sets, WantedSets, plan_writes
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout, OwnLayout
@@ -27,7 +27,7 @@ from shared.core.pods.limits import unsaid_memory_bytes
 class _Verified:
     """The last pass that read everything and found it as wanted."""
 
-    wanted: Mapping[str, Want]
+    wanted: Mapping[str, WantedSets]
     members: tuple[tuple[str, ...], ...]
     outcome: WriteOutcome
     at_s: float
@@ -47,7 +47,7 @@ class CgroupGroups:
         self._watch = ForeignWatch()
         self._verified: _Verified | None = None
 
-    def wanted(self, arrangement: Arrangement, pods: Sequence[Pod]) -> dict[str, Want]:
+    def wanted(self, arrangement: Arrangement, pods: Sequence[Pod]) -> dict[str, WantedSets]:
         """What every class group shall have for this arrangement, and every pod's group that exists."""
         single = bool(arrangement.owned) or not self.layout.classes
         present = self._present(pods) if single else ()
@@ -117,7 +117,7 @@ class CgroupGroups:
         self._verified = _Verified(wanted, self.members(), outcome.unwritten(), now_s) if sound else None
         return outcome
 
-    def _stands(self, last: "_Verified", wanted: Mapping[str, Want]) -> bool:
+    def _stands(self, last: "_Verified", wanted: Mapping[str, WantedSets]) -> bool:
         if last.wanted != wanted or last.members != self.members():
             return False
         now = self._writer.in_force(wanted.keys(), below=False)
@@ -125,7 +125,7 @@ class CgroupGroups:
         return all(before.tree.get(g) == sets and before.granted.get(g) == now.granted.get(g) for g, sets in
                    now.tree.items()) and wanted.keys() <= now.tree.keys()  # fmt: skip
 
-    def _apply(self, wanted: Mapping[str, Want], now_s: float) -> WriteOutcome:
+    def _apply(self, wanted: Mapping[str, WantedSets], now_s: float) -> WriteOutcome:
         try:
             self._writer.make(self._fixed)
         except OSError as error:

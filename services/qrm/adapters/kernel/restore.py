@@ -12,7 +12,7 @@ from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.writes.classes import RECLAIMED
 from services.qrm.core.writes.kubelet_defaults import default_limits, restore_group
 from services.qrm.core.writes.outcome import Problem
-from services.qrm.core.writes.plan import Sets, Want
+from services.qrm.core.writes.plan import Sets, WantedSets
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout
@@ -28,7 +28,7 @@ def restore_kubelet_groups(
     """
     there = [pod for pod in pods if pod.uid not in machine.pinned_pods and writer.cgroups.exists(layout.pod_group(pod))]
     whole = Sets(machine.topology.all - machine.pinned, machine.mems)
-    outcome = writer.apply({layout.pod_group(pod): Want(whole) for pod in there}, needed=())
+    outcome = writer.apply({layout.pod_group(pod): WantedSets(whole) for pod in there}, needed=())
     return (*outcome.problems, *writer.settle(_settings(writer, layout, there)))
 
 

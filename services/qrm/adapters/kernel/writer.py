@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 from services.qrm.core.writes.outcome import Problem, WriteOutcome
-from services.qrm.core.writes.plan import Sets, Want, goal_sets, plan_writes
+from services.qrm.core.writes.plan import Sets, WantedSets, goal_sets, plan_writes
 from shared.adapters.host.cgroup import Cgroups
 from shared.core.cgroups.knobs import Knob, Write, same
 from shared.core.cpus.cpuset import CpuSet
@@ -79,7 +79,7 @@ class CgroupWriter:
 
     def apply(
         self,
-        wanted: Mapping[str, Want],
+        wanted: Mapping[str, WantedSets],
         pinned: Collection[str] = (),
         tree_now: Mapping[str, Sets] | None = None,
         *,

@@ -13,7 +13,7 @@ from pathlib import Path
 from services import qrm
 from services.qrm.adapters.lease import file as leases
 from services.qrm.adapters.lease.lock import is_locked
-from services.qrm.core.writes.plan import Want
+from services.qrm.core.writes.plan import WantedSets
 
 STOP_WAIT_S = 3.0
 _POLL_S = 0.05
@@ -38,7 +38,7 @@ class LeaseClient:
             return 0.0
         return max(0.0, lease.deadline_s - leases.boottime_s())
 
-    def renew(self, left_s: float, floor: Mapping[str, Want]) -> None:
+    def renew(self, left_s: float, floor: Mapping[str, WantedSets]) -> None:
         """Let the lease run for so many seconds from now.
 
         Raises:

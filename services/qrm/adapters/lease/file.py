@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.qrm.core.writes.plan import Sets, Want
+from services.qrm.core.writes.plan import Sets, WantedSets
 from shared.adapters.files.replaced import write_whole
 from shared.core.cpus.cpuset import CpuSet
 
@@ -30,7 +30,7 @@ class Lease:
 
     deadline_s: float
     boot: str
-    floor: Mapping[str, Want]
+    floor: Mapping[str, WantedSets]
     top: str = ""
 
 
@@ -82,7 +82,7 @@ def read_lease(path: Path) -> Lease | None:
         if body["schema"] != SCHEMA:
             raise ValueError(f"schema {body['schema']!r}, this version reads {SCHEMA}")
         floor = {
-            str(group): Want(
+            str(group): WantedSets(
                 Sets(CpuSet.parse(want["cpus"]), CpuSet.parse(want["mems"])), want["rank"], bool(want.get("own"))
             )
             for group, want in body["floor"].items()

@@ -75,7 +75,7 @@ def arrange(node: Node, advice: PoolAdvice, order: Order) -> Arrangement:
     reserve = place_reserve(node.topology, advice, node.pinned)
     wishes, unread = _wishes(node)
     own = _assign(node, node.usable - reserve, _as_advised(node, wishes, advice))
-    return _whole(node, place(node.topology, advice, order, own.cpus, node.pinned), own, wishes, unread)
+    return _whole(node, place(node.topology, advice, order, reserve, own.cpus | node.pinned), own, wishes, unread)
 
 
 def arrange_floor(node: Node, reserve: CpuSet) -> Arrangement:

@@ -53,25 +53,25 @@ def place(
     topology: Topology,
     advice: PoolAdvice,
     order: Order = "reclaim-first",
+    reserve: CpuSet | None = None,
     owned: CpuSet = NO_CPUS,
-    pinned: CpuSet = NO_CPUS,
 ) -> Placement:
     """Turn advised sizes into CPUs.
 
-    The reserve pool goes first, thread by thread. With "reclaim-first" the reclaimed pool then takes its size and the
-    shared pool gets the rest, which prints the tutorial's listings; with "share-first" the shared pool takes its size,
-    the reclaimed pool its own from what is left, and CPUs that nobody asked for go to the shared pool. When the advice
-    says `overlap`, or gives the reclaimed pool nothing, tenants run on every CPU that is not reserved and the reclaimed
-    pool shares its own (at least one) with them: a pool never ends empty. CPUs that pods have for themselves (`owned`),
-    or others for theirs (`pinned`), are in no pool; it is the reclaimed pool that becomes smaller by them, for the
-    tenants' size is what they need.
+    The reserve pool goes first; `reserve` is its CPUs where `place_reserve` was called already. With "reclaim-first"
+    the reclaimed pool then takes its size and the shared pool gets the rest, which prints the tutorial's listings; with
+    "share-first" the shared pool takes its size, the reclaimed pool its own from what is left, and CPUs that no pool
+    was advised go to the shared pool. When the advice says `overlap`, or gives the reclaimed pool nothing, tenants run
+    on every CPU that is not reserved and the reclaimed pool shares its own (at least one) with them: a pool never ends
+    empty. `owned` CPUs, which pods have for themselves or others have pinned, are in no pool; the reclaimed pool
+    becomes smaller by them, for the tenants' size is what tenants need.
 
     Raises:
         Refused: as `place_reserve`.
     """
-    reserve = place_reserve(topology, advice, pinned)
+    if reserve is None:
+        reserve = place_reserve(topology, advice)
     _check_sum(topology, advice)
-    owned |= pinned
     free = topology.all - reserve - owned
     share_size, reclaim_size = _sizes_beside(owned, topology, advice, len(free))
     overlap = advice.overlap or reclaim_size == 0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from services.qrm.core.placement.assignment import Owned
-from services.qrm.core.writes.plan import Sets, Want
+from services.qrm.core.writes.plan import Sets, WantedSets
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.knobs import MIN_SHARES, Knob, Write, shares_of_millis
 from shared.core.cgroups.layout import POOL_WITHOUT_OWN_CPUS, QOS_CLASSES, Layout, class_group
@@ -23,7 +23,7 @@ def wanted_groups(
     layout: Layout,
     pods: Sequence[Pod] = (),
     owned: Mapping[str, Owned] = NONE_OWNED,
-) -> dict[str, Want]:
+) -> dict[str, WantedSets]:
     """What the top group, the four class groups and, where it differs, the pods' groups shall have; `whole` is all.
 
     Without a reserve pool system_cores pods may run on every CPU (docs/facts/katalyst-cpu.md#cpus-at-admission). A
@@ -31,7 +31,7 @@ def wanted_groups(
     containers follow their pod, and where no pod has CPUs of its own, pods follow their class. In a layout without
     class groups every pod is named, and the groups above them are left to whoever made them.
     """
-    wanted = {layout.top: Want(whole)} if layout.classes else {}
+    wanted = {layout.top: WantedSets(whole)} if layout.classes else {}
     for qos in QOS_CLASSES:
         pool = pools.get(POOL_WITHOUT_OWN_CPUS[qos], whole.cpus)
         rank = _YIELDS_FIRST if qos == RECLAIMED else _TENANT
@@ -39,11 +39,11 @@ def wanted_groups(
         own = {pod.uid: owned[pod.uid] for pod in members if pod.uid in owned}
         if qos in layout.classes:
             together = CpuSet.union((pool, *(one.cpus for one in own.values())))
-            wanted[layout.classes[qos]] = Want(Sets(together, whole.mems), rank)
+            wanted[layout.classes[qos]] = WantedSets(Sets(together, whole.mems), rank)
         if own or not layout.classes:
             for pod in members:
                 sets = _own_sets(own[pod.uid], whole.mems) if pod.uid in own else Sets(pool, whole.mems)
-                wanted[layout.pod_group(pod)] = Want(sets, rank, own=qos == "dedicated_cores" and pod.uid in own)
+                wanted[layout.pod_group(pod)] = WantedSets(sets, rank, own=qos == "dedicated_cores" and pod.uid in own)
     return wanted
 
 

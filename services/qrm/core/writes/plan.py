@@ -30,7 +30,7 @@ class Sets:
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class WantedSets:
     """What a cgroup shall have. Groups below that are not named themselves follow it.
 
     `rank` says who yields: lower ranks give first and get last. It counts for everything below. None is for a group
@@ -44,7 +44,7 @@ class Want:
 
 
 def goal_sets(
-    tree_now: Mapping[str, Sets], wanted: Mapping[str, Want], pinned: Collection[str] = ()
+    tree_now: Mapping[str, Sets], wanted: Mapping[str, WantedSets], pinned: Collection[str] = ()
 ) -> dict[str, Sets]:
     """What every group of the tree shall have in the end; groups that follow nobody are left out.
 
@@ -56,7 +56,9 @@ def goal_sets(
     return {group: Sets(cpus[group], mems[group]) for group in models}
 
 
-def plan_writes(tree_now: Mapping[str, Sets], wanted: Mapping[str, Want], pinned: Collection[str] = ()) -> list[Write]:
+def plan_writes(
+    tree_now: Mapping[str, Sets], wanted: Mapping[str, WantedSets], pinned: Collection[str] = ()
+) -> list[Write]:
     """The writes that bring the tree to what is wanted, in a safe order; none where everything is as it should be.
 
     `tree_now` holds every group that exists, whatever its level: what the kernel says now, not what is remembered.
@@ -89,7 +91,7 @@ def _top_down(groups: Iterable[str]) -> list[str]:
     return sorted(groups, key=lambda group: (group.count("/"), group))
 
 
-def _models(tree_now: Iterable[str], wanted: Mapping[str, Want]) -> dict[str, str]:
+def _models(tree_now: Iterable[str], wanted: Mapping[str, WantedSets]) -> dict[str, str]:
     """Each group, parents first, with the wanted group that it follows: itself, or the nearest one above."""
     models: dict[str, str] = {}
     for group in _top_down(tree_now):
@@ -99,7 +101,7 @@ def _models(tree_now: Iterable[str], wanted: Mapping[str, Want]) -> dict[str, st
     return models
 
 
-def _ranks(models: Mapping[str, str], wanted: Mapping[str, Want]) -> dict[str, int | None]:
+def _ranks(models: Mapping[str, str], wanted: Mapping[str, WantedSets]) -> dict[str, int | None]:
     """The rank of each group: that of the highest one above it that has any."""
     ranks: dict[str, int | None] = {}
     for group, model in models.items():
@@ -110,7 +112,7 @@ def _ranks(models: Mapping[str, str], wanted: Mapping[str, Want]) -> dict[str, i
 
 def _goals(
     tree_now: Mapping[str, Sets],
-    wanted: Mapping[str, Want],
+    wanted: Mapping[str, WantedSets],
     models: Mapping[str, str],
     pinned: Collection[str],
     part: Callable[[Sets], CpuSet],
