@@ -1,0 +1,78 @@
+"""Steps of qrm's state: an advice is accepted, handed on, kept for its lease, and left for the floor; nothing else."""
+
+from dataclasses import replace
+
+import pytest
+from qrm_world import SEED
+from test_admit import pod
+from test_placement import advise, texts
+
+from services.qrm.core import state as steps
+from services.qrm.core.active_advice import ActiveAdvice
+from services.qrm.core.placement.arrangement import Node, arrange
+from services.qrm.core.state import PassInput, QrmState, accept, lease_floor, step
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.topology import Topology
+from shared.errors import Refused
+
+ORDER = "reclaim-first"
+NODE = Node(SEED, {0: 1 << 40, 1: 1 << 40})
+FRESH = ActiveAdvice(advise(share=6, reclaim=38, reserve=4), received_s=100.0, lease_until_s=110.0)
+SMALLER = Node(Topology.uniform(sockets=1, numa_per_socket=1, cores_per_numa=1, threads=2), {0: 1 << 40})
+
+
+@pytest.fixture
+def arranging(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
+    """The nodes that an advice was arranged for."""
+    arranged: list[Node] = []
+
+    def counted(node, advice, order):
+        arranged.append(node)
+        return arrange(node, advice, order)
+
+    monkeypatch.setattr(steps, "arrange", counted)
+    return arranged
+
+
+def test_an_advice_is_arranged_once_and_handed_on(arranging):
+    state, arranged = accept(QrmState(), NODE, FRESH, ORDER)
+    state, decision = step(state, PassInput(NODE, 100.0, ORDER, arranged))
+    assert (decision.stage, decision.arrangement) == ("applied", arranged)
+    assert arranging == [NODE]
+    assert texts({"reserve": state.reserve}) == {"reserve": "0-1,12-13"}
+
+
+def test_what_was_handed_on_does_not_count_once_the_lease_has_ended():
+    state, arranged = accept(QrmState(), NODE, FRESH, ORDER)
+    _, decision = step(state.with_lease_until(100.0), PassInput(NODE, 100.0, ORDER, arranged))
+    assert decision.stage == "floor"
+    assert decision.arrangement == lease_floor(state, NODE)
+
+
+def test_a_refused_advice_leaves_the_state_as_it_was():
+    state, _ = accept(QrmState(), NODE, FRESH, ORDER)
+    with pytest.raises(Refused):
+        accept(state, NODE, replace(FRESH, advice=advise(share=40, reclaim=40)), ORDER)
+    _, decision = step(state, PassInput(NODE, 100.0, ORDER))
+    assert decision.arrangement == arrange(NODE, FRESH.advice, ORDER)
+
+
+def test_a_machine_that_has_become_too_small_for_the_advice_is_at_its_floor_and_the_stage_stays():
+    state, _ = accept(QrmState(), NODE, FRESH, ORDER)
+    state, decision = step(state, PassInput(SMALLER, 100.0, ORDER))
+    assert (decision.stage, state.stage) == ("floor", "applied")
+    assert "advice 7" in decision.refusal
+
+
+@pytest.mark.parametrize(("pods_known", "held"), [(False, {"gone": CpuSet.parse("3")}), (True, {})])
+def test_before_the_pods_were_ever_read_none_is_known_to_have_gone(pods_known, held):
+    state, _ = step(QrmState(held={"gone": CpuSet.parse("3")}), PassInput(NODE, 0.0, ORDER, pods_known=pods_known))
+    assert state.held == held
+
+
+def test_the_floor_of_the_lease_is_the_same_for_pods_that_start():
+    batch = pod("b", 2, {}, "reclaimed_cores")
+    starting = replace(NODE, pods=(batch,), starting={batch.uid})
+    _, decision = step(QrmState(), PassInput(starting, 0.0, ORDER))
+    assert set(decision.arrangement.starting) == {batch.uid}
+    assert not lease_floor(QrmState(), starting).starting
