@@ -5,21 +5,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from services.advisor.core.memory.limit import node_limit_bytes
-from services.advisor.core.memory.offer import offered_bytes
 from services.advisor.core.model.figures import NodeMemory
-from services.advisor.core.model.machine import critical_memory_bytes, reserved_memory_bytes
+from services.advisor.core.model.machine import reserved_memory_bytes
 from services.advisor.core.model.ramp import MAX_RAMP_DOWN_WAIT_S, Ramp, RampPace
 from services.advisor.core.model.shape import Shape
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from services.advisor.core.round.explain import NAMED_REGIONS, class_sizes, named, pod_sizes, region_reasons
 from services.advisor.core.round.guard import Fallback, judged
+from services.advisor.core.round.memory import MemoryAdvice, memory_advice, memory_reason
 from services.advisor.core.sizing.driver import SizedRegions, SizingInput, size_regions
 from services.advisor.core.sizing.isolation import Isolation, IsolationRules
 from services.advisor.core.sizing.node_shape import shape_of
 from services.advisor.core.sizing.pools import MILLIS, PoolSizes, disjoint_sizes, overlapping_sizes
-from services.advisor.core.sizing.provision import Need, Provision
+from services.advisor.core.sizing.provision import Need, Provision, Regulation
 from services.advisor.core.sizing.region_views import region_views
 from shared.contracts.advice import PoolSize
 from shared.contracts.envelope import Reason
@@ -132,9 +131,9 @@ class _RoundBuilder:
     def _overlapping(self) -> Round:
         """Too few CPUs for regions: the tenants are judged as one."""
         demand = self._judged(self.view, SHARE)
-        ramp = self.last.sizes.ramp if self.last else None
-        fresh = self.view.fresh
-        sizes = overlapping_sizes(self.view.bounds, self.rules.pace, ramp, self.now_s, demand.cores, may_shrink=fresh)
+        ramps = {SHARE: self.last.sizes.ramp} if self.last else {}
+        regulation = Regulation(self.rules.pace, ramps, self.now_s, may_shrink=self.view.fresh)
+        sizes = overlapping_sizes(self.view.bounds, regulation, demand.cores)
         return self._round(sizes, None, Isolation())
 
     def _needs(self, shape: Shape, isolated: Collection[str]) -> Sequence[Need]:
@@ -168,28 +167,29 @@ class _RoundBuilder:
         return self.demands[region]
 
     def _round(self, sizes: PoolSizes, provision: Provision | None, isolation: Isolation) -> Round:
-        view, demand = self.view, self._demand()
-        before = self.last.reclaimed_memory_bytes if self.last else 0
-        limit_before = self.last.memory_limit_bytes if self.last else None
+        view, demand, last = self.view, self._demand(), self.last
         reserved = reserved_bytes(view.memory, self.rules)
-        offer = offered_bytes(view.memory, demand.memory_bytes, reserved, before)
-        if not view.fresh:
-            offer = min(offer, before)
-        limit = (
-            node_limit_bytes(view.memory, critical_memory_bytes(view.memory.total_bytes or 0), limit_before)
-            if view.fresh
-            else None
-        )
-        why = [*demand.why, sizes.why, _memory_reason(view, demand, reserved, offer, limit)]
+        before = MemoryAdvice(last.reclaimed_memory_bytes, last.memory_limit_bytes) if last else MemoryAdvice()
+        memory = memory_advice(view, demand.memory_bytes, reserved, before)
+        why = [*demand.why, sizes.why, memory_reason(view, demand.memory_bytes, reserved, memory)]
         if provision:
             why += region_reasons(provision, self._ramps())
         if self.rules.instead:
             why.insert(0, Reason(rule=f"{self.rules.instead}; {self.policy.name} decides"))
         states = dict(self.states)
         return Round(
-            sizes, demand, offer, limit, tuple(why), self.policy.name, states.pop(SHARE), states, provision, isolation,
+            sizes=sizes,
+            demand=demand,
+            reclaimed_memory_bytes=memory.offered_bytes,
+            memory_limit_bytes=memory.limit_bytes,
+            why=tuple(why),
+            policy=self.policy.name,
+            policy_state=states.pop(SHARE),
+            region_states=states,
+            provision=provision,
+            isolation=isolation,
             own_pools=pod_sizes(provision, view) if provision else (),
-        )  # fmt: skip
+        )
 
     def _demand(self) -> Demand:
         """All regions' demands as one; of the cores not those of dedicated pods, which have their CPUs."""
@@ -209,21 +209,3 @@ class _RoundBuilder:
 def reserved_bytes(node: NodeMemory, rules: SizingRules) -> int:
     """Memory that is never offered: what the rules say, else the machine's own share."""
     return reserved_memory_bytes(node.total_bytes or 0) if rules.reserved_bytes is None else rules.reserved_bytes
-
-
-def _memory_reason(
-    view: View, demand: Demand, reserved_bytes: int, offer_bytes: int, limit_bytes: int | None
-) -> Reason:
-    return Reason(
-        rule="memory: total - reserve - tenants, at most what is available",
-        numbers={
-            "total_bytes": view.memory.total_bytes,
-            "available_bytes": view.memory.available_bytes,
-            "reclaimed_used_bytes": view.memory.reclaimed_used_bytes,
-            "reserved_bytes": reserved_bytes,
-            "tenants_bytes": demand.memory_bytes,
-            "offered_bytes": offer_bytes,
-            "limit_bytes": limit_bytes,
-            "fresh": view.fresh,
-        },
-    )

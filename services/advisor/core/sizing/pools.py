@@ -9,8 +9,8 @@ to the kernel.
 from dataclasses import dataclass
 
 from services.advisor.core.model.machine import Bounds, reclaim_floor_cpus
-from services.advisor.core.model.ramp import Ramp, RampLimits, RampPace
-from services.advisor.core.sizing.provision import Provision
+from services.advisor.core.model.ramp import Ramp, RampLimits
+from services.advisor.core.sizing.provision import Provision, Regulation
 from services.advisor.core.sizing.regulate import regulated, rounded
 from shared.contracts.envelope import Reason
 from shared.core.cgroups.layout import RECLAIM, SHARE
@@ -31,30 +31,32 @@ class PoolSizes:
     why: Reason
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """From the need to the size of the share pool, in CPUs, or in milli-cores where the pools overlap."""
+
+    wanted_cores: float
+    wanted: int
+    before: Ramp | None
+    size: int
+    may_shrink: bool
+
+
 def disjoint_sizes(bounds: Bounds, provision: Provision, before: Ramp | None, *, may_shrink: bool) -> PoolSizes:
     """The three class pools of a machine with room for disjoint ones. `before`: the share pool's ramp so far."""
     assembled, share = provision.assembled, provision.regulated[SHARE]
     size, reclaim = assembled.size_of(SHARE), assembled.size_of(RECLAIM)
-    why = _reason("disjoint pools", bounds, before, share.wanted_cores, share.wanted_cpus, size, may_shrink)
+    why = _reason("disjoint pools", bounds, _Step(share.wanted_cores, share.wanted_cpus, before, size, may_shrink))
     return PoolSizes(size, reclaim, bounds.reserve_pool_cpus, False, reclaim * MILLIS, share.ramp, why)
 
 
-def overlapping_sizes(
-    bounds: Bounds,
-    pace: RampPace,
-    ramp: Ramp | None,
-    now_s: float,
-    required_cores: float,
-    *,
-    may_shrink: bool = True,
-) -> PoolSizes:
+def overlapping_sizes(bounds: Bounds, regulation: Regulation, required_cores: float) -> PoolSizes:
     """Sizes of a machine that is too small for disjoint pools, for a need without the reserve.
 
-    `ramp` is the last round's, None in the first. Without `may_shrink` the tenants keep at least what they have: their
-    need is not known well enough to take any.
+    Where the tenants' need is not known well enough to take any CPU, they keep at least what they have.
     """
     wanted_cores = required_cores + bounds.reserve_cores
-    capacity = bounds.cpus * MILLIS
+    capacity, pace, before = bounds.cpus * MILLIS, regulation.pace, regulation.ramps.get(SHARE)
     limits = RampLimits(
         lower=0,
         upper=capacity,
@@ -63,33 +65,32 @@ def overlapping_sizes(
         max_wait_s=pace.max_down_wait_s,
     )
     wanted = rounded(round(wanted_cores * MILLIS, 3), "off")  # 1.1 cores are 1100 millis, not 1101
-    after = _next(ramp, limits, now_s, wanted, may_shrink)
+    after = _next(before, limits, wanted, regulation)
     floor = reclaim_floor_cpus(bounds.cpus)
     reclaim = max(floor, bounds.cpus - after.size // MILLIS)
-    why = _reason("overlapping pools", bounds, ramp, wanted_cores, wanted, after.size, may_shrink)
+    step = _Step(wanted_cores, wanted, before, after.size, regulation.may_shrink)
+    why = _reason("overlapping pools", bounds, step)
     offered = max(floor * MILLIS, capacity - after.size)
     return PoolSizes(bounds.cpus, reclaim, 0, True, offered, after, why)
 
 
-def _next(ramp: Ramp | None, limits: RampLimits, now_s: float, wanted: int, may_shrink: bool) -> Ramp:
-    if ramp is None:
-        return regulated(Ramp(), limits, now_s, wanted, None)
-    return regulated(ramp, limits, now_s, wanted if may_shrink else max(wanted, ramp.size), ramp.size)
+def _next(before: Ramp | None, limits: RampLimits, wanted: int, regulation: Regulation) -> Ramp:
+    if before is None:
+        return regulated(Ramp(), limits, regulation.now_s, wanted, None)
+    least = wanted if regulation.may_shrink else max(wanted, before.size)
+    return regulated(before, limits, regulation.now_s, least, before.size)
 
 
-def _reason(
-    rule: str, bounds: Bounds, ramp: Ramp | None, wanted_cores: float, wanted: int, size: int, may_shrink: bool
-) -> Reason:
-    """Sizes are CPUs, or milli-cores where the pools overlap."""
+def _reason(rule: str, bounds: Bounds, step: _Step) -> Reason:
     return Reason(
         rule=rule,
         numbers={
             "cpus": bounds.cpus,
             "reserve_cores": bounds.reserve_cores,
-            "wanted_cores": round(wanted_cores, 6),
-            "wanted": wanted,
-            "before": ramp.size if ramp else None,
-            "size": size,
-            "may_shrink": may_shrink,
+            "wanted_cores": round(step.wanted_cores, 6),
+            "wanted": step.wanted,
+            "before": step.before.size if step.before else None,
+            "size": step.size,
+            "may_shrink": step.may_shrink,
         },
     )
