@@ -6,7 +6,7 @@ while: canonical decides, and the health says so.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
@@ -38,6 +38,28 @@ AFTER_S = 0.05
 """Seconds added to the wait for the moment at which a sample is too old: at the bound itself it is still fresh."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """The newest usable sample, the view of it, and when it came (monotonic seconds)."""
+
+    sample: NodeSample
+    view: View
+    received_at_s: float
+
+    @property
+    def based_on(self) -> tuple[str, ...]:
+        """What an advice names as its input."""
+        return (self.sample.ref,)
+
+
+@dataclass(frozen=True, slots=True)
+class _PassedOver:
+    """Why canonical decides for the chosen policy, and when that one is tried again (monotonic seconds)."""
+
+    why: str
+    retry_at_s: float
+
+
 class AdvisorApp:
     """Sizes the pools of one machine."""
 
@@ -45,18 +67,14 @@ class AdvisorApp:
         self._wire, self._clock, self._topology = context.wire, context.clock, ports.topology
         self._static = dict(context.raw.get(NAME) or {})
         self._choice = choice_of(settings)
-        self._view: View | None = None
-        self._received_at = 0.0
-        self._based_on: tuple[str, ...] = ()
+        self._input: _Input | None = None
         self._round: Round | None = None
-        self._sample: NodeSample | None = None
         self._offer = CpuOffer()
         self._fields: Mapping[str, Any] = {}
         self._advice: PoolAdvice | None = None
         self._allocations: Newest[Allocation] | None = None
         self._skipped = ""
-        self._passed_over = ""
-        self._retry_at_s = 0.0
+        self._passed_over: _PassedOver | None = None
 
     async def run(self) -> None:
         """Work until cancelled: at once on a sample, else when the advice is due again or its input grows too old."""
@@ -66,13 +84,13 @@ class AdvisorApp:
             sample = await samples.next(self._wait_s())
             if sample is not None and self._accept(sample, samples):
                 await self._advise()
-            elif self._view is not None and self._view.fresh:
-                await self._without_news(self._view, repeat=sample is None)
+            elif self._input is not None and self._input.view.fresh:
+                await self._without_news(self._input, repeat=sample is None)
 
-    async def _without_news(self, view: View, *, repeat: bool) -> None:
-        if self._age_s > self._choice.settings.max_input_age_s:
-            log.warning("input.stale", age_s=round(self._age_s, 3), based_on=self._based_on)
-            self._view = view.blind()
+    async def _without_news(self, newest: _Input, *, repeat: bool) -> None:
+        if (age_s := self._age_s(newest)) > self._choice.settings.max_input_age_s:
+            log.warning("input.stale", age_s=round(age_s, 3), based_on=newest.based_on)
+            self._input = replace(newest, view=newest.view.blind())
             await self._advise()
         elif repeat:
             await self._publish()
@@ -80,13 +98,12 @@ class AdvisorApp:
     def _wait_s(self) -> float:
         """How long to wait for a sample before there is something to do without one."""
         settings = self._choice.settings
-        if self._view is None or not self._view.fresh:
+        if self._input is None or not self._input.view.fresh:
             return settings.period_s
-        return min(settings.period_s, max(0.0, settings.max_input_age_s - self._age_s) + AFTER_S)
+        return min(settings.period_s, max(0.0, settings.max_input_age_s - self._age_s(self._input)) + AFTER_S)
 
-    @property
-    def _age_s(self) -> float:
-        return self._clock.monotonic() - self._received_at
+    def _age_s(self, newest: _Input) -> float:
+        return self._clock.monotonic() - newest.received_at_s
 
     def _accept(self, sample: NodeSample, samples: Newest[NodeSample]) -> bool:
         """Make a sample the newest input; False where it cannot be judged yet."""
@@ -98,12 +115,10 @@ class AdvisorApp:
             log.info("sample.skipped", sample=sample.ref, why=self._skipped)
             return False
         self._skipped = ""
-        if self._view is not None and self._view.bounds.disjoint != bounds.disjoint:
+        if self._input is not None and self._input.view.bounds.disjoint != bounds.disjoint:
             # CPUs where pools are disjoint, milli-cores where they overlap: the last sizes cannot limit the next ones.
             self._round = None
-        self._view, self._sample = view, sample
-        self._received_at = self._clock.monotonic() - (samples.age_s or 0.0)
-        self._based_on = (sample.ref,)
+        self._input = _Input(sample, view, self._clock.monotonic() - (samples.age_s or 0.0))
         return True
 
     def _places(self) -> Mapping[str, PodPlace]:
@@ -117,21 +132,22 @@ class AdvisorApp:
 
     async def _advise(self) -> None:
         """Decide on the newest view and publish the advice."""
-        if self._view is None:
+        newest = self._input
+        if newest is None:
             return
         started_s = self._clock.monotonic()
         before = self._round
-        with telemetry.span("advisor.decide", {"policy": self._choice.policy.name, "fresh": self._view.fresh}):
+        with telemetry.span("advisor.decide", {"policy": self._choice.policy.name, "fresh": newest.view.fresh}):
             try:
-                self._round = self._decide(self._view, started_s)
+                self._round = self._decide(newest.view, started_s)
             except Refused as refusal:  # no policy could decide: silence, so that the last lease runs out
                 log.error("advice.impossible", reason=refusal.reason, why=str(refusal))
                 self._pass_over(str(refusal), refusal.reason, started_s)
                 return
             if before is None or before.sizes.reclaim_cpus != self._round.sizes.reclaim_cpus:
                 sizes = self._round.sizes
-                log.info("advice.changed", share=sizes.share_cpus, reclaim=sizes.reclaim_cpus, based_on=self._based_on)
-            self._fields = self._offered(self._round)
+                log.info("advice.changed", share=sizes.share_cpus, reclaim=sizes.reclaim_cpus, based_on=newest.based_on)
+            self._fields = self._offered(self._round, newest)
             await self._publish()
         telemetry.STEP_SECONDS.labels(NAME).observe(self._clock.monotonic() - started_s)
 
@@ -143,12 +159,12 @@ class AdvisorApp:
         """
         choice, rules = self._choice, self._choice.rules
         policy, settings = choice.policy, choice.policy_settings
-        if self._passed_over and now_s >= self._retry_at_s:
+        if self._passed_over and now_s >= self._passed_over.retry_at_s:
             log.info("policy.retried", policy=policy.name)
-            self._passed_over = ""
+            self._passed_over = None
         if self._passed_over and choice.fallback is not None:
             policy, settings = choice.fallback.policy, choice.fallback.settings
-            rules = replace(rules, instead=self._passed_over)
+            rules = replace(rules, instead=self._passed_over.why)
         done = decide(view, now_s, policy, settings, rules, self._round)
         took_ms, budget_ms = 1000 * (self._clock.monotonic() - now_s), choice.settings.policy_budget_ms
         if done.failed:
@@ -160,17 +176,17 @@ class AdvisorApp:
 
     def _pass_over(self, why: str, reason: str, now_s: float) -> None:
         """Let canonical decide for a while."""
-        self._passed_over, self._retry_at_s = why, now_s + self._choice.settings.policy_retry_s
+        self._passed_over = _PassedOver(why, now_s + self._choice.settings.policy_retry_s)
         telemetry.REFUSED.labels(NAME, "policy", reason).inc()
         log.warning("policy.passed_over", policy=self._choice.policy.name, reason=reason, why=why)
 
     async def _publish(self) -> None:
         """Publish the last decision; its page cache is dropped by the first message alone, not by repetitions."""
-        if self._round is None:
+        if self._round is None or self._input is None:
             return
         self._advice = self._wire.stamp(
             PoolAdvice,
-            based_on=self._based_on,
+            based_on=self._input.based_on,
             mode=self._choice.policy_settings.mode,
             valid_for_s=self._choice.settings.valid_for_s,
             **self._fields,
@@ -178,39 +194,33 @@ class AdvisorApp:
         self._fields = {**self._fields, "drop_cache": ()}
         await self._wire.publish(self._advice)
 
-    def _offered(self, done: Round) -> Mapping[str, Any]:
+    def _offered(self, done: Round, newest: _Input) -> Mapping[str, Any]:
         """The fields of the advice with the offer that follows from the round."""
-        if self._sample is None or self._view is None:
-            return done.fields()
         allocation, settings = self._fresh_allocation(), self._choice.settings
         pool = None if allocation is None else allocation.pool(RECLAIM)
-        seen = OfferInputs(self._sample, self._view, CpuSet.parse(pool.cpus) if pool else None, self._topology.numas)
-        made = offering(done, seen, settings.offer.rules, self._choice.rules, self._offer)
+        applied = CpuSet.parse(pool.cpus) if pool else None
+        inputs = OfferInputs(newest.sample, newest.view, applied, self._topology.numas)
+        made = offering(done, inputs, settings.offer.rules, self._choice.rules, self._offer)
         self._offer = made.cpu
         return made.fields
 
     def health(self) -> ServiceHealth:
         """Well while usable samples come and the chosen policy decides."""
-        if self._view is None:
+        if self._input is None:
             words = f"no usable sample received yet{'; ' if self._skipped else ''}{self._skipped}"
             return ServiceHealth(service=NAME, ok=False, why=words)
-        problems = [*self._stale(), *self._choice.problems]
+        problems = [*self._stale(self._input), *self._choice.problems]
         if self._passed_over:
-            problems.append(f"{self._passed_over}; canonical decides, again from {self._retry_in_s:.0f} s on")
-        ok = not problems
-        return ServiceHealth(
-            service=NAME, ok=ok, why="; ".join([*problems, *self._unplaced()]), input_age_s=self._age_s
-        )
+            retry_in_s = max(0.0, self._passed_over.retry_at_s - self._clock.monotonic())
+            problems.append(f"{self._passed_over.why}; canonical decides, again from {retry_in_s:.0f} s on")
+        why = "; ".join([*problems, *self._unplaced()])
+        return ServiceHealth(service=NAME, ok=not problems, why=why, input_age_s=self._age_s(self._input))
 
-    @property
-    def _retry_in_s(self) -> float:
-        return max(0.0, self._retry_at_s - self._clock.monotonic())
-
-    def _stale(self) -> list[str]:
-        bound_s = self._choice.settings.max_input_age_s
-        if self._view is not None and self._view.fresh and self._age_s <= bound_s:
+    def _stale(self, newest: _Input) -> list[str]:
+        age_s, bound_s = self._age_s(newest), self._choice.settings.max_input_age_s
+        if newest.view.fresh and age_s <= bound_s:
             return []
-        words = f"the newest usable sample is {self._age_s:.1f} s old, {bound_s:g} s is the bound"
+        words = f"the newest usable sample is {age_s:.1f} s old, {bound_s:g} s is the bound"
         return [f"{words}; {self._skipped}" if self._skipped else words]
 
     def _unplaced(self) -> list[str]:
@@ -225,17 +235,17 @@ class AdvisorApp:
 
     def state(self) -> Mapping[str, Any]:
         """The last advice, and what it rests on."""
-        slot = self._allocations
+        slot, newest = self._allocations, self._input
         return {
             "policy": self._choice.policy.name,
             "decides": None if self._round is None else self._round.policy,
-            "problems": [*self._choice.problems, *([self._passed_over] if self._passed_over else [])],
+            "problems": [*self._choice.problems, *([self._passed_over.why] if self._passed_over else [])],
             "settings": self._choice.settings.model_dump(mode="json"),
             "advice": None if self._advice is None else self._advice.model_dump(mode="json"),
-            "input": list(self._based_on),
-            "input_age_s": None if self._view is None else self._age_s,
+            "input": [] if newest is None else list(newest.based_on),
+            "input_age_s": None if newest is None else self._age_s(newest),
             "allocation_age_s": slot.age_s if slot else None,
-            "fresh": self._view is not None and self._view.fresh,
+            "fresh": newest is not None and newest.view.fresh,
         }
 
     def reconfigure(self, section: Mapping[str, Any]) -> None:
@@ -245,7 +255,7 @@ class AdvisorApp:
             BadConfig: a key, a policy or a value cannot be used.
         """
         self._choice = choose(merge(self._static, section))
-        self._passed_over = ""
+        self._passed_over = None
 
     async def close(self) -> None:
         """End the subscription."""
