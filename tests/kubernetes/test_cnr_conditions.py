@@ -40,7 +40,7 @@ from shared.wire import Wire
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
 CRDS = Path(__file__).parents[2] / "deploy/k8s/crds"
-SEEDS = Path(__file__).parent / "seeds"
+QUICK_START = Path(__file__).parent / "quick_start"
 PREFIX, HAND = "conditions-", "test"
 NAMES = tuple(f"{PREFIX}{letter}" for letter in "abcde")
 OURS = {"conditions": "agent"}
@@ -332,7 +332,9 @@ async def test_each_writer_has_its_own_entries_and_nobody_wipes_anothers(scene: 
     await scene.make(name)
     node = KubeNode(scene.kube, name, dict)
     taints = KubeTaints(scene.kube, name, scene.objects)
-    (memory, cpu, central) = (row["taints"] for row in yaml.safe_load_all((SEEDS / "node-taints.yaml").read_text()))
+    (memory, cpu, central) = (
+        row["taints"] for row in yaml.safe_load_all((QUICK_START / "node-taints.yaml").read_text())
+    )
     await node.write(offer(name, 4000))
     await taints.write([pressure("MemoryPressure")])
     await taints.show([pressure("MemoryPressure")])

@@ -12,7 +12,7 @@ from kube_rig.cluster import Cluster, CommandError
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
 CRDS = Path(__file__).parents[2] / "deploy/k8s/crds"
-SEEDS = Path(__file__).parent / "seeds"
+QUICK_START = Path(__file__).parent / "quick_start"
 NODE_API, CONFIG_API = "node.katalyst.kubewharf.io/v1alpha1", "config.katalyst.kubewharf.io/v1alpha1"
 Document = dict[str, Any]
 
@@ -164,7 +164,7 @@ def test_a_bad_object_is_refused_in_words_that_say_what_to_write(
 
 @pytest.mark.parametrize("name", ["eviction-threshold", "memory-thresholds"])
 def test_the_quick_starts_configuration_is_taken_as_printed(kinds: Cluster, name: str) -> None:
-    said = tried(kinds, *yaml.safe_load_all((SEEDS / f"{name}.yaml").read_text()))
+    said = tried(kinds, *yaml.safe_load_all((QUICK_START / f"{name}.yaml").read_text()))
     assert said.splitlines() == [
         "katalystcustomconfig.config.katalyst.kubewharf.io/eviction-configuration created (server dry run)",
         "evictionconfiguration.config.katalyst.kubewharf.io/default created (server dry run)",
@@ -182,7 +182,7 @@ def test_what_a_target_is_of_does_not_change(kinds: Cluster) -> None:
 
 
 def statuses() -> list[Document]:
-    return [document["status"] for document in yaml.safe_load_all((SEEDS / "node-status.yaml").read_text())]
+    return [document["status"] for document in yaml.safe_load_all((QUICK_START / "node-status.yaml").read_text())]
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_both_shapes_are_kept_side_by_side(kinds: Cluster, node_object: str) -> 
 
 
 def test_the_taint_of_a_lost_node_is_kept_as_the_quick_start_prints_it(kinds: Cluster, node_object: str) -> None:
-    (*_, printed) = yaml.safe_load_all((SEEDS / "node-taints.yaml").read_text())
+    (*_, printed) = yaml.safe_load_all((QUICK_START / "node-taints.yaml").read_text())
     kinds.kubectl("patch", "kcnr", "tried", "--type=merge", "--patch", json.dumps({"spec": printed}))
     assert kinds.get("kcnr", "tried")["spec"] == printed
 

@@ -44,9 +44,9 @@ STEP_LIMIT_S, CALM_S, LOOK_S = 40.0, 2.0, 0.2
 """Of this machine's time."""
 
 FOLDER = Path(__file__).parent
-CRDS, SEEDS = FOLDER.parents[1] / "deploy/k8s/crds", FOLDER / "seeds"
+CRDS, QUICK_START = FOLDER.parents[1] / "deploy/k8s/crds", FOLDER / "quick_start"
 PRINTED = dict(zip(("idle", "busy", "peak", "over-commit"),
-                   (SEEDS / "node-status.yaml").read_text().split("---\n"), strict=True))  # fmt: skip
+                   (QUICK_START / "node-status.yaml").read_text().split("---\n"), strict=True))  # fmt: skip
 PARTS = ("resourceAllocatable", "resourceCapacity")
 NAMESPACE = SIM = "forty-eight"
 FIRST, SECOND, THIRD = NODES = ("forty-eight-1", "forty-eight-2", "forty-eight-3")
@@ -142,9 +142,9 @@ class Story:
 
     async def _quick_start(self, node: SimNode) -> None:
         """The tutorial's first example."""
-        await self._apply(seed("shared-normal-pod"), node.name)
+        await self._apply(quick_start_pod("shared-normal-pod"), node.name)
         await self._look_for("42k", "busy", node.name)
-        await self._apply(seed("reclaimed-normal-pod"), node.name)
+        await self._apply(quick_start_pod("reclaimed-normal-pod"), node.name)
         await self._look_for("42k", "busy, one reclaimed pod", node.name, older="40k")
         node.exec("shared-normal-pod", "stress", "-c", "2")
         await self._look_for("40k", "peak", node.name, older="38k")
@@ -169,7 +169,7 @@ class Story:
 
     async def _burst(self) -> None:
         """Many reclaimed pods of the tutorial at once, for any of the nodes; then some of them go."""
-        pod = seed("reclaimed-normal-pod")
+        pod = quick_start_pod("reclaimed-normal-pod")
         await asyncio.gather(*(self._apply(pod, named=f"burst-{number}") for number in range(BURST)))
         await self._look_at_burst("burst")
         going = sorted(name for name in self._running(THIRD) if name.startswith("burst"))[:ROOM]
@@ -267,8 +267,8 @@ class Story:
         self.seen.took_s[step] = time.monotonic() - self._began_s
 
 
-def seed(name: str) -> Document:
-    document: Document = yaml.safe_load((SEEDS / f"{name}.yaml").read_text())
+def quick_start_pod(name: str) -> Document:
+    document: Document = yaml.safe_load((QUICK_START / f"{name}.yaml").read_text())
     return document
 
 

@@ -18,7 +18,7 @@ from sublet.cluster.uninstall import withdraw_from_cluster
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
-SEEDS = Path(__file__).parent / "seeds"
+QUICK_START = Path(__file__).parent / "quick_start"
 PREFIX = "katalyst.kubewharf.io"
 NEW, OLD = f"resource.{PREFIX}/reclaimed_", f"{PREFIX}/reclaimed_"
 Document = dict[str, Any]
@@ -139,7 +139,7 @@ def test_a_bad_pod_is_refused_in_words_that_say_what_to_write(guarded: Cluster, 
 
 @pytest.mark.parametrize("name", ["shared-normal-pod", "reclaimed-normal-pod"])
 def test_the_quick_starts_pods_are_taken_as_printed(guarded: Cluster, name: str) -> None:
-    said = guarded.kubectl("create", "--dry-run=server", "--filename", str(SEEDS / f"{name}.yaml"))
+    said = guarded.kubectl("create", "--dry-run=server", "--filename", str(QUICK_START / f"{name}.yaml"))
     assert said == f"pod/{name} created (server dry run)\n"
 
 

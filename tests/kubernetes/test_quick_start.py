@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.skipif(len(os.sched_getaffinity(0)) != 2, reason="its numbers are those of two CPUs"),
 ]
 
-SEEDS = Path(__file__).parent / "seeds"
+QUICK_START = Path(__file__).parent / "quick_start"
 TRANSCRIPT = Path(__file__).parents[2] / "out/kubernetes/quick-start.txt"
 ALL, HALF = "0-1", {"0", "1"}
 IDLE_MILLIS, FLOOR_MILLIS = 1700, 1000
@@ -54,9 +54,9 @@ MIB = 1 << 20
 Document = dict[str, Any]
 
 
-def seed(name: str, amounts: dict[str, str]) -> Document:
+def quick_start_pod(name: str, amounts: dict[str, str]) -> Document:
     """The tutorial's pod, with amounts that a node of two CPUs has; it ends without being waited for."""
-    document: Document = yaml.safe_load((SEEDS / f"{name}.yaml").read_text())
+    document: Document = yaml.safe_load((QUICK_START / f"{name}.yaml").read_text())
     document["spec"]["terminationGracePeriodSeconds"] = 1
     for kind in ("requests", "limits"):
         resources = document["spec"]["containers"][0]["resources"]
@@ -68,7 +68,7 @@ def seed(name: str, amounts: dict[str, str]) -> Document:
 def large(name: str, amounts: dict[str, str]) -> Document:
     """A pod as the tutorial's `*-large-pod-*`, which its text does not print: as its normal ones, and at rest."""
     kind = name.split("-")[0]
-    document = seed(f"{kind}-normal-pod", amounts)
+    document = quick_start_pod(f"{kind}-normal-pod", amounts)
     document["metadata"]["name"] = name
     document["spec"]["containers"][0]["command"] = ["sleep", "infinity"]
     return document
@@ -110,14 +110,14 @@ def test_after_the_installation_the_node_offers_what_it_does_not_use(sublet: Pro
         assert resource["status"][part].keys() == {SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY}
     status = yaml.safe_load(sublet.type("get", "kcnr", NODE, "--output", "yaml"))["status"]
     allocatable = sublet.cluster.get("node", NODE)["status"]["allocatable"]
-    for ours, seeds in ((RECLAIMED_CPU, SEED_RECLAIMED_CPU), (RECLAIMED_MEMORY, SEED_RECLAIMED_MEMORY)):
-        assert allocatable[ours] == allocatable[seeds] == status["resources"]["allocatable"][seeds]
+    for ours, tutorials in ((RECLAIMED_CPU, SEED_RECLAIMED_CPU), (RECLAIMED_MEMORY, SEED_RECLAIMED_MEMORY)):
+        assert allocatable[ours] == allocatable[tutorials] == status["resources"]["allocatable"][tutorials]
 
 
 def test_a_shared_pod_that_gets_busy_takes_its_share_of_the_offer_and_of_the_cpus(sublet: Product) -> None:
-    sublet.start(seed("reclaimed-normal-pod", {RECLAIMED_CPU: "200"}))
+    sublet.start(quick_start_pod("reclaimed-normal-pod", {RECLAIMED_CPU: "200"}))
     until(lambda: sublet.cpus("reclaimed-normal-pod") == {ALL}, FALL_LIMIT_S, "the reclaimed pod on all CPUs")
-    sublet.start(seed("shared-normal-pod", {"cpu": "1"}))
+    sublet.start(quick_start_pod("shared-normal-pod", {"cpu": "1"}))
     sublet.wait_offer(FLOOR_MILLIS, FLOOR_MILLIS, FALL_LIMIT_S)
     until(lambda: sublet.cpus("reclaimed-normal-pod") < HALF, FALL_LIMIT_S, "the reclaimed pod on one CPU")
     assert sublet.cpus("shared-normal-pod") == {ALL}
@@ -136,7 +136,7 @@ def test_what_the_shared_pod_gives_back_is_offered_again(sublet: Product) -> Non
 def test_below_ten_times_what_is_left_nobody_is_evicted(sublet: Product) -> None:
     sublet.wait_offer(1600, 2000, RISE_LIMIT_S)
     sublet.start(*LARGE)
-    configure(sublet, (SEEDS / "eviction-threshold.yaml").read_text(), "ec")
+    configure(sublet, (QUICK_START / "eviction-threshold.yaml").read_text(), "ec")
     with sublet.load(CROWDING, "stress", "-c", "6", "-t", "30"):
         sublet.wait_offer(FLOOR_MILLIS, FLOOR_MILLIS, FALL_LIMIT_S)
     assert sublet.evict_lines() == []
@@ -184,7 +184,7 @@ def test_load_above_the_pools_cpus_taints_and_above_nearly_twice_as_much_its_lar
 def test_memory_that_is_taken_is_got_back_from_the_pod_that_uses_most_and_the_node_is_tainted(sublet: Product) -> None:
     sublet.start(large(LARGER, {RECLAIMED_CPU: "100", RECLAIMED_MEMORY: "3Gi"}))
     before = sublet.pods()
-    configure(sublet, (SEEDS / "memory-thresholds.yaml").read_text(), "ec")
+    configure(sublet, (QUICK_START / "memory-thresholds.yaml").read_text(), "ec")
     configure(sublet, yaml.safe_dump_all(free_memory_threshold(meminfo("MemFree") - MARGIN_MIB * MIB)), "aqc")
     with sublet.load(LARGER, "stress", "--vm", "1", "--vm-bytes", f"{BALLAST_MIB}M", "--vm-hang", "1000"):
         until(lambda: taints(sublet), TAINT_LIMIT_S, "the taint of the CustomNodeResource")
@@ -222,7 +222,7 @@ def test_an_uninstalled_product_leaves_cluster_and_node_as_they_were(sublet: Pro
     assert limit == "max" or int(limit) > 1 << 60
     sublet.end(*staying)
     sublet.leave()
-    cluster.kubectl("delete", "--kustomize", str(SEEDS.parents[2] / "deploy/k8s/crds"), "--wait")
+    cluster.kubectl("delete", "--kustomize", str(QUICK_START.parents[2] / "deploy/k8s/crds"), "--wait")
 
 
 def configure(sublet: Product, objects: str, kind: str) -> None:
@@ -257,7 +257,7 @@ def free_memory_threshold(threshold_bytes: int) -> tuple[Document, Document]:
 
 def printed_taint(which: int) -> Document:
     """The tutorial's, in its order."""
-    printed = yaml.safe_load((SEEDS / "node-taints.yaml").read_text().split("---")[which])
+    printed = yaml.safe_load((QUICK_START / "node-taints.yaml").read_text().split("---")[which])
     found: Document = printed["taints"][0]
     return found
 

@@ -11,7 +11,7 @@ import pytest
 from kube_rig.cluster import Cluster
 from kube_rig.product import NAMESPACE, Product
 from rig_parts import until
-from test_quick_start import ALL, FALL_LIMIT_S, HALF, HASTE, RISE_LIMIT_S, seed
+from test_quick_start import ALL, FALL_LIMIT_S, HALF, HASTE, RISE_LIMIT_S, quick_start_pod
 
 from shared.contracts.pod import RECLAIMED_CPU
 
@@ -29,7 +29,7 @@ def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
     """Installed, with a reclaimed pod that has all CPUs, as nobody else wants them."""
     installed = Product(cluster)
     installed.install(HASTE)
-    installed.start(seed(BATCH, {RECLAIMED_CPU: "200"}))
+    installed.start(quick_start_pod(BATCH, {RECLAIMED_CPU: "200"}))
     wait_wide(installed)
     yield installed
     TRANSCRIPT.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from services.advisor.core.model.figures import NodeMemory, Resident
 from services.advisor.core.model.machine import critical_memory_bytes, reserved_memory_bytes, unknown_memory_bytes
 
 GIB = 1 << 30
-SEED_BYTES = 195_924_424 << 10
+TUTORIAL_BYTES = 195_924_424 << 10
 byte_counts = st.integers(0, 1 << 45)
 nodes = st.builds(
     NodeMemory,
@@ -43,7 +43,7 @@ def test_what_one_container_counts(qos, rss, cache, asked, want):
 @pytest.mark.parametrize(
     ("total", "reserved", "critical", "unknown"),
     [
-        pytest.param(SEED_BYTES, 5 * GIB, 4 * GIB, 8 * GIB, id="the tutorial's node"),
+        pytest.param(TUTORIAL_BYTES, 5 * GIB, 4 * GIB, 8 * GIB, id="the tutorial's node"),
         pytest.param(8 * GIB, GIB, GIB, 2 * GIB, id="8 GiB"),
         pytest.param(0, 0, 0, 0, id="nothing"),
     ],
@@ -56,7 +56,7 @@ def test_what_is_kept_back_shrinks_with_the_machine(total, reserved, critical, u
 @pytest.mark.parametrize(
     ("node", "tenants", "before", "want"),
     [
-        pytest.param(NodeMemory(SEED_BYTES, SEED_BYTES, 0), 0, 0, 195_257_901_056, id="the tutorial's figure"),
+        pytest.param(NodeMemory(TUTORIAL_BYTES, TUTORIAL_BYTES, 0), 0, 0, 195_257_901_056, id="the tutorial's figure"),
         pytest.param(NodeMemory(100, 100, 0), 30, 0, 60, id="reserve and tenants are taken off"),
         pytest.param(NodeMemory(100, 20, 15), 30, 0, 35, id="the system uses more than the reserve"),
         pytest.param(NodeMemory(100, 20, None), 30, 0, 20, id="use of reclaimed pods unknown"),
@@ -68,7 +68,7 @@ def test_what_is_kept_back_shrinks_with_the_machine(total, reserved, critical, u
     ],
 )
 def test_the_offer_is_what_the_tenants_leave_and_the_kernel_has(node, tenants, before, want):
-    reserved = 5 * GIB if node.total_bytes == SEED_BYTES else 10
+    reserved = 5 * GIB if node.total_bytes == TUTORIAL_BYTES else 10
     assert offered_bytes(node, tenants, reserved, before) == want
 
 

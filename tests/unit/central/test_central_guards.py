@@ -112,7 +112,7 @@ def test_a_pool_holds_its_pause_by_itself():
     assert (later.paused, later.actions_per_s) == ((), 0.1)
 
 
-def test_the_state_has_the_seeds_names():
+def test_the_state_has_the_tutorials_names():
     assert look(nodes(10)).state == "Normal"
     assert look(nodes(10, 4)).state == "PartialDisruption"
     assert look(nodes(10, 10)).state == "FullDisruption"

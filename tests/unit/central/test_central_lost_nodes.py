@@ -50,7 +50,7 @@ def test_a_dead_agent_leads_to_withdrawal_then_taint_then_eviction_of_its_reclai
     play(story)
 
 
-def test_the_seeds_periods_hold_by_default(play):
+def test_the_tutorials_periods_hold_by_default(play):
     async def story(world):
         world.kill_agent("n3")
         await asyncio.sleep(590)

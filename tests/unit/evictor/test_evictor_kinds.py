@@ -18,8 +18,8 @@ FOLDER = Path(__file__).parents[2] / "cases"
 CASES = [json.loads(line) for area in AREAS for line in (FOLDER / f"{area}.jsonl").read_text().splitlines()]
 CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
 MEM = "resource.katalyst.kubewharf.io/reclaimed_memory"
-SEED_CPU = "katalyst.kubewharf.io/reclaimed_millicpu"
-SEED_MEM = "katalyst.kubewharf.io/reclaimed_memory"
+TUTORIAL_CPU = "katalyst.kubewharf.io/reclaimed_millicpu"
+TUTORIAL_MEM = "katalyst.kubewharf.io/reclaimed_memory"
 
 
 def ask(kind: str, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ TUTORIAL = [batch("reclaimed-large-pod-1", 12_000), batch("reclaimed-large-pod-2
             id="zero is a value",
         ),
         pytest.param(
-            {"allocatable": {CPU: 0}, "pods": [batch("a", 1)], "skip_zero_resources": [SEED_CPU]},
+            {"allocatable": {CPU: 0}, "pods": [batch("a", 1)], "skip_zero_resources": [TUTORIAL_CPU]},
             {"met": "NOT_MET"},
             id="zero is skipped where asked, under either spelling",
         ),
@@ -77,22 +77,22 @@ TUTORIAL = [batch("reclaimed-large-pod-1", 12_000), batch("reclaimed-large-pod-2
             id="the tutorial's threshold of 10",
         ),
         pytest.param(
-            {"allocatable": {SEED_CPU: 1000}, "hard_thresholds": {CPU: 5}, "pods": TUTORIAL},
-            {"met": "HARD_MET", "scope": SEED_CPU},
+            {"allocatable": {TUTORIAL_CPU: 1000}, "hard_thresholds": {CPU: 5}, "pods": TUTORIAL},
+            {"met": "HARD_MET", "scope": TUTORIAL_CPU},
             id="scope as spelled in the offer",
         ),
         pytest.param(
-            {"pods": [batch("a") | {"requests": {CPU: 3000, SEED_CPU: 3000}}]},
+            {"pods": [batch("a") | {"requests": {CPU: 3000, TUTORIAL_CPU: 3000}}]},
             {"observed": 6000},
             id="both spellings of a request add up",
         ),
         pytest.param(
             {
-                "allocatable": {CPU: 1, SEED_MEM: 1},
-                "hard_thresholds": {SEED_CPU: 5, MEM: 5},
+                "allocatable": {CPU: 1, TUTORIAL_MEM: 1},
+                "hard_thresholds": {TUTORIAL_CPU: 5, MEM: 5},
                 "pods": [batch("a", 9, 9)],
             },
-            {"scope": SEED_MEM},
+            {"scope": TUTORIAL_MEM},
             id="several resources go by name",
         ),
         pytest.param(
@@ -147,14 +147,17 @@ def test_reclaimed_pressure_follows_its_rules(inputs, want):
 @given(
     offer=st.integers(0, 5000),
     requests=st.lists(st.integers(0, 9000), max_size=6),
-    seeds=st.lists(st.booleans(), min_size=9, max_size=9),
+    tutorials=st.lists(st.booleans(), min_size=9, max_size=9),
 )
-def test_the_spelling_of_a_resource_changes_only_the_scope(offer, requests, seeds):
+def test_the_spelling_of_a_resource_changes_only_the_scope(offer, requests, tutorials):
     def inputs(spell) -> dict[str, Any]:
         pods = [batch(f"p{i}") | {"requests": {spell(3 + i): r}} for i, r in enumerate(requests)]
         return {"allocatable": {spell(0): offer}, "hard_thresholds": {spell(1): 5}, "pods": pods}
 
-    plain, mixed = pressure(**inputs(lambda _: CPU)), pressure(**inputs(lambda i: SEED_CPU if seeds[i] else CPU))
+    plain, mixed = (
+        pressure(**inputs(lambda _: CPU)),
+        pressure(**inputs(lambda i: TUTORIAL_CPU if tutorials[i] else CPU)),
+    )
     assert plain | {"scope": None} == mixed | {"scope": None}
 
 

@@ -9,7 +9,7 @@ from kind_door import ask, says
 
 from shared.errors import Refused
 
-CPU, SEED_CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu", "katalyst.kubewharf.io/reclaimed_millicpu"
+CPU, TUTORIAL_CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu", "katalyst.kubewharf.io/reclaimed_millicpu"
 MEM = "resource.katalyst.kubewharf.io/reclaimed_memory"
 
 
@@ -45,7 +45,7 @@ def zones(*of: dict[str, Any], pods: list[dict[str, Any]], **inputs: Any) -> dic
             id="an allocation counts before the request",
         ),
         pytest.param(
-            [zone("0", {CPU: 1}, ("a", {CPU: 3}), ("b", {SEED_CPU: 4}))],
+            [zone("0", {CPU: 1}, ("a", {CPU: 3}), ("b", {TUTORIAL_CPU: 4}))],
             {"pods": [batch("a", 0), batch("b", 0)], "top_n": 5},
             {"met": "HARD_MET", "observed": 7, "victims": ["b", "a"]},
             id="allocations in either spelling, the largest first",
@@ -64,7 +64,7 @@ def zones(*of: dict[str, Any], pods: list[dict[str, Any]], **inputs: Any) -> dic
         ),
         pytest.param(
             [zone("0", {CPU: 0})],
-            {"pods": [batch("a", 1, 0)], "skip_zero_resources": [SEED_CPU]},
+            {"pods": [batch("a", 1, 0)], "skip_zero_resources": [TUTORIAL_CPU]},
             {"met": "NOT_MET"},
             id="zero is skipped where asked",
         ),
@@ -76,7 +76,10 @@ def zones(*of: dict[str, Any], pods: list[dict[str, Any]], **inputs: Any) -> dic
             id="zones go by number",
         ),
         pytest.param(
-            [zone("0", {SEED_CPU: 1})], {"pods": [batch("a", 6, 0)]}, {"scope": f"zone0|{SEED_CPU}"}, id="as spelled"
+            [zone("0", {TUTORIAL_CPU: 1})],
+            {"pods": [batch("a", 6, 0)]},
+            {"scope": f"zone0|{TUTORIAL_CPU}"},
+            id="as spelled",
         ),
         pytest.param(
             [zone("0", {"gpu": 1}, ("a", {"gpu": 1}), type="GPU")],

@@ -38,7 +38,7 @@ NODE = "n1"
 MEMORY = 195_257_901_056
 SHARED, RECLAIMED = "sublet/shared_cores", "sublet/reclaimed_cores"
 FLOOR = {"reclaim": "0,12,24,36", "share": "1-11,13-23,25-35,37-47"}
-SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 
 
 class Pods:
@@ -93,7 +93,7 @@ class Node:
         self.bus, self.clock, self.pods = MemoryBus(), LoopClock(), Pods()
         self.heard: list[Allocation] = []
         self.advisor = Wire(self.bus, self.clock, node=NODE, service="advisor")
-        self.topology = topology or SEED
+        self.topology = topology or TUTORIAL_NODE
         common = CommonSettings(node=NODE, state_dir=folder / "state")
         common.state_dir.mkdir(exist_ok=True)
         context = Context(Wire(self.bus, self.clock, node=NODE, service="qrm"), self.clock, common, {"qrm": qrm})

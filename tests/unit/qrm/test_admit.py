@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from qrm_world import NODE, SEED, Run
+from qrm_world import NODE, TUTORIAL_NODE, Run
 from qrm_world import Node as World
 
 from services.qrm.core.admission.admit import admit
@@ -29,7 +29,7 @@ def pod(
 
 
 def asked(*new: Pod, there: tuple[Pod, ...] = ()) -> AdmissionTold:
-    node = Node(SEED, {0: 8 * GIB, 1: 8 * GIB}, there)
+    node = Node(TUTORIAL_NODE, {0: 8 * GIB, 1: 8 * GIB}, there)
     return admit(node, new, lambda node: arrange_floor(node, CpuSet()))
 
 

@@ -14,7 +14,7 @@ from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
 from shared.errors import Refused
 
-SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 BATCH = {"katalyst.kubewharf.io/cpu_enhancement": json.dumps({"cpuset_pool": "batch"})}
 BOUND = {"katalyst.kubewharf.io/memory_enhancement": json.dumps({"numa_binding": "true"})}
 
@@ -38,7 +38,7 @@ def of_pods(pool: str, cpus: int, numa: int = -1) -> PoolSize:
 
 
 def placed(advice: PoolAdvice, *pods: Pod, held: dict[str, CpuSet] | None = None) -> Arrangement:
-    return arrange(Node(SEED, {}, pods, held or {}), advice, "reclaim-first")
+    return arrange(Node(TUTORIAL_NODE, {}, pods, held or {}), advice, "reclaim-first")
 
 
 def own(what: Arrangement) -> dict[str, tuple[str, int]]:

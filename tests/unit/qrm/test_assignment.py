@@ -9,7 +9,7 @@ from services.qrm.core.placement.wishes import Wish
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
 
-SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 GIB = 1 << 30
 
 
@@ -26,53 +26,57 @@ def cpus(found: Assignment) -> dict[str, str]:
 
 
 def test_dedicated_pods_get_whole_cores_of_one_node():
-    found = assign(SEED, SEED.all, [wish("a", 4), wish("b", 6)], {}, {})
+    found = assign(TUTORIAL_NODE, TUTORIAL_NODE.all, [wish("a", 4), wish("b", 6)], {}, {})
     assert cpus(found) == {"a": "0-1,24-25", "b": "2-4,26-28"}
     assert found.owned["uid-a"] == Owned("dedicated", CpuSet.parse("0-1,24-25"), (0,))
     assert found.problems == {}
 
 
 def test_memory_chooses_the_node():
-    found = assign(SEED, SEED.all, [wish("a", 4, memory_bytes=9 * GIB)], {}, {0: 8 * GIB, 1: 16 * GIB})
+    found = assign(
+        TUTORIAL_NODE, TUTORIAL_NODE.all, [wish("a", 4, memory_bytes=9 * GIB)], {}, {0: 8 * GIB, 1: 16 * GIB}
+    )
     assert found.owned["uid-a"].numas == (1,)
 
 
 def test_memory_of_pods_that_are_placed_is_accounted_for():
     wishes = [wish("a", 2, memory_bytes=6 * GIB), wish("b", 2, memory_bytes=6 * GIB)]
-    found = assign(SEED, SEED.all, wishes, {}, {0: 8 * GIB, 1: 8 * GIB})
+    found = assign(TUTORIAL_NODE, TUTORIAL_NODE.all, wishes, {}, {0: 8 * GIB, 1: 8 * GIB})
     assert [own.numas for own in found.owned.values()] == [(0,), (1,)]
 
 
 def test_an_exclusive_pod_has_its_nodes_for_itself():
-    found = assign(SEED, SEED.all, [wish("a", 2, exclusive=True), wish("b", 4)], {}, {})
+    found = assign(TUTORIAL_NODE, TUTORIAL_NODE.all, [wish("a", 2, exclusive=True), wish("b", 4)], {}, {})
     assert cpus(found) == {"a": "0-11,24-35", "b": "12-13,36-37"}
 
 
 def test_a_second_exclusive_pod_that_would_leave_nothing_for_the_others_is_refused():
-    found = assign(SEED, SEED.all, [wish("a", 2, exclusive=True), wish("b", 2, exclusive=True)], {}, {})
+    found = assign(
+        TUTORIAL_NODE, TUTORIAL_NODE.all, [wish("a", 2, exclusive=True), wish("b", 2, exclusive=True)], {}, {}
+    )
     assert list(found.owned) == ["uid-a"]
     assert "stay for the other pools" in found.problems["default/b"]
 
 
 def test_more_than_there_is_has_a_word_with_every_number():
-    found = assign(SEED, SEED.all, [wish("a", 60)], {}, {})
+    found = assign(TUTORIAL_NODE, TUTORIAL_NODE.all, [wish("a", 60)], {}, {})
     assert found.owned == {}
     assert "60 CPUs" in found.problems["default/a"]
     assert "{0: 24, 1: 24}" in found.problems["default/a"]
 
 
 def test_a_pod_of_two_nodes_is_spread_evenly_where_it_asks():
-    found = assign(SEED, SEED.all, [wish("a", 8, numa_number=2, evenly=True)], {}, {})
+    found = assign(TUTORIAL_NODE, TUTORIAL_NODE.all, [wish("a", 8, numa_number=2, evenly=True)], {}, {})
     assert cpus(found) == {"a": "0-1,12-13,24-25,36-37"}
 
 
 def test_named_nodes_are_kept_to():
-    assert assign(SEED, SEED.all, [wish("a", 4, numa_ids=(1,))], {}, {}).owned["uid-a"].numas == (1,)
+    assert assign(TUTORIAL_NODE, TUTORIAL_NODE.all, [wish("a", 4, numa_ids=(1,))], {}, {}).owned["uid-a"].numas == (1,)
 
 
 def test_bound_shared_pods_of_a_node_have_one_pool_of_what_they_asked_for():
     wishes = [wish("a", 1.5, "bound-share", numa_ids=(0,)), wish("b", 1, "bound-share", numa_ids=(0,))]
-    found = assign(SEED, SEED.all, wishes, {}, {})
+    found = assign(TUTORIAL_NODE, TUTORIAL_NODE.all, wishes, {}, {})
     assert found.owned["uid-a"] == found.owned["uid-b"] == Owned("share-NUMA0", CpuSet.parse("0-1,24"), (0,))
 
 
@@ -81,7 +85,7 @@ def named(name: str, cores: float) -> Wish:
 
 
 def test_a_pool_that_does_not_come_to_a_cpu_is_none():
-    found = assign(SEED, SEED.all, [named(f"p{number}", 0.04) for number in range(100)], {}, {})
+    found = assign(TUTORIAL_NODE, TUTORIAL_NODE.all, [named(f"p{number}", 0.04) for number in range(100)], {}, {})
     assert found.owned == {}
     assert found.problems["default/p7"] == (
         "pool 'p7' is asked 0.04 CPUs for, want at least 1: its pods run in the shared pool"
@@ -90,47 +94,55 @@ def test_a_pool_that_does_not_come_to_a_cpu_is_none():
 
 def test_pools_together_have_no_more_than_their_pods_ask_for_together():
     """Each rounded up by itself would be 9 CPUs for 7; the largest remainders are."""
-    found = assign(SEED, SEED.all, [named("a", 1.5), named("b", 1.5), named("c", 1.6), named("d", 2.4)], {}, {})
+    found = assign(
+        TUTORIAL_NODE, TUTORIAL_NODE.all, [named("a", 1.5), named("b", 1.5), named("c", 1.6), named("d", 2.4)], {}, {}
+    )
     assert {own.pool: len(own.cpus) for own in found.owned.values()} == {"a": 2, "b": 1, "c": 2, "d": 2}
 
 
 def test_what_the_shared_pods_ask_for_remains_for_them():
-    found = assign(SEED, SEED.all, [named("a", 20), named("b", 10)], {}, {}, shared_cores=30)
-    assert len(SEED.all - found.cpus) == 30
+    found = assign(TUTORIAL_NODE, TUTORIAL_NODE.all, [named("a", 20), named("b", 10)], {}, {}, shared_cores=30)
+    assert len(TUTORIAL_NODE.all - found.cpus) == 30
     assert len(found.cpus) == 18
 
 
 def test_of_more_pools_than_cpus_those_that_have_some_stay_and_the_others_hear_why():
     held = {"uid-z": CpuSet.parse("5")}
-    found = assign(SEED, SEED.all, [named("z", 1), *(named(f"p{number:02}", 1) for number in range(46))], held, {})
+    found = assign(
+        TUTORIAL_NODE,
+        TUTORIAL_NODE.all,
+        [named("z", 1), *(named(f"p{number:02}", 1) for number in range(46))],
+        held,
+        {},
+    )
     assert "uid-z" in found.owned
     assert list(found.problems) == ["default/p45"]
     assert "one of 47 pools, 46 CPUs can be given" in found.problems["default/p45"]
 
 
 def test_bound_shared_pods_go_where_there_is_most_room():
-    found = assign(SEED, SEED.all, [wish("a", 20), wish("b", 3, "bound-share")], {}, {})
+    found = assign(TUTORIAL_NODE, TUTORIAL_NODE.all, [wish("a", 20), wish("b", 3, "bound-share")], {}, {})
     assert found.owned["uid-b"].numas == (1,)
 
 
 def test_a_named_pool_has_what_its_pods_asked_for():
     wishes = [wish("a", 1.5, "named-share", pool="batch"), wish("b", 1, "named-share", pool="batch")]
-    found = assign(SEED, SEED.all, wishes, {}, {})
+    found = assign(TUTORIAL_NODE, TUTORIAL_NODE.all, wishes, {}, {})
     assert found.owned["uid-a"] == found.owned["uid-b"] == Owned("batch", CpuSet.parse("0-1,24"))
 
 
 def test_a_pod_grows_from_what_it_has():
     held = {"uid-a": CpuSet.parse("5,29")}
-    assert cpus(assign(SEED, SEED.all, [wish("a", 4)], held, {})) == {"a": "0,5,24,29"}
+    assert cpus(assign(TUTORIAL_NODE, TUTORIAL_NODE.all, [wish("a", 4)], held, {})) == {"a": "0,5,24,29"}
 
 
 def test_a_pod_shrinks_within_what_it_has():
     held = {"uid-a": CpuSet.parse("4-6,28-30")}
-    assert cpus(assign(SEED, SEED.all, [wish("a", 2)], held, {})) == {"a": "4,28"}
+    assert cpus(assign(TUTORIAL_NODE, TUTORIAL_NODE.all, [wish("a", 2)], held, {})) == {"a": "4,28"}
 
 
 def test_cpus_that_went_offline_are_replaced_on_the_same_node():
-    smaller = Topology.of([cpu for cpu in SEED.cpus if cpu.id != 29])
+    smaller = Topology.of([cpu for cpu in TUTORIAL_NODE.cpus if cpu.id != 29])
     held = {"uid-a": CpuSet.parse("5,6,29,30")}
     found = assign(smaller, smaller.all, [wish("a", 4)], held, {})
     assert held["uid-a"] - CpuSet.parse("29") <= found.owned["uid-a"].cpus
@@ -140,10 +152,10 @@ def test_cpus_that_went_offline_are_replaced_on_the_same_node():
 def test_reclaimed_pods_stay_on_their_node_while_the_pool_is_there():
     bound = [wish("r", 1, "bound-reclaim")]
     pool = CpuSet.parse("0-3,12-20")
-    assert bind_reclaimed(SEED, bound, pool, {}).owned["uid-r"].cpus == CpuSet.parse("12-20")
+    assert bind_reclaimed(TUTORIAL_NODE, bound, pool, {}).owned["uid-r"].cpus == CpuSet.parse("12-20")
     held = {"uid-r": CpuSet.parse("5")}
-    assert bind_reclaimed(SEED, bound, pool, held).owned["uid-r"].cpus == CpuSet.parse("0-3")
-    elsewhere = bind_reclaimed(SEED, [wish("r", 1, "bound-reclaim", numa_ids=(0,))], CpuSet.parse("12-20"), {})
+    assert bind_reclaimed(TUTORIAL_NODE, bound, pool, held).owned["uid-r"].cpus == CpuSet.parse("0-3")
+    elsewhere = bind_reclaimed(TUTORIAL_NODE, [wish("r", 1, "bound-reclaim", numa_ids=(0,))], CpuSet.parse("12-20"), {})
     assert (dict(elsewhere.owned), list(elsewhere.problems)) == ({}, ["default/r"])
 
 

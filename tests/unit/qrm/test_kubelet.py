@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from qrm_world import SEED, Node, Run, conditions, pools
+from qrm_world import TUTORIAL_NODE, Node, Run, conditions, pools
 
 from services.qrm.adapters.kernel.kubelet import LARGEST_BYTES, STATE_FILE, exclusive_cpus
 from shared.contracts.pod import Container, Pod
@@ -82,7 +82,7 @@ def test_a_pod_that_kubelet_has_pinned_gets_no_cpus_from_qrm_as_well(tmp_path: P
 
 def test_nobody_is_placed_on_isolated_cpus_either(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
-        topology = Topology.of(SEED.cpus, CpuSet.parse("3,27"))
+        topology = Topology.of(TUTORIAL_NODE.cpus, CpuSet.parse("3,27"))
         async with Node(tmp_path, topology=topology) as isolating:
             allocation = await isolating.hear(isolating.advice(6, 42))
             taken = [CpuSet.parse(cpus) for cpus in pools(allocation).values()]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from plain_cgroups import PlainCgroups
-from qrm_world import SEED
+from qrm_world import TUTORIAL_NODE
 
 from services.qrm.adapters.kernel.groups import CgroupGroups
 from services.qrm.adapters.kernel.machine import HostMachine
@@ -44,7 +44,7 @@ class Kubelet:
         for group in sorted({self.layout.top, *self.layout.homes}):
             self.plain.add(group)
         writer = CgroupWriter(self.plain.cgroups, self.layout.top)
-        self.machine = HostMachine(self.plain.cgroups, lambda: SEED, read_pinned=lambda: self.pinned)
+        self.machine = HostMachine(self.plain.cgroups, lambda: TUTORIAL_NODE, read_pinned=lambda: self.pinned)
         self.groups = CgroupGroups(writer, self.machine, self.layout)
 
     def container(self, pod: Pod) -> str:
@@ -65,7 +65,7 @@ class Kubelet:
         )  # fmt: skip
         ours = [pod for pod in pods if pod.uid not in self.pinned]
         memory = {0: 1 << 40, 1: 1 << 40}
-        there = Node(SEED, memory, ours, pinned=self.machine.barred, starting=self.starting)
+        there = Node(TUTORIAL_NODE, memory, ours, pinned=self.machine.barred, starting=self.starting)
         self.what = arrange(there, advice, "reclaim-first")
         return self.groups.apply(self.what, pods, GroupSettings(2000, limit_bytes), 0.0)
 

@@ -181,15 +181,15 @@ def test_a_new_shared_pod_may_ramp_up_on_the_reclaimed_cpus(tmp_path: Path, virt
             run_pods(node, old)
             await node.hear(node.advice(valid_for_s=600))
             await asyncio.sleep(33)
-            seed = pools(node.last)
-            assert seed == {"share": "11,22-23,35,46-47", "reclaim": "0-10,12-21,24-34,36-45"}
+            printed = pools(node.last)
+            assert printed == {"share": "11,22-23,35,46-47", "reclaim": "0-10,12-21,24-34,36-45"}
             run_pods(node, new)
             await asyncio.sleep(1)
-            assert (cpus_of(node, new), cpus_of(node, old)) == ("0-47", seed["share"])
-            assert pools(node.last) == seed | {"ramp-up": "0-47"}
+            assert (cpus_of(node, new), cpus_of(node, old)) == ("0-47", printed["share"])
+            assert pools(node.last) == printed | {"ramp-up": "0-47"}
             await asyncio.sleep(32)
-            assert cpus_of(node, new) == cpus_of(node, old) == seed["share"]
-            assert pools(node.last) == seed
+            assert cpus_of(node, new) == cpus_of(node, old) == printed["share"]
+            assert pools(node.last) == printed
 
     virtual(story())
 

@@ -19,7 +19,7 @@ from shared.core.pods.qos import DOMAIN
 from shared.errors import BadConfig
 from shared.settings import check
 
-SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 BOUND = {f"{DOMAIN}memory_enhancement": json.dumps({"numa_binding": "true"})}
 
 
@@ -84,8 +84,8 @@ def test_many_tiny_pools_leave_the_honest_pods_every_cpu(count):
     honest = [pod(number, 2000) for number in range(10)]
     tiny = [pod(1000 + number, 1, in_pool(f"x{number}")) for number in range(count)]
     for what in (
-        arrange(Node(SEED, {}, [*honest, *tiny]), advise(share=44, reclaim=4), "reclaim-first"),
-        arrange_floor(Node(SEED, {}, [*honest, *tiny]), CpuSet()),
+        arrange(Node(TUTORIAL_NODE, {}, [*honest, *tiny]), advise(share=44, reclaim=4), "reclaim-first"),
+        arrange_floor(Node(TUTORIAL_NODE, {}, [*honest, *tiny]), CpuSet()),
     ):
         assert what.owned == {}
         assert len(what.pools["share"] | what.pools["reclaim"]) == 48
@@ -94,7 +94,7 @@ def test_many_tiny_pools_leave_the_honest_pods_every_cpu(count):
 
 def test_a_pool_is_had_only_by_a_name_that_an_administrator_gave():
     pods = [pod(1, 3000, in_pool("batch")), pod(2, 3000, in_pool("mine")), pod(3, 3000, BOUND | in_pool("near"))]
-    what = arrange_floor(Node(SEED, {}, pods, pools=("batch",)), CpuSet())
+    what = arrange_floor(Node(TUTORIAL_NODE, {}, pods, pools=("batch",)), CpuSet())
     assert {own.pool for own in what.owned.values()} == {"batch"}
     assert what.problems["default/p2"] == (
         "cpuset_pool 'mine' is no pool of this node (batch); an administrator names it in qrm.pools"
@@ -112,7 +112,7 @@ def test_where_nothing_is_said_a_host_has_any_pool_and_a_cluster_none(pools, in_
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 64, "-a", "a\n", "../a"])
 def test_a_name_that_is_no_word_is_none_wherever_it_comes_from(name):
-    what = arrange_floor(Node(SEED, {}, [pod(1, 3000, in_pool(name))]), CpuSet())
+    what = arrange_floor(Node(TUTORIAL_NODE, {}, [pod(1, 3000, in_pool(name))]), CpuSet())
     assert what.owned == {}
     with pytest.raises(BadConfig):
         check(QrmSettings, {"pools": [name]}, where="qrm")

@@ -13,7 +13,7 @@ from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
 from shared.errors import Refused
 
-SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 TWO_CPUS = Topology.uniform(sockets=1, numa_per_socket=1, cores_per_numa=1, threads=2)
 
 
@@ -88,8 +88,8 @@ def texts(pools: Any) -> dict[str, str]:
         ),
     ],
 )
-def test_the_seed_machine_is_placed_as_printed(advice: PoolAdvice, order: Order, pools: dict[str, str]) -> None:
-    assert texts(place(SEED, advice, order).pools) == pools
+def test_the_tutorials_machine_is_placed_as_printed(advice: PoolAdvice, order: Order, pools: dict[str, str]) -> None:
+    assert texts(place(TUTORIAL_NODE, advice, order).pools) == pools
 
 
 def test_a_machine_of_two_cpus_shares_one_of_them() -> None:
@@ -113,7 +113,7 @@ def test_a_machine_of_two_cpus_shares_one_of_them() -> None:
 )
 def test_impossible_advice_is_refused_whole_and_says_why(advice: PoolAdvice, reason: str, says: str) -> None:
     with pytest.raises(Refused, match=says) as refused:
-        place(SEED, advice)
+        place(TUTORIAL_NODE, advice)
     assert refused.value.reason == reason
 
 
@@ -123,7 +123,7 @@ def test_the_floor_is_a_quarter_at_least_one_and_at_most_four(cpus: int, kept: i
 
 
 def test_on_the_floor_the_tenants_get_everything_else() -> None:
-    placement = place_floor(SEED, CpuSet.parse("0-1"), 4)
+    placement = place_floor(TUTORIAL_NODE, CpuSet.parse("0-1"), 4)
     assert texts(placement.pools) == {"reserve": "0-1", "reclaim": "2,12,26,36", "share": "3-11,13-25,27-35,37-47"}
 
 

@@ -6,7 +6,20 @@ from typing import Any
 
 import pytest
 from plain_cgroups import PlainCgroups
-from qrm_world import FLOOR, MEMORY, NODE, RECLAIMED, SEED, SHARED, Lease, Node, Run, conditions, pools, refusals
+from qrm_world import (
+    FLOOR,
+    MEMORY,
+    NODE,
+    RECLAIMED,
+    SHARED,
+    TUTORIAL_NODE,
+    Lease,
+    Node,
+    Run,
+    conditions,
+    pools,
+    refusals,
+)
 
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.bus.subjects import state_subject
@@ -299,7 +312,7 @@ def test_a_cpu_that_goes_offline_ends_in_no_empty_set_and_no_crash(tmp_path: Pat
     async def story() -> None:
         async with Node(tmp_path, lease_s=600) as node:
             await node.hear(node.advice(valid_for_s=600))
-            node.topology = Topology.of([cpu for cpu in SEED.cpus if cpu.id < 2])
+            node.topology = Topology.of([cpu for cpu in TUTORIAL_NODE.cpus if cpu.id < 2])
             for group in ("", "sublet", "sublet/dedicated_cores", "sublet/system_cores", SHARED, RECLAIMED):
                 node.plain.set(group, "cpuset.cpus", "0-1")
             await asyncio.sleep(3)

@@ -14,11 +14,11 @@ from sublet.views import top
 from sublet.views.cpu_map import Signs, cpu_map, level, machine_map, topology_map
 from sublet.views.facts import read
 
-SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 CELL = re.compile(r"(\x1b\[[0-9;]+m)([A-Z])")
 POOLS = {"share": "11,22-23,35,46-47", "reclaim": "0-10,12-21,24-34,36-45"}
 
-SEED_MAP = """\
+TUTORIAL_MAP = """\
 socket 0  NUMA 0   0-11,24-35  RR RR RR RR RR RR RR RR  RR RR RR SS
 socket 1  NUMA 1  12-23,36-47  RR RR RR RR RR RR RR RR  RR RR SS SS
 S share   R reclaim, a group is a core"""
@@ -53,7 +53,7 @@ def rows_of(topology: Topology) -> list[list[int]]:
 @pytest.mark.parametrize(
     ("topology", "pools", "offline", "drawn"),
     [
-        pytest.param(SEED, POOLS, "", SEED_MAP, id="the quick start's machine"),
+        pytest.param(TUTORIAL_NODE, POOLS, "", TUTORIAL_MAP, id="the quick start's machine"),
         pytest.param(
             Topology.uniform(
                 sockets=1, numa_per_socket=3, cores_per_numa=8, threads=2, numbering="interleaved", cores_per_l3=4
@@ -116,14 +116,16 @@ def test_a_level_is_one_digit_that_never_falls_while_usage_rises(percent):
 
 
 def test_only_the_live_screen_shows_usage_and_only_what_is_measured(answers):
-    answers["qrm"]["topology"] = rows_of(SEED)
+    answers["qrm"]["topology"] = rows_of(TUTORIAL_NODE)
     answers["metrics"]["sample"]["node_reading"]["cpus"] = {"cpus": "0,24", "busy_percent": [35, 99]}
     facts = read("node1", answers)
-    assert machine_map(facts).plain == SEED_MAP
+    assert machine_map(facts).plain == TUTORIAL_MAP
     below = machine_map(facts, usage=True).plain.splitlines()[1]
     assert below.split() == ["39"]
     answers["metrics"]["sample"]["node_reading"]["cpus"] = {"cpus": "0-9", "busy_percent": [35, 99]}
-    assert machine_map(read("node1", answers), usage=True).plain == SEED_MAP, "a list that does not fit is no figure"
+    assert machine_map(read("node1", answers), usage=True).plain == TUTORIAL_MAP, (
+        "a list that does not fit is no figure"
+    )
 
 
 MACHINES = st.builds(
@@ -178,8 +180,8 @@ def test_every_pool_has_a_letter_of_its_own(names):
 
 
 def test_the_map_is_told_by_socket_and_core_once_qrm_tells_the_topology(answers):
-    answers["qrm"]["topology"] = rows_of(SEED)
-    assert machine_map(read("node1", answers)).plain == SEED_MAP
+    answers["qrm"]["topology"] = rows_of(TUTORIAL_NODE)
+    assert machine_map(read("node1", answers)).plain == TUTORIAL_MAP
     answers["metrics"]["sample"]["node_reading"]["online_cpus"] = "0-46"
     assert machine_map(read("node1", answers)).plain.splitlines()[1].endswith("SS Sx")
 
@@ -199,13 +201,13 @@ def test_the_map_needs_pools_and_cpus(answers, service):
 
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_without_colours_the_letters_stay(answers, environment):
-    answers["qrm"]["topology"] = rows_of(SEED)
+    answers["qrm"]["topology"] = rows_of(TUTORIAL_NODE)
     out = io.StringIO()
     console = Console(file=out, width=100, force_terminal=True, _environ={"TERM": "xterm-256color"} | environment)
     console.print(top.render(read("node1", answers)))
     assert not re.search(r"\x1b\[[0-9;]*[349][0-7]m", out.getvalue())
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
-    assert SEED_MAP in plain
+    assert TUTORIAL_MAP in plain
 
 
 def test_with_colours_each_pool_has_its_own(answers):

@@ -15,7 +15,7 @@ from sublet.views.explain.cpu import RULES, cpu_chain
 from sublet.views.explain.cpu_text import cpu_lines
 from sublet.views.facts import read
 
-SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2, cores_per_l3=4)
+TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2, cores_per_l3=4)
 WHY = {"rule": "reclaim-first", "numbers": {"cpus": 48, "share": 6, "reclaim": 42}}
 
 CPU_22 = f"""\
@@ -37,7 +37,7 @@ advisor does not answer: its part is not known"""
 @pytest.fixture
 def told(answers) -> dict:
     """The services' answers with the machine's topology and the rule of the allocation."""
-    answers["qrm"]["topology"] = [[cpu.id, cpu.numa, cpu.socket, cpu.core, cpu.l3] for cpu in SEED.cpus]
+    answers["qrm"]["topology"] = [[cpu.id, cpu.numa, cpu.socket, cpu.core, cpu.l3] for cpu in TUTORIAL_NODE.cpus]
     answers["qrm"]["allocation"]["why"] = [WHY]
     return answers
 

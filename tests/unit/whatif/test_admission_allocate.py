@@ -6,7 +6,9 @@ from shared.errors import Refused
 from sublet.reference.admission import AdmissionQuestion, admission_allocate
 
 BOX = {"uniform": {"sockets": 2, "numa_per_socket": 2, "cores_per_numa": 2, "threads": 2, "numbering": "split"}}
-SEED = {"uniform": {"sockets": 2, "numa_per_socket": 1, "cores_per_numa": 12, "threads": 2, "numbering": "split"}}
+TUTORIAL_NODE = {
+    "uniform": {"sockets": 2, "numa_per_socket": 1, "cores_per_numa": 12, "threads": 2, "numbering": "split"}
+}
 FRESH = {"topology": BOX, "reserve_pool": "0,2", "reclaim_pool": "1,3-4,6"}
 
 
@@ -78,6 +80,6 @@ def test_what_cannot_be_met_has_a_code(pod, inputs, code):
 def test_bound_shared_pods_of_one_pool_share_what_all_of_them_asked_for():
     placed = {"qos": "shared_cores", "request_cores": 2, "numa_binding": True, "cpuset": "0-1,24-25"}
     asked = {"qos": "shared_cores", "request_cores": 1, "numa_binding": True}
-    inputs = {"topology": SEED, "reserve_pool": "", "hint_numas": [0], "enable_reclaim": True}
+    inputs = {"topology": TUTORIAL_NODE, "reserve_pool": "", "hint_numas": [0], "enable_reclaim": True}
     assert admit(asked, pods=[placed], **inputs) == "0-2,24-26"
     assert admit(asked, pods=[placed | {"cpuset_pool": "other"}], **inputs) == "2,26"

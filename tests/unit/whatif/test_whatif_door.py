@@ -16,7 +16,7 @@ from sublet.whatif import ask, kinds, listing, schema, stream
 
 KNOWN = kinds()
 REGULATE = {"reserved_for_allocate_cores": 4, "lower_cpus": 4, "upper_cpus": 44, "steps": []}
-SEED = {"cpus": 48, "shared_estimates_cores": []}
+TUTORIAL_NODE = {"cpus": 48, "shared_estimates_cores": []}
 GUARD = {"numas": {"0": {"total_bytes": 8, "free_bytes": 1}}, "watermark_scale_factor": 10}
 
 
@@ -69,11 +69,17 @@ def without(inputs: dict, name: str) -> dict:
             "upper_cpus",
             id="infinity",
         ),
-        pytest.param("seed_pool_sizes", SEED | {"cpus": 0}, "invalid_input", "cpus", id="a machine without CPUs"),
         pytest.param(
-            "seed_pool_sizes", SEED | {"reserve_pool_cpus": 49}, "invalid_input", "reserve_pool_cpus", id="all reserved"
+            "seed_pool_sizes", TUTORIAL_NODE | {"cpus": 0}, "invalid_input", "cpus", id="a machine without CPUs"
         ),
-        pytest.param("seed_pool_sizes", SEED | {"rule": "v9"}, "invalid_input", "rule", id="an unknown rule"),
+        pytest.param(
+            "seed_pool_sizes",
+            TUTORIAL_NODE | {"reserve_pool_cpus": 49},
+            "invalid_input",
+            "reserve_pool_cpus",
+            id="all reserved",
+        ),
+        pytest.param("seed_pool_sizes", TUTORIAL_NODE | {"rule": "v9"}, "invalid_input", "rule", id="an unknown rule"),
         pytest.param("pod_qos", {"annotations": {"a": 1}}, "invalid_input", "annotations.a", id="a number as text"),
         pytest.param(
             "pod_qos",
@@ -119,15 +125,17 @@ def test_a_rule_that_refuses_answers_in_the_outputs():
 
 def test_a_stream_is_answered_line_by_line_in_order():
     lines = [
-        json.dumps({"id": 1, "kind": "seed_pool_sizes", "inputs": SEED}).encode(),
+        json.dumps({"id": 1, "kind": "seed_pool_sizes", "inputs": TUTORIAL_NODE}).encode(),
         b"\n",
         b'{"id": 2',
         b'{"id": "three", "kind": "nope", "inputs": {}}',
         b"7",
         b'{"kind": "seed_pool_sizes", "inputs": {}}',
         b'{"id": 4, "inputs": {}}',
-        json.dumps({"id": [5], "kind": "seed_pool_sizes", "inputs": SEED | {"cpus": "a"}, "outputs": {}}).encode(),
-        json.dumps({"id": 6, "kind": "seed_pool_sizes", "inputs": SEED, "outputs": {}}).encode(),
+        json.dumps(
+            {"id": [5], "kind": "seed_pool_sizes", "inputs": TUTORIAL_NODE | {"cpus": "a"}, "outputs": {}}
+        ).encode(),
+        json.dumps({"id": 6, "kind": "seed_pool_sizes", "inputs": TUTORIAL_NODE, "outputs": {}}).encode(),
     ]
     found = [json.loads(line) for line in stream(KNOWN, lines)]
     assert [line["id"] for line in found] == [1, None, "three", None, None, 4, [5], 6]
@@ -195,7 +203,7 @@ def run(*arguments: str, stdin: str | bytes = "") -> tuple[int, list[dict]]:
 @pytest.mark.parametrize(
     ("arguments", "stdin", "code"),
     [
-        pytest.param(["seed_pool_sizes"], json.dumps(SEED), 0, id="a question"),
+        pytest.param(["seed_pool_sizes"], json.dumps(TUTORIAL_NODE), 0, id="a question"),
         pytest.param(["memory_guard"], json.dumps(GUARD), 0, id="a rule that refuses"),
         pytest.param(["seed_pool_sizes"], "{", 2, id="not JSON"),
         pytest.param(["nope"], "{}", 2, id="an unknown kind"),

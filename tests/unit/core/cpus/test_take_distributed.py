@@ -13,7 +13,7 @@ from sublet.reference.distributed import take_distributed
 from sublet.reference.even_split import MOST_STEPS, even_parts
 from sublet.reference.packed import take_packed
 
-SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 THREE = Topology.uniform(sockets=3, numa_per_socket=1, cores_per_numa=4, threads=1)
 """Nodes 0-3, 4-7 and 8-11, one thread a core."""
 
@@ -21,14 +21,16 @@ THREE = Topology.uniform(sockets=3, numa_per_socket=1, cores_per_numa=4, threads
 @pytest.mark.parametrize(
     ("machine", "available", "count", "group", "taken"),
     [
-        pytest.param(SEED, "0-47", 0, 1, "", id="nothing wanted"),
-        pytest.param(SEED, "0-47", -2, 2, "", id="less than nothing wanted"),
-        pytest.param(SEED, "0-47", 24, 1, "0-11,24-35", id="one node can hold it"),
-        pytest.param(SEED, "0-47", 26, 2, "0-6,12-17,24-30,36-41", id="even, the rest as a group"),
-        pytest.param(SEED, "0-47", 26, 1, "0-6,12-18,24-29,36-41", id="even, CPU by CPU"),
-        pytest.param(SEED, "0-47", 3, 2, "0-1,24", id="no multiple of the group: packed"),
-        pytest.param(SEED, "0-10,12-47", 24, 1, "12-23,36-47", id="the node that can hold it"),
-        pytest.param(SEED, "0-10,12-46", 30, 2, "0-7,12-18,24-31,36-42", id="like nodes, the lower id gives the rest"),
+        pytest.param(TUTORIAL_NODE, "0-47", 0, 1, "", id="nothing wanted"),
+        pytest.param(TUTORIAL_NODE, "0-47", -2, 2, "", id="less than nothing wanted"),
+        pytest.param(TUTORIAL_NODE, "0-47", 24, 1, "0-11,24-35", id="one node can hold it"),
+        pytest.param(TUTORIAL_NODE, "0-47", 26, 2, "0-6,12-17,24-30,36-41", id="even, the rest as a group"),
+        pytest.param(TUTORIAL_NODE, "0-47", 26, 1, "0-6,12-18,24-29,36-41", id="even, CPU by CPU"),
+        pytest.param(TUTORIAL_NODE, "0-47", 3, 2, "0-1,24", id="no multiple of the group: packed"),
+        pytest.param(TUTORIAL_NODE, "0-10,12-47", 24, 1, "12-23,36-47", id="the node that can hold it"),
+        pytest.param(
+            TUTORIAL_NODE, "0-10,12-46", 30, 2, "0-7,12-18,24-31,36-42", id="like nodes, the lower id gives the rest"
+        ),
         pytest.param(THREE, "0-3,4-5,8-11", 2, 1, "0-1", id="the choice that leaves the nodes even, the first of two"),
         pytest.param(THREE, "0,4,8", 3, 3, "0,4,8", id="no node holds a group: packed"),
         pytest.param(THREE, "0-1,4-7,8-10", 6, 1, "4-6,8-10", id="two nodes evenly rather than three"),
@@ -40,14 +42,14 @@ def test_exactly_these_cpus(machine: Topology, available: str, count: int, group
 
 def test_too_few_cpus_are_refused_with_both_numbers() -> None:
     with pytest.raises(Refused, match="4 CPUs wanted, 3 available") as refused:
-        take_distributed(SEED, CpuSet.parse("0-2"), 4, group_cpus=2)
+        take_distributed(TUTORIAL_NODE, CpuSet.parse("0-2"), 4, group_cpus=2)
     assert refused.value.reason == "not_enough_cpus"
 
 
 @pytest.mark.parametrize("group", [0, -1])
 def test_a_group_of_no_cpu_is_an_error(group: int) -> None:
     with pytest.raises(ValueError, match=f"group_cpus {group}: want at least 1"):
-        take_distributed(SEED, SEED.all, 4, group_cpus=group)
+        take_distributed(TUTORIAL_NODE, TUTORIAL_NODE.all, 4, group_cpus=group)
 
 
 @pytest.mark.parametrize(
@@ -110,4 +112,6 @@ def test_parts_fit_their_nodes_are_groups_and_make_up_the_count(
 
 @given(st.integers(1, 24))
 def test_what_one_node_can_hold_is_taken_as_packed_takes_it(count: int) -> None:
-    assert take_distributed(SEED, SEED.all, count) == take_packed(SEED, SEED.all, count)
+    assert take_distributed(TUTORIAL_NODE, TUTORIAL_NODE.all, count) == take_packed(
+        TUTORIAL_NODE, TUTORIAL_NODE.all, count
+    )

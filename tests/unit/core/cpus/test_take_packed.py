@@ -8,7 +8,7 @@ from shared.errors import Refused
 from sublet.reference.free_units import free_units
 from sublet.reference.packed import take_packed
 
-SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 FOUR_NUMA = Topology.uniform(sockets=2, numa_per_socket=2, cores_per_numa=2, threads=2, numbering="adjacent")
 """Fewer sockets than nodes, so sockets lead: nodes 0-3 and 4-7 in socket 0, 8-11 and 12-15 in socket 1."""
 TWO_IN_ONE = Topology.of(Cpu(cpu, 0, cpu // 4, cpu // 2) for cpu in range(8))
@@ -25,14 +25,14 @@ CROSSED = Topology.of(
 @pytest.mark.parametrize(
     ("machine", "available", "count", "taken"),
     [
-        pytest.param(SEED, "0-47", 0, "", id="nothing wanted"),
-        pytest.param(SEED, "0-47", -7, "", id="less than nothing wanted"),
-        pytest.param(SEED, "0-47", 24, "0-11,24-35", id="a whole node"),
-        pytest.param(SEED, "0-47", 26, "0-12,24-36", id="a node and a core of the next"),
-        pytest.param(SEED, "0-47", 3, "0-1,24", id="a core and a thread"),
-        pytest.param(SEED, "0-22,24-46", 2, "12,36", id="the fuller node first"),
-        pytest.param(SEED, "0-46", 1, "23", id="the broken core first"),
-        pytest.param(SEED, "0-46", 25, "0-11,23-35", id="a free node although the other is fuller"),
+        pytest.param(TUTORIAL_NODE, "0-47", 0, "", id="nothing wanted"),
+        pytest.param(TUTORIAL_NODE, "0-47", -7, "", id="less than nothing wanted"),
+        pytest.param(TUTORIAL_NODE, "0-47", 24, "0-11,24-35", id="a whole node"),
+        pytest.param(TUTORIAL_NODE, "0-47", 26, "0-12,24-36", id="a node and a core of the next"),
+        pytest.param(TUTORIAL_NODE, "0-47", 3, "0-1,24", id="a core and a thread"),
+        pytest.param(TUTORIAL_NODE, "0-22,24-46", 2, "12,36", id="the fuller node first"),
+        pytest.param(TUTORIAL_NODE, "0-46", 1, "23", id="the broken core first"),
+        pytest.param(TUTORIAL_NODE, "0-46", 25, "0-11,23-35", id="a free node although the other is fuller"),
         pytest.param(FOUR_NUMA, "0-15", 8, "0-7", id="a whole socket"),
         pytest.param(FOUR_NUMA, "0-15", 12, "0-11", id="a socket, then a node"),
         pytest.param(FOUR_NUMA, "1-15", 4, "4-7", id="the free node of the fuller socket"),
@@ -52,7 +52,7 @@ def test_exactly_these_cpus(machine: Topology, available: str, count: int, taken
 
 def test_too_few_cpus_are_refused_with_both_numbers() -> None:
     with pytest.raises(Refused, match="4 CPUs wanted, 3 available") as refused:
-        take_packed(SEED, CpuSet.parse("0-2"), 4)
+        take_packed(TUTORIAL_NODE, CpuSet.parse("0-2"), 4)
     assert refused.value.reason == "not_enough_cpus"
 
 
@@ -66,7 +66,7 @@ def test_too_few_cpus_are_refused_with_both_numbers() -> None:
         pytest.param(CROSSED, "1-5", (1,), (1, 2), (2, 3, 1, 4, 5), (2, 3, 1, 4, 5),
                      id="a node counts to the socket in which it has CPUs left"),
         pytest.param(HYBRID, "1-5", (), (), (4, 5, 2), (4, 5, 1, 2, 3), id="hybrid: free is what has all its own"),
-        pytest.param(SEED, "", (), (), (), (), id="nothing available"),
+        pytest.param(TUTORIAL_NODE, "", (), (), (), (), id="nothing available"),
     ],
 )  # fmt: skip
 def test_what_is_free_and_in_which_order(machine, available, sockets, numas, cores, cpus) -> None:

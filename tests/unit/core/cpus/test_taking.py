@@ -16,7 +16,7 @@ from shared.core.decisions import decisions
 from shared.errors import Refused
 from shared.whatif.taking import BalanceQuestion, take_by_numa_balance_answer
 
-SEED = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 FOUR_NUMA = Topology.uniform(sockets=2, numa_per_socket=2, cores_per_numa=2, threads=2)
 HYBRID = Topology.of(
     [Cpu(cpu, 0, 0, cpu // 2, 0) for cpu in range(4)] + [Cpu(cpu, 0, 0, cpu, 1) for cpu in range(4, 8)]
@@ -38,15 +38,17 @@ def test_worked_case_is_answered_as_printed(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("topology", "available", "count", "options", "taken"),
     [
-        pytest.param(SEED, "0-47", 42, {}, "0-10,12-21,24-34,36-45", id="the tutorial's 42"),
-        pytest.param(SEED, "0-47", 40, {}, "0-9,12-21,24-33,36-45", id="the tutorial's 40"),
-        pytest.param(SEED, "0-47", 44, {}, "0-10,12-22,24-34,36-46", id="the tutorial's idle 44"),
-        pytest.param(SEED, "0-47", 5, {}, "0-1,12,24,36", id="an odd count breaks a core of the first node"),
-        pytest.param(SEED, "0-47", 6, {"granularity": "thread"}, "0-2,12-14", id="thread by thread"),
-        pytest.param(SEED, "0-47", 6, {"reverse": True}, "10-11,23,34-35,47", id="reverse inside the node only"),
-        pytest.param(SEED, "0-47", 0, {}, "", id="nothing wanted"),
-        pytest.param(SEED, "0-47", -3, {}, "", id="less than nothing wanted"),
-        pytest.param(SEED, "0-23", 4, {}, "0-1,12-13", id="no core is whole, so single CPUs"),
+        pytest.param(TUTORIAL_NODE, "0-47", 42, {}, "0-10,12-21,24-34,36-45", id="the tutorial's 42"),
+        pytest.param(TUTORIAL_NODE, "0-47", 40, {}, "0-9,12-21,24-33,36-45", id="the tutorial's 40"),
+        pytest.param(TUTORIAL_NODE, "0-47", 44, {}, "0-10,12-22,24-34,36-46", id="the tutorial's idle 44"),
+        pytest.param(TUTORIAL_NODE, "0-47", 5, {}, "0-1,12,24,36", id="an odd count breaks a core of the first node"),
+        pytest.param(TUTORIAL_NODE, "0-47", 6, {"granularity": "thread"}, "0-2,12-14", id="thread by thread"),
+        pytest.param(
+            TUTORIAL_NODE, "0-47", 6, {"reverse": True}, "10-11,23,34-35,47", id="reverse inside the node only"
+        ),
+        pytest.param(TUTORIAL_NODE, "0-47", 0, {}, "", id="nothing wanted"),
+        pytest.param(TUTORIAL_NODE, "0-47", -3, {}, "", id="less than nothing wanted"),
+        pytest.param(TUTORIAL_NODE, "0-23", 4, {}, "0-1,12-13", id="no core is whole, so single CPUs"),
         pytest.param(FOUR_NUMA, "0-15", 4, {"granularity": "thread"}, "0,2,4,6", id="the reserve of four nodes"),
         pytest.param(FOUR_NUMA, "1,3-15", 4, {"granularity": "thread"}, "1,3-4,6", id="reclaim beside that reserve"),
         pytest.param(FOUR_NUMA, "1,8-9", 1, {}, "1", id="one CPU inside a node"),
@@ -63,7 +65,7 @@ def test_taking_gives_exactly_these_cpus(
 
 def test_too_few_cpus_are_refused_with_both_numbers() -> None:
     with pytest.raises(Refused, match=r"5 CPUs wanted, 2 available \(0-1\)") as refused:
-        take_by_numa_balance(SEED, CpuSet.parse("0-1"), 5)
+        take_by_numa_balance(TUTORIAL_NODE, CpuSet.parse("0-1"), 5)
     assert refused.value.reason == "not_enough_cpus"
 
 
@@ -77,7 +79,7 @@ def test_too_few_cpus_take_nothing_and_leave_everything() -> None:
 
 
 def test_the_order_of_the_rows_of_a_machine_means_nothing() -> None:
-    rows = [[cpu.id, cpu.numa, cpu.socket, cpu.core, cpu.l3] for cpu in SEED.cpus]
+    rows = [[cpu.id, cpu.numa, cpu.socket, cpu.core, cpu.l3] for cpu in TUTORIAL_NODE.cpus]
     answers = {
         take_by_numa_balance_answer(
             BalanceQuestion.model_validate({"topology": {"cpus": order}, "available": "0-47", "request_cpus": 42})
@@ -194,5 +196,5 @@ def test_a_whole_free_core_is_never_broken_while_a_broken_one_could_serve(
 
 @pytest.mark.parametrize("count", range(1, 48))
 def test_a_larger_pool_contains_the_smaller_one_of_even_size(count: int) -> None:
-    smaller = take_by_numa_balance(SEED, SEED.all, count - count % 2)
-    assert smaller <= take_by_numa_balance(SEED, SEED.all, count + 1 - (count + 1) % 2)
+    smaller = take_by_numa_balance(TUTORIAL_NODE, TUTORIAL_NODE.all, count - count % 2)
+    assert smaller <= take_by_numa_balance(TUTORIAL_NODE, TUTORIAL_NODE.all, count + 1 - (count + 1) % 2)

@@ -7,18 +7,18 @@ from hypothesis import strategies as st
 from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.core.pods.extended_resources import OTHER_NAME, node_amounts, requests_of
 
-CPU, SEED_CPU, SEED_MEMORY = RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+CPU, TUTORIAL_CPU, TUTORIAL_MEMORY = RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 AMOUNTS = st.integers(0, 1 << 45)
 
 
 def container(always: bool = False, **requests: str) -> dict:
-    names = {"cpu": CPU, "seed": SEED_CPU, "memory": SEED_MEMORY, "native": "cpu"}
+    names = {"cpu": CPU, "tutorial": TUTORIAL_CPU, "memory": TUTORIAL_MEMORY, "native": "cpu"}
     made = {"resources": {"requests": {names[name]: amount for name, amount in requests.items()}}}
     return made | ({"restartPolicy": "Always"} if always else {})
 
 
 @given(
-    st.dictionaries(st.sampled_from([SEED_CPU, SEED_MEMORY]), AMOUNTS),
+    st.dictionaries(st.sampled_from([TUTORIAL_CPU, TUTORIAL_MEMORY]), AMOUNTS),
     st.dictionaries(st.sampled_from(sorted(OTHER_NAME)), AMOUNTS),
 )
 def test_what_can_still_be_placed_under_either_name_is_at_most_the_offer_less_all_requests(offered, asked):
@@ -33,8 +33,8 @@ def test_what_can_still_be_placed_under_either_name_is_at_most_the_offer_less_al
 
 @given(AMOUNTS, AMOUNTS)
 def test_pods_of_one_name_alone_may_take_the_whole_offer(offer, asked):
-    amounts = node_amounts({SEED_CPU: offer}, {CPU: asked})
-    assert amounts == {CPU: offer, SEED_CPU: max(0, offer - asked)}
+    amounts = node_amounts({TUTORIAL_CPU: offer}, {CPU: asked})
+    assert amounts == {CPU: offer, TUTORIAL_CPU: max(0, offer - asked)}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_pods_of_one_name_alone_may_take_the_whole_offer(offer, asked):
     [
         ({}, {}),
         ({"containers": [container(native="2")]}, {}),
-        ({"containers": [container(cpu="2k"), container(cpu="500", seed="1k")]}, {CPU: 2500, SEED_CPU: 1000}),
+        ({"containers": [container(cpu="2k"), container(cpu="500", tutorial="1k")]}, {CPU: 2500, TUTORIAL_CPU: 1000}),
         ({"containers": [container(cpu="1k")], "initContainers": [container(cpu="3k")]}, {CPU: 3000}),
         ({"containers": [container(cpu="1k")], "initContainers": [container(cpu="500")]}, {CPU: 1000}),
         ({"containers": [container(cpu="1k")], "initContainers": [container(always=True, cpu="500")]}, {CPU: 1500}),
@@ -50,8 +50,8 @@ def test_pods_of_one_name_alone_may_take_the_whole_offer(offer, asked):
           "initContainers": [container(always=True, cpu="500"), container(cpu="2k")]}, {CPU: 2500}),
         ({"containers": [container(cpu="1k")],
           "initContainers": [container(cpu="2k"), container(always=True, cpu="500")]}, {CPU: 2000}),
-        ({"containers": [container(cpu="1k")], "initContainers": [container(seed="2k", memory="1Gi")]},
-         {CPU: 1000, SEED_CPU: 2000, SEED_MEMORY: 1 << 30}),
+        ({"containers": [container(cpu="1k")], "initContainers": [container(tutorial="2k", memory="1Gi")]},
+         {CPU: 1000, TUTORIAL_CPU: 2000, TUTORIAL_MEMORY: 1 << 30}),
     ],
 )  # fmt: skip
 def test_what_a_pod_asks_for(spec, asks):
