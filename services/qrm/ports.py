@@ -157,7 +157,7 @@ class Offloader(Protocol):
         ...
 
 
-class StartWatch(Protocol):
+class StartingPods(Protocol):
     """Sees how far the starts of reclaimed pods are."""
 
     def keep(self, pods: Sequence[Pod], rules: StartRules, now_s: float) -> frozenset[str]:
@@ -199,5 +199,5 @@ class QrmPorts:
     pods: PodSource
     lease: WatchedLease | None
     offloader: Offloader
-    starts: StartWatch
+    starts: StartingPods
     checkpoints: CheckpointStore
