@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.rigs.host import Row, end, p50_p99, pod, progress, sublet
 from bench.rigs.stages import Ears, listening, rows
-from sublet.demo.watch import Watch
+from sublet.demo.watch import TimelineRecorder
 
 SPIKES, LOADED_SPIKES = 60, 30
 BUSY_S, RECOVERY_TIMEOUT_S = 1.5, 20.0
@@ -24,7 +24,7 @@ async def measure(spikes: int = SPIKES, loaded_spikes: int = LOADED_SPIKES) -> l
     """Wake a tenant many times at random moments beside busy batch work, then beside busy processes of others too."""
     chance = random.Random(SEED)
     async with sublet(SETTINGS), listening() as ears:
-        watch = Watch([])
+        watch = TimelineRecorder([])
         batch = [await pod("reclaimed", f"spin-{n}", sys.executable, "-c", "while True: pass") for n in range(3)]
         spinner = Path(__file__).with_name("spinner.py")
         tenant = await pod("shared", "web", sys.executable, str(spinner), "2", str(BUSY_S), cpu="2", pipes=True)
@@ -61,7 +61,7 @@ def _row(what: str, spikes: list[_Spike], target: str) -> Row:
 
 
 async def _one(
-    tenant: asyncio.subprocess.Process, watch: Watch, ears: Ears, chance: random.Random, number: int, of: int
+    tenant: asyncio.subprocess.Process, watch: TimelineRecorder, ears: Ears, chance: random.Random, number: int, of: int
 ) -> _Spike:
     progress(f"spike {number + 1} of {of}")
     await asyncio.sleep(1.0 + chance.random() * 2.0)

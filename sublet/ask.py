@@ -35,7 +35,7 @@ class NobodyThere(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class AskTarget:
     """Which node to ask about, and through which server."""
 
     node: str
@@ -44,12 +44,12 @@ class Target:
     """Those that answer for the node: on Kubernetes central is the cluster's, and nodes have no way to ask it."""
 
 
-def target() -> Target:
+def target() -> AskTarget:
     """From the settings; what they leave open is taken from the login of a `sublet up` on this machine."""
     raw = raw_settings()
     common = common_settings(raw)
     running = _running(common, chosen="state_dir" in raw)
-    return Target(
+    return AskTarget(
         services=tuple(name for name in SERVICES if common.substrate != "kubernetes" or name != CENTRAL),
         node=common.node if "node" in raw else running.get("node", common.node),
         nats_url=common.nats_url if "nats_url" in raw else running.get("nats_url", common.nats_url),
@@ -62,7 +62,7 @@ def _running(common: CommonSettings, *, chosen: bool) -> Mapping[str, str]:
 
 
 @contextlib.asynccontextmanager
-async def connected(where: Target) -> AsyncIterator[Bus]:
+async def connected(where: AskTarget) -> AsyncIterator[Bus]:
     """A bus client for as long as the command runs.
 
     Raises:
@@ -140,7 +140,7 @@ async def ask_all(bus: Bus, node: str, services: Sequence[str]) -> Answers:
     return dict(zip(services, answers, strict=True))
 
 
-def run(work: Callable[[Bus, Target], Awaitable[int]]) -> NoReturn:
+def run(work: Callable[[Bus, AskTarget], Awaitable[int]]) -> NoReturn:
     """Run a command on the bus and end the process: 0, the command's own code, or one line of why not."""
 
     async def connected_work() -> int:

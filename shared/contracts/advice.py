@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from shared.contracts.envelope import Amount, Bytes, Count, Message, Millis, Part, Reason
+from shared.contracts.envelope import Amount, Bytes, Count, Message, MessagePart, Millis, Reason
 from shared.contracts.ids import PodUid
 
 Mode = Literal["observe", "dry-run", "enforce"]
@@ -19,7 +19,7 @@ def isolation_pool(pod: str) -> str:
     return ISOLATION + pod.replace("/", ".")
 
 
-class PoolSize(Part):
+class PoolSize(MessagePart):
     """CPUs for one pool; `numa` -1 means: on no NUMA node in particular."""
 
     pool: str
@@ -29,7 +29,7 @@ class PoolSize(Part):
     """A pool of single pods (named, bound to a NUMA node, isolated, dedicated): passed over where they have gone."""
 
 
-class CacheDrop(Part):
+class CacheDrop(MessagePart):
     """Page cache that a reclaimed pod shall give back now."""
 
     uid: PodUid

@@ -3,11 +3,11 @@
 from typing import ClassVar, Literal
 
 from shared.contracts.advice import Mode
-from shared.contracts.envelope import Amount, Bytes, Count, CpuList, Message, Millis, Part, Reason
+from shared.contracts.envelope import Amount, Bytes, Count, CpuList, Message, MessagePart, Millis, Reason
 from shared.contracts.ids import ObjectName, PodUid
 
 
-class PoolAllocation(Part):
+class PoolAllocation(MessagePart):
     """One pool: CPUs and memory nodes in force."""
 
     pool: str
@@ -16,7 +16,7 @@ class PoolAllocation(Part):
     memory_limit_bytes: Bytes | None = None
 
 
-class PodAllocation(Part):
+class PodAllocation(MessagePart):
     """One pod: the pool it runs in and the CPUs in force for it."""
 
     uid: PodUid
@@ -27,14 +27,14 @@ class PodAllocation(Part):
     mems: CpuList = ""
 
 
-class NumaOffer(Part):
+class NumaOffer(MessagePart):
     """The part of the offer to reclaimed pods that lies on one NUMA node."""
 
     numa: Count
     reclaimed_cpu_millis: Millis
 
 
-class Condition(Part):
+class Condition(MessagePart):
     """Something an operator should know, boring and stable: type, since when it holds, and in words."""
 
     type: str

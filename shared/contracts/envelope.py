@@ -21,13 +21,13 @@ Millis = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Part(BaseModel):
+class MessagePart(BaseModel):
     """A piece of a message: frozen, unknown fields ignored on reading, no NaN and no infinity anywhere."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
-class Reason(Part):
+class Reason(MessagePart):
     """Why a figure is what it is: the rule that fired and the numbers it used."""
 
     # An explanation may hold an infinity ("never yet"); it must not keep the decision from being published.
@@ -37,7 +37,7 @@ class Reason(Part):
     numbers: dict[str, float | int | str | bool | None] = {}
 
 
-class Message(Part):
+class Message(MessagePart):
     """The envelope. `seq` ascends within one `boot_id` (one life of the sender)."""
 
     kind: ClassVar[str]

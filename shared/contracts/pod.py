@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from shared.contracts.envelope import Bytes, Millis, Part
+from shared.contracts.envelope import Bytes, MessagePart, Millis
 from shared.contracts.ids import ObjectName, PodUid
 
 QosClass = Literal["shared_cores", "dedicated_cores", "reclaimed_cores", "system_cores"]
@@ -25,7 +25,7 @@ def canonical_resource(name: str) -> str:
     return ALIASES.get(name, name)
 
 
-class Container(Part):
+class Container(MessagePart):
     """One container. CPU in milli-cores and memory in bytes; 0 means "not said". Reclaimed amounts count as well."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
@@ -37,7 +37,7 @@ class Container(Part):
     """The container runtime's name of it, with the runtime's; empty on a host without one."""
 
 
-class Pod(Part):
+class Pod(MessagePart):
     """One pod. For reclaimed_cores the container figures are amounts of the reclaimed resources."""
 
     uid: PodUid

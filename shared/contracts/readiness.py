@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from shared.contracts.envelope import Amount, Message, Part
+from shared.contracts.envelope import Amount, Message, MessagePart
 from shared.contracts.ids import node_token
 
 _HASH_DIGITS = 12
@@ -21,7 +21,7 @@ def entry_hash(value: bytes | None) -> str:
     return hashlib.sha256(value or b"").hexdigest()[:_HASH_DIGITS]
 
 
-class ServiceHealth(Part):
+class ServiceHealth(MessagePart):
     """One service as it sees itself. `ok` false means: alive, but its input or its work is not as it should be."""
 
     service: str

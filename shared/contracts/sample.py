@@ -4,12 +4,12 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from shared.contracts.envelope import Amount, Bytes, Count, CpuList, Message, Part
+from shared.contracts.envelope import Amount, Bytes, Count, CpuList, Message, MessagePart
 from shared.contracts.pod import Pod
 from shared.core.cpus.cpuset import CpuSet
 
 
-class Pressure(Part):
+class Pressure(MessagePart):
     """Stall shares in percent over 10 and 60 s ("some": at least one task waits; "full": all do)."""
 
     some_avg10_percent: Amount = 0.0
@@ -17,7 +17,7 @@ class Pressure(Part):
     full_avg10_percent: Amount = 0.0
 
 
-class CpuUsage(Part):
+class CpuUsage(MessagePart):
     """How busy each CPU was. `busy_percent` is in the ascending order of `cpus`; a CPU not in it has no figure."""
 
     cpus: CpuList
@@ -29,7 +29,7 @@ class CpuUsage(Part):
         return dict(zip(cpus, self.busy_percent, strict=True)) if len(cpus) == len(self.busy_percent) else {}
 
 
-class GroupNuma(Part):
+class GroupNuma(MessagePart):
     """What a cgroup holds on one NUMA node."""
 
     numa: Count
@@ -37,7 +37,7 @@ class GroupNuma(Part):
     file_bytes: Bytes | None = None
 
 
-class NodeReading(Part):
+class NodeReading(MessagePart):
     """The whole node. A figure that could not be read, or needs a second reading, is absent: never 0."""
 
     online_cpus: CpuList
@@ -70,7 +70,7 @@ class NodeReading(Part):
     extra: dict[str, float] = {}
 
 
-class NumaReading(Part):
+class NumaReading(MessagePart):
     """One NUMA node."""
 
     numa: Count
@@ -87,7 +87,7 @@ class NumaReading(Part):
     extra: dict[str, float] = {}
 
 
-class GroupReading(Part):
+class GroupReading(MessagePart):
     """One cgroup: a pool or a container. A limit that is not set is absent."""
 
     cpu_usage_cores: Amount | None = None
@@ -129,7 +129,7 @@ class ContainerReading(GroupReading):
     """Of its CPU usage, what the kernel spent on its behalf."""
 
 
-class PodReading(Part):
+class PodReading(MessagePart):
     """One pod with what its containers use."""
 
     pod: Pod

@@ -12,10 +12,10 @@ from shared.contracts.bus.subjects import EVENTS_STREAM
 from shared.contracts.eviction import EvictionEvent
 from shared.ports import Bus, Clock, Received
 from sublet.bridge.lanes import Lanes
-from sublet.bridge.place import Place
-from sublet.bridge.request import BROKEN, Answer, verdict, wait_s
+from sublet.bridge.place import BridgePosition
+from sublet.bridge.request import BROKEN, HttpAnswer, verdict, wait_s
 
-Post = Callable[[EvictionEvent, Mapping[str, str]], Awaitable[Answer]]
+Post = Callable[[EvictionEvent, Mapping[str, str]], Awaitable[HttpAnswer]]
 """Delivers an event that has been checked; beside it, the headers of its trace."""
 Say = Callable[[str], None]
 BROKEN_TRIES = 5
@@ -38,7 +38,7 @@ class Bridge:
     bus: Bus
     clock: Clock
     post: Post
-    place: Place
+    place: BridgePosition
     say: Say
     lane_of: Callable[[EvictionEvent], str] | None = None
     """Events that wait for each other; None: all do, and the stream is read no faster than they are taken."""
@@ -100,12 +100,12 @@ class Bridge:
                     self.say(f"waiting {pause_s:.1f} s with {event.event_id}: {answer.status or 'no answer'}")
                     await self.clock.sleep(pause_s)
 
-    async def _posted(self, event: EvictionEvent, trace: Mapping[str, str]) -> Answer:
+    async def _posted(self, event: EvictionEvent, trace: Mapping[str, str]) -> HttpAnswer:
         try:
             return await self.post(event, trace)
         except Exception as error:  # noqa: BLE001 - one event that nobody foresaw must not end the bridge
             self.say(f"cannot deliver {event.event_id}: {error!r}")
-            return Answer(BROKEN, tries=BROKEN_TRIES)
+            return HttpAnswer(BROKEN, tries=BROKEN_TRIES)
 
     def _bury(self, received: Received, outcome: str, name: str, *, status: int = 0, why: str = "") -> None:
         """Put aside: counted, kept on disk while there is room, said."""

@@ -10,7 +10,7 @@ import aiohttp
 from shared.contracts.eviction import EvictionEvent
 from shared.ports import Clock
 from sublet.bridge.bridge import Post
-from sublet.bridge.request import Answer, request_headers
+from sublet.bridge.request import HttpAnswer, request_headers
 
 TIMEOUT_S = 15.0
 
@@ -20,14 +20,14 @@ async def posting(url: str, key: bytes | None, clock: Clock) -> AsyncIterator[Po
     """A `Post` to one address, on one connection pool; signed with a key."""
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)) as session:
 
-        async def post(event: EvictionEvent, trace: Mapping[str, str]) -> Answer:
+        async def post(event: EvictionEvent, trace: Mapping[str, str]) -> HttpAnswer:
             body = event.encode()  # what was checked, and no second meaning of the same bytes
             headers = request_headers(event, body, trace, key, int(clock.wall().timestamp()))
             try:
                 async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
-                    return Answer(response.status, retry_after_s(response.headers.get("retry-after")))
+                    return HttpAnswer(response.status, retry_after_s(response.headers.get("retry-after")))
             except (aiohttp.ClientError, TimeoutError):
-                return Answer(0)
+                return HttpAnswer(0)
 
         yield post
 

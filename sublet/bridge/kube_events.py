@@ -17,7 +17,7 @@ from shared.core.evictions.intents import Bucket
 from shared.errors import Unavailable
 from shared.ports import Clock
 from sublet.bridge.bridge import Post
-from sublet.bridge.request import Answer
+from sublet.bridge.request import HttpAnswer
 from sublet.output import printable
 
 CONTROLLER = "sublet.io/evictor"
@@ -75,15 +75,15 @@ async def posting_events(kube: Kube, clock: Clock) -> AsyncIterator[Post]:
 
     buckets: dict[str, Bucket] = {}
 
-    async def post(event: EvictionEvent, _trace: Mapping[str, str]) -> Answer:
+    async def post(event: EvictionEvent, _trace: Mapping[str, str]) -> HttpAnswer:
         document = event_document(event)
         if document is None or too_old(event, clock.wall()):
-            return Answer(TAKEN)
+            return HttpAnswer(TAKEN)
         now_s = clock.monotonic()
         bucket = buckets.get(event.node, Bucket(NODE_BURST, now_s))
         left = bucket.take(now_s, capacity=NODE_BURST, per_s=NODE_EVENTS_PER_S)
         if left is None:
-            return Answer(CROWDED)
+            return HttpAnswer(CROWDED)
         buckets[event.node] = left
         path = f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"
         try:
@@ -91,8 +91,8 @@ async def posting_events(kube: Kube, clock: Clock) -> AsyncIterator[Post]:
         except KubeError as error:
             return _answer(error)
         except Unavailable:
-            return Answer(0)
-        return Answer(TAKEN)
+            return HttpAnswer(0)
+        return HttpAnswer(TAKEN)
 
     try:
         yield post
@@ -100,17 +100,17 @@ async def posting_events(kube: Kube, clock: Clock) -> AsyncIterator[Post]:
         await kube.close()
 
 
-def _answer(error: KubeError) -> Answer:
+def _answer(error: KubeError) -> HttpAnswer:
     """There already, or no namespace to put it in: done.
 
     401 is about ourselves, not about the event: tried again for as long as the event is news.
     """
     leaving = any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)
     if error.status in (EXISTS, NOT_FOUND) or leaving:
-        return Answer(TAKEN)
+        return HttpAnswer(TAKEN)
     if error.status == FORBIDDEN:
-        return Answer(FORBIDDEN, tries=FORBIDDEN_TRIES)
-    return Answer(0 if error.status == UNAUTHORIZED else error.status)
+        return HttpAnswer(FORBIDDEN, tries=FORBIDDEN_TRIES)
+    return HttpAnswer(0 if error.status == UNAUTHORIZED else error.status)
 
 
 def too_old(event: EvictionEvent, now: datetime) -> bool:

@@ -14,7 +14,7 @@ DEAD_BYTES = 4 << 20
 _NAME = re.compile(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
 
 
-class Place:
+class BridgePosition:
     """`<folder>/<name>.json` with the sequence up to which all is done, `<name>.dead.jsonl` with what was put aside."""
 
     def __init__(self, folder: Path, name: str) -> None:

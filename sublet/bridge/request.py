@@ -31,7 +31,7 @@ Verdict = Literal["done", "again", "dead", "stop"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """An HTTP status; 0 where there was none. `retry_after_s` as the receiver asked."""
 
     status: int
@@ -84,7 +84,7 @@ def request_headers(
     return headers
 
 
-def verdict(answer: Answer, tries: int = 1, *, known: bool = False) -> Verdict:
+def verdict(answer: HttpAnswer, tries: int = 1, *, known: bool = False) -> Verdict:
     """What an answer to the n-th try means: trouble that may pass is tried again, a refusal of this one event is not.
 
     `known`: the event before it was refused in the same way; then this one is not tried as often.
@@ -98,7 +98,7 @@ def verdict(answer: Answer, tries: int = 1, *, known: bool = False) -> Verdict:
     return "dead" if known or tries >= answer.tries else "again"
 
 
-def wait_s(answer: Answer, tries: int, roll: float) -> float:
+def wait_s(answer: HttpAnswer, tries: int, roll: float) -> float:
     """Seconds before the next try: what the receiver asked for, within reason, else longer and longer."""
     if answer.retry_after_s is not None:
         return min(max(0.0, answer.retry_after_s), MAX_RETRY_AFTER_S)

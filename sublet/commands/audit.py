@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from shared.contracts.bus.stored import RefusedMessage
     from shared.core.evictions.audit import Audit
     from shared.ports import Bus, Received
-    from sublet.ask import Target
+    from sublet.ask import AskTarget
 
 R = TypeVar("R")
 
@@ -35,7 +35,7 @@ def audit(
 
     state_dir = common_settings(raw_settings()).state_dir
 
-    async def check(bus: "Bus", _where: "Target") -> int:
+    async def check(bus: "Bus", _where: "AskTarget") -> int:
         found = await audited(bus, state_dir)
         typer.echo(_as_json(found) if output == "json" else "\n".join(_lines(found)))
         return 0 if found.whole else 1
@@ -54,7 +54,7 @@ async def audited(bus: "Bus", state_dir: "Path", *, now: "datetime | None" = Non
     from shared.adapters.ledger.reader import read_ledger
     from shared.contracts.bus.stored import read_event, read_intent
     from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM, event_filter
-    from shared.core.evictions.audit import Kept, StoredEvent
+    from shared.core.evictions.audit import StoredEvent, StreamStart
     from shared.core.evictions.audit import audit as compare
 
     # The ledger first: what it has sent by now is in the stream when that is read. Intents last: each is older than
@@ -66,7 +66,7 @@ async def audited(bus: "Bus", state_dir: "Path", *, now: "datetime | None" = Non
     read, no_intents = _readable(announced, lambda r: read_intent(r.subject, r.data))
     events, intents = [StoredEvent(sequence, event) for sequence, event in stored], [intent for _, intent in read]
     now = now or datetime.now(UTC)
-    kept = Kept(
+    kept = StreamStart(
         events=_kept_since(EVENTS_STREAM, told, [stored.event.sent_at for stored in events], now),
         intents=_kept_since(INTENTS_STREAM, announced, [intent.sent_at for intent in intents], now),
     )

@@ -49,9 +49,9 @@ def bridge(
     from shared.errors import Refused
     from shared.ports import Bus
     from shared.settings import common_settings, raw_settings
-    from sublet.ask import Target, run
+    from sublet.ask import AskTarget, run
     from sublet.bridge.bridge import Bridge, WantsNoMore
-    from sublet.bridge.place import Place
+    from sublet.bridge.place import BridgePosition
     from sublet.bridge.request import read_secret
 
     if to != KUBERNETES and not to.startswith(("http://", "https://")):
@@ -64,10 +64,10 @@ def bridge(
         raise Refused(f"--secret-file {secret_file}: {error.strerror}", reason="option") from error
     settings = common_settings(raw_settings())
     folder = settings.state_dir / "bridges"
-    place = Place(folder, name or (KUBERNETES if to == KUBERNETES else "webhook"))
+    place = BridgePosition(folder, name or (KUBERNETES if to == KUBERNETES else "webhook"))
     wanted = event_filter(phase=phase or "*", namespace=namespace.replace(".", "_") or "*")
 
-    async def deliver(bus: Bus, _where: Target) -> int:
+    async def deliver(bus: Bus, _where: AskTarget) -> int:
         clock = SystemClock()
         lane_of = (lambda event: event.namespace) if to == KUBERNETES else None
         async with _answering(bus, settings), _receiver(to, kubeconfig, key, clock) as post:

@@ -25,10 +25,10 @@ def show() -> None:
 
     from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY
     from shared.ports import Bus
-    from sublet.ask import Target, ask, read_answer, run
+    from sublet.ask import AskTarget, ask, read_answer, run
     from sublet.views.answer_shapes import well_shaped
 
-    async def work(bus: Bus, where: Target) -> int:
+    async def work(bus: Bus, where: AskTarget) -> int:
         entry = await bus.get(CONFIG_BUCKET, GLOBAL_CONFIG_KEY)
         central = well_shaped("central", await ask(bus, where.node, "central") or {}).get("config") or {}
         if entry is None or entry.value is None:
@@ -57,7 +57,7 @@ def apply(file: Annotated[Path, typer.Option("--file", "-f", help="YAML: {sectio
     from shared.contracts.services import SERVICES
     from shared.errors import Unavailable
     from shared.ports import Bus
-    from sublet.ask import Target, ask, run
+    from sublet.ask import AskTarget, ask, run
     from sublet.config_file import own_config_file
 
     async def published(bus: Bus, value: bytes) -> int:
@@ -68,7 +68,7 @@ def apply(file: Annotated[Path, typer.Option("--file", "-f", help="YAML: {sectio
                     return entry.revision
                 await asyncio.sleep(0.1)
 
-    async def work(bus: Bus, where: Target) -> int:
+    async def work(bus: Bus, where: AskTarget) -> int:
         text = _text(file)
         value = encode_config(read_config(text, known=SERVICES))
         central, goal = await ask(bus, where.node, "central"), own_config_file()

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from shared.adapters.nats.consumers import Durables
     from shared.adapters.nats.embedded.reload import LocalServer
     from shared.ports import Bus
-    from sublet.ask import Target
+    from sublet.ask import AskTarget
 
 Name = Annotated[str, typer.Argument(help="The team; also the name of its durable consumer and of its login.")]
 Output = Annotated[Literal["table", "json"], typer.Option("--output", "-o", help="How to print it.")]
@@ -66,7 +66,7 @@ def add(
         max_deliver=max_deliver,
     )
 
-    async def work(bus: "Bus", where: "Target") -> int:
+    async def work(bus: "Bus", where: "AskTarget") -> int:
         durables = _durables(bus)
         state = await durables.named(name)
         found = changes(state.durable, wanted) if state else ()
@@ -92,7 +92,7 @@ def show(output: Output = "table") -> None:
     from sublet.consumers.dead import counts
     from sublet.consumers.login import known_logins
 
-    async def work(bus: "Bus", where: "Target") -> int:
+    async def work(bus: "Bus", where: "AskTarget") -> int:
         dead, logins = await counts(bus), known_logins(_our_server(where))
         found = [
             told.listed(state, dead.get(name, 0), login=None if logins is None else name in logins)
@@ -111,7 +111,7 @@ def rotate(name: Name, password_file: PasswordFile = None, output: Output = "tab
     from sublet.consumers import told
     from sublet.consumers.login import give
 
-    async def work(bus: "Bus", where: "Target") -> int:
+    async def work(bus: "Bus", where: "AskTarget") -> int:
         state = await _durables(bus).named(name)
         if state is None:
             raise _unknown(name)
@@ -131,7 +131,7 @@ def remove(
     """Remove a team's login and durable consumer with its place in the stream; the events stay."""
     from sublet.ask import run
 
-    async def work(bus: "Bus", where: "Target") -> int:
+    async def work(bus: "Bus", where: "AskTarget") -> int:
         durables, server = _durables(bus), _our_server(where)
         state = await durables.named(name)
         has_login = server is not None and name in server.accounts.logins()
@@ -158,7 +158,7 @@ def dead_letters(
 
     wanted = wanted_durable(name).name if name else "*"
 
-    async def work(bus: "Bus", _where: "Target") -> int:
+    async def work(bus: "Bus", _where: "AskTarget") -> int:
         found = [told.buried(letter) for letter in await read(bus, _durables(bus), wanted)]
         typer.echo(json.dumps(found, indent=2) if output == "json" else told.buried_table(found))
         return 0
@@ -175,7 +175,7 @@ def _durables(bus: "Bus") -> "Durables":
     return bus.durables
 
 
-def _our_server(where: "Target") -> "LocalServer | None":
+def _our_server(where: "AskTarget") -> "LocalServer | None":
     from shared.settings import common_settings, raw_settings
     from sublet.consumers.login import our_server
 

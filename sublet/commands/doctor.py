@@ -7,7 +7,7 @@ import typer
 
 if TYPE_CHECKING:
     from sublet.cluster.way import Way
-    from sublet.doctor.finding import Row
+    from sublet.doctor.finding import FindingRow
 
 
 def register(app: typer.Typer) -> None:
@@ -36,13 +36,13 @@ def doctor(
 
     from shared.errors import Unfit
     from sublet.cluster.way import require_way, way_to_cluster
-    from sublet.doctor.finding import Row, has_problem, unchecked
+    from sublet.doctor.finding import FindingRow, has_problem, unchecked
     from sublet.doctor.report import as_json, lines
     from sublet.program import as_plugin
 
     neither = not node and not cluster
     way = require_way(kubeconfig) if cluster else way_to_cluster(kubeconfig) if neither else None
-    rows: list[Row] = []
+    rows: list[FindingRow] = []
     if node or (neither and not (as_plugin() and way is not None)):
         rows += asyncio.run(_node())
     if way is not None:
@@ -51,12 +51,12 @@ def doctor(
         except Unfit as lack:
             if cluster:
                 raise
-            rows.append(Row("cluster", "API server", unchecked(str(lack))))
+            rows.append(FindingRow("cluster", "API server", unchecked(str(lack))))
     typer.echo(json.dumps(as_json(rows), indent=2) if output == "json" else "\n".join(lines(rows)))
     raise SystemExit(1 if has_problem(rows) else 0)
 
 
-async def _node() -> "list[Row]":
+async def _node() -> "list[FindingRow]":
     from shared.settings import common_settings, raw_settings
     from sublet.ask import target
     from sublet.doctor.finding import examine
@@ -68,7 +68,7 @@ async def _node() -> "list[Row]":
     return examine(f"node {where.node}", NODE_CHECKS, await probe.facts())
 
 
-async def _cluster(way: "Way", namespace: str) -> "list[Row]":
+async def _cluster(way: "Way", namespace: str) -> "list[FindingRow]":
     from shared.adapters.clock import SystemClock
     from sublet.cluster.way import open_kube
     from sublet.doctor.cluster.checks import CLUSTER_CHECKS

@@ -33,7 +33,7 @@ def events(
     from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
     from shared.errors import Refused
     from shared.ports import Bus, Received
-    from sublet.ask import Target, run
+    from sublet.ask import AskTarget, run
     from sublet.moment import parse_moment
     from sublet.views import events as view
 
@@ -48,7 +48,7 @@ def events(
             if received.sequence >= since_seq:
                 yield received
 
-    async def show(bus: Bus, _where: Target) -> int:
+    async def show(bus: Bus, _where: AskTarget) -> int:
         if output == "table":
             typer.echo(view.HEAD)
         source = bus.follow(EVENTS_STREAM, wanted, from_sequence=since_seq) if follow else stored(bus)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from shared.contracts.eviction import EvictionEvent
     from shared.ports import Bus, Received
-    from sublet.ask import Target
+    from sublet.ask import AskTarget
     from sublet.views.explain.chain import Document
     from sublet.views.facts import NodeFacts
 
@@ -41,7 +41,7 @@ def explain(
     run(partial(_explain_cpu, cpu=int(name), output=output))
 
 
-async def _explain_pod(bus: "Bus", where: "Target", *, namespace: str, name: str, output: Output) -> int:
+async def _explain_pod(bus: "Bus", where: "AskTarget", *, namespace: str, name: str, output: Output) -> int:
     from sublet.ask import ask_all
     from sublet.views.explain.chain import chain
     from sublet.views.explain.chain_text import lines
@@ -57,7 +57,7 @@ async def _explain_pod(bus: "Bus", where: "Target", *, namespace: str, name: str
     return 0
 
 
-async def _explain_cpu(bus: "Bus", where: "Target", *, cpu: int, output: Output) -> int:
+async def _explain_cpu(bus: "Bus", where: "AskTarget", *, cpu: int, output: Output) -> int:
     from sublet.ask import NOT_THERE, ask_all
     from sublet.views.explain.cpu import cpu_chain
     from sublet.views.explain.cpu_text import cpu_lines

@@ -37,13 +37,13 @@ def record(
     from shared.errors import Refused, Unavailable
     from shared.ports import Bus
     from shared.wire import Wire
-    from sublet.ask import NOT_THERE, Target, ask_all, run
+    from sublet.ask import NOT_THERE, AskTarget, ask_all, run
     from sublet.replay import told
     from sublet.replay.traces import recorder
     from sublet.replay.traces.recording import Writer
     from sublet.views.facts import read
 
-    async def keep(bus: Bus, where: Target) -> int:
+    async def keep(bus: Bus, where: AskTarget) -> int:
         clock, stop = SystemClock(), asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -32,11 +32,11 @@ def status(
     from rich.console import Console
 
     from shared.ports import Bus
-    from sublet.ask import NOT_THERE, Target, ask_all, run
+    from sublet.ask import NOT_THERE, AskTarget, ask_all, run
     from sublet.views import status as view
     from sublet.views.facts import read
 
-    async def show(bus: Bus, where: Target) -> int:
+    async def show(bus: Bus, where: AskTarget) -> int:
         facts = read(where.node, await ask_all(bus, where.node, where.services))
         if output == "json":
             typer.echo(json.dumps(view.as_json(facts), indent=2))

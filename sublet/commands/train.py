@@ -80,12 +80,12 @@ def train(
 
 
 def _learned(files: list[str], coverage: float, seed: int, packing: "Packing") -> "Weights":
-    from sublet.training.learn import Plan, learn
+    from sublet.training.learn import TrainingPlan, learn
     from sublet.training.needs import needs_of
     from sublet.training.sources import all_traces
 
     needs = [needs_of(name, trace) for name, trace in all_traces(files, packing)]
-    return learn(needs, Plan(coverage=coverage, seed=seed))
+    return learn(needs, TrainingPlan(coverage=coverage, seed=seed))
 
 
 def _put(goal: Path, learned: "Weights") -> None:

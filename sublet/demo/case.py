@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sublet.demo.load import Answer, Load, percentile
-from sublet.demo.watch import Change, Moment, Watch, busy_seconds
+from sublet.demo.load import PageResponse, RequestLoad, percentile
+from sublet.demo.watch import PoolChange, TimelineRecorder, TimelineRow, busy_seconds
 
 STEADY_PER_S, SPIKE_PER_S = 40.0, 260.0
 STEADY_S, SPIKE_S, AFTER_S = 7.0, 6.0, 3.0
 
 
 @dataclass
-class Case:
+class DemoCase:
     """What was measured in one case; times in seconds of this machine's monotonic clock."""
 
     name: str
@@ -27,9 +27,9 @@ class Case:
     ended_s: float = 0.0
     cpu_utilization: float = 0.0
     batch_units: int = 0
-    answers: list[Answer] = field(default_factory=list)
-    moments: list[Moment] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
+    answers: list[PageResponse] = field(default_factory=list)
+    moments: list[TimelineRow] = field(default_factory=list)
+    changes: list[PoolChange] = field(default_factory=list)
 
     def latencies_ms(self, first_s: float, last_s: float) -> list[float]:
         """Latencies of the requests due in a span; an unanswered one counts as the time it was waited for."""
@@ -63,9 +63,9 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 2)
 
 
-async def measure(case: Case, port: int, counters: Sequence[Path]) -> None:
+async def measure(case: DemoCase, port: int, counters: Sequence[Path]) -> None:
     """Run the load of one case against a service that listens, and fill the case in."""
-    load, watch = Load(port), Watch(list(counters))
+    load, watch = RequestLoad(port), TimelineRecorder(list(counters))
     watch.start()
     from sublet.demo.batch import units
 

@@ -13,7 +13,7 @@ TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PageResponse:
     """One request: when it was due (monotonic seconds) and how long it took; None where none came in time."""
 
     due_s: float
@@ -21,11 +21,11 @@ class Answer:
 
 
 @dataclass
-class Load:
+class RequestLoad:
     """Sends requests at a rate that may change at any time."""
 
     port: int
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[PageResponse] = field(default_factory=list)
     _pending: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def run(self, rate_per_s: float, duration_s: float) -> None:
@@ -53,7 +53,7 @@ class Load:
             ok = answer.startswith(b"HTTP/1.1 200")
         except (OSError, TimeoutError):
             ok = False
-        self.answers.append(Answer(due_s, time.monotonic() - due_s if ok else None))
+        self.answers.append(PageResponse(due_s, time.monotonic() - due_s if ok else None))
 
 
 async def wait_listening(port: int, timeout_s: float) -> None:

@@ -6,8 +6,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from sublet.demo.case import Case
-from sublet.demo.svg import Band, Series, plot
+from sublet.demo.case import DemoCase
+from sublet.demo.svg import Band, PlotSeries, plot
 
 BLUE, ORANGE, GREEN, GREY = "#2563eb", "#ea580c", "#16a34a", "#6b7280"
 _STYLE = """
@@ -24,7 +24,7 @@ svg .g{stroke:#e5e7eb}svg .band{fill:#fde68a;fill-opacity:.35}svg .b{fill:#92400
 """
 
 
-def figures(facts: dict[str, Any], cases: Iterable[Case]) -> dict[str, Any]:
+def figures(facts: dict[str, Any], cases: Iterable[DemoCase]) -> dict[str, Any]:
     """Everything measured, for machines."""
     return facts | {"cases": {case.name: case.summary() for case in cases}}
 
@@ -109,7 +109,7 @@ def _chain(rows: list[dict[str, Any]]) -> str:
     return f"<table class=l><tr><th>after the intent</th><th>message</th><th>content</th></tr>{''.join(cells)}</table>"
 
 
-def host_plots(cases: list[Case], cpus: int) -> str:
+def host_plots(cases: list[DemoCase], cpus: int) -> str:
     """Three plots a case: latency, CPU use, pool sizes."""
     highest = max((ms for case in cases for ms in case.latencies_ms(0, float("inf"))), default=1.0)
     rows = []
@@ -117,15 +117,15 @@ def host_plots(cases: list[Case], cpus: int) -> str:
         zero, span = case.started_s, case.ended_s - case.started_s
         bands = [Band(case.spike_s - zero, case.spike_end_s - zero, "spike")]
         answers = [(a.due_s - zero, None if a.latency_s is None else a.latency_s * 1000) for a in case.answers]
-        latency = [Series("request", BLUE, answers, dots=True)]
+        latency = [PlotSeries("request", BLUE, answers, dots=True)]
         use = [
-            Series("busy CPUs", GREY, [(m.at_s - zero, m.busy_cores) for m in case.moments]),
+            PlotSeries("busy CPUs", GREY, [(m.at_s - zero, m.busy_cores) for m in case.moments]),
         ]
         pools = [
-            Series(
+            PlotSeries(
                 "reclaimed", ORANGE, [(m.at_s - zero, m.reclaim_cpus) for m in case.moments], step=True, filled=True
             ),
-            Series("shared", BLUE, [(m.at_s - zero, m.share_cpus) for m in case.moments], step=True),
+            PlotSeries("shared", BLUE, [(m.at_s - zero, m.share_cpus) for m in case.moments], step=True),
         ]
         rows.append(f"<h3>{escape(case.title)}</h3><div class=row>")
         rows.append(

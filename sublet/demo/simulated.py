@@ -18,11 +18,11 @@ from shared.contracts.pod import QosClass
 from shared.core.cgroups.layout import class_group, container_group
 from shared.settings import CommonSettings
 from sublet.demo.chain import Chain
-from sublet.demo.svg import Band, Series, plot
-from sublet.demo.watch import Moment, Watch, busy_seconds
+from sublet.demo.svg import Band, PlotSeries, plot
+from sublet.demo.watch import TimelineRecorder, TimelineRow, busy_seconds
 from sublet.host.session import READY_TIMEOUT_S, Session
 from sublet.sim.host import SimHost
-from sublet.sim.machine import Machine
+from sublet.sim.machine import SimMachine
 from sublet.sim.scenario import Exec, read_scenario
 
 CPUS = 48
@@ -59,7 +59,7 @@ class SimCase:
     title: str
     utilization: float = 0.0
     satisfied: float = 0.0
-    moments: list[Moment] = field(default_factory=list)
+    moments: list[TimelineRow] = field(default_factory=list)
 
     def summary(self) -> dict[str, Any]:
         """The figures of this case for the report."""
@@ -73,7 +73,7 @@ class SimCase:
 def model_case(case: SimCase, batch: int) -> SimCase:
     """Steady, then spiking load, with so many unmanaged batch pods of the same class beside it."""
     with tempfile.TemporaryDirectory(prefix="sublet-demo-") as folder:
-        host = SimHost.create(Path(folder) / "host", Machine(cgroup_version=1), Path(folder) / "state")
+        host = SimHost.create(Path(folder) / "host", SimMachine(cgroup_version=1), Path(folder) / "state")
         web = host.apply_pod(manifest("web", "shared_cores", "stress", "-c", str(STEADY_THREADS)))
         for number in range(batch):
             host.apply_pod(manifest(f"batch-{number}", "shared_cores", "stress", "-c", str(BATCH_THREADS)))
@@ -141,7 +141,7 @@ async def _live(state_dir: Path, case: SimCase, say: Callable[[str], None]) -> d
     pids = [child.pid for child in session.children.values() if child.pid]
     try:
         async with Chain.recording(session.nats_url or "", node="demo") as chain:
-            watch = Watch([], host_root=root)
+            watch = TimelineRecorder([], host_root=root)
             watch.start()
             spike = await _spike(root, faults)
             if not await chain.succeeded("hog", EVICTION_TIMEOUT_S):
@@ -199,10 +199,10 @@ def _plots(case: SimCase, spike_at_s: float) -> str:
     zero = case.moments[0].at_s if case.moments else 0.0
     span = (case.moments[-1].at_s - zero) if case.moments else 1.0
     bands = [Band(max(0.0, spike_at_s), min(span, spike_at_s + SPIKE_S), "spike")]
-    use = Series("busy CPUs", "#6b7280", [(m.at_s - zero, m.busy_cores) for m in case.moments])
+    use = PlotSeries("busy CPUs", "#6b7280", [(m.at_s - zero, m.busy_cores) for m in case.moments])
     reclaim_cpus = [(m.at_s - zero, m.reclaim_cpus) for m in case.moments]
-    reclaimed = Series("reclaimed", "#ea580c", reclaim_cpus, step=True, filled=True)
-    shared = Series("shared", "#2563eb", [(m.at_s - zero, m.share_cpus) for m in case.moments], step=True)
+    reclaimed = PlotSeries("reclaimed", "#ea580c", reclaim_cpus, step=True, filled=True)
+    shared = PlotSeries("shared", "#2563eb", [(m.at_s - zero, m.share_cpus) for m in case.moments], step=True)
     lines = (
         ("Pools, as the tree has them", [reclaimed, shared]),
         ("CPU use of the machine", [use]),

@@ -17,7 +17,7 @@ from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import ROOT, class_group
 from shared.core.cpus.cpuset import CpuSet
 from shared.settings import CommonSettings
-from sublet.demo.case import Case, measure
+from sublet.demo.case import DemoCase, measure
 from sublet.demo.chain import Chain
 from sublet.demo.load import wait_listening
 from sublet.demo.watch import memory_free_bytes
@@ -36,10 +36,10 @@ Ready = Callable[[], Awaitable[None]]
 
 
 @dataclass
-class Story:
+class DemoStory:
     """What happened; `faults` says what of the story did not."""
 
-    cases: list[Case] = field(default_factory=list)
+    cases: list[DemoCase] = field(default_factory=list)
     chain: list[dict[str, Any]] = field(default_factory=list)
     breach_to_call_s: float | None = None
     services: dict[str, Any] = field(default_factory=dict)
@@ -96,16 +96,16 @@ def _pod(qos: str, name: str, cpu: str, memory: str, command: Sequence[str]) -> 
     )
 
 
-async def tell(state_dir: Path, say: Callable[[str], None]) -> Story:
+async def tell(state_dir: Path, say: Callable[[str], None]) -> DemoStory:
     """Run the three cases, then the eviction; about 75 s."""
-    story, env = Story(), dict(os.environ)
+    story, env = DemoStory(), dict(os.environ)
     port = free_port()
     counters = [state_dir.parent / f"batch-{n}.units" for n in range(BATCH_WORKERS)]
     service = _python("sublet.demo.service", str(port))
     batch = [_python("sublet.demo.batch", "cpu", str(counter)) for counter in counters]
 
     async def one(
-        case: Case, commands: Sequence[Sequence[str]], units: Sequence[Path], ready: Ready = _at_once
+        case: DemoCase, commands: Sequence[Sequence[str]], units: Sequence[Path], ready: Ready = _at_once
     ) -> None:
         say(case.title)
         story.cases.append(case)
@@ -115,8 +115,8 @@ async def tell(state_dir: Path, say: Callable[[str], None]) -> Story:
             await ready()
             await measure(case, port, units)
 
-    await one(Case("alone", "1/3  the service alone"), [service], [])
-    await one(Case("unmanaged", "2/3  with unmanaged batch work"), [service, *batch], counters)
+    await one(DemoCase("alone", "1/3  the service alone"), [service], [])
+    await one(DemoCase("unmanaged", "2/3  with unmanaged batch work"), [service, *batch], counters)
     for counter in counters:
         counter.unlink(missing_ok=True)
 
@@ -130,7 +130,7 @@ async def tell(state_dir: Path, say: Callable[[str], None]) -> Story:
         async with Chain.recording(session.nats_url or "", node="demo") as chain:
             pods = [_pod("reclaimed", f"batch-{n}", "250m", "256Mi", command) for n, command in enumerate(batch)]
             web = _pod("shared", "web", "1", "256Mi", service)
-            case = Case("sublet", "3/3  with batch work under Sublet")
+            case = DemoCase("sublet", "3/3  with batch work under Sublet")
             await one(case, [web, *pods], counters, _wide_reclaimed_pool)
             if case.shrink_s is None:
                 story.faults.append("the reclaimed pool did not shrink while the load spiked")
@@ -143,7 +143,9 @@ async def tell(state_dir: Path, say: Callable[[str], None]) -> Story:
     return story
 
 
-async def _eviction(story: Story, chain: Chain, config: Path, env: dict[str, str], say: Callable[[str], None]) -> None:
+async def _eviction(
+    story: DemoStory, chain: Chain, config: Path, env: dict[str, str], say: Callable[[str], None]
+) -> None:
     """Fill memory with a reclaimed pod until free memory falls below a threshold, and follow what happens."""
     say("     memory: a batch pod takes more than is free")
     threshold = memory_free_bytes() - PRESSURE_AFTER_MIB * MIB

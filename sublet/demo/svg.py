@@ -10,7 +10,7 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 10, 22, 26
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class PlotSeries:
     """One line: points of (seconds, value); a value of None interrupts it. `step` draws it as stairs."""
 
     name: str
@@ -31,7 +31,7 @@ class Band:
 
 
 def plot(
-    title: str, unit: str, series: Sequence[Series], *, span_s: float, top: float, bands: Sequence[Band] = ()
+    title: str, unit: str, series: Sequence[PlotSeries], *, span_s: float, top: float, bands: Sequence[Band] = ()
 ) -> str:
     """One plot. `top` is the largest value of the vertical axis; values above are drawn at the top edge."""
 
@@ -67,7 +67,7 @@ def plot(
     return "".join([*parts, "</svg>"])
 
 
-def _path(line: Series, x: Scale, y: Scale) -> str:
+def _path(line: PlotSeries, x: Scale, y: Scale) -> str:
     commands: list[str] = []
     last_y: float | None = None
     for at_s, value in line.points:
@@ -89,7 +89,7 @@ def _path(line: Series, x: Scale, y: Scale) -> str:
     return f'{area}<path d="{"".join(commands)}" fill="none" stroke="{line.colour}" stroke-width="1.6"/>'
 
 
-def _dots(line: Series, x: Scale, y: Scale) -> str:
+def _dots(line: PlotSeries, x: Scale, y: Scale) -> str:
     return "".join(
         f'<circle cx="{x(at_s):.1f}" cy="{y(value):.1f}" r="1.3" fill="{line.colour}" fill-opacity="0.55"/>'
         for at_s, value in line.points

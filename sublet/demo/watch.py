@@ -17,7 +17,7 @@ CPUSET_TICK_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimelineRow:
     """One row of the timeline; figures that could not be read are None."""
 
     at_s: float
@@ -29,7 +29,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PoolChange:
     """The reclaimed pool's CPU list changed, as read back from the kernel."""
 
     at_s: float
@@ -57,13 +57,13 @@ def memory_free_bytes(host_root: Path = Path("/")) -> int:
 
 
 @dataclass
-class Watch:
+class TimelineRecorder:
     """Reads in threads of its own, so that a busy event loop does not shift the times."""
 
     counters: list[Path]
     host_root: Path = Path("/")
-    moments: list[Moment] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
+    moments: list[TimelineRow] = field(default_factory=list)
+    changes: list[PoolChange] = field(default_factory=list)
     started_s: float = 0.0
     _end: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Watch:
             now = (time.monotonic(), busy_seconds(self.host_root), sum(map(units, self.counters)))
             span_s = now[0] - before[0]
             self.moments.append(
-                Moment(
+                TimelineRow(
                     at_s=now[0],
                     busy_cores=(now[1] - before[1]) / span_s,
                     batch_units_per_s=max(0, now[2] - before[2]) / span_s,
@@ -110,5 +110,5 @@ class Watch:
         while not self._end.wait(CPUSET_TICK_S):
             now = cgroups.read(group, Knob.CPUS)
             if now != before and now is not None and before is not None:
-                self.changes.append(Change(time.monotonic(), str(before), str(now)))
+                self.changes.append(PoolChange(time.monotonic(), str(before), str(now)))
             before = now

@@ -30,7 +30,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FindingRow:
     """A finding with the place and the check that it is of."""
 
     place: str
@@ -63,12 +63,12 @@ def unchecked(why: str | Unknown, fix: str = "") -> Finding:
     return Finding("not checked", why.why if isinstance(why, Unknown) else why, fix)
 
 
-def examine(place: str, checks: Checks[F], facts: F) -> list[Row]:
+def examine(place: str, checks: Checks[F], facts: F) -> list[FindingRow]:
     """Every check, once."""
-    return [Row(place, name, check(facts)) for name, check in checks.items()]
+    return [FindingRow(place, name, check(facts)) for name, check in checks.items()]
 
 
-def has_problem(rows: Sequence[Row]) -> bool:
+def has_problem(rows: Sequence[FindingRow]) -> bool:
     """Whether there is a problem among the findings."""
     return any(row.finding.verdict == "problem" for row in rows)
 

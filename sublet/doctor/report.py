@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, get_args
 
-from sublet.doctor.finding import Row, Verdict, has_problem
+from sublet.doctor.finding import FindingRow, Verdict, has_problem
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 _COLUMN, _CHECK = max(map(len, VERDICTS)) + 2, 21
 
 
-def lines(rows: Sequence[Row]) -> Iterator[str]:
+def lines(rows: Sequence[FindingRow]) -> Iterator[str]:
     """The places one below the other, and a sum."""
     place = None
     for row in rows:
@@ -24,7 +24,7 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
     yield _sum(rows)
 
 
-def as_json(rows: Sequence[Row]) -> dict[str, Any]:
+def as_json(rows: Sequence[FindingRow]) -> dict[str, Any]:
     """All findings, and how many there are of each verdict."""
     return {
         "ok": not has_problem(rows),
@@ -33,10 +33,10 @@ def as_json(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _sum(rows: Iterable[Row]) -> str:
+def _sum(rows: Iterable[FindingRow]) -> str:
     return ", ".join(f"{number} {verdict}" for verdict, number in _verdicts(rows).items())
 
 
-def _verdicts(rows: Iterable[Row]) -> dict[str, int]:
+def _verdicts(rows: Iterable[FindingRow]) -> dict[str, int]:
     found = Counter(row.finding.verdict for row in rows)
     return {verdict: found[verdict] for verdict in VERDICTS}

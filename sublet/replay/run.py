@@ -14,7 +14,7 @@ from services.advisor.core.observation.sample_view import has_no_rates, view_of
 from sublet.replay.batch import Batch, BatchRules, after_offer
 from sublet.replay.contender import Contender, Sizes
 from sublet.replay.score import Score
-from sublet.replay.traces.frames import Faults, Frame, Load, Trace, load_of
+from sublet.replay.traces.frames import Faults, Frame, FrameLoad, Trace, load_of
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReplayRow:
     """One contender's result over all nodes."""
 
     name: str
@@ -47,10 +47,10 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReplayOutcome:
     """The whole comparison."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ReplayRow, ...]
     nodes: tuple[str, ...]
     frames: int
     trace_s: float
@@ -76,7 +76,7 @@ class _Run:
         self._sizes: Sizes | None = None
         self._batch = Batch()
 
-    def step(self, frame: Frame, view: View, load: Load, judge: bool) -> None:
+    def step(self, frame: Frame, view: View, load: FrameLoad, judge: bool) -> None:
         """Judge what is in force, then let the contender decide anew."""
         wanted, batch_cores = load.tenants_cores, self._batch.cores(self._rules)
         if self._sizes is not None:
@@ -102,7 +102,7 @@ class _Run:
 def as_seen(view: View, wanted_cores: float, had_cores: float, batch_cores: float, system_cores: float) -> View:
     """The view with the tenants' use cut to what they had, and with the batch work of the replay, in cores.
 
-    Load averages stay: who waits for a CPU counts in them.
+    FrameLoad averages stay: who waits for a CPU counts in them.
     """
     node_cores = min(wanted_cores, had_cores) + batch_cores + system_cores
     view = replace(view, reclaimed_usage_cores=batch_cores, node_usage_cores=node_cores)
@@ -123,7 +123,7 @@ def _cut(container: ContainerView, part: float) -> ContainerView:
 
 def replay(
     traces: Iterable[Trace], contenders: Sequence[Contender], rules: BatchRules, plot_node: str | None = None
-) -> Outcome:
+) -> ReplayOutcome:
     """Replay all traces through all contenders in one pass. `plot_node`: keep the curves of that node ("" the first).
 
     Raises:
@@ -151,9 +151,9 @@ def replay(
         for score, run in zip(scores, runs, strict=True):
             score.add(run.score)
         _gather(faults, trace.faults)
-    rows = tuple(Row(c.name, s, curve) for c, s, curve in zip(contenders, scores, curves, strict=True))
+    rows = tuple(ReplayRow(c.name, s, curve) for c, s, curve in zip(contenders, scores, curves, strict=True))
     node_s = scores[0].node_s if scores else 0.0
-    return Outcome(rows, tuple(nodes), frames, longest_s, node_s, plotted, cpus, faults, tuple(made))
+    return ReplayOutcome(rows, tuple(nodes), frames, longest_s, node_s, plotted, cpus, faults, tuple(made))
 
 
 def _replay_node(trace: Trace, runs: Sequence[_Run]) -> tuple[int, float]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-from sublet.replay.run import Outcome
+from sublet.replay.run import ReplayOutcome
 from sublet.replay.traces.frames import Faults, Trace
 from sublet.replay.traces.recorder import SILENCE_S, Ending, Progress
 
@@ -80,7 +80,7 @@ def faults(found: Faults) -> Iterator[str]:
         yield f"gaps: {found.gaps_s:g} s without a frame are not counted"
 
 
-def speed(outcome: Outcome, took_s: float) -> str:
+def speed(outcome: ReplayOutcome, took_s: float) -> str:
     """How much faster than real time it was: time of all nodes together by the time that it took."""
     ratio = outcome.node_s / max(took_s, 1e-9)
     return (

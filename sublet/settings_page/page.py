@@ -46,7 +46,7 @@ _COLUMNS = "| key, variable | default | may be | unit | meaning |\n|---|---|---|
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SettingRow:
     """One key, as it is shown; a key that holds others has no variable."""
 
     key: str
@@ -64,7 +64,7 @@ class Row:
         return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def rows(section: Section) -> Iterator[Row]:
+def rows(section: Section) -> Iterator[SettingRow]:
     """The keys of a section, in the order of its model.
 
     Raises:
@@ -76,11 +76,11 @@ def rows(section: Section) -> Iterator[Row]:
         if inner_model(field) is not None:
             title = ".".join(path)
             default = "" if isinstance(field.default, BaseModel) else _default(section, key, field, "")
-            yield Row(key, "", default, f"the keys of [{title}](#{anchor(title)})", "", said)
+            yield SettingRow(key, "", default, f"the keys of [{title}](#{anchor(title)})", "", said)
         else:
             unit = unit_of(key, schema["properties"][key])
             bounds = bounds_text(schema["properties"][key], schema.get("$defs", {}), unit)
-            yield Row(key, variable(path), _default(section, key, field, unit), bounds, unit, said)
+            yield SettingRow(key, variable(path), _default(section, key, field, unit), bounds, unit, said)
 
 
 def variable(path: tuple[str, ...]) -> str:

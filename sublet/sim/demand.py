@@ -18,17 +18,17 @@ _COUNTS = {"-c": "cpu", "--cpu": "cpu", "-m": "vm", "--vm": "vm"}
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class SimDemand:
     """Runnable threads and bytes held."""
 
     threads: int = 0
     memory_bytes: int = 0
 
-    def __add__(self, other: "Demand") -> "Demand":
-        return Demand(self.threads + other.threads, self.memory_bytes + other.memory_bytes)
+    def __add__(self, other: "SimDemand") -> "SimDemand":
+        return SimDemand(self.threads + other.threads, self.memory_bytes + other.memory_bytes)
 
 
-def demand_of(command: Sequence[str]) -> Demand:
+def demand_of(command: Sequence[str]) -> SimDemand:
     """The demand of a command. `stress`: one thread for each --cpu worker; a --vm worker holds its memory and, with
     --vm-hang, sleeps. Anything else, also no command at all: one busy thread.
 
@@ -36,7 +36,7 @@ def demand_of(command: Sequence[str]) -> Demand:
         ValueError: a number of `stress` cannot be read.
     """
     if not command or command[0].rpartition("/")[2] not in STRESS:
-        return Demand(1, BASE_BYTES)
+        return SimDemand(1, BASE_BYTES)
     workers = {"cpu": 0, "vm": 0}
     vm_bytes, hangs = VM_BYTES, False
     for option, value in _options(command[1:]):
@@ -47,10 +47,10 @@ def demand_of(command: Sequence[str]) -> Demand:
         elif option == "--vm-hang":
             hangs = True
     busy = workers["cpu"] + (0 if hangs else workers["vm"])
-    return Demand(busy, BASE_BYTES + workers["vm"] * vm_bytes)
+    return SimDemand(busy, BASE_BYTES + workers["vm"] * vm_bytes)
 
 
-def demands_of(record: PodRecord) -> dict[str, Demand]:
+def demands_of(record: PodRecord) -> dict[str, SimDemand]:
     """The demand of each container of a pod by name.
 
     Raises:

@@ -15,7 +15,7 @@ from shared.adapters.host.cgroup import V2_CONTROLLERS, Cgroups
 from shared.core.cgroups.knobs import MIN_SHARES, UNLIMITED, Knob, from_file, weight_of_shares
 from shared.core.cgroups.layout import QOS_CLASSES, ROOT, class_group
 from shared.core.cpus.cpuset import CpuSet
-from sublet.sim.machine import Machine
+from sublet.sim.machine import SimMachine
 from sublet.sim.model import Counters, ancestors
 from sublet.sim.proc import CALM_PSI, PAGE_BYTES, psi_text
 from sublet.sim.tree import HostFiles
@@ -56,10 +56,10 @@ _BORN_V2 = {
 }
 
 
-class Groups:
+class SimGroups:
     """Plays the kernel's part below `<root>/sys/fs/cgroup`; reads what the services wrote there."""
 
-    def __init__(self, host: HostFiles, machine: Machine) -> None:
+    def __init__(self, host: HostFiles, machine: SimMachine) -> None:
         self._host, self._machine = host, machine
         self._known: set[str] = set()
         if machine.cgroup_version == 2:

@@ -27,7 +27,7 @@ from shared.ports import Clock
 from shared.settings import common_settings, raw_settings
 from sublet.sim.demand import demand_of, demands_of, stop_after_s
 from sublet.sim.kernel import Kernel
-from sublet.sim.machine import Machine
+from sublet.sim.machine import SimMachine
 from sublet.sim.scenario import DEFAULT, Exec, Scenario, Step, load_scenario
 
 KILLED = 137  # 128 + SIGKILL, what a container ends with that was killed
@@ -50,7 +50,7 @@ class SimHost:
         self._applied = 0
 
     @classmethod
-    def create(cls, folder: Path, machine: Machine, state_dir: Path, uid_space: uuid.UUID = _UID_SPACE) -> Self:
+    def create(cls, folder: Path, machine: SimMachine, state_dir: Path, uid_space: uuid.UUID = _UID_SPACE) -> Self:
         """Write the machine's tree below `folder`; pods come from the store in `state_dir`.
 
         Pods get the UIDs of `uid_space` in the order of their coming.

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shared.core.cgroups.layout import QOS_CLASSES, ROOT, class_group
-from sublet.sim.demand import Demand
-from sublet.sim.groups import Groups
-from sublet.sim.machine import Machine
-from sublet.sim.model import Counters, Shares, Want, ancestors, out_of_memory, share_cpus
-from sublet.sim.proc import NodeFigures, end_task, start_task, task_waited, write_node
+from sublet.sim.demand import SimDemand
+from sublet.sim.groups import SimGroups
+from sublet.sim.machine import SimMachine
+from sublet.sim.model import ContainerDemand, Counters, Shares, ancestors, out_of_memory, share_cpus
+from sublet.sim.proc import ProcFigures, end_task, start_task, task_waited, write_node
 from sublet.sim.tree import HostFiles, plant
 
 FIRST_PID = 5_000_000  # above the kernel's PID_MAX_LIMIT of 4194304: a signal to a simulated process can reach nobody
@@ -18,7 +18,7 @@ TASK_NAME = "stress"
 
 @dataclass(slots=True)
 class _Running:
-    demand: Demand
+    demand: SimDemand
     pids: list[int] = field(default_factory=list)
     waited_s: float = 0.0
 
@@ -31,12 +31,12 @@ def class_of(container: str) -> str:
 class Kernel:
     """The tasks, counters and files of one generated host. Containers are named by their cgroup."""
 
-    def __init__(self, root: Path, machine: Machine) -> None:
+    def __init__(self, root: Path, machine: SimMachine) -> None:
         self.root, self.machine = root, machine
         self._files = HostFiles(root)
         plant(self._files, machine)
-        self.groups = Groups(self._files, machine)
-        self.figures = NodeFigures(used_bytes=machine.system_memory_bytes)
+        self.groups = SimGroups(self._files, machine)
+        self.figures = ProcFigures(used_bytes=machine.system_memory_bytes)
         self._running: dict[str, _Running] = {}
         self._counters: dict[str, Counters] = {"": Counters(), ROOT: Counters()}
         self._counters |= {class_group(qos): Counters() for qos in QOS_CLASSES}
@@ -45,7 +45,7 @@ class Kernel:
         self._clear()
         self._show()
 
-    def start(self, container: str, demand: Demand) -> None:
+    def start(self, container: str, demand: SimDemand) -> None:
         """Run a container in its cgroup, which is made where it is missing."""
         self.groups.make(container)
         for group in ancestors(container):
@@ -53,7 +53,7 @@ class Kernel:
         self._running[container] = _Running(demand)
         self._spawn(container)
 
-    def add(self, container: str, demand: Demand) -> None:
+    def add(self, container: str, demand: SimDemand) -> None:
         """Let a running container ask for more, as a further command in it would."""
         self._running[container].demand += demand
         self._spawn(container)
@@ -86,10 +86,10 @@ class Kernel:
         self._show()
         return killed
 
-    def _want(self, container: str, running: _Running) -> Want:
+    def _want(self, container: str, running: _Running) -> ContainerDemand:
         line = list(ancestors(container))
         limits = [limit for group in line if (limit := self.groups.limit_cores(group)) is not None]
-        return Want(
+        return ContainerDemand(
             container,
             running.demand.threads,
             self.groups.cpus(container),
@@ -97,7 +97,7 @@ class Kernel:
             idle=self.groups.idle(class_of(container)),
         )
 
-    def _advance(self, wants: Mapping[str, Want], shares: Shares, step_s: float) -> None:
+    def _advance(self, wants: Mapping[str, ContainerDemand], shares: Shares, step_s: float) -> None:
         cores, waiting = dict.fromkeys(self._counters, 0.0), dict.fromkeys(self._counters, 0.0)
         for container, want in wants.items():
             granted = shares.cores[container]

@@ -12,7 +12,7 @@ from shared.core.cpus.topology import Numbering, Topology
 Memory = Annotated[int, BeforeValidator(parse_units), Field(ge=0)]
 
 
-class Machine(BaseModel):
+class SimMachine(BaseModel):
     """What the generated tree says about the hardware: the tutorial's.
 
     Facts: docs/facts/katalyst-cpu.md#sizes-of-the-tutorial.
@@ -35,7 +35,7 @@ class Machine(BaseModel):
     cgroup_version: Literal[1, 2] = 2
 
     @model_validator(mode="after")
-    def _of_a_size_that_exists(self) -> "Machine":
+    def _of_a_size_that_exists(self) -> "SimMachine":
         cpus = self.sockets * self.numa_per_socket * self.cores_per_numa * self.threads
         if cpus > MAX_CPUS:
             raise ValueError(f"{cpus} CPUs; at most {MAX_CPUS} can be numbered")

@@ -16,7 +16,7 @@ _ROUNDS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class ContainerDemand:
     """What one container would use. `limit_cores` None: no limit. `idle`: runs only where nobody else wants to."""
 
     group: str
@@ -45,7 +45,7 @@ class Shares:
     busy: Mapping[int, float]
 
 
-def share_cpus(wants: Sequence[Want], online: CpuSet) -> Shares:
+def share_cpus(wants: Sequence[ContainerDemand], online: CpuSet) -> Shares:
     """Share the online CPUs: normal work first, idle-class work on the rest; fair within each class."""
     left = dict.fromkeys(online, 1.0)
     cores: dict[str, float] = {}
@@ -55,7 +55,7 @@ def share_cpus(wants: Sequence[Want], online: CpuSet) -> Shares:
     return Shares(cores, {cpu: 1.0 - rest for cpu, rest in left.items()})
 
 
-def _fill(wants: Sequence[Want], left: dict[int, float]) -> dict[str, float]:
+def _fill(wants: Sequence[ContainerDemand], left: dict[int, float]) -> dict[str, float]:
     """Fill in rounds: each asks where there is room, in proportion to it; a CPU asked for too much is cut evenly."""
     got = dict.fromkeys((want.group for want in wants), 0.0)
     for _ in range(_ROUNDS):
@@ -77,7 +77,7 @@ def _fill(wants: Sequence[Want], left: dict[int, float]) -> dict[str, float]:
     return got
 
 
-def _spread(want: Want, got: float, left: Mapping[int, float]) -> dict[int, float]:
+def _spread(want: ContainerDemand, got: float, left: Mapping[int, float]) -> dict[int, float]:
     need = want.most_cores - got
     rooms = {cpu: left[cpu] for cpu in want.cpus if left.get(cpu, 0.0) > _ENOUGH}
     if need <= _ENOUGH or not rooms:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sublet.sim.machine import Machine
+from sublet.sim.machine import SimMachine
 from sublet.sim.model import Stall, damp
 from sublet.sim.tree import MIN_FREE_KIB, NODE_FOLDER, HostFiles
 
@@ -14,7 +14,7 @@ LOAD_WINDOWS_S = (60.0, 300.0, 900.0)
 
 
 @dataclass(slots=True)
-class NodeFigures:
+class ProcFigures:
     """What the whole machine shows now: counters since the start and present values."""
 
     uptime_s: float = 0.0
@@ -52,7 +52,7 @@ _CALM_VM = ("pgscan_kswapd", "pgsteal_kswapd", "pgsteal_direct", "workingset_ref
 CALM_PSI = f"some {_CALM}\nfull {_CALM}\n"
 
 
-def write_node(host: HostFiles, machine: Machine, figures: NodeFigures) -> None:
+def write_node(host: HostFiles, machine: SimMachine, figures: ProcFigures) -> None:
     """Write everything that moves; /proc/meminfo last, so that its presence says that the tree is complete."""
     host.put("proc/uptime", f"{figures.uptime_s:.2f} {_idle_s(machine, figures):.2f}\n")
     host.put("proc/stat", _stat(machine, figures))
@@ -75,11 +75,11 @@ def write_node(host: HostFiles, machine: Machine, figures: NodeFigures) -> None:
     host.put("proc/meminfo", "".join(f"{name + ':':<16}{kib:>8} kB\n" for name, kib in rows))
 
 
-def _idle_s(machine: Machine, figures: NodeFigures) -> float:
+def _idle_s(machine: SimMachine, figures: ProcFigures) -> float:
     return figures.uptime_s * len(machine.topology.cpus) - sum(figures.busy_s.values())
 
 
-def _stat(machine: Machine, figures: NodeFigures) -> str:
+def _stat(machine: SimMachine, figures: ProcFigures) -> str:
     lines, total_user, total_idle = [], 0, 0
     for cpu in machine.topology.all:
         user = int(figures.busy_s.get(cpu, 0.0) * HZ)
@@ -94,7 +94,7 @@ def _stat(machine: Machine, figures: NodeFigures) -> str:
     return head + "".join(lines) + tail
 
 
-def _schedstat(machine: Machine, figures: NodeFigures) -> str:
+def _schedstat(machine: SimMachine, figures: ProcFigures) -> str:
     """Running and waiting time of each CPU in nanoseconds; the wait is spread evenly."""
     waited_ns = int(figures.waited_s * 1e9) // len(machine.topology.cpus)
     rows = (f"cpu{cpu} 0 0 0 0 0 0 {int(figures.busy_s.get(cpu, 0.0) * 1e9)} {waited_ns} 0\n"
@@ -102,7 +102,7 @@ def _schedstat(machine: Machine, figures: NodeFigures) -> str:
     return "version 15\ntimestamp 0\n" + "".join(rows)
 
 
-def _zones(machine: Machine, free_bytes: int) -> str:
+def _zones(machine: SimMachine, free_bytes: int) -> str:
     """One zone a NUMA node, with the kernel's rule for its marks (`__setup_per_zone_wmarks` in mm/page_alloc.c)."""
     numas = list(machine.topology.numas)
     pages = machine.memory_bytes // PAGE_BYTES // len(numas)

@@ -13,7 +13,7 @@ from sublet.sim.scenario import Expect, ExpectedEvent
 HEAD = ("time", "what happened", "share cpuset", "reclaim cpuset", "reclaimed_millicpu")
 
 
-class View(BaseModel):
+class ReportView(BaseModel):
     """What can be seen from outside at one moment; None where nothing has been reported yet."""
 
     model_config = ConfigDict(frozen=True)
@@ -25,14 +25,14 @@ class View(BaseModel):
     pods: tuple[str, ...] = ()
 
 
-class Row(BaseModel):
+class ReportRow(BaseModel):
     """One line of the story: the time, in words, and the view just after it."""
 
     model_config = ConfigDict(frozen=True)
 
     t_s: float
     what: str
-    view: View
+    view: ReportView
     event: bool = False
     """An eviction event: its text stands alone, the view beside it is the one of the row above."""
 
@@ -42,7 +42,7 @@ class Report(BaseModel):
 
     scenario: str
     about: str = ""
-    rows: list[Row] = []
+    rows: list[ReportRow] = []
     checks: int = 0
     """Expectations that were judged."""
     problems: list[str] = []
@@ -53,7 +53,7 @@ class Report(BaseModel):
         return not self.problems
 
 
-def differences(expect: Expect, view: View, events: Sequence[EvictionEvent]) -> Iterator[str]:
+def differences(expect: Expect, view: ReportView, events: Sequence[EvictionEvent]) -> Iterator[str]:
     """What is not as expected, in words; nothing where all is."""
     for name in ("reclaimed_millicpu", "reclaimed_memory", "share", "reclaim"):
         wanted, there = getattr(expect, name), getattr(view, name)
@@ -96,7 +96,7 @@ def as_table(report: Report) -> str:
     return "\n".join(text) + "\n"
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: ReportRow) -> list[str]:
     if row.event:
         return ["", "", ""]
     millis = row.view.reclaimed_millicpu

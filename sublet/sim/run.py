@@ -27,7 +27,7 @@ from shared.fakes.memory_bus import MemoryBus
 from shared.ports import Received
 from shared.settings import CommonSettings, merge
 from sublet.sim.host import SimHost
-from sublet.sim.report import Report, Row, View, differences
+from sublet.sim.report import Report, ReportRow, ReportView, differences
 from sublet.sim.scenario import Scenario, Step
 
 NODE = "sim"
@@ -48,7 +48,7 @@ def run_scenario(scenario: Scenario) -> Report:
     """
     in_memory = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="sublet-sim-", dir=in_memory) as folder:
-        return in_virtual_time(Story(scenario, Path(folder)).play())
+        return in_virtual_time(SimulationRun(scenario, Path(folder)).play())
 
 
 def in_virtual_time(work: Coroutine[Any, Any, Report]) -> Report:
@@ -66,12 +66,12 @@ def plans() -> Sequence[Plan]:
 
 
 @dataclass
-class Story:
+class SimulationRun:
     """One run of a scenario, and what was seen of it."""
 
     scenario: Scenario
     folder: Path
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ReportRow] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     events: dict[str, EvictionEvent] = field(default_factory=dict)
     checks: int = 0
@@ -168,7 +168,7 @@ class Story:
                 self._violations.add(violation)
                 self.problems.append(f"at {self._t_s:g} s: {violation}")
         view = self._view()
-        before = self.rows[-1].view if self.rows else View()
+        before = self.rows[-1].view if self.rows else ReportView()
         if (view.share, view.reclaim) != (before.share, before.reclaim):
             self._tell(f"pools: share {_count(view.share)}, reclaim {_count(view.reclaim)} CPUs")
         elif view.reclaimed_millicpu != before.reclaimed_millicpu:
@@ -184,14 +184,14 @@ class Story:
             return ""
 
     def _tell(self, what: str, *, event: bool = False) -> None:
-        self.rows.append(Row(t_s=self._t_s, what=what, view=self._view(), event=event))
+        self.rows.append(ReportRow(t_s=self._t_s, what=what, view=self._view(), event=event))
 
-    def _view(self) -> View:
+    def _view(self) -> ReportView:
         offered: Mapping[str, str] = {}
         if self._cnr.exists():
             offered = json.loads(self._cnr.read_text()).get("status", {}).get("resourceAllocatable", {})
         millis, memory = offered.get(SEED_RECLAIMED_CPU), offered.get(SEED_RECLAIMED_MEMORY)
-        return View(
+        return ReportView(
             share=self._cpus("shared_cores"),
             reclaim=self._cpus("reclaimed_cores"),
             reclaimed_millicpu=None if millis is None else parse_units(millis),

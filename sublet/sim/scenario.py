@@ -23,7 +23,7 @@ from shared.contracts.kube.quantities import parse_units
 from shared.contracts.services import SERVICES
 from shared.errors import Refused
 from sublet.sim.demand import demand_of
-from sublet.sim.machine import Machine
+from sublet.sim.machine import SimMachine
 
 BUILT_IN = Path(__file__).parent / "scenarios"
 DEFAULT = "quickstart"
@@ -127,7 +127,7 @@ class Scenario(_Part):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
     about: str = ""
-    machine: Machine = Machine()
+    machine: SimMachine = SimMachine()
     settings: Sections = {}
     """Settings by service, over the simulator's own."""
     steps: Annotated[tuple[Step, ...], Field(min_length=1)]

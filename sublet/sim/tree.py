@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from shared.core.cpus.cpuset import CpuSet
-from sublet.sim.machine import Machine
+from sublet.sim.machine import SimMachine
 
 CPU_FOLDER = "sys/devices/system/cpu"
 NODE_FOLDER = "sys/devices/system/node"
@@ -54,7 +54,7 @@ class HostFiles:
             del self._texts[name]
 
 
-def plant(host: HostFiles, machine: Machine) -> None:
+def plant(host: HostFiles, machine: SimMachine) -> None:
     """Write all that never changes. The root folder may exist; files that are there are replaced."""
     topology = machine.topology
     files: dict[str, str] = {
@@ -86,7 +86,7 @@ def plant(host: HostFiles, machine: Machine) -> None:
         host.put(name, text)
 
 
-def _cpu(machine: Machine, cpu: int, *, core: CpuSet, package: CpuSet, l3: CpuSet) -> dict[str, str]:
+def _cpu(machine: SimMachine, cpu: int, *, core: CpuSet, package: CpuSet, l3: CpuSet) -> dict[str, str]:
     """One CPU's folder. Core ids count within the package, as Linux numbers them on x86."""
     row = next(r for r in machine.topology.cpus if r.id == cpu)
     cores = sorted({r.core for r in machine.topology.cpus if r.socket == row.socket})

@@ -35,7 +35,7 @@ Coverage = Annotated[float, Field(ge=0.5, lt=1)]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TrainingPlan:
     """What shall be learned."""
 
     coverage: float = 0.95
@@ -44,7 +44,7 @@ class Plan:
     """More are thinned out by chance: the time to train stays below a minute."""
 
 
-def learn(needs: Sequence[Needs], plan: Plan) -> Weights:
+def learn(needs: Sequence[Needs], plan: TrainingPlan) -> Weights:
     """A model for each length of step that the needs are frequent and many enough for.
 
     A node with little more than the first whole past is left out.
@@ -63,7 +63,7 @@ def learn(needs: Sequence[Needs], plan: Plan) -> Weights:
     return Weights(models=tuple(models))
 
 
-def _model(needs: Sequence[Needs], grain: Grain, plan: Plan) -> StepModel | None:
+def _model(needs: Sequence[Needs], grain: Grain, plan: TrainingPlan) -> StepModel | None:
     found = [(node, _examples(node, grain)) for node in needs if node.interval_s <= grain.step_s]
     usable = [(node, examples) for node, examples in found if len(examples) >= grain.history_steps // 2]
     learned, held_out = _split([examples for _, examples in usable])
@@ -109,7 +109,7 @@ def _split(by_node: Sequence[list[Example]]) -> tuple[list[Example], list[Exampl
     return learned, held_out
 
 
-def _thinned(examples: list[Example], plan: Plan) -> list[Example]:
+def _thinned(examples: list[Example], plan: TrainingPlan) -> list[Example]:
     if len(examples) <= plan.max_examples:
         return examples
     return random.Random(plan.seed).sample(examples, plan.max_examples)  # noqa: S311 - reproducible, not secret

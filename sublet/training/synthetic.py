@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from sublet.replay.traces.frames import Trace
-from sublet.replay.traces.tenants import Packing, Series, nodes_of
+from sublet.replay.traces.tenants import Packing, TenantSeries, nodes_of
 
 NAME = "synthetic"
 PERIOD_S = 5.0
@@ -56,7 +56,7 @@ class Habit:
         )
 
 
-def series_of(tenant: str, chance: Random) -> Series:
+def series_of(tenant: str, chance: Random) -> TenantSeries:
     """The use of one tenant over the whole time."""
     habit = Habit.draw(chance)
     level, noise, burst = 1.0, 0.0, 0.0
@@ -72,7 +72,7 @@ def series_of(tenant: str, chance: Random) -> Series:
         wave = habit.wave * math.sin(habit.phase + 2 * math.pi * at_s / habit.wave_s)
         times.append(at_s)
         cores.append(min(PACKING.pod_cores, max(0.0, level * (habit.base + wave) + noise + burst)))
-    return Series(tenant, times, cores)
+    return TenantSeries(tenant, times, cores)
 
 
 def _bell(chance: Random) -> float:

@@ -33,7 +33,7 @@ _LABEL = 24
 """Longest list of CPUs beside a line; numbers that interleave over the nodes give no short list."""
 
 
-class Signs:
+class MapSymbols:
     """The letter of every CPU, and what each letter means. `busy_percent` by CPU: digits below the letters."""
 
     def __init__(
@@ -121,7 +121,7 @@ def topology_map(
     busy_percent: Mapping[int, int] | None = None,
 ) -> Text:
     """The map by socket, NUMA node and core, ascending; a bar stands between cores of different L3 caches."""
-    signs, text = Signs(pools, offline, busy_percent), Text()
+    signs, text = MapSymbols(pools, offline, busy_percent), Text()
     lines = list(_core_lines(topology))
     labels = [_label(CpuSet.of(cpu for core in cores for cpu in core)) for _, cores in lines]
     width = max(map(len, labels))
@@ -150,7 +150,7 @@ def cpu_map(
     numas: Mapping[int, CpuSet], pools: Mapping[str, CpuSet], busy_percent: Mapping[int, int] | None = None
 ) -> Text:
     """The map where only NUMA nodes are known, ascending by node and CPU."""
-    signs, text = Signs(pools, busy_percent=busy_percent), Text()
+    signs, text = MapSymbols(pools, busy_percent=busy_percent), Text()
     width = max((len(label) for cpus in numas.values() for label, _ in _runs(cpus)), default=0)
     for numa, cpus in sorted(numas.items()):
         head = f"NUMA {numa}"

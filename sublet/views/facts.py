@@ -9,14 +9,14 @@ from pydantic import ValidationError
 
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
-from shared.contracts.envelope import Part
+from shared.contracts.envelope import MessagePart
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Cpu, Topology
 from sublet.views.answer_shapes import well_shaped
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=MessagePart)
 
 Answers = Mapping[str, Mapping[str, Any] | None]
 

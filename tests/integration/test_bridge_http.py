@@ -9,7 +9,7 @@ from shared.adapters.clock import SystemClock
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.ids import intent_id
 from sublet.bridge.http import posting
-from sublet.bridge.request import Answer
+from sublet.bridge.request import HttpAnswer
 
 EVENT = EvictionEvent(
     node="n", boot_id="0" * 8, seq=1, sent_at=datetime(2026, 1, 1, tzinfo=UTC), pod="p", namespace="default",
@@ -42,15 +42,15 @@ async def test_body_and_headers_arrive_as_they_are():
             answer = await post(EVENT, {})
     finally:
         await runner.cleanup()
-    assert answer == Answer(202)
+    assert answer == HttpAnswer(202)
     assert got == [(EVENT.encode(), EVENT.event_id, "application/json")]
 
 
 @pytest.mark.parametrize(
     ("response", "answer"),
     [
-        (web.Response(status=429, headers={"Retry-After": "9"}), Answer(429, 9.0)),
-        (web.Response(status=302, headers={"Location": "http://127.0.0.1:9/"}), Answer(302)),
+        (web.Response(status=429, headers={"Retry-After": "9"}), HttpAnswer(429, 9.0)),
+        (web.Response(status=302, headers={"Location": "http://127.0.0.1:9/"}), HttpAnswer(302)),
     ],
     ids=["too many", "a redirect is not followed"],
 )
@@ -68,4 +68,4 @@ async def test_the_status_is_passed_on(response, answer):
 
 async def test_nobody_there_is_no_answer():
     async with posting("http://127.0.0.1:9/hook", None, SystemClock()) as post:
-        assert await post(EVENT, {}) == Answer(0)
+        assert await post(EVENT, {}) == HttpAnswer(0)

@@ -26,14 +26,14 @@ from shared.fakes.memory_bus import MemoryBus
 from shared.settings import common_settings
 from shared.wire import Newest, Wire
 from sublet.node import PLANS
-from sublet.sim.demand import Demand
+from sublet.sim.demand import SimDemand
 from sublet.sim.kernel import Kernel
-from sublet.sim.machine import Machine
+from sublet.sim.machine import SimMachine
 
 NODE, NODE_PATH, CNR = "n1", "/api/v1/nodes/n1", f"{CNRS}/n1"
 CLASS = "katalyst.kubewharf.io/qos_level"
 MIB, GIB = 1 << 20, 1 << 30
-BUSY = Demand(threads=2, memory_bytes=GIB)
+BUSY = SimDemand(threads=2, memory_bytes=GIB)
 RAW = {
     "metrics": {"period_s": 0.2, "probe_s": 0.05},
     "qrm": {"keeper": False, "poll_s": 0.05},
@@ -46,13 +46,13 @@ class ClusterNode:
     """Machine, kubelet and API server: what a pod is there is a document here and groups with tasks below the root."""
 
     def __init__(self, root: Path, layout: KubeletLayout, version: int) -> None:
-        machine = Machine(sockets=2, cores_per_numa=4, threads=2, memory=48 * GIB, cgroup_version=version)
+        machine = SimMachine(sockets=2, cores_per_numa=4, threads=2, memory=48 * GIB, cgroup_version=version)
         self.api, self.layout, self.kernel = Api(), layout, Kernel(root, machine)
         for home in layout.homes:
             self.kernel.groups.make(home)
         self.api.put(NODE_PATH, {"spec": {}, "status": {"allocatable": {"cpu": "16"}}})
 
-    def run_pod(self, name: str, qos: str, kube: str, demand: Demand, **requests: str) -> None:
+    def run_pod(self, name: str, qos: str, kube: str, demand: SimDemand, **requests: str) -> None:
         """The API server knows of it, and kubelet has started it."""
         uid = name.encode().hex()
         container = f"containerd://{uid.ljust(64, '0')[:64]}"
@@ -71,7 +71,7 @@ class ClusterNode:
         pod = pod_of(self.api.objects[pod_path(name)])
         assert pod is not None
         free = self.kernel.machine.memory_bytes - self.kernel.figures.used_bytes
-        self.kernel.add(self._container(pod), Demand(memory_bytes=free - left_bytes))
+        self.kernel.add(self._container(pod), SimDemand(memory_bytes=free - left_bytes))
 
     def runs(self, name: str) -> bool:
         """Whether the kernel has let the pod's container live."""
@@ -149,7 +149,7 @@ async def heard(request, nats_server, tmp_path) -> AsyncIterator[Heard]:
     driver, version = request.param
     node, clock, stop = ClusterNode(tmp_path / "host", KubeletLayout(driver), version), SystemClock(), asyncio.Event()
     node.run_pod("web", "shared_cores", "Burstable", BUSY, cpu="2", memory="2Gi")
-    node.run_pod("encode", "reclaimed_cores", "BestEffort", Demand(1, GIB), **{SEED_RECLAIMED_CPU: "2k"})
+    node.run_pod("encode", "reclaimed_cores", "BestEffort", SimDemand(1, GIB), **{SEED_RECLAIMED_CPU: "2k"})
     node.api.run_pod("elsewhere", "ab", node="n2")
     async with serving(node.api, tmp_path) as kubeconfig:
         common = common_settings({
@@ -194,7 +194,7 @@ async def test_a_cluster_node_is_measured_placed_and_told_of(heard, until):
 async def test_a_pod_that_comes_is_seen_placed_and_counted_and_one_that_goes_is_forgotten(heard, until):
     node = heard.node
     await until(lambda: heard.allocation and heard.allocation.status == "applied")
-    node.run_pod("batch", "reclaimed_cores", "BestEffort", Demand(1, GIB), **{SEED_RECLAIMED_CPU: "1k"})
+    node.run_pod("batch", "reclaimed_cores", "BestEffort", SimDemand(1, GIB), **{SEED_RECLAIMED_CPU: "1k"})
     await until(lambda: heard.sample and "batch" in {reading.pod.name for reading in heard.sample.pods})
     await until(lambda: node.cpus("batch") == heard.allocation.pool("reclaim").cpus)
     node.api.put(pod_path("batch"), {**node.api.objects[pod_path("batch")],
@@ -205,7 +205,7 @@ async def test_a_pod_that_comes_is_seen_placed_and_counted_and_one_that_goes_is_
 
 async def test_a_reclaimed_pod_is_held_to_the_memory_that_it_asked_for_or_to_a_share_and_no_tenant_is(heard, until):
     node = heard.node
-    node.run_pod("batch", "reclaimed_cores", "BestEffort", Demand(1, GIB), **{RECLAIMED_MEMORY: "2Gi"})
+    node.run_pod("batch", "reclaimed_cores", "BestEffort", SimDemand(1, GIB), **{RECLAIMED_MEMORY: "2Gi"})
     await until(lambda: node.limits("batch") == (2 * GIB, 2 * GIB))
     node.grow("batch", left_bytes=4 * GIB)
     await until(lambda: not node.runs("batch"))
@@ -247,7 +247,7 @@ async def test_while_the_api_server_is_away_the_node_goes_on_and_only_afterwards
 
 
 async def test_without_kubelets_groups_metrics_does_not_start_and_says_why(tmp_path):
-    Kernel(tmp_path, Machine(cgroup_version=2))
+    Kernel(tmp_path, SimMachine(cgroup_version=2))
     clock = SystemClock()
     wire = Wire(MemoryBus(), clock, node=NODE, service="metrics")
     common = common_settings({"node": NODE, "substrate": "kubernetes", "host_root": tmp_path, "state_dir": tmp_path})

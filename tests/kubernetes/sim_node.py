@@ -20,7 +20,7 @@ from shared.core.pods.kube_pod import pod_of
 from sublet.node import PLANS
 from sublet.sim.demand import demand_of
 from sublet.sim.kernel import Kernel
-from sublet.sim.machine import Machine
+from sublet.sim.machine import SimMachine
 
 AMOUNTS = {"cpu": "48", "memory": "195924424Ki", "pods": "110"}
 LAYOUT = KubeletLayout("systemd")
@@ -50,7 +50,7 @@ class SimNode(PaperNode):
     def __init__(self, name: str, label: str, kube: Kube, pods: Mirror[Document], root: Path) -> None:
         super().__init__(kube, name, label, AMOUNTS)
         self._pods = pods
-        self.kernel, self._started = Kernel(root, Machine()), dict[str, Pod]()
+        self.kernel, self._started = Kernel(root, SimMachine()), dict[str, Pod]()
         for home in LAYOUT.homes:
             self.kernel.groups.make(home)
 

@@ -9,14 +9,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from shared.adapters.files.replaced import replace_file
-from shared.contracts.envelope import Part
+from shared.contracts.envelope import MessagePart
 from shared.contracts.kube.taint import TAINT_PREFIX, Taint, in_order
 from shared.errors import Refused, Unavailable
 
 NAME = "taints.json"
 
 
-class _Document(Part):
+class _Document(MessagePart):
     taints: list[dict[str, Any]]
 
 

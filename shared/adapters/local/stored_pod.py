@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Literal
 
 from shared.adapters.local.pod_folder import FINISHED, PodFolder
-from shared.contracts.envelope import Part
+from shared.contracts.envelope import MessagePart
 from shared.contracts.pod import Pod
 from shared.core.pods.manifest import PodRecord
 
 
-class ContainerStatus(Part):
+class ContainerStatus(MessagePart):
     """What became of one container; `exit_code` 128 + n means ended by signal n."""
 
     pid: int | None = None
@@ -20,7 +20,7 @@ class ContainerStatus(Part):
     reason: str = ""
 
 
-class PodStatus(Part):
+class PodStatus(MessagePart):
     """What became of a pod. `reason` is one word ("Evicted", "Deleted"), `message` a sentence for people."""
 
     phase: Literal["Pending", "Running", "Succeeded", "Failed"] = "Pending"

@@ -40,7 +40,7 @@ def _subject(bucket: str, key: str) -> str:
     return f"$KV.{bucket}.{key}"
 
 
-class Watch:
+class BucketWatch:
     """A running watch; `stop` ends it."""
 
     def __init__(self, work: "asyncio.Task[None]") -> None:
@@ -82,7 +82,7 @@ class ConfigStore:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._watches: set[Watch] = set()
+        self._watches: set[BucketWatch] = set()
 
     async def ensure(self, bucket: str, replicas: int | None = None) -> None:
         """Create the bucket where it is missing; of an existing one only its replicas and direct reads are set."""
@@ -122,10 +122,12 @@ class ConfigStore:
             return None
         return Entry(key, raw.data or b"", raw.seq or 0)
 
-    async def watch(self, bucket: str, handler: Callable[[Entry], None], keys: Sequence[str] | None = None) -> Watch:
+    async def watch(
+        self, bucket: str, handler: Callable[[Entry], None], keys: Sequence[str] | None = None
+    ) -> BucketWatch:
         """Current values, then every change, of all keys or of these, for as long as the connection lives."""
         work = self._run(bucket, handler) if keys is None else self._run_keys(bucket, handler, keys)
-        watch = Watch(asyncio.create_task(work, name=f"watch-{bucket}"))
+        watch = BucketWatch(asyncio.create_task(work, name=f"watch-{bucket}"))
         self._watches.add(watch)
         return watch
 

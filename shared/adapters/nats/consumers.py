@@ -39,7 +39,7 @@ class DurableState:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StreamMessage:
     """A message of the stream, and when the server stored it."""
 
     message: Received
@@ -121,7 +121,7 @@ class Durables:
         log.info("consumer.removed", consumer=name)
         return True
 
-    async def kept(self, sequence: int) -> Kept | None:
+    async def kept(self, sequence: int) -> StreamMessage | None:
         """The event at a sequence of the stream; None where the stream does not hold it any more.
 
         Raises:
@@ -133,7 +133,7 @@ class Durables:
             except NotFoundError:
                 return None
         received = Received(raw.subject or "", raw.data or b"", raw.headers or {}, raw.seq or 0)
-        return Kept(received, raw.time or datetime.now(UTC))
+        return StreamMessage(received, raw.time or datetime.now(UTC))
 
     async def _state(self, info: ConsumerInfo) -> DurableState:
         durable = _durable(info.config)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import ConfigDict, Field
 
-from shared.contracts.envelope import Part
+from shared.contracts.envelope import MessagePart
 
 TAINT_PREFIX = "node.katalyst.kubewharf.io/"
 """Taints under it are Sublet's; all others are somebody else's.
@@ -18,7 +18,7 @@ TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 EFFECTS: tuple[TaintEffect, ...] = get_args(TaintEffect)
 
 
-class Cause(Part):
+class Cause(MessagePart):
     """One plugin's pressure behind a taint; the figures, in the unit of the scope, are those that confirmed it."""
 
     plugin: str
@@ -27,7 +27,7 @@ class Cause(Part):
     threshold: float
 
 
-class Taint(Part):
+class Taint(MessagePart):
     """One taint. `causes` is kept only where the substrate has a place for it, else it is empty."""
 
     model_config = ConfigDict(populate_by_name=True)

@@ -74,7 +74,7 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StreamStart:
     """Since when the streams hold everything; what is older may have aged out and is not lost. None: since ever."""
 
     events: datetime | None = None
@@ -86,7 +86,7 @@ def audit(
     intents: Sequence[EvictionIntent] | None = None,
     ledger: Sequence[LedgerEntry] = (),
     *,
-    kept: Kept = Kept(),
+    kept: StreamStart = StreamStart(),
     unreadable: Sequence[str] = (),
 ) -> Audit:
     """Check a history.

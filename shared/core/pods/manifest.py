@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from shared.contracts.envelope import Part
+from shared.contracts.envelope import MessagePart
 from shared.contracts.ids import UID_PATTERN
 from shared.contracts.pod import Container, KubeQos, Pod, QosClass
 from shared.core.cgroups.kubelet_layout import CONFIG_PREFIX
@@ -31,7 +31,7 @@ _WITHOUT_MEANING = {"schedulerName", "imagePullPolicy", "imagePullSecrets", "nod
 _REFUSED_KEYS = {"securityContext", "initContainers", "envFrom"}
 
 
-class ContainerRun(Part):
+class ContainerRun(MessagePart):
     """What a container runs: the command with its arguments, additions to the environment, the working folder."""
 
     name: str
@@ -40,14 +40,14 @@ class ContainerRun(Part):
     workdir: str = ""
 
 
-class PodRecord(Part):
+class PodRecord(MessagePart):
     """A pod of the local runtime as it was asked for: identity and amounts, and what its containers run."""
 
     pod: Pod
     runs: tuple[ContainerRun, ...] = ()
 
 
-class Manifest(Part):
+class Manifest(MessagePart):
     """A document that was understood, and notes for the user about what a bare host leaves out."""
 
     record: PodRecord

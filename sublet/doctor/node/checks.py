@@ -2,9 +2,9 @@
 
 from sublet.doctor.finding import Checks
 from sublet.doctor.node import machine, neighbours
-from sublet.doctor.node.facts import NodeFacts
+from sublet.doctor.node.facts import HostFacts
 
-NODE_CHECKS: Checks[NodeFacts] = {
+NODE_CHECKS: Checks[HostFacts] = {
     "kernel": machine.kernel,
     "pressure": machine.pressure,
     "cgroups": machine.cgroups,

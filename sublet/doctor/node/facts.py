@@ -52,7 +52,7 @@ class PolicySeen:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFacts:
+class HostFacts:
     """One node, as seen from a process on it."""
 
     root: bool
@@ -87,6 +87,6 @@ class NodeFacts:
 class NodeProbe(Protocol):
     """Whoever can look at a node."""
 
-    async def facts(self) -> NodeFacts:
+    async def facts(self) -> HostFacts:
         """Everything, without raising: what cannot be had is `Unknown`."""
         ...

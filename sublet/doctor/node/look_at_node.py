@@ -16,7 +16,7 @@ from shared.core.text.kernel_text import meminfo_bytes
 from shared.errors import SubletError, Unavailable
 from sublet.doctor.finding import Known, Unknown
 from sublet.doctor.node import host_processes
-from sublet.doctor.node.facts import KUBELET_ROOT, AgentPlace, BusSeen, CpuManager, Kubelet, NodeFacts, PolicySeen
+from sublet.doctor.node.facts import KUBELET_ROOT, AgentPlace, BusSeen, CpuManager, HostFacts, Kubelet, PolicySeen
 from sublet.doctor.node.look_at_policy import seen_policy
 
 BUS_WAIT_S = 2.0
@@ -34,13 +34,13 @@ class HostProbe:
         self._host_root, self._state_dir, self._nats_url, self._node = host_root, state_dir, nats_url, node
         self._bus_wait_s = bus_wait_s
 
-    async def facts(self) -> NodeFacts:
+    async def facts(self) -> HostFacts:
         """See `NodeProbe`."""
         cgroups = known(lambda: Cgroups(self._host_root))
         running = known(lambda: host_processes.programs(self._host_root))
         kubelet = running if isinstance(running, Unknown) else host_processes.kubelet(self._host_root, running)
         layouts = of(cgroups, _layouts)
-        return NodeFacts(
+        return HostFacts(
             root=os.geteuid() == 0,
             kernel=known(self._kernel),
             pressure=known(self._pressure),

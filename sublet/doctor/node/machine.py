@@ -3,7 +3,7 @@
 import re
 
 from sublet.doctor.finding import Finding, Unknown, ok, problem, unchecked, warning
-from sublet.doctor.node.facts import NodeFacts
+from sublet.doctor.node.facts import HostFacts
 
 OLDEST_KERNEL = (4, 19)
 """What kubeadm's own preflight asks for."""
@@ -17,7 +17,7 @@ AGENT_BYTES = 256 << 20
 _MIB = 1 << 20
 
 
-def kernel(facts: NodeFacts) -> Finding:
+def kernel(facts: HostFacts) -> Finding:
     """Its version."""
     if isinstance(facts.kernel, Unknown):
         return unchecked(facts.kernel)
@@ -32,7 +32,7 @@ def kernel(facts: NodeFacts) -> Finding:
     return ok(f"Linux {facts.kernel}")
 
 
-def pressure(facts: NodeFacts) -> Finding:
+def pressure(facts: HostFacts) -> Finding:
     """Pressure stall information, which wakes metrics between its periods."""
     if isinstance(facts.pressure, Unknown):
         return unchecked(facts.pressure)
@@ -44,7 +44,7 @@ def pressure(facts: NodeFacts) -> Finding:
     )
 
 
-def cgroups(facts: NodeFacts) -> Finding:
+def cgroups(facts: HostFacts) -> Finding:
     """Version and controllers."""
     version, controllers = facts.cgroup_version, facts.controllers
     if isinstance(version, Unknown):
@@ -61,7 +61,7 @@ def cgroups(facts: NodeFacts) -> Finding:
     return ok(f"cgroup v{version} with {', '.join(NEEDED[version])}")
 
 
-def writable(facts: NodeFacts) -> Finding:
+def writable(facts: HostFacts) -> Finding:
     """Whether cgroups can be written."""
     if not facts.root:
         return unchecked("only root writes cgroups", "run it as root: sudo sublet doctor --node")
@@ -75,7 +75,7 @@ def writable(facts: NodeFacts) -> Finding:
     return ok("the cgroup root can be written")
 
 
-def cpuset(facts: NodeFacts) -> Finding:
+def cpuset(facts: HostFacts) -> Finding:
     """Whether kubelet hands the cpuset controller down to its pods."""
     if isinstance(facts.pod_controllers, Unknown):
         return unchecked(facts.pod_controllers)
@@ -87,7 +87,7 @@ def cpuset(facts: NodeFacts) -> Finding:
     )
 
 
-def idle_class(facts: NodeFacts) -> Finding:
+def idle_class(facts: HostFacts) -> Finding:
     """`cpu.idle`, by which a tenant that wakes wins at once."""
     if isinstance(facts.cpu_idle, Unknown):
         return unchecked(facts.cpu_idle)
@@ -99,7 +99,7 @@ def idle_class(facts: NodeFacts) -> Finding:
     )
 
 
-def selinux(facts: NodeFacts) -> Finding:
+def selinux(facts: HostFacts) -> Finding:
     """Whether SELinux is enforced: under the type that containers have by default no pod writes cgroups."""
     if isinstance(facts.selinux_enforced, Unknown):
         return unchecked(facts.selinux_enforced)
@@ -111,7 +111,7 @@ def selinux(facts: NodeFacts) -> Finding:
     return ok("not enforced")
 
 
-def state_folder(facts: NodeFacts) -> Finding:
+def state_folder(facts: HostFacts) -> Finding:
     """Room for the ledger: without it nothing is evicted."""
     free = facts.state_free_bytes
     if isinstance(free, Unknown):
@@ -125,7 +125,7 @@ def state_folder(facts: NodeFacts) -> Finding:
     return ok(said)
 
 
-def memory(facts: NodeFacts) -> Finding:
+def memory(facts: HostFacts) -> Finding:
     """Memory for the agent itself."""
     available = facts.memory_available_bytes
     if isinstance(available, Unknown):

@@ -1,7 +1,7 @@
 """Checks of a node: kubelet, other agents, the bus. Pure."""
 
 from sublet.doctor.finding import Finding, Unknown, ok, problem, unchecked, warning
-from sublet.doctor.node.facts import NodeFacts
+from sublet.doctor.node.facts import HostFacts
 
 AGENTS = ("koordlet", "katalyst-agent")
 """Node agents of Koordinator and of Katalyst, by the names of their programs."""
@@ -11,7 +11,7 @@ POLICY_STATIC = (
 )
 
 
-def kubelet_driver(facts: NodeFacts) -> Finding:
+def kubelet_driver(facts: HostFacts) -> Finding:
     """The cgroup driver: that of the configuration, and that of the groups."""
     if isinstance(facts.kubelet, Unknown):
         return unchecked(facts.kubelet, "as root, on the node itself: sublet doctor --node")
@@ -29,7 +29,7 @@ def kubelet_driver(facts: NodeFacts) -> Finding:
     return ok(driver)
 
 
-def pods_groups(facts: NodeFacts) -> Finding:
+def pods_groups(facts: HostFacts) -> Finding:
     """Where the pods' groups are."""
     layouts = facts.layouts
     if isinstance(layouts, Unknown):
@@ -50,7 +50,7 @@ def pods_groups(facts: NodeFacts) -> Finding:
     return ok(f"{tops[0]} (driver {layouts[0].driver})")
 
 
-def cpu_manager(facts: NodeFacts) -> Finding:
+def cpu_manager(facts: HostFacts) -> Finding:
     """The static CPU manager writes the cpusets of all containers anew every ten seconds.
 
     Facts: docs/facts/linux-cgroups.md#other-writers.
@@ -77,7 +77,7 @@ def judged_policy(policy: str, words: str) -> Finding:
     return ok(f"policy {policy or 'none'}")
 
 
-def other_agents(facts: NodeFacts) -> Finding:
+def other_agents(facts: HostFacts) -> Finding:
     """Another colocation agent would write the same groups."""
     agents = facts.other_agents
     if isinstance(agents, Unknown):
@@ -90,7 +90,7 @@ def other_agents(facts: NodeFacts) -> Finding:
     return ok("no koordlet, no katalyst-agent")
 
 
-def network_policy(facts: NodeFacts) -> Finding:
+def network_policy(facts: HostFacts) -> Finding:
     """Whether the cluster's network keeps out whom Sublet's NetworkPolicies keep out."""
     seen = facts.policy
     if isinstance(seen, Unknown):
@@ -105,7 +105,7 @@ def network_policy(facts: NodeFacts) -> Finding:
     return ok(f"enforced: of {seen.host} this pod reaches what is for it, and nothing else")
 
 
-def bus(facts: NodeFacts) -> Finding:
+def bus(facts: HostFacts) -> Finding:
     """The NATS server that the services of this node would use."""
     seen = facts.bus
     if isinstance(seen, Unknown):

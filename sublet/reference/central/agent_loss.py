@@ -34,7 +34,7 @@ def all_ready(agents: Mapping[str, AgentWatch], now_s: float) -> tuple[bool | No
 
 
 @dataclass(frozen=True, slots=True)
-class Ticks:
+class LossTicks:
     """Looks at `phase_s`, and every `period_s` after it."""
 
     phase_s: float
@@ -83,8 +83,8 @@ def agent_loss_timeline(question: AgentLossQuestion) -> AgentLossAnswer:
     Of all looks only those are taken at which something can come due; a probe comes before a monitor's look at the
     same moment.
     """
-    probes = Ticks(question.probe_phase_s, question.probe_period_s)
-    monitor = Ticks(question.monitor_phase_s, question.monitor_period_s)
+    probes = LossTicks(question.probe_phase_s, question.probe_period_s)
+    monitor = LossTicks(question.monitor_phase_s, question.monitor_period_s)
     recover_at_s = math.inf if question.recover_at_s is None else question.recover_at_s
     back_s = math.inf if question.recover_at_s is None else probes.first(question.recover_at_s)
     seen_s = probes.first(question.fail_at_s)

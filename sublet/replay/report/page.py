@@ -5,7 +5,7 @@ from typing import Any
 
 from sublet.replay.report.curves import draw
 from sublet.replay.report.table import COLUMNS, cell, headlines
-from sublet.replay.run import Outcome
+from sublet.replay.run import ReplayOutcome
 
 _STYLE = """
 :root{color-scheme:light dark;--back:#fff;--ink:#1f2937;--soft:#6b7280;--line:#e5e7eb;--want:#3b82f6;--offer:#f59e0b;
@@ -41,7 +41,7 @@ _LABEL_PX, _NAME_PX = 14, 160
 _SPREAD_ROUNDS = 60
 
 
-def page(outcome: Outcome, found: dict[str, Any]) -> str:
+def page(outcome: ReplayOutcome, found: dict[str, Any]) -> str:
     """The page as text. `found` is the document of `table.document`."""
     parts = [
         '<!doctype html>\n<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">',

@@ -4,7 +4,7 @@ from typing import Any
 
 from sublet.output import columns
 from sublet.replay.batch import BatchRules
-from sublet.replay.run import Outcome
+from sublet.replay.run import ReplayOutcome
 
 _HOUR_S = 3600.0
 
@@ -22,7 +22,7 @@ COLUMNS = (
 )
 
 
-def document(outcome: Outcome, files: list[str], rules: BatchRules) -> dict[str, Any]:
+def document(outcome: ReplayOutcome, files: list[str], rules: BatchRules) -> dict[str, Any]:
     """Everything the table says, for programs; units are in the names."""
     return {
         "files": files,

@@ -52,7 +52,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class FrameLoad:
     """CPU use in one frame, in cores."""
 
     tenants_cores: float
@@ -60,7 +60,7 @@ class Load:
     """What the node uses beside all of its pods; 0 where the node's use is not known."""
 
 
-def load_of(sample: NodeSample) -> Load:
+def load_of(sample: NodeSample) -> FrameLoad:
     """What the tenants use: the sum of their containers, and at least what the shared pods' cgroup was seen to use.
 
     Containers without a figure count nothing: it cannot be said that they wanted more than they had.
@@ -78,7 +78,7 @@ def load_of(sample: NodeSample) -> Load:
         shared = max(shared, pool.cpu_usage_cores)
     node_cores = sample.node_reading.cpu_usage_cores
     system = 0.0 if node_cores is None else max(0.0, node_cores - everybody)
-    return Load(shared + dedicated, system)
+    return FrameLoad(shared + dedicated, system)
 
 
 def sample_of(node: str, seq: int, at_s: float, fields: Mapping[str, Any]) -> NodeSample:

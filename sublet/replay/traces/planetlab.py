@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from shared.errors import Refused
 from sublet.replay.traces.frames import Faults
-from sublet.replay.traces.tenants import Series
+from sublet.replay.traces.tenants import TenantSeries
 
 INTERVAL_S = 300.0
 VALUES = 288
@@ -22,14 +22,14 @@ def looks_like_planetlab(first_line: str) -> bool:
     return len(values) > VALUES // 2 and all(value.strip().isdigit() for value in values)
 
 
-def read_planetlab(name: str, lines: Iterable[str], pod_cores: float, faults: Faults) -> list[Series]:
+def read_planetlab(name: str, lines: Iterable[str], pod_cores: float, faults: Faults) -> list[TenantSeries]:
     """The machines of a day; a line that cannot be used is told in `faults` and left out.
 
     Raises:
         Refused: no line can be used.
     """
     times = [number * INTERVAL_S for number in range(VALUES)]
-    found: dict[str, Series] = {}
+    found: dict[str, TenantSeries] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -43,7 +43,7 @@ def read_planetlab(name: str, lines: Iterable[str], pod_cores: float, faults: Fa
         except ValueError as error:
             faults.refused.append(f"{name}: line {number}: {error}")
             continue
-        found[machine] = Series(machine, times, cores)
+        found[machine] = TenantSeries(machine, times, cores)
     if not found:
         raise Refused(f"{name}: no line is a name and {VALUES} percentages", reason="malformed")
     return list(found.values())

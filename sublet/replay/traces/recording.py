@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from pydantic_core import to_json
 
-from shared.contracts.envelope import Message, Part
+from shared.contracts.envelope import Message, MessagePart
 from shared.contracts.pod import Pod
 from shared.contracts.sample import NodeSample
 from shared.core.cpus.topology import Topology
@@ -79,7 +79,7 @@ class Writer:
         self.bytes += len(data)
 
 
-def _figures(part: Part, exclude: set[str] | None = None) -> Any:
+def _figures(part: MessagePart, exclude: set[str] | None = None) -> Any:
     """What is known of a reading."""
     return _rounded(part.model_dump(mode="json", exclude_none=True, exclude_defaults=True, exclude=exclude))
 

@@ -30,7 +30,7 @@ MILLIS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class TenantSeries:
     """CPU use of one tenant: times in seconds, ascending, and cores."""
 
     id: str
@@ -56,7 +56,7 @@ class Packing:
     """At most so many nodes; 0: all."""
 
 
-def nodes_of(series: Sequence[Series], interval_s: float, packing: Packing, name: str) -> Iterator[Trace]:
+def nodes_of(series: Sequence[TenantSeries], interval_s: float, packing: Packing, name: str) -> Iterator[Trace]:
     """One trace a node. `interval_s` is the usual time between two values.
 
     Raises:
@@ -96,7 +96,7 @@ def _step_s(name: str, interval_s: float, asked_s: float | None) -> float:
 class _Tenant:
     """One tenant while its node is replayed."""
 
-    def __init__(self, series: Series, packing: Packing, interval_s: float) -> None:
+    def __init__(self, series: TenantSeries, packing: Packing, interval_s: float) -> None:
         self._series, self._linear = series, packing.between == "linear"
         self._end_s = series.times_s[-1] + interval_s
         self._load1: float | None = None
@@ -140,7 +140,7 @@ class _Resampled:
     """The frames of one node: one at the start, then one after each step."""
 
     def __init__(
-        self, node: str, members: Sequence[Series], interval_s: float, step_s: float, packing: Packing
+        self, node: str, members: Sequence[TenantSeries], interval_s: float, step_s: float, packing: Packing
     ) -> None:
         self._node, self._step_s, self._online = node, step_s, f"0-{packing.cpus - 1}"
         self._tenants = [_Tenant(series, packing, interval_s) for series in members]

@@ -11,7 +11,7 @@ from statistics import median
 
 from shared.errors import Refused
 from sublet.replay.traces.frames import Faults
-from sublet.replay.traces.tenants import Series
+from sublet.replay.traces.tenants import TenantSeries
 
 HEADER = ["time_s", "id", "usage_cores"]
 MAX_CORES = 1e6
@@ -24,7 +24,7 @@ def looks_like_usage(first_line: str) -> bool:
     return [field.strip() for field in first_line.split(",")] == HEADER
 
 
-def read_usage(name: str, lines: Iterable[str], faults: Faults) -> tuple[list[Series], float]:
+def read_usage(name: str, lines: Iterable[str], faults: Faults) -> tuple[list[TenantSeries], float]:
     """The ids' series, and the median time between two rows of an id; a bad row is told in `faults` and left out.
 
     Raises:
@@ -49,7 +49,9 @@ def read_usage(name: str, lines: Iterable[str], faults: Faults) -> tuple[list[Se
     if not times:
         raise Refused(f"{name}: no row can be used", reason="malformed")
     steps = [b - a for series in times.values() for a, b in pairwise(series)]
-    return [Series(tenant, times[tenant], cores[tenant]) for tenant in times], median(steps or [DEFAULT_INTERVAL_S])
+    return [TenantSeries(tenant, times[tenant], cores[tenant]) for tenant in times], median(
+        steps or [DEFAULT_INTERVAL_S]
+    )
 
 
 def _row(row: list[str], times: dict[str, list[float]]) -> tuple[float, str, float]:

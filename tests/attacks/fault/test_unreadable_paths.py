@@ -23,7 +23,7 @@ from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.errors import SubletError
 from shared.settings import common_settings
 from sublet.node import PLANS
-from sublet.sim.demand import Demand
+from sublet.sim.demand import SimDemand
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 
@@ -59,7 +59,7 @@ class Agent:
     def __init__(self, folder: Path) -> None:
         self.folder, self.node = folder, ClusterNode(folder / "host", KubeletLayout("systemd"), 2)
         self.node.run_pod("web", "shared_cores", "Burstable", BUSY, cpu="2", memory="2Gi")
-        self.node.run_pod("encode", "reclaimed_cores", "BestEffort", Demand(1, GIB), **{SEED_RECLAIMED_CPU: "2k"})
+        self.node.run_pod("encode", "reclaimed_cores", "BestEffort", SimDemand(1, GIB), **{SEED_RECLAIMED_CPU: "2k"})
         (folder / "state").mkdir()
         self.runner: Runner | None = None
         self.refused = ""

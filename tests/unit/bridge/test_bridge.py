@@ -24,11 +24,11 @@ from sublet.bridge import lanes
 from sublet.bridge import place as place_file
 from sublet.bridge.bridge import Bridge, WantsNoMore
 from sublet.bridge.http import retry_after_s
-from sublet.bridge.place import Place
+from sublet.bridge.place import BridgePosition
 from sublet.bridge.request import (
     MAX_RETRY_AFTER_S,
     RETRY_CAP_S,
-    Answer,
+    HttpAnswer,
     read_secret,
     request_headers,
     signature,
@@ -81,12 +81,12 @@ def test_without_a_key_nothing_is_signed():
      (410, "stop"), (425, "again"), (429, "again"), (500, "again"), (503, "again")],
 )  # fmt: skip
 def test_what_an_answer_means(status, means):
-    assert verdict(Answer(status)) == means
+    assert verdict(HttpAnswer(status)) == means
 
 
 @given(st.integers(0, 100), st.floats(0, 1), st.none() | st.floats(-1e9, 1e9))
 def test_a_wait_is_never_negative_and_never_for_ever(tries, roll, asked):
-    pause_s = wait_s(Answer(503, asked), tries, roll)
+    pause_s = wait_s(HttpAnswer(503, asked), tries, roll)
     assert 0 <= pause_s <= (RETRY_CAP_S if asked is None else MAX_RETRY_AFTER_S)
 
 
@@ -101,16 +101,16 @@ def test_retry_after_in_both_of_its_forms(text, seconds):
 class Receiver:
     """Answers in the order given, then 200, and in a blocked namespace as told; remembers what came when."""
 
-    def __init__(self, clock: LoopClock, *answers: Answer | Exception) -> None:
+    def __init__(self, clock: LoopClock, *answers: HttpAnswer | Exception) -> None:
         self.clock, self.answers = clock, list(answers)
         self.came: list[tuple[float, str]] = []
-        self.blocked: dict[str, Answer] = {}
+        self.blocked: dict[str, HttpAnswer] = {}
 
-    async def __call__(self, one: EvictionEvent, _trace: Mapping[str, str]) -> Answer:
+    async def __call__(self, one: EvictionEvent, _trace: Mapping[str, str]) -> HttpAnswer:
         self.came.append((self.clock.monotonic(), one.pod))
         if one.namespace in self.blocked:
             return self.blocked[one.namespace]
-        answer = self.answers.pop(0) if self.answers else Answer(200)
+        answer = self.answers.pop(0) if self.answers else HttpAnswer(200)
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -123,7 +123,7 @@ class Receiver:
 class World:
     """A stream with events, a bridge, and a receiver."""
 
-    def __init__(self, folder: Path, *answers: Answer | Exception, by_namespace: bool = False) -> None:
+    def __init__(self, folder: Path, *answers: HttpAnswer | Exception, by_namespace: bool = False) -> None:
         self.by_namespace = by_namespace
         self.clock = LoopClock()
         self.bus = MemoryBus(clock=self.clock)
@@ -146,13 +146,15 @@ class World:
         )
 
     def buried(self) -> list[dict[str, Any]]:
-        dead = Place(self.folder, "b").dead
+        dead = BridgePosition(self.folder, "b").dead
         return [json.loads(line) for line in dead.read_text().splitlines()] if dead.exists() else []
 
     async def life(self, seconds: float) -> BaseException | None:
         """One life of the bridge; what it ended with, if it ended by itself."""
         lane_of = (lambda event: event.namespace) if self.by_namespace else None
-        bridge = Bridge(self.bus, self.clock, self.receiver, Place(self.folder, "b"), self.said.append, lane_of)
+        bridge = Bridge(
+            self.bus, self.clock, self.receiver, BridgePosition(self.folder, "b"), self.said.append, lane_of
+        )
         task = asyncio.create_task(bridge.run(event_filter()))
         await asyncio.sleep(seconds)
         if task.done():
@@ -177,7 +179,7 @@ def test_events_come_in_order_and_those_that_arrive_later_too(virtual, tmp_path)
 
 def test_trouble_is_tried_again_longer_and_longer_and_nothing_overtakes(virtual, tmp_path):
     async def main():
-        world = World(tmp_path, Answer(503), Answer(0), Answer(500))
+        world = World(tmp_path, HttpAnswer(503), HttpAnswer(0), HttpAnswer(500))
         await world.add(1, 2)
         await world.life(60)
         assert world.receiver.pods == ["pod-1"] * 4 + ["pod-2"]
@@ -190,7 +192,7 @@ def test_trouble_is_tried_again_longer_and_longer_and_nothing_overtakes(virtual,
 
 def test_a_receiver_may_say_when(virtual, tmp_path):
     async def main():
-        world = World(tmp_path, Answer(429, 30.0))
+        world = World(tmp_path, HttpAnswer(429, 30.0))
         await world.add(1)
         await world.life(40)
         (first, _), (second, _) = world.receiver.came
@@ -201,11 +203,11 @@ def test_a_receiver_may_say_when(virtual, tmp_path):
 
 def test_a_refused_event_is_put_aside_whole_and_the_next_one_goes_on(virtual, tmp_path):
     async def main():
-        world = World(tmp_path, Answer(422))
+        world = World(tmp_path, HttpAnswer(422))
         await world.add(1, 2)
         await world.life(5)
         assert world.receiver.pods == ["pod-1", "pod-2"]
-        (line,) = Place(tmp_path, "b").dead.read_text().splitlines()
+        (line,) = BridgePosition(tmp_path, "b").dead.read_text().splitlines()
         kept = json.loads(line)
         assert (kept["sequence"], kept["status"], json.loads(kept["body"])["pod"]) == (1, 422, "pod-1")
         assert kept["headers"]["ce-id"] == event(1).event_id
@@ -215,7 +217,7 @@ def test_a_refused_event_is_put_aside_whole_and_the_next_one_goes_on(virtual, tm
 
 def test_after_a_restart_it_goes_on_behind_the_last_one(virtual, tmp_path):
     async def main():
-        world = World(tmp_path, Answer(200), Answer(503))
+        world = World(tmp_path, HttpAnswer(200), HttpAnswer(503))
         await world.add(1, 2, 3)
         await world.life(0.1)  # dies while it waits with the second one
         await world.life(5)
@@ -226,16 +228,16 @@ def test_after_a_restart_it_goes_on_behind_the_last_one(virtual, tmp_path):
 
 def test_a_receiver_that_is_gone_for_good_ends_the_bridge_and_the_event_is_not_passed_over(virtual, tmp_path):
     async def main():
-        world = World(tmp_path, Answer(410))
+        world = World(tmp_path, HttpAnswer(410))
         await world.add(1)
         assert isinstance(await world.life(5), WantsNoMore)
-        assert Place(tmp_path, "b").sequence() == 0
+        assert BridgePosition(tmp_path, "b").sequence() == 0
 
     virtual(main())
 
 
 def test_a_place_that_cannot_be_read_does_not_begin_anew(tmp_path):
-    place = Place(tmp_path, "b")
+    place = BridgePosition(tmp_path, "b")
     place.done(7)
     assert place.sequence() == 7
     (tmp_path / "b.json").write_text("{")
@@ -246,7 +248,7 @@ def test_a_place_that_cannot_be_read_does_not_begin_anew(tmp_path):
 @pytest.mark.parametrize("name", ["", "../x", "A", "a/b", "-a"])
 def test_a_name_that_could_leave_the_folder_is_refused(tmp_path, name):
     with pytest.raises(Refused, match="bridge name"):
-        Place(tmp_path, name)
+        BridgePosition(tmp_path, name)
 
 
 def test_what_is_no_event_is_put_aside_and_never_delivered(virtual, tmp_path):
@@ -261,7 +263,7 @@ def test_what_is_no_event_is_put_aside_and_never_delivered(virtual, tmp_path):
         assert world.receiver.pods == ["pod-1", "pod-3"]
         assert [line["why"].split()[0] for line in world.buried()] == ["CloudEvent", "on"]
         assert sorted(said.split()[0] for said in world.said) == ["delivered", "delivered", "forged", "malformed"]
-        assert Place(tmp_path, "b").sequence() == 4
+        assert BridgePosition(tmp_path, "b").sequence() == 4
 
     virtual(main())
 
@@ -278,7 +280,13 @@ def test_an_event_on_which_the_receiver_breaks_ends_nothing(virtual, tmp_path):
 
 @pytest.mark.parametrize(
     ("answer", "buried"),
-    [(Answer(403, tries=5), True), (Answer(0), False), (Answer(422), True), (Answer(500), False), (Answer(429), False)],
+    [
+        (HttpAnswer(403, tries=5), True),
+        (HttpAnswer(0), False),
+        (HttpAnswer(422), True),
+        (HttpAnswer(500), False),
+        (HttpAnswer(429), False),
+    ],
     ids=lambda value: str(getattr(value, "status", value)),
 )
 def test_a_namespace_that_is_refused_holds_up_no_other(virtual, tmp_path, answer, buried):
@@ -292,10 +300,10 @@ def test_a_namespace_that_is_refused_holds_up_no_other(virtual, tmp_path, answer
         assert moments["pod-4"] - moments["pod-1"] < 10
         await world.life(60)
         assert bool(world.buried()) == buried
-        assert Place(tmp_path, "b").sequence() == (4 if buried else 0)
+        assert BridgePosition(tmp_path, "b").sequence() == (4 if buried else 0)
         world.receiver.blocked.clear()
         await world.life(600)
-        assert Place(tmp_path, "b").sequence() == 4
+        assert BridgePosition(tmp_path, "b").sequence() == 4
 
     virtual(main())
 
@@ -304,7 +312,7 @@ def test_a_lane_that_is_full_gives_events_up_and_holds_up_no_other(virtual, tmp_
     async def main():
         monkeypatch.setattr(lanes, "LANE_ITEMS", 3)
         world = World(tmp_path, by_namespace=True)
-        world.receiver.blocked["blocked"] = Answer(500)
+        world.receiver.blocked["blocked"] = HttpAnswer(500)
         await world.add(*range(10), namespace="blocked")
         await world.add(11)
         await world.life(5)
@@ -316,7 +324,7 @@ def test_a_lane_that_is_full_gives_events_up_and_holds_up_no_other(virtual, tmp_
 
 def test_what_is_put_aside_has_a_bound_on_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(place_file, "DEAD_BYTES", 10_000)
-    place = Place(tmp_path, "b")
+    place = BridgePosition(tmp_path, "b")
     for sequence in range(1, 200):
         place.bury(Received("s", b"x" * 1000, {"h": "y" * 100_000}, sequence), status=0, why="forged")
     files = sorted(tmp_path.iterdir())

@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from services.central.core.lost_nodes.pacing import Pace
 from services.central.whatif.pacing import moments, next_action
 from shared.core.evictions.intents import Bucket
-from sublet.reference.central.agent_loss import AgentLossQuestion, ProbedAgent, Ticks, agent_loss_timeline, all_ready
+from sublet.reference.central.agent_loss import (
+    AgentLossQuestion,
+    LossTicks,
+    ProbedAgent,
+    agent_loss_timeline,
+    all_ready,
+)
 
 
 def tried(asked: AgentLossQuestion) -> tuple[float | None, float | None]:
@@ -68,7 +74,7 @@ def test_one_agent_that_is_not_ready_is_enough_and_none_says_nothing():
 
 @given(st.floats(0, 1e9), st.floats(0.001, 1e6), st.floats(0, 1e9), st.booleans())
 def test_the_first_look_is_the_first(phase_s, period_s, since_s, after):
-    ticks = Ticks(phase_s, period_s)
+    ticks = LossTicks(phase_s, period_s)
     first = ticks.first(since_s, after=after)
     assert first > since_s if after else first >= since_s
     assert first == phase_s or first - period_s <= since_s * (1 + 1e-9) + 1e-6

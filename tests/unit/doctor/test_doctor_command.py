@@ -12,15 +12,15 @@ from sublet import cli, program
 from sublet.cluster import way
 from sublet.cluster.way import Way, find_way, open_kube
 from sublet.commands import doctor as command
-from sublet.doctor.finding import Row, ok, problem, some, unchecked, warning
+from sublet.doctor.finding import FindingRow, ok, problem, some, unchecked, warning
 from sublet.doctor.report import as_json, lines
 
 ROWS = [
-    Row("node n1", "kernel", ok("Linux 6.1")),
-    Row("node n1", "pressure", warning("none", "boot with psi=1")),
-    Row("cluster", "kubelets", unchecked("you may not")),
+    FindingRow("node n1", "kernel", ok("Linux 6.1")),
+    FindingRow("node n1", "pressure", warning("none", "boot with psi=1")),
+    FindingRow("cluster", "kubelets", unchecked("you may not")),
 ]
-BROKEN = Row("cluster", "kinds", problem("of another version", "apply them"))
+BROKEN = FindingRow("cluster", "kinds", problem("of another version", "apply them"))
 ELSEWHERE = Path("kube-of-a-test")
 
 
@@ -29,11 +29,11 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What the command looks at; it finds ROWS there."""
     seen: list[Any] = []
 
-    async def node() -> list[Row]:
+    async def node() -> list[FindingRow]:
         seen.append("node")
         return ROWS[:2]
 
-    async def cluster(where: Way, namespace: str) -> list[Row]:
+    async def cluster(where: Way, namespace: str) -> list[FindingRow]:
         seen.append((where, namespace))
         return ROWS[2:]
 
@@ -83,7 +83,7 @@ def test_a_problem_is_a_failure(looked: list[Any], monkeypatch: pytest.MonkeyPat
     assert run("--kubeconfig", str(ELSEWHERE)).exit_code == 1
 
 
-async def _found_broken(_where: Way, _namespace: str) -> list[Row]:
+async def _found_broken(_where: Way, _namespace: str) -> list[FindingRow]:
     return [BROKEN]
 
 
@@ -115,7 +115,7 @@ def test_a_cluster_that_nobody_knows_is_said(looked: list[Any]) -> None:
 def test_without_the_kubernetes_client_the_node_is_looked_at_all_the_same(
     looked: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def unfit(_where: Way, _namespace: str) -> list[Row]:
+    async def unfit(_where: Way, _namespace: str) -> list[FindingRow]:
         raise Unfit("the Kubernetes client is not installed")
 
     monkeypatch.setattr(command, "_cluster", unfit)

@@ -11,7 +11,7 @@ from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.errors import Unavailable
 from sublet.doctor.finding import Unknown
 from sublet.doctor.node import host_processes
-from sublet.doctor.node.facts import BusSeen, CpuManager, Kubelet, NodeFacts
+from sublet.doctor.node.facts import BusSeen, CpuManager, HostFacts, Kubelet
 from sublet.doctor.node.look_at_node import HostProbe
 
 NOWHERE = "nats://127.0.0.1:1"
@@ -46,7 +46,7 @@ def host(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def looked_at(host: Path, url: str = NOWHERE) -> NodeFacts:
+def looked_at(host: Path, url: str = NOWHERE) -> HostFacts:
     wait_s = SHORT_S if url == NOWHERE else PATIENCE_S
     return asyncio.run(HostProbe(host, host / "state/not/made", url, "n1", bus_wait_s=wait_s).facts())
 
@@ -68,8 +68,8 @@ def test_all_of_a_node_is_read(host: Path) -> None:
 
 def test_of_an_empty_folder_everything_is_unknown_and_nothing_raises(tmp_path: Path) -> None:
     facts = looked_at(tmp_path)
-    unknown = {name for name in NodeFacts.__slots__ if isinstance(getattr(facts, name), Unknown)}
-    assert unknown == set(NodeFacts.__slots__) - {"root", "pressure", "state_dir", "state_free_bytes", "bus"}
+    unknown = {name for name in HostFacts.__slots__ if isinstance(getattr(facts, name), Unknown)}
+    assert unknown == set(HostFacts.__slots__) - {"root", "pressure", "state_dir", "state_free_bytes", "bus"}
     assert facts.pressure is False
 
 

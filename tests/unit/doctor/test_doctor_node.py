@@ -8,13 +8,13 @@ import pytest
 from shared.core.cgroups.kubelet_layout import KubeletLayout
 from sublet.doctor.finding import Unknown, examine
 from sublet.doctor.node.checks import NODE_CHECKS
-from sublet.doctor.node.facts import BusSeen, CpuManager, Kubelet, NodeFacts, PolicySeen
+from sublet.doctor.node.facts import BusSeen, CpuManager, HostFacts, Kubelet, PolicySeen
 
 MIB = 1 << 20
 V1, V2 = frozenset({"cpu", "cpuacct", "cpuset", "memory"}), frozenset({"cpu", "cpuset", "memory", "io"})
 CGROUPFS, SYSTEMD, KIND = KubeletLayout("cgroupfs"), KubeletLayout("systemd"), KubeletLayout("systemd", "kubelet")
 ADDRESS = "127.0.0.1:4222"
-GOOD = NodeFacts(
+GOOD = HostFacts(
     root=True,
     kernel="6.1.0-28-amd64",
     pressure=True,

@@ -12,9 +12,9 @@ from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.layout import container_group
-from sublet.sim.demand import Demand
+from sublet.sim.demand import SimDemand
 from sublet.sim.kernel import Kernel
-from sublet.sim.machine import Machine
+from sublet.sim.machine import SimMachine
 
 POD = Pod(uid="aa", name="web", containers=(Container(name="main"),))
 MEMORY = 1 << 30
@@ -23,9 +23,9 @@ CPUS = 4
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_every_figure_of_a_running_pod(tmp_path, version):
-    machine = Machine(sockets=2, cores_per_numa=1, threads=2, memory=8 << 30, cgroup_version=version)
+    machine = SimMachine(sockets=2, cores_per_numa=1, threads=2, memory=8 << 30, cgroup_version=version)
     kernel, now_s = Kernel(tmp_path, machine), 0.0
-    kernel.start(container_group(POD, "main"), Demand(threads=CPUS + 2, memory_bytes=MEMORY))
+    kernel.start(container_group(POD, "main"), SimDemand(threads=CPUS + 2, memory_bytes=MEMORY))
     collector = Collector(
         HostReader(tmp_path, Cgroups(tmp_path)), known_sources(), LocalTargets(tmp_path), lambda: now_s
     )

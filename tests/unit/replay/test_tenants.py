@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import BadConfig
-from sublet.replay.traces.tenants import MAX_FRAMES, Packing, Series, nodes_of
+from sublet.replay.traces.tenants import MAX_FRAMES, Packing, TenantSeries, nodes_of
 
 
-def series(count: int = 1, cores=(1.0, 3.0, 2.0), interval_s: float = 300.0) -> list[Series]:
+def series(count: int = 1, cores=(1.0, 3.0, 2.0), interval_s: float = 300.0) -> list[TenantSeries]:
     times = [n * interval_s for n in range(len(cores))]
-    return [Series(f"vm{n}", times, cores) for n in range(count)]
+    return [TenantSeries(f"vm{n}", times, cores) for n in range(count)]
 
 
 def uses(trace) -> list[float | None]:
@@ -51,7 +51,7 @@ def test_loads_are_damped_as_the_kernels():
 
 
 def test_tenants_come_and_go_with_their_values():
-    early, late = Series("a", [0.0, 60.0], [1.0, 1.0]), Series("b", [120.0, 180.0], [2.0, 2.0])
+    early, late = TenantSeries("a", [0.0, 60.0], [1.0, 1.0]), TenantSeries("b", [120.0, 180.0], [2.0, 2.0])
     (trace,) = nodes_of([early, late], 60.0, Packing(step_s=60.0), "day")
     assert [[pod.pod.name for pod in frame.sample.pods] for frame in trace.frames()] == [
         ["a"], ["a"], ["a"], ["b"], ["b"],
@@ -67,7 +67,7 @@ def test_the_seed_says_who_shares_a_node_and_what_fills_no_node_is_left_out():
 
 
 def test_names_of_nodes_and_pods_are_names():
-    odd = [Series("VM_1/ü", [0.0], [1.0]), Series("", [0.0], [1.0])]
+    odd = [TenantSeries("VM_1/ü", [0.0], [1.0]), TenantSeries("", [0.0], [1.0])]
     (trace,) = nodes_of(odd, 60.0, Packing(), "My Trace_1")
     assert trace.node == "my-trace-1-1"
     assert members([trace]) == [["x", "vm-1"]]
@@ -79,7 +79,7 @@ def test_names_of_nodes_and_pods_are_names():
         ([], Packing(), "not even one node"),
         (series(2), Packing(pods_per_node=3), "2 tenants, --pods-per-node 3"),
         (series(1), Packing(step_s=301.0), "--step 301"),
-        ([Series("a", [0.0, 1e12], [1.0, 1.0])], Packing(), f"at most {MAX_FRAMES}"),
+        ([TenantSeries("a", [0.0, 1e12], [1.0, 1.0])], Packing(), f"at most {MAX_FRAMES}"),
     ],
 )
 def test_what_makes_no_nodes_is_refused(found, packing, word):

@@ -13,7 +13,7 @@ from shared.core.pods.qos import QOS_LEVEL
 from shared.errors import Refused, Unavailable
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import Bus
-from sublet.ask import Target
+from sublet.ask import AskTarget
 from sublet.runtime import admission
 
 CLASS = {QOS_LEVEL: "shared_cores"}
@@ -37,14 +37,14 @@ def qrm(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer | None], list[str]]
             return answer(asked).model_dump_json().encode()
 
         @contextlib.asynccontextmanager
-        async def connected(_where: Target) -> AsyncIterator[Bus]:
+        async def connected(_where: AskTarget) -> AsyncIterator[Bus]:
             bus = MemoryBus()
             if answer is not None:
                 await bus.serve(admit_subject("n"), reply)
             yield bus
 
         monkeypatch.setattr(admission, "connected", connected)
-        monkeypatch.setattr(admission, "target", lambda: Target("n", "nats://nowhere"))
+        monkeypatch.setattr(admission, "target", lambda: AskTarget("n", "nats://nowhere"))
         return heard
 
     return put
@@ -85,12 +85,12 @@ def test_where_nobody_answers_the_pod_starts_and_the_user_is_told(qrm):
 
 def test_where_the_bus_is_away_the_pod_starts_too(qrm, monkeypatch):
     @contextlib.asynccontextmanager
-    async def away(_where: Target) -> AsyncIterator[Bus]:
+    async def away(_where: AskTarget) -> AsyncIterator[Bus]:
         raise Unavailable("no NATS server")
         yield
 
     monkeypatch.setattr(admission, "connected", away)
-    monkeypatch.setattr(admission, "target", lambda: Target("n", "nats://nowhere"))
+    monkeypatch.setattr(admission, "target", lambda: AskTarget("n", "nats://nowhere"))
     notes: list[str] = []
     admission.admit([record("a")], notes.append)
     assert "no NATS server" in notes[0]

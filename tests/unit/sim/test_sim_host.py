@@ -18,7 +18,7 @@ from shared.core.pods.manifest import read_pod
 from shared.errors import Conflict, Refused
 from sublet.sim.demand import STOP_AFTER
 from sublet.sim.host import SimHost, follow
-from sublet.sim.machine import Machine
+from sublet.sim.machine import SimMachine
 from sublet.sim.scenario import Exec, Step, read_scenario
 
 QOS = "katalyst.kubewharf.io/qos_level"
@@ -33,12 +33,12 @@ def manifest(
 
 
 @pytest.fixture(params=[1, 2], ids=["cgroup-v1", "cgroup-v2"])
-def machine(request: pytest.FixtureRequest) -> Machine:
-    return Machine(sockets=1, cores_per_numa=2, memory="8Gi", cgroup_version=request.param)
+def machine(request: pytest.FixtureRequest) -> SimMachine:
+    return SimMachine(sockets=1, cores_per_numa=2, memory="8Gi", cgroup_version=request.param)
 
 
 @pytest.fixture
-def host(machine: Machine, tmp_path: Path) -> SimHost:
+def host(machine: SimMachine, tmp_path: Path) -> SimHost:
     host = SimHost.create(tmp_path / "host", machine, tmp_path / "state")
     host.step(0.0)
     return host
@@ -181,7 +181,7 @@ def test_a_pod_of_another_process_that_cannot_start_fails_alone(host: SimHost, t
     assert (phase(host, record.pod), phase(host, good)) == ("Failed", "Running")
 
 
-def test_the_same_story_gives_the_same_uids(machine: Machine, tmp_path: Path) -> None:
+def test_the_same_story_gives_the_same_uids(machine: SimMachine, tmp_path: Path) -> None:
     uids = []
     for run in ("one", "two"):
         host = SimHost.create(tmp_path / run, machine, tmp_path / f"{run}-state")
@@ -191,7 +191,7 @@ def test_the_same_story_gives_the_same_uids(machine: Machine, tmp_path: Path) ->
 
 
 def test_a_restarted_host_takes_its_pods_up_again_and_keeps_what_was_written(
-    host: SimHost, machine: Machine, tmp_path: Path
+    host: SimHost, machine: SimMachine, tmp_path: Path
 ) -> None:
     pod = host.apply_pod(manifest())
     host.step(1.0)
@@ -205,7 +205,7 @@ def test_a_restarted_host_takes_its_pods_up_again_and_keeps_what_was_written(
     assert other.uid != pod.uid
 
 
-def test_each_uid_space_gives_uids_of_its_own_and_always_the_same(machine: Machine, tmp_path: Path) -> None:
+def test_each_uid_space_gives_uids_of_its_own_and_always_the_same(machine: SimMachine, tmp_path: Path) -> None:
     def uids(folder: str, space: uuid.UUID) -> list[str]:
         host = SimHost.create(tmp_path / folder / "host", machine, tmp_path / folder / "state", space)
         return [host.apply_pod(manifest(name)).uid for name in ("a", "b")]

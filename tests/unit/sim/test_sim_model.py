@@ -7,17 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.core.cpus.cpuset import CpuSet
-from sublet.sim.demand import BASE_BYTES, VM_BYTES, Demand, demand_of
-from sublet.sim.model import Counters, Stall, Want, ancestors, damp, out_of_memory, share_cpus
+from sublet.sim.demand import BASE_BYTES, VM_BYTES, SimDemand, demand_of
+from sublet.sim.model import ContainerDemand, Counters, Stall, ancestors, damp, out_of_memory, share_cpus
 
 ONLINE = CpuSet.parse("0-7")
 
 
-def want(group: str, threads: int, cpus: str = "0-7", limit: float | None = None, *, idle: bool = False) -> Want:
-    return Want(group, threads, CpuSet.parse(cpus), limit, idle)
+def want(
+    group: str, threads: int, cpus: str = "0-7", limit: float | None = None, *, idle: bool = False
+) -> ContainerDemand:
+    return ContainerDemand(group, threads, CpuSet.parse(cpus), limit, idle)
 
 
-def cores(*wants: Want) -> dict[str, float]:
+def cores(*wants: ContainerDemand) -> dict[str, float]:
     return {group: round(share, 6) for group, share in share_cpus(wants, ONLINE).cores.items()}
 
 
@@ -35,13 +37,13 @@ def cores(*wants: Want) -> dict[str, float]:
         pytest.param([want("a", 1, "8-9")], {"a": 0.0}, id="a set that is offline runs nothing"),
     ],
 )
-def test_cpus_are_shared_as_a_kernel_would(wants: list[Want], expected: dict[str, float]) -> None:
+def test_cpus_are_shared_as_a_kernel_would(wants: list[ContainerDemand], expected: dict[str, float]) -> None:
     assert cores(*wants) == expected
 
 
 WANTS = st.lists(
     st.builds(
-        Want,
+        ContainerDemand,
         group=st.text("abcdefgh", min_size=1, max_size=3),
         threads=st.integers(0, 12),
         cpus=st.integers(0, 255).map(CpuSet),
@@ -54,7 +56,7 @@ WANTS = st.lists(
 
 
 @given(WANTS)
-def test_nobody_exceeds_its_bounds_and_no_cpu_its_time(wants: list[Want]) -> None:
+def test_nobody_exceeds_its_bounds_and_no_cpu_its_time(wants: list[ContainerDemand]) -> None:
     shares = share_cpus(wants, ONLINE)
     for item in wants:
         assert -1e-9 <= shares.cores[item.group] <= item.most_cores + 1e-6
@@ -63,14 +65,14 @@ def test_nobody_exceeds_its_bounds_and_no_cpu_its_time(wants: list[Want]) -> Non
 
 
 @given(WANTS)
-def test_idle_class_work_never_takes_from_tenants(wants: list[Want]) -> None:
+def test_idle_class_work_never_takes_from_tenants(wants: list[ContainerDemand]) -> None:
     tenants = [item for item in wants if not item.idle]
     alone, together = share_cpus(tenants, ONLINE), share_cpus(wants, ONLINE)
     assert all(math.isclose(alone.cores[t.group], together.cores[t.group], abs_tol=1e-6) for t in tenants)
 
 
 @given(WANTS, st.randoms())
-def test_the_order_of_the_containers_does_not_matter(wants: list[Want], random: "object") -> None:
+def test_the_order_of_the_containers_does_not_matter(wants: list[ContainerDemand], random: "object") -> None:
     shuffled = list(wants)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     assert share_cpus(wants, ONLINE) == share_cpus(shuffled, ONLINE)
@@ -127,16 +129,16 @@ def test_the_ancestors_of_a_group_end_with_the_root() -> None:
 @pytest.mark.parametrize(
     ("command", "demand"),
     [
-        pytest.param("", Demand(1, BASE_BYTES), id="no command"),
-        pytest.param("ffmpeg -c copy", Demand(1, BASE_BYTES), id="any program"),
-        pytest.param("stress -c 1", Demand(1, BASE_BYTES), id="the tutorial's pod"),
-        pytest.param("/usr/bin/stress --cpu=40", Demand(40, BASE_BYTES), id="long form"),
-        pytest.param("stress --vm 1 --vm-bytes 175G --vm-hang 1000 --verbose", Demand(0, BASE_BYTES + (175 << 30)),
+        pytest.param("", SimDemand(1, BASE_BYTES), id="no command"),
+        pytest.param("ffmpeg -c copy", SimDemand(1, BASE_BYTES), id="any program"),
+        pytest.param("stress -c 1", SimDemand(1, BASE_BYTES), id="the tutorial's pod"),
+        pytest.param("/usr/bin/stress --cpu=40", SimDemand(40, BASE_BYTES), id="long form"),
+        pytest.param("stress --vm 1 --vm-bytes 175G --vm-hang 1000 --verbose", SimDemand(0, BASE_BYTES + (175 << 30)),
                      id="the tutorial's memory hog"),
-        pytest.param("stress -m 2", Demand(2, BASE_BYTES + 2 * VM_BYTES), id="memory workers are busy"),
+        pytest.param("stress -m 2", SimDemand(2, BASE_BYTES + 2 * VM_BYTES), id="memory workers are busy"),
     ],
 )  # fmt: skip
-def test_a_command_line_tells_the_demand(command: str, demand: Demand) -> None:
+def test_a_command_line_tells_the_demand(command: str, demand: SimDemand) -> None:
     assert demand_of(command.split()) == demand
 
 

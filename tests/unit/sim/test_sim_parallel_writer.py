@@ -12,8 +12,8 @@ from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import class_group
 from shared.core.cpus.cpuset import CpuSet
 from sublet.sim import groups as sim_groups
-from sublet.sim.groups import Groups
-from sublet.sim.machine import Machine
+from sublet.sim.groups import SimGroups
+from sublet.sim.machine import SimMachine
 from sublet.sim.tree import HostFiles
 
 GROUP = class_group("reclaimed_cores")
@@ -35,8 +35,8 @@ while True:
 
 
 @pytest.fixture(params=[1, 2], ids=["cgroup-v1", "cgroup-v2"])
-def groups(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Groups]:
-    made = Groups(HostFiles(tmp_path), Machine(cgroup_version=request.param))
+def groups(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SimGroups]:
+    made = SimGroups(HostFiles(tmp_path), SimMachine(cgroup_version=request.param))
     for knob, value in ((Knob.CPUS, "0-3"), (Knob.CPU_QUOTA, 1500), (Knob.MEMORY_MAX, 1 << 30), (Knob.CPU_IDLE, 1)):
         made.cgroups.write(GROUP, knob, value)
     command = [sys.executable, "-c", WRITER, str(tmp_path), GROUP]
@@ -48,7 +48,7 @@ def groups(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Groups]:
     writer.communicate()
 
 
-def test_every_reading_is_a_value_that_was_written(groups: Groups, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_reading_is_a_value_that_was_written(groups: SimGroups, monkeypatch: pytest.MonkeyPatch) -> None:
     # However busy the machine is: the writer gets the time that it needs between emptying a file and filling it.
     monkeypatch.setattr(sim_groups, "_TRIES", 10_000)
     for _ in range(ROUNDS):
@@ -63,7 +63,7 @@ def test_every_reading_is_a_value_that_was_written(groups: Groups, monkeypatch: 
 def test_a_file_that_stays_empty_says_nothing(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(time, "sleep", pauses.append)
-    groups = Groups(HostFiles(tmp_path), Machine(cgroup_version=1))
+    groups = SimGroups(HostFiles(tmp_path), SimMachine(cgroup_version=1))
     groups.cgroups.folder(GROUP, name.partition(".")[0]).joinpath(name).write_text("")
     read: Callable[[str], object] = groups.limit_cores if "cpu" in name else groups.memory_limit_bytes
     assert read(GROUP) is None

@@ -10,10 +10,10 @@ from shared.core.cgroups.knobs import UNLIMITED, Knob
 from shared.core.cgroups.layout import QOS_CLASSES, class_group
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Numbering
-from sublet.sim.groups import Groups
-from sublet.sim.machine import Machine
+from sublet.sim.groups import SimGroups
+from sublet.sim.machine import SimMachine
 from sublet.sim.model import Counters
-from sublet.sim.proc import NodeFigures, end_task, start_task, write_node
+from sublet.sim.proc import ProcFigures, end_task, start_task, write_node
 from sublet.sim.tree import HostFiles, plant
 
 CPU = "sys/devices/system/cpu"
@@ -22,17 +22,17 @@ CONTAINER = "sublet/shared_cores/pod1a/main"
 
 
 @pytest.fixture(params=[1, 2], ids=["cgroup-v1", "cgroup-v2"])
-def machine(request: pytest.FixtureRequest) -> Machine:
-    return Machine(cgroup_version=request.param)
+def machine(request: pytest.FixtureRequest) -> SimMachine:
+    return SimMachine(cgroup_version=request.param)
 
 
 @pytest.fixture
-def groups(tmp_path: Path, machine: Machine) -> Groups:
-    return Groups(HostFiles(tmp_path), machine)
+def groups(tmp_path: Path, machine: SimMachine) -> SimGroups:
+    return SimGroups(HostFiles(tmp_path), machine)
 
 
 def test_the_default_machine_is_the_one_of_the_quick_start(tmp_path: Path) -> None:
-    plant(HostFiles(tmp_path), Machine())
+    plant(HostFiles(tmp_path), SimMachine())
     assert (tmp_path / CPU / "online").read_text() == "0-47\n"
     assert (tmp_path / NODE / "node0/cpulist").read_text() == "0-11,24-35\n"
     assert (tmp_path / NODE / "node1/cpulist").read_text() == "12-23,36-47\n"
@@ -44,22 +44,22 @@ def test_the_default_machine_is_the_one_of_the_quick_start(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("numbering", ["split", "adjacent", "interleaved"])
 def test_the_shared_reader_finds_the_machine_that_was_described(tmp_path: Path, numbering: Numbering) -> None:
-    machine = Machine(sockets=2, numa_per_socket=2, cores_per_numa=2, numbering=numbering)
+    machine = SimMachine(sockets=2, numa_per_socket=2, cores_per_numa=2, numbering=numbering)
     plant(HostFiles(tmp_path), machine)
     read, described = read_topology(tmp_path), machine.topology
     assert (read.numas, read.sockets, read.cores) == (described.numas, described.sockets, described.cores)
 
 
 def test_core_ids_count_within_each_package(tmp_path: Path) -> None:
-    plant(HostFiles(tmp_path), Machine(sockets=2, numa_per_socket=2, cores_per_numa=3, threads=1))
+    plant(HostFiles(tmp_path), SimMachine(sockets=2, numa_per_socket=2, cores_per_numa=3, threads=1))
     ids = [int((tmp_path / f"{CPU}/cpu{cpu}/topology/core_id").read_text()) for cpu in range(12)]
     assert ids == [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]
 
 
 def test_memory_is_what_the_machine_has_minus_what_is_used(tmp_path: Path) -> None:
-    machine = Machine(memory="195924424Ki")
+    machine = SimMachine(memory="195924424Ki")
     plant(HostFiles(tmp_path), machine)
-    write_node(HostFiles(tmp_path), machine, NodeFigures(used_bytes=2 << 30))
+    write_node(HostFiles(tmp_path), machine, ProcFigures(used_bytes=2 << 30))
     rows = dict(line.split(":") for line in (tmp_path / "proc/meminfo").read_text().splitlines())
     assert rows["MemTotal"].strip() == "195924424 kB"
     assert rows["MemFree"].strip() == f"{195924424 - (2 << 20)} kB"
@@ -68,9 +68,9 @@ def test_memory_is_what_the_machine_has_minus_what_is_used(tmp_path: Path) -> No
 
 
 def test_cpu_time_adds_up_over_the_cpus(tmp_path: Path) -> None:
-    machine = Machine(sockets=1, cores_per_numa=2, threads=1)
+    machine = SimMachine(sockets=1, cores_per_numa=2, threads=1)
     plant(HostFiles(tmp_path), machine)
-    figures = NodeFigures(runnable=2)
+    figures = ProcFigures(runnable=2)
     figures.advance({0: 1.0, 1: 0.5}, waiting=0.5, step_s=10)
     write_node(HostFiles(tmp_path), machine, figures)
     lines = (tmp_path / "proc/stat").read_text().splitlines()
@@ -93,7 +93,7 @@ def test_a_task_shows_its_state_and_goes_away(tmp_path: Path) -> None:
     assert not (tmp_path / "proc/77").exists()
 
 
-def test_the_class_groups_are_there_with_every_file_that_the_writer_needs(groups: Groups, tmp_path: Path) -> None:
+def test_the_class_groups_are_there_with_every_file_that_the_writer_needs(groups: SimGroups, tmp_path: Path) -> None:
     cgroups = Cgroups(tmp_path)
     for qos in QOS_CLASSES:
         group = class_group(qos)
@@ -105,7 +105,7 @@ def test_the_class_groups_are_there_with_every_file_that_the_writer_needs(groups
         assert cgroups.pids(group) == []
 
 
-def test_what_is_written_to_a_cpuset_is_effective_at_once(groups: Groups, tmp_path: Path) -> None:
+def test_what_is_written_to_a_cpuset_is_effective_at_once(groups: SimGroups, tmp_path: Path) -> None:
     cgroups = Cgroups(tmp_path)
     cgroups.write("sublet/shared_cores", Knob.CPUS, "11,35")
     assert cgroups.effective_cpus("sublet/shared_cores") == "11,35"
@@ -115,7 +115,7 @@ def test_what_is_written_to_a_cpuset_is_effective_at_once(groups: Groups, tmp_pa
     assert str(groups.cpus(CONTAINER)) == "11,35"
 
 
-def test_a_group_made_by_others_gets_its_files_and_keeps_what_they_wrote(groups: Groups, tmp_path: Path) -> None:
+def test_a_group_made_by_others_gets_its_files_and_keeps_what_they_wrote(groups: SimGroups, tmp_path: Path) -> None:
     cgroups = Cgroups(tmp_path)
     cgroups.make(CONTAINER)
     groups.adopt_new()
@@ -127,7 +127,7 @@ def test_a_group_made_by_others_gets_its_files_and_keeps_what_they_wrote(groups:
     assert groups.memory_limit_bytes(CONTAINER) == 4096
 
 
-def test_the_lowest_weight_counts_as_idle_class(groups: Groups, tmp_path: Path) -> None:
+def test_the_lowest_weight_counts_as_idle_class(groups: SimGroups, tmp_path: Path) -> None:
     cgroups = Cgroups(tmp_path)
     assert not groups.idle(CONTAINER.rpartition("/")[0])
     cgroups.write("sublet/reclaimed_cores", Knob.CPU_IDLE, 1)
@@ -135,7 +135,7 @@ def test_the_lowest_weight_counts_as_idle_class(groups: Groups, tmp_path: Path) 
     assert [qos for qos in QOS_CLASSES if groups.idle(class_group(qos))] == ["reclaimed_cores", "system_cores"]
 
 
-def test_counters_are_shown_in_the_kernels_units(groups: Groups, machine: Machine, tmp_path: Path) -> None:
+def test_counters_are_shown_in_the_kernels_units(groups: SimGroups, machine: SimMachine, tmp_path: Path) -> None:
     groups.make(CONTAINER)
     groups.write(CONTAINER, Counters(cpu_s=1.5, periods=10, throttled_periods=4, throttled_s=0.25, memory_bytes=4096))
     cgroups = Cgroups(tmp_path)
@@ -150,14 +150,14 @@ def test_counters_are_shown_in_the_kernels_units(groups: Groups, machine: Machin
         assert cgroups.text(CONTAINER, "memory.current") == "4096\n"
 
 
-def test_a_removed_group_is_gone_with_everything_below_it(groups: Groups, tmp_path: Path) -> None:
+def test_a_removed_group_is_gone_with_everything_below_it(groups: SimGroups, tmp_path: Path) -> None:
     groups.make(CONTAINER)
     groups.remove(CONTAINER.rpartition("/")[0])
     assert not Cgroups(tmp_path).exists(CONTAINER)
     assert Cgroups(tmp_path).exists("sublet/shared_cores")
 
 
-def test_sets_that_a_kernel_would_not_grant_are_reported(groups: Groups, tmp_path: Path) -> None:
+def test_sets_that_a_kernel_would_not_grant_are_reported(groups: SimGroups, tmp_path: Path) -> None:
     cgroups = Cgroups(tmp_path)
     groups.make(CONTAINER)
     assert list(groups.violations()) == []

@@ -3,13 +3,13 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from sublet.replay.traces.frames import Trace
-from sublet.replay.traces.tenants import Packing, Series, nodes_of
+from sublet.replay.traces.tenants import Packing, TenantSeries, nodes_of
 
 
 def _trace(cores: Sequence[float], step_s: float = 10.0, tenants: int = 1) -> Trace:
     """A node of so many equal tenants that together use these cores, one frame for each value."""
     times = [number * step_s for number in range(len(cores))]
-    series = [Series(f"t{number}", times, [use / tenants for use in cores]) for number in range(tenants)]
+    series = [TenantSeries(f"t{number}", times, [use / tenants for use in cores]) for number in range(tenants)]
     return next(nodes_of(series, step_s, Packing(pods_per_node=tenants, step_s=step_s), "made"))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from shared.errors import Refused
 from sublet.training.evaluate import Tally, tally
-from sublet.training.learn import MIN_EXAMPLES, Plan, learn
+from sublet.training.learn import MIN_EXAMPLES, TrainingPlan, learn
 from sublet.training.needs import Needs
 from sublet.training.report import subjects
 from sublet.training.synthetic import synthetic
@@ -28,7 +28,7 @@ def node(name="n", step_s=10.0, count=800, seed=0):
     ],
 )
 def test_a_model_is_made_for_each_step_that_there_is_enough_for(needs, steps_s):
-    assert [model.step_s for model in learn(needs, Plan()).models] == steps_s
+    assert [model.step_s for model in learn(needs, TrainingPlan()).models] == steps_s
 
 
 @pytest.mark.parametrize(
@@ -42,26 +42,26 @@ def test_a_model_is_made_for_each_step_that_there_is_enough_for(needs, steps_s):
 )
 def test_too_little_is_refused_with_what_to_do(needs):
     with pytest.raises(Refused, match=f"want {MIN_EXAMPLES} steps of 10 or 300 s; record longer") as refused:
-        learn(needs, Plan())
+        learn(needs, TrainingPlan())
     assert refused.value.reason == "too_little"
 
 
 @pytest.mark.parametrize("count", [1, 5])
 def test_a_fifth_is_held_out_of_the_fit(count):
-    (model,) = learn([node(f"n{i}", seed=i) for i in range(count)], Plan()).models
+    (model,) = learn([node(f"n{i}", seed=i) for i in range(count)], TrainingPlan()).models
     learned, held_out = model.trained_on["examples"], model.trained_on["held_out"]
     assert held_out == pytest.approx((learned + held_out) / 5, abs=1)
 
 
 def test_what_is_learned_says_from_what_and_is_the_same_again():
     needs = [node(), node("other", step_s=300.0)]
-    weights = learn(needs, Plan(seed=7))
+    weights = learn(needs, TrainingPlan(seed=7))
     assert weights.models[0].trained_on == {"sources": "file", "nodes": 1, "examples": 588, "held_out": 147, "seed": 7}
-    assert weights.model_dump_json() == learn(needs, Plan(seed=7)).model_dump_json()
+    assert weights.model_dump_json() == learn(needs, TrainingPlan(seed=7)).model_dump_json()
 
 
 def test_many_examples_are_thinned_out():
-    (model,) = learn([node(count=2000)], Plan(max_examples=600)).models
+    (model,) = learn([node(count=2000)], TrainingPlan(max_examples=600)).models
     assert model.trained_on["examples"] == 600
 
 
@@ -87,7 +87,7 @@ def test_a_tally_counts_what_was_covered_and_by_how_much_it_was_not():
 
 def test_a_prediction_is_judged_by_the_largest_need_until_its_horizon_has_ended(trace):
     """Canonical says 2.5 cores while 2 are used; every sixth step uses 8: each minute ahead holds one."""
-    fine = learn([node()], Plan()).models[0]
+    fine = learn([node()], TrainingPlan()).models[0]
     cores = [8.0 if number % 6 == 0 else 2.0 for number in range(200)]
     sums = tally([trace(cores)], subjects([fine], ["canonical:usage_factor=1"]), fine)
     by_canonical = sums["canonical:usage_factor=1"].figures()

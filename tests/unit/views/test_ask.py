@@ -69,10 +69,10 @@ def test_an_unknown_phase_is_refused(app):
 
 def test_what_the_settings_leave_open_comes_from_the_run_on_this_machine(monkeypatch, tmp_path):
     (tmp_path / "login.json").write_text(json.dumps({"node": "other", "nats_url": "nats://127.0.0.1:9"}))
-    assert ask.target() == ask.Target("node1", "nats://127.0.0.1:1")
+    assert ask.target() == ask.AskTarget("node1", "nats://127.0.0.1:1")
     monkeypatch.delenv("SUBLET_NODE")
     monkeypatch.delenv("SUBLET_NATS_URL")
-    assert ask.target() == ask.Target("other", "nats://127.0.0.1:9")
+    assert ask.target() == ask.AskTarget("other", "nats://127.0.0.1:9")
     (tmp_path / "login.json").write_text("{")
     assert ask.target().nats_url == "nats://127.0.0.1:4222"
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Cpu, Topology
 from sublet.views import top
-from sublet.views.cpu_map import Signs, cpu_map, level, machine_map, topology_map
+from sublet.views.cpu_map import MapSymbols, cpu_map, level, machine_map, topology_map
 from sublet.views.facts import read
 
 TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
@@ -144,7 +144,7 @@ CPUS = st.sets(st.integers(0, 200))
 def test_the_map_draws_every_cpu_once_and_siblings_side_by_side(topology, share, reclaim):
     pools = {"share": CpuSet.of(share), "reclaim": CpuSet.of(reclaim)}
     *rows, _ = topology_map(topology, pools).plain.splitlines()
-    signs = Signs(pools)
+    signs = MapSymbols(pools)
     order = sorted(topology.cpus, key=lambda cpu: (cpu.socket, cpu.numa, cpu.l3, cpu.core, cpu.id))
     letters = "".join(row[_label_end(row) :] for row in rows)
     assert "".join(letter for letter in letters if letter not in " |") == "".join(signs.of(cpu.id) for cpu in order)
@@ -166,14 +166,14 @@ def _cores(order: list[Cpu]) -> list[int]:
 def test_without_a_topology_the_map_draws_every_cpu_once_too(cpus, share, reclaim):
     pools = {"share": CpuSet.of(share), "reclaim": CpuSet.of(reclaim)}
     rows = cpu_map({0: CpuSet.of(cpus)}, pools).plain.splitlines()[:-1]
-    signs = Signs(pools)
+    signs = MapSymbols(pools)
     drawn = "".join(row.split("  ")[-1].replace(" ", "") for row in rows)
     assert drawn == "".join(signs.of(cpu) for cpu in sorted(cpus))
 
 
 @given(st.sets(st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True), max_size=30))
 def test_every_pool_has_a_letter_of_its_own(names):
-    signs = Signs({name: CpuSet.of([cpu]) for cpu, name in enumerate(sorted(names))})
+    signs = MapSymbols({name: CpuSet.of([cpu]) for cpu, name in enumerate(sorted(names))})
     letters = [signs.of(cpu) for cpu in range(len(names))]
     assert len(set(letters)) == len(names)
     assert not {"-", "x", "B"} & set(letters)

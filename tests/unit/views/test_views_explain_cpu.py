@@ -120,7 +120,7 @@ def command(monkeypatch, virtual):
             for name, answer in answers.items():
                 if answer is not None:
                     await bus.serve(ask_subject("node1", name), lambda _q, a=answer: json.dumps(a).encode())
-            return await show(bus, ask.Target("node1", "nats://nowhere"))
+            return await show(bus, ask.AskTarget("node1", "nats://nowhere"))
 
         def run(show):
             raise SystemExit(virtual(work(show)))

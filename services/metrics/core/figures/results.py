@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from services.metrics.core.figures.target import Target
 from services.metrics.core.figures.values import Point, Points, Raw, Value
-from shared.contracts.envelope import Part as MessagePart
+from shared.contracts.envelope import MessagePart
 from shared.contracts.sample import PodReading
 
 

@@ -13,11 +13,11 @@ from pydantic import BaseModel
 
 from services.metrics.core.figures.target import Target
 from services.metrics.core.figures.values import Value
-from shared.contracts.envelope import Part
+from shared.contracts.envelope import MessagePart
 from shared.contracts.sample import ContainerReading, NodeReading, NumaReading, PoolReading
 
 
-def model_of(target: Target, values: Mapping[str, Value]) -> Part:
+def model_of(target: Target, values: Mapping[str, Value]) -> MessagePart:
     """The part of the message for one target."""
     match target.kind:
         case "node":

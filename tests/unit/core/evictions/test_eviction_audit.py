@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shared.contracts.eviction import EvictionEvent, EvictionIntent, Phase
 from shared.contracts.ids import intent_id
-from shared.core.evictions.audit import Audit, Kept, LedgerEntry, StoredEvent, audit
+from shared.core.evictions.audit import Audit, LedgerEntry, StoredEvent, StreamStart, audit
 
 WHOLE_LIVES: tuple[tuple[Phase, ...], ...] = (
     ("intended", "created", "succeeded"),
@@ -120,7 +120,7 @@ def test_what_waits_to_be_sent_is_not_lost():
 
 
 BEFORE, NOW = datetime(2025, 12, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
-SINCE = Kept(datetime(2025, 12, 20, tzinfo=UTC), datetime(2025, 12, 25, tzinfo=UTC))
+SINCE = StreamStart(datetime(2025, 12, 20, tzinfo=UTC), datetime(2025, 12, 25, tzinfo=UTC))
 
 
 def test_what_has_aged_out_of_the_streams_is_not_lost():
@@ -163,7 +163,7 @@ def test_an_eviction_that_no_intent_named_is_found_until_intents_of_its_time_hav
     assert audit(told).whole
     assert audit(told, [intent(1)]).whole
     assert audit(told, [], [entry(1, ("intended", "created", "succeeded"))]).whole
-    assert audit(told, [], kept=Kept(None, datetime(2026, 2, 1, tzinfo=UTC))).whole
+    assert audit(told, [], kept=StreamStart(None, datetime(2026, 2, 1, tzinfo=UTC))).whole
     assert audit(stored(life(1, ("intended", "cancelled"))), []).whole, "called off before it was announced"
 
 
