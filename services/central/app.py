@@ -1,13 +1,15 @@
-"""Central at work: streams, bucket, the ledger of nodes, configuration. No one else writes KV and streams."""
+"""Central hears every node, judges which are silent, and keeps streams, bucket and configuration.
+
+No other service makes streams or writes the bucket.
+"""
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import structlog
 
-from services.central.core.config import encode_config, read_config
+from services.central.config.global_config import GlobalConfig
 from services.central.core.heartbeats.heartbeat_rate import (
     CONFIG_NEWS_BURST,
     CONFIG_NEWS_PER_S,
@@ -30,12 +32,11 @@ from services.central.ports import CentralPorts
 from services.central.settings import NAME, CentralSettings
 from shared import telemetry
 from shared.app import Context
-from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, STREAMS, probe_subject, state_subject
+from shared.contracts.bus.subjects import probe_subject, state_subject
 from shared.contracts.ids import node_token
 from shared.contracts.readiness import Readiness, ServiceHealth
-from shared.contracts.services import SERVICES
 from shared.core.log_limit import LogLimit
-from shared.errors import BadConfig, Refused, SubletError
+from shared.errors import Refused
 from shared.ports import Received, Subscription
 from shared.settings import check, merge
 from shared.wire import SAID_CHARACTERS
@@ -52,8 +53,13 @@ class CentralApp:
 
     def __init__(self, context: Context, ports: CentralPorts, settings: CentralSettings) -> None:
         self._wire, self._clock = context.wire, context.clock
-        self._text, self._streams, self._cluster = ports.config_text, ports.streams, ports.cluster
-        self._logins, self._settings = ports.logins, settings
+        self._streams, self._cluster, self._logins, self._settings = (
+            ports.streams,
+            ports.cluster,
+            ports.logins,
+            settings,
+        )
+        self._config = GlobalConfig(ports.config_text, context.wire.bus)
         self._static = dict(context.raw.get(NAME) or {})
         self._ledger: Ledger = {}
         self._heartbeats = NodeRate(HEARTBEATS_PER_S, HEARTBEAT_BURST)
@@ -62,11 +68,6 @@ class CentralApp:
         self._probe = BusProbe()
         self._assessment = Assessment()
         self._heard_at: float | None = None
-        self._store_failure = "streams and bucket are not made yet"
-        self._wanted: bytes | None = None
-        self._config_compared = False
-        self._revision = 0
-        self._config_refusal = ""
         self._subscriptions: list[Subscription] = []
 
     async def run(self) -> None:
@@ -77,7 +78,7 @@ class CentralApp:
             await bus.subscribe(probe_subject(self._wire.boot_id), self._hear_itself),
         ]
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._reconcile_forever())
+            group.create_task(self._ensure_streams_forever())
             group.create_task(self._make_room_forever())
             group.create_task(self._configure_forever())
             group.create_task(self._probe_forever())
@@ -95,7 +96,7 @@ class CentralApp:
     def _begin_to_lead(self) -> None:
         """A full detection window, and a look at what another one may have left."""
         self._probe = self._probe.restarted(self._clock.monotonic())
-        self._config_compared = False
+        self._config.forget()
 
     def _hear_node(self, received: Received) -> None:
         """One heartbeat; a node may speak only for itself, and only so often and so much."""
@@ -155,74 +156,31 @@ class CentralApp:
         if counts != before.counts() or bool(before.paused) != bool(self._assessment.paused):
             log.info("nodes.assessed", **counts, paused=list(self._assessment.paused))
 
-    async def _reconcile_forever(self) -> None:
+    async def _ensure_streams_forever(self) -> None:
         """Make streams and bucket, and make them again should a server have lost them."""
         while True:
-            made = self._leading and await self._reconcile()
+            made = self._leading and await self._streams.ensure(self._settings.stream_replicas)
+            if made:
+                self._config.forget()  # the bucket may be a new one
             await self._clock.sleep(self._settings.reconcile_s if made else self._settings.retry_s)
 
     async def _make_room_forever(self) -> None:
         while True:
-            if self._leading and not self._store_failure:
+            if self._leading and not self._streams.failure:
                 await self._streams.make_room()
             await self._clock.sleep(MAKE_ROOM_S)
 
-    async def _reconcile(self) -> bool:
-        try:
-            for spec in STREAMS:
-                await self._wire.bus.ensure_stream(replace(spec, replicas=self._settings.stream_replicas))
-            await self._wire.bus.ensure_bucket(CONFIG_BUCKET, replicas=self._settings.stream_replicas)
-        except SubletError as error:
-            if not self._store_failure or str(error) != self._store_failure:
-                log.warning("streams.not_made", why=str(error))
-            self._store_failure = str(error)
-            return False
-        if self._store_failure:
-            log.info("streams.made", streams=[spec.name for spec in STREAMS], bucket=CONFIG_BUCKET)
-        self._store_failure = ""
-        self._config_compared = False  # the bucket may be a new one
-        return True
-
     async def _configure_forever(self) -> None:
         while True:
-            self._read_config()
-            if self._leading and not self._store_failure and not self._config_compared:
-                await self._store_config()
+            self._config.observe()
+            if self._leading and not self._streams.failure:
+                await self._config.reconcile()
             await self._clock.sleep(self._settings.config_poll_s)
-
-    def _read_config(self) -> None:
-        """Take the file's text when it has changed; a bad one leaves the last good one in force."""
-        try:
-            text = self._text.changed()
-            if text is None:
-                return
-            self._wanted = encode_config(read_config(text, known=SERVICES))
-            self._config_compared = False
-        except BadConfig as error:
-            self._config_refusal = str(error)
-            telemetry.CONFIG_REFUSED.labels(NAME).inc()
-            log.error("config.refused", file=self._text.name, why=str(error))
-        else:
-            self._config_refusal = ""
-
-    async def _store_config(self) -> None:
-        """Bring the bucket to what the file says; without a file the bucket stays as it is."""
-        try:
-            entry = await self._wire.bus.get(CONFIG_BUCKET, GLOBAL_CONFIG_KEY)
-            if self._wanted is None or (entry is not None and entry.value == self._wanted):
-                self._revision = entry.revision if entry else 0
-            else:
-                self._revision = await self._wire.bus.put(CONFIG_BUCKET, GLOBAL_CONFIG_KEY, self._wanted)
-                log.info("config.published", revision=self._revision, bytes=len(self._wanted))
-        except SubletError as error:
-            log.warning("config.not_published", why=str(error))
-            return
-        self._config_compared = True
 
     def health(self) -> ServiceHealth:
         """Well while the streams are there and central hears itself."""
         now_s = self._clock.monotonic()
-        why = self._store_failure if self._leading else ""
+        why = self._streams.failure if self._leading else ""
         if not why and self._cluster is not None:
             why = self._cluster.failure()
         if not why and self._logins is not None:
@@ -242,9 +200,9 @@ class CentralApp:
             "not_ready": {node: {"state": s.state, "why": s.why} for node, s in others[:LISTED_NODES]},
             "not_ready_unlisted": max(0, len(others) - LISTED_NODES),
             "paused": list(self._assessment.paused),
-            "store_failure": self._store_failure,
+            "store_failure": self._streams.failure,
             "conditions": self._streams.conditions()[:LISTED_NODES],
-            "config": {"file": self._text.name, "revision": self._revision, "refused": self._config_refusal},
+            "config": {"file": self._config.name, "revision": self._config.revision, "refused": self._config.refusal},
             **({"cluster": self._cluster.state()} if self._cluster is not None else {}),
         }
 

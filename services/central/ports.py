@@ -36,8 +36,17 @@ class ConfigText(Protocol):
         ...
 
 
-class StreamSpace(Protocol):
-    """Room in the streams for messages to come."""
+class StreamKeeper(Protocol):
+    """Keeps the streams of facts and the bucket of configuration."""
+
+    @property
+    def failure(self) -> str:
+        """Why they are not there; "" while they are."""
+        ...
+
+    async def ensure(self, replicas: int | None) -> bool:
+        """Make what is missing; whether all of it is there."""
+        ...
 
     async def make_room(self) -> None:
         """Make room where it is needed; must not fail."""
@@ -107,7 +116,7 @@ class CentralPorts:
     """What the app works with; without a cluster nothing but bus and file is known."""
 
     config_text: ConfigText
-    streams: StreamSpace
+    streams: StreamKeeper
     cluster: ClusterSide | None = None
     logins: LoginSide | None = None
 

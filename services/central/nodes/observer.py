@@ -7,7 +7,7 @@ from services.central.core.heartbeats.readiness import Assessment, Ledger
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.objects.nodes import NodeSeen
 from services.central.core.view.cluster_view import ClusterView
-from services.central.core.view.evidence import LostEvidence, Observation
+from services.central.core.view.evidence import ClusterObservation, LostEvidence
 from services.central.leadership.leader import Leader
 from services.central.ports import ClusterMirrors
 from shared.ports import Clock, ObjectMirror
@@ -44,7 +44,7 @@ class NodeObserver:
         """The view of this moment; the evidence of the API server is laid beside that of the bus."""
         self._ledger = ledger
         nodes, cnrs = self.nodes() or {}, _known(self._mirrors.cnrs) or []
-        seen = Observation(
+        seen = ClusterObservation(
             nodes=nodes,
             agents=_known(self._mirrors.agents),
             leases=_known(self._mirrors.leases),

@@ -107,7 +107,7 @@ def _readable(text: str) -> str:
 SelectorText = Annotated[str, AfterValidator(_readable)]
 
 
-class OverlapQuestion(Question):
+class SelectorOverlapQuestion(Question, title="OverlapQuestion"):
     """Two selectors and the labels that may tell them apart."""
 
     selector: SelectorText
@@ -115,16 +115,16 @@ class OverlapQuestion(Question):
     keys: list[str]
 
 
-class OverlapAnswer(Answer):
+class SelectorOverlapAnswer(Answer, title="OverlapAnswer"):
     """Whether they overlap."""
 
     overlap: bool
 
 
-@decision("selectors_overlap", area="kcc", asks=OverlapQuestion, answers=OverlapAnswer)
-def selectors_overlap(question: OverlapQuestion) -> OverlapAnswer:
+@decision("selectors_overlap", area="kcc", asks=SelectorOverlapQuestion, answers=SelectorOverlapAnswer)
+def selectors_overlap(question: SelectorOverlapQuestion) -> SelectorOverlapAnswer:
     """Can one node satisfy both selectors?"""
-    return OverlapAnswer(
+    return SelectorOverlapAnswer(
         overlap=overlap(parse_selector(question.selector), parse_selector(question.other), question.keys)
     )
 

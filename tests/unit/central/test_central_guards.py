@@ -5,7 +5,7 @@ import math
 import pytest
 
 from services.central.core.lost_nodes.actions import NodeCase, plan_actions, plan_evictions
-from services.central.core.lost_nodes.guards import CLUSTER, NOWHERE, Guards, Place, Seen, allowed_bad, weigh
+from services.central.core.lost_nodes.guards import CLUSTER, NOWHERE, Guards, NodePlace, Seen, allowed_bad, weigh
 from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.verdict import Judged
@@ -16,7 +16,7 @@ RULES = Rules()
 LONG_S = 5000.0  # silent for so long that it was not sudden
 
 
-def nodes(total: int, bad: int = 0, place: Place = NOWHERE, silent_s: float = LONG_S, start: int = 0) -> list[Seen]:
+def nodes(total: int, bad: int = 0, place: NodePlace = NOWHERE, silent_s: float = LONG_S, start: int = 0) -> list[Seen]:
     return [
         Seen(f"n{start + i:05}", bad=i < bad, silent_s=silent_s if i < bad else 0.0, place=place) for i in range(total)
     ]
@@ -36,13 +36,13 @@ def test_how_many_may_look_bad_for_every_size():
 def test_a_share_of_every_pool_and_zone_for_every_count():
     for total in range(1, 21):
         for bad in range(total + 1):
-            place = Place(pool="p", zone="z")
-            other = nodes(100, 0, Place(pool="q", zone="y"), start=total)
+            place = NodePlace(pool="p", zone="z")
+            other = nodes(100, 0, NodePlace(pool="q", zone="y"), start=total)
             guards = look([*nodes(total, bad, place), *other])
             paused = bad > 0 and (bad == total or bad > max(1, total // 5))
             assert set(guards.objections) == ({"pool/p", "zone/z"} if paused else set()), (total, bad)
             assert bool(guards.objection(place)) is paused
-            assert not guards.objection(Place(pool="q", zone="y"))
+            assert not guards.objection(NodePlace(pool="q", zone="y"))
             assert not guards.paused
 
 
@@ -50,7 +50,7 @@ def test_a_paused_cluster_pauses_every_place():
     guards = look(nodes(10, 3))
     assert guards.paused
     assert guards.actions_per_s == 0.0
-    assert guards.objection(Place(pool="p")).startswith("cluster: 3 of 10 nodes look bad, at most 2 may")
+    assert guards.objection(NodePlace(pool="p")).startswith("cluster: 3 of 10 nodes look bad, at most 2 may")
 
 
 def test_an_unknown_number_of_nodes_pauses():
@@ -105,7 +105,7 @@ def test_a_pause_ends_only_after_a_clean_time_and_then_the_pace_is_back():
 
 
 def test_a_pool_holds_its_pause_by_itself():
-    place, other = Place(pool="p"), nodes(50, 0, Place(pool="q"), start=10)
+    place, other = NodePlace(pool="p"), nodes(50, 0, NodePlace(pool="q"), start=10)
     guards = look([*nodes(5, 2, place), *other])
     later = look([*nodes(5, 0, place), *other], guards, 100.0)
     assert later.objection(place) == "pool/p: a pause holds for another 200 s"
@@ -124,7 +124,11 @@ def case(node, lost_s, tainted=False, verdict="lost", place=NOWHERE):
 
 def test_one_token_each_taints_first_then_the_longest_lost():
     cases = [case("a", 2000, True), case("b", 700), case("c", 900), case("d", 9000, True), case("e", 0, True, "ready")]
-    cases += [case("f", 2000, place=Place(pool="p")), case("g", 0, False, "ready"), case("h", 2000, verdict="freeze")]
+    cases += [
+        case("f", 2000, place=NodePlace(pool="p")),
+        case("g", 0, False, "ready"),
+        case("h", 2000, verdict="freeze"),
+    ]
     guards = Guards({"pool/p": ("too many",)}, actions_per_s=0.1)
     planned, left = plan_actions(cases, guards, Bucket(1, 0.0), 0.0, RULES)
     assert [(one.node, one.action, one.objection) for one in planned] == [

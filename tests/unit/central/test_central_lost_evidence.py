@@ -5,7 +5,7 @@ import pytest
 from services.central.core.heartbeats.readiness import Assessment, Standing
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.objects.nodes import AgentSeen, LeaseSeen, NodeSeen
-from services.central.core.view.evidence import LostEvidence, Observation
+from services.central.core.view.evidence import ClusterObservation, LostEvidence
 
 RULES = Rules()
 NODE = NodeSeen("n1", "u1", {}, ready=True, offered=frozenset())
@@ -23,7 +23,7 @@ class Looks:
         leases = [LeaseSeen("n1", str(t_s) if renewed is True else renewed)]
         standing = Standing("late", "", t_s if silent_s is None else silent_s)
         assessment = Assessment({"n1": standing}, suspect)
-        seen = Observation({"n1": node}, agents, leases, assessment, bus_well=bus_well, api_age_s=api_age_s)
+        seen = ClusterObservation({"n1": node}, agents, leases, assessment, bus_well=bus_well, api_age_s=api_age_s)
         return self.evidence.judge_all(seen, t_s, RULES)["n1"]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from services.central.core.lost_nodes.guards import NOWHERE, Guards, Place, Seen, silenced, weigh
+from services.central.core.lost_nodes.guards import NOWHERE, Guards, NodePlace, Seen, silenced, weigh
 from services.central.core.lost_nodes.rules import Rules
 from shared.contracts.readiness import Readiness
 from shared.core.bus.newest import NewestGate, Verdict
@@ -127,7 +127,7 @@ def assess(
     before: Assessment,
     now_s: float,
     rules: Rules,
-    places: Mapping[str, Place] | None = None,
+    places: Mapping[str, NodePlace] | None = None,
 ) -> Assessment:
     """The standing of every node, and the guards over all of them; `places` says in which pool and zone a node is."""
     bus_suspect = _bus_suspect(probe, now_s, rules)

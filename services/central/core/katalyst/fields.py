@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from services.central.core.katalyst.values import Reader, bytes_of, flag, number, span, texts, thresholds
 
-Place = tuple[str, ...]
+SettingPath = tuple[str, ...]
 """Where a setting is: section, and the keys within it."""
 
 
@@ -14,15 +14,15 @@ class Field:
     """One field, read once and put to all of its places."""
 
     read: Reader
-    to: tuple[Place, ...]
+    to: tuple[SettingPath, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """A field that is an amount, or a percentage in a place of its own."""
 
-    amount: Place
-    ratio: Place
+    amount: SettingPath
+    ratio: SettingPath
 
 
 def _plugin(read: Reader, key: str, *plugins: str) -> Field:

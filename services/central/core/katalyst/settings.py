@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from services.central.core.katalyst.fields import FIELDS, Line, Place
+from services.central.core.katalyst.fields import FIELDS, Line, SettingPath
 from services.central.core.katalyst.values import bytes_of, cores, share_of, texts
 
 Sections = dict[str, Any]
@@ -81,7 +81,7 @@ def _leaves(node: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
             yield here, value
 
 
-def _put(settings: Sections, place: Place, value: Any) -> None:
+def _put(settings: Sections, place: SettingPath, value: Any) -> None:
     here = settings
     for name in place[:-1]:
         here = here.setdefault(name, {})

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from services.central.core.lost_nodes.guards import NOWHERE, Guards, Place
+from services.central.core.lost_nodes.guards import NOWHERE, Guards, NodePlace
 from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.verdict import Action, Judged, due
@@ -20,7 +20,7 @@ class NodeCase:
     judged: Judged
     tainted: bool
     has_reclaimed_pods: bool
-    place: Place = NOWHERE
+    place: NodePlace = NOWHERE
     failing: bool = False
     """Whether what was last tried could not be done."""
 

@@ -20,7 +20,7 @@ _ROUNDING = 1e-9  # so that 20 % of 35 nodes are 7 in binary fractions, too
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodePlace:
     """Where a node stands; None: it is in no pool or zone that is known."""
 
     pool: str | None = None
@@ -33,7 +33,7 @@ class Place:
         return (CLUSTER, *pool, *(() if self.zone is None else (f"zone/{self.zone}",)))
 
 
-NOWHERE = Place()
+NOWHERE = NodePlace()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Seen:
     name: str
     bad: bool
     silent_s: float | None = 0.0
-    place: Place = NOWHERE
+    place: NodePlace = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Guards:
         """Why nothing may be done to any node; empty: no guard objects to everything."""
         return self.objections.get(CLUSTER, ())
 
-    def objection(self, place: Place) -> str:
+    def objection(self, place: NodePlace) -> str:
         """Why nothing may be done to a node of that place; empty when something may."""
         return "; ".join(f"{scope}: {why}" for scope in place.scopes for why in self.objections.get(scope, ()))
 

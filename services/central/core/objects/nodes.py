@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from services.central.core.lost_nodes.guards import Place
+from services.central.core.lost_nodes.guards import NodePlace
 from shared.core.pods.extended_resources import OTHER_NAME
 
 POOL_LABEL = "node.kubernetes.io/pool"
@@ -27,9 +27,9 @@ class NodeSeen:
     """Names of reclaimed resources of which the Node offers more than nothing."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> NodePlace:
         """Its pool and zone by its labels."""
-        return Place(self.labels.get(POOL_LABEL), self.labels.get(ZONE_LABEL))
+        return NodePlace(self.labels.get(POOL_LABEL), self.labels.get(ZONE_LABEL))
 
 
 def node_of(document: Mapping[str, Any]) -> NodeSeen:

@@ -15,7 +15,7 @@ from services.central.core.objects.nodes import AgentSeen, LeaseSeen, NodeSeen
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class ClusterObservation:
     """All that is seen at one moment, by bus and by API server."""
 
     nodes: Mapping[str, NodeSeen]
@@ -43,7 +43,7 @@ class LostEvidence:
         watch = self._watches.get(node)
         return None if watch is None else watch.state
 
-    def judge_all(self, seen: Observation, now_s: float, rules: Rules) -> dict[str, Judged]:
+    def judge_all(self, seen: ClusterObservation, now_s: float, rules: Rules) -> dict[str, Judged]:
         """The verdict on every node, ascending by name."""
         age_s, agents, leases = seen.api_age_s, seen.agents, seen.leases
         if age_s is None or age_s > rules.api_max_age_s or agents is None or leases is None:
@@ -77,7 +77,7 @@ class LostEvidence:
             if known is None or known[0] != lease.renewed:
                 self._renewed[lease.node] = (lease.renewed, now_s)
 
-    def _evidence(self, node: NodeSeen, seen: Observation, now_s: float) -> Evidence:
+    def _evidence(self, node: NodeSeen, seen: ClusterObservation, now_s: float) -> Evidence:
         standing, watch = seen.assessment.nodes.get(node.name), self._watches.get(node.name)
         silent_s = None if standing is None or standing.state == "unknown" else 0.0
         if standing is not None and standing.state == "late":
