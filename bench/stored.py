@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.rigs.host import Row, machine, p50_p99, progress
 from services.evictor.act.announcer import Announcer
-from services.evictor.act.executor import CallLimits, Executor
+from services.evictor.act.executor import CallLimits, Executor, LastChecks
 from services.evictor.core.plugin import Candidate, Pressure
 from services.evictor.record.journal import EvictionRequest, IntentJournal
 from services.evictor.record.outbox import Outbox
@@ -103,13 +103,8 @@ async def timings(evictions: int, folder: Path) -> tuple[dict[str, list[float]],
         ending.callback(ledger.close)
         outbox = Outbox(ledger, bus, clock)
         journal = IntentJournal(ledger, Wire(bus, clock, node=NODE, service="evictor"), written=outbox.wake)
-        executor = Executor(
-            journal,
-            Announcer(ledger, bus, clock, outbox.assign_another_id),
-            pods,
-            clock,
-            evidence=lambda _plugin: "for",
-        )
+        announcer = Announcer(ledger, bus, clock, outbox.assign_another_id)
+        executor = Executor(journal, announcer, pods, clock, LastChecks(lambda _plugin: "for"))
         sending = asyncio.create_task(outbox.run())
         ending.callback(sending.cancel)
         for number in range(evictions):

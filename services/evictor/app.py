@@ -11,7 +11,7 @@ import structlog
 
 from services.evictor.act.announcer import Announcer
 from services.evictor.act.backoff import Backoff
-from services.evictor.act.executor import CallLimits, Executor
+from services.evictor.act.executor import CallLimits, Executor, LastChecks
 from services.evictor.act.tainter import Tainter
 from services.evictor.arbiter import Arbiter, RoundInput
 from services.evictor.core.arbiter.confirmation import Evidence
@@ -56,9 +56,8 @@ class EvictorApp:
         self._refusals = RefusalBook(ledger)
         self._arbiter = Arbiter(self._detectors, self._journal, ledger, self._refusals, self._start)
         announcer = Announcer(ledger, wire.bus, self._clock, self._outbox.assign_another_id)
-        self._executor = Executor(
-            self._journal, announcer, ports.actuator, self._clock, evidence=self._evidence, paused=ports.paused
-        )
+        checks = LastChecks(self._evidence, ports.paused)
+        self._executor = Executor(self._journal, announcer, ports.actuator, self._clock, checks)
         self._backoff = Backoff()
         self._tainter = Tainter(taints, self._clock) if taints is not None else None
         self._running: dict[str, IntentRecord] = {}

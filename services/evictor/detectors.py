@@ -34,6 +34,7 @@ from services.evictor.core.taints.held_conditions import DetectorFinding
 from services.evictor.record.journal import IntentJournal
 from services.evictor.settings import Configured
 from shared.contracts.allocation import Condition
+from shared.core.evictions.intents import Record
 
 log = structlog.get_logger()
 
@@ -120,7 +121,7 @@ class Detectors:
         ready = {}
         for name, state in self._states.items():
             pressure = state.confirmation.pressure
-            hold = self._hold(name, state, now_s, rules, journal, busy)
+            hold = _hold(state, now_s, rules, journal.record_of(name), under_way=name in busy)
             if hold != state.hold:
                 log.info("pressure.judged", plugin=name, hold=hold, **_figures(pressure))
                 state.hold = hold
@@ -149,7 +150,7 @@ class Detectors:
                 "finding": state.finding if isinstance(state.finding, str) else _figures(state.finding),
                 "samples_in_a_row": state.confirmation.in_a_row,
                 "evictions_without_relief": journal.record_of(name).without_relief,
-                "hold": self._hold(name, state, now_s, rules, journal, busy),
+                "hold": _hold(state, now_s, rules, journal.record_of(name), under_way=name in busy),
                 "spared": {refusal.pod: refusal.why for refusal in state.refusals},
             }
             for name, state in self._states.items()
@@ -210,19 +211,6 @@ class Detectors:
             if state.settings.mode == "enforce"
         }
 
-    def _hold(
-        self,
-        name: str,
-        state: DetectorState,
-        now_s: float,
-        rules: ConfirmationRules,
-        journal: IntentJournal,
-        busy: set[str],
-    ) -> HoldReason | Literal["observe"] | None:
-        record, own = journal.record_of(name), _own(rules, state)
-        hold = state.confirmation.hold_reason(now_s, own, record, under_way=name in busy)
-        return hold if hold is not None or state.settings.mode != "observe" else "observe"
-
     def _fail(self, state: DetectorState, error: Exception) -> None:
         """A plugin whose code failed has seen nothing, and starts anew at the next sample."""
         failure = f"{type(error).__name__}: {error}"
@@ -244,6 +232,13 @@ class Detectors:
                 return ()
 
         return rank
+
+
+def _hold(
+    state: DetectorState, now_s: float, rules: ConfirmationRules, record: Record, *, under_way: bool
+) -> HoldReason | Literal["observe"] | None:
+    hold = state.confirmation.hold_reason(now_s, _own(rules, state), record, under_way=under_way)
+    return hold if hold is not None or state.settings.mode != "observe" else "observe"
 
 
 def _own(rules: ConfirmationRules, state: DetectorState) -> ConfirmationRules:

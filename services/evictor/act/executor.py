@@ -40,6 +40,16 @@ class CallLimits:
     call_timeout_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class LastChecks:
+    """What is asked again right before a call: between the decision and the call both may have changed."""
+
+    evidence: Callable[[str], Evidence]
+    """What the newest sample says about a plugin's pressure: an old decision alone evicts nobody."""
+    paused: Callable[[], str] = lambda: ""
+    """Why nobody may be evicted now; "" when evictions go on."""
+
+
 class Executor:
     """Works on any number of intents at once, each in its own task."""
 
@@ -49,15 +59,10 @@ class Executor:
         announcer: Announcer,
         actuator: EvictionActuator,
         clock: Clock,
-        *,
-        evidence: Callable[[str], Evidence],
-        paused: Callable[[], str] = lambda: "",
+        checks: LastChecks,
     ) -> None:
         self._journal, self._announcer, self._actuator, self._clock = journal, announcer, actuator, clock
-        self._evidence = evidence
-        """What the newest sample says about a plugin's pressure: an old decision alone evicts nobody."""
-        self._paused = paused
-        """Why nobody may be evicted now, asked right before every call; "" when evictions go on."""
+        self._checks = checks
 
     async def carry_out(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
         """Bring an intent from its step in the ledger to its end."""
@@ -92,10 +97,10 @@ class Executor:
         """Look at pod and pressure again, and make the call as a dry run; until this ends nothing is done."""
         tries = 0
         while not record.expired(self._clock.monotonic()):
-            found, evidence = await self._lookup(record, limits), self._evidence(record.intent.plugin)
+            found, evidence = await self._lookup(record, limits), self._checks.evidence(record.intent.plugin)
             if found in ("gone", "terminating"):
                 return self._journal.move(record, "cancelled", detail=f"the pod was {found} before its eviction began")
-            if why := self._paused():
+            if why := self._checks.paused():
                 return self._journal.move(record, "cancelled", detail=f"{PAUSED}: {why}")
             if evidence == "against":
                 return self._journal.move(record, "cancelled", detail=RELIEVED)
@@ -120,7 +125,7 @@ class Executor:
 
     async def _request(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
         """Make the call that `requested` has announced."""
-        if why := self._paused():
+        if why := self._checks.paused():
             return self._journal.move(record, "cancelled", detail=f"{PAUSED}: {why}")
         result = await self._call(record, limits, dry_run=False)
         if result.outcome == "accepted" or (result.outcome == "gone" and record.attempts > 1):
@@ -161,7 +166,7 @@ class Executor:
                     detail=f"the outcome of the call is not known and the pod is {found} after the deadline",
                     calls=(Call("lookup", found),),
                 )
-            evidence = self._evidence(record.intent.plugin)
+            evidence = self._checks.evidence(record.intent.plugin)
             if found == "running" and evidence == "against":
                 return self._journal.move(record, "cancelled", detail=RELIEVED, calls=(Call("lookup", found),))
             if found == "running" and evidence == "for":

@@ -1,4 +1,4 @@
-"""More threads want to run in a shared pool than it has CPUs: soft pressure taints, hard evicts the largest load.
+"""Detects more runnable threads in a shared pool than it has CPUs: soft pressure taints, hard evicts the largest load.
 
 The rule is `cpu_load_pressure` (docs/facts/katalyst-eviction.md#cpu-load); names and scope are the tutorial's. On
 by default, though the agent's own flag is off: the tutorial's load eviction has no step that switches it on, because
@@ -27,7 +27,7 @@ from shared.contracts.pod import Pod
 from shared.core.cpus.cpuset import CpuSet
 
 
-class Settings(PluginSettings):
+class CpuLoadSettings(PluginSettings):
     """How much load is too much, and for how long."""
 
     enabled: bool = True
@@ -58,7 +58,7 @@ class OverloadedPoolPressure(Pressure):
     ranked: tuple[tuple[Pod, float], ...] = field(default=())
 
 
-def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, OverloadedPoolPressure | Silence]:
+def evaluate(rings: Rings, view: View, settings: CpuLoadSettings) -> tuple[Rings, OverloadedPoolPressure | Silence]:
     """Take the loads into the rings when a period is over; judge the rings, and the loads of this moment as well."""
     loads = {r.pod.uid: (r, load) for r in view.pods if (load := load1(r)) is not None}
     if view.allocation is None or not loads:
@@ -81,14 +81,13 @@ def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, Overl
     )
     if found is None:
         return rings, "calm"
-    now = sum(loads[pod.of.uid][1] for pod in found.pods)
-    if now <= found.bound:
-        return rings, "calm"
     ranked = tuple((pod.of, loads[pod.of.uid][1]) for pod in found.pods)
-    return rings, _load(found.pool, pools[found.pool], now, found.bound, ranked, hard=found.met == "HARD_MET")
+    if sum(load for _, load in ranked) <= found.bound:
+        return rings, "calm"
+    return rings, _pressure(found.pool, pools[found.pool], found.bound, ranked, hard=found.met == "HARD_MET")
 
 
-def near(view: View, settings: Settings) -> OverloadedPoolPressure | None:
+def near(view: View, settings: CpuLoadSettings) -> OverloadedPoolPressure | None:
     """The load of this moment against the hard bound, of the pool that is closest to it."""
     if view.allocation is None:
         return None
@@ -100,15 +99,16 @@ def near(view: View, settings: Settings) -> OverloadedPoolPressure | None:
         ]
         cpus = len(CpuSet.parse(pool.cpus))
         if judged(pool.pool) and pods and cpus:
-            load = sum(load for _, load in pods)
             pods.sort(key=lambda item: (-item[1], item[0].key))
-            found.append(_load(pool.pool, cpus, load, settings.bounds(cpus, load)[1], tuple(pods), hard=True))
+            _, hard_bound = settings.bounds(cpus, sum(load for _, load in pods))
+            found.append(_pressure(pool.pool, cpus, hard_bound, tuple(pods), hard=True))
     return max(found, key=lambda p: (p.observed / p.threshold, str(p.why.numbers["pool"])), default=None)
 
 
-def _load(
-    pool: str, cpus: int, load: float, bound: float, ranked: tuple[tuple[Pod, float], ...], *, hard: bool
+def _pressure(
+    pool: str, cpus: int, bound: float, ranked: tuple[tuple[Pod, float], ...], *, hard: bool
 ) -> OverloadedPoolPressure:
+    load = sum(load for _, load in ranked)
     return OverloadedPoolPressure(
         hard=hard,
         scope=SCOPE,
@@ -123,7 +123,7 @@ def _load(
     )
 
 
-def rank(_view: View, pressure: OverloadedPoolPressure, _settings: Settings) -> tuple[Candidate, ...]:
+def rank(_view: View, pressure: OverloadedPoolPressure, _settings: CpuLoadSettings) -> tuple[Candidate, ...]:
     """Hard: the pods of the pool, the largest load first. Soft: nobody; the condition keeps new pods away."""
     if not pressure.hard:
         return ()
@@ -133,5 +133,5 @@ def rank(_view: View, pressure: OverloadedPoolPressure, _settings: Settings) -> 
 
 
 PLUGIN = Plugin(
-    name="cpu-pressure-eviction-plugin", settings=Settings, start=Rings, evaluate=evaluate, rank=rank, near=near
+    name="cpu-pressure-eviction-plugin", settings=CpuLoadSettings, start=Rings, evaluate=evaluate, rank=rank, near=near
 )

@@ -1,4 +1,4 @@
-"""Reclaimed pods that get far less CPU than they asked for, for too long: soft, so that they run elsewhere.
+"""Detects reclaimed pods that get far less CPU than they asked for, for too long: soft, so that they run elsewhere.
 
 The rule is `cpu_suppression` (docs/facts/katalyst-eviction.md#cpu-suppression). Off by default, as in Katalyst.
 """
@@ -26,7 +26,7 @@ from shared.core.pods.qos_annotations import pod_qos
 SCOPE = "cpu.suppression.reclaimed"
 
 
-class Settings(PluginSettings):
+class CpuSuppressionSettings(PluginSettings):
     """How much suppression is too much, and for how long."""
 
     enabled: bool = False
@@ -59,7 +59,7 @@ class Suppression(Pressure):
 
 
 def evaluate(
-    memory: SuppressionMemory, view: View, settings: Settings
+    memory: SuppressionMemory, view: View, settings: CpuSuppressionSettings
 ) -> tuple[SuppressionMemory, Suppression | Silence]:
     """Compare what reclaimed pods ask for with what they can have."""
     supply = _supply(view)
@@ -92,7 +92,7 @@ def evaluate(
     )
 
 
-def rank(_view: View, pressure: Suppression, _settings: Settings) -> tuple[Candidate, ...]:
+def rank(_view: View, pressure: Suppression, _settings: CpuSuppressionSettings) -> tuple[Candidate, ...]:
     """Large requests first, low priority first."""
     return tuple(
         Candidate(
@@ -133,5 +133,9 @@ def _claim(pod: Pod) -> CpuClaim[Pod]:
 
 
 PLUGIN = Plugin(
-    name="cpu-pressure-suppression-plugin", settings=Settings, start=SuppressionMemory, evaluate=evaluate, rank=rank
+    name="cpu-pressure-suppression-plugin",
+    settings=CpuSuppressionSettings,
+    start=SuppressionMemory,
+    evaluate=evaluate,
+    rank=rank,
 )

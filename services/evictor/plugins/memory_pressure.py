@@ -1,4 +1,4 @@
-"""The node runs out of memory: NUMA watermarks, the system's watermark, and a busy kswapd.
+"""Detects a shortage of memory on the node: NUMA watermarks, the system's watermark, and a busy kswapd.
 
 The detector is `memory_pressure` (docs/facts/katalyst-eviction.md#the-combined-memory-plugin), the order of
 victims that of `memory_victims`. A sample may come at any moment: being below a watermark counts at once, while the
@@ -24,7 +24,7 @@ from services.evictor.core.plugin_kit.sample_ring import LOST_AFTER_PERIODS
 from shared.contracts.envelope import Reason
 
 
-class Settings(PluginSettings):
+class MemoryPressureSettings(PluginSettings):
     """Thresholds of the detector; the defaults are the tutorial's."""
 
     period_s: Annotated[float, Field(gt=0, le=600)] = 5.0
@@ -73,7 +73,9 @@ class MemoryShortage(Pressure):
     """The NUMA node whose figures these are; None: the whole node's."""
 
 
-def evaluate(memory: MemoryRows, view: View, settings: Settings) -> tuple[MemoryRows, MemoryShortage | Silence]:
+def evaluate(
+    memory: MemoryRows, view: View, settings: MemoryPressureSettings
+) -> tuple[MemoryRows, MemoryShortage | Silence]:
     """Judge this sample; advance the rows of steps when a period is over."""
     reading, limits = _reading(view), settings.limits
     if reading.system_free_bytes is None or reading.watermark_bytes(reading.system_total_bytes) is None:
@@ -83,7 +85,7 @@ def evaluate(memory: MemoryRows, view: View, settings: Settings) -> tuple[Memory
     return memory, _shortage(actions, reading, limits) if actions.met else "calm"
 
 
-def near(view: View, settings: Settings) -> MemoryShortage | None:
+def near(view: View, settings: MemoryPressureSettings) -> MemoryShortage | None:
     """Free memory of the whole node against its threshold; whom it would take if it lasted."""
     reading, limits = _reading(view), settings.limits
     free, threshold = reading.system_free_bytes, reading.system_threshold_bytes(limits)
@@ -92,7 +94,7 @@ def near(view: View, settings: Settings) -> MemoryShortage | None:
     return _shortage(MemoryActions({}, "all"), reading, limits)
 
 
-def _advance(memory: MemoryRows, reading: CombinedReading, t_s: float, settings: Settings) -> MemoryRows:
+def _advance(memory: MemoryRows, reading: CombinedReading, t_s: float, settings: MemoryPressureSettings) -> MemoryRows:
     since = None if memory.stepped_at_s is None else t_s - memory.stepped_at_s
     if since is None or since > LOST_AFTER_PERIODS * settings.period_s:
         return MemoryRows(RowCounters().counted(reading, settings.limits, settings.period_s), t_s)
@@ -101,12 +103,9 @@ def _advance(memory: MemoryRows, reading: CombinedReading, t_s: float, settings:
     return MemoryRows(memory.counters.counted(reading, settings.limits, since), t_s)
 
 
-def rank(view: View, pressure: MemoryShortage, _settings: Settings) -> tuple[Candidate, ...]:
+def rank(view: View, pressure: MemoryShortage, _settings: MemoryPressureSettings) -> tuple[Candidate, ...]:
     """Reclaimed pods before tenants, low priority first, large use first."""
-    actions = pressure.actions
-    return ranked(
-        view.pods, system_action=actions.system_action, numa_actions=actions.numa_actions, short=pressure.numa
-    )
+    return ranked(view.pods, pressure.actions, short=pressure.numa)
 
 
 def _reading(view: View) -> CombinedReading:
@@ -147,5 +146,10 @@ def _shortage(actions: MemoryActions, reading: CombinedReading, limits: Combined
 
 
 PLUGIN = Plugin(
-    name="memory-pressure-eviction-plugin", settings=Settings, start=MemoryRows, evaluate=evaluate, rank=rank, near=near
+    name="memory-pressure-eviction-plugin",
+    settings=MemoryPressureSettings,
+    start=MemoryRows,
+    evaluate=evaluate,
+    rank=rank,
+    near=near,
 )

@@ -1,4 +1,4 @@
-"""A network card is down for long: the pods that were given it run elsewhere. Soft.
+"""Detects a network card that is down for long: soft, the pods that were given it run elsewhere.
 
 The rule is `nic_pressure` (docs/facts/katalyst-eviction.md#network-card). Off by default, as in Katalyst. Whether a
 card has a link, and with it bandwidth, is read from the node's `extra["nic_up.<card>"]` (0: down); how much bandwidth
@@ -24,7 +24,7 @@ FIGURE = "nic_up."
 SELECTION = f"{DOMAIN}nic_selection_result"
 
 
-class Settings(PluginSettings):
+class NetworkInterfaceSettings(PluginSettings):
     """How long a card may be down."""
 
     enabled: bool = False
@@ -49,7 +49,9 @@ class CardsDown(Pressure):
     pods: tuple[tuple[Pod, str], ...] = field(default=())
 
 
-def evaluate(memory: DownCards, view: View, settings: Settings) -> tuple[DownCards, CardsDown | Silence]:
+def evaluate(
+    memory: DownCards, view: View, settings: NetworkInterfaceSettings
+) -> tuple[DownCards, CardsDown | Silence]:
     """Follow since when each card is down. A card without a figure is not down: absent is not zero."""
     extra = view.sample.node_reading.extra
     up = {name.removeprefix(FIGURE): figure for name, figure in extra.items() if name.startswith(FIGURE)}
@@ -76,7 +78,7 @@ def evaluate(memory: DownCards, view: View, settings: Settings) -> tuple[DownCar
     )
 
 
-def rank(_view: View, pressure: CardsDown, _settings: Settings) -> tuple[Candidate, ...]:
+def rank(_view: View, pressure: CardsDown, _settings: NetworkInterfaceSettings) -> tuple[Candidate, ...]:
     """Reclaimed pods before tenants, low priority first, then by name."""
     card = {pod.uid: name for pod, name in pressure.pods}
     return tuple(
@@ -90,4 +92,6 @@ def _on_cards(view: View) -> list[CardPod[Pod]]:
     return [CardPod(pod.key, (card,), pod) for pod in staying if (card := pod.annotations.get(SELECTION)) is not None]
 
 
-PLUGIN = Plugin(name="network-eviction-plugin", settings=Settings, start=DownCards, evaluate=evaluate, rank=rank)
+PLUGIN = Plugin(
+    name="network-eviction-plugin", settings=NetworkInterfaceSettings, start=DownCards, evaluate=evaluate, rank=rank
+)

@@ -1,9 +1,10 @@
-"""A NUMA node whose NUMA-bound shared pods use too much CPU: the pod whose going closes the gap best goes.
+"""Detects a NUMA node whose NUMA-bound shared pods use too much CPU: the pod whose going closes the gap best goes.
 
 The rule is `numa_cpu_pressure` (docs/facts/katalyst-eviction.md#numa-cpu). Off by default, as in Katalyst. How often
 a pod's workload was evicted is counted on this node, out of the ledger.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from services.evictor.core.detectors.cpu.numa import (
     SCOPE,
     NumaBoundPod,
     NumaCpuRule,
+    NumaOverload,
     VictimChoice,
     overload,
 )
@@ -26,7 +28,7 @@ from shared.contracts.pod import Pod
 from shared.core.cpus.cpuset import CpuSet
 
 
-class Settings(PluginSettings):
+class NumaCpuPressureSettings(PluginSettings):
     """How much usage is too much; the threshold is Katalyst's for an unknown CPU model."""
 
     enabled: bool = False
@@ -65,7 +67,7 @@ class NumaLoad(Pressure):
     ranked: tuple[tuple[Pod, float, int], ...] = field(default=())
 
 
-def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, NumaLoad | Silence]:
+def evaluate(rings: Rings, view: View, settings: NumaCpuPressureSettings) -> tuple[Rings, NumaLoad | Silence]:
     """Take the usage into the rings when a period is over; judge the rings, and the usage of this moment as well."""
     sizes = {n.numa: size for n in view.sample.numas if (size := len(CpuSet.parse(n.cpus))) > 0}
     numa_of = bound_numas(view)
@@ -97,12 +99,16 @@ def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, NumaL
     )
     if found is None or now[f"numa/{found.fullest}"] <= settings.rule.line:
         return rings, "calm"
-    observed, usage_of = now[f"numa/{found.fullest}"], {pod.uid: usage for pod, _, usage in bound}
-    return rings, NumaLoad(
+    usage_of = {pod.uid: usage for pod, _, usage in bound}
+    return rings, _pressure(found, now[f"numa/{found.fullest}"], settings.rule.line, usage_of)
+
+
+def _pressure(found: NumaOverload[Pod], observed: float, line: float, usage_of: Mapping[str, float]) -> NumaLoad:
+    return NumaLoad(
         hard=True,
         scope=SCOPE,
         observed=observed,
-        threshold=settings.rule.line,
+        threshold=line,
         condition=CONDITION if found.all_numas else None,
         why=Reason(
             rule="CPU usage of a NUMA node above its threshold",
@@ -110,7 +116,7 @@ def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, NumaL
                 "numa": found.fullest,
                 "usage_ratio": observed,
                 "mean_ratio": found.mean_ratio,
-                "threshold_ratio": settings.rule.line,
+                "threshold_ratio": line,
                 "overloaded": ",".join(found.numas),
             },
         ),
@@ -118,7 +124,7 @@ def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, NumaL
     )
 
 
-def rank(_view: View, pressure: NumaLoad, _settings: Settings) -> tuple[Candidate, ...]:
+def rank(_view: View, pressure: NumaLoad, _settings: NumaCpuPressureSettings) -> tuple[Candidate, ...]:
     """The highest score first. A pod that is too small to close the gap would go for nothing, and stays."""
     return tuple(
         Candidate(pod, Reason(rule="highest score first", numbers={"score": points, "usage_ratio": usage}), usage)
@@ -127,4 +133,6 @@ def rank(_view: View, pressure: NumaLoad, _settings: Settings) -> tuple[Candidat
     )
 
 
-PLUGIN = Plugin(name="numa-cpu-pressure-plugin", settings=Settings, start=Rings, evaluate=evaluate, rank=rank)
+PLUGIN = Plugin(
+    name="numa-cpu-pressure-plugin", settings=NumaCpuPressureSettings, start=Rings, evaluate=evaluate, rank=rank
+)

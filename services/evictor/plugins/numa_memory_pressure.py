@@ -1,4 +1,4 @@
-"""One NUMA node runs out of memory: its free memory against the kernel's watermarks, over time.
+"""Detects a shortage of memory on one NUMA node: its free memory against the kernel's watermarks, over time.
 
 The detector is `numa_memory_pressure` (docs/facts/katalyst-eviction.md#numa-memory), the order of victims that of
 `memory_victims`. Counts advance once a period however many samples come; falling below min counts at once. Off by
@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.detectors.memory.combined import Action, numa_order
+from services.evictor.core.detectors.memory.combined import Action, MemoryActions, numa_order
 from services.evictor.core.detectors.memory.numa import SCOPE, Marks, Patience, action, adjusted, by_scale, judge
 from services.evictor.core.detectors.memory.pods import ranked
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
@@ -20,7 +20,7 @@ from shared.contracts.envelope import Reason
 from shared.contracts.sample import NumaReading
 
 
-class Settings(PluginSettings):
+class NumaMemoryPressureSettings(PluginSettings):
     """Patience of the detector, and who is worth evicting."""
 
     enabled: bool = False
@@ -63,7 +63,9 @@ class NumaShortage(Pressure):
     """The node whose figures these are."""
 
 
-def evaluate(memory: NumaRows, view: View, settings: Settings) -> tuple[NumaRows, NumaShortage | Silence]:
+def evaluate(
+    memory: NumaRows, view: View, settings: NumaMemoryPressureSettings
+) -> tuple[NumaRows, NumaShortage | Silence]:
     """Judge this sample; advance the counts when a period is over."""
     marks = {str(numa.numa): mark for numa in view.sample.numas if (mark := _marks(view, numa)) is not None}
     free = {str(n.numa): n.memory_free_bytes for n in view.sample.numas if n.memory_free_bytes is not None}
@@ -97,7 +99,11 @@ def evaluate(memory: NumaRows, view: View, settings: Settings) -> tuple[NumaRows
 
 
 def _advance(
-    memory: NumaRows, free: Mapping[str, int], marks: Mapping[str, Marks], t_s: float, settings: Settings
+    memory: NumaRows,
+    free: Mapping[str, int],
+    marks: Mapping[str, Marks],
+    t_s: float,
+    settings: NumaMemoryPressureSettings,
 ) -> tuple[NumaRows, Mapping[str, Action]]:
     since_s = None if memory.stepped_at_s is None else t_s - memory.stepped_at_s
     patience = settings.patience
@@ -120,12 +126,11 @@ def _marks(view: View, numa: NumaReading) -> Marks | None:
     return None if total is None or scale is None else by_scale(total, scale)
 
 
-def rank(view: View, pressure: NumaShortage, settings: Settings) -> tuple[Candidate, ...]:
+def rank(view: View, pressure: NumaShortage, settings: NumaMemoryPressureSettings) -> tuple[Candidate, ...]:
     """Reclaimed pods before tenants, low priority first, large use of the acting nodes first."""
     return ranked(
         view.pods,
-        system_action="noop",
-        numa_actions=pressure.actions,
+        MemoryActions(pressure.actions, "noop"),
         numa_total_bytes=pressure.totals_bytes,
         min_utilization_ratio=settings.numa_victim_minimum_utilization_ratio,
         short=pressure.numa,
@@ -133,5 +138,9 @@ def rank(view: View, pressure: NumaShortage, settings: Settings) -> tuple[Candid
 
 
 PLUGIN = Plugin(
-    name="numa-memory-pressure-eviction-plugin", settings=Settings, start=NumaRows, evaluate=evaluate, rank=rank
+    name="numa-memory-pressure-eviction-plugin",
+    settings=NumaMemoryPressureSettings,
+    start=NumaRows,
+    evaluate=evaluate,
+    rank=rank,
 )

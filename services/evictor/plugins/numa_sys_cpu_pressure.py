@@ -1,4 +1,4 @@
-"""A NUMA node that spends much of its time in the kernel: a soft pressure taints, a hard one evicts who causes most.
+"""Detects a NUMA node that spends much of its time in the kernel: soft taints, hard evicts who causes most.
 
 The rules are `numa_sys_cpu_stats` and `numa_sys_cpu_pressure` (docs/facts/katalyst-eviction.md#numa-system-cpu).
 Off by default, as in Katalyst. Without the containers' system time nothing is judged.
@@ -25,7 +25,7 @@ from shared.contracts.pod import Pod
 from shared.core.cpus.cpuset import CpuSet
 
 
-class Settings(PluginSettings):
+class NumaSysCpuPressureSettings(PluginSettings):
     """How much of a node's time may be the kernel's."""
 
     enabled: bool = False
@@ -67,7 +67,7 @@ class SystemTime(Pressure):
     ranked: tuple[tuple[Pod, float, float], ...] = field(default=())
 
 
-def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, SystemTime | Silence]:
+def evaluate(rings: Rings, view: View, settings: NumaSysCpuPressureSettings) -> tuple[Rings, SystemTime | Silence]:
     """Take usage and system time into the rings when a period is over; judge them, and this moment as well."""
     sizes = {n.numa: size for n in view.sample.numas if (size := len(CpuSet.parse(n.cpus))) > 0}
     numa_of = bound_numas(view)
@@ -98,21 +98,19 @@ def evaluate(rings: Rings, view: View, settings: Settings) -> tuple[Rings, Syste
     if cpu <= cpu_line or now / cpu <= threshold:
         return rings, "calm"
     order = most_system_time(pods, worst.numa, settings.pod_min_sys_ratio) if hard else []
+    numbers = {"numa": worst.numa, "cpu_ratio": cpu, "sys_ratio": now, "threshold_ratio": threshold}
     return rings, SystemTime(
         hard=hard,
         scope=SCOPE,
         observed=worst.sys_ratio,
         threshold=threshold,
         condition=CONDITION,
-        why=Reason(
-            rule="system time of a NUMA node above its share",
-            numbers={"numa": worst.numa, "cpu_ratio": cpu, "sys_ratio": now, "threshold_ratio": threshold},
-        ),
+        why=Reason(rule="system time of a NUMA node above its share", numbers=numbers),
         ranked=tuple((pod.of, pod.sys_cores, pod.cpu_cores) for pod in order),
     )
 
 
-def rank(_view: View, pressure: SystemTime, _settings: Settings) -> tuple[Candidate, ...]:
+def rank(_view: View, pressure: SystemTime, _settings: NumaSysCpuPressureSettings) -> tuple[Candidate, ...]:
     """Hard: the pods of that node, the most system time first. Soft: nobody."""
     return tuple(
         Candidate(pod, Reason(rule="most system time first", numbers={"sys_cores": sys, "cpu_cores": cpu}))
@@ -120,4 +118,6 @@ def rank(_view: View, pressure: SystemTime, _settings: Settings) -> tuple[Candid
     )
 
 
-PLUGIN = Plugin(name="numa-sys-cpu-pressure-plugin", settings=Settings, start=Rings, evaluate=evaluate, rank=rank)
+PLUGIN = Plugin(
+    name="numa-sys-cpu-pressure-plugin", settings=NumaSysCpuPressureSettings, start=Rings, evaluate=evaluate, rank=rank
+)

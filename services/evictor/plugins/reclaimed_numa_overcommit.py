@@ -1,4 +1,4 @@
-"""Reclaimed pods ask for far more of one NUMA node than it has left to sublet: the largest request there goes.
+"""Detects reclaimed pods that ask for far more of one NUMA node than it offers: the largest request there goes.
 
 The rule is `zone_resource_pressure` (docs/facts/katalyst-eviction.md#reclaimed-resources-by-zone). Off by default: it
 needs offers by NUMA node, and the node's own (`reclaimed_overcommit`) covers machines that bind nobody.
@@ -15,7 +15,7 @@ from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
 from shared.core.quantities import Multiple
 
 
-class Settings(PluginSettings):
+class ReclaimedNumaOvercommitSettings(PluginSettings):
     """Thresholds as ratios of what a NUMA node offers."""
 
     enabled: bool = False
@@ -32,7 +32,9 @@ class CrowdedNuma(Pressure):
     asking: tuple[tuple[Pod, int], ...] = field(default=())
 
 
-def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, CrowdedNuma | Silence]:
+def evaluate(
+    _memory: None, view: View, settings: ReclaimedNumaOvercommitSettings
+) -> tuple[None, CrowdedNuma | Silence]:
     """Compare the requests bound to each NUMA node with what it offers."""
     if not view.reclaimed_by_numa:
         return None, "unknown"
@@ -62,7 +64,7 @@ def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Crowd
     )
 
 
-def rank(_view: View, pressure: CrowdedNuma, _settings: Settings) -> tuple[Candidate, ...]:
+def rank(_view: View, pressure: CrowdedNuma, _settings: ReclaimedNumaOvercommitSettings) -> tuple[Candidate, ...]:
     """Reclaimed pods of that node that ask for the scarce resource, the largest request first."""
     return tuple(
         Candidate(pod, Reason(rule="largest request of the NUMA node first", numbers={"request": amount}), amount)
@@ -76,7 +78,7 @@ def _requesting(pod: Pod) -> RequestingPod[Pod]:
 
 PLUGIN = Plugin(
     name="reclaimed-numa-resource-pressure-eviction-plugin",
-    settings=Settings,
+    settings=ReclaimedNumaOvercommitSettings,
     start=lambda: None,
     evaluate=evaluate,
     rank=rank,

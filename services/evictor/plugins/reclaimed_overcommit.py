@@ -1,4 +1,4 @@
-"""Reclaimed pods ask for far more than is left to sublet: the largest request goes.
+"""Detects reclaimed pods that ask for far more than is offered: the largest request goes.
 
 The rule is `reclaimed_pressure` (docs/facts/katalyst-eviction.md#reclaimed-resources).
 """
@@ -20,7 +20,7 @@ from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod, canonical
 from shared.core.quantities import Multiple
 
 
-class Settings(PluginSettings):
+class ReclaimedOvercommitSettings(PluginSettings):
     """Thresholds as ratios of what is offered."""
 
     eviction_threshold: dict[str, Multiple] = {RECLAIMED_CPU: 5.0, RECLAIMED_MEMORY: 5.0}
@@ -29,7 +29,7 @@ class Settings(PluginSettings):
     """Resources of which an offer of 0 is not judged."""
 
 
-def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Pressure | Silence]:
+def evaluate(_memory: None, view: View, settings: ReclaimedOvercommitSettings) -> tuple[None, Pressure | Silence]:
     """Compare the requests of the reclaimed pods with what is offered."""
     if view.reclaimed is None:
         return None, "unknown"
@@ -39,7 +39,7 @@ def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Press
     return None, _pressure(found.offer.spelled, found.observed, found.offer.amount, found.threshold)
 
 
-def near(view: View, settings: Settings) -> Pressure | None:
+def near(view: View, settings: ReclaimedOvercommitSettings) -> Pressure | None:
     """The requests against their threshold, of the resource that is closest to it."""
     offers = {} if view.reclaimed is None else offers_by_resource(view.reclaimed)
     found = []
@@ -70,7 +70,7 @@ def _pressure(scope: str, requests: float, offered: float, threshold: float) -> 
     )
 
 
-def rank(view: View, pressure: Pressure, _settings: Settings) -> tuple[Candidate, ...]:
+def rank(view: View, pressure: Pressure, _settings: ReclaimedOvercommitSettings) -> tuple[Candidate, ...]:
     """Reclaimed pods that ask for the scarce resource, the largest request first."""
     resource = canonical_resource(pressure.scope)
     return tuple(
@@ -94,7 +94,7 @@ def _staying(view: View) -> list[RequestingPod[Pod]]:
 
 PLUGIN = Plugin(
     name="reclaimed-resource-pressure-eviction-plugin",
-    settings=Settings,
+    settings=ReclaimedOvercommitSettings,
     start=lambda: None,
     evaluate=evaluate,
     rank=rank,

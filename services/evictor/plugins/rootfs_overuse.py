@@ -1,4 +1,4 @@
-"""Evicts pods that use too much of the root file system: soft, the largest use first.
+"""Detects pods that use too much of the root file system: soft, the largest use first.
 
 Facts: docs/facts/katalyst-eviction.md#root-file-system-overuse. Off by default, as in Katalyst, and without thresholds.
 Figures are read from `extra`: `rootfs_capacity_bytes` of the node, `rootfs_used_bytes` of containers. No source in
@@ -24,7 +24,7 @@ SCOPE = "rootfs.used.pod"
 CAPACITY, USED = "rootfs_capacity_bytes", "rootfs_used_bytes"
 
 
-class Settings(PluginSettings):
+class RootfsOveruseSettings(PluginSettings):
     """How much is too much, by class, and whom it is for. No threshold is below 20 GiB or a tenth of the capacity."""
 
     enabled: bool = False
@@ -70,7 +70,7 @@ class RootfsOveruse(Pressure):
     over: tuple[tuple[Pod, int, float], ...] = field(default=())
 
 
-def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, RootfsOveruse | Silence]:
+def evaluate(_memory: None, view: View, settings: RootfsOveruseSettings) -> tuple[None, RootfsOveruse | Silence]:
     """Compare what each pod has written with the threshold of its class."""
     capacity, ages = view.sample.node_reading.extra.get(CAPACITY), view.sample.figure_ages_s
     pods = [
@@ -98,7 +98,7 @@ def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Rootf
     )
 
 
-def rank(_view: View, pressure: RootfsOveruse, _settings: Settings) -> tuple[Candidate, ...]:
+def rank(_view: View, pressure: RootfsOveruse, _settings: RootfsOveruseSettings) -> tuple[Candidate, ...]:
     """Reclaimed pods before tenants, the largest use first."""
     order = sorted(pressure.over, key=lambda item: item[0].qos != "reclaimed_cores")
     return tuple(
@@ -115,5 +115,9 @@ def rank(_view: View, pressure: RootfsOveruse, _settings: Settings) -> tuple[Can
 
 
 PLUGIN = Plugin(
-    name="rootfs-overuse-eviction-plugin", settings=Settings, start=lambda: None, evaluate=evaluate, rank=rank
+    name="rootfs-overuse-eviction-plugin",
+    settings=RootfsOveruseSettings,
+    start=lambda: None,
+    evaluate=evaluate,
+    rank=rank,
 )

@@ -1,4 +1,4 @@
-"""Evicts who has written most when room or inodes on the root file system run out.
+"""Detects too little room, or too few inodes, on the root file system: who has written most goes.
 
 Facts: docs/facts/katalyst-eviction.md#root-file-system. Off by default, as in Katalyst, and without thresholds.
 Figures are read from `extra`: of the node those named in `ROOM`, without which nothing is judged, of containers those
@@ -37,7 +37,7 @@ ROOM: dict[Kind, tuple[str, str]] = {
 USED: dict[Kind, str] = {"bytes": "rootfs_used_bytes", "inodes": "rootfs_inodes_used"}
 
 
-class Settings(PluginSettings):
+class RootfsPressureSettings(PluginSettings):
     """Lines as amounts or as ratios of the capacity; a line that is not set is none."""
 
     enabled: bool = False
@@ -103,7 +103,7 @@ class FullRootfs(Pressure):
     capacity: int | None = None
 
 
-def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, FullRootfs | Silence]:
+def evaluate(_memory: None, view: View, settings: RootfsPressureSettings) -> tuple[None, FullRootfs | Silence]:
     """Compare the room that is left with the least there should be. Bytes decide when both are short."""
     rooms = {kind: _room(view, kind) for kind in ROOM}
     if all(room.free is None for room in rooms.values()):
@@ -133,7 +133,7 @@ def _full(kind: Kind, room: RootfsRoom, line: RootfsLine) -> FullRootfs:
     )
 
 
-def rank(view: View, pressure: FullRootfs, settings: Settings) -> tuple[Candidate, ...]:
+def rank(view: View, pressure: FullRootfs, settings: RootfsPressureSettings) -> tuple[Candidate, ...]:
     """Reclaimed pods above their line first, then all others by use; those below the pods' minimum are protected."""
     _, protected, first = settings.lines(pressure.of)
     pods = [pod for reading in view.pods if (pod := _user(reading, view, pressure.of)) is not None]
@@ -164,5 +164,9 @@ def _user(reading: PodReading, view: View, kind: Kind) -> RootfsUser[Pod] | None
 
 
 PLUGIN = Plugin(
-    name="rootfs-pressure-eviction-plugin", settings=Settings, start=lambda: None, evaluate=evaluate, rank=rank
+    name="rootfs-pressure-eviction-plugin",
+    settings=RootfsPressureSettings,
+    start=lambda: None,
+    evaluate=evaluate,
+    rank=rank,
 )

@@ -1,4 +1,4 @@
-"""Pods whose resident memory exceeds their request: soft, one of them goes in each round.
+"""Detects pods whose resident memory exceeds their request: soft, one of them goes in each round.
 
 The rule is `rss_overuse` (docs/facts/katalyst-eviction.md#rss-overuse). Off by default, as in Katalyst.
 """
@@ -20,7 +20,7 @@ SCOPE = "mem.rss.container"
 OWN_THRESHOLD = "rss_overuse_threshold"
 
 
-class Settings(PluginSettings):
+class RssOveruseSettings(PluginSettings):
     """How much resident memory is too much."""
 
     enabled: bool = False
@@ -37,7 +37,7 @@ class RssOveruse(Pressure):
     over: tuple[ResidentPod[Pod], ...] = field(default=())
 
 
-def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, RssOveruse | Silence]:
+def evaluate(_memory: None, view: View, settings: RssOveruseSettings) -> tuple[None, RssOveruse | Silence]:
     """Compare the resident memory of each pod with its request; pods without a figure are not judged."""
     judged = [reading for reading in view.pods if reading.pod.qos in JUDGED and not reading.pod.terminating]
     known = [pod for reading in judged if (pod := _resident(reading)) is not None]
@@ -61,7 +61,7 @@ def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, RssOv
     )
 
 
-def rank(_view: View, pressure: RssOveruse, settings: Settings) -> tuple[Candidate, ...]:
+def rank(_view: View, pressure: RssOveruse, settings: RssOveruseSettings) -> tuple[Candidate, ...]:
     """Reclaimed pods before tenants, low priority first, then by name."""
     by_uid = {over.of.uid: over for over in pressure.over}
     return tuple(
@@ -81,7 +81,7 @@ def rank(_view: View, pressure: RssOveruse, settings: Settings) -> tuple[Candida
     )
 
 
-def _excess(pod: ResidentPod[Pod], settings: Settings) -> float:
+def _excess(pod: ResidentPod[Pod], settings: RssOveruseSettings) -> float:
     return pod.rss_bytes - (pod.threshold_bytes(settings.rss_overuse_ratio) or 0.0)
 
 
@@ -105,4 +105,6 @@ def _resident(reading: PodReading) -> ResidentPod[Pod] | None:
     )
 
 
-PLUGIN = Plugin(name="rss-overuse-eviction-plugin", settings=Settings, start=lambda: None, evaluate=evaluate, rank=rank)
+PLUGIN = Plugin(
+    name="rss-overuse-eviction-plugin", settings=RssOveruseSettings, start=lambda: None, evaluate=evaluate, rank=rank
+)

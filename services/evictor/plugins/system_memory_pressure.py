@@ -1,4 +1,4 @@
-"""The node runs out of memory: free memory, tenants that stall for memory, and a kswapd that is busy for minutes.
+"""Detects a shortage of memory on the node: free memory, tenants that stall, and a kswapd that is busy for minutes.
 
 The detector is `system_memory_pressure` (docs/facts/katalyst-eviction.md#system-memory), the order of victims that
 of `memory_victims`. Off by default: the tutorial's combined plugin (`memory_pressure`) is on and watches free memory
@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.detectors.memory.combined import CONDITION, Action
+from services.evictor.core.detectors.memory.combined import CONDITION, Action, MemoryActions
 from services.evictor.core.detectors.memory.pods import ranked
 from services.evictor.core.detectors.memory.system import (
     SCOPE,
@@ -25,7 +25,7 @@ from shared.contracts.envelope import Reason
 from shared.core.quantities import Percent, Seconds
 
 
-class Settings(PluginSettings):
+class SystemMemoryPressureSettings(PluginSettings):
     """Thresholds of the detector."""
 
     enabled: bool = False
@@ -76,7 +76,9 @@ class SystemShortage(Pressure):
     action: Action = field(default="noop")
 
 
-def evaluate(clocks: ShortageClocks, view: View, settings: Settings) -> tuple[ShortageClocks, SystemShortage | Silence]:
+def evaluate(
+    clocks: ShortageClocks, view: View, settings: SystemMemoryPressureSettings
+) -> tuple[ShortageClocks, SystemShortage | Silence]:
     """Judge this sample. Without free memory, total and watermark nothing can be said."""
     node = view.sample.node_reading
     free, total, scale = node.memory_free_bytes, node.memory_total_bytes, node.watermark_scale_factor
@@ -90,7 +92,7 @@ def evaluate(clocks: ShortageClocks, view: View, settings: Settings) -> tuple[Sh
     return clocks, _shortage(free, settings.limits.free_bytes(total, scale), clocks, action)
 
 
-def near(view: View, settings: Settings) -> SystemShortage | None:
+def near(view: View, settings: SystemMemoryPressureSettings) -> SystemShortage | None:
     """Free memory against its threshold; whom it would take if it lasted."""
     node = view.sample.node_reading
     free, total, scale = node.memory_free_bytes, node.memory_total_bytes, node.watermark_scale_factor
@@ -121,9 +123,9 @@ def _shortage(free: int, threshold: float, clocks: ShortageClocks, action: Actio
     )
 
 
-def rank(view: View, pressure: SystemShortage, _settings: Settings) -> tuple[Candidate, ...]:
+def rank(view: View, pressure: SystemShortage, _settings: SystemMemoryPressureSettings) -> tuple[Candidate, ...]:
     """Reclaimed pods before tenants, low priority first, large use first."""
-    return ranked(view.pods, system_action=pressure.action, numa_actions={})
+    return ranked(view.pods, MemoryActions({}, pressure.action))
 
 
 def _reading(view: View) -> SystemReading:
@@ -145,7 +147,7 @@ def _reading(view: View) -> SystemReading:
 
 PLUGIN = Plugin(
     name="system-memory-pressure-eviction-plugin",
-    settings=Settings,
+    settings=SystemMemoryPressureSettings,
     start=ShortageClocks,
     evaluate=evaluate,
     rank=rank,

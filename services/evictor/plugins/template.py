@@ -1,7 +1,7 @@
-"""The plugin to copy: the largest reclaimed pod goes while less than a share of the memory is available.
+"""Detects that less than a share of the memory is available: the largest reclaimed pod goes.
 
-It is complete and it works, but it is off by default: `memory_pressure` watches what the kernel itself goes by.
-docs/writing-an-eviction-plugin.md explains it line by line.
+This is the plugin to copy. It is complete and it works, but it is off by default: `memory_pressure` watches what the
+kernel itself goes by. docs/writing-an-eviction-plugin.md explains it line by line.
 """
 
 from typing import Annotated
@@ -11,7 +11,7 @@ from pydantic import Field
 from sublet.api.plugin import Candidate, Plugin, PluginSettings, Pressure, Reason, Silence, View
 
 
-class Settings(PluginSettings):
+class TemplateSettings(PluginSettings):
     """What can be set, with its bounds."""
 
     enabled: bool = False
@@ -19,7 +19,7 @@ class Settings(PluginSettings):
     """Less of the memory available than this is pressure."""
 
 
-def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Pressure | Silence]:
+def evaluate(_memory: None, view: View, settings: TemplateSettings) -> tuple[None, Pressure | Silence]:
     """Is there pressure? A figure that is missing is "unknown", never calm and never pressure."""
     pressure = near(view, settings)
     if pressure is None:
@@ -27,7 +27,7 @@ def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Press
     return None, pressure if pressure.observed < pressure.threshold else "calm"
 
 
-def near(view: View, settings: Settings) -> Pressure | None:
+def near(view: View, settings: TemplateSettings) -> Pressure | None:
     """How far off is it? The pressure with what is observed now, met or not; `sublet explain` asks for it too."""
     node = view.sample.node_reading
     if node.memory_available_bytes is None or node.memory_total_bytes is None:
@@ -46,8 +46,8 @@ def near(view: View, settings: Settings) -> Pressure | None:
     )
 
 
-def rank(view: View, _pressure: Pressure, _settings: Settings) -> tuple[Candidate, ...]:
-    """Who would relieve it, first to go first? The order ends in the name; a pod of unknown use is nobody's guess."""
+def rank(view: View, _pressure: Pressure, _settings: TemplateSettings) -> tuple[Candidate, ...]:
+    """Who would relieve it? First to go first, in an order that ends in the name; a pod of unknown use is left out."""
     using = [
         (r.pod, used)
         for r in view.pods
@@ -60,5 +60,10 @@ def rank(view: View, _pressure: Pressure, _settings: Settings) -> tuple[Candidat
 
 
 PLUGIN = Plugin(
-    name="template-eviction-plugin", settings=Settings, start=lambda: None, evaluate=evaluate, rank=rank, near=near
+    name="template-eviction-plugin",
+    settings=TemplateSettings,
+    start=lambda: None,
+    evaluate=evaluate,
+    rank=rank,
+    near=near,
 )

@@ -1,6 +1,6 @@
 """The kinds `memory_victims` and `rss_overuse`: who goes when memory is short, and who uses more than requested."""
 
-from services.evictor.core.detectors.memory.combined import Action
+from services.evictor.core.detectors.memory.combined import Action, MemoryActions
 from services.evictor.core.detectors.memory.rss_overuse import ResidentPod, overusing
 from services.evictor.core.detectors.memory.victims import RANKING, Key, MemoryUser, VictimOrder, in_order
 from shared.contracts.pod import QosClass
@@ -48,9 +48,8 @@ def memory_victims(question: VictimsQuestion) -> VictimsAnswer:
     order = in_order(
         [_user(pod) for pod in question.pods],
         VictimOrder(max(0, question.top_n), ranking, question.victim_min_utilization_ratio),
-        system_action=question.system_action,
-        numa_actions=question.numa_actions,
-        numa_total_bytes=question.numa_total_bytes or {},
+        MemoryActions(question.numa_actions, question.system_action),
+        question.numa_total_bytes or {},
     )
     return VictimsAnswer(victims=[pod.of for pod in order])
 

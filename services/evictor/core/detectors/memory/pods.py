@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from services.evictor.core.detectors.memory.combined import Action
+from services.evictor.core.detectors.memory.combined import MemoryActions
 from services.evictor.core.detectors.memory.victims import MemoryUser, VictimOrder, in_order
 from services.evictor.core.plugin import Candidate
 from shared.contracts.envelope import Reason
@@ -44,9 +44,8 @@ def numa_usage_bytes(reading: PodReading) -> dict[str, int] | None:
 
 def ranked(
     pods: Iterable[PodReading],
+    actions: MemoryActions,
     *,
-    system_action: Action,
-    numa_actions: Mapping[str, Action],
     numa_total_bytes: Mapping[str, int] | None = None,
     min_utilization_ratio: float = 0.0,
     short: str | None = None,
@@ -59,11 +58,10 @@ def ranked(
     pods = tuple(pods)
     relief = {reading.pod.uid: _frees_bytes(reading, short) for reading in pods}
     order = in_order(
-        [memory_user(reading, tuple(numa_actions)) for reading in pods],
+        [memory_user(reading, tuple(actions.numa_actions)) for reading in pods],
         VictimOrder(len(pods), min_utilization_ratio=min_utilization_ratio),
-        system_action=system_action,
-        numa_actions=numa_actions,
-        numa_total_bytes=numa_total_bytes or {},
+        actions,
+        numa_total_bytes or {},
     )
     return tuple(
         Candidate(

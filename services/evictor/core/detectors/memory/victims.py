@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from services.evictor.core.detectors.memory.combined import Action, numa_order
+from services.evictor.core.detectors.memory.combined import Action, MemoryActions, numa_order
 from shared.contracts.pod import QosClass
 from shared.core.pods.qos import CRITICAL_PRIORITY
 
@@ -52,16 +52,14 @@ class VictimOrder:
 def in_order(
     pods: Sequence[MemoryUser[T]],
     order: VictimOrder,
-    *,
-    system_action: Action,
-    numa_actions: Mapping[str, Action],
+    actions: MemoryActions,
     numa_total_bytes: Mapping[str, int],
 ) -> list[MemoryUser[T]]:
     """At most `top_n` pods for each acting NUMA node, ascending, then for the system; each pod once."""
     chosen: list[MemoryUser[T]] = []
     shortages: list[tuple[str | None, Action]] = [
-        *sorted(numa_actions.items(), key=lambda item: numa_order(item[0])),
-        (None, system_action),
+        *sorted(actions.numa_actions.items(), key=lambda item: numa_order(item[0])),
+        (None, actions.system_action),
     ]
     for numa, action in shortages:
         floor = 0.0 if numa is None else order.min_utilization_ratio * numa_total_bytes.get(numa, 0)
