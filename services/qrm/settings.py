@@ -6,7 +6,7 @@ from pydantic import Field
 
 from services.qrm.core.memory.offload import OffloadRules
 from services.qrm.core.placement.pools import Order
-from services.qrm.core.placement.wishes import POOL_NAME
+from services.qrm.core.placement.requests import POOL_NAME
 from services.qrm.core.starting import StartRules
 from shared.contracts.advice import Mode
 from shared.contracts.pod import QosClass

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from services.qrm.core.placement.assignment import Assignment, Owned, Supply, bind_reclaimed
 from services.qrm.core.placement.assignment import assign as assign_wishes
-from services.qrm.core.placement.wishes import Wish
+from services.qrm.core.placement.requests import CpuRequest
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
 
@@ -13,8 +13,8 @@ TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12
 GIB = 1 << 30
 
 
-def wish(name: str, cores: float, kind: str = "dedicated", **more) -> Wish:
-    return Wish(kind, f"uid-{name}", f"default/{name}", cores, more.pop("memory_bytes", 0), **more)
+def wish(name: str, cores: float, kind: str = "dedicated", **more) -> CpuRequest:
+    return CpuRequest(kind, f"uid-{name}", f"default/{name}", cores, more.pop("memory_bytes", 0), **more)
 
 
 def assign(topology: Topology, free: CpuSet, wishes, held, memory_bytes, shared_cores: float = 0.0) -> Assignment:
@@ -80,7 +80,7 @@ def test_bound_shared_pods_of_a_node_have_one_pool_of_what_they_asked_for():
     assert found.owned["uid-a"] == found.owned["uid-b"] == Owned("share-NUMA0", CpuSet.parse("0-1,24"), (0,))
 
 
-def named(name: str, cores: float) -> Wish:
+def named(name: str, cores: float) -> CpuRequest:
     return wish(name, cores, "named-share", pool=name)
 
 
@@ -169,7 +169,7 @@ MACHINES = st.builds(
 
 
 @st.composite
-def many(draw) -> list[Wish]:
+def many(draw) -> list[CpuRequest]:
     wishes = []
     for number in range(draw(st.integers(0, 6))):
         kind = draw(st.sampled_from(["dedicated", "bound-share", "named-share"]))
@@ -209,7 +209,7 @@ def test_whoever_has_cpus_keeps_them_when_others_come_and_go(machine, first, lat
     held = {uid: own.cpus for uid, own in before.owned.items()}
     stay = [w for w in first if w.kind == "dedicated"]
     newcomers = [
-        Wish(w.kind, f"new-{w.uid}", f"new/{w.key}", w.request_cores, 0, w.exclusive, w.evenly, w.whole_cores)
+        CpuRequest(w.kind, f"new-{w.uid}", f"new/{w.key}", w.request_cores, 0, w.exclusive, w.evenly, w.whole_cores)
         for w in later
         if w.kind == "dedicated"
     ]

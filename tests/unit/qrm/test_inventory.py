@@ -1,7 +1,7 @@
 """The pods of the node as qrm keeps them: what was left out of one is said, and makes nobody ill."""
 
 from services.qrm.conditions import READ_IN_PART, Conditions
-from services.qrm.core.placement.wishes import wish_of
+from services.qrm.core.placement.requests import request_of
 from services.qrm.inventory import PodInventory
 from shared.adapters.clock import LoopClock
 from shared.contracts.pod import Pod
@@ -40,6 +40,6 @@ def test_a_pod_that_is_read_in_part_is_a_condition_and_no_illness(virtual):
 
 
 def test_koordinators_label_gives_cpus_to_a_dedicated_pod_alone():
-    wishes = {qos: wish_of(Pod(uid="a", name="p", qos=qos, labels={"koordinator.sh/qosClass": "LSR"}))
+    wishes = {qos: request_of(Pod(uid="a", name="p", qos=qos, labels={"koordinator.sh/qosClass": "LSR"}))
               for qos in ("dedicated_cores", "shared_cores", "reclaimed_cores", "system_cores")}  # fmt: skip
     assert {qos for qos, wish in wishes.items() if wish is not None} == {"dedicated_cores"}

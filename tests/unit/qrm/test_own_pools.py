@@ -10,7 +10,7 @@ from test_arrangement import advise
 
 from services.qrm.core.placement.arrangement import Arrangement, Node, arrange, arrange_floor
 from services.qrm.core.placement.pools import floor_cpus
-from services.qrm.core.placement.wishes import wish_of
+from services.qrm.core.placement.requests import request_of
 from services.qrm.settings import QrmSettings
 from shared.contracts.pod import Container, Pod
 from shared.core.cpus.cpuset import CpuSet
@@ -75,7 +75,7 @@ def test_law_own_pools_have_what_they_ask_for_at_most_and_the_shared_pods_what_t
         assert everybody - taken(what) >= min(
             everybody, math.ceil(sum(one.cpu_request_millis for one in others) / 1000)
         )
-    wanting = {one.uid for one in pods if wish_of(one) is not None}
+    wanting = {one.uid for one in pods if request_of(one) is not None}
     assert {one.key for one in others if one.uid in wanting} == what.problems.keys()
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from qrm_world import SEED
+from qrm_world import TUTORIAL_NODE
 from test_admit import pod
 from test_placement import advise, texts
 
@@ -16,7 +16,7 @@ from shared.core.cpus.topology import Topology
 from shared.errors import Refused
 
 ORDER = "reclaim-first"
-NODE = Node(SEED, {0: 1 << 40, 1: 1 << 40})
+NODE = Node(TUTORIAL_NODE, {0: 1 << 40, 1: 1 << 40})
 FRESH = ActiveAdvice(advise(share=6, reclaim=38, reserve=4), received_s=100.0, lease_until_s=110.0)
 SMALLER = Node(Topology.uniform(sockets=1, numa_per_socket=1, cores_per_numa=1, threads=2), {0: 1 << 40})
 

@@ -68,7 +68,7 @@ class KernelPins:
         """UIDs of pods that kubelet has not pinned: it does so at their start or never."""
 
     def read(self) -> Mapping[str, CpuSet]:
-        """By UID; a pod of which it is not known yet with no CPU. Where the pods are not known, nobody is pinned."""
+        """Pinned CPUs by UID; none for a pod of which it is not known yet. Without a list of pods none is pinned."""
         try:
             generation = self._source.generation()
             if generation != self._generation:
@@ -80,6 +80,7 @@ class KernelPins:
         return {pod.uid: cpus for pod in self._pods if (cpus := self._pinned(pod)) is not None}
 
     def _pinned(self, pod: Pod) -> CpuSet | None:
+        """CPUs that kubelet has pinned for a pod; empty: that is not known yet; None: it has pinned none."""
         if pod.uid in self._free:
             return None
         whole = CpuSet.parse(self._cgroups.effective_cpus(self._layout.top) or "")

@@ -137,7 +137,7 @@ class CgroupWriter:
         return problems
 
     def differs(self, write: Write) -> bool:
-        """Whether a setting is there and not as wished."""
+        """Whether a setting is there and not as wanted."""
         text = self.cgroups.raw(write.group, write.knob)
         return text is not None and not same(write.knob, write.value, text, self.cgroups.version)
 

@@ -1,1 +1,1 @@
-"""Placement chooses the CPUs of pools and pods: what pods wish for, what suits them, what fits."""
+"""Placement chooses the CPUs of pools and pods: what pods ask for, what suits them, what fits."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from services.qrm.core.placement.assignment import Assignment, Owned, Supply, assign, bind_reclaimed
 from services.qrm.core.placement.dedicated import whole_cpus
 from services.qrm.core.placement.pools import NO_CPUS, Order, Placement, floor_cpus, place, place_floor, place_reserve
-from services.qrm.core.placement.wishes import Wish, wish_of
+from services.qrm.core.placement.requests import CpuRequest, request_of
 from shared.contracts.advice import PoolAdvice, isolation_pool
 from shared.contracts.pod import Pod
 from shared.core.cgroups.layout import RECLAIM, SHARE
@@ -73,100 +73,103 @@ def arrange(node: Node, advice: PoolAdvice, order: Order) -> Arrangement:
         Refused: the advice cannot be followed here.
     """
     reserve = place_reserve(node.topology, advice, node.pinned)
-    wishes, unread = _wishes(node)
-    own = _assign(node, node.usable - reserve, _as_advised(node, wishes, advice))
-    return _whole(node, place(node.topology, advice, order, reserve, own.cpus | node.pinned), own, wishes, unread)
+    requests, unread = _requests(node)
+    own = _assign(node, node.usable - reserve, _as_advised(node, requests, advice))
+    return _whole(node, place(node.topology, advice, order, reserve, own.cpus | node.pinned), own, requests, unread)
 
 
 def arrange_floor(node: Node, reserve: CpuSet) -> Arrangement:
     """Arrange a node in its safe state: reclaimed work at its floor; pods keep CPUs of their own."""
     reserve = reserve & node.usable
-    wishes, unread = _wishes(node)
-    own = _assign(node, node.usable - reserve or node.usable, wishes)
+    requests, unread = _requests(node)
+    own = _assign(node, node.usable - reserve or node.usable, requests)
     placement = place_floor(node.topology, reserve, floor_cpus(len(node.topology.cpus)), own.cpus | node.pinned)
-    return _whole(node, placement, own, wishes, unread)
+    return _whole(node, placement, own, requests, unread)
 
 
-def _wishes(node: Node) -> tuple[list[Wish], dict[str, str]]:
-    wishes, unread = [], {}
+def _requests(node: Node) -> tuple[list[CpuRequest], dict[str, str]]:
+    requests, unread = [], {}
     for pod in node.pods:
         if pod.phase in ("Pending", "Running"):
-            wish = wish_of(pod, node.pools)
-            if isinstance(wish, str):
-                unread[pod.key] = wish
-            elif wish is not None:
-                wishes.append(wish)
-    return wishes, unread
+            request = request_of(pod, node.pools)
+            if isinstance(request, str):
+                unread[pod.key] = request
+            elif request is not None:
+                requests.append(request)
+    return requests, unread
 
 
-def _as_advised(node: Node, wishes: Sequence[Wish], advice: PoolAdvice) -> list[Wish]:
-    """The wishes in the sizes that were advised for their pools, and those of pods that were advised CPUs of their own.
+def _as_advised(node: Node, requests: Sequence[CpuRequest], advice: PoolAdvice) -> list[CpuRequest]:
+    """The requests in the sizes advised for their pools, and those of pods that were advised CPUs of their own.
 
     A pool that is not in the advice, because its pods have only just come, has what they asked for.
     """
     sizes = {(part.pool, part.numa): part.cpus for part in advice.pools if part.of_pods}
     if not sizes:
-        return list(wishes)
-    known = {wish.uid: wish for wish in wishes}
-    pools: dict[tuple[str, int], list[Wish]] = {}
+        return list(requests)
+    known = {request.uid: request for request in requests}
+    pools: dict[tuple[str, int], list[CpuRequest]] = {}
     advised = []
     for pod in node.pods:
-        wish = _isolated(pod, known.get(pod.uid), {pool for pool, _ in sizes})
-        pool = None if wish is None else _advised_pool(node, wish)
-        if wish is not None and pool in sizes:
-            pools.setdefault(pool, []).append(wish)
-        elif wish is not None:
-            advised.append(wish)
-    return [*advised, *(wish for pool, members in pools.items() for wish in _shares(members, sizes[pool]))]
+        request = _isolated(pod, known.get(pod.uid), {pool for pool, _ in sizes})
+        pool = None if request is None else _advised_pool(node, request)
+        if request is not None and pool in sizes:
+            pools.setdefault(pool, []).append(request)
+        elif request is not None:
+            advised.append(request)
+    return [*advised, *(request for pool, members in pools.items() for request in _shares(members, sizes[pool]))]
 
 
-def _isolated(pod: Pod, wish: Wish | None, advised: Collection[str]) -> Wish | None:
-    """The wish of a shared pod that leaves its pool; its own wish where it does not."""
+def _isolated(pod: Pod, request: CpuRequest | None, advised: Collection[str]) -> CpuRequest | None:
+    """The request of a shared pod that leaves its pool; its own request where it does not."""
     pool = isolation_pool(pod.key)
     if pod.qos != "shared_cores" or pool not in advised or pod.phase not in ("Pending", "Running"):
-        return wish
-    if wish is not None:
-        return replace(wish, pool=pool)
+        return request
+    if request is not None:
+        return replace(request, pool=pool)
     asked_cores = pod.cpu_request_millis / 1000
-    return Wish("named-share", pod.uid, pod.key, 0.0, pod.memory_request_bytes, pool=pool, asked_cores=asked_cores)
+    return CpuRequest(
+        "named-share", pod.uid, pod.key, 0.0, pod.memory_request_bytes, pool=pool, asked_cores=asked_cores
+    )
 
 
-def _advised_pool(node: Node, wish: Wish) -> tuple[str, int] | None:
+def _advised_pool(node: Node, request: CpuRequest) -> tuple[str, int] | None:
     """The pool as the advice names it, with its NUMA node; None where it has no size of its own, or no node yet."""
-    if wish.kind == "named-share":
-        return wish.pool, ANYWHERE
-    if wish.kind != "bound-share":
+    if request.kind == "named-share":
+        return request.pool, ANYWHERE
+    if request.kind != "bound-share":
         return None
-    held = node.held.get(wish.uid, NO_CPUS)
+    held = node.held.get(request.uid, NO_CPUS)
     numas = [numa for numa, cpus in node.topology.numas.items() if cpus & held]
     if len(numas) != 1:
         return None
-    isolated = wish.pool == isolation_pool(wish.key)
-    return wish.pool if isolated else f"{wish.pool}-NUMA{numas[0]}", numas[0]
+    isolated = request.pool == isolation_pool(request.key)
+    return request.pool if isolated else f"{request.pool}-NUMA{numas[0]}", numas[0]
 
 
-def _shares(members: Sequence[Wish], cpus: int) -> list[Wish]:
+def _shares(members: Sequence[CpuRequest], cpus: int) -> list[CpuRequest]:
     """The members of one pool with requests that make up its size, in whole milli-cores; at most what they ask for."""
     cpus = min(cpus, whole_cpus(sum(member.asked for member in members)))
     each, more = divmod(1000 * cpus, len(members))
     return [
-        replace(wish, request_cores=(each + (index < more)) / 1000, asked_cores=wish.asked)
-        for index, wish in enumerate(members)
+        replace(request, request_cores=(each + (index < more)) / 1000, asked_cores=request.asked)
+        for index, request in enumerate(members)
     ]
 
 
-def _assign(node: Node, free: CpuSet, wishes: Sequence[Wish]) -> Assignment:
-    if not wishes:
+def _assign(node: Node, free: CpuSet, requests: Sequence[CpuRequest]) -> Assignment:
+    if not requests:
         return Assignment()
-    wanting = {wish.uid for wish in wishes}
+    wanting = {request.uid for request in requests}
     shared = (p.cpu_request_millis for p in node.pods if p.qos == "shared_cores" and p.uid not in wanting)
-    return assign(Supply(node.topology, free, node.memory_bytes), wishes, node.held, sum(shared) / 1000)
+    return assign(Supply(node.topology, free, node.memory_bytes), requests, node.held, sum(shared) / 1000)
 
 
 def _whole(
-    node: Node, placement: Placement, own: Assignment, wishes: Sequence[Wish], unread: Mapping[str, str]
+    node: Node, placement: Placement, own: Assignment, requests: Sequence[CpuRequest], unread: Mapping[str, str]
 ) -> Arrangement:
-    bound = bind_reclaimed(node.topology, wishes, placement.pools[RECLAIM], node.held)
+    # Only now: what the tenants' own CPUs leave is the reclaimed pool, of which these pods get a part.
+    bound = bind_reclaimed(node.topology, requests, placement.pools[RECLAIM], node.held)
     problems = {**unread, **own.problems, **bound.problems}
     owned = {**own.owned, **bound.owned}
     wide = placement.pools[SHARE] | placement.pools[RECLAIM]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from services.qrm.core.placement.dedicated import DedicatedRequest, of_dedicated
 from services.qrm.core.placement.hints import hints, merge
 from services.qrm.core.placement.own_pools import PoolKey, PoolRoom, size_pools
-from services.qrm.core.placement.wishes import Wish
+from services.qrm.core.placement.requests import CpuRequest
 from shared.core.cgroups.layout import RECLAIM
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS, take_by_numa_balance
@@ -60,11 +60,11 @@ class _Assigning:
     def inside(self, numa: int) -> CpuSet:
         return self.topology.numas[numa] & self.free
 
-    def give(self, wish: Wish, own: Owned) -> None:
-        self.owned[wish.uid] = own
+    def give(self, request: CpuRequest, own: Owned) -> None:
+        self.owned[request.uid] = own
         self.free -= own.cpus
         for numa in own.numas:
-            self.memory[numa] = self.memory.get(numa, 0) - wish.memory_bytes // len(own.numas)
+            self.memory[numa] = self.memory.get(numa, 0) - request.memory_bytes // len(own.numas)
 
     def spare(self, cpus: CpuSet) -> CpuSet:
         """The set itself, if enough remains for everybody else.
@@ -94,127 +94,142 @@ class Supply:
     keep: int = 2
 
 
-def assign(supply: Supply, wishes: Sequence[Wish], held: Mapping[str, CpuSet], shared_cores: float = 0.0) -> Assignment:
-    """Serve every wish that can be served.
+def assign(
+    supply: Supply, requests: Sequence[CpuRequest], held: Mapping[str, CpuSet], shared_cores: float = 0.0
+) -> Assignment:
+    """Serve every request that can be served.
 
     Args:
         supply: what may be given away.
-        wishes: of the pods that run here, in any order.
+        requests: of the pods that run here, in any order.
         held: what pods have had so far, by UID.
-        shared_cores: what the pods without a wish ask for; pools by name or NUMA node leave so much, too.
+        shared_cores: what the pods without a request ask for; pools by name or NUMA node leave so much, too.
     """
     state = _Assigning(supply.topology, supply.free, dict(supply.memory_bytes), supply.keep, held)
-    order = sorted(wishes, key=lambda wish: (not held.get(wish.uid), wish.key, wish.uid))
+    # Pods that have CPUs come first, so that no newcomer takes them away.
+    order = sorted(requests, key=lambda request: (not held.get(request.uid), request.key, request.uid))
     problems = _serve_dedicated(state, order)
-    pools, unbound = _pools_wished_for(state, order)
+    pools, unbound = _pools_asked_for(state, order)
     problems |= unbound
     room = PoolRoom({(numa,): len(state.inside(numa)) for numa in state.topology.numas}, len(state.free), supply.keep)
     holds = {key: any(held.get(member.uid) for member in members) for key, members in pools.items()}
-    shared_cores += sum(wish.asked for wish in wishes if wish.kind != "bound-reclaim" and wish.key in problems)
+    # Pods that could not be served run in the shared pool, which must have room for them.
+    unserved = [request for request in requests if request.kind != "bound-reclaim" and request.key in problems]
+    shared_cores += sum(request.asked for request in unserved)
     found = size_pools(pools, room, holds, shared_cores)
     problems |= found.problems
+    # Pools bound to no NUMA node go last: they fit in wherever the bound ones leave room.
     for numas in sorted({numas for _, numas in found.cpus}, key=lambda numas: (not numas, numas)):
         _share_out(state, numas, {key: pools[key] for key in found.cpus if key[1] == numas}, found.cpus)
     return Assignment(dict(sorted(state.owned.items())), dict(sorted(problems.items())))
 
 
-def _serve_dedicated(state: _Assigning, wishes: Sequence[Wish]) -> dict[str, str]:
+def _serve_dedicated(state: _Assigning, requests: Sequence[CpuRequest]) -> dict[str, str]:
     """Give the dedicated pods their CPUs; why some have none."""
     problems: dict[str, str] = {}
-    for wish in (w for w in wishes if w.kind == "dedicated"):
+    for request in (r for r in requests if r.kind == "dedicated"):
         try:
-            state.give(wish, _dedicated(state, wish))
+            state.give(request, _dedicated(state, request))
         except Refused as refusal:
-            problems[wish.key] = str(refusal)
+            problems[request.key] = str(refusal)
     return problems
 
 
-def _pools_wished_for(state: _Assigning, wishes: Sequence[Wish]) -> tuple[dict[PoolKey, list[Wish]], dict[str, str]]:
+def _pools_asked_for(
+    state: _Assigning, requests: Sequence[CpuRequest]
+) -> tuple[dict[PoolKey, list[CpuRequest]], dict[str, str]]:
     """The pools beside the shared one with their pods, and why some pods are in none."""
-    pools: dict[PoolKey, list[Wish]] = {}
+    pools: dict[PoolKey, list[CpuRequest]] = {}
     problems: dict[str, str] = {}
-    for wish in (w for w in wishes if w.kind in ("bound-share", "named-share")):
+    for request in (r for r in requests if r.kind in ("bound-share", "named-share")):
         try:
-            numas = _bound_node(state, wish, pools) if wish.kind == "bound-share" else ()
+            numas = _bound_node(state, request, pools) if request.kind == "bound-share" else ()
         except Refused as refusal:
-            problems[wish.key] = str(refusal)
+            problems[request.key] = str(refusal)
         else:
-            pools.setdefault((wish.pool, numas), []).append(wish)
+            pools.setdefault((request.pool, numas), []).append(request)
     return pools, problems
 
 
-def bind_reclaimed(topology: Topology, wishes: Sequence[Wish], pool: CpuSet, held: Mapping[str, CpuSet]) -> Assignment:
-    """The part of the reclaimed pool on one NUMA node, for the reclaimed pods that ask for it; it stays the pool's.
+def bind_reclaimed(
+    topology: Topology, requests: Sequence[CpuRequest], pool: CpuSet, held: Mapping[str, CpuSet]
+) -> Assignment:
+    """Bind reclaimed pods that ask for it to the reclaimed pool's CPUs of one NUMA node, which the pool keeps.
 
     A pod stays on its node for as long as the pool has a CPU there; else it gets the node where the pool has the most.
     """
     owned, problems = {}, {}
     inside = {numa: cpus & pool for numa, cpus in topology.numas.items()}
-    for wish in sorted((w for w in wishes if w.kind == "bound-reclaim"), key=lambda w: (w.key, w.uid)):
-        before = held.get(wish.uid, CpuSet())
-        nodes = [n for n, cpus in inside.items() if cpus and (not wish.numa_ids or n in wish.numa_ids)]
+    for request in sorted((r for r in requests if r.kind == "bound-reclaim"), key=lambda r: (r.key, r.uid)):
+        before = held.get(request.uid, CpuSet())
+        nodes = [n for n, cpus in inside.items() if cpus and (not request.numa_ids or n in request.numa_ids)]
         if not nodes:
-            problems[wish.key] = f"the reclaimed pool ({pool}) has no CPU on NUMA nodes {list(wish.numa_ids)}"
+            problems[request.key] = f"the reclaimed pool ({pool}) has no CPU on NUMA nodes {list(request.numa_ids)}"
             continue
         numa = max(nodes, key=lambda n: (bool(before & topology.numas[n]), len(inside[n]), -n))
-        owned[wish.uid] = Owned(RECLAIM, inside[numa], (numa,))
+        owned[request.uid] = Owned(RECLAIM, inside[numa], (numa,))
     return Assignment(owned, problems)
 
 
-def _dedicated(state: _Assigning, wish: Wish) -> Owned:
-    held = state.held.get(wish.uid, CpuSet()) & state.free
+def _dedicated(state: _Assigning, request: CpuRequest) -> Owned:
+    """CPUs for a dedicated pod: those that it has while they fit, else as many of them as possible.
+
+    Raises:
+        Refused: no NUMA nodes hold it, or too few CPUs would remain.
+    """
+    held = state.held.get(request.uid, CpuSet()) & state.free
     numas = tuple(n for n, cpus in state.topology.numas.items() if cpus & held)
-    if held and _fits(state, wish, held, numas):
+    if held and _fits(state, request, held, numas):
         return Owned(DEDICATED, held, numas)
-    numas = _nodes(state, wish, len_of_held={n: len(state.topology.numas[n] & held) for n in numas})
+    numas = _nodes(state, request, len_of_held={n: len(state.topology.numas[n] & held) for n in numas})
     inside = CpuSet()
     for numa in numas:
         inside |= state.inside(numa)
     kept = held & inside
-    if not wish.exclusive and not wish.evenly and not wish.whole_cores and 0 < len(kept) < wish.cpus:
-        more = of_dedicated(state.topology, inside - kept, numas, DedicatedRequest(wish.cpus - len(kept)))
+    if not request.exclusive and not request.evenly and not request.whole_cores and 0 < len(kept) < request.cpus:
+        more = of_dedicated(state.topology, inside - kept, numas, DedicatedRequest(request.cpus - len(kept)))
         return Owned(DEDICATED, state.spare(kept | more), numas)
-    within = kept if not wish.exclusive and not wish.evenly and len(kept) > wish.cpus else inside
-    request = DedicatedRequest(wish.request_cores or 1, wish.exclusive, wish.evenly, wish.whole_cores)
-    cpus = of_dedicated(state.topology, within, numas, request)
+    within = kept if not request.exclusive and not request.evenly and len(kept) > request.cpus else inside
+    wanted = DedicatedRequest(request.request_cores or 1, request.exclusive, request.evenly, request.whole_cores)
+    cpus = of_dedicated(state.topology, within, numas, wanted)
     return Owned(DEDICATED, state.spare(cpus), numas)
 
 
-def _fits(state: _Assigning, wish: Wish, held: CpuSet, numas: tuple[int, ...]) -> bool:
+def _fits(state: _Assigning, request: CpuRequest, held: CpuSet, numas: tuple[int, ...]) -> bool:
     """Whether what a pod has is still what it asks for."""
-    if wish.numa_number is not None and len(numas) != wish.numa_number:
+    if request.numa_number is not None and len(numas) != request.numa_number:
         return False
-    if wish.exclusive:
+    if request.exclusive:
         whole = CpuSet()
         for numa in numas:
             whole |= state.inside(numa)
-        return held == whole and len(held) >= wish.cpus
-    return len(held) == wish.cpus
+        return held == whole and len(held) >= request.cpus
+    return len(held) == request.cpus
 
 
-def _nodes(state: _Assigning, wish: Wish, len_of_held: Mapping[int, int]) -> tuple[int, ...]:
+def _nodes(state: _Assigning, request: CpuRequest, len_of_held: Mapping[int, int]) -> tuple[int, ...]:
     """The NUMA nodes for a pod: those that CPU and memory agree on; where it was before goes first.
 
     Raises:
         Refused: `not_enough_cpus`, no set of nodes holds it.
     """
-    allowed = [n for n in state.topology.numas if not wish.numa_ids or n in wish.numa_ids]
+    allowed = [n for n in state.topology.numas if not request.numa_ids or n in request.numa_ids]
     taken = CpuSet()
     for own in state.owned.values():
         taken |= own.cpus
-    if wish.exclusive:
+    if request.exclusive:
         allowed = [n for n in allowed if not state.topology.numas[n] & taken]
     cpus = {n: len(state.inside(n)) for n in allowed if state.inside(n)}
-    memory = {n: max(0, state.memory.get(n, wish.memory_bytes)) for n in cpus}
+    memory = {n: max(0, state.memory.get(n, request.memory_bytes)) for n in cpus}
     offers = {
-        "cpu": hints(cpus, wish.cpus, exactly=wish.numa_number),
-        "memory": hints(memory, wish.memory_bytes, exactly=wish.numa_number),
+        "cpu": hints(cpus, request.cpus, exactly=request.numa_number),
+        "memory": hints(memory, request.memory_bytes, exactly=request.numa_number),
     }
     best = merge(offers, order={n: -len_of_held.get(n, 0) for n in cpus})
     if best is None:
         short = next((name for name, found in offers.items() if not found), "both together")
         raise Refused(
-            f"{wish.cpus} CPUs and {wish.memory_bytes} bytes wanted on NUMA nodes; free CPUs by node {cpus}, "
+            f"{request.cpus} CPUs and {request.memory_bytes} bytes wanted on NUMA nodes; free CPUs by node {cpus}, "
             f"free bytes {memory}: no set of nodes holds it ({short})",
             reason=NOT_ENOUGH_CPUS,
         )
@@ -222,30 +237,33 @@ def _nodes(state: _Assigning, wish: Wish, len_of_held: Mapping[int, int]) -> tup
 
 
 def _bound_node(
-    state: _Assigning, wish: Wish, pools: Mapping[tuple[str, tuple[int, ...]], Sequence[Wish]]
+    state: _Assigning, request: CpuRequest, pools: Mapping[PoolKey, Sequence[CpuRequest]]
 ) -> tuple[int, ...]:
     """The one NUMA node of a bound shared pod: the one it has, else the one with the most room.
 
     Raises:
         Refused: `not_enough_cpus`, no node holds it.
     """
-    held = state.held.get(wish.uid, CpuSet())
+    held = state.held.get(request.uid, CpuSet())
     asked = dict.fromkeys(state.topology.numas, 0.0)
     for (_, numas), members in pools.items():
         for numa in numas:
             asked[numa] += sum(member.request_cores for member in members)
-    room = {n: len(state.inside(n)) - asked[n] for n in asked if not wish.numa_ids or n in wish.numa_ids}
-    fits = [n for n, left in room.items() if left >= wish.request_cores and state.inside(n)]
+    room = {n: len(state.inside(n)) - asked[n] for n in asked if not request.numa_ids or n in request.numa_ids}
+    fits = [n for n, left in room.items() if left >= request.request_cores and state.inside(n)]
     if not fits:
         raise Refused(
-            f"{wish.request_cores:g} CPUs wanted on one NUMA node, room by node {room}", reason=NOT_ENOUGH_CPUS
+            f"{request.request_cores:g} CPUs wanted on one NUMA node, room by node {room}", reason=NOT_ENOUGH_CPUS
         )
     before = [n for n in fits if held and held <= state.topology.numas[n]]
     return (before[0],) if before else (max(fits, key=lambda n: (room[n], -n)),)
 
 
 def _share_out(
-    state: _Assigning, numas: tuple[int, ...], pools: Mapping[PoolKey, Sequence[Wish]], sizes: Mapping[PoolKey, int]
+    state: _Assigning,
+    numas: tuple[int, ...],
+    pools: Mapping[PoolKey, Sequence[CpuRequest]],
+    sizes: Mapping[PoolKey, int],
 ) -> None:
     """The CPUs of the pools of one NUMA node, or of those bound to none. A pool grows and shrinks from what it has."""
     inside = state.free if not numas else state.inside(numas[0])
@@ -259,6 +277,7 @@ def _share_out(
         if len(own) >= size:
             cpus = take_by_numa_balance(state.topology, own, size)
         else:
+            # Not on CPUs that another pool has, if possible: a pool that grows would push that one to other CPUs.
             apart = free - others if len(free - others) >= size - len(own) else free
             cpus = own | take_by_numa_balance(state.topology, apart, size - len(own))
         for member in members:

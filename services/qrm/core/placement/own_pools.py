@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from services.qrm.core.placement.dedicated import whole_cpus
 from services.qrm.core.placement.proportion import fit
-from services.qrm.core.placement.wishes import Wish
+from services.qrm.core.placement.requests import CpuRequest
 
 PoolKey = tuple[str, tuple[int, ...]]
 """The pool's name, and the NUMA node that it is on."""
@@ -35,14 +35,14 @@ class OwnPoolSizes:
 
 
 def size_pools(
-    pools: Mapping[PoolKey, Sequence[Wish]], room: PoolRoom, held: Mapping[PoolKey, bool], shared_cores: float
+    pools: Mapping[PoolKey, Sequence[CpuRequest]], room: PoolRoom, held: Mapping[PoolKey, bool], shared_cores: float
 ) -> OwnPoolSizes:
     """Give every pool that may have one its size.
 
-    Where there are fewer CPUs than pools, who has some already goes first, then the names decide.
+    Where there are fewer CPUs than pools, pools that have some already go first, then the names decide.
 
     Args:
-        pools: their pods' wishes, in the sizes that are advised.
+        pools: their pods' requests, in the sizes that are advised.
         room: what there is.
         held: which of them have CPUs already.
         shared_cores: what the pods of the shared pool ask for.
@@ -52,7 +52,7 @@ def size_pools(
     for key in [key for key in pools if asked[key] < 1 - 1e-9]:
         _leave_out(found, pools[key], f"pool {key[0]!r} is asked {asked[key]:g} CPUs for, want at least 1")
         shared_cores += asked.pop(key)
-    while True:
+    while True:  # a pool that is left out leaves its pods to the shared pool, which may crowd out the next one
         most = _apportioned(asked)
         wanted = {key: max(1, min(most[key], _advised(pools[key]))) for key in asked}
         found.cpus, crowded_out = _fitted(wanted, room, held, max(room.keep, whole_cpus(shared_cores)))
@@ -63,7 +63,7 @@ def size_pools(
             shared_cores += asked.pop(key)
 
 
-def _advised(members: Sequence[Wish]) -> int:
+def _advised(members: Sequence[CpuRequest]) -> int:
     return whole_cpus(sum(member.request_cores for member in members))
 
 
@@ -93,5 +93,5 @@ def _fitted(
     return sizes, crowded_out
 
 
-def _leave_out(found: OwnPoolSizes, members: Sequence[Wish], why: str) -> None:
+def _leave_out(found: OwnPoolSizes, members: Sequence[CpuRequest], why: str) -> None:
     found.problems |= {member.key: f"{why}: its pods run in the shared pool" for member in members}

@@ -6,7 +6,7 @@ from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS
 from shared.errors import Refused
 
 
-def fit(wishes: Mapping[str, int], available: int) -> dict[str, int]:
+def fit(requests: Mapping[str, int], available: int) -> dict[str, int]:
     """Size pools, by name: what they ask for, or their part of what is available, at least one CPU each.
 
     Parts are rounded up; then, as long as the sum is too large, the pools give a CPU each in turn, the largest first,
@@ -15,16 +15,16 @@ def fit(wishes: Mapping[str, int], available: int) -> dict[str, int]:
     Raises:
         Refused: `not_enough_cpus`, there are fewer CPUs than pools.
     """
-    if len(wishes) > available:
+    if len(requests) > available:
         raise Refused(
-            f"{len(wishes)} pools ({', '.join(sorted(wishes))}) want a CPU each, {available} can be given",
+            f"{len(requests)} pools ({', '.join(sorted(requests))}) want a CPU each, {available} can be given",
             reason=NOT_ENOUGH_CPUS,
         )
-    wanted = {name: max(1, wish) for name, wish in sorted(wishes.items())}
+    wanted = {name: max(1, request) for name, request in sorted(requests.items())}
     total = sum(wanted.values())
     if total <= available:
         return wanted
-    sizes = {name: max(1, -(-available * wish // total)) for name, wish in wanted.items()}
+    sizes = {name: max(1, -(-available * request // total)) for name, request in wanted.items()}
     while (over := sum(sizes.values()) - available) > 0:
         for name in sorted(sizes, key=lambda name: (-sizes[name], name))[:over]:
             sizes[name] -= sizes[name] > 1

@@ -7,7 +7,7 @@ node's settings say. `dynamic` counts as `static` here. The kernel takes no more
 
 from collections.abc import Iterable, Iterator
 
-from services.qrm.core.placement.wishes import annotations_of
+from services.qrm.core.placement.requests import annotations_of
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import Layout

@@ -124,9 +124,9 @@ def _goals(
         while above in goal:
             goal[above] |= kept
             above = _parent(above)
-    for group, wish in goal.items():  # parents come first
+    for group, wanted_part in goal.items():  # parents come first
         limit = goal.get(_parent(group))
-        goal[group] = held.get(group) or (wish if limit is None else (wish & limit) or limit)
+        goal[group] = held.get(group) or (wanted_part if limit is None else (wanted_part & limit) or limit)
     return goal
 
 

@@ -1,4 +1,4 @@
-"""A wish is what a pod asks for beyond its class's pool: CPUs of its own, a NUMA node, a pool by name."""
+"""A request is what a pod asks for beyond its class's pool: CPUs of its own, a NUMA node, a pool by name."""
 
 import re
 from collections.abc import Collection
@@ -25,8 +25,8 @@ FIXED_POOLS = (SHARE, RECLAIM, RESERVE, "dedicated")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """One pod's wish. `request_cores` is the sum over its containers; `memory_bytes` as well."""
+class CpuRequest:
+    """One pod's request. `request_cores` is the sum over its containers; `memory_bytes` as well."""
 
     kind: Kind
     uid: str
@@ -66,7 +66,7 @@ def annotations_of(pod: Pod) -> PodQos:
     return _read(pod.qos, tuple(sorted(pod.annotations.items())))
 
 
-def wish_of(pod: Pod, pools: Collection[str] | None = None) -> Wish | str | None:
+def request_of(pod: Pod, pools: Collection[str] | None = None) -> CpuRequest | str | None:
     """What a pod asks for; None: nothing beyond its class's pool; a text: why what it asks for cannot be given.
 
     `pools` are the names that a pod may give for its pool; None: any.
@@ -84,7 +84,7 @@ def wish_of(pod: Pod, pools: Collection[str] | None = None) -> Wish | str | None
     if misnamed is not None:
         return misnamed
     on = {name: annotated.enhancements.get(name) == "true" for name in _SWITCHES}
-    return Wish(
+    return CpuRequest(
         kind=kind,
         uid=pod.uid,
         key=pod.key,
