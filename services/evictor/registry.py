@@ -59,6 +59,6 @@ def unusable(name: str, why: str) -> Plugin[Any, Any, Any]:
 
 
 def unknown(name: str, known: Iterable[str]) -> BadConfig:
-    """The error for a plugin that nobody has."""
+    """The error for a plugin that is in no folder and no wheel."""
     meant = did_you_mean(name, sorted(known))
     return BadConfig(f"settings: evictor.plugins.{name}: no such plugin; {meant}", reason="invalid")

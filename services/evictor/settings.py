@@ -58,7 +58,7 @@ class Budgets(Settings):
 
     @property
     def in_order(self) -> tuple[Budget, ...]:
-        """As the core takes them, the widest first."""
+        """The budgets as the core reads them, the widest first."""
         return (
             Budget("node", self.node.limit, self.node.window_s),
             Budget("namespace", self.namespace.limit, self.namespace.window_s),
@@ -103,12 +103,12 @@ class EvictorSettings(Settings):
 
     @property
     def rules(self) -> ConfirmationRules:
-        """As the core takes them."""
+        """The bounds of confirmation."""
         return ConfirmationRules(self.confirm_samples, self.max_input_age_s, self.cooling_s, self.max_without_relief)
 
     @property
     def limits(self) -> RoundLimits:
-        """As the core takes them."""
+        """The bounds of one round."""
         return RoundLimits(self.victims_per_round, self.burst)
 
 
@@ -124,7 +124,7 @@ def read(section: Mapping[str, Any]) -> tuple[EvictorSettings, dict[str, Configu
     """The settings, and the enabled plugins by their name in events.
 
     Raises:
-        BadConfig: a value out of bounds, or a plugin that nobody has.
+        BadConfig: a value out of bounds, or an unknown plugin.
     """
     settings = check(EvictorSettings, section, where=NAME)
     return settings, enabled_plugins(settings)
@@ -136,7 +136,7 @@ def enabled_plugins(settings: EvictorSettings) -> dict[str, Configured]:
     A plugin of another wheel that cannot be used is replaced by one that sees nothing and says why; the others go on.
 
     Raises:
-        BadConfig: a plugin's value out of bounds, or a plugin that nobody has.
+        BadConfig: a plugin's value out of bounds, or an unknown plugin.
     """
     own = known_plugins()
     outside = outside_plugins(own)

@@ -128,6 +128,7 @@ class Executor:
         if why := self._checks.paused():
             return self._journal.move(record, "cancelled", detail=f"{PAUSED}: {why}")
         result = await self._call(record, limits, dry_run=False)
+        # Gone at a later call: an earlier one, whose answer was lost, counts as what evicted it.
         if result.outcome == "accepted" or (result.outcome == "gone" and record.attempts > 1):
             return self._journal.move(record, "accepted", calls=(Call("evict", result.outcome, result.detail),))
         ended = self._ended(record, result, "evict")

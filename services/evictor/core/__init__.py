@@ -1,1 +1,1 @@
-"""Pure decisions of the evictor: whom, when, how many. No I/O, no clock, no bus."""
+"""Decides whom to evict, when and how many: pure, without I/O, clock and bus."""

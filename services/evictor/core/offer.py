@@ -1,15 +1,15 @@
-"""What is offered to reclaimed pods, as plugins judge it: as applied, and only because advice says so."""
+"""Reads from an allocation what is offered to reclaimed pods, where advice has made the offer."""
 
 from shared.contracts.allocation import Allocation
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 
 USABLE = ("applied", "partial")
-"""Allocations that say what is offered because advice said so. When advice has run out the offer falls by itself
-("held", "floor"), and a silent advisor must evict nobody (docs/facts/safety-rules.md#rule-1-absent-is-not-zero)."""
+"""Statuses of an allocation whose offer was made by advice. Without fresh advice the offer falls by itself ("held",
+"floor"), and a silent advisor must evict nobody (docs/facts/safety-rules.md#rule-1-absent-is-not-zero)."""
 
 
 def offered(allocation: Allocation | None) -> dict[str, int] | None:
-    """Reclaimed resources, named as the tutorial names them; None: missing, stale, or not by advice."""
+    """The offered resources, by their names in the tutorial; None: missing, stale, or not by advice."""
     if allocation is None or allocation.status not in USABLE:
         return None
     return {
@@ -19,7 +19,7 @@ def offered(allocation: Allocation | None) -> dict[str, int] | None:
 
 
 def offered_by_numa(allocation: Allocation | None) -> dict[int, dict[str, int]] | None:
-    """The same by NUMA node; memory is not offered by NUMA node."""
+    """The offered CPU by NUMA node; memory is not offered by NUMA node."""
     if allocation is None or allocation.status not in USABLE or allocation.reclaimed_numas is None:
         return None
     return {part.numa: {SEED_RECLAIMED_CPU: part.reclaimed_cpu_millis} for part in allocation.reclaimed_numas}

@@ -38,7 +38,7 @@ class PluginSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the plugins look at: one sample, and what is offered to reclaimed pods."""
+    """What a plugin is evaluated on: one sample, and what is offered to reclaimed pods."""
 
     t_s: float
     """Monotonic time at which the sample was received."""
@@ -46,12 +46,12 @@ class View:
     reclaimed: Mapping[str, int] | None = None
     """Offered reclaimed resources by name, as applied; None when that is missing or stale (never an empty map)."""
     reclaimed_by_numa: Mapping[int, Mapping[str, int]] | None = None
-    """The same by NUMA node; None when it is missing, stale, or not told by NUMA node."""
+    """The same by NUMA node; None when it is missing, stale, or not reported by NUMA node."""
     allocation: Allocation | None = None
     """Pools and pods with their CPUs, as applied; None when that is missing or stale."""
     evicted_by_window_h: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Evictions of a pod's workload on this node for each of its pods, by pod UID and window in hours; pods of which
-    nobody knows are left out."""
+    """Evictions of a pod's workload on this node for each of its pods, by pod UID and window in hours; pods for which
+    that is unknown are left out."""
 
     @property
     def pods(self) -> tuple[PodReading, ...]:
@@ -76,7 +76,7 @@ class Pressure:
 
 
 Silence = Literal["calm", "unknown"]
-"""calm: fresh input, threshold not met. unknown: an input is missing or stale; that is neither pressure nor relief."""
+"""calm: fresh input, threshold not met. unknown: an input is missing or stale, which is neither pressure nor relief."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class Candidate:
     pod: Pod
     why: Reason
     relief: float | None = None
-    """By how much its going moves what the pressure observes to its threshold, in the same unit; None where nobody can
-    say."""
+    """By how much its going moves what the pressure observes to its threshold, in the same unit; None where that is
+    unknown."""
 
 
 C = TypeVar("C", bound=PluginSettings)
@@ -96,7 +96,7 @@ P = TypeVar("P", bound=Pressure)
 
 
 def _nothing_near(_view: View, _settings: Any) -> None:
-    """A plugin that does not say how far off its pressure is."""
+    """The default of `near`: the plugin does not say how far off its pressure is."""
 
 
 @dataclass(frozen=True)
@@ -111,14 +111,14 @@ class Plugin(Generic[C, S, P]):
     evaluate: Callable[[S, View, C], tuple[S, P | Silence]]
     """The memory after this sample, and what it shows."""
     rank: Callable[[View, P, C], tuple[Candidate, ...]]
-    """Everybody whose going would help, first to go first; a total order that ends in namespace/name."""
+    """Every pod whose going would help, first to go first; a total order that ends in namespace/name."""
     near: Callable[[View, C], P | None] = _nothing_near
     """Asked while it is calm, by `explain` alone: the pressure that there would be at its threshold, with what is
     observed now; None where it cannot say."""
 
 
 def checked_finding(finding: object) -> Pressure | Silence:
-    """What a plugin found, if it is something that a plugin may find.
+    """The finding of a plugin, if it is one that a plugin may return.
 
     Raises:
         TypeError: it is neither a pressure nor one of the silences.

@@ -31,7 +31,7 @@ class CpuSuppressionSettings(PluginSettings):
 
     enabled: bool = False
     max_suppression_tolerance_ratio: Annotated[float, Field(gt=0, le=1000)] = 5.0
-    """No pod bears more requests per available core than this, whatever it says."""
+    """No pod tolerates more requests per available core than this, whatever its annotation."""
     min_suppression_tolerance_duration_s: Annotated[float, Field(ge=0, le=86400)] = 300.0
     """How long a pod must have been suppressed beyond its tolerance until it may go."""
     longest_gap_s: Annotated[float, Field(gt=0, le=3600)] = 30.0

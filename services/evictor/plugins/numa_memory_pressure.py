@@ -118,7 +118,7 @@ def _advance(
 
 
 def _marks(view: View, numa: NumaReading) -> Marks | None:
-    """The kernel's watermarks where they are told, else the share of the node's memory; None: neither is known."""
+    """The kernel's watermarks where they are known, else the share of the node's memory; None: neither is known."""
     low, lowest = numa.watermark_low_bytes, numa.watermark_min_bytes
     if low is not None and lowest is not None and numa.inactive_file_bytes is not None:
         return adjusted(lowest, low, numa.inactive_file_bytes)

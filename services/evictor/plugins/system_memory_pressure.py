@@ -79,7 +79,7 @@ class SystemShortage(Pressure):
 def evaluate(
     clocks: ShortageClocks, view: View, settings: SystemMemoryPressureSettings
 ) -> tuple[ShortageClocks, SystemShortage | Silence]:
-    """Judge this sample. Without free memory, total and watermark nothing can be said."""
+    """Judge this sample; without free memory, total and watermark it is unknown."""
     node = view.sample.node_reading
     free, total, scale = node.memory_free_bytes, node.memory_total_bytes, node.watermark_scale_factor
     if free is None or total is None or scale is None:

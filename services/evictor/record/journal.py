@@ -20,7 +20,7 @@ from shared.wire import Wire, message_id
 log = structlog.get_logger()
 
 MAX_DETAIL = 1024
-"""Characters of an event's detail, which may be an answer of the API server: a stream takes no event of any size."""
+"""Characters of an event's detail: it may be an answer of the API server, and a stream bounds the size of a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,7 @@ class IntentJournal:
         )
         record = IntentRecord(intent, pod, request.pressure.hard, request.seen_at_s)
         headers = telemetry.trace_headers() | {MSG_ID: message_id(intent.intent_id)}
+        # Held: the announcer sends it, with the sequence that it has read; the outbox only what the announcer releases.
         announcement = Outgoing(intent.intent_id, intent_subject(intent), intent.encode(), headers, held=True)
         self._ledger.begin(record, bucket, [announcement, self._event(record)])
         self.spent = tuple(self._ledger.spent())

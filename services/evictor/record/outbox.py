@@ -21,7 +21,7 @@ BUDGET_S = 20.0
 """Outlives the loss of a stream leader, 4 to 9 s (docs/facts/nats.md#publishing-facts)."""
 RETRY_S = 1.0
 SAFE_TO_REPEAT_S = min(spec.duplicate_window_s for spec in STREAMS) / 2
-"""For so long after its first sending a stream certainly drops a repetition."""
+"""Within this time after its first sending a stream certainly drops a repetition."""
 READ_TRIES = 10
 """Tries to read a stream; then the message is sent without: a fact sent twice does less harm than one never sent."""
 ALL = 1_000_000
@@ -113,7 +113,7 @@ class Outbox:
             try:
                 held = await self._bus.replay(stream_of(subject) or "", subject)
             except Unavailable:
-                self._unread += self._bus.connected
+                self._unread += self._bus.connected  # a lost connection says nothing about the stream
                 raise
             self._unread = 0
             self._stored[subject] = {(one.headers.get(MSG_ID, ""), one.data): one.sequence for one in held}

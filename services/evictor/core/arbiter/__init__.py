@@ -1,1 +1,1 @@
-"""The arbiter chooses who goes now: confirmed pressures, guards, budgets, order, and enough but not more."""
+"""Chooses who goes now: confirmation, guards, budgets, order, and as many as suffice."""

@@ -55,7 +55,7 @@ class BudgetedPod(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Overdraft:
-    """A budget that says no, and why in numbers."""
+    """The refusal of a budget, with its numbers as a sentence."""
 
     guard: BudgetGuard
     says: str
@@ -63,7 +63,7 @@ class Overdraft:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What has been used up at one moment."""
+    """What the evictions so far have used of the budgets, at one moment."""
 
     budgets: tuple[Budget, ...] = ()
     ages_s: Mapping[tuple[Scope, str], tuple[float, ...]] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from services.evictor.core.plugin import Pressure, Silence
 from shared.core.evictions.intents import Record, passed_s
 
 Evidence = Literal["for", "against", "missing"]
-"""What the newest sample says of a pressure right before the eviction; missing is neither of the others."""
+"""What the newest sample says of a pressure right before the eviction; missing: it is too old, or has no figure."""
 HoldReason = Literal["not_met", "unconfirmed", "stale_input", "eviction_under_way", "cooling", "ineffective"]
 
 
@@ -43,6 +43,7 @@ class Confirmation:
             return Confirmation(None, 0, t_s)
         gap = self.seen_at_s is None or passed_s(self.seen_at_s, t_s) > rules.max_input_age_s
         before = self.pressure
+        # From hard to soft the row goes on: what was confirmed has only eased. From soft to hard it begins anew.
         same = before is not None and not gap and before.scope == finding.scope and before.hard >= finding.hard
         if not same:
             return Confirmation(finding, 1, t_s, t_s)

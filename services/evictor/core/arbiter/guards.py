@@ -123,7 +123,7 @@ def allowed(
     """
     refusals: list[Refusal] = []
     able: list[Candidate] = []
-    leaving = False
+    leaving = False  # a reclaimed pod on its way out may free enough, so no tenant goes before it is gone
     for candidate in candidates:
         pod = candidate.pod
         why = never(pod, around.protected_namespaces) or not_now(pod, around)

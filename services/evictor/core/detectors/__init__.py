@@ -1,1 +1,1 @@
-"""Detectors say for the plugins whether there is a pressure, and who goes: one room a resource."""
+"""Detects pressures and ranks pods for the plugins: a folder for each resource."""

@@ -1,1 +1,1 @@
-"""The plugins' kit holds what several of them need: figures of pods, rings of samples, sequences of moments."""
+"""Holds what several plugins need: figures of pods, and rings of samples."""

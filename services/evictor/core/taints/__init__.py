@@ -1,1 +1,1 @@
-"""Taints follow the node's conditions: raised by a confirmed pressure, and held for a while after it."""
+"""Holds the node's conditions and turns them into taints."""

@@ -1,1 +1,1 @@
-"""CPU detectors find load, suppression and busy NUMA nodes, and score the victims."""
+"""Detects load, suppression and busy NUMA nodes, and scores the victims."""

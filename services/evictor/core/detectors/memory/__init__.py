@@ -1,1 +1,1 @@
-"""Memory detectors find a shortage, of the node or of a NUMA node, and rank the pods."""
+"""Detects a shortage of memory, of the node or of a NUMA node, and ranks the pods."""

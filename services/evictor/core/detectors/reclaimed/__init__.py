@@ -1,1 +1,1 @@
-"""Reclaimed detectors compare what reclaimed pods ask for with what is left, on the node and by zone."""
+"""Detects that reclaimed pods ask for too much of what is offered, on the node and by zone."""

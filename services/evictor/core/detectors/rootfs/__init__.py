@@ -1,1 +1,1 @@
-"""Root file system detectors find too little room, and pods that use too much of it."""
+"""Detects too little room on the root file system, and pods that use too much of it."""
