@@ -88,7 +88,7 @@ class OfferSettings(Settings):
 
     @property
     def rules(self) -> ReclaimOfferRules:
-        """As the core takes them."""
+        """The rules of the offer."""
         util = UtilRules(self.target_util_ratio, self.max_util_ratio, self.max_oversold_ratio)
         return ReclaimOfferRules(self.cpu, util, self.memory, NumaRules(cache_ratio=self.cache_ratio), self.reap_cache)
 

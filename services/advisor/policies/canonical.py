@@ -19,6 +19,7 @@ from services.advisor.core.policy import Demand, Policy, PolicySettings
 from shared.contracts.envelope import Reason
 
 NAMED_CONTAINERS = 8
+"""Named in the reason; on a node of hundreds each advice would else be long."""
 
 
 class CanonicalSettings(PolicySettings):

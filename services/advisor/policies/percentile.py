@@ -26,6 +26,7 @@ from services.advisor.core.prediction.peak import Peak, Scale
 from shared.contracts.envelope import Reason
 
 NAMED_CONTAINERS = 8
+"""Named in the reason, as in `canonical`."""
 EXACTLY = 100
 """Percent of a container's memory: what is measured, without a margin."""
 Percentile = Annotated[float, Field(ge=50, le=100, allow_inf_nan=False)]

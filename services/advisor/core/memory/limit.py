@@ -24,7 +24,7 @@ class MemoryZone:
 def guarded_limit_bytes(
     zones: Iterable[MemoryZone], watermark_scale_factor: float, critical_bytes: int, critical_factor: float = 1.0
 ) -> int:
-    """What reclaimed pods use, and of the free memory what lies above the critical watermark, zone by zone.
+    """What reclaimed pods use and, zone by zone, the free memory above the critical watermark.
 
     Raises:
         Refused: `missing_metric`, their use of a zone is not known, or there is no zone.

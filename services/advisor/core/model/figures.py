@@ -16,7 +16,7 @@ class Figures:
 class Resident:
     """What is measured of a container's memory; None where missing.
 
-    Where `shmem_bytes` is not told by itself, `cache_bytes` holds it too, as the kernel counts.
+    Where `shmem_bytes` is not given by itself, `cache_bytes` holds it too, as the kernel counts.
     """
 
     rss_bytes: int | None = None

@@ -8,6 +8,7 @@ Katalyst's tutorial runs on 48 CPUs and keeps 4 of them back for each purpose
 from dataclasses import dataclass
 
 KATALYST_RESERVE_CPUS = 4
+"""Katalyst's figures, for machines of 16 CPUs and 40 GiB or more; each function below says what a smaller one keeps."""
 KATALYST_RESERVED_BYTES = 5 << 30
 KATALYST_CRITICAL_BYTES = 4 << 30
 KATALYST_UNKNOWN_BYTES = 8 << 30
@@ -31,7 +32,7 @@ def critical_memory_bytes(total_bytes: int) -> int:
 
 
 def unknown_memory_bytes(total_bytes: int) -> int:
-    """What a tenant counts of whose memory nothing is known: 8 GiB (docs/facts/katalyst-memory.md#reserves), or 1/4."""
+    """What a tenant counts whose memory is not known: 8 GiB (docs/facts/katalyst-memory.md#reserves), or 1/4."""
     return min(KATALYST_UNKNOWN_BYTES, total_bytes // 4)
 
 
@@ -77,7 +78,7 @@ class Bounds:
 
     @property
     def fallback_cores(self) -> float:
-        """What a tenant counts of whose CPU need nothing is known."""
+        """What a tenant counts whose CPU need is neither measured nor asked for."""
         return float(max(1, cpu_share(self.cpus)))
 
 

@@ -6,8 +6,10 @@ from typing import Literal
 
 Even = Literal["off", "before_limits", "after_limits"]
 MAX_RAMP_DOWN_STEP_CPUS = 2
+"""Katalyst's step, as is the period (docs/facts/katalyst-cpu.md#regulator)."""
 MIN_RAMP_DOWN_PERIOD_S = 30.0
 MAX_RAMP_DOWN_WAIT_S = 120.0
+"""Sublet's own: a load that swings faster than the period would else cost a step up and down with every swing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Ramp:
 
 @dataclass(frozen=True, slots=True)
 class RampPace:
-    """How fast the tenants' pools may change, and when sizes are made even; they grow at once unless told otherwise."""
+    """How fast the tenants' pools may change, and when sizes are made even; they grow at once unless a step is set."""
 
     max_down_step_cpus: int = MAX_RAMP_DOWN_STEP_CPUS
     down_period_s: float = MIN_RAMP_DOWN_PERIOD_S

@@ -1,5 +1,6 @@
 """A region is what the advisor sizes by itself: a share pool, a pod isolated from one, or a dedicated pod."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,14 +35,16 @@ class Region:
 
     @property
     def limit_cores(self) -> float:
-        """Their limits, or requests where there is none or where they are larger."""
+        """The limits of its containers, or requests where these are larger; over NUMA nodes the part here."""
         return sum(max(c.limit_cores, c.request_cores) * part_in(c, self.numa) for c in self.containers)
 
 
+def part_on(cpus_per_numa: Mapping[int, int], numas: Collection[int]) -> float:
+    """The part of these CPUs on these NUMA nodes; 1 where no node is asked for, or no CPU is known."""
+    assigned = sum(cpus_per_numa.values())
+    return sum(cpus_per_numa.get(numa, 0) for numa in set(numas)) / assigned if numas and assigned else 1.0
+
+
 def part_in(container: ContainerView, numa: int | None) -> float:
-    """Of the container's CPUs the part on this NUMA node; all of it where nothing is known or asked."""
-    if numa is None or not container.cpus_per_numa:
-        return 1.0
-    cpus = dict(container.cpus_per_numa)
-    assigned = sum(cpus.values())
-    return cpus.get(numa, 0) / assigned if assigned else 1.0
+    """The part of the container's CPUs on this NUMA node; 1 where no node is asked for, or its CPUs are not known."""
+    return part_on(dict(container.cpus_per_numa), () if numa is None else (numa,))

@@ -84,7 +84,7 @@ class View:
         return tuple(container for container in self.containers if container.qos in classes)
 
     def blind(self) -> "View":
-        """The same node without any figure of its containers: what is left when samples stop coming."""
+        """The same node without figures of its containers, for when samples stop: only requests are known then."""
         unseen = tuple(
             replace(container, cpu=Figures(), memory=Resident(), runnable=None) for container in self.containers
         )

@@ -39,7 +39,7 @@ def view_of(sample: NodeSample, bounds: Bounds, places: Mapping[str, PodPlace] =
 
 
 def _numas(sample: NodeSample, bounds: Bounds) -> tuple[tuple[int, int], ...]:
-    """Empty where the nodes' CPUs do not add up to those of the machine: then nothing is known of them."""
+    """NUMA nodes and their CPUs; none where these do not add up to the machine's: then they cannot be trusted."""
     online = CpuSet.parse(sample.node_reading.online_cpus)
     numas = tuple((node.numa, len(CpuSet.parse(node.cpus) & online)) for node in sample.numas)
     return tuple(node for node in numas if node[1]) if sum(cpus for _, cpus in numas) == bounds.cpus else ()

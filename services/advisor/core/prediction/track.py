@@ -79,7 +79,7 @@ class Track:
         return replace(track, largest=max(track.largest, need_cores) if step == self.step else need_cores)
 
     def _closed(self, now_s: float, rules: TrackRules) -> "Track":
-        """The open step ends: it is judged what was predicted of it, and predicted what comes after it."""
+        """The state after the open step: predictions of it are judged, and one is made of what follows."""
         step = self.step or 0
         judged = [replace(p, missed=p.missed or self.largest > p.bound_cores * ROUNDING) for p in self.pending]
         ended = tuple(p.missed for p in judged if p.last_step <= step)

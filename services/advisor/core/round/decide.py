@@ -159,7 +159,7 @@ class _RoundBuilder:
         return self._before().provision.ramps
 
     def _judged(self, view: View, region: str) -> Demand:
-        """The policy's word for one region; its state goes on from the last round's, if that was the same policy."""
+        """The policy's demand for one region. Its state goes on from the last round, if that was the same policy's."""
         last, state = self.last, None
         if last is not None and last.policy == self.policy.name:
             state = last.policy_state if region == SHARE else last.region_states.get(region)

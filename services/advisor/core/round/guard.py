@@ -11,6 +11,7 @@ from shared.errors import Refused
 
 RAISED, NONSENSE, SLOW = "policy_raised", "policy_nonsense", "policy_slow"
 MOST_CORES, MOST_BYTES = 1e6, 1 << 60
+"""More than any machine has: an amount above is an error of the policy."""
 _SHOWN_CHARACTERS = 200
 
 
@@ -23,7 +24,7 @@ class Fallback:
 
 
 def judged(policy: Policy[Any, Any], state: Any, view: View, now_s: float, settings: Any) -> tuple[Any, Demand]:
-    """What the policy says, checked. `state` None: it begins.
+    """The policy's next state and its demand, checked. Without a state (None) the policy begins anew.
 
     Raises:
         Refused: `policy_raised`; `policy_nonsense`, not a state and a demand of finite amounts that are 0 or more.

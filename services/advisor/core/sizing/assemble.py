@@ -153,7 +153,7 @@ class _RegionGroup:
         return upper
 
     def _lent(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """What dedicated pods have and do not need."""
+        """CPUs that dedicated pods have and do not need."""
         if not self.node.reclaim:
             return {}
         lent = {
@@ -191,13 +191,13 @@ class _RegionGroup:
         return block, overlap, dict(lent)
 
     def _borrowed(self, pools: Mapping[str, int], cpus: int) -> tuple[int, dict[str, int], dict[str, int]]:
-        """The least that reclaimed pods keep, taken inside the pools as far as these have so many CPUs."""
+        """What reclaimed pods keep at least, taken inside the pools as far as these have so many CPUs."""
         overlap = overlap_of(pools, min(cpus, sum(pools.values())))
         in_share = {pool: part for pool, part in overlap.items() if pool in self.share}
         return cpus, in_share, {pool: part for pool, part in overlap.items() if pool in self.dedicated}
 
     def _with_exclusive(self, sizes: dict[str, int], throttled: bool) -> _GroupSizes:
-        """On the node of an exclusive pod there is no reclaimed pool but inside the pod's own set."""
+        """On the node of an exclusive pod, reclaimed pods run inside that pod's own CPUs alone."""
         lent = {}
         for pool, region in self.exclusive.items():
             needed = region.required_cpus if region.reclaimable and self.node.reclaim else self.available

@@ -47,7 +47,7 @@ def _throttled(wanted: Mapping[str, int], available_cpus: int, unit: int) -> dic
 
 
 def _normalised(wanted: Mapping[str, int], target: int) -> dict[str, int]:
-    """Sizes in proportion to the wishes that sum up to the target.
+    """Sizes in proportion to what is wanted that sum up to the target.
 
     Parts are rounded up, then taken back one by one. Where every pool is down to one CPU and it is still too much, all
     of them run on all that there is.
@@ -65,7 +65,7 @@ def _normalised(wanted: Mapping[str, int], target: int) -> dict[str, int]:
 
 
 def _largest_part(able: list[str], sizes: Mapping[str, int], wanted: Mapping[str, int]) -> str:
-    """Of these pools (in order) the one with the largest size / wish, then the largest size, then the first name."""
+    """Of these pools (in order) the one with the largest size / wanted, then the largest size, then the first name."""
     best = able[0]
     for pool in able[1:]:
         part, best_part = sizes[pool] * wanted[best], sizes[best] * wanted[pool]

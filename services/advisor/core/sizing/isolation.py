@@ -78,6 +78,7 @@ class _Pool:
 
 def isolate(rules: IsolationRules, runners: Iterable[ContainerTasks], before: Isolation, now_s: float) -> Isolation:
     """The isolated pods of this round. The limits hold for those that stay as well."""
+    # In Katalyst's order (docs/facts/katalyst-cpu.md#isolation); a fixed one keeps the choice from round to round.
     runners = sorted(runners, key=lambda one: one.key, reverse=True)
     pools = {pool: _Pool(_cores_of(pool, runners), rules) for pool in {one.pool for one in runners}}
     watches: dict[str, NoiseRecord] = {}
@@ -107,7 +108,7 @@ def _is_noisy(rules: IsolationRules, one: ContainerTasks) -> bool:
 
 
 def _watched(rules: IsolationRules, one: ContainerTasks, before: NoiseRecord, now_s: float) -> NoiseRecord:
-    """A container that could not be measured is as it was."""
+    """The record after this round; a container that was not measured keeps its record."""
     if one.runnable is None:
         return before
     if _is_noisy(rules, one):

@@ -51,7 +51,7 @@ def _without_reserve(bounds: Bounds, cpus: dict[int, int]) -> dict[int, int]:
 
 
 def _dedicated_pods(containers: Iterable[ContainerView]) -> Iterable[ContainerView]:
-    """One container of each dedicated pod whose CPUs are known, and every one of those whose CPUs are not."""
+    """One container of each dedicated pod whose CPUs are known, for its containers share them; of others every one."""
     seen: set[str] = set()
     for container in containers:
         if container.dedicated and (not container.cpus_per_numa or container.uid not in seen):

@@ -5,6 +5,7 @@ from typing import Literal
 
 from services.advisor.core.demand.cpu import DEFAULT_RULE, EstimateRule, estimate_cores, requested_cores, total_cores
 from services.advisor.core.model.figures import Figures
+from services.advisor.core.model.region import part_on
 from services.advisor.whatif.quantities import Cores
 from shared.contracts.envelope import CpuList
 from shared.contracts.pod import QosClass
@@ -87,13 +88,5 @@ def _required(container: RegionContainer, question: ProvisionQuestion) -> float:
     figures = Figures(container.usage_cores, container.load1, container.load5)
     by_figures = question.enable_reclaim and not container.ramp_up
     estimate = _estimate(figures, container.request_cores, by_figures, question.rule)
-    return estimate * _share_in_region(container.cpuset_per_numa, question.region_numas)
-
-
-def _share_in_region(cpuset_per_numa: Mapping[int, str] | None, region_numas: list[int] | None) -> float:
-    """Of the container's CPUs the part that lies in the region; 1 where either is not said."""
-    if not cpuset_per_numa or not region_numas:
-        return 1.0
-    cpus = {numa: len(CpuSet.parse(text)) for numa, text in cpuset_per_numa.items()}
-    assigned = sum(cpus.values())
-    return sum(cpus.get(numa, 0) for numa in set(region_numas)) / assigned if assigned else 1.0
+    cpus = {numa: len(CpuSet.parse(text)) for numa, text in (container.cpuset_per_numa or {}).items()}
+    return estimate * part_on(cpus, question.region_numas or ())
