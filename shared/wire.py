@@ -85,7 +85,7 @@ class Newest(Generic[M]):
                 raise Refused(f"{name} speaks for node {message.node!r}, this is {self._node!r}", reason="foreign_node")
             if not (received.subject + ".").startswith(state_subject(self._message, message.node) + "."):
                 raise Refused(f"{name} of {message.node!r} came on {received.subject}", reason="foreign_subject")
-            verdict = self._gate.take(message.boot_id, message.seq, now_s)
+            verdict = self._gate.admit(message.boot_id, message.seq, now_s)
             if verdict != "new":
                 raise Refused(f"{name} {message.boot_id}/{message.seq} is {verdict}", reason=verdict)
         except Refused as refusal:

@@ -10,7 +10,7 @@ from shared.core.scan import modules_in
 from shared.errors import Refused, SubletError
 from sublet import commands
 from sublet.exit_codes import FAILED, REFUSED
-from sublet.program import OWN, PLUGIN, program_name
+from sublet.invocation import OWN, PLUGIN, program_name
 
 # As a user needs them: start, work with pods, look, think ahead, run parts. What is not named here comes last.
 ORDER = ("up", "run", "apply", "get", "logs", "delete", "status", "top", "events", "explain", "audit", "pause",

@@ -113,7 +113,7 @@ class Arbiter:
         own, pod, now_s = self._detectors.settings_of(plugin), victim.pod, given.now_s
         per_minute = settings.evictions_per_minute
         bucket = self._ledger.bucket(own.mode) or Bucket(per_minute, now_s)
-        left = bucket.take(now_s, capacity=max(1.0, per_minute), per_s=per_minute / 60)
+        left = bucket.spend(now_s, capacity=max(1.0, per_minute), per_s=per_minute / 60)
         if left is None:
             wait_s = bucket.wait_s(now_s, per_s=per_minute / 60)
             used = f"{per_minute:g} evictions a minute on this node are used up"

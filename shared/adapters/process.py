@@ -21,9 +21,9 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
 from shared.app import Plan, Runner
 from shared.errors import BadConfig, SubletError, Unavailable, Unfit
-from shared.island import IslandBus
 from shared.ports import Bus, Clock
 from shared.settings import CommonSettings, common_settings, raw_settings
+from shared.standalone_bus import StandaloneBus
 
 log = structlog.get_logger()
 
@@ -93,7 +93,7 @@ async def run_process(
         bus = await _unless_stopped(connect_bus or to_nats, stop)
         if bus is None:
             return 0
-        runner = Runner(plans, bus if len(plans) == 1 else IslandBus(bus), clock, common, raw)
+        runner = Runner(plans, bus if len(plans) == 1 else StandaloneBus(bus), clock, common, raw)
         gc.freeze()  # what is imported by now stays for good: the collector need not look at it again and again
         async with _http(common, runner):
             return await runner.run(stop)

@@ -27,7 +27,7 @@ class ObjectReader(Generic[T]):
         self.unread.pop(uid, None)
         return thing
 
-    def keep(self, uids: Collection[str]) -> None:
+    def retain(self, uids: Collection[str]) -> None:
         """Forget what was said of all others: they are gone."""
         for gone in self.unread.keys() - set(uids):
             del self.unread[gone]

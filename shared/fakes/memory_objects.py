@@ -178,7 +178,7 @@ class MemoryObjects:
         if self.online:
             for mirror in self.mirrors:
                 if mirror.kind == key[0]:
-                    mirror.take(after)
+                    mirror.apply(after)
         return after
 
 
@@ -232,8 +232,8 @@ class MemoryMirror(Generic[T]):
         """The server has gone."""
         self.why, self._frozen_at_s = AWAY, self._server.clock.monotonic()
 
-    def take(self, document: Document) -> None:
-        """Take one change."""
+    def apply(self, document: Document) -> None:
+        """Apply one change."""
         if self._objects is None or not self._running:
             return
         uid = document["metadata"]["uid"]
@@ -250,7 +250,7 @@ class MemoryMirror(Generic[T]):
             return
         there = [d for d in self._server.of(self.kind) if self._selected(d)]
         before = self._objects
-        self._reader.keep([uid_of(d) for d in there])
+        self._reader.retain([uid_of(d) for d in there])
         kept = {
             uid: self._reader.read(uid, copy.deepcopy(d), (before or {}).get(uid)) for d in there if (uid := uid_of(d))
         }

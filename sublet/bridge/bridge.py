@@ -12,7 +12,7 @@ from shared.contracts.bus.subjects import EVENTS_STREAM
 from shared.contracts.eviction import EvictionEvent
 from shared.ports import Bus, Clock, Received
 from sublet.bridge.lanes import Lanes
-from sublet.bridge.place import BridgePosition
+from sublet.bridge.position import BridgePosition
 from sublet.bridge.request import BROKEN, HttpAnswer, verdict, wait_s
 
 Post = Callable[[EvictionEvent, Mapping[str, str]], Awaitable[HttpAnswer]]

@@ -81,7 +81,7 @@ async def posting_events(kube: Kube, clock: Clock) -> AsyncIterator[Post]:
             return HttpAnswer(TAKEN)
         now_s = clock.monotonic()
         bucket = buckets.get(event.node, Bucket(NODE_BURST, now_s))
-        left = bucket.take(now_s, capacity=NODE_BURST, per_s=NODE_EVENTS_PER_S)
+        left = bucket.spend(now_s, capacity=NODE_BURST, per_s=NODE_EVENTS_PER_S)
         if left is None:
             return HttpAnswer(CROWDED)
         buckets[event.node] = left

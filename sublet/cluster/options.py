@@ -19,7 +19,7 @@ T = TypeVar("T")
 def cluster_meant(asked: bool, kubeconfig: Path | None) -> bool:
     """Whether the API server is to be asked: so it was said, or kubectl called and no bus was named."""
     from shared.settings import raw_settings
-    from sublet.program import as_plugin
+    from sublet.invocation import as_plugin
 
     return asked or kubeconfig is not None or (as_plugin() and "nats_url" not in raw_settings())
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from shared.adapters.kube.client import Kube, KubeError
-from shared.adapters.kube.node import withdraw
+from shared.adapters.kube.node import remove_offer
 from shared.adapters.kube.taints import KubeTaints
 from shared.contracts.kube.taint import TAINT_PREFIX
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNCS, CNRS, EVICTION_CONFIGS, KCCS, NODES, PODS, ApiKind
@@ -26,7 +26,7 @@ GIVE_BACK = "sublet-give-back"
 """The DaemonSet whose pods give nodes back: the agents may not have known that they end for good."""
 
 
-async def withdraw_from_cluster(
+async def uninstall_from_cluster(
     kube: Kube, clock: Clock, namespace: str, *, wait_s: float, say: Callable[[str], None]
 ) -> None:
     """Wait for the end of agents and central, and until every node that is ready has been given back what it had; then
@@ -117,7 +117,7 @@ def _is_ready(one: Mapping[str, Any]) -> bool:
 async def _clean(kube: Kube, node: dict[str, Any], say: Callable[[str], None]) -> None:
     name, status = node["metadata"]["name"], node.get("status") or {}
     if any(OTHER_NAME.keys() & (status.get(part) or {}).keys() for part in ("capacity", "allocatable")):
-        await withdraw(kube, name)
+        await remove_offer(kube, name)
         say(f"nodes/{name}: reclaimed resources withdrawn")
     taints = (node.get("spec") or {}).get("taints") or ()
     if any(taint["key"].startswith(TAINT_PREFIX) for taint in taints):

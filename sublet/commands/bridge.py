@@ -51,7 +51,7 @@ def bridge(
     from shared.settings import common_settings, raw_settings
     from sublet.ask import AskTarget, run
     from sublet.bridge.bridge import Bridge, WantsNoMore
-    from sublet.bridge.place import BridgePosition
+    from sublet.bridge.position import BridgePosition
     from sublet.bridge.request import read_secret
 
     if to != KUBERNETES and not to.startswith(("http://", "https://")):

@@ -51,7 +51,7 @@ def add(
     from shared.core.bus.durable import changes, wanted_durable
     from shared.errors import Refused
     from sublet.ask import run
-    from sublet.consumers import told
+    from sublet.consumers import messages
     from sublet.consumers.login import Login, give
 
     if rotate and not login:
@@ -76,8 +76,8 @@ def add(
         server = _our_server(where)
         anew = rotate or (server is None and state is None)
         given = give(name, server, password_file, anew=anew) if login else Login(name)
-        document = told.added(wanted, what, found, given, where.nats_url)
-        typer.echo(json.dumps(document, indent=2) if output == "json" else told.added_lines(document))
+        document = messages.added(wanted, what, found, given, where.nats_url)
+        typer.echo(json.dumps(document, indent=2) if output == "json" else messages.added_lines(document))
         return 0
 
     run(work)
@@ -88,18 +88,18 @@ def show(output: Output = "table") -> None:
     from datetime import UTC, datetime
 
     from sublet.ask import run
-    from sublet.consumers import told
+    from sublet.consumers import messages
     from sublet.consumers.dead import counts
     from sublet.consumers.login import known_logins
 
     async def work(bus: "Bus", where: "AskTarget") -> int:
         dead, logins = await counts(bus), known_logins(_our_server(where))
         found = [
-            told.listed(state, dead.get(name, 0), login=None if logins is None else name in logins)
+            messages.listed(state, dead.get(name, 0), login=None if logins is None else name in logins)
             for state in await _durables(bus).all()
             for name in [state.durable.name]
         ]
-        typer.echo(json.dumps(found, indent=2) if output == "json" else told.listed_table(found, datetime.now(UTC)))
+        typer.echo(json.dumps(found, indent=2) if output == "json" else messages.listed_table(found, datetime.now(UTC)))
         return 0
 
     run(work)
@@ -108,7 +108,7 @@ def show(output: Output = "table") -> None:
 def rotate(name: Name, password_file: PasswordFile = None, output: Output = "table") -> None:
     """Give a team a new password; the old one ends at once, and connections that came with it."""
     from sublet.ask import run
-    from sublet.consumers import told
+    from sublet.consumers import messages
     from sublet.consumers.login import give
 
     async def work(bus: "Bus", where: "AskTarget") -> int:
@@ -116,8 +116,8 @@ def rotate(name: Name, password_file: PasswordFile = None, output: Output = "tab
         if state is None:
             raise _unknown(name)
         login = give(name, _our_server(where), password_file, anew=True)
-        document = told.added(state.durable, "unchanged", (), login, where.nats_url)
-        typer.echo(json.dumps(document, indent=2) if output == "json" else told.added_lines(document))
+        document = messages.added(state.durable, "unchanged", (), login, where.nats_url)
+        typer.echo(json.dumps(document, indent=2) if output == "json" else messages.added_lines(document))
         return 0
 
     run(work)
@@ -153,14 +153,14 @@ def dead_letters(
     """List the events that were given up after max-deliver vain deliveries; they stay in the stream."""
     from shared.core.bus.durable import wanted_durable
     from sublet.ask import run
-    from sublet.consumers import told
+    from sublet.consumers import messages
     from sublet.consumers.dead import dead_letters as read
 
     wanted = wanted_durable(name).name if name else "*"
 
     async def work(bus: "Bus", _where: "AskTarget") -> int:
-        found = [told.buried(letter) for letter in await read(bus, _durables(bus), wanted)]
-        typer.echo(json.dumps(found, indent=2) if output == "json" else told.buried_table(found))
+        found = [messages.buried(letter) for letter in await read(bus, _durables(bus), wanted)]
+        typer.echo(json.dumps(found, indent=2) if output == "json" else messages.buried_table(found))
         return 0
 
     run(work)

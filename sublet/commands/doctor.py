@@ -38,7 +38,7 @@ def doctor(
     from sublet.cluster.way import require_way, way_to_cluster
     from sublet.doctor.finding import FindingRow, has_problem, unchecked
     from sublet.doctor.report import as_json, lines
-    from sublet.program import as_plugin
+    from sublet.invocation import as_plugin
 
     neither = not node and not cluster
     way = require_way(kubeconfig) if cluster else way_to_cluster(kubeconfig) if neither else None
@@ -61,7 +61,7 @@ async def _node() -> "list[FindingRow]":
     from sublet.ask import target
     from sublet.doctor.finding import examine
     from sublet.doctor.node.checks import NODE_CHECKS
-    from sublet.doctor.node.look_at_node import HostProbe
+    from sublet.doctor.node.node_probe import HostProbe
 
     common, where = common_settings(raw_settings()), target()
     probe = HostProbe(common.host_root, common.state_dir, where.nats_url, where.node)
@@ -72,7 +72,7 @@ async def _cluster(way: "Way", namespace: str) -> "list[FindingRow]":
     from shared.adapters.clock import SystemClock
     from sublet.cluster.way import open_kube
     from sublet.doctor.cluster.checks import CLUSTER_CHECKS
-    from sublet.doctor.cluster.look_at_cluster import KubeProbe
+    from sublet.doctor.cluster.cluster_probe import KubeProbe
     from sublet.doctor.finding import examine
 
     kube = open_kube(way)

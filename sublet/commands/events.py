@@ -34,11 +34,11 @@ def events(
     from shared.errors import Refused
     from shared.ports import Bus, Received
     from sublet.ask import AskTarget, run
-    from sublet.moment import parse_moment
+    from sublet.timespec import parse_timespec
     from sublet.views import events as view
 
     try:
-        begin = parse_moment(since, datetime.now(UTC)) if since else None
+        begin = parse_timespec(since, datetime.now(UTC)) if since else None
     except Refused as refusal:
         raise typer.BadParameter(str(refusal), param_hint="--since") from None
     wanted = event_filter(phase=phase or "*", namespace=namespace.replace(".", "_") or "*")

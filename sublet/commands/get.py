@@ -30,8 +30,8 @@ def get(
         _get_of_cluster(kubeconfig, what, name, output)
         return
     from sublet.output import as_text
+    from sublet.runtime.pod_view import cnr_table, documents, pods_table, select
     from sublet.runtime.runtime import open_runtime
-    from sublet.runtime.shown import cnr_table, documents, pods_table, select
 
     runtime = open_runtime()
     if what in NODE_OBJECTS:

@@ -30,7 +30,7 @@ def leave(
     from services.qrm.main import restore
     from shared.adapters.kube.client import Kube
     from shared.settings import common_settings, raw_settings
-    from sublet.cluster.leaving import is_uninstalled
+    from sublet.cluster.uninstalled import is_uninstalled
 
     common = common_settings(raw_settings())
 

@@ -38,7 +38,7 @@ def record(
     from shared.ports import Bus
     from shared.wire import Wire
     from sublet.ask import NOT_THERE, AskTarget, ask_all, run
-    from sublet.replay import told
+    from sublet.replay import progress
     from sublet.replay.traces import recorder
     from sublet.replay.traces.recording import Writer
     from sublet.views.facts import read
@@ -52,19 +52,19 @@ def record(
             raise Unavailable(f"qrm of {where.node} does not say which CPUs there are: see `sublet status`")
         samples = await Wire(bus, clock, node=where.node, service="record").newest(NodeSample)
         path = output or Path(f"{where.node}-{clock.wall():%Y%m%d-%H%M%S}.jsonl.gz")
-        teller = told.Teller(where.node, sys.stderr)
+        line = progress.ProgressLine(where.node, sys.stderr)
         try:
             with path.open("xb") as out:
                 writer = Writer(out, where.node, topology, max_bytes=int(max_mb * 1e6))
                 try:
-                    ending = await recorder.record(samples, writer, clock, stop, teller.tell, for_s)
+                    ending = await recorder.record(samples, writer, clock, stop, line.show, for_s)
                 finally:
                     writer.close()
         except FileExistsError:
             raise Refused(f"{path} exists: choose another name with -o", reason="exists") from None
         except OSError as error:
             raise Unavailable(f"{path}: {error.strerror or error}") from error
-        teller.end(f"{path}: {writer.frames} frames, {told.size(writer.bytes)}; {told.ENDINGS[ending]}")
+        line.end(f"{path}: {writer.frames} frames, {progress.size(writer.bytes)}; {progress.ENDINGS[ending]}")
         return 0 if writer.frames else NOT_THERE
 
     run(keep)

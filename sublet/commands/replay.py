@@ -73,7 +73,7 @@ def replay(
 
     from shared.errors import Refused, Unavailable
     from sublet.output import as_text
-    from sublet.replay import told
+    from sublet.replay import progress
     from sublet.replay.batch import BatchRules
     from sublet.replay.report import table
     from sublet.replay.report.page import page
@@ -86,10 +86,10 @@ def replay(
     started_s = time.perf_counter()
     traces = (trace for path in files for trace in loaders.traces(path, file_format, packing))
     outcome = run(
-        told.each(traces, sys.stderr), _contenders(policy or (), peer or ()), rules, plot_node if plot else None
+        progress.each(traces, sys.stderr), _contenders(policy or (), peer or ()), rules, plot_node if plot else None
     )
     took_s = time.perf_counter() - started_s
-    for line in told.faults(outcome.faults):
+    for line in progress.faults(outcome.faults):
         typer.echo(f"sublet replay: {line}", err=True)
     if outcome.frames == 0:
         raise Refused("replay: no frame can be used", reason="malformed")
@@ -102,7 +102,7 @@ def replay(
         except OSError as error:
             raise Unavailable(f"{plot}: {error.strerror or error}") from error
     typer.echo(as_text(found, "json") if output == "json" else table.table(found))
-    typer.echo(told.speed(outcome, took_s), err=True)
+    typer.echo(progress.speed(outcome, took_s), err=True)
 
 
 def _contenders(policies: Sequence[str], peers: Sequence[str]) -> "list[Contender]":

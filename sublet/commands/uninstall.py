@@ -28,7 +28,7 @@ def uninstall(
     from shared.adapters.clock import SystemClock
     from shared.adapters.kube.client import Kube
     from shared.errors import Refused
-    from sublet.cluster.uninstall import withdraw_from_cluster
+    from sublet.cluster.uninstall import uninstall_from_cluster
 
     if not kubernetes:
         raise Refused("uninstall: say from where: --kubernetes; on one host nothing stays once it is stopped",
@@ -37,7 +37,7 @@ def uninstall(
     async def go() -> None:
         kube = Kube(kubeconfig)
         try:
-            await withdraw_from_cluster(kube, SystemClock(), namespace, wait_s=wait, say=typer.echo)
+            await uninstall_from_cluster(kube, SystemClock(), namespace, wait_s=wait, say=typer.echo)
         finally:
             await kube.close()
 

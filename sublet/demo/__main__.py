@@ -56,9 +56,9 @@ def main() -> int:
 
 
 async def _on_host(state_dir: Path, facts: dict[str, Any], console: Console) -> tuple[dict[str, Any], str]:
-    from sublet.demo.story import tell
+    from sublet.demo.story import play
 
-    story = await tell(state_dir, console.print)
+    story = await play(state_dir, console.print)
     facts |= {
         "spike_to_cpuset_s": next((c.shrink_s for c in story.cases if c.name == "sublet"), None),
         "breach_to_call_s": story.breach_to_call_s,
@@ -70,9 +70,9 @@ async def _on_host(state_dir: Path, facts: dict[str, Any], console: Console) -> 
 
 
 def _on_simulator(state_dir: Path, facts: dict[str, Any], console: Console) -> tuple[dict[str, Any], str]:
-    from sublet.demo.simulated import tell
+    from sublet.demo.simulated import play_simulated
 
-    return tell(state_dir, facts, console.print)
+    return play_simulated(state_dir, facts, console.print)
 
 
 def _print(console: Console, document: dict[str, Any]) -> None:

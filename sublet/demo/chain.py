@@ -40,14 +40,14 @@ class Chain:
         """Listen for as long as the block runs."""
         bus = await connect(url, name="demo", connect_timeout_s=10.0, clock=SystemClock())
         chain = cls(bus, node)
-        subscription = await bus.subscribe("sublet.>", chain.take)
+        subscription = await bus.subscribe("sublet.>", chain.record)
         try:
             yield chain
         finally:
             await subscription.stop()
             await bus.drain()
 
-    def take(self, received: Received) -> None:
+    def record(self, received: Received) -> None:
         """Count a message; keep intents, events and the newest samples."""
         now, kind = time.monotonic(), received.subject.split(".")[3]
         self.counts[kind] += 1

@@ -92,7 +92,7 @@ def model_case(case: SimCase, batch: int) -> SimCase:
     return case
 
 
-def tell(state_dir: Path, facts: dict[str, Any], say: Callable[[str], None]) -> tuple[dict[str, Any], str]:
+def play_simulated(state_dir: Path, facts: dict[str, Any], say: Callable[[str], None]) -> tuple[dict[str, Any], str]:
     """Run all three cases and the eviction; about 60 s. Returns the report's figures and plots."""
     cases = [
         model_case(SimCase("alone", "1/3  the service alone"), 0),

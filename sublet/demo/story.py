@@ -96,7 +96,7 @@ def _pod(qos: str, name: str, cpu: str, memory: str, command: Sequence[str]) -> 
     )
 
 
-async def tell(state_dir: Path, say: Callable[[str], None]) -> DemoStory:
+async def play(state_dir: Path, say: Callable[[str], None]) -> DemoStory:
     """Run the three cases, then the eviction; about 75 s."""
     story, env = DemoStory(), dict(os.environ)
     port = free_port()

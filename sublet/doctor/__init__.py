@@ -1,1 +1,1 @@
-"""`sublet doctor`: facts are gathered (`look_at_*`), pure checks judge them, one finding each."""
+"""`sublet doctor`: facts are gathered (`*_probe`), pure checks judge them, one finding each."""

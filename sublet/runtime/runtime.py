@@ -159,7 +159,7 @@ class Runtime:
             env = user.environment(os.environ)
             document = launch_document(record, user, env, host_root=str(self.common.host_root), top=self.top)
             write_json(folder.path / LAUNCH, document)
-            alive = folder.hold()
+            alive = folder.lock_alive()
         try:
             self._make_groups(record)
         except (OSError, SubletError) as error:

@@ -43,7 +43,7 @@ class NodeFacts:
     def topology(self) -> Topology | None:
         """The CPUs that qrm may use, with socket, NUMA node, core and L3 cache; None where it does not tell."""
         try:
-            return Topology.of(_cpu(*row) for row in self.told("qrm", "topology", []))
+            return Topology.of(_cpu(*row) for row in self.answered("qrm", "topology", []))
         except (TypeError, ValueError):
             return None
 
@@ -56,7 +56,7 @@ class NodeFacts:
     def offline(self) -> CpuSet:
         """The CPUs that are there but switched off, as qrm tells; none where it does not."""
         try:
-            return CpuSet.parse(str(self.told("qrm", "offline_cpus", "")))
+            return CpuSet.parse(str(self.answered("qrm", "offline_cpus", "")))
         except ValueError:
             return CpuSet()
 
@@ -78,7 +78,7 @@ class NodeFacts:
             known |= CpuSet.parse(pool.cpus)
         return known
 
-    def told(self, service: str, key: str, default: Any) -> Any:
+    def answered(self, service: str, key: str, default: Any) -> Any:
         """One entry of a service's answer; the default where it is missing."""
         value = (self.answers.get(service) or {}).get(key)
         return default if value is None else value

@@ -14,7 +14,7 @@ from shared.core.cgroups.layout import QOS_CLASSES, RECLAIM
 from sublet.views.cpu_map import machine_map
 from sublet.views.facts import NodeFacts
 from sublet.views.figures import cores, memory, number
-from sublet.views.taints import line, told_taints
+from sublet.views.taints import line, shown_taints
 from sublet.views.usage import Usage, pool_rows, table
 
 LAST_EVICTIONS = 5
@@ -59,8 +59,8 @@ def as_json(facts: NodeFacts) -> dict[str, Any]:
         "pods": pods_by_qos(facts.sample),
         "services": services(facts),
         "conditions": [{"type": kind, "message": message} for kind, message in conditions(facts)],
-        "taints": facts.told("evictor", "taints", None),
-        "evictions": facts.told("evictor", "recent", [])[:LAST_EVICTIONS],
+        "taints": facts.answered("evictor", "taints", None),
+        "evictions": facts.answered("evictor", "recent", [])[:LAST_EVICTIONS],
         "central": facts.answers.get("central"),
     }
 
@@ -102,16 +102,16 @@ def services(facts: NodeFacts) -> list[dict[str, Any]]:
 def conditions(facts: NodeFacts) -> list[tuple[str, str]]:
     """What an operator should know, from qrm, evictor, reporter and central, each said once."""
     found = [(c.type, c.message) for c in (facts.allocation.conditions if facts.allocation else ())]
-    found += [(str(c.get("type")), str(c.get("message"))) for c in facts.told("evictor", "conditions", [])]
-    if failure := facts.told("reporter", "write_failure", ""):
+    found += [(str(c.get("type")), str(c.get("message"))) for c in facts.answered("evictor", "conditions", [])]
+    if failure := facts.answered("reporter", "write_failure", ""):
         found.append(("NodeObjectNotWritten", failure))
-    if refused := facts.told("central", "config", {}).get("refused"):
+    if refused := facts.answered("central", "config", {}).get("refused"):
         found.append(("ConfigRefused", refused))
     return list(dict.fromkeys(found))
 
 
 def _headline(facts: NodeFacts) -> Text:
-    ready = facts.told("reporter", "ready", None)
+    ready = facts.answered("reporter", "ready", None)
     word = {True: ("ready", "bold green"), False: ("not ready", "bold red"), None: ("unknown", "bold yellow")}[ready]
     text = Text.assemble((facts.node, "bold"), "  ", word)
     if facts.allocation:
@@ -143,9 +143,9 @@ def _lines(facts: NodeFacts) -> Iterator[Line]:
     yield from _service_lines(facts)
     for title, (kind, message) in _titled("Conditions", conditions(facts)):
         yield _line(title, f"{kind}: {message}", "yellow")
-    for title, taint in _titled("Taints", told_taints(facts.told("evictor", "taints", []))):
+    for title, taint in _titled("Taints", shown_taints(facts.answered("evictor", "taints", []))):
         yield _line(title, line(taint), "yellow")
-    for title, eviction in _titled("Evictions", facts.told("evictor", "recent", [])[:LAST_EVICTIONS]):
+    for title, eviction in _titled("Evictions", facts.answered("evictor", "recent", [])[:LAST_EVICTIONS]):
         yield _line(title, _eviction(eviction))
 
 

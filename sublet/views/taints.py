@@ -40,7 +40,7 @@ def node_table(node: str, taints: Sequence[Taint]) -> str:
     return columns(HEADER, rows or [(node, "", "", "", "")])
 
 
-def told_taints(rows: Any) -> list[Taint]:
+def shown_taints(rows: Any) -> list[Taint]:
     """As the evictor tells them; one that cannot be read counts as not told."""
     found = []
     for row in rows if isinstance(rows, list) else []:

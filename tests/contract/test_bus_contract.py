@@ -14,8 +14,8 @@ from shared.contracts.bus.subjects import StreamSpec
 from shared.errors import Conflict, IdTaken, NotStored, Unavailable
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus
-from shared.island import IslandBus
 from shared.ports import Bus, Entry, Received
+from shared.standalone_bus import StandaloneBus
 
 _number = itertools.count(1)
 
@@ -31,9 +31,9 @@ class World:
     clients: list[Bus] = field(default_factory=list)
 
     async def client(self) -> Bus:
-        if self.kind in ("memory", "island"):
+        if self.kind in ("memory", "standalone"):
             bus: Bus = MemoryBus(self.broker, SystemClock())
-            bus = IslandBus(bus) if self.kind == "island" else bus
+            bus = StandaloneBus(bus) if self.kind == "standalone" else bus
         else:
             bus = await connect(self.url, name="test/contract", connect_timeout_s=5, clock=SystemClock())
         self.clients.append(bus)
@@ -48,7 +48,7 @@ class World:
                               "max_bytes": 1 << 20} | changes))  # type: ignore[arg-type]  # fmt: skip
 
 
-@pytest.fixture(params=["memory", "island", "nats"])
+@pytest.fixture(params=["memory", "standalone", "nats"])
 async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
     url = request.getfixturevalue("nats_server").url if request.param == "nats" else ""
     world = World(request.param, url)

@@ -103,16 +103,16 @@ def test_a_server_that_lags_behind_once_is_not_believed(revisions):
     newest, highest = _Newest(), 0
     for revision in revisions:
         if revision > highest:
-            assert newest.take(revision)
+            assert newest.advance(revision)
             highest = revision
-        assert not newest.take(highest)
+        assert not newest.advance(highest)
         if revision < highest:
-            assert not newest.take(revision)
+            assert not newest.advance(revision)
             assert newest.behind
-            assert not newest.take(highest)
+            assert not newest.advance(highest)
         assert not newest.behind
 
 
 def test_an_older_revision_that_is_said_twice_is_the_new_state():
     newest = _Newest()
-    assert [newest.take(revision) for revision in (7, 2, 2, 2, 3)] == [True, False, True, False, True]
+    assert [newest.advance(revision) for revision in (7, 2, 2, 2, 3)] == [True, False, True, False, True]

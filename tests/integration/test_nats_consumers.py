@@ -28,7 +28,7 @@ from shared.contracts.ids import intent_id
 from shared.core.bus.durable import changes, wanted_durable
 from shared.errors import Conflict, Refused, Unavailable
 from sublet.consumers.dead import advisories, counts, dead_letters
-from sublet.consumers.told import buried, buried_table
+from sublet.consumers.messages import buried, buried_table
 
 EVENT = "sublet.cluster.v1.event.eviction.{}.{}.node-a"
 WAIT_S = 10.0

@@ -14,7 +14,7 @@ from rig_parts import until
 from shared.adapters.clock import SystemClock
 from shared.adapters.kube.client import Kube
 from shared.errors import Unavailable
-from sublet.cluster.uninstall import withdraw_from_cluster
+from sublet.cluster.uninstall import uninstall_from_cluster
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
@@ -292,10 +292,10 @@ async def test_an_uninstall_takes_away_what_agents_and_central_have_left(
     assert not await patched(guarded.admin, nodes[1], {"spec": {"taints": [*before["taints"], PRESSURE]}})
     kube, said = Kube(guarded.admin), list[str]()
     try:
-        await withdraw_from_cluster(kube, SystemClock(), SYSTEM, wait_s=0, say=said.append)
+        await uninstall_from_cluster(kube, SystemClock(), SYSTEM, wait_s=0, say=said.append)
         assert len(said) >= 4
         again = list[str]()
-        await withdraw_from_cluster(kube, SystemClock(), SYSTEM, wait_s=0, say=again.append)
+        await uninstall_from_cluster(kube, SystemClock(), SYSTEM, wait_s=0, say=again.append)
         assert [words for words in again if "no DaemonSet sublet-give-back" not in words] == []
     finally:
         await kube.close()
@@ -320,7 +320,7 @@ async def test_an_uninstall_waits_for_the_agents(guarded: Cluster, nodes: tuple[
     kube = Kube(guarded.admin)
     try:
         with pytest.raises(Unavailable, match="agents still run after 0 s in default: agent; delete DaemonSet"):
-            await withdraw_from_cluster(kube, SystemClock(), "default", wait_s=0, say=lambda _: None)
+            await uninstall_from_cluster(kube, SystemClock(), "default", wait_s=0, say=lambda _: None)
     finally:
         await kube.close()
         guarded.kubectl("delete", "pod", "agent", "--grace-period=0", "--force")

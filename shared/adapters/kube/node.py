@@ -106,8 +106,8 @@ class KubeNode:
         return any(row.get("type") == WITHDRAWN and row.get("status") == "True" for row in rows)
 
 
-async def withdraw(kube: Kube, node: str) -> None:
-    """Take everything of ours from a node, as at an uninstall.
+async def remove_offer(kube: Kube, node: str) -> None:
+    """Remove the reclaimed amounts from a Node, as at an uninstall.
 
     Raises:
         KubeError, Unavailable: the API server refuses, or cannot be reached.

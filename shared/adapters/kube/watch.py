@@ -98,7 +98,7 @@ class Mirror(Generic[T]):
                 for item in page.get("items") or ():
                     uid = uid_of(item)
                     kept[uid] = self._reader.read(uid, item, (before or {}).get(uid))
-        self._reader.keep(kept)
+        self._reader.retain(kept)
         self._objects = {uid: thing for uid, thing in kept.items() if thing is not None}
         self._confirm()
         if before != self._objects:
@@ -124,7 +124,7 @@ class Mirror(Generic[T]):
             return
         if thing is None:
             objects.pop(uid, None)
-            self._reader.keep(objects)
+            self._reader.retain(objects)
         else:
             objects[uid] = thing
         self._changed()

@@ -141,7 +141,7 @@ class PodFolder:
         touch_generation(self.path.parent)
         return True
 
-    def hold(self) -> IO[bytes]:
+    def lock_alive(self) -> IO[bytes]:
         """Take the watcher's lock; it is held until the file is closed, also by whoever inherits it.
 
         Raises:

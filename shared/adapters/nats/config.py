@@ -65,7 +65,7 @@ class _Newest:
         """Whether the last answer was older than one before."""
         return self._older is not None
 
-    def take(self, revision: int) -> bool:
+    def advance(self, revision: int) -> bool:
         """Whether it is news: a newer one, or an older one that is said twice (then the bucket was made anew)."""
         if revision >= self._revision:
             news, self._older = revision > self._revision, None
@@ -162,7 +162,7 @@ class ConfigStore:
             try:
                 if self._link.connected:
                     found = await self._read(bucket, key)
-                    if newest.take(found.sequence):
+                    if newest.advance(found.sequence):
                         self._hand_over(found, _subject(bucket, ""), handler)
                     again = newest.behind
             except NotFoundError:

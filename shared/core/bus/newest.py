@@ -50,7 +50,7 @@ class NewestGate:
         past = self._retired.get(boot_id)
         return "new" if past is None or (silent and seq > past.seq) else "retired"
 
-    def take(self, boot_id: str, seq: int, now_s: float) -> Verdict:
+    def admit(self, boot_id: str, seq: int, now_s: float) -> Verdict:
         """Judge a message, by the receiver's monotonic clock, and make it the newest when it is new."""
         verdict = self.judge(boot_id, seq, now_s)
         if verdict == "new":

@@ -135,7 +135,7 @@ class Bucket:
     tokens: float
     at_s: float
 
-    def take(self, now_s: float, *, capacity: float, per_s: float) -> "Bucket | None":
+    def spend(self, now_s: float, *, capacity: float, per_s: float) -> "Bucket | None":
         """The bucket with one token less, or None when there is none."""
         tokens = min(capacity, self.tokens + passed_s(self.at_s, now_s) * per_s)
         return Bucket(tokens - 1, now_s) if tokens >= 1 else None

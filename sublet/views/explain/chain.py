@@ -117,7 +117,7 @@ def usage_part(row: Usage) -> Document:
 def _evictions(facts: NodeFacts, events: Sequence[EvictionEvent], namespace: str, name: str) -> list[Document]:
     """Every intent about this name, newest first: from the evictor's ledger, else from the stream alone."""
     found: dict[str, Document] = {}
-    for row in facts.told("evictor", "recent", []):
+    for row in facts.answered("evictor", "recent", []):
         intent = row.get("intent") or {}
         if (intent.get("namespace"), intent.get("pod")) == (namespace, name):
             found[intent["intent_id"]] = _facts_of(intent) | {

@@ -11,10 +11,10 @@ Document = dict[str, Any]
 
 def outlook_part(facts: NodeFacts, key: str, uid: str) -> list[Document] | None:
     """What each plugin would do with this pod, by the plugin's name; None where the evictor does not tell."""
-    told: Mapping[str, Any] | None = facts.told("evictor", "outlook", None)
+    told: Mapping[str, Any] | None = facts.answered("evictor", "outlook", None)
     if told is None:
         return None
-    modes = facts.told("evictor", "plugins", {})
+    modes = facts.answered("evictor", "plugins", {})
     return [
         {
             "plugin": name,
@@ -29,7 +29,7 @@ def outlook_part(facts: NodeFacts, key: str, uid: str) -> list[Document] | None:
 
 def refusals_part(facts: NodeFacts, key: str, uid: str) -> list[Document]:
     """Every no about this pod, the newest first; where there was none, those that held a plugin as a whole."""
-    told: list[Document] = facts.told("evictor", "refusals", [])
+    told: list[Document] = facts.answered("evictor", "refusals", [])
     about = [row for row in told if row.get("pod") == key and row.get("uid") in ("", uid)]
     return about or [row for row in told if not row.get("pod")]
 

@@ -14,7 +14,7 @@ from aiohttp import web
 from kube_rig.certificates import Authority
 
 from shared.adapters.kube.client import TOKEN_S, Kube, KubeError
-from sublet.cluster.leaving import is_uninstalled
+from sublet.cluster.uninstalled import is_uninstalled
 
 incluster_config = sys.modules["kubernetes.aio.config.incluster_config"]  # as the client of Sublet has it
 DAEMONSET = "/apis/apps/v1/namespaces/sublet-system/daemonsets/sublet-node"

@@ -21,10 +21,10 @@ from shared.errors import Refused, Unavailable
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import Received
 from sublet.bridge import lanes
-from sublet.bridge import place as place_file
+from sublet.bridge import position as position_file
 from sublet.bridge.bridge import Bridge, WantsNoMore
 from sublet.bridge.http import retry_after_s
-from sublet.bridge.place import BridgePosition
+from sublet.bridge.position import BridgePosition
 from sublet.bridge.request import (
     MAX_RETRY_AFTER_S,
     RETRY_CAP_S,
@@ -323,7 +323,7 @@ def test_a_lane_that_is_full_gives_events_up_and_holds_up_no_other(virtual, tmp_
 
 
 def test_what_is_put_aside_has_a_bound_on_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(place_file, "DEAD_BYTES", 10_000)
+    monkeypatch.setattr(position_file, "DEAD_BYTES", 10_000)
     place = BridgePosition(tmp_path, "b")
     for sequence in range(1, 200):
         place.bury(Received("s", b"x" * 1000, {"h": "y" * 100_000}, sequence), status=0, why="forged")

@@ -11,7 +11,7 @@ from shared.contracts.kube.taint import Taint
 from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.core.api_kind import CNCS, CNRS, NODES, PODS
 from shared.errors import Unavailable
-from sublet.cluster.uninstall import withdraw_from_cluster
+from sublet.cluster.uninstall import uninstall_from_cluster
 
 FOREIGN = {"key": "example.org/mine", "effect": "NoSchedule"}
 SYSTEM = "sublet-system"
@@ -44,7 +44,7 @@ async def api():
 
 async def uninstalled(api):
     said = []
-    await withdraw_from_cluster(FakeKube(api), LoopClock(), SYSTEM, wait_s=0, say=said.append)
+    await uninstall_from_cluster(FakeKube(api), LoopClock(), SYSTEM, wait_s=0, say=said.append)
     return said
 
 

@@ -3,7 +3,7 @@
 import pytest
 from kube_api import Api, FakeKube
 
-from sublet.cluster.leaving import is_uninstalled
+from sublet.cluster.uninstalled import is_uninstalled
 
 PATH = "/apis/apps/v1/namespaces/sublet-system/daemonsets/sublet-node"
 DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}

@@ -26,7 +26,7 @@ TOUCHES_ITS_OBJECT = {
     *("write_text", "write_bytes", "read_text", "read_bytes", "unlink", "rename", "mkdir", "rmdir", "touch", "chmod"),
     *("symlink_to", "hardlink_to", "open"),
 }
-ANSWERS = {"ask", "ask_all", "read_answer", "well_shaped", "told", "audited"}
+ANSWERS = {"ask", "ask_all", "read_answer", "well_shaped", "answered", "audited"}
 
 
 class Reader(ast.NodeVisitor):
@@ -114,8 +114,8 @@ def test_no_command_names_a_file_by_what_it_was_told(path):
         "a, b = await ask(x), 1\ngoal = a['file']\nos.replace(fresh, goal)",
         "open((await bus.get('b', 'k')).value)",
         "async for event in bus.follow(s):\n    (folder / event.subject).write_text('')",
-        "facts = read(await ask_all(bus))\nsubprocess.run([facts.told('qrm', 'x', '')])",
-        "if row := facts.told('a', 'b', ''):\n    row.write_text('')",
+        "facts = read(await ask_all(bus))\nsubprocess.run([facts.answered('qrm', 'x', '')])",
+        "if row := facts.answered('a', 'b', ''):\n    row.write_text('')",
     ],
 )
 def test_the_rule_sees_one_that_does(bad):

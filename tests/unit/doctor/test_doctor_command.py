@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shared.errors import Refused, Unavailable, Unfit
-from sublet import cli, program
+from sublet import cli, invocation
 from sublet.cluster import way
 from sublet.cluster.way import Way, find_way, open_kube
 from sublet.commands import doctor as command
@@ -156,7 +156,7 @@ def test_the_way_to_a_cluster_is_found_as_kubectl_finds_it(tmp_path: Path) -> No
     ],
 )
 def test_a_program_has_the_name_by_which_it_is_called(argv0: str, name: str) -> None:
-    assert program.program_name(argv0) == name
+    assert invocation.program_name(argv0) == name
 
 
 @pytest.mark.parametrize("argv0", ["kubectl-sublet", "sublet/__main__.py"])
@@ -166,13 +166,13 @@ def test_help_names_the_program(
     monkeypatch.setattr("sys.argv", [argv0, "doctor", "--help"])
     with pytest.raises(SystemExit):
         cli.main()
-    assert f"Usage: {program.program_name(argv0)} doctor [OPTIONS]" in capsys.readouterr().out
+    assert f"Usage: {invocation.program_name(argv0)} doctor [OPTIONS]" in capsys.readouterr().out
 
 
 def test_a_plugin_leaves_out_what_only_a_host_has(monkeypatch: pytest.MonkeyPatch) -> None:
     every = dict.fromkeys([*cli.OF_THIS_HOST, "doctor"], command)
     assert len(cli.build(every).registered_commands) == len(every)
-    assert len(cli.build(every, program.PLUGIN).registered_commands) == 1
+    assert len(cli.build(every, invocation.PLUGIN).registered_commands) == 1
 
 
 def test_of_many_names_the_first_are_told() -> None:

@@ -12,7 +12,7 @@ from shared.errors import Unavailable
 from sublet.doctor.finding import Unknown
 from sublet.doctor.node import host_processes
 from sublet.doctor.node.facts import BusSeen, CpuManager, HostFacts, Kubelet
-from sublet.doctor.node.look_at_node import HostProbe
+from sublet.doctor.node.node_probe import HostProbe
 
 NOWHERE = "nats://127.0.0.1:1"
 SHORT_S, PATIENCE_S = 0.01, 20.0

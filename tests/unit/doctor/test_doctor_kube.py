@@ -10,8 +10,8 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.errors import Unavailable
 from sublet.doctor.cluster.checks import CLUSTER_CHECKS
+from sublet.doctor.cluster.cluster_probe import MOST_KUBELETS, KubeProbe
 from sublet.doctor.cluster.facts import ClusterFacts
-from sublet.doctor.cluster.look_at_cluster import MOST_KUBELETS, KubeProbe
 from sublet.doctor.finding import Unknown, examine
 
 GROUP = "/apis/admissionregistration.k8s.io"

@@ -246,7 +246,7 @@ def test_a_bucket_never_gives_more_than_capacity_and_rate_allow(steps, capacity)
     bucket = Bucket(float(capacity), 0.0)
     for step in steps:
         now += step
-        left = bucket.take(now, capacity=capacity, per_s=per_s)
+        left = bucket.spend(now, capacity=capacity, per_s=per_s)
         if left is not None:
             bucket, given_out = left, given_out + 1
     assert given_out <= capacity + now * per_s + 1e-6

@@ -10,7 +10,7 @@ from shared.contracts.sample import NodeSample
 from shared.errors import Refused
 from shared.fakes.memory_bus import MemoryBus
 from shared.wire import Wire
-from sublet.replay import told
+from sublet.replay import progress
 from sublet.replay.traces.frames import Faults
 from sublet.replay.traces.reading import read_recording
 from sublet.replay.traces.recorder import SILENCE_S, Progress, record
@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
 
 
 async def recording(topology, sample, *, count=10, for_s=None, max_bytes=None, stop_at_s=None):
-    """What a recorder writes while samples come every 2 s for `count` times; and all that it told."""
+    """What a recorder writes while samples come every 2 s for `count` times; and all that it progress."""
     bus, clock, stop, out = MemoryBus(), LoopClock(), asyncio.Event(), io.BytesIO()
     writer, told_of = Writer(out, "node1", topology, max_bytes=max_bytes), []
     samples = await Wire(bus, clock, node="node1", service="record").newest(NodeSample)
@@ -79,10 +79,10 @@ def test_silence_is_told(virtual, topology, sample):
 
 def test_progress_is_a_line_a_minute_where_nobody_looks_and_one_line_on_a_terminal():
     quiet, seen = io.StringIO(), Terminal()
-    for teller in (told.Teller("node1", quiet), told.Teller("node1", seen)):
+    for line in (progress.ProgressLine("node1", quiet), progress.ProgressLine("node1", seen)):
         for second in range(121):
-            teller.tell(Progress(float(second), second // 2, 1000 * second, 0.0))
-        teller.end("done")
+            line.show(Progress(float(second), second // 2, 1000 * second, 0.0))
+        line.end("done")
     assert quiet.getvalue().splitlines() == [
         "recording node1: 0:00:00, 0 frames, 0 kB",
         "recording node1: 0:01:00, 30 frames, 60 kB",
@@ -94,16 +94,16 @@ def test_progress_is_a_line_a_minute_where_nobody_looks_and_one_line_on_a_termin
 
 def test_silence_is_said_once_where_nobody_looks():
     out = io.StringIO()
-    teller = told.Teller("node1", out)
+    line = progress.ProgressLine("node1", out)
     for second in range(40):
-        teller.tell(Progress(float(second), 1, 10, float(max(0, second - 5))))
+        line.show(Progress(float(second), 1, 10, float(max(0, second - 5))))
     assert [line for line in out.getvalue().splitlines() if "no sample for 10 s" in line]
     assert len(out.getvalue().splitlines()) == 2
 
 
 def test_faults_are_told_in_one_line_each_and_not_without_end():
     faults = Faults(1, [f"a: line {n}: bad" for n in range(30)], 40.0, ["a: cut"])
-    lines = list(told.faults(faults))
+    lines = list(progress.faults(faults))
     assert lines[:3] == ["a: cut", "lost: 1 frame, begun and not finished", "frame refused: a: line 0: bad"]
     assert lines[-2:] == ["frames refused: 20 more", "gaps: 40 s without a frame are not counted"]
 

@@ -140,9 +140,9 @@ def test_records_are_for_their_owner_only(store):
 def test_the_watchers_lock_is_held_by_whoever_inherits_it_and_free_after_death(store):
     folder = store.add(record("web"))
     assert not folder.watched()
-    held = folder.hold()
+    held = folder.lock_alive()
     with pytest.raises(BlockingIOError):
-        folder.hold()
+        folder.lock_alive()
     reader, writer = os.pipe()
     if not (heir := os.fork()):
         os.close(writer)

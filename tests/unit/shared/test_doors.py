@@ -24,7 +24,7 @@ DOORS = {
     "sublet/ask.py": "answers of the services",
     "services/qrm/adapters/kernel/kubelet.py": "kubelet's state",
     "services/qrm/app.py": "questions on a pod, of this node's runtime",
-    "sublet/doctor/node/look_at_node.py": "kubelet's state, for a person",
+    "sublet/doctor/node/node_probe.py": "kubelet's state, for a person",
     "sublet/doctor/node/host_processes.py": "kubelet's configuration, for a person",
     "sublet/consumers/dead.py": "advisories of the NATS server",
     "shared/core/bus/nats_jwt.py": "questions of the NATS server on a login",
@@ -35,7 +35,7 @@ OUR_OWN_FILES = {
     "services/qrm/adapters/checkpoint/file.py", "services/qrm/adapters/lease/file.py",
     "shared/adapters/ledger/sqlite.py", "shared/adapters/local/pods.py", "shared/adapters/nats/embedded/accounts.py",
     "shared/adapters/nats/embedded/reload.py", "shared/adapters/nats/embedded/server.py",
-    "shared/adapters/local/pod_folder.py", "shared/adapters/files/taints.py", "sublet/bridge/place.py",
+    "shared/adapters/local/pod_folder.py", "shared/adapters/files/taints.py", "sublet/bridge/position.py",
     "sublet/bus_login.py", "sublet/runtime/offer.py", "sublet/runtime/runtime.py", "sublet/runtime/spawn.py",
     "sublet/runtime/shim.py", "sublet/sim/run.py", "services/advisor/policies/model.py",
 }  # fmt: skip
@@ -104,7 +104,7 @@ def test_pods_of_the_api_server_are_read_at_their_door_alone():
     readers = {path for path, tree in modules() if _names(tree, "containerStatuses") or _names(tree, "initContainers")}
     assert readers <= {"shared/core/pods/kube_pod.py", "shared/core/pods/manifest.py",
                        "shared/core/pods/extended_resources.py", "shared/core/pods/resources.py",
-                       "sublet/doctor/cluster/look_at_cluster.py"}  # fmt: skip
+                       "sublet/doctor/cluster/cluster_probe.py"}  # fmt: skip
 
 
 def test_answers_are_asked_for_in_one_place():

@@ -24,7 +24,7 @@ class NodeRate:
     def admit(self, node: str, now_s: float) -> bool:
         """Whether one more of this node is taken now."""
         bucket = self._buckets.get(node) or Bucket(self.burst, now_s)
-        rest = bucket.take(now_s, capacity=self.burst, per_s=self.per_s)
+        rest = bucket.spend(now_s, capacity=self.burst, per_s=self.per_s)
         if rest is None:
             return False
         self._buckets[node] = rest

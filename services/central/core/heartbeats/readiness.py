@@ -42,7 +42,7 @@ def record(ledger: Ledger, readiness: Readiness, now_s: float) -> Verdict:
     """Take one heartbeat into the ledger; a replayed, stale or retired one changes nothing."""
     heartbeat = ledger.get(readiness.node)
     gate = heartbeat.gate if heartbeat else NewestGate(HEARTBEAT_S)
-    verdict = gate.take(readiness.boot_id, readiness.seq, now_s)
+    verdict = gate.admit(readiness.boot_id, readiness.seq, now_s)
     if verdict == "new":
         failing = tuple(f"{health.service}: {health.why}" for health in readiness.services if not health.ok)
         hashes = {health.config_hash for health in readiness.services}

@@ -19,4 +19,4 @@ class Pace:
         """The bucket after one action, or None when none may be taken now."""
         if self.per_s <= 0:
             return None
-        return bucket.take(now_s, capacity=self.burst, per_s=self.per_s)
+        return bucket.spend(now_s, capacity=self.burst, per_s=self.per_s)

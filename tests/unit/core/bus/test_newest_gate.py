@@ -14,7 +14,7 @@ messages = st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 9)), max
 def test_within_one_boot_the_accepted_numbers_ascend(arriving):
     gate, accepted = NewestGate(), {}
     for boot, seq in arriving:
-        if gate.take(boot, seq, NOW_S) == "new":
+        if gate.admit(boot, seq, NOW_S) == "new":
             assert seq > accepted.get(boot, -1)
             accepted[boot] = seq
 
@@ -23,7 +23,7 @@ def test_within_one_boot_the_accepted_numbers_ascend(arriving):
 def test_a_boot_that_was_replaced_does_not_speak_again_while_the_one_after_it_does(arriving):
     gate, replaced, current = NewestGate(), set(), None
     for boot, seq in arriving:
-        verdict = gate.take(boot, seq, NOW_S)
+        verdict = gate.admit(boot, seq, NOW_S)
         assert (verdict == "retired") == (boot in replaced)
         if verdict == "new" and boot != current:
             replaced |= {current} - {None}
@@ -34,7 +34,7 @@ def test_a_boot_that_was_replaced_does_not_speak_again_while_the_one_after_it_do
 def test_the_newest_is_always_the_last_one_accepted(arriving):
     gate, last = NewestGate(), (None, -1)
     for boot, seq in arriving:
-        if gate.take(boot, seq, NOW_S) == "new":
+        if gate.admit(boot, seq, NOW_S) == "new":
             last = (boot, seq)
         assert (gate.boot_id, gate.seq) == last
 
@@ -43,31 +43,31 @@ def test_the_newest_is_always_the_last_one_accepted(arriving):
 def test_judging_takes_nothing(arriving, asked):
     gate = NewestGate()
     for boot, seq in arriving:
-        gate.take(boot, seq, NOW_S)
+        gate.admit(boot, seq, NOW_S)
     before = (gate.boot_id, gate.seq)
     verdict = gate.judge(*asked, NOW_S)
     assert (gate.boot_id, gate.seq) == before
-    assert gate.take(*asked, NOW_S) == verdict
+    assert gate.admit(*asked, NOW_S) == verdict
 
 
 @given(messages)
 def test_taken_twice_a_message_is_a_replay_or_older(arriving):
     gate = NewestGate()
     for boot, seq in arriving:
-        gate.take(boot, seq, NOW_S)
-        assert gate.take(boot, seq, NOW_S) != "new"
+        gate.admit(boot, seq, NOW_S)
+        assert gate.admit(boot, seq, NOW_S) != "new"
 
 
 def test_the_verdicts_say_why():
     gate = NewestGate()
-    told = [gate.take(*m, NOW_S) for m in (("a", 5), ("a", 5), ("a", 4), ("a", 6), ("b", 0), ("a", 7), ("b", 1))]
+    told = [gate.admit(*m, NOW_S) for m in (("a", 5), ("a", 5), ("a", 4), ("a", 6), ("b", 0), ("a", 7), ("b", 1))]
     assert told == ["new", "replayed", "stale", "new", "new", "retired", "new"]
 
 
 def test_sixteen_restarts_are_remembered():
     gate = NewestGate()
     for boot in range(17):
-        gate.take(str(boot), 0, NOW_S)
+        gate.admit(str(boot), 0, NOW_S)
     assert [gate.judge(str(boot), 9, NOW_S) for boot in (0, 15)] == ["retired", "retired"]
 
 
@@ -75,14 +75,14 @@ def test_a_living_sender_comes_back_within_three_periods_of_the_others_death():
     """Two take turns, each once a period; the one dies right after its word."""
     gate = NewestGate()
     for turn in range(5):
-        assert gate.take("a", turn, turn * PERIOD_S) == ("new" if turn == 0 else "retired")
-        assert gate.take("b", turn, (turn + 0.5) * PERIOD_S) == "new"
+        assert gate.admit("a", turn, turn * PERIOD_S) == ("new" if turn == 0 else "retired")
+        assert gate.admit("b", turn, (turn + 0.5) * PERIOD_S) == "new"
     died_s, verdict, turn = 4.5 * PERIOD_S, "", 5
     while verdict != "new":
-        verdict = gate.take("a", turn, turn * PERIOD_S)
+        verdict = gate.admit("a", turn, turn * PERIOD_S)
         turn += 1
     assert (turn - 1) * PERIOD_S - died_s <= 3 * PERIOD_S
-    assert gate.take("b", 9, turn * PERIOD_S) == "retired"
+    assert gate.admit("b", 9, turn * PERIOD_S) == "retired"
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.floats(0, 2 * PERIOD_S)), min_size=1, max_size=20))
@@ -91,28 +91,28 @@ def test_one_message_in_a_living_senders_place_never_locks_it_out(forged):
     for name in ("alive", "stranger"):
         gate, now_s = NewestGate(), 0.0
         for seq, later_s in forged:
-            gate.take(name, seq, now_s := now_s + later_s)
-        taken = [gate.take("alive", seq, now_s + seq * PERIOD_S) for seq in range(1, 8)]
+            gate.admit(name, seq, now_s := now_s + later_s)
+        taken = [gate.admit("alive", seq, now_s + seq * PERIOD_S) for seq in range(1, 8)]
         assert "new" in taken
         assert taken[-1] == "new"
 
 
 def test_a_late_or_repeated_word_of_the_dead_is_not_taken_however_silent_it_is():
     gate = NewestGate()
-    gate.take("a", 5, 0.0)
-    gate.take("b", 0, 1.0)
-    assert [gate.take("a", seq, 1000.0) for seq in (4, 5)] == ["retired", "retired"]
-    assert gate.take("b", 0, 1000.0) == "replayed"
+    gate.admit("a", 5, 0.0)
+    gate.admit("b", 0, 1.0)
+    assert [gate.admit("a", seq, 1000.0) for seq in (4, 5)] == ["retired", "retired"]
+    assert gate.admit("b", 0, 1000.0) == "replayed"
 
 
 def test_two_that_live_are_noticed_and_a_restart_is_not():
     gate = NewestGate()
-    gate.take("a", 0, 0.0)
-    gate.take("b", 0, 1.0)
-    gate.take("a", 1, 1.2)  # under way when it was replaced
+    gate.admit("a", 0, 0.0)
+    gate.admit("b", 0, 1.0)
+    gate.admit("a", 1, 1.2)  # under way when it was replaced
     assert not gate.two_senders(2.0)
-    gate.take("b", 1, 4.0)
-    gate.take("a", 2, 4.5)
+    gate.admit("b", 1, 4.0)
+    gate.admit("a", 2, 4.5)
     assert gate.two_senders(4.5)
-    gate.take("b", 2, 13.0)
+    gate.admit("b", 2, 13.0)
     assert not gate.two_senders(14.0)

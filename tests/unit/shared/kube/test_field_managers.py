@@ -16,7 +16,7 @@ from shared.adapters.kube.client import Kube
 from shared.adapters.kube.evictor import MANAGER as EVICTOR
 from shared.adapters.kube.evictor import KubeEvictor
 from shared.adapters.kube.node import MANAGER as REPORTER
-from shared.adapters.kube.node import KubeNode, withdraw
+from shared.adapters.kube.node import KubeNode, remove_offer
 from shared.adapters.kube.objects import KubeObjects
 from shared.adapters.kube.taints import KubeTaints
 from shared.app import Context
@@ -26,7 +26,7 @@ from shared.core.api_kind import CNCS, CNRS, KCCS, NODES, PODS
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import CommonSettings
 from shared.wire import Wire
-from sublet.cluster.uninstall import FINALIZERS, withdraw_from_cluster
+from sublet.cluster.uninstall import FINALIZERS, uninstall_from_cluster
 from sublet.cluster.uninstall import MANAGER as UNINSTALL
 from sublet.doctor.cluster.nodes import OWN_MANAGERS
 
@@ -105,7 +105,7 @@ def test_central_leads_and_keeps_its_objects_under_its_name(api, virtual, tmp_pa
 async def test_an_uninstall_lets_go_of_configuration_objects_under_its_own_name(api, kube):
     path = KCCS.path("one", "default")
     api.put(path, {"metadata": {"namespace": "default", "finalizers": [f"{FINALIZERS[0]}x"]}})
-    await withdraw_from_cluster(kube, LoopClock(), "sublet-system", wait_s=0, say=lambda _line: None)
+    await uninstall_from_cluster(kube, LoopClock(), "sublet-system", wait_s=0, say=lambda _line: None)
     assert api.writers == {(path, UNINSTALL)}
 
 
@@ -113,5 +113,5 @@ async def test_doctor_knows_all_who_write_reclaimed_resources_to_a_node(api, kub
     await KubeNode(kube, "n1", dict).write(offer(4000))
     marks = NodeMarks(KubeObjects(kube, LoopClock(), manager=CENTRAL))
     await marks.withdraw(node_of(api.objects[NODE]), Judged("lost", "silent"))
-    await withdraw(kube, "n1")
+    await remove_offer(kube, "n1")
     assert {manager for path, manager in api.writers if path == f"{NODE}/status"} == set(OWN_MANAGERS)

@@ -3,7 +3,7 @@
 import pytest
 from kube_api import Api, FakeKube
 
-from shared.adapters.kube.node import CNRS, KubeNode, withdraw
+from shared.adapters.kube.node import CNRS, KubeNode, remove_offer
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 from shared.errors import Unavailable
 
@@ -105,5 +105,5 @@ async def test_amounts_that_could_not_be_shown_are_shown_at_the_next_change_of_p
 
 async def test_what_is_withdrawn_is_gone_and_all_else_stays(world):
     await world.node.write(document())
-    await withdraw(FakeKube(world.api), "n1")
+    await remove_offer(FakeKube(world.api), "n1")
     assert world.api.objects[NODE]["status"] == {"capacity": OTHERS, "allocatable": OTHERS}

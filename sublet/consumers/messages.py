@@ -1,4 +1,4 @@
-"""What the commands tell about consumers: lines for people, documents for programs."""
+"""Messages of `sublet consumers`: lines for people, documents for programs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

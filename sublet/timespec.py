@@ -9,7 +9,7 @@ _AGO = re.compile(r"(?P<count>\d{1,5})(?P<unit>[smhd])", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def parse_moment(text: str, now: datetime) -> datetime:
+def parse_timespec(text: str, now: datetime) -> datetime:
     """The moment that a text names; a time without an offset is UTC.
 
     Raises:

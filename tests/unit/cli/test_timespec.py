@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shared.errors import Refused
-from sublet.moment import parse_moment
+from sublet.timespec import parse_timespec
 
 NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 
@@ -23,10 +23,10 @@ NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
     ],
 )
 def test_the_moment_that_a_text_names(text, moment):
-    assert parse_moment(text, NOW) == moment
+    assert parse_timespec(text, NOW) == moment
 
 
 @pytest.mark.parametrize("text", ["2 h", "-2h", "h", "2w", "yesterday", "1.5h", "٣h", "100000d", ""])
 def test_what_names_no_moment_is_refused_with_an_example(text):
     with pytest.raises(Refused, match="want 30m, 2h, 7d"):
-        parse_moment(text, NOW)
+        parse_timespec(text, NOW)

@@ -1,4 +1,4 @@
-"""What `sublet record` and `sublet replay` say beside their results, on standard error."""
+"""Progress of `sublet record` and `sublet replay`: lines on standard error, beside their results."""
 
 from collections.abc import Iterable, Iterator
 from typing import TextIO
@@ -18,7 +18,7 @@ NAMED_FRAMES = 10
 _MINUTE_S, _HOUR_S = 60, 3600
 
 
-class Teller:
+class ProgressLine:
     """Progress of a recording: one line that is written over on a terminal, else a line a minute."""
 
     def __init__(self, node: str, out: TextIO) -> None:
@@ -26,7 +26,7 @@ class Teller:
         self._told_s: float | None = None
         self._silent = False
 
-    def tell(self, progress: Progress) -> None:
+    def show(self, progress: Progress) -> None:
         """Say how far it is, if it is time."""
         silent = progress.silent_s >= SILENCE_S
         due = self._told_s is None or progress.passed_s >= self._told_s + QUIET_EVERY_S

@@ -10,7 +10,7 @@ import pytest
 
 from shared.errors import Unavailable
 from sublet.doctor.node.facts import PolicySeen
-from sublet.doctor.node.look_at_policy import seen_policy
+from sublet.doctor.node.policy_probe import seen_policy
 
 HERE = "127.0.0.1"
 

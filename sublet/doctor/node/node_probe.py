@@ -17,7 +17,7 @@ from shared.errors import SubletError, Unavailable
 from sublet.doctor.finding import Known, Unknown
 from sublet.doctor.node import host_processes
 from sublet.doctor.node.facts import KUBELET_ROOT, AgentPlace, BusSeen, CpuManager, HostFacts, Kubelet, PolicySeen
-from sublet.doctor.node.look_at_policy import seen_policy
+from sublet.doctor.node.policy_probe import seen_policy
 
 BUS_WAIT_S = 2.0
 

@@ -4,8 +4,8 @@ import pytest
 
 from shared.errors import NotStored
 from shared.fakes.memory_bus import MemoryBus
-from shared.island import IslandBus
 from shared.ports import Received
+from shared.standalone_bus import StandaloneBus
 
 SAMPLE = "sublet.node.n1.sample"
 EVERY_SAMPLE = "sublet.node.*.sample"
@@ -17,8 +17,8 @@ def inner() -> MemoryBus:
 
 
 @pytest.fixture
-def node(inner: MemoryBus) -> IslandBus:
-    return IslandBus(inner)
+def node(inner: MemoryBus) -> StandaloneBus:
+    return StandaloneBus(inner)
 
 
 async def test_alone_a_node_message_reaches_the_readers_of_its_subject_and_nobody_else(node, inner, until):

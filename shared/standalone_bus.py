@@ -40,7 +40,7 @@ class _Interest:
             self.handler(received)
 
 
-class IslandBus:
+class StandaloneBus:
     """Delegates to `inner`; delivers node-local messages itself while `inner` is disconnected."""
 
     def __init__(self, inner: Bus) -> None:
