@@ -68,6 +68,18 @@ class NodeReading(MessagePart):
     network_receive_bytes_per_s: Amount | None = None
     network_transmit_bytes_per_s: Amount | None = None
     extra: dict[str, float] = {}
+    """Figures that have no field: by name, or by name and thing ("nic_up.eth0")."""
+
+    @property
+    def nic_up(self) -> dict[str, float]:
+        """By network card: 0 where it has no link."""
+        name = "nic_up."
+        return {key.removeprefix(name): figure for key, figure in self.extra.items() if key.startswith(name)}
+
+    @property
+    def rootfs_capacity_bytes(self) -> float | None:
+        """Size of the root file system."""
+        return self.extra.get("rootfs_capacity_bytes")
 
 
 class NumaReading(MessagePart):
@@ -85,6 +97,12 @@ class NumaReading(MessagePart):
     """Free memory below which kswapd wakes, summed over the zones."""
     watermark_high_bytes: Bytes | None = None
     extra: dict[str, float] = {}
+
+    @property
+    def socket(self) -> int | None:
+        """The socket that it lies in."""
+        number = self.extra.get("socket")
+        return None if number is None else int(number)
 
 
 class GroupReading(MessagePart):

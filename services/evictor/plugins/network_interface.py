@@ -20,7 +20,6 @@ from shared.contracts.pod import Pod
 from shared.core.pods.qos import DOMAIN
 
 SCOPE = "NICHealth"
-FIGURE = "nic_up."
 SELECTION = f"{DOMAIN}nic_selection_result"
 
 
@@ -53,8 +52,7 @@ def evaluate(
     memory: DownCards, view: View, settings: NetworkInterfaceSettings
 ) -> tuple[DownCards, CardsDown | Silence]:
     """Follow since when each card is down. A card without a figure is not down: absent is not zero."""
-    extra = view.sample.node_reading.extra
-    up = {name.removeprefix(FIGURE): figure for name, figure in extra.items() if name.startswith(FIGURE)}
+    up = view.sample.node_reading.nic_up
     if not up:
         return DownCards(), "unknown"
     lost = memory.seen_at_s is not None and view.t_s - memory.seen_at_s > settings.longest_gap_s

@@ -72,7 +72,7 @@ class RootfsOveruse(Pressure):
 
 def evaluate(_memory: None, view: View, settings: RootfsOveruseSettings) -> tuple[None, RootfsOveruse | Silence]:
     """Compare what each pod has written with the threshold of its class."""
-    capacity, ages = view.sample.node_reading.extra.get(CAPACITY), view.sample.figure_ages_s
+    capacity, ages = view.sample.node_reading.rootfs_capacity_bytes, view.sample.figure_ages_s
     pods = [
         RootfsUser(r.pod.namespace, r.pod.name, r.pod.qos, int(used), r.pod)
         for r in view.pods

@@ -27,9 +27,9 @@ def fragment(view: ReportView) -> Fragment | None:
     zone = {n: _zone(n, facts[n], reclaimed.get(n, {})) for n in facts}
     sockets: dict[int, list[int]] = {}
     for numa in numas:
-        if "socket" not in numa.extra:
+        if numa.socket is None:
             return {"status": {"topologyZone": list(zone.values())}}
-        sockets.setdefault(int(numa.extra["socket"]), []).append(numa.numa)
+        sockets.setdefault(numa.socket, []).append(numa.numa)
     zones = [
         {"type": "Socket", "name": str(socket), "children": [zone[n] for n in members]}
         for socket, members in sorted(sockets.items())

@@ -76,6 +76,7 @@ def test_every_numa_node_is_read(tree, collector):
         "watermark_min_bytes": 1 * PAGE,
         "watermark_low_bytes": 2 * PAGE,
         "watermark_high_bytes": 3 * PAGE,
+        "socket": 1,
     }
     assert readings[Target("numa", "0")].raw["watermark_low_bytes"] == (45 + 200) * PAGE, "summed over the zones"
 
@@ -114,6 +115,22 @@ def test_a_container_is_read_in_full(tree, collector, make_pod):
     }
     stalls = Pressure(some_avg10_percent=3, some_avg60_percent=4, full_avg10_percent=1) if tree.version == 2 else None
     assert pressures == dict.fromkeys(("cpu", "memory", "io"), stalls)
+
+
+@pytest.mark.parametrize(
+    ("package", "socket"),
+    [
+        pytest.param("7\n", 7, id="its first CPU's package"),
+        pytest.param("-1\n", None, id="the kernel does not know it"),
+        pytest.param(None, None, id="no such file"),
+    ],
+)
+def test_a_numa_node_says_its_socket_where_that_is_known(tree, collector, package, socket):
+    path = tree.root / "sys/devices/system/cpu/cpu1/topology/physical_package_id"
+    path.unlink() if package is None else path.write_text(package)
+    collected = collector.collect([])
+    assert collected.readings[Target("numa", "1")].raw.get("socket") == socket
+    assert collected.failures == {}
 
 
 def test_a_container_without_limits_has_none(tree, collector, make_pod):
