@@ -1,10 +1,16 @@
-"""Find the sources: every module of the folder `sources`, by name."""
+"""Find the sources: every module of the folder `sources` but the template, by name."""
 
 from services.metrics import sources
 from services.metrics.core.source import Source
 from shared.registry import Registry
 
+TEMPLATE = "template"
+
 
 def known_sources() -> dict[str, Source]:
-    """Every source of the folder `sources`, by name."""
-    return Registry(Source, sources, "SOURCE").known()
+    """Every source of the folder `sources`, by name.
+
+    Without the template: there is no setting that switches a source off, and its figure would be in every sample.
+    """
+    found = Registry(Source, sources, "SOURCE").known()
+    return {name: source for name, source in found.items() if name != TEMPLATE}

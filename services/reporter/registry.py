@@ -11,11 +11,16 @@ from shared.errors import BadConfig
 from shared.registry import Registry
 from shared.settings import check
 
+TEMPLATE = "template"
+
 
 def known_fields() -> dict[str, ReportField[Any]]:
-    """Every field of the folder `fields`, by name."""
+    """Every field of the folder `fields`, by name.
+
+    Without the template: there is no setting that switches a field off, and what it says would be in every object.
+    """
     registry: Registry[ReportField[Any]] = Registry(ReportField, fields, "FIELD")
-    return registry.known()
+    return {name: field for name, field in registry.known().items() if name != TEMPLATE}
 
 
 def configured_fields(settings: ReporterSettings) -> Fields:

@@ -5,7 +5,7 @@ A field is one file in `services/reporter/fields` that ends in `FIELD = ReportFi
 
 from services.reporter.core.field import FieldSettings, Fragment, Offered, ReportField, ReportView, changed, plain
 from shared.contracts.allocation import Allocation
-from shared.contracts.kube.quantities import format_millis, format_units
+from shared.contracts.kube.quantities import format_millis, format_units, parse_units
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeReading, NodeSample, NumaReading, PoolReading
 
@@ -24,5 +24,6 @@ __all__ = (
     "changed",
     "format_millis",
     "format_units",
+    "parse_units",
     "plain",
 )

@@ -8,7 +8,7 @@ from services.metrics.core.figures.target import GROUPS, Kind, Target
 from services.metrics.core.figures.values import Value
 from services.metrics.core.reads.gates import GREW, WORKED, Gate, Moved
 from services.metrics.core.source import Host, Source
-from shared.core.text.kernel_text import key_values
+from shared.core.text.kernel_text import key_values, meminfo_bytes
 
 __all__ = (
     "GREW",
@@ -27,4 +27,5 @@ __all__ = (
     "Total",
     "Value",
     "key_values",
+    "meminfo_bytes",
 )

@@ -16,16 +16,29 @@ OURS = ("services", "shared", "sublet")
 NAMES = {
     "events": "EVENTS_STREAM MSG_ID EvictionEvent IntentId Phase event_filter event_headers event_subject intent_id",
     "field": "Allocation FieldSettings Fragment NodeReading NodeSample NumaReading Offered PoolReading ReportField "
-    "ReportView ServiceHealth changed format_millis format_units plain",
+    "ReportView ServiceHealth changed format_millis format_units parse_units plain",
     "plugin": "Allocation Candidate Container ContainerReading CpuSet NodeReading NodeSample NumaReading Plugin "
     "PluginSettings Pod PodReading PoolReading Pressure Reason Silence View",
     "policy": "CPU_TENANTS Bounds ContainerView Demand Figures NodeMemory Policy PolicySettings Reason Resident Signs "
     "View estimate_bytes requested_cores total_cores unknown_memory_bytes",
-    "source": "GREW GROUPS WORKED Damped Gate Gauge Host Kind Moved Rate Ratio Source Target Total Value key_values",
+    "source": "GREW GROUPS WORKED Damped Gate Gauge Host Kind Moved Rate Ratio Source Target Total Value key_values "
+    "meminfo_bytes",
 }
 """Who takes a name away or gives it another meaning breaks wheels: docs/api.md says when that may be."""
-PAGES = ("README.md", "docs/api.md", "docs/writing-a-policy.md", "docs/writing-an-eviction-plugin.md")
-TEMPLATES = ("services/advisor/policies/template.py", "services/evictor/plugins/template.py")
+PAGES = (
+    "README.md",
+    "docs/api.md",
+    "docs/writing-a-policy.md",
+    "docs/writing-an-eviction-plugin.md",
+    "docs/writing-a-source.md",
+    "docs/writing-a-field.md",
+)
+TEMPLATES = (
+    "services/advisor/policies/template.py",
+    "services/evictor/plugins/template.py",
+    "services/metrics/sources/template.py",
+    "services/reporter/fields/template.py",
+)
 EXAMPLES = tuple(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "examples").rglob("*.py")))
 
 

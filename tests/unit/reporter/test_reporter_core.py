@@ -4,14 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.reporter import fields as package
 from services.reporter.core.field import ReportView
 from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import cnr, fragments, must_write
+from services.reporter.registry import known_fields
 from shared.contracts.readiness import ServiceHealth
-from shared.core.scan import modules_in
 
-FIELDS = {name: (module.FIELD, module.FIELD.settings()) for name, module in modules_in(package).items()}
+FIELDS = {name: (field, field.settings()) for name, field in known_fields().items()}
 
 
 @pytest.fixture
