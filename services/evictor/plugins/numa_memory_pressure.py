@@ -11,10 +11,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.evictor.core.detectors.memory.combined import Action, MemoryActions, numa_order
+from services.evictor.core.detectors.memory.combined import Action, MemoryActions
 from services.evictor.core.detectors.memory.numa import SCOPE, Marks, Patience, action, adjusted, by_scale, judge
 from services.evictor.core.detectors.memory.pods import ranked
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
+from services.evictor.core.plugin_kit.numa_order import numa_order
 from services.evictor.core.plugin_kit.sample_ring import LOST_AFTER_PERIODS
 from shared.contracts.envelope import Reason
 from shared.contracts.sample import NumaReading

@@ -12,7 +12,7 @@ from services.evictor.core.detectors.cpu.victim_scores import (
     best_first,
     passes,
 )
-from services.evictor.core.detectors.memory.combined import numa_order
+from services.evictor.core.plugin_kit.numa_order import numa_order
 from services.evictor.core.plugin_kit.sample_ring import mean, newest, often_enough
 
 SCOPE = "cpu.usage.container"

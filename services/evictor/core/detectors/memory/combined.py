@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from services.evictor.core.plugin_kit.numa_order import numa_order
+
 Action = Literal["noop", "reclaimed", "all"]
 SCOPE = "memory"
 CONDITION = "MemoryPressure/NoSchedule"
@@ -124,8 +126,3 @@ def judge(counters: RowCounters, reading: CombinedReading, limits: CombinedLimit
 def stronger(*actions: Action) -> Action:
     """The one that reaches the most pods."""
     return max(actions, key=_STRENGTH.__getitem__)
-
-
-def numa_order(numa: str) -> tuple[int, str]:
-    """NUMA ids ascending as numbers."""
-    return (int(numa) if numa.removeprefix("-").isdigit() else 1 << 30, numa)

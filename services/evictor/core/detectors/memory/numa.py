@@ -7,7 +7,8 @@ pods as well.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from services.evictor.core.detectors.memory.combined import Action, numa_order
+from services.evictor.core.detectors.memory.combined import Action
+from services.evictor.core.plugin_kit.numa_order import numa_order
 
 SCOPE = "NumaMemory"
 GAP_BYTES = 1 << 30

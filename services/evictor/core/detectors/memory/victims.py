@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from services.evictor.core.detectors.memory.combined import Action, MemoryActions, numa_order
+from services.evictor.core.detectors.memory.combined import Action, MemoryActions
+from services.evictor.core.plugin_kit.numa_order import numa_order
 from shared.contracts.pod import QosClass
 from shared.core.pods.qos import CRITICAL_PRIORITY
 

@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from services.evictor.core.detectors.memory.combined import numa_order
 from services.evictor.core.detectors.reclaimed.overcommit import (
     OfferedResource,
     RequestingPod,
     first_overcommit,
     largest_first,
 )
+from services.evictor.core.plugin_kit.numa_order import numa_order
 
 NUMA = "Numa"
 
