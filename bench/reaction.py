@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.rigs.host import Row, end, p50_p99, pod, progress, sublet
-from bench.rigs.stages import Ears, listening, rows
+from bench.rigs.stages import StageListener, listening, rows
 from sublet.demo.watch import TimelineRecorder
 
 SPIKES, LOADED_SPIKES = 60, 30
@@ -23,7 +23,7 @@ SETTINGS: dict[str, object] = {"advisor": {"max_ramp_down_step_cpus": 64, "min_r
 async def measure(spikes: int = SPIKES, loaded_spikes: int = LOADED_SPIKES) -> list[Row]:
     """Wake a tenant many times at random moments beside busy batch work, then beside busy processes of others too."""
     chance = random.Random(SEED)
-    async with sublet(SETTINGS), listening() as ears:
+    async with sublet(SETTINGS), listening() as listener:
         watch = TimelineRecorder([])
         batch = [await pod("reclaimed", f"spin-{n}", sys.executable, "-c", "while True: pass") for n in range(3)]
         spinner = Path(__file__).with_name("spinner.py")
@@ -31,10 +31,10 @@ async def measure(spikes: int = SPIKES, loaded_spikes: int = LOADED_SPIKES) -> l
         watch.start()
         others: list[asyncio.subprocess.Process] = []
         try:
-            quiet = [await _one(tenant, watch, ears, chance, n, spikes) for n in range(spikes)]
+            quiet = [await _one(tenant, watch, listener, chance, n, spikes) for n in range(spikes)]
             busy = [asyncio.create_subprocess_exec(sys.executable, "-c", "while True: pass") for _ in range(CPUS)]
             others = list(await asyncio.gather(*busy))
-            loaded = [await _one(tenant, watch, ears, chance, n, loaded_spikes) for n in range(loaded_spikes)]
+            loaded = [await _one(tenant, watch, listener, chance, n, loaded_spikes) for n in range(loaded_spikes)]
         finally:
             watch.stop()
             await end([*others, *batch, tenant])
@@ -61,7 +61,12 @@ def _row(what: str, spikes: list[_Spike], target: str) -> Row:
 
 
 async def _one(
-    tenant: asyncio.subprocess.Process, watch: TimelineRecorder, ears: Ears, chance: random.Random, number: int, of: int
+    tenant: asyncio.subprocess.Process,
+    watch: TimelineRecorder,
+    listener: StageListener,
+    chance: random.Random,
+    number: int,
+    of: int,
 ) -> _Spike:
     progress(f"spike {number + 1} of {of}")
     await asyncio.sleep(1.0 + chance.random() * 2.0)
@@ -75,7 +80,7 @@ async def _one(
     changed_s = next((c.at_s for c in watch.changes[before:] if c.smaller), None)
     if changed_s is None:
         return _Spike(None, None)
-    return _Spike(changed_s - woke_s, ears.stages_s(woke_s, changed_s))
+    return _Spike(changed_s - woke_s, listener.stages_s(woke_s, changed_s))
 
 
 async def _until(condition: Callable[[], bool]) -> None:

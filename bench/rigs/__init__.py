@@ -1,1 +1,1 @@
-"""Rigs run what is measured: Sublet on this host, trees of pods, and ears on the bus."""
+"""Rigs run what is measured: Sublet on this host, trees of pods, and listeners on the bus."""

@@ -34,12 +34,12 @@ class Heard:
 
 
 @dataclass
-class Ears:
+class StageListener:
     """Everything heard so far."""
 
     heard: list[Heard] = field(default_factory=list)
 
-    def take(self, received: Received) -> None:
+    def record(self, received: Received) -> None:
         """Take down a message of the chain."""
         now_s = time.monotonic()
         kind = KINDS.get(received.subject.split(".")[3])
@@ -64,13 +64,13 @@ class Ears:
 
 
 @asynccontextmanager
-async def listening() -> AsyncIterator[Ears]:
+async def listening() -> AsyncIterator[StageListener]:
     """Hear the node's messages for as long as the block runs."""
-    ears = Ears()
+    listener = StageListener()
     bus = await connect(target().nats_url, name="bench", connect_timeout_s=10.0, clock=SystemClock())
-    subscription = await bus.subscribe("sublet.node.v1.>", ears.take)
+    subscription = await bus.subscribe("sublet.node.v1.>", listener.record)
     try:
-        yield ears
+        yield listener
     finally:
         await subscription.stop()
         await bus.drain()

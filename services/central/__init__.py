@@ -1,1 +1,1 @@
-"""central: which nodes are lost; streams, configuration, readiness ledger."""
+"""Central: the one service of a cluster; it judges silent nodes, hands out configuration, keeps the streams."""

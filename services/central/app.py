@@ -22,6 +22,7 @@ from services.central.core.heartbeats.readiness import (
     NODE_STATES,
     Assessment,
     BusProbe,
+    Heard,
     Ledger,
     assess,
     forget,
@@ -53,12 +54,8 @@ class CentralApp:
 
     def __init__(self, context: Context, ports: CentralPorts, settings: CentralSettings) -> None:
         self._wire, self._clock = context.wire, context.clock
-        self._streams, self._cluster, self._logins, self._settings = (
-            ports.streams,
-            ports.cluster,
-            ports.logins,
-            settings,
-        )
+        self._streams, self._cluster, self._logins = ports.streams, ports.cluster, ports.logins
+        self._settings = settings
         self._config = GlobalConfig(ports.config_text, context.wire.bus)
         self._static = dict(context.raw.get(NAME) or {})
         self._ledger: Ledger = {}
@@ -75,7 +72,7 @@ class CentralApp:
         bus = self._wire.bus
         self._subscriptions += [
             await bus.subscribe(state_subject(Readiness, "*"), self._hear_node),
-            await bus.subscribe(probe_subject(self._wire.boot_id), self._hear_itself),
+            await bus.subscribe(probe_subject(self._wire.boot_id), self._hear_probe),
         ]
         async with asyncio.TaskGroup() as group:
             group.create_task(self._ensure_streams_forever())
@@ -94,7 +91,7 @@ class CentralApp:
         return self._cluster is None or self._cluster.leading
 
     def _begin_to_lead(self) -> None:
-        """A full detection window, and a look at what another one may have left."""
+        """Begin with a full detection window, and compare the bucket with what another one may have left."""
         self._probe = self._probe.restarted(self._clock.monotonic())
         self._config.forget()
 
@@ -123,8 +120,8 @@ class CentralApp:
         if self._cluster is not None and news and self._config_news.admit(token, now_s):
             self._cluster.wake()
 
-    def _hear_itself(self, _received: Received) -> None:
-        self._probe = self._probe.hear(self._clock.monotonic(), self._settings.rules)
+    def _hear_probe(self, _received: Received) -> None:
+        self._probe = self._probe.returned(self._clock.monotonic(), self._settings.rules)
 
     async def _probe_forever(self) -> None:
         while True:
@@ -139,7 +136,7 @@ class CentralApp:
     def _assess(self) -> None:
         now_s, before = self._clock.monotonic(), self._assessment
         rules, nodes = self._settings.rules, self._cluster.nodes() if self._cluster else None
-        if nodes is None:
+        if nodes is None:  # nobody says which nodes there are; those that left are known by long silence alone
             forget(self._ledger, now_s, rules)
         else:
             reconcile(self._ledger, nodes, now_s)
@@ -147,7 +144,7 @@ class CentralApp:
         self._heartbeats.retain(heard)
         self._config_news.retain(heard)
         places = {name: node.place for name, node in (nodes or {}).items()}
-        self._assessment = assess(self._ledger, self._probe, before, now_s, rules, places)
+        self._assessment = assess(Heard(self._ledger, self._probe, places), before, now_s, rules)
         if self._cluster is not None:
             self._cluster.observe(self._ledger, self._assessment, rules, bus_well=self._probe.well(now_s, rules))
         counts = self._assessment.counts()

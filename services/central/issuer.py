@@ -1,4 +1,4 @@
-"""Parts of the hub's configuration that come from Secrets: python -m services.central.issuer FOLDER
+"""The writer of the hub's configuration that comes from Secrets: python -m services.central.issuer FOLDER
 
 `issuer.conf` and `tags.conf` hold the key by which the hub knows central's answers (the public one; ISSUER is the
 secret), `routes.conf` the way to the other servers: hosts in ROUTES, with ROUTES_PASSWORD and, while it is being

@@ -156,7 +156,7 @@ class Scene:
         found: list[Document] = (await self.get(CNRS, name)).get("spec", {}).get("taints", [])
         return found
 
-    async def sold(self, name: str) -> str | None:
+    async def offered(self, name: str) -> str | None:
         """What the scheduler sees of reclaimed CPU."""
         found: str | None = (await self.get(NODES, name))["status"].get("allocatable", {}).get(RECLAIMED_CPU)
         return found
@@ -273,12 +273,12 @@ async def test_a_lost_agent_is_told_withdrawn_and_tainted_and_all_of_it_ends_whe
         AGENT_READY: ("False", "WithAgentsNotReady"),
         WITHDRAWN: ("True", "AgentSilent"),
     }
-    assert await scene.sold(lost) == "0"
-    assert [await scene.sold(name) for name in NAMES if name != lost] == ["4k"] * 4
+    assert await scene.offered(lost) == "0"
+    assert [await scene.offered(name) for name in NAMES if name != lost] == ["4k"] * 4
     assert [await scene.taints(name) for name in NAMES if name != lost] == [[]] * 4
     await reporter.write(offer(lost, 4000))
     await reporter.show(again=True)
-    assert (reporter.withdrawn, await scene.sold(lost)) == (True, "0")
+    assert (reporter.withdrawn, await scene.offered(lost)) == (True, "0")
 
     scene.silent.clear()
     await scene.pod_ready(lost, "True")
@@ -288,7 +288,7 @@ async def test_a_lost_agent_is_told_withdrawn_and_tainted_and_all_of_it_ends_whe
 
     await until(back)
     await reporter.show()
-    assert (reporter.withdrawn, await scene.sold(lost)) == (False, "4k")
+    assert (reporter.withdrawn, await scene.offered(lost)) == (False, "4k")
 
 
 async def test_a_reporter_that_is_only_cut_off_from_the_bus_never_offers_what_is_withdrawn(scene: Scene) -> None:
@@ -318,12 +318,12 @@ async def test_a_reporter_that_is_only_cut_off_from_the_bus_never_offers_what_is
     scene.silent.add(cut)
 
     async def withdrawn() -> bool:
-        return await scene.sold(cut) == "0"
+        return await scene.offered(cut) == "0"
 
     await until(withdrawn)
     before, amounts = writes, set[str | None]()
     while writes < before + 50:
-        amounts.add(await scene.sold(cut))
+        amounts.add(await scene.offered(cut))
     assert amounts == {"0"}
 
 

@@ -1,4 +1,4 @@
-"""The mirrors of the API server's objects, each kept as far as decisions need it."""
+"""The mirrors of the API server's objects, each reduced to what decisions need."""
 
 from collections.abc import Callable
 

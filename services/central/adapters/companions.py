@@ -1,4 +1,4 @@
-"""The writer of companions: CNR and CNC of every Node are made, kept as the Node is, and deleted when it is gone."""
+"""The writer of companions: CNR and CNC of every Node are made, follow its labels, and are deleted when it is gone."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

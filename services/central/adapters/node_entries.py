@@ -1,4 +1,4 @@
-"""The writer of single nodes' configuration in the bucket: what their config objects come to, kind over kind.
+"""The writer of single nodes' configuration in the bucket: the settings behind their config objects, kind over kind.
 
 An entry holds the settings, which the node's services read, and under `katalyst` where they are from. So a node that
 keeps an older state of an object (canary, pause, a refused change) keeps its settings, and a new leader finds them.
@@ -57,6 +57,7 @@ class NodeEntries:
                 raise failure
 
     async def _notice_a_new_bucket(self) -> None:
+        # One key is enough: a bucket is lost as a whole, and made again empty.
         node = min(self._known)
         entry = await self._bus.get(CONFIG_BUCKET, node_config_key(node))
         if (entry.value if entry else None) != self._known[node]:

@@ -87,9 +87,9 @@ class LostPodEvictions:
             return "cancelled", why
         result = await self._evictor.evict(pod, grace_s=pod.grace_s, dry_run=True)
         if result.outcome == "accepted":
-            again = objection(pod)
-            if again:
-                return "cancelled", again
+            # A rehearsal is a request to the API server, and takes long enough for an agent to come back.
+            if why := objection(pod):
+                return "cancelled", why
             self._leader.require()
             result = await self._evictor.evict(pod, grace_s=pod.grace_s, why=f"the agent of node {node} is lost")
         return _PHASE.get(result.outcome), result.detail
@@ -98,6 +98,7 @@ class LostPodEvictions:
         reason = Reason(rule="the node's agent is lost while the node lives", numbers={"epoch": self._leader.epoch})
         intent = wire.stamp(EvictionIntent, episode=EPISODE, epoch=self._leader.epoch, why=(reason,), **facts)
         subject = intent_subject(intent)
+        # The sequence makes the write fail where another central has announced this eviction in the meantime.
         last = await self._bus.replay(INTENTS_STREAM, subject, last_per_subject=True)
         before = last[-1].sequence if last else 0
         await self._bus.publish_durable(

@@ -1,4 +1,4 @@
-"""The configuration file, read again only when it has changed."""
+"""The reader of the configuration file, which reads it again only when it has changed."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from shared.errors import BadConfig
 
 
 class WatchedFile:
-    """A text file looked at by its modification time, size and inode."""
+    """A text file, known by its modification time, size and inode."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""The configuration that central hands to every node: one document, a mapping of sections. Pure.
+"""The configuration of all nodes: one document, a mapping of sections.
 
 Central checks the shape; each service checks its own section against its own model and keeps its last good one.
 """

@@ -1,4 +1,4 @@
-"""Base of the models of what somebody else wrote: config objects, taints and their parts."""
+"""The base of models of what somebody else wrote: config objects, taints and their parts."""
 
 from pydantic import BaseModel, ConfigDict
 

@@ -1,4 +1,4 @@
-"""Writes that concern one node each: one that fails is said, waits before its next try, and holds up no other."""
+"""Work that concerns one node each: what fails is logged, waits before its next try, and delays no other node."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass

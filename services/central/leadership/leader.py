@@ -1,4 +1,4 @@
-"""Who of several centrals acts: the holder of a Lease, by its own monotonic clock (docs/facts/kubernetes.md#leases).
+"""The election of the central that writes: the holder of a Lease, by its own clock (docs/facts/kubernetes.md#leases).
 
 The clock of another machine is never compared: a lease has run out when it was not seen to change for its duration.
 A holder stops at its renewal deadline, well before others may take over. A lease is no fence: the epoch, which grows
@@ -48,7 +48,7 @@ class Leader:
         self.answered_at_s: float | None = None
         """When the API server was last asked and answered; None: it never did."""
         self.annotations: Mapping[str, str] = {}
-        """What is kept with the lease, as last seen."""
+        """What is saved with the lease, as last seen."""
 
     @property
     def leading(self) -> bool:
@@ -90,7 +90,7 @@ class Leader:
         return min(self._settings.retry_s, left_s) if left_s > 0 else self._settings.retry_s
 
     async def _turn(self) -> None:
-        """Renew, take over, or look on."""
+        """Renew, take over, or wait."""
         try:
             async with asyncio.timeout(self._settings.renew_s / 2):
                 await self._try()
@@ -135,11 +135,13 @@ class Leader:
             self._observed = _Observed(version, self._clock.monotonic())
         self.holder, self.epoch = spec.get("holderIdentity") or "", int(spec.get("leaseTransitions") or 0)
         self.annotations = dict(lease["metadata"].get("annotations") or {})
-        if mine:
+        if (
+            mine
+        ):  # from the moment of the question: the server may have stored it, and others seen it, at any time since
             self._held_until_s = asked_at_s + self._settings.renew_s
 
     async def annotate(self, values: Mapping[str, str]) -> None:
-        """Keep values with the lease, for whoever leads next; also a proof that this one still holds it.
+        """Save values with the lease, for whoever leads next; also a proof that this one still holds it.
 
         Raises:
             NotLeading: another one holds it.

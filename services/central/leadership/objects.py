@@ -1,4 +1,4 @@
-"""Objects that the leader alone may write; everybody may look."""
+"""The gate before the API server: everybody may read, the leader alone may write."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -25,15 +25,15 @@ class LeaderObjects:
         labels: str = "",
         namespace: str = "",
     ) -> ObjectMirror[T]:
-        """Anybody may look."""
+        """Anybody may."""
         return self._objects.mirror(kind, keep, changed, labels=labels, namespace=namespace)
 
     async def list(self, kind: ApiKind, *, fields: str = "") -> Sequence[Mapping[str, Any]]:
-        """Anybody may look."""
+        """Anybody may."""
         return await self._objects.list(kind, fields=fields)
 
     async def get(self, kind: ApiKind, name: str, namespace: str = "") -> Mapping[str, Any] | None:
-        """Anybody may look."""
+        """Anybody may."""
         return await self._objects.get(kind, name, namespace)
 
     async def create(self, kind: ApiKind, document: Mapping[str, Any]) -> Mapping[str, Any]:

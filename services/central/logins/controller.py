@@ -20,7 +20,7 @@ MAX_REQUEST_BYTES = 64 << 10
 
 
 class LoginController:
-    """Answers one question after another; nothing is kept between them. `agents` is the user name of the agents.
+    """Answers one question after another, each by itself. `agents` is the user name of the agents.
 
     While the key is replaced there are two of these: each answers the hubs that name its key, one of them (`unnamed`)
     also those that name none.

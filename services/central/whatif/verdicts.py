@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from services.central.core.lost_nodes.cluster_state import State, disruption
-from services.central.core.lost_nodes.guards import Guards, NodePlace, Seen, weigh
+from services.central.core.lost_nodes.guards import CountedNode, Guards, NodePlace, weigh
 from services.central.core.lost_nodes.rules import ACTIONS_PER_S, MAX_BAD_RATIO, Rules
 from services.central.core.lost_nodes.verdict import Action, Evidence, NodeVerdict, due, judge, withdrawn
 from shared.core.decisions import Answer, Question, decision
@@ -111,8 +111,8 @@ def cluster_guards(question: GuardsQuestion) -> GuardsAnswer:
     return GuardsAnswer(steps=steps)
 
 
-def _seen(node: SeenNode) -> Seen:
-    return Seen(node.name, bad=node.bad, silent_s=node.silent_s, place=NodePlace(node.pool, node.zone))
+def _seen(node: SeenNode) -> CountedNode:
+    return CountedNode(node.name, bad=node.bad, silent_s=node.silent_s, place=NodePlace(node.pool, node.zone))
 
 
 NodeCount = Annotated[int, Field(ge=0)]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from services.central.core.heartbeats.readiness import (
     Assessment,
     BusProbe,
+    Heard,
     Heartbeat,
     Ledger,
     NodeState,
@@ -43,7 +44,7 @@ LISTENING = BusProbe(heard_at_s=NOW_S, since_s=0.0)
 def look(
     ledger: Ledger, probe: BusProbe = LISTENING, before: Assessment | None = None, now_s: float = NOW_S
 ) -> Assessment:
-    return assess(ledger, probe, before or Assessment(), now_s, RULES)
+    return assess(Heard(ledger, probe), before or Assessment(), now_s, RULES)
 
 
 @pytest.mark.parametrize(
@@ -125,10 +126,10 @@ def test_time_in_which_central_suspected_the_bus_is_no_silence_of_a_node():
 
 
 def test_hearing_after_a_gap_starts_anew_and_without_a_gap_goes_on():
-    probe = BusProbe().hear(100.0, RULES)
+    probe = BusProbe().returned(100.0, RULES)
     assert probe == BusProbe(100.0, 100.0)
-    assert probe.hear(105.0, RULES) == BusProbe(105.0, 100.0)
-    assert probe.hear(121.0, RULES) == BusProbe(121.0, 121.0)
+    assert probe.returned(105.0, RULES) == BusProbe(105.0, 100.0)
+    assert probe.returned(121.0, RULES) == BusProbe(121.0, 121.0)
     assert probe.restarted(103.0) == BusProbe(100.0, 103.0)
     assert BusProbe().restarted(103.0) == BusProbe()
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from services.central.core.lost_nodes.actions import NodeCase, plan_actions, plan_evictions
-from services.central.core.lost_nodes.guards import CLUSTER, NOWHERE, Guards, NodePlace, Seen, allowed_bad, weigh
+from services.central.core.lost_nodes.guards import CLUSTER, NOWHERE, CountedNode, Guards, NodePlace, allowed_bad, weigh
 from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.verdict import Judged
@@ -16,13 +16,16 @@ RULES = Rules()
 LONG_S = 5000.0  # silent for so long that it was not sudden
 
 
-def nodes(total: int, bad: int = 0, place: NodePlace = NOWHERE, silent_s: float = LONG_S, start: int = 0) -> list[Seen]:
+def nodes(
+    total: int, bad: int = 0, place: NodePlace = NOWHERE, silent_s: float = LONG_S, start: int = 0
+) -> list[CountedNode]:
     return [
-        Seen(f"n{start + i:05}", bad=i < bad, silent_s=silent_s if i < bad else 0.0, place=place) for i in range(total)
+        CountedNode(f"n{start + i:05}", bad=i < bad, silent_s=silent_s if i < bad else 0.0, place=place)
+        for i in range(total)
     ]
 
 
-def look(found: list[Seen] | None, before: Guards | None = None, now_s: float = 0.0) -> Guards:
+def look(found: list[CountedNode] | None, before: Guards | None = None, now_s: float = 0.0) -> Guards:
     return weigh(found, before or Guards(), now_s, RULES)
 
 

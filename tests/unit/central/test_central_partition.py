@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from services.central.core.heartbeats.readiness import Assessment, BusProbe, Heartbeat, assess, reconcile
+from services.central.core.heartbeats.readiness import Assessment, BusProbe, Heard, Heartbeat, assess, reconcile
 from services.central.core.lost_nodes.actions import NodeCase, plan_actions
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.verdict import Evidence, judge
@@ -60,7 +60,7 @@ class Cluster:
                     ledger[node] = Heartbeat(now_s, ready=True, failing=())
             hearing = not (self.central_suspect and now_s >= CUT_S)
             probe = BusProbe(now_s if hearing else CUT_S, 0.0)
-            assessment = assess(ledger, probe, assessment, now_s, RULES)
+            assessment = assess(Heard(ledger, probe), assessment, now_s, RULES)
             cases = [
                 NodeCase(
                     node,

@@ -1,4 +1,4 @@
-"""How often a node is listened to: each has a bucket of its own, so that one that floods costs the others nothing."""
+"""The rate of each node's heartbeats: each has a bucket of its own, so a flood of one costs the others nothing."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from shared.core.evictions.intents import Bucket
 MAX_HEARTBEAT_BYTES = 8 << 10
 """Five services, each with a sentence of what is wrong, take some 2 kB."""
 HEARTBEATS_PER_S, HEARTBEAT_BURST = 2.0, 20
-"""Of one node. An agent beats every two seconds, and once more when a service turns well or unwell."""
+"""Of one node. An agent sends one every two seconds, and once more when a service turns well or unwell."""
 CONFIG_NEWS_PER_S, CONFIG_NEWS_BURST = 0.1, 10
 """How often one node may say that it works with another configuration; what is not heard is found by the resync."""
 

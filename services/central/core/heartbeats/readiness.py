@@ -1,4 +1,4 @@
-"""Who was heard of and when, how each node stands, and whether anything may be done at all.
+"""The ledger of heartbeats: when each node was heard, how it stands, and whether anything may be done at all.
 
 No action follows from this module alone. Silence on the bus is never death
 (docs/facts/safety-rules.md#rule-2-silence-is-not-death): the strongest word for a silent node is "late", and a verdict
@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from services.central.core.lost_nodes.guards import NOWHERE, Guards, NodePlace, Seen, silenced, weigh
+from services.central.core.lost_nodes.guards import NOWHERE, CountedNode, Guards, NodePlace, silenced, weigh
 from services.central.core.lost_nodes.rules import Rules
 from shared.contracts.readiness import Readiness
 from shared.core.bus.newest import NewestGate, Verdict
@@ -67,7 +67,7 @@ def forget(ledger: Ledger, now_s: float, rules: Rules) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BusProbe:
-    """Whether central itself hears the bus: when its own probe last came back, and since when it always has.
+    """Central's own message over the bus: when it last came back, and since when it always has.
 
     While central did not hear the bus, no node can be called silent: that time counts for none of them.
     """
@@ -75,7 +75,7 @@ class BusProbe:
     heard_at_s: float | None = None
     since_s: float | None = None
 
-    def hear(self, now_s: float, rules: Rules) -> "BusProbe":
+    def returned(self, now_s: float, rules: Rules) -> "BusProbe":
         """The probe came back; after a gap, listening starts anew."""
         return BusProbe(now_s, self.since_s if self.well(now_s, rules) else now_s)
 
@@ -121,25 +121,37 @@ class Assessment:
         return {state: found[state] for state in NODE_STATES}
 
 
-def assess(
-    ledger: Ledger,
-    probe: BusProbe,
-    before: Assessment,
-    now_s: float,
-    rules: Rules,
-    places: Mapping[str, NodePlace] | None = None,
-) -> Assessment:
-    """The standing of every node, and the guards over all of them; `places` says in which pool and zone a node is."""
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """All that central knows by the bus: heartbeats and its own probe; and where the nodes are."""
+
+    ledger: Ledger
+    probe: BusProbe
+    places: Mapping[str, NodePlace] = field(default_factory=dict)
+    """Pool and zone of each node; one that is not among them is in none that is known."""
+
+
+def assess(heard: Heard, before: Assessment, now_s: float, rules: Rules) -> Assessment:
+    """The standing of every node, and the guards over all of them.
+
+    While the bus is suspect the guards count nothing: all nodes would look silent at once, for a reason that is not
+    theirs. What they remember stays, so that a pause does not end meanwhile.
+    """
+    ledger, probe = heard.ledger, heard.probe
     bus_suspect = _bus_suspect(probe, now_s, rules)
     nodes = {node: _standing(ledger[node], bus_suspect, probe, now_s, rules) for node in sorted(ledger)}
     if bus_suspect:
         return Assessment(nodes, bus_suspect, silenced(before.guards, bus_suspect))
-    known = places or {}
-    seen = [
-        Seen(node, bad=standing.state != "ready", silent_s=standing.silent_s, place=known.get(node, NOWHERE))
+    counted = [
+        CountedNode(
+            node,
+            bad=standing.state != "ready",
+            silent_s=standing.silent_s,
+            place=heard.places.get(node, NOWHERE),
+        )
         for node, standing in nodes.items()
     ]
-    return Assessment(nodes, "", weigh(seen, before.guards, now_s, rules))
+    return Assessment(nodes, "", weigh(counted, before.guards, now_s, rules))
 
 
 def _bus_suspect(probe: BusProbe, now_s: float, rules: Rules) -> str:

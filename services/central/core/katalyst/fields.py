@@ -1,4 +1,4 @@
-"""Which field of Katalyst's `spec.config` goes to which setting of Sublet, and between which bounds."""
+"""The table of Katalyst's fields: to which setting of Sublet each goes, and between which bounds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How a value of `spec.config` is read, and refused with field, value and bound.
+"""Readers of values of `spec.config`, which refuse with field, value and bound.
 
 Rule: docs/facts/safety-rules.md#rule-7-bad-config-never-applies.
 """

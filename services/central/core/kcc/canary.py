@@ -1,4 +1,4 @@
-"""How many of a config's nodes get it now (docs/facts/katalyst-cluster.md#canary)."""
+"""The canary of a config: how many of its nodes get it now (docs/facts/katalyst-cluster.md#canary)."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Is a KCC object, which declares a kind of config, accepted (docs/facts/katalyst-cluster.md#valid-kinds)."""
+"""The check of a KCC, the object that declares a kind of config (docs/facts/katalyst-cluster.md#valid-kinds)."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable

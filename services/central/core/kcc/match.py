@@ -1,4 +1,4 @@
-"""Which config object a node gets (docs/facts/katalyst-cluster.md#which-config-a-node-gets).
+"""The choice of the config object that a node gets (docs/facts/katalyst-cluster.md#which-config-a-node-gets).
 
 Targets that name the node go before those whose selector takes it, and these before those for all; on that level the
 highest priority wins.

@@ -1,4 +1,4 @@
-"""Can one node satisfy both of two selectors (docs/facts/katalyst-cluster.md#valid-configs).
+"""The overlap of two selectors: whether one node can satisfy both (docs/facts/katalyst-cluster.md#valid-configs).
 
 Labels are independent of each other, so two selectors overlap unless some label separates them: unless no value of it,
 nor its absence, satisfies everything that both ask of it.

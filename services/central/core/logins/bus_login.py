@@ -1,7 +1,7 @@
-"""Who may come to the hub as the leaf of which node, and what that node may say and hear there. Pure.
+"""The login of a leaf at the hub: which node it speaks for, and which subjects that node may use.
 
 A node speaks for itself alone (docs/facts/safety-rules.md#rule-8-least-right): its name is in the token that its
-agent's pod is bound to (KEP-4193), which the API server looks at and nobody but a kubelet gets made.
+agent's pod is bound to (KEP-4193), which only a kubelet can ask for, and which the API server reviews.
 """
 
 from collections.abc import Mapping, Sequence

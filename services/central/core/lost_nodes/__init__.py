@@ -1,1 +1,1 @@
-"""Verdicts say which nodes are lost, guards and pace what may be done about them now."""
+"""Verdicts, guards and pace: which nodes are lost, and what may be done about them now."""

@@ -40,8 +40,8 @@ def plan_actions(
     """What is due, taints before evictions and then the longest lost first, and the bucket afterwards.
 
     Nodes that fail come last: one of which every write is refused must not spend the tokens of all others.
-    Taking a taint away is not paced and no guard objects to it: it does no harm. `bucket` must be kept before anything
-    is done, and the node looked at again right before.
+    Taking a taint away is not paced and no guard objects to it: it does no harm. `bucket` must be saved before anything
+    is done, and the action validated right before.
     """
     wanted = sorted(
         ((case, action) for case in cases if (action := _due(case, rules)) != "nothing"),

@@ -1,4 +1,4 @@
-"""Does central act at all: the state of the cluster (docs/facts/katalyst-cluster.md#lost-agents).
+"""The state of the cluster, by which central acts at all or not (docs/facts/katalyst-cluster.md#lost-agents).
 
 The guards beside it are stricter; this one names the state and sets the pace.
 """

@@ -1,4 +1,4 @@
-"""What a CNR says of its node's agent, and of what central has done about it.
+"""The conditions of a CNR: how its node's agent is, and what central has done about it.
 
 The agent is what speaks for the node on the bus, and what the API server knows as its pod. A condition is written when
 its status or reason changes: 10 000 nodes that are well cost nothing.

@@ -1,4 +1,4 @@
-"""Guards on counts: when too much looks bad for any of it to be the nodes' own fault.
+"""Guards over the counts of nodes: they object where so many look bad that the cause is probably not the nodes.
 
 A guard speaks for a scope: the cluster, one pool, or one zone. Whoever acts on a node asks again before each node.
 
@@ -37,7 +37,7 @@ NOWHERE = NodePlace()
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CountedNode:
     """One node as the guards count it. `silent_s` as in `readiness.Standing`."""
 
     name: str
@@ -48,7 +48,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """What the guards say, and what they remember for the next look."""
+    """What the guards say, and what they remember for the next count."""
 
     objections: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By scope, ascending, why nothing may be done there now."""
@@ -80,7 +80,7 @@ def allowed_bad(total: int, bad: int, ratio: float) -> int:
     return 0 if bad == total else max(1, math.floor(ratio * total + _ROUNDING))
 
 
-def weigh(nodes: Sequence[Seen] | None, before: Guards, now_s: float, rules: Rules) -> Guards:
+def weigh(nodes: Sequence[CountedNode] | None, before: Guards, now_s: float, rules: Rules) -> Guards:
     """All guards over all nodes; None: it is not known which nodes there are, and nothing may be done."""
     if nodes is None:
         unknown = replace(before, state="Normal", actions_per_s=0.0)
@@ -121,21 +121,21 @@ def _holding(counted: Guards, found: Mapping[str, Mapping[str, float]], now_s: f
     return replace(counted, objections=objections, actions_per_s=pace, held_until_s=dict(sorted(held.items())))
 
 
-def _by_scope(nodes: Sequence[Seen]) -> dict[str, list[Seen]]:
-    scopes: dict[str, list[Seen]] = defaultdict(list)
+def _by_scope(nodes: Sequence[CountedNode]) -> dict[str, list[CountedNode]]:
+    scopes: dict[str, list[CountedNode]] = defaultdict(list)
     for node in nodes:
         for scope in node.place.scopes:
             scopes[scope].append(node)
     return scopes
 
 
-def _too_many(nodes: Sequence[Seen], rules: Rules) -> str:
+def _too_many(nodes: Sequence[CountedNode], rules: Rules) -> str:
     total, bad = len(nodes), sum(node.bad for node in nodes)
     allowed = allowed_bad(total, bad, rules.max_bad_ratio)
     return f"{bad} of {total} nodes look bad, at most {allowed} may" if bad > allowed else ""
 
 
-def _sudden(nodes: Sequence[Seen], rules: Rules) -> str:
+def _sudden(nodes: Sequence[CountedNode], rules: Rules) -> str:
     newest_s = rules.late_s + rules.sudden_window_s
     sudden = sum(node.silent_s is not None and rules.late_s < node.silent_s <= newest_s for node in nodes)
     limit = max(rules.sudden_nodes, math.floor(rules.sudden_ratio * len(nodes) + _ROUNDING))

@@ -58,7 +58,7 @@ def next_step(
     taint_s: float = TAINT_S,
     evict_s: float = EVICT_S,
 ) -> Step:
-    """What is due for a node that has been lost for so long: first the taint, the eviction in a later look."""
+    """What is due for a node that has been lost for so long: first the taint, the eviction in a later pass."""
     if not_ready_s > taint_s and not tainted:
         return "taint"
     if not_ready_s > evict_s and tainted and has_reclaimed_pods:

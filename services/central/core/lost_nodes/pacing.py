@@ -1,4 +1,4 @@
-"""When the items of a queue are acted on: a token bucket (docs/facts/katalyst-cluster.md#lost-agents).
+"""The pace of actions: a token bucket (docs/facts/katalyst-cluster.md#lost-agents).
 
 The bucket is `shared.core.evictions.intents.Bucket`, which a ledger keeps: a restart gives nothing for free.
 """

@@ -1,4 +1,4 @@
-"""How central judges nodes: bounds of time, of share and of pace (docs/facts/safety-rules.md#guards-on-counts)."""
+"""The bounds by which central judges nodes: of time, share and pace (docs/facts/safety-rules.md#guards-on-counts)."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What a silent node is, and what is due for it (docs/facts/safety-rules.md#verdict-on-a-silent-node).
+"""The verdict on a silent node, and what is due for it (docs/facts/safety-rules.md#verdict-on-a-silent-node).
 
 Four kinds of evidence, each with its own age: the node's heartbeat on the bus, central's own hearing, the agent's pod
 and the node's lease as the API server has them. None stands for "not known", and nothing is done on what is not known.

@@ -1,1 +1,1 @@
-"""Objects of the API server are kept here as far as decisions need them, and made for each node."""
+"""Objects of the API server, reduced to what decisions need; and the companions that each Node should have."""

@@ -1,4 +1,4 @@
-"""What a node's CNC says about its configs (docs/facts/katalyst-cluster.md#what-a-cnc-says)."""
+"""The entries of a CNC: which config its node has of each kind (docs/facts/katalyst-cluster.md#what-a-cnc-says)."""
 
 from services.central.core.strict import StrictModel
 

@@ -1,4 +1,4 @@
-"""The hash by which a node's config is known: of the canonical text that Go writes.
+"""The hash by which a config is known, over the canonical text that Go writes.
 
 Compact JSON with sorted keys, nulls kept, numbers and strings as Go's encoder spells them.
 

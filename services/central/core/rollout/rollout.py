@@ -1,4 +1,4 @@
-"""A whole pass over one kind of config: which node gets which object now.
+"""The rollout of one kind of config: which node gets which object now.
 
 One bad object is refused alone: the nodes it would be for, and those that have it, keep what they have; the nodes of
 other objects go on (docs/facts/safety-rules.md#rule-7-bad-config-never-applies).

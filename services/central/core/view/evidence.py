@@ -1,4 +1,4 @@
-"""What bus and API server together say of every node, kept from one moment to the next.
+"""The evidence of bus and API server on every node, kept from one moment to the next.
 
 Facts: docs/facts/safety-rules.md#verdict-on-a-silent-node.
 """
