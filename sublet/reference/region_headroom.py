@@ -1,4 +1,4 @@
-"""Headroom of one region: what lies between its upper bound and what its containers need.
+"""`region_headroom_cores` measures what lies between a region's upper bound and what its containers need.
 
 Facts: docs/facts/katalyst-cpu.md#headroom.
 """

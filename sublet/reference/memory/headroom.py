@@ -1,7 +1,8 @@
-"""The canonical memory headroom of a node (docs/facts/katalyst-memory.md#canonical-headroom).
+"""`canonical_headroom_bytes` is Katalyst's memory headroom of a node.
 
-What the tenants leave below the capacity; with a buffer by utilisation on top, where that is asked for, because their
-estimates hold memory that is free.
+It is what the tenants leave below the capacity, with a buffer by utilisation on top where that is asked for: the
+tenants' estimates hold memory that is free. The advisor follows the same rule without the buffer
+(docs/facts/katalyst-memory.md#canonical-headroom).
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The what-if kind `memory_headroom` measures the memory headroom of a machine that somebody describes."""
+"""The what-if kind `memory_headroom` measures the memory headroom of a machine that a question describes."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self

@@ -1,4 +1,4 @@
-"""Memory that each NUMA node may give to reclaimed pods (docs/facts/katalyst-memory.md#memory-provision)."""
+"""`provision_bytes` says what memory each NUMA node may give (docs/facts/katalyst-memory.md#memory-provision)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
