@@ -1,1 +1,1 @@
-"""Metrics: measures the node, its NUMA nodes, pools, pods and containers, and publishes NodeSample."""
+"""Metrics measures the node, its NUMA nodes, pools, pods and containers, and publishes NodeSample."""

@@ -181,7 +181,7 @@ class MetricsApp:
         return TripwireReading(now_s, usage_ns, free_bytes, generation)
 
     async def _pass(self, trigger: Trigger) -> None:
-        """Read everything, publish it, remember what was told. A pass that fails publishes nothing."""
+        """Read everything, publish it, remember what was reported. A pass that fails publishes nothing."""
         now_s = self._tried_at = self._clock.monotonic()
         self._pressure_waits = False
         with telemetry.span("metrics.pass", {"trigger": trigger}):

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from services.metrics.adapters.alarm import PressureAlarm
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.exposition import Exposition
 from services.metrics.adapters.host import HostReader
+from services.metrics.adapters.pressure_triggers import PressureTriggers
 from services.metrics.adapters.targets import LayoutTargets
 from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.app import MetricsApp
@@ -38,7 +38,7 @@ def build(context: Context) -> App:
         pods=pod_source(common),
         collector=Collector(host, known_sources(), targets, context.clock.monotonic),
         tripwire=HostTripwire(common.host_root, cgroups, targets.tenants),
-        alarm=PressureAlarm(_pressure_files(common.host_root, cgroups, layout)),
+        alarm=PressureTriggers(_pressure_files(common.host_root, cgroups, layout)),
         show=Exposition(context.clock.monotonic),
         tenants=TENANTS if layout.classes else pool_of_members(SHARE),
     )

@@ -15,7 +15,7 @@ class MetricsSettings(Settings):
     period_s: Annotated[float, Field(ge=0.1, le=60)] = 2.0
     """Longest time between two samples."""
     probe_s: Annotated[float, Field(ge=0.02, le=10)] = 0.1
-    """How often the tripwire looks at the tenants' CPU time, free memory and the list of pods."""
+    """How often the tripwire reads the tenants' CPU time, free memory and the list of pods."""
     min_gap_s: Annotated[float, Field(ge=0.02, le=10)] = 0.1
     """Shortest time between two passes that the kernel's pressure triggers wake."""
     tenant_step_cores: Annotated[float, Field(gt=0, le=1024, allow_inf_nan=False)] = 0.5

@@ -1,1 +1,1 @@
-"""reporter: what the node's object should say, and the node's heartbeat."""
+"""The reporter writes the node's object, and publishes the node's readiness."""

@@ -1,4 +1,4 @@
-"""The reporter at work: newest allocation, sample and health in, the node's object and its readiness out."""
+"""Run the reporter: newest allocation, sample and health in, the node's object and its readiness out."""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from services.reporter.core.field import Fragment, ReportView
+from services.reporter.core.field import FieldView, Fragment
 from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import cnr, fragments, must_write
 from services.reporter.node_offer import NodeOffer
@@ -120,11 +120,11 @@ class ReporterApp:
         heard = self._allocation is not None and self._allocation.value is not None
         return not heard and self._written is None and waited_s < self._settings.max_allocation_age_s
 
-    def _view(self, now_s: float) -> ReportView:
+    def _view(self, now_s: float) -> FieldView:
         allocation, sample, settings = self._allocation, self._sample, self._settings
         applied = allocation.value if allocation else None
         fresh = bool(allocation and allocation.within(settings.max_allocation_age_s))
-        return ReportView(
+        return FieldView(
             now=self._clock.wall(),
             allocation=applied,
             allocation_fresh=fresh,

@@ -17,7 +17,7 @@ class ReporterSettings(Settings):
     ready_s: Seconds = 10.0
     """Seconds between two readiness heartbeats to central; a change is sent at once."""
     tick_s: Seconds = 1.0
-    """Seconds between two looks at the inputs while no new allocation arrives."""
+    """Seconds after which the inputs are read again while no new allocation arrives."""
     refresh_s: Seconds = 60.0
     """Seconds after which changes that are not urgent (usage, tiny rises) are written."""
     max_health_age_s: Seconds = 10.0
@@ -27,13 +27,13 @@ class ReporterSettings(Settings):
     max_sample_age_s: Seconds = 15.0
     """Usage from an older sample is left out."""
     rise_sample_s: Seconds = 5.0
-    """Seconds between two looks at an offer that rises; a fall is told at once."""
+    """Seconds between two samples of an offer that rises; a fall is reported at once."""
     rise_window_s: Seconds = 15.0
-    """A rise is told as the average over so many seconds; as long as one look: as it is, by the largest step."""
+    """A rise is reported as the average over so many seconds; as long as one sample: as it is, by the largest step."""
     max_rise_cpu_millis: Annotated[int, Field(ge=1, le=1 << 40)] = 16_000
-    """Milli-cores by which the told CPU rises at most from look to look; large machines are back within minutes."""
+    """Milli-cores by which the reported CPU rises at most from sample to sample; large machines are back in minutes."""
     max_rise_memory_bytes: Annotated[int, Field(ge=1, le=1 << 60)] = 32 << 30
-    """Bytes by which the told memory rises at most from look to look."""
+    """Bytes by which the reported memory rises at most from sample to sample."""
     services: tuple[str, ...] = NODE_SERVICES
     """The services whose health makes the node ready."""
     fields: dict[str, dict[str, Any]] = {}

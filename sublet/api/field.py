@@ -3,7 +3,7 @@
 A field is one file in `services/reporter/fields` that ends in `FIELD = ReportField(...)`.
 """
 
-from services.reporter.core.field import FieldSettings, Fragment, Offered, ReportField, ReportView, changed, plain
+from services.reporter.core.field import FieldSettings, FieldView, Fragment, Offered, ReportField, changed, plain
 from shared.contracts.allocation import Allocation
 from shared.contracts.kube.quantities import format_millis, format_units, parse_units
 from shared.contracts.readiness import ServiceHealth
@@ -12,6 +12,7 @@ from shared.contracts.sample import NodeReading, NodeSample, NumaReading, PoolRe
 __all__ = (
     "Allocation",
     "FieldSettings",
+    "FieldView",
     "Fragment",
     "NodeReading",
     "NodeSample",
@@ -19,7 +20,6 @@ __all__ = (
     "Offered",
     "PoolReading",
     "ReportField",
-    "ReportView",
     "ServiceHealth",
     "changed",
     "format_millis",

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from services.metrics.adapters.alarm import PressureAlarm
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
+from services.metrics.adapters.pressure_triggers import PressureTriggers
 from services.metrics.adapters.targets import LocalTargets
 from services.metrics.core.figures.results import LastPass
 from services.metrics.core.figures.target import NODE, Target
@@ -147,7 +147,7 @@ def test_this_machines_topology_is_read():
 @needs_pressure
 async def test_the_kernel_wakes_us_when_tasks_stall(until):
     woken = asyncio.Event()
-    alarm = PressureAlarm(["/proc/pressure/cpu"])
+    alarm = PressureTriggers(["/proc/pressure/cpu"])
     processes = []
     try:
         alarm.arm(woken.set)
@@ -169,7 +169,7 @@ async def test_the_kernel_wakes_us_when_tasks_stall(until):
 async def test_a_pressure_file_is_armed_once_it_exists_and_another_file_is_let_be(tmp_path):
     later, plain = tmp_path / "cpu.pressure", tmp_path / "plain"
     plain.write_text("")
-    alarm = PressureAlarm([str(later), str(plain)])
+    alarm = PressureTriggers([str(later), str(plain)])
     try:
         alarm.arm(lambda: None)
         assert alarm.armed == []
@@ -188,7 +188,7 @@ async def test_a_pressure_file_is_armed_once_it_exists_and_another_file_is_let_b
 async def test_a_removed_cgroup_is_let_go_and_a_new_one_of_its_name_is_armed_again(until):
     top = next(top for top in V2_TOPS if (top / "cgroup.pressure").exists())
     folder, wakes = top / f"sublettest{uuid.uuid4().hex[:12]}", []
-    alarm = PressureAlarm([str(folder / "cpu.pressure")])
+    alarm = PressureTriggers([str(folder / "cpu.pressure")])
     try:
         folder.mkdir()
         alarm.arm(lambda: wakes.append(1))
@@ -209,7 +209,7 @@ async def test_a_removed_cgroup_is_let_go_and_a_new_one_of_its_name_is_armed_aga
 
 
 async def test_an_alarm_without_files_holds_nothing_open():
-    alarm = PressureAlarm([])
+    alarm = PressureTriggers([])
     alarm.arm(lambda: None)
     assert alarm.armed == []
     alarm.close()

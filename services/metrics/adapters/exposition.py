@@ -1,4 +1,4 @@
-"""The last sample as Prometheus gauges: the same figures, made when they are asked for.
+"""Show the last sample as Prometheus gauges, made when they are asked for.
 
 A figure that is absent has no series. Pods are the only labels whose number is not the machine's: at most `MOST_PODS`
 have series of their own, by namespace and name, and a gauge says how many were left out.
@@ -39,7 +39,7 @@ class Exposition:
         registry.register(self)
 
     def show(self, sample: NodeSample, *, missing: int, failing: int) -> None:
-        """From now on this sample; with how many figures could not be believed and how many sources failed."""
+        """Show this sample from now on; how many figures were rejected, and how many sources failed."""
         self._sample, self._shown_at_s = sample, self._monotonic()
         self._missing, self._failing = missing, failing
 

@@ -16,7 +16,7 @@ _IDENTITY: dict[Version, tuple[str, str]] = {1: ("cpuacct", "cpuacct.usage"), 2:
 """v1: the hierarchy of the usage counter, the figure that a re-made cgroup would spoil."""
 
 MOST_TASKS = 512
-"""Looked at in one pass, about 15 us each, if every container works; shared evenly."""
+"""Tasks read in one pass, about 15 us each, if every container works; shared evenly."""
 _LEAST_OF_ONE, _MOST_OF_ONE = 4, 64
 
 T = TypeVar("T")
@@ -41,12 +41,12 @@ class HostReader:
         self._found: dict[tuple[object, str], object] = {}
         self._tallies: dict[str, tuple[float, dict[str, int]]] = {}
         self.sees_tasks = _same_numbers(self.root)
-        """Whether the host's tasks can be told by what its cgroups list; not from another PID namespace, where those
-        lists look empty: an absent load, not one of zero."""
+        """Whether the tasks that its cgroups list can be found in `proc`. Not from another PID namespace, where those
+        lists are empty: the load is unknown then, and not zero."""
         self.most_tasks = 0
-        """How many tasks of one container may be looked at in this pass."""
+        """How many tasks of one container may be read in this pass."""
         self.passes = 0
-        """How many passes there have been: who looks at a part of something only can look at another part each time."""
+        """Number of this pass: a source that reads a part of something only reads another part each time."""
 
     @property
     def version(self) -> Version:
@@ -130,7 +130,7 @@ class HostReader:
     def tally(self, about: str, counters: Mapping[str, int], members: Collection[str]) -> float:
         """The growth so far of a set of counters whose members come and go, such as those of a cgroup's tasks.
 
-        `counters` may leave out members: what they grew by is added when they are looked at again. One that is seen
+        `counters` may leave out members: what they grew by is added when they are read again. One that is seen
         for the first time adds nothing, nor does one that went back. `about` is a folder of a target and is forgotten
         with it.
         """

@@ -1,4 +1,4 @@
-"""What is measured: the node, the pools, the NUMA nodes and every container, by the layout of the pods' cgroups."""
+"""Name the targets of a pass: node, pools, NUMA nodes and containers, by the layout of the pods' cgroups."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Where figures come from: one file each, with one public object `SOURCE`, found by scanning this folder."""
+"""Sources read figures: one file each, with one public object `SOURCE`, found by scanning this folder."""

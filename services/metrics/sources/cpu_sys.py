@@ -1,4 +1,4 @@
-"""CPU time that the kernel spent on behalf of a container: `cpuacct.stat` on v1, `cpu.stat` on v2.
+"""Read the CPU time that the kernel spent on behalf of a container: `cpuacct.stat` on v1, `cpu.stat` on v2.
 
 v1's `cpuacct.usage_sys` counts in nanoseconds and not in ticks, but until Linux 5.17 it took a virtual machine's time
 for the kernel's ("sched/cpuacct: Fix user/system in shown cpuacct.usage*"); `cpuacct.stat` never did.

@@ -1,4 +1,4 @@
-"""CPU time of a cgroup: `cpuacct.usage` on v1, `usage_usec` of `cpu.stat` on v2."""
+"""Read the CPU time of a cgroup: `cpuacct.usage` on v1, `usage_usec` of `cpu.stat` on v2."""
 
 from services.metrics.core.figures.figure import Rate
 from services.metrics.core.figures.target import GROUPS, USAGE_COUNTER, Target

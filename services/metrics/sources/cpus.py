@@ -1,4 +1,4 @@
-"""How busy each CPU is, from the per-CPU lines of `/proc/stat`."""
+"""Read how busy each CPU is, from the per-CPU lines of `/proc/stat`."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Bytes read from and written to block devices: of the node by `/proc/diskstats`, of a container by its cgroup.
+"""Read the bytes that go to and from block devices: of the node by `/proc/diskstats`, of a container by its cgroup.
 
 v1 counts what a cgroup's own tasks submit, without what the kernel writes back for them later; v2 (`io.stat`) has both.
 Partitions, and devices that only stand for others, are left out on the node: their bytes would count twice.

@@ -1,4 +1,4 @@
-"""The limits of a cgroup. "No limit" is absent: it is neither 0 nor a very large number."""
+"""Read the limits of a cgroup. "No limit" is absent: it is neither 0 nor a very large number."""
 
 from services.metrics.core.figures.figure import Gauge
 from services.metrics.core.figures.target import GROUPS, Target

@@ -1,6 +1,6 @@
-"""Memory of a cgroup with everything below it: one number, read in every pass.
+"""Read the memory of a cgroup with everything below it: one number, in every pass.
 
-What it is made of is in `memory_stat`, which is read when this number has moved.
+Its parts are read by `memory_stat`, when this number has moved.
 """
 
 from services.metrics.core.figures.figure import Gauge

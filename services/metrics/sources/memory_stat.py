@@ -1,4 +1,4 @@
-"""What a cgroup's memory is made of, and how much of it came back too soon after it was reclaimed.
+"""Read the parts of a cgroup's memory, and how much of it is read back after it was reclaimed.
 
 Working set is usage without the inactive file cache, as kubelet and cAdvisor count it.
 """

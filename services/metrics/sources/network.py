@@ -1,4 +1,4 @@
-"""Bytes over the node's network interfaces; the kernel keeps no such account for a cgroup.
+"""Read the bytes over the node's network interfaces; the kernel keeps no such account for a cgroup.
 
 Read by the first process, whose network is the node's: an agent in a container has another one; a generated host has
 no first process and one file for all. Loopback, and the host's ends of containers' links (`veth…`), carry what never

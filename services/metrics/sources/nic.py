@@ -1,4 +1,4 @@
-"""The node's network cards: whether each has a link, and how fast it is, from `/sys/class/net`.
+"""Read the node's network cards: whether each has a link, and how fast it is, from `/sys/class/net`.
 
 Only hardware: what the kernel makes by itself (bridges, `veth…`, loopback) has no `device`. A card that has been taken
 down and one without a cable are both down; one that does not say so (a driver without `operstate` or `carrier`) has no
@@ -16,7 +16,7 @@ from services.metrics.core.reads.gates import Gate
 from services.metrics.core.source import Host, Source
 
 MOST_CARDS = 64
-"""A card can be cut into hundreds of virtual functions, and each would be told in every sample."""
+"""A card can be cut into hundreds of virtual functions, and each would be in every sample."""
 _FOLDER = "sys/class/net"
 _NAME = re.compile(r"[\x21-\x7e]{1,15}")
 _BYTES_PER_MBIT = 10**6 // 8

@@ -1,4 +1,4 @@
-"""CPU of the whole node, by `/proc/stat`: busy time, and tasks that run or want to."""
+"""Read the CPU time of the whole node, by `/proc/stat`: busy time, and tasks that run or want to."""
 
 import os
 

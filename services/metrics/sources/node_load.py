@@ -1,4 +1,4 @@
-"""The kernel's load average of the whole node, from `/proc/loadavg`."""
+"""Read the kernel's load average of the whole node, from `/proc/loadavg`."""
 
 from services.metrics.core.figures.figure import Gauge
 from services.metrics.core.figures.target import Target

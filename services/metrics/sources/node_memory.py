@@ -1,4 +1,4 @@
-"""Memory of the whole node: `/proc/meminfo` and the watermark scale factor."""
+"""Read the memory of the whole node: `/proc/meminfo` and the watermark scale factor."""
 
 from services.metrics.core.figures.figure import Gauge
 from services.metrics.core.figures.target import Target

@@ -1,4 +1,4 @@
-"""Memory and CPUs of each NUMA node, from `/sys/devices/system/node`."""
+"""Read the memory and CPUs of each NUMA node, from `/sys/devices/system/node`."""
 
 from services.metrics.core.figures.figure import Gauge
 from services.metrics.core.figures.target import Target

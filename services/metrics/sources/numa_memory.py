@@ -1,4 +1,4 @@
-"""How a container's memory is spread over the NUMA nodes (`memory.numa_stat`, pages on v1 and bytes on v2)."""
+"""Read a container's memory by NUMA node (`memory.numa_stat`, pages on v1 and bytes on v2)."""
 
 import os
 from collections.abc import Mapping

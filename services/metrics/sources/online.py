@@ -1,4 +1,4 @@
-"""Which CPUs are online: the one figure without which a sample says nothing."""
+"""Read which CPUs are online: the one figure without which there is no sample."""
 
 from services.metrics.core.figures.figure import Gauge
 from services.metrics.core.figures.target import Target

@@ -1,4 +1,4 @@
-"""Pressure stall information: of the whole node from `/proc/pressure`, and on cgroup v2 of pools and containers."""
+"""Read pressure stall information: of the node from `/proc/pressure`, and on cgroup v2 of pools and containers."""
 
 from services.metrics.core.figures.figure import Gauge
 from services.metrics.core.figures.target import GROUPS, Target

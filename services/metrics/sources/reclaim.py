@@ -1,4 +1,4 @@
-"""How hard the kernel works to find free memory, from `/proc/vmstat`: kswapd, direct reclaim, refaults."""
+"""Read how hard the kernel works to find free memory, from `/proc/vmstat`: kswapd, direct reclaim, refaults."""
 
 import re
 

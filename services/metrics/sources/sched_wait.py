@@ -1,4 +1,4 @@
-"""Runnable tasks that waited for a CPU: seconds of waiting per second, which is their number on average.
+"""Read how many runnable tasks waited for a CPU: seconds of waiting per second, which is their number on average.
 
 The kernel counts it in three places, none of them always there:
 - `/proc/schedstat`, of each CPU (CONFIG_SCHEDSTATS): the node's figure;

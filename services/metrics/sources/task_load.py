@@ -1,8 +1,8 @@
-"""Load of a container and everything below it: its tasks that run, want to run, or wait uninterruptibly.
+"""Read the load of a container and everything below it: its tasks that run, want to run, or wait uninterruptibly.
 
 The kernel keeps a load average for the whole machine only; this one is its formula for a cgroup: an exponentially
 damped average over 60 and 300 s of the number of tasks in state R or D. A pool's load is that of its containers.
-Of a container with very many tasks only some are looked at in a pass, others each time, and each counts for several.
+Of a container with very many tasks only some are read in a pass, others each time, and each counts for several.
 """
 
 from services.metrics.core.figures.figure import Damped, Gauge, Total
@@ -28,7 +28,7 @@ def task_ids(host: Host, folder: str) -> list[str] | None:
 
 
 def some_of(host: Host, tids: list[str]) -> tuple[list[str], int]:
-    """The tasks to look at in this pass, and for how many each of them counts."""
+    """The tasks to read in this pass, and for how many each of them counts."""
     step = -(-len(tids) // host.most_tasks)
     return (tids[host.passes % step :: step], step) if step > 1 else (tids, 1)
 

@@ -1,4 +1,4 @@
-"""Share of the scheduling periods in which a cgroup hit its quota (`cpu.stat`, same names on v1 and v2)."""
+"""Read the share of the scheduling periods in which a cgroup hit its quota (`cpu.stat`, same names on v1 and v2)."""
 
 from services.metrics.core.figures.figure import Ratio
 from services.metrics.core.figures.target import GROUPS, Target

@@ -1,4 +1,4 @@
-"""The kernel's watermarks of each NUMA node, summed over its zones, from `/proc/zoneinfo`.
+"""Read the kernel's watermarks of each NUMA node, summed over its zones, from `/proc/zoneinfo`.
 
 Below `low` kswapd wakes and works until `high`; below `min` tasks reclaim for themselves. They change when
 `vm.min_free_kbytes` or `vm.watermark_scale_factor` is written or memory is plugged in.

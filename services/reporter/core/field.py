@@ -24,14 +24,14 @@ TIMES = frozenset({"lastHeartbeatTime", "updateTime"})
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What may be told of the offer in force: never more than it."""
+    """What is reported of the offer in force: never more than it."""
 
     cpu_millis: int
     memory_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
-class ReportView:
+class FieldView:
     """The newest input of the reporter. A message stays here when it is too old; its flag then says so."""
 
     now: datetime
@@ -42,7 +42,7 @@ class ReportView:
     services: tuple[ServiceHealth, ...] = ()
     """Every expected service, folded; a silent one has ok false."""
     offered: Offered | None = None
-    """What is told of the allocation's offer; None: all of it."""
+    """What is reported of the allocation's offer; None: all of it."""
 
 
 class FieldSettings(BaseModel):
@@ -77,12 +77,12 @@ class ReportField(Generic[S]):
     """One report field; every module in the folder offers one as `FIELD`."""
 
     settings: type[S]
-    fragment: Callable[[ReportView, S], Fragment | None]
+    fragment: Callable[[FieldView, S], Fragment | None]
     """The field's fragment of the document; None where its input is missing. Absent is not zero."""
     urgent: Callable[[Fragment | None, Fragment | None, S], bool] = _any_change
     """Whether a change of the written fragment to this one must be written at once; the rest waits for the refresh."""
 
 
-def plain(fragment: Callable[[ReportView], Fragment | None]) -> Callable[[ReportView, FieldSettings], Fragment | None]:
+def plain(fragment: Callable[[FieldView], Fragment | None]) -> Callable[[FieldView, FieldSettings], Fragment | None]:
     """A field's function that needs no settings."""
     return lambda view, _settings: fragment(view)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from services.reporter.core.field import FieldSettings, Fragment, ReportField, ReportView, changed
+from services.reporter.core.field import FieldSettings, FieldView, Fragment, ReportField, changed
 
 API_VERSION = "node.katalyst.kubewharf.io/v1alpha1"
 KIND = "CustomNodeResource"
@@ -12,7 +12,7 @@ Fields = Mapping[str, tuple[ReportField[Any], FieldSettings]]
 """Every field with its settings, by name."""
 
 
-def fragments(view: ReportView, fields: Fields) -> dict[str, Fragment]:
+def fragments(view: FieldView, fields: Fields) -> dict[str, Fragment]:
     """Each field's fragment of the document; a field whose input is missing is left out."""
     built = {name: field.fragment(view, settings) for name, (field, settings) in fields.items()}
     return {name: fragment for name, fragment in built.items() if fragment is not None}

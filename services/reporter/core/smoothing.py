@@ -42,7 +42,7 @@ class SmoothingRules:
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """What there is at one moment, and what of it may be told."""
+    """The headroom at one moment, and how much of it may be reported."""
 
     amount: float | None
     """None: not known; the last report stays."""
@@ -70,9 +70,9 @@ class SmoothedOffer:
 
 
 def next_offer(offer: SmoothedOffer, rules: SmoothingRules, now_s: float, headroom: Headroom) -> SmoothedOffer:
-    """The report after one look at the headroom.
+    """The report after one sample of the headroom.
 
-    At once: a sample below the last report is reported as it is, and the value rises from there.
+    `at_once`: a sample below the last report is reported as it is, and the value rises from there.
     """
     window, sample = offer.window, headroom.sample
     if sample is not None:

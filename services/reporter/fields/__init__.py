@@ -1,1 +1,1 @@
-"""Fields of the node's object: one file each, found by scanning this folder."""
+"""Fields make the node's object: one file each, with one public object `FIELD`, found by scanning this folder."""

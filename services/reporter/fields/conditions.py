@@ -6,11 +6,11 @@ the agent runs at all is central's to report (AgentReady, AgentNotFound): a dead
 
 from typing import Any
 
-from services.reporter.core.field import FieldSettings, Fragment, ReportField, ReportView, plain
+from services.reporter.core.field import FieldSettings, FieldView, Fragment, ReportField, plain
 from shared.contracts.allocation import Allocation
 
 
-def fragment(view: ReportView) -> Fragment | None:
+def fragment(view: FieldView) -> Fragment | None:
     """ServicesReady, AllocationFresh, AllocationApplied, and whatever conditions qrm put into its allocation."""
     found = [_services_ready(view), *_allocation(view)]
     conditions = [row | {"lastHeartbeatTime": _time(view)} for row in found if row is not None]
@@ -22,7 +22,7 @@ def urgent(before: Fragment | None, now: Fragment | None, _settings: FieldSettin
     return _facts(before) != _facts(now)
 
 
-def _services_ready(view: ReportView) -> dict[str, str] | None:
+def _services_ready(view: FieldView) -> dict[str, str] | None:
     if not view.services:
         return None
     failing = [f"{s.service}: {s.why or 'not ok'}" for s in view.services if not s.ok]
@@ -31,7 +31,7 @@ def _services_ready(view: ReportView) -> dict[str, str] | None:
     return _row("ServicesReady", True, "AllServicesReady", f"{len(view.services)} services are well")
 
 
-def _allocation(view: ReportView) -> list[dict[str, str]]:
+def _allocation(view: FieldView) -> list[dict[str, str]]:
     if view.allocation is None:
         return [_row("AllocationFresh", False, "NeverReceived", "no allocation was received yet: nothing is offered")]
     fresh = (
@@ -56,7 +56,7 @@ def _row(kind: str, holds: bool, reason: str, message: str) -> dict[str, str]:
     return {"type": kind, "status": str(holds), "reason": reason, "message": message}
 
 
-def _time(view: ReportView) -> str:
+def _time(view: FieldView) -> str:
     return view.now.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

@@ -7,7 +7,7 @@ Facts: docs/facts/katalyst-cluster.md#customnoderesource.
 
 from typing import Any
 
-from services.reporter.core.field import FieldSettings, Fragment, ReportField, ReportView, plain
+from services.reporter.core.field import FieldSettings, FieldView, Fragment, ReportField, plain
 from shared.contracts.kube.quantities import format_millis, format_units
 from shared.contracts.sample import NodeSample, NumaReading, PoolReading
 from shared.core.cgroups.layout import POOL_OF_QOS
@@ -15,7 +15,7 @@ from shared.core.cgroups.layout import POOL_OF_QOS
 QOS_OF_POOL = {pool: qos for qos, pool in POOL_OF_QOS.items()}
 
 
-def fragment(view: ReportView) -> Fragment | None:
+def fragment(view: FieldView) -> Fragment | None:
     """Usage by the newest sample; None where that is too old, because usage does not keep."""
     if view.sample is None or not view.sample_fresh:
         return None

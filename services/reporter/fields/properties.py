@@ -1,11 +1,11 @@
 """Report what the machine has: `spec.nodeResourceProperties` (docs/facts/katalyst-cluster.md#customnoderesource)."""
 
-from services.reporter.core.field import FieldSettings, Fragment, ReportField, ReportView, plain
+from services.reporter.core.field import FieldSettings, FieldView, Fragment, ReportField, plain
 from shared.contracts.kube.quantities import format_units
 from shared.core.cpus.cpuset import CpuSet
 
 
-def fragment(view: ReportView) -> Fragment | None:
+def fragment(view: FieldView) -> Fragment | None:
     """Counts of NUMA nodes and CPUs, and total memory; each only where the sample says it."""
     if view.sample is None:
         return None

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from services.reporter.core.field import FieldSettings, Fragment, Offered, ReportField, ReportView
+from services.reporter.core.field import FieldSettings, FieldView, Fragment, Offered, ReportField
 from shared.contracts.kube.quantities import format_units, parse_units
 from shared.contracts.pod import ALIASES, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
 
@@ -26,7 +26,7 @@ class ReclaimedSettings(FieldSettings):
     """A rise of the offered memory below this many bytes waits for the refresh."""
 
 
-def fragment(view: ReportView, _settings: ReclaimedSettings) -> Fragment | None:
+def fragment(view: FieldView, _settings: ReclaimedSettings) -> Fragment | None:
     """The offer of the newest allocation; left out as long as no allocation was ever received."""
     if view.allocation is None:
         return None

@@ -4,14 +4,14 @@ It is complete and it works, but it is not reported: `services/reporter/registry
 docs/writing-a-field.md explains it line by line, and shows how a field gets settings of its own.
 """
 
-from sublet.api.field import FieldSettings, Fragment, ReportField, ReportView, format_units, parse_units, plain
+from sublet.api.field import FieldSettings, FieldView, Fragment, ReportField, format_units, parse_units, plain
 
 NAME = "example.com/memory-available"
 URGENT_FALL = 0.5
 """A fall below this share of what was written is written at once."""
 
 
-def fragment(view: ReportView) -> Fragment | None:
+def fragment(view: FieldView) -> Fragment | None:
     """1. The field's fragment of the object; None where its input is missing or too old: absent is not zero."""
     if view.sample is None or not view.sample_fresh:
         return None

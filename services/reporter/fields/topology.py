@@ -7,7 +7,7 @@ of the offered CPU, by its CPUs of the reclaimed pool; the older shape has no su
 
 from typing import Any
 
-from services.reporter.core.field import FieldSettings, Fragment, ReportField, ReportView, changed, plain
+from services.reporter.core.field import FieldSettings, FieldView, Fragment, ReportField, changed, plain
 from shared.contracts.allocation import Allocation
 from shared.contracts.kube.quantities import format_millis, format_units
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
@@ -17,7 +17,7 @@ from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.shares import shared_out
 
 
-def fragment(view: ReportView) -> Fragment | None:
+def fragment(view: FieldView) -> Fragment | None:
     """The zones, ascending by number; None where the sample names no NUMA node."""
     if view.sample is None or not view.sample.numas:
         return None
@@ -41,7 +41,7 @@ def fragment(view: ReportView) -> Fragment | None:
     return {"status": {"topologyZone": zones, "topologyStatus": {"sockets": older}}}
 
 
-def _reclaimed(view: ReportView, numas: list[NumaReading]) -> dict[int, dict[str, dict[str, str]]]:
+def _reclaimed(view: FieldView, numas: list[NumaReading]) -> dict[int, dict[str, dict[str, str]]]:
     """By NUMA node its share of the offer and of what is applied; empty where no CPU of the pool is known."""
     pool = view.allocation.pool(RECLAIM) if view.allocation else None
     if view.allocation is None or pool is None:

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[3]
 OURS = ("services", "shared", "sublet")
 NAMES = {
     "events": "EVENTS_STREAM MSG_ID EvictionEvent IntentId Phase event_filter event_headers event_subject intent_id",
-    "field": "Allocation FieldSettings Fragment NodeReading NodeSample NumaReading Offered PoolReading ReportField "
-    "ReportView ServiceHealth changed format_millis format_units parse_units plain",
+    "field": "Allocation FieldSettings FieldView Fragment NodeReading NodeSample NumaReading Offered PoolReading "
+    "ReportField ServiceHealth changed format_millis format_units parse_units plain",
     "plugin": "Allocation Candidate Container ContainerReading CpuSet NodeReading NodeSample NumaReading Plugin "
     "PluginSettings Pod PodReading PoolReading Pressure Reason Silence View",
     "policy": "CPU_TENANTS Bounds ContainerView Demand Figures NodeMemory Policy PolicySettings Reason Resident Signs "

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.reporter.core.field import ReportView
+from services.reporter.core.field import FieldView
 from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import cnr, fragments, must_write
 from services.reporter.registry import known_fields
@@ -14,8 +14,8 @@ FIELDS = {name: (field, field.settings()) for name, field in known_fields().item
 
 
 @pytest.fixture
-def full(now, allocation, sample, services) -> ReportView:
-    return ReportView(now, allocation(), True, sample(), True, services)
+def full(now, allocation, sample, services) -> FieldView:
+    return FieldView(now, allocation(), True, sample(), True, services)
 
 
 def test_the_object_is_a_custom_node_resource_of_all_fields(full):
@@ -36,7 +36,7 @@ def test_the_object_is_a_custom_node_resource_of_all_fields(full):
 
 
 def test_a_missing_allocation_leaves_the_offer_out_and_never_zero(now, sample):
-    document = cnr("node1", fragments(ReportView(now, sample=sample(), sample_fresh=True), FIELDS))
+    document = cnr("node1", fragments(FieldView(now, sample=sample(), sample_fresh=True), FIELDS))
     assert "resourceAllocatable" not in document["status"]
     assert "resources" not in document["status"]
 
@@ -46,7 +46,7 @@ def test_two_fields_that_write_the_same_thing_are_refused():
         cnr("node1", {"one": {"status": {"taints": []}}, "two": {"status": {"taints": []}}})
 
 
-def _write(before: ReportView | None, now: ReportView, since_s: float = 1.0) -> bool:
+def _write(before: FieldView | None, now: FieldView, since_s: float = 1.0) -> bool:
     written = None if before is None else fragments(before, FIELDS)
     return must_write(FIELDS, written, fragments(now, FIELDS), since_written_s=since_s, refresh_s=60.0)
 
@@ -56,26 +56,26 @@ def test_the_first_object_is_written(full):
 
 
 def test_the_same_object_at_another_time_is_never_written_again(full, now):
-    later = ReportView(now.replace(hour=13), full.allocation, True, full.sample, True, full.services)
+    later = FieldView(now.replace(hour=13), full.allocation, True, full.sample, True, full.services)
     assert not _write(full, later)
     assert not _write(full, later, since_s=3600)
 
 
 def test_usage_that_moves_waits_for_the_refresh(full, sample):
     reading = full.sample.node_reading.model_copy(update={"cpu_usage_cores": 3.0})
-    moved = ReportView(full.now, full.allocation, True, sample(node_reading=reading), True, full.services)
+    moved = FieldView(full.now, full.allocation, True, sample(node_reading=reading), True, full.services)
     assert not _write(full, moved)
     assert _write(full, moved, since_s=60)
 
 
 def test_a_fall_of_the_offer_is_written_at_once(full, allocation):
     assert _write(
-        full, ReportView(full.now, allocation(reclaimed_cpu_millis=41_999), True, full.sample, True, full.services)
+        full, FieldView(full.now, allocation(reclaimed_cpu_millis=41_999), True, full.sample, True, full.services)
     )
 
 
 def test_an_allocation_gone_stale_is_written_at_once_with_the_same_offer(full):
-    stale = ReportView(full.now, full.allocation, False, full.sample, True, full.services)
+    stale = FieldView(full.now, full.allocation, False, full.sample, True, full.services)
     assert _write(full, stale)
     assert fragments(stale, FIELDS)["reclaimed"] == fragments(full, FIELDS)["reclaimed"]
 

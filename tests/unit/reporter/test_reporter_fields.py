@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.reporter import fields as package
-from services.reporter.core.field import FieldSettings, Offered, ReportField, ReportView, without_times
+from services.reporter.core.field import FieldSettings, FieldView, Offered, ReportField, without_times
 from services.reporter.fields import conditions, node_metrics, properties, reclaimed, topology
 from shared.contracts.allocation import PoolAllocation
 from shared.contracts.sample import NodeReading
@@ -30,20 +30,20 @@ status:
 
 
 @pytest.fixture
-def full(now, allocation, sample, services) -> ReportView:
-    return ReportView(now, allocation(), True, sample(), True, services)
+def full(now, allocation, sample, services) -> FieldView:
+    return FieldView(now, allocation(), True, sample(), True, services)
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_field_with_no_input_at_all_is_absent_or_says_that_nothing_was_received(name, now):
-    fragment = FIELDS[name].fragment(ReportView(now), FIELDS[name].settings())
+    fragment = FIELDS[name].fragment(FieldView(now), FIELDS[name].settings())
     assert fragment is None or list(fragment["status"]) == ["conditions"]
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_field_never_says_zero_where_its_figures_are_missing(name, now, sample, services):
     bare = sample(node_reading=NodeReading(online_cpus="0-47"), numas=(), pools=(), pods=())
-    fragment = FIELDS[name].fragment(ReportView(now, None, False, bare, True, services), FIELDS[name].settings())
+    fragment = FIELDS[name].fragment(FieldView(now, None, False, bare, True, services), FIELDS[name].settings())
     assert '"0"' not in json.dumps(fragment)
 
 
@@ -70,14 +70,14 @@ def test_a_field_that_appears_is_written_at_once(name, full, now):
 
 def test_reclaimed_resources_are_the_tutorials_listing(now, allocation):
     fragment = reclaimed.fragment(
-        ReportView(now, allocation(reclaimed_cpu_millis=44_000), True), reclaimed.ReclaimedSettings()
+        FieldView(now, allocation(reclaimed_cpu_millis=44_000), True), reclaimed.ReclaimedSettings()
     )
     status = fragment["status"]
     assert {"status": {k: status[k] for k in ("resourceAllocatable", "resourceCapacity")}} == yaml.safe_load(TUTORIAL)
 
 
 def test_todays_place_carries_both_spellings(now, allocation):
-    resources = reclaimed.fragment(ReportView(now, allocation(), True), reclaimed.ReclaimedSettings())["status"][
+    resources = reclaimed.fragment(FieldView(now, allocation(), True), reclaimed.ReclaimedSettings())["status"][
         "resources"
     ]
     amounts = {
@@ -90,7 +90,7 @@ def test_todays_place_carries_both_spellings(now, allocation):
 
 
 def test_allocatable_is_what_is_told_and_capacity_what_is_applied(now, allocation):
-    view = ReportView(now, allocation(), True, offered=Offered(41_000, 1))
+    view = FieldView(now, allocation(), True, offered=Offered(41_000, 1))
     status = reclaimed.fragment(view, reclaimed.ReclaimedSettings())["status"]
     cpu, memory = "katalyst.kubewharf.io/reclaimed_millicpu", "katalyst.kubewharf.io/reclaimed_memory"
     assert (status["resourceAllocatable"][cpu], status["resourceCapacity"][cpu]) == ("41k", "42k")
@@ -102,7 +102,7 @@ def test_allocatable_is_what_is_told_and_capacity_what_is_applied(now, allocatio
 
 def test_a_stale_allocation_keeps_its_values(now, allocation):
     fresh, stale = (
-        reclaimed.fragment(ReportView(now, allocation(), flag), reclaimed.ReclaimedSettings()) for flag in (True, False)
+        reclaimed.fragment(FieldView(now, allocation(), flag), reclaimed.ReclaimedSettings()) for flag in (True, False)
     )
     assert stale == fresh
 
@@ -125,7 +125,7 @@ def test_a_fall_is_urgent_and_a_small_rise_is_not(now, allocation, before, after
     settings = reclaimed.ReclaimedSettings()
     one, two = (
         reclaimed.fragment(
-            ReportView(now, allocation(reclaimed_cpu_millis=cpu, reclaimed_memory_bytes=memory)), settings
+            FieldView(now, allocation(reclaimed_cpu_millis=cpu, reclaimed_memory_bytes=memory)), settings
         )
         for cpu, memory in (before, after)
     )
@@ -134,8 +134,8 @@ def test_a_fall_is_urgent_and_a_small_rise_is_not(now, allocation, before, after
 
 def test_a_minimum_step_of_zero_makes_every_rise_urgent_but_not_standing_still(now, allocation):
     settings = reclaimed.ReclaimedSettings(min_rise_cpu_millis=0, min_rise_memory_bytes=0)
-    fragment = reclaimed.fragment(ReportView(now, allocation()), settings)
-    more = reclaimed.fragment(ReportView(now, allocation(reclaimed_cpu_millis=42_001)), settings)
+    fragment = reclaimed.fragment(FieldView(now, allocation()), settings)
+    more = reclaimed.fragment(FieldView(now, allocation(reclaimed_cpu_millis=42_001)), settings)
     assert not reclaimed.urgent(fragment, fragment, settings)
     assert reclaimed.urgent(fragment, more, settings)
 
@@ -182,7 +182,7 @@ def test_topology_has_both_shapes_ascending_with_the_reserve_taken_off(full):
     ]
 
 
-def _numa_offers(view: ReportView) -> list[tuple[str, str]]:
+def _numa_offers(view: FieldView) -> list[tuple[str, str]]:
     name = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
     zones = [numa for socket in topology.fragment(view)["status"]["topologyZone"] for numa in socket["children"]]
     return [tuple(zone["resources"][key].get(name) for key in ("allocatable", "capacity")) for zone in zones]
@@ -190,16 +190,16 @@ def _numa_offers(view: ReportView) -> list[tuple[str, str]]:
 
 def test_each_numa_zone_says_its_part_of_what_is_told_and_of_what_is_applied(now, allocation, sample):
     pools = (PoolAllocation(pool="reclaim", cpus="0,12-13"),)
-    view = ReportView(
+    view = FieldView(
         now, allocation(reclaimed_cpu_millis=3001, pools=pools), True, sample(), True, offered=Offered(3, 1)
     )
     assert _numa_offers(view) == [("1", "1k"), ("2", "2001")]
-    assert _numa_offers(ReportView(now, allocation(pools=()), True, sample(), True)) == [(None, None)] * 2
+    assert _numa_offers(FieldView(now, allocation(pools=()), True, sample(), True)) == [(None, None)] * 2
 
 
 def test_a_part_of_the_offer_that_moves_waits_for_the_offer_itself(now, allocation, sample):
     one, two, other = (
-        topology.fragment(ReportView(now, allocation(reclaimed_cpu_millis=cpu, pods=pods), True, sample(), True))
+        topology.fragment(FieldView(now, allocation(reclaimed_cpu_millis=cpu, pods=pods), True, sample(), True))
         for cpu, pods in ((42_000, ()), (44_000, ()), (42_000, allocation().pods))
     )
     assert one != two
@@ -227,7 +227,7 @@ def test_a_pod_whose_cpus_span_numa_nodes_is_claimed_by_none(full):
 
 def test_a_reclaimed_pod_on_one_numa_node_asks_for_reclaimed_resources(now, allocation, sample):
     bound = allocation(pods=[p.model_copy(update={"cpus": "1-2"}) for p in allocation().pods if p.pool == "reclaim"])
-    status = topology.fragment(ReportView(now, bound, True, sample(), True))["status"]
+    status = topology.fragment(FieldView(now, bound, True, sample(), True))["status"]
     assert status["topologyStatus"]["sockets"][0]["numas"][0]["allocations"] == [
         {
             "consumer": "default/reclaimed-normal-pod/bb",
@@ -241,15 +241,15 @@ def test_a_reclaimed_pod_on_one_numa_node_asks_for_reclaimed_resources(now, allo
 
 def test_unknown_sockets_leave_the_older_shape_out(now, allocation, sample):
     numas = [numa.model_copy(update={"extra": {}}) for numa in sample().numas]
-    status = topology.fragment(ReportView(now, allocation(), True, sample(numas=numas), True))["status"]
+    status = topology.fragment(FieldView(now, allocation(), True, sample(numas=numas), True))["status"]
     assert [(zone["type"], zone["name"]) for zone in status["topologyZone"]] == [("Numa", "0"), ("Numa", "1")]
     assert "topologyStatus" not in status
 
 
 def test_without_an_allocation_topology_says_capacity_only(now, sample):
-    numa = topology.fragment(ReportView(now, sample=sample(), sample_fresh=True))["status"]["topologyStatus"][
-        "sockets"
-    ][0]["numas"][0]
+    numa = topology.fragment(FieldView(now, sample=sample(), sample_fresh=True))["status"]["topologyStatus"]["sockets"][
+        0
+    ]["numas"][0]
     assert set(numa) == {"numaID", "capacity"}
 
 
@@ -280,12 +280,12 @@ def test_node_metrics_tell_usage_of_node_numas_and_classes(full):
 
 
 def test_usage_from_a_stale_sample_is_left_out_and_the_machine_is_not(now, allocation, sample):
-    stale = ReportView(now, allocation(), True, sample(), False)
+    stale = FieldView(now, allocation(), True, sample(), False)
     assert node_metrics.fragment(stale) is None
     assert properties.fragment(stale) is not None
 
 
-def _conditions(view: ReportView) -> dict[str, tuple[str, str]]:
+def _conditions(view: FieldView) -> dict[str, tuple[str, str]]:
     rows = conditions.fragment(view)["status"]["conditions"]
     return {row["type"]: (row["status"], row["reason"]) for row in rows}
 
@@ -301,7 +301,7 @@ def test_conditions_when_all_is_well_include_those_of_the_allocation(full):
 
 def test_conditions_say_stale_held_and_which_service_fails(now, allocation, services):
     failing = (services[0], services[1].model_copy(update={"ok": False, "why": "no pods"}))
-    view = ReportView(now, allocation(status="dry-run"), False, services=failing)
+    view = FieldView(now, allocation(status="dry-run"), False, services=failing)
     assert _conditions(view) == {
         "ServicesReady": ("False", "WithServicesNotReady"),
         "AllocationFresh": ("False", "Stale"),
@@ -313,7 +313,7 @@ def test_conditions_say_stale_held_and_which_service_fails(now, allocation, serv
 
 def test_a_condition_whose_words_alone_change_waits(now, allocation, services):
     one, two = (
-        conditions.fragment(ReportView(now, allocation(status="held", why=[{"rule": rule}]), True, services=services))
+        conditions.fragment(FieldView(now, allocation(status="held", why=[{"rule": rule}]), True, services=services))
         for rule in ("waited 3 s", "waited 4 s")
     )
     assert one != two

@@ -1,1 +1,1 @@
-"""Figures: targets, raw values, and how one becomes a figure of the other, from pass to pass."""
+"""Figures: how raw values of a target become figures, from pass to pass."""

@@ -1,4 +1,4 @@
-"""How raw readings become figures: as they are, as rates of counters, as ratios, or damped like the kernel's load.
+"""Make figures of raw values: as they are, as rates of counters, as ratios, or damped like the kernel's load.
 
 Pure. A figure is absent (None) where it cannot be known: no raw value, no second point yet, or a counter that went
 back or stands still because something is wrong. It is never negative and never a spike.

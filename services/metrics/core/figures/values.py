@@ -1,4 +1,4 @@
-"""Raw values as the sources read them, and the points that are remembered from pass to pass. Pure."""
+"""Type the raw values that sources read, and the points that are remembered from pass to pass. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

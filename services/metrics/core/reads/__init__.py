@@ -1,1 +1,1 @@
-"""Reads: which files a pass must read, and which readings are those of several groups."""
+"""Reads: which files a pass must read again, and how the readings of several groups become those of a pool."""

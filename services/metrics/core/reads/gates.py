@@ -1,8 +1,8 @@
-"""Must a dear file be read in this pass, or do its figures of a while ago still tell the truth? Pure.
+"""Decide whether a dear file must be read in this pass, or whether its figures of a while ago still hold. Pure.
 
-Most containers do nothing most of the time. What costs little is read in every pass (CPU time, memory in use); what
-costs more is read again when one of these has moved, and else so seldom that its figures never get older than the
-source declares.
+Most containers do nothing most of the time. What costs little is read in every pass (CPU time, memory in use). What
+costs more is read again when one of these has moved, and otherwise so seldom that its figures never get older than
+the source declares.
 """
 
 from collections.abc import Mapping
@@ -62,7 +62,8 @@ def due(gate: Gate, last: LastRead, watched: Raw, now_s: float, turn: float) -> 
 def turn_of(target: Target) -> float:
     """A share between a half and one that is always the same for a target, so that few are due in one pass.
 
-    The same for all sources: what is due together is done in one go, and the target rests in between.
+    The same for all sources: what is due together is read in one go, and between two such passes the target can be
+    taken over from the cache.
     """
     thing = f"{target.name} {target.group}" if target.kind == "pool" else target.name
     digest = blake2b(f"{target.kind} {thing}".encode(), digest_size=4).digest()

@@ -1,8 +1,8 @@
 """Add up the readings of pools without a cgroup of their own from their pods' groups. Pure.
 
 On a Kubernetes node kubelet sorts pods by its own classes, so no group holds a pool. Its readings are made of those of
-its pods' groups, which hold whatever container runs in them, also one that has been made anew while nobody could be
-told its name. Only raw values that a source declares to add up are summed; averages, limits and ratios are not.
+its pods' groups, which hold whatever container runs in them, also one that was made anew and is not in the list of
+pods yet. Only raw values that a source declares to add up are summed; averages, limits and ratios are not.
 """
 
 from collections.abc import Mapping, Sequence

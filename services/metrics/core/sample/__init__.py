@@ -1,1 +1,1 @@
-"""Sample: the message of one pass, from the figures of all targets to what fits into the bus."""
+"""Sample: the message of one pass, from the figures of all targets to a length that its readers accept."""

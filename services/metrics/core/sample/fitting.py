@@ -1,8 +1,8 @@
-"""A sample that is no longer than its readers read, whatever pods there are. Pure.
+"""Shorten a sample until it is no longer than its readers read. Pure.
 
-Who takes the most room loses detail first, one step at a time, and never who he is, his class, or what he asks for:
+The pod that takes the most room loses detail first, one step at a time; its name, its class and its requests stay:
 
-1. his containers become two, those that ask for memory and those that do not, each with its sums;
+1. its containers become two, those that ask for memory and those that do not, each with its sums;
 2. they become one, with what a pod's CPU and memory are judged by; labels go but those that name a class;
 3. no figures, and of the annotations only those that say who made the pod.
 

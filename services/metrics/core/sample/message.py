@@ -1,8 +1,7 @@
-"""Figures to the parts of a NodeSample: a name that a part has as a field fills it, other numbers go to `extra`. Pure.
+"""Turn figures into the parts of a NodeSample: a name that a part has as a field fills it. Pure.
 
-A figure of several things by name stands there once for each: "nic_up.eth0".
-
-A new source needs no edit here.
+Every other number goes to `extra`, so that a new source needs no edit here. A figure of several things by name stands
+there once for each: "nic_up.eth0".
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,9 +1,9 @@
-"""The kernel's pressure triggers: it wakes us when tasks have stalled, without our asking.
+"""Wake metrics by the kernel's pressure triggers, when tasks have stalled.
 
 A trigger is armed by writing "some <stall us> <window us>" into a pressure file and waiting for POLLPRI on it (kernel
 documentation, accounting/psi). All files sit in one epoll set, and the event loop watches that set's own descriptor:
-no thread is needed. Asking the kernel for a file's event also takes it, and the loop's look at the nested set already
-does so: a wake therefore often names no file, and means just "somebody stalled".
+no thread is needed. To ask the kernel for a file's event also takes it, and the loop already does so when it polls
+the nested set: a wake therefore often names no file, and says no more than that some task has stalled.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ TRIGGERS = (b"some 100000 1000000\0", b"some 200000 2000000\0")
 """A tenth of the time stalled within 1 s; without CAP_SYS_RESOURCE the kernel takes only multiples of 2 s."""
 
 
-class PressureAlarm:
+class PressureTriggers:
     """Watches pressure files; a file that does not exist yet is armed later, one that the kernel refuses is let be."""
 
     def __init__(self, paths: Sequence[str]) -> None:
