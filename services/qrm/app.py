@@ -123,7 +123,7 @@ class QrmApp:
         """UIDs of the pods that keep what kubelet gave them; nobody where that cannot be told."""
         rules = self._settings.starts.rules(len(self._ports.machine.topology.all))
         try:
-            starting = self._ports.starts.keep(self._inventory.pods, rules, self._clock.monotonic())
+            starting = self._ports.starts.exempt(self._inventory.pods, rules, self._clock.monotonic())
         except OSError as error:
             self._conditions.set("StartsUnknown", f"{error}; reclaimed pods start behind all others")
             return NO_PODS

@@ -160,7 +160,7 @@ class Offloader(Protocol):
 class StartingPods(Protocol):
     """Sees how far the starts of reclaimed pods are."""
 
-    def keep(self, pods: Sequence[Pod], rules: StartRules, now_s: float) -> frozenset[str]:
+    def exempt(self, pods: Sequence[Pod], rules: StartRules, now_s: float) -> frozenset[str]:
         """UIDs of the pods that keep what kubelet gave them, because they are being started.
 
         Raises:

@@ -16,7 +16,7 @@ from typing import Literal
 Holds = Literal["nothing", "runtime", "own"]
 """What a container's group holds: no process, only the runtime's before it becomes the container's, or the container's.
 """
-Progress = Literal["waiting", "starting", "started"]
+StartProgress = Literal["waiting", "starting", "started"]
 """waiting: nothing but its sandbox runs, which sleeps; starting: it is being worked on; started: all of it runs, or an
 init container does its work."""
 
@@ -34,11 +34,11 @@ class StartRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class PodStart:
     """One reclaimed pod as the kernel shows it; `cpu_s` is all CPU time of its life, None: not known."""
 
     key: str
-    progress: Progress
+    progress: StartProgress
     cpu_s: float | None
 
 
@@ -47,13 +47,13 @@ class _Account:
     """What a pod has used up of its budget, as of its last look."""
 
     at_s: float
-    last: Start
+    last: PodStart
     kept: bool = False
     spent_s: float = 0.0
     spent_cpu_s: float = 0.0
 
 
-def progress(inside: Mapping[str, Holds], staying: Collection[str | None], preparing: Collection[str]) -> Progress:
+def progress(inside: Mapping[str, Holds], staying: Collection[str | None], preparing: Collection[str]) -> StartProgress:
     """How far the start of a pod is.
 
     Args:
@@ -73,7 +73,7 @@ class Starts:
 
     _accounts: dict[str, _Account] = field(default_factory=dict)
 
-    def keep(self, seen: Mapping[str, Start], rules: StartRules, now_s: float) -> frozenset[str]:
+    def exempt(self, seen: Mapping[str, PodStart], rules: StartRules, now_s: float) -> frozenset[str]:
         """UIDs of the pods that keep what kubelet gave them, until they are looked at again.
 
         Who waits costs nobody anything and is not counted. Who had it before goes first, then the order of names.
@@ -90,7 +90,7 @@ class Starts:
         return frozenset(kept)
 
 
-def _charged(account: _Account | None, start: Start, now_s: float) -> _Account:
+def _charged(account: _Account | None, start: PodStart, now_s: float) -> _Account:
     """The account with what the pod has used since the last look, as far as it was not behind all others."""
     if account is None:
         return _Account(now_s, start)

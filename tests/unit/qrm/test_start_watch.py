@@ -56,7 +56,7 @@ class Starting(Kubelet):
         self.plain.set(self.layout.pod_group(pod), "cpuacct.usage" if v1 else "cpu.stat", text, "cpuacct")
 
     def put(self, *pods: Pod) -> None:
-        self.starting = self.watch.keep(pods, RULES, self.now_s)
+        self.starting = self.watch.exempt(pods, RULES, self.now_s)
         assert not self.apply(*pods).problems
 
     def weight(self, pod: Pod) -> tuple[str, str]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.qrm.core.starting import Start, StartRules, Starts, progress
+from services.qrm.core.starting import PodStart, StartRules, Starts, progress
 
 RULES = StartRules(most=2, each_s=60.0, each_cpu_s=10.0)
 
@@ -30,29 +30,29 @@ def test_how_far_the_start_of_a_pod_is(inside, staying, preparing, expected):
     assert progress(inside, staying, preparing) == expected
 
 
-def seen(**pods: tuple[str, float]) -> dict[str, Start]:
-    return {uid: Start(f"default/{uid}", how, cpu_s) for uid, (how, cpu_s) in pods.items()}
+def seen(**pods: tuple[str, float]) -> dict[str, PodStart]:
+    return {uid: PodStart(f"default/{uid}", how, cpu_s) for uid, (how, cpu_s) in pods.items()}
 
 
 def test_who_waits_is_not_counted_and_of_those_that_start_the_first_by_name_come_first():
     starts = Starts()
     now = seen(d=("starting", 0), c=("starting", 0), b=("starting", 0), a=("waiting", 0), e=("started", 0))
-    assert starts.keep(now, RULES, 0.0) == {"a", "b", "c"}
+    assert starts.exempt(now, RULES, 0.0) == {"a", "b", "c"}
 
 
 def test_who_started_first_is_not_pushed_out_by_a_name():
     starts = Starts()
-    starts.keep(seen(y=("starting", 0), z=("starting", 0)), RULES, 0.0)
+    starts.exempt(seen(y=("starting", 0), z=("starting", 0)), RULES, 0.0)
     more = seen(a=("starting", 0), y=("starting", 0), z=("starting", 0))
-    assert starts.keep(more, RULES, 1.0) == {"y", "z"}
-    assert starts.keep(more | seen(y=("started", 1)), RULES, 2.0) == {"a", "z"}
+    assert starts.exempt(more, RULES, 1.0) == {"y", "z"}
+    assert starts.exempt(more | seen(y=("started", 1)), RULES, 2.0) == {"a", "z"}
 
 
 def test_a_pod_that_starts_again_and_again_has_one_budget_of_time():
     starts, kept = Starts(), []
     for t in range(0, 200, 5):
         how = "starting" if t % 20 < 10 else "started"
-        kept.append("a" in starts.keep(seen(a=(how, 0.0)), RULES, float(t)))
+        kept.append("a" in starts.exempt(seen(a=(how, 0.0)), RULES, float(t)))
     assert kept[0]
     assert 0 < sum(kept) * 5 <= RULES.each_s
     assert not any(kept[-16:])
@@ -61,24 +61,24 @@ def test_a_pod_that_starts_again_and_again_has_one_budget_of_time():
 def test_a_pod_that_works_while_it_claims_to_start_has_one_budget_of_cpu_time():
     starts = Starts()
     for t in range(9):
-        assert starts.keep(seen(a=("waiting", 1.2 * t)), RULES, t / 10)
-    assert not starts.keep(seen(a=("waiting", 10.8)), RULES, 1.0)
-    assert not starts.keep(seen(a=("starting", 10.8)), RULES, 1000.0), "time alone gives nothing back"
+        assert starts.exempt(seen(a=("waiting", 1.2 * t)), RULES, t / 10)
+    assert not starts.exempt(seen(a=("waiting", 10.8)), RULES, 1.0)
+    assert not starts.exempt(seen(a=("starting", 10.8)), RULES, 1000.0), "time alone gives nothing back"
 
 
 def test_what_a_pod_used_behind_all_others_is_not_counted():
     starts = Starts()
-    starts.keep(seen(a=("started", 0.0)), RULES, 0.0)
-    assert starts.keep(seen(a=("starting", 5000.0)), RULES, 9000.0) == {"a"}
+    starts.exempt(seen(a=("started", 0.0)), RULES, 0.0)
+    assert starts.exempt(seen(a=("starting", 5000.0)), RULES, 9000.0) == {"a"}
 
 
 def test_a_pod_of_which_no_figure_is_known_starts_behind_all_others():
-    assert not Starts().keep({"a": Start("default/a", "starting", None)}, RULES, 0.0)
+    assert not Starts().exempt({"a": PodStart("default/a", "starting", None)}, RULES, 0.0)
 
 
 def test_nobody_keeps_anything_where_none_may():
     off = StartRules(most=0, each_s=60.0, each_cpu_s=10.0)
-    assert not Starts().keep(seen(a=("waiting", 0), b=("starting", 0)), off, 0.0)
+    assert not Starts().exempt(seen(a=("waiting", 0), b=("starting", 0)), off, 0.0)
 
 
 HOW = st.sampled_from(["waiting", "starting", "started"])
@@ -97,8 +97,8 @@ def test_never_more_than_so_many_never_for_longer_never_one_that_runs_and_whatev
             look[gone] = ("started", 0.0)
         cpu_s = {uid: cpu_s.get(uid, 0.0) + more for uid, (_, more) in look.items()}
         now = seen(**{uid: (how, cpu_s[uid]) for uid, (how, _) in look.items()})
-        kept = starts.keep(now, rules, float(t))
-        assert kept == mirrored.keep(dict(reversed(now.items())), rules, float(t))
+        kept = starts.exempt(now, rules, float(t))
+        assert kept == mirrored.exempt(dict(reversed(now.items())), rules, float(t))
         assert not {uid for uid in kept if now[uid].progress == "started"}
         assert sum(now[uid].progress == "starting" for uid in kept) <= most
         for uid in kept:

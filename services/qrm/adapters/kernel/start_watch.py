@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services.qrm.core.starting import Holds, Start, StartRules, Starts, progress
+from services.qrm.core.starting import Holds, PodStart, StartRules, Starts, progress
 from services.qrm.core.writes.classes import RECLAIMED
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import read_text
@@ -34,7 +34,7 @@ class StartWatch:
     _started: dict[str, Sequence[str]] = field(default_factory=dict)
     """By UID the groups of a pod that was found started: until they change, it is not looked into again."""
 
-    def keep(self, pods: Sequence[Pod], rules: StartRules, now_s: float) -> frozenset[str]:
+    def exempt(self, pods: Sequence[Pod], rules: StartRules, now_s: float) -> frozenset[str]:
         """Their UIDs. Where Sublet makes the groups itself, pods start in them without a runtime, and there are none.
 
         Raises:
@@ -44,20 +44,20 @@ class StartWatch:
             return frozenset()
         before, self._started = self._started, {}
         seen = {pod.uid: self._look(pod, before.get(pod.uid)) for pod in pods if pod.qos == RECLAIMED}
-        return self._starts.keep(seen, rules, now_s)
+        return self._starts.exempt(seen, rules, now_s)
 
-    def _look(self, pod: Pod, started: Sequence[str] | None) -> Start:
+    def _look(self, pod: Pod, started: Sequence[str] | None) -> PodStart:
         top = self.layout.pod_group(pod)
         groups = [f"{top}/{name}" for name in self.cgroups.children(top)]
         if groups == started:
             self._started[pod.uid] = groups
-            return Start(pod.key, "started", None)
+            return PodStart(pod.key, "started", None)
         staying = [self.layout.container_group(pod, one) for one in pod.containers]
         ending = (self.layout.container_group(pod, one) for one in pod.init_containers if one not in pod.containers)
         how = progress({group: self._holds(group) for group in groups}, staying, [one for one in ending if one])
         if how == "started":
             self._started[pod.uid] = groups
-        return Start(pod.key, how, self._cpu_s(top))
+        return PodStart(pod.key, how, self._cpu_s(top))
 
     def _holds(self, container: str) -> Holds:
         """What runs in a container's group or below it, where the container has groups of its own."""
