@@ -13,7 +13,7 @@ from sublet.sim.scenario import Expect, ExpectedEvent
 HEAD = ("time", "what happened", "share cpuset", "reclaim cpuset", "reclaimed_millicpu")
 
 
-class ReportView(BaseModel):
+class SimView(BaseModel):
     """What can be seen from outside at one moment; None where nothing has been reported yet."""
 
     model_config = ConfigDict(frozen=True)
@@ -32,7 +32,7 @@ class ReportRow(BaseModel):
 
     t_s: float
     what: str
-    view: ReportView
+    view: SimView
     event: bool = False
     """An eviction event: its text stands alone, the view beside it is the one of the row above."""
 
@@ -53,7 +53,7 @@ class Report(BaseModel):
         return not self.problems
 
 
-def differences(expect: Expect, view: ReportView, events: Sequence[EvictionEvent]) -> Iterator[str]:
+def differences(expect: Expect, view: SimView, events: Sequence[EvictionEvent]) -> Iterator[str]:
     """What is not as expected, in words; nothing where all is."""
     for name in ("reclaimed_millicpu", "reclaimed_memory", "share", "reclaim"):
         wanted, there = getattr(expect, name), getattr(view, name)

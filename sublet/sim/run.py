@@ -27,7 +27,7 @@ from shared.fakes.memory_bus import MemoryBus
 from shared.ports import Received
 from shared.settings import CommonSettings, merge
 from sublet.sim.host import SimHost
-from sublet.sim.report import Report, ReportRow, ReportView, differences
+from sublet.sim.report import Report, ReportRow, SimView, differences
 from sublet.sim.scenario import Scenario, Step
 
 NODE = "sim"
@@ -168,7 +168,7 @@ class SimulationRun:
                 self._violations.add(violation)
                 self.problems.append(f"at {self._t_s:g} s: {violation}")
         view = self._view()
-        before = self.rows[-1].view if self.rows else ReportView()
+        before = self.rows[-1].view if self.rows else SimView()
         if (view.share, view.reclaim) != (before.share, before.reclaim):
             self._tell(f"pools: share {_count(view.share)}, reclaim {_count(view.reclaim)} CPUs")
         elif view.reclaimed_millicpu != before.reclaimed_millicpu:
@@ -186,12 +186,12 @@ class SimulationRun:
     def _tell(self, what: str, *, event: bool = False) -> None:
         self.rows.append(ReportRow(t_s=self._t_s, what=what, view=self._view(), event=event))
 
-    def _view(self) -> ReportView:
+    def _view(self) -> SimView:
         offered: Mapping[str, str] = {}
         if self._cnr.exists():
             offered = json.loads(self._cnr.read_text()).get("status", {}).get("resourceAllocatable", {})
         millis, memory = offered.get(SEED_RECLAIMED_CPU), offered.get(SEED_RECLAIMED_MEMORY)
-        return ReportView(
+        return SimView(
             share=self._cpus("shared_cores"),
             reclaim=self._cpus("reclaimed_cores"),
             reclaimed_millicpu=None if millis is None else parse_units(millis),

@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from shared.errors import BadConfig
-from sublet.sim.report import Report, ReportRow, ReportView, as_json
+from sublet.sim.report import Report, ReportRow, SimView, as_json
 from sublet.sim.run import run_scenario
 from sublet.sim.scenario import Scenario, load_scenario, read_scenario
 
@@ -40,7 +40,7 @@ def played(version: Version, name: str) -> Report:
     return run_scenario(story(version, name))
 
 
-def last_before(report: Report, t_s: float) -> ReportView:
+def last_before(report: Report, t_s: float) -> SimView:
     return [row for row in report.rows if row.t_s < t_s][-1].view
 
 

@@ -42,7 +42,7 @@ WITHDRAWN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class NodePod:
+class ListedPod:
     """What is kept of a pod: what it is, None where that cannot be read, and what it asks for."""
 
     pod: Pod | None
@@ -55,11 +55,11 @@ class KubePods:
     def __init__(self, kube: Kube, node: str, file: PodsFile, clock: Clock, *, fallback: Fallback) -> None:
         self._classes = _classes_in(file)
 
-        def keep(document: Mapping[str, Any]) -> NodePod:
+        def keep(document: Mapping[str, Any]) -> ListedPod:
             pod = pod_of(document, fallback, self._classes.get(document["metadata"]["uid"]))
             if pod is not None:
                 self._classes[pod.uid] = pod.qos
-            return NodePod(pod, requests_of(document))
+            return ListedPod(pod, requests_of(document))
 
         self._clock, self._file, self._wake = clock, file, asyncio.Event()
         self._mirror = Mirror(kube, PODS, keep, clock, changed=self._wake.set, fieldSelector=f"spec.nodeName={node}")

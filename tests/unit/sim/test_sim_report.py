@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from shared.contracts.eviction import EvictionEvent, Phase
-from sublet.sim.report import Report, ReportRow, ReportView, as_json, as_table, differences
+from sublet.sim.report import Report, ReportRow, SimView, as_json, as_table, differences
 from sublet.sim.scenario import Expect
 
-VIEW = ReportView(share="11,35", reclaim="0-10", reclaimed_millicpu=42_000, reclaimed_memory=7, pods=("default/web",))
+VIEW = SimView(share="11,35", reclaim="0-10", reclaimed_millicpu=42_000, reclaimed_memory=7, pods=("default/web",))
 
 
 def event(phase: Phase, pod: str = "batch", message: str = "because") -> EvictionEvent:
@@ -43,14 +43,14 @@ def test_what_is_not_as_expected_is_said_in_words(expect: dict[str, Any], proble
 
 
 def test_what_was_never_reported_is_not_zero() -> None:
-    assert list(differences(Expect(reclaimed_millicpu=0), ReportView(), [])) == [
+    assert list(differences(Expect(reclaimed_millicpu=0), SimView(), [])) == [
         "reclaimed_millicpu is not reported, expected 0"
     ]
 
 
 def report(*problems: str) -> Report:
     rows = [
-        ReportRow(t_s=0, what="idle", view=ReportView()),
+        ReportRow(t_s=0, what="idle", view=SimView()),
         ReportRow(t_s=60, what="apply web", view=VIEW),
         ReportRow(t_s=61, what="created pod/batch  " + "a long text " * 20, view=VIEW, event=True),
     ]
