@@ -72,7 +72,7 @@ class TimedLedger(SqliteLedger):
 
 
 class TimedBus:
-    """Notes when the stream has acknowledged each message."""
+    """Notes when the stream has acknowledged each message, by the id of its fact."""
 
     def __init__(self, bus: NatsBus) -> None:
         self._bus = bus
@@ -83,7 +83,7 @@ class TimedBus:
 
     async def publish_durable(self, subject: str, data: bytes, *, msg_id: str, **rest: Any) -> Any:
         stored = await self._bus.publish_durable(subject, data, msg_id=msg_id, **rest)
-        self.stored_s[msg_id] = time.perf_counter()
+        self.stored_s[msg_id.rpartition("/")[0]] = time.perf_counter()  # its last part is random, see `message_id`
         return stored
 
 
@@ -115,9 +115,9 @@ async def timings(evictions: int, folder: Path) -> tuple[dict[str, list[float]],
             while ledger.waiting_count():
                 await asyncio.sleep(0.001)
     took: dict[str, list[float]] = {}
-    for msg_id, begun_s in ledger.begun_s.items():
-        phase = msg_id.split("/")[1] if "/" in msg_id else "intent"
-        took.setdefault(phase, []).append(bus.stored_s[msg_id] - begun_s)
+    for fact_id, begun_s in ledger.begun_s.items():
+        phase = fact_id.split("/")[1] if "/" in fact_id else "intent"
+        took.setdefault(phase, []).append(bus.stored_s[fact_id] - begun_s)
     return took, ledger.held_up_s
 
 
