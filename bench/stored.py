@@ -29,7 +29,7 @@ from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.subjects import STREAMS
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
-from shared.core.evictions.intents import Bucket, IntentRecord, Outgoing
+from shared.core.evictions.intents import IntentRecord, Outgoing, TokenBucket
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.wire import Wire
 
@@ -51,7 +51,7 @@ class TimedLedger(SqliteLedger):
         self.begun_s: dict[str, float] = {}
         self.held_up_s: list[float] = []
 
-    def begin(self, record: IntentRecord, bucket: Bucket, outgoing: Sequence[Outgoing]) -> None:
+    def begin(self, record: IntentRecord, bucket: TokenBucket, outgoing: Sequence[Outgoing]) -> None:
         self._note(outgoing)
         self._timed(super().begin, record, bucket, outgoing)
 
@@ -111,7 +111,7 @@ async def timings(evictions: int, folder: Path) -> tuple[dict[str, list[float]],
             progress(f"eviction {number + 1} of {evictions}")
             pod = Pod(uid=f"{number:08x}", name=f"pod-{number}", qos="reclaimed_cores")
             pods.run(pod)
-            await executor.carry_out(journal.begin(_request(pod), Bucket(1.0, 0.0)), CALL_LIMITS)
+            await executor.carry_out(journal.begin(_request(pod), TokenBucket(1.0, 0.0)), CALL_LIMITS)
             while ledger.waiting_count():
                 await asyncio.sleep(0.001)
     took: dict[str, list[float]] = {}

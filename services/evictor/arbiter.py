@@ -19,7 +19,7 @@ from services.evictor.settings import EvictorSettings
 from shared.contracts.advice import Mode
 from shared.contracts.allocation import Allocation
 from shared.contracts.sample import NodeSample
-from shared.core.evictions.intents import Bucket, IntentRecord
+from shared.core.evictions.intents import IntentRecord, TokenBucket
 from shared.errors import Conflict
 
 log = structlog.get_logger()
@@ -112,7 +112,7 @@ class Arbiter:
         """Begin one eviction; gives the refusal of the rate or of the ledger, if one of them says no after all."""
         own, pod, now_s = self._detectors.settings_of(plugin), victim.pod, given.now_s
         per_minute = settings.evictions_per_minute
-        bucket = self._ledger.bucket(own.mode) or Bucket(per_minute, now_s)
+        bucket = self._ledger.bucket(own.mode) or TokenBucket(per_minute, now_s)
         left = bucket.spend(now_s, capacity=max(1.0, per_minute), per_s=per_minute / 60)
         if left is None:
             wait_s = bucket.wait_s(now_s, per_s=per_minute / 60)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from shared.contracts.advice import Mode
-from shared.core.evictions.intents import Bucket, Call, IntentRecord, KeptRefusal, Outgoing, Record, Spent
+from shared.core.evictions.intents import Call, IntentRecord, KeptRefusal, Outgoing, Record, Spent, TokenBucket
 from shared.ports import EvictionActuator, NodeTaints
 
 
@@ -32,7 +32,7 @@ class EvictionLedger(Protocol):
         """Number for the next intent: never given twice, also not by a ledger that begins anew."""
         ...
 
-    def bucket(self, mode: Mode) -> Bucket | None:
+    def bucket(self, mode: Mode) -> TokenBucket | None:
         """What is left of the rate of a mode; None before its first eviction."""
         ...
 
@@ -56,7 +56,7 @@ class EvictionLedger(Protocol):
         """Write a plugin's record."""
         ...
 
-    def begin(self, record: IntentRecord, bucket: Bucket, outgoing: Sequence[Outgoing]) -> None:
+    def begin(self, record: IntentRecord, bucket: TokenBucket, outgoing: Sequence[Outgoing]) -> None:
         """Write a new intent ahead of everything else.
 
         Raises:

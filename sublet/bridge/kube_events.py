@@ -13,7 +13,7 @@ from typing import Any
 
 from shared.adapters.kube.client import Kube, KubeError
 from shared.contracts.eviction import EvictionEvent, Phase
-from shared.core.evictions.intents import Bucket
+from shared.core.evictions.intents import TokenBucket
 from shared.errors import Unavailable
 from shared.ports import Clock
 from sublet.bridge.bridge import Post
@@ -73,14 +73,14 @@ def event_document(event: EvictionEvent) -> dict[str, Any] | None:
 async def posting_events(kube: Kube, clock: Clock) -> AsyncIterator[Post]:
     """A `Post` to the API server."""
 
-    buckets: dict[str, Bucket] = {}
+    buckets: dict[str, TokenBucket] = {}
 
     async def post(event: EvictionEvent, _trace: Mapping[str, str]) -> HttpAnswer:
         document = event_document(event)
         if document is None or too_old(event, clock.wall()):
             return HttpAnswer(TAKEN)
         now_s = clock.monotonic()
-        bucket = buckets.get(event.node, Bucket(NODE_BURST, now_s))
+        bucket = buckets.get(event.node, TokenBucket(NODE_BURST, now_s))
         left = bucket.spend(now_s, capacity=NODE_BURST, per_s=NODE_EVENTS_PER_S)
         if left is None:
             return HttpAnswer(CROWDED)

@@ -23,7 +23,7 @@ from services.central.leadership.leader import Leader, NotLeading
 from services.central.nodes.observer import NodeObserver
 from services.central.ports import NodePorts
 from shared.contracts.pod import Pod
-from shared.core.evictions.intents import Bucket
+from shared.core.evictions.intents import TokenBucket
 from shared.errors import SubletError
 from shared.ports import Clock
 
@@ -45,7 +45,7 @@ class NodeController:
         self._rules, self._observed_at_s = Rules(), float("-inf")
         self._withdrawing, self._acting = EachNode(clock, "withdraw"), EachNode(clock, "taint or evict")
         self._view = ClusterView()
-        self._node_bucket = self._pod_bucket = Bucket(0, 0)
+        self._node_bucket = self._pod_bucket = TokenBucket(0, 0)
         self._planned: list[PlannedAction] = []
         self._failure = ""
 
@@ -64,8 +64,8 @@ class NodeController:
         Time in which nobody observed refills nothing.
         """
         now_s, saved = self._clock.monotonic(), self._leader.annotations
-        self._node_bucket = Bucket(_tokens(saved.get(NODE_TOKENS)), now_s)
-        self._pod_bucket = Bucket(_tokens(saved.get(POD_TOKENS)), now_s)
+        self._node_bucket = TokenBucket(_tokens(saved.get(NODE_TOKENS)), now_s)
+        self._pod_bucket = TokenBucket(_tokens(saved.get(POD_TOKENS)), now_s)
         self._ports.conditions.forget()
 
     async def run(self) -> None:
@@ -101,7 +101,7 @@ class NodeController:
     def _is_current(self) -> bool:
         return self._clock.monotonic() - self._observed_at_s <= MAX_VIEW_AGE_S
 
-    def _decide(self, view: ClusterView) -> tuple[list[PlannedAction], Bucket]:
+    def _decide(self, view: ClusterView) -> tuple[list[PlannedAction], TokenBucket]:
         """What is due, under all guards, and the bucket of nodes afterwards."""
         cases = [self._case(view, name) for name in view.judged if name in view.cnrs]
         return plan_actions(cases, view.assessment.guards, self._node_bucket, self._clock.monotonic(), self._rules)
@@ -127,7 +127,7 @@ class NodeController:
                 log.warning("cnr.not_told", node=name, why=str(error))
             await self._ports.marks.withdraw(node, judged)
 
-    async def _save(self, nodes: Bucket, pods: Bucket) -> None:
+    async def _save(self, nodes: TokenBucket, pods: TokenBucket) -> None:
         """Save the budgets before acting.
 
         Raises:

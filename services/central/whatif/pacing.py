@@ -8,10 +8,10 @@ from pydantic import Field
 
 from services.central.core.lost_nodes.pacing import Pace
 from shared.core.decisions import Answer, Question, decision
-from shared.core.evictions.intents import Bucket
+from shared.core.evictions.intents import TokenBucket
 
 
-def next_action(pace: Pace, bucket: Bucket) -> tuple[float, Bucket] | None:
+def next_action(pace: Pace, bucket: TokenBucket) -> tuple[float, TokenBucket] | None:
     """When the next action may be taken and the bucket after it; None: never."""
     if pace.per_s <= 0 or pace.burst < 1:
         return None
@@ -23,7 +23,7 @@ def next_action(pace: Pace, bucket: Bucket) -> tuple[float, Bucket] | None:
 
 def moments(pace: Pace, count: int) -> Iterator[float]:
     """When `count` items are acted on that were all queued at 0 before a full bucket; none at a pace of 0."""
-    bucket = Bucket(pace.burst, 0.0)
+    bucket = TokenBucket(pace.burst, 0.0)
     for _ in range(count):
         following = next_action(pace, bucket)
         if following is None:

@@ -14,7 +14,7 @@ from shared.contracts.bus.cloudevents import MSG_ID, event_headers
 from shared.contracts.bus.subjects import event_subject, intent_subject
 from shared.contracts.eviction import EvictionEvent, EvictionFacts, EvictionIntent
 from shared.contracts.ids import intent_id
-from shared.core.evictions.intents import PHASE_OF_STEP, Bucket, Call, IntentRecord, Outgoing, Record, Spent, Step
+from shared.core.evictions.intents import PHASE_OF_STEP, Call, IntentRecord, Outgoing, Record, Spent, Step, TokenBucket
 from shared.wire import Wire, message_id
 
 log = structlog.get_logger()
@@ -61,7 +61,7 @@ class IntentJournal:
             self._ledger.keep_record(plugin, record)
             self.records[plugin] = record
 
-    def begin(self, request: EvictionRequest, bucket: Bucket) -> IntentRecord:
+    def begin(self, request: EvictionRequest, bucket: TokenBucket) -> IntentRecord:
         """Write the intent ahead of everything else, with the event that announces it.
 
         Raises:

@@ -15,7 +15,7 @@ from shared.contracts.advice import Mode
 from shared.contracts.bus.cloudevents import MSG_ID
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.pod import Pod
-from shared.core.evictions.intents import Bucket, Call, IntentRecord, KeptRefusal, Outgoing, Record, Spent
+from shared.core.evictions.intents import Call, IntentRecord, KeptRefusal, Outgoing, Record, Spent, TokenBucket
 from shared.errors import Conflict
 
 # In the outbox, `msg_id` is the fact's id, which tells one from another; the one that a message is sent under is among
@@ -33,10 +33,10 @@ class SqliteLedger(LedgerFile):
         """The number that `begin` will use up."""
         return int(self._meta()["next_episode"])
 
-    def bucket(self, mode: Mode) -> Bucket | None:
+    def bucket(self, mode: Mode) -> TokenBucket | None:
         """The rate bucket of a mode as last written."""
         meta, name = self._meta(), _BUCKETS[mode]
-        return Bucket(meta[f"{name}_tokens"], meta[f"{name}_at_s"]) if f"{name}_at_s" in meta else None
+        return TokenBucket(meta[f"{name}_tokens"], meta[f"{name}_at_s"]) if f"{name}_at_s" in meta else None
 
     def spent(self) -> Sequence[Spent]:
         """Evictions that budgets may count."""
@@ -68,7 +68,7 @@ class SqliteLedger(LedgerFile):
         with self.transaction() as db:
             _write_record(db, plugin, record)
 
-    def begin(self, record: IntentRecord, bucket: Bucket, outgoing: Sequence[Outgoing]) -> None:
+    def begin(self, record: IntentRecord, bucket: TokenBucket, outgoing: Sequence[Outgoing]) -> None:
         """Intent, spent token, what it uses of budgets, used episode and first messages in one transaction."""
         name = _BUCKETS[record.intent.mode]
         meta = {

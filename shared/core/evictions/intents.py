@@ -129,16 +129,16 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class TokenBucket:
     """A token bucket: `tokens` were there at `at_s`."""
 
     tokens: float
     at_s: float
 
-    def spend(self, now_s: float, *, capacity: float, per_s: float) -> "Bucket | None":
+    def spend(self, now_s: float, *, capacity: float, per_s: float) -> "TokenBucket | None":
         """The bucket with one token less, or None when there is none."""
         tokens = min(capacity, self.tokens + passed_s(self.at_s, now_s) * per_s)
-        return Bucket(tokens - 1, now_s) if tokens >= 1 else None
+        return TokenBucket(tokens - 1, now_s) if tokens >= 1 else None
 
     def wait_s(self, now_s: float, *, per_s: float) -> float:
         """Seconds until there is one."""

@@ -19,7 +19,7 @@ from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter, event_sub
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.ids import intent_id
 from shared.contracts.pod import Pod
-from shared.core.evictions.intents import Bucket, IntentRecord, Outgoing
+from shared.core.evictions.intents import IntentRecord, Outgoing, TokenBucket
 from shared.errors import IdTaken
 from shared.wire import message_id
 
@@ -65,7 +65,7 @@ def keep(ledger: SqliteLedger, events: list[EvictionEvent], msg_ids: list[str]) 
         intent = EvictionIntent.model_validate(facts | {"episode": 1})
         record = IntentRecord(intent, Pod(uid=one.pod_uid, name="p", qos="reclaimed_cores"), hard=True, opened_at_s=0.0)
         headers = event_headers(one) | {MSG_ID: msg_id}
-        ledger.begin(record, Bucket(1.0, 0.0), [Outgoing(one.event_id, event_subject(one), one.encode(), headers)])
+        ledger.begin(record, TokenBucket(1.0, 0.0), [Outgoing(one.event_id, event_subject(one), one.encode(), headers)])
 
 
 @pytest.fixture

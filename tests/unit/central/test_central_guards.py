@@ -10,7 +10,7 @@ from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.verdict import Judged
 from services.central.whatif.pacing import next_action
-from shared.core.evictions.intents import Bucket
+from shared.core.evictions.intents import TokenBucket
 
 RULES = Rules()
 LONG_S = 5000.0  # silent for so long that it was not sudden
@@ -133,7 +133,7 @@ def test_one_token_each_taints_first_then_the_longest_lost():
         case("h", 2000, verdict="freeze"),
     ]
     guards = Guards({"pool/p": ("too many",)}, actions_per_s=0.1)
-    planned, left = plan_actions(cases, guards, Bucket(1, 0.0), 0.0, RULES)
+    planned, left = plan_actions(cases, guards, TokenBucket(1, 0.0), 0.0, RULES)
     assert [(one.node, one.action, one.objection) for one in planned] == [
         ("e", "untaint", ""),
         ("f", "taint", "pool/p: too many"),
@@ -142,25 +142,25 @@ def test_one_token_each_taints_first_then_the_longest_lost():
         ("d", "evict", "waits for its turn"),
         ("a", "evict", "waits for its turn"),
     ]
-    assert left == Bucket(0, 0.0)
-    assert next_action(Pace(0.1), left) == (10.0, Bucket(0.0, 10.0))
+    assert left == TokenBucket(0, 0.0)
+    assert next_action(Pace(0.1), left) == (10.0, TokenBucket(0.0, 10.0))
 
 
 def test_a_paused_cluster_acts_on_nobody_but_takes_taints_away():
     guards = look(nodes(10, 5))
     planned, left = plan_actions(
-        [case("a", 9000, True), case("e", 0, True, "ready")], guards, Bucket(1, 0.0), 0.0, RULES
+        [case("a", 9000, True), case("e", 0, True, "ready")], guards, TokenBucket(1, 0.0), 0.0, RULES
     )
     assert [(one.node, one.action, bool(one.objection)) for one in planned] == [
         ("e", "untaint", False),
         ("a", "evict", True),
     ]
-    assert left == Bucket(1, 0.0)
+    assert left == TokenBucket(1, 0.0)
     assert guards.held_until_s == {CLUSTER: 300.0}
 
 
 def test_guards_that_have_seen_nothing_let_nothing_pass():
-    planned, _ = plan_actions([case("a", 9000, True)], Guards(), Bucket(1, 0.0), math.inf, RULES)
+    planned, _ = plan_actions([case("a", 9000, True)], Guards(), TokenBucket(1, 0.0), math.inf, RULES)
     assert [one.objection for one in planned] == ["waits for its turn"]
 
 
@@ -176,16 +176,16 @@ def test_guards_that_have_seen_nothing_let_nothing_pass():
     ],
 )
 def test_few_pods_of_a_node_go_at_a_time(under_way, tokens, going):
-    found, left = plan_evictions(["c", "b", "a"], under_way, Bucket(tokens, 0.0), 0.0, RULES)
+    found, left = plan_evictions(["c", "b", "a"], under_way, TokenBucket(tokens, 0.0), 0.0, RULES)
     assert found == going
     assert left.tokens == tokens - len(going)
 
 
 def test_pods_of_all_lost_nodes_go_at_one_pace():
-    bucket, gone = Bucket(2, 0.0), 0
+    bucket, gone = TokenBucket(2, 0.0), 0
     for now_s in range(61):
         for node in range(5):
             going, bucket = plan_evictions([f"{node}-{now_s}-{i}" for i in range(9)], [], bucket, float(now_s), RULES)
             gone += len(going)
     assert gone == 2 + 10
-    assert plan_evictions(["a"], [], Bucket(2, 0.0), 0.0, Rules(pods_per_min=0))[0] == []
+    assert plan_evictions(["a"], [], TokenBucket(2, 0.0), 0.0, Rules(pods_per_min=0))[0] == []

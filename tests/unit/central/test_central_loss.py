@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from services.central.core.lost_nodes.pacing import Pace
 from services.central.whatif.pacing import moments, next_action
-from shared.core.evictions.intents import Bucket
+from shared.core.evictions.intents import TokenBucket
 from sublet.reference.central.agent_loss import (
     AgentLossQuestion,
     LossTicks,
@@ -94,12 +94,12 @@ def test_the_pace_is_never_exceeded(per_s, burst, count):
 @pytest.mark.parametrize("pace", [Pace(0.0, 5), Pace(1.0, 0), Pace(0.0, 0)])
 def test_a_pace_of_nothing_acts_on_nothing(pace):
     assert list(moments(pace, 3)) == []
-    assert next_action(pace, Bucket(5, 0.0)) is None
+    assert next_action(pace, TokenBucket(5, 0.0)) is None
 
 
 def test_a_rate_of_nothing_takes_no_token_that_is_there():
-    assert Pace(0.0).spend(Bucket(1, 0.0), 100.0) is None
+    assert Pace(0.0).spend(TokenBucket(1, 0.0), 100.0) is None
 
 
 def test_a_restart_of_the_clock_gives_nothing_for_free():
-    assert Pace(0.1).spend(Bucket(0, 5000.0), 3.0) is None
+    assert Pace(0.1).spend(TokenBucket(0, 5000.0), 3.0) is None

@@ -9,7 +9,7 @@ from services.central.core.heartbeats.readiness import Assessment, BusProbe, Hea
 from services.central.core.lost_nodes.actions import NodeCase, plan_actions
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.verdict import Evidence, judge
-from shared.core.evictions.intents import Bucket
+from shared.core.evictions.intents import TokenBucket
 
 RULES = Rules()
 STEP_S = 50.0
@@ -52,7 +52,7 @@ class Cluster:
         )
 
     def play(self, step_s: float = STEP_S) -> "Cluster":
-        ledger, assessment, bucket = {}, Assessment(), Bucket(1, 0.0)
+        ledger, assessment, bucket = {}, Assessment(), TokenBucket(1, 0.0)
         reconcile(ledger, self.names, 0.0)
         for now_s in _moments(step_s):
             for node in self.names:

@@ -8,8 +8,7 @@ ROOT = Path(__file__).parents[3]
 OF_PLUG_INS = {"Settings": ("services/advisor/policies", "services/evictor/plugins", "services/reporter/fields")}
 """Each file of these folders has one of its own, as its page says."""
 TWICE: dict[str, int] = {
-    "Bucket": 2,  # its second one is named in the JSON Schema of a what-if question; so with Condition and CpuUsage
-    "Condition": 2,
+    "Condition": 2,  # its second one is named in the JSON Schema of a what-if question; so with CpuUsage
     "CpuUsage": 2,
     "Pressure": 2,  # of the kernel in a sample, named in its JSON Schema; of a plugin, which wheels import
     "Streams": 2,

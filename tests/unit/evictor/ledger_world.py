@@ -7,10 +7,10 @@ from evictor_world import pod
 from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.ids import intent_id
-from shared.core.evictions.intents import Bucket, IntentRecord, Outgoing
+from shared.core.evictions.intents import IntentRecord, Outgoing, TokenBucket
 
 BATCH = pod("batch", labels={"a": "b"})
-BUCKET = Bucket(3.5, 7.0)
+BUCKET = TokenBucket(3.5, 7.0)
 
 
 def record(of=BATCH, episode: int = 5, **fields) -> IntentRecord:

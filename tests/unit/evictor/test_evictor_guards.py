@@ -13,7 +13,7 @@ from services.evictor.core.arbiter.guards import Never, Surroundings, allowed, n
 from services.evictor.core.plugin import Candidate, Pressure
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import RECLAIMED_MEMORY, Pod
-from shared.core.evictions.intents import Bucket, Record, passed_s
+from shared.core.evictions.intents import Record, TokenBucket, passed_s
 from shared.core.pods.kube_pod import pod_of
 from shared.core.pods.qos import CRITICAL_PRIORITY
 
@@ -243,7 +243,7 @@ def test_only_a_calm_sample_is_relief():
 @given(steps=st.lists(st.floats(0, 100), min_size=1, max_size=40), capacity=st.integers(1, 10))
 def test_a_bucket_never_gives_more_than_capacity_and_rate_allow(steps, capacity):
     per_s, now, given_out = capacity / 60, 0.0, 0
-    bucket = Bucket(float(capacity), 0.0)
+    bucket = TokenBucket(float(capacity), 0.0)
     for step in steps:
         now += step
         left = bucket.spend(now, capacity=capacity, per_s=per_s)

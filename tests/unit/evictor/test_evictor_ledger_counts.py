@@ -10,7 +10,7 @@ from ledger_world import BUCKET, again, record
 
 from shared.adapters.ledger import upkeep as ledger_upkeep
 from shared.adapters.ledger.sqlite import SqliteLedger
-from shared.core.evictions.intents import Bucket, KeptRefusal, Record, Spent
+from shared.core.evictions.intents import KeptRefusal, Record, Spent, TokenBucket
 from shared.errors import Unavailable
 
 FIRST_FORMAT = Path(__file__).with_name("ledger_format_1.sql")
@@ -58,7 +58,7 @@ def test_a_ledger_of_the_first_format_keeps_all_that_it_holds_and_counts_it(old_
         assert [r["step"] for r in ledger.recent(9)] == list(reversed(OLD))
         assert [m.fact_id for m in ledger.waiting(9)] == ["e0", "e1", "e2", "e3", "e4"]
         assert ledger.next_episode() == 42
-        assert ledger.bucket("enforce") == Bucket(3.5, 7.0)
+        assert ledger.bucket("enforce") == TokenBucket(3.5, 7.0)
         assert ledger.records() == {"p": Record(2, 4.5)}
         counted = sorted(one.at_s or 0.0 for one in ledger.spent())
         assert counted == [0.0, 0.0, 20.0, 30.0], "two live, one at its acceptance, one at its last call"

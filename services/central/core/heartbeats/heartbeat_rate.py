@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from shared.core.evictions.intents import Bucket
+from shared.core.evictions.intents import TokenBucket
 
 MAX_HEARTBEAT_BYTES = 8 << 10
 """Five services, each with a sentence of what is wrong, take some 2 kB."""
@@ -19,11 +19,11 @@ class NodeRate:
 
     per_s: float
     burst: int
-    _buckets: dict[str, Bucket] = field(default_factory=dict)
+    _buckets: dict[str, TokenBucket] = field(default_factory=dict)
 
     def admit(self, node: str, now_s: float) -> bool:
         """Whether one more of this node is taken now."""
-        bucket = self._buckets.get(node) or Bucket(self.burst, now_s)
+        bucket = self._buckets.get(node) or TokenBucket(self.burst, now_s)
         rest = bucket.spend(now_s, capacity=self.burst, per_s=self.per_s)
         if rest is None:
             return False

@@ -7,7 +7,7 @@ from services.central.core.lost_nodes.guards import NOWHERE, Guards, NodePlace
 from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.verdict import Action, Judged, due
-from shared.core.evictions.intents import Bucket
+from shared.core.evictions.intents import TokenBucket
 
 _ORDER: tuple[Action, ...] = ("untaint", "taint", "evict")
 
@@ -35,8 +35,8 @@ class PlannedAction:
 
 
 def plan_actions(
-    cases: Sequence[NodeCase], guards: Guards, bucket: Bucket, now_s: float, rules: Rules
-) -> tuple[list[PlannedAction], Bucket]:
+    cases: Sequence[NodeCase], guards: Guards, bucket: TokenBucket, now_s: float, rules: Rules
+) -> tuple[list[PlannedAction], TokenBucket]:
     """What is due, taints before evictions and then the longest lost first, and the bucket afterwards.
 
     Nodes that fail come last: one of which every write is refused must not spend the tokens of all others.
@@ -58,8 +58,8 @@ def plan_actions(
 
 
 def plan_evictions(
-    pods: Collection[str], under_way: Collection[str], bucket: Bucket, now_s: float, rules: Rules
-) -> tuple[list[str], Bucket]:
+    pods: Collection[str], under_way: Collection[str], bucket: TokenBucket, now_s: float, rules: Rules
+) -> tuple[list[str], TokenBucket]:
     """Which of a lost node's pods go now, by name, and the bucket of all pods afterwards.
 
     Few at a time on a node, so that a mistake is seen before it is repeated; `under_way` are those that still go.

@@ -1,11 +1,11 @@
 """The pace of actions: a token bucket (docs/facts/katalyst-cluster.md#lost-agents).
 
-The bucket is `shared.core.evictions.intents.Bucket`, which a ledger keeps: a restart gives nothing for free.
+The bucket is `shared.core.evictions.intents.TokenBucket`, which a ledger keeps: a restart gives nothing for free.
 """
 
 from dataclasses import dataclass
 
-from shared.core.evictions.intents import Bucket
+from shared.core.evictions.intents import TokenBucket
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Pace:
     per_s: float
     burst: int = 1
 
-    def spend(self, bucket: Bucket, now_s: float) -> Bucket | None:
+    def spend(self, bucket: TokenBucket, now_s: float) -> TokenBucket | None:
         """The bucket after one action, or None when none may be taken now."""
         if self.per_s <= 0:
             return None
