@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from services.central.adapters.streams import Streams
+from services.central.adapters.streams import FactStreams
 from services.central.app import CentralApp
 from services.central.ports import CentralPorts, ClusterSide, ConfigText
 from services.central.settings import NAME, CentralSettings
@@ -32,5 +32,5 @@ def central_on(
 ) -> CentralApp:
     """The app as `main` builds it, over these parts."""
     context = Context(wire, clock, CommonSettings(node=wire.node), raw)
-    ports = CentralPorts(text or NoText(), Streams(wire.bus, clock), cluster)
+    ports = CentralPorts(text or NoText(), FactStreams(wire.bus, clock), cluster)
     return CentralApp(context, ports, section(CentralSettings, raw, NAME))

@@ -13,7 +13,7 @@ from services.central.adapters.node_entries import NodeEntries
 from services.central.adapters.node_marks import NodeMarks
 from services.central.adapters.pod_evictions import LostPodEvictions
 from services.central.adapters.reclaimed_pods import KubeReclaimedPods
-from services.central.adapters.streams import Streams
+from services.central.adapters.streams import FactStreams
 from services.central.adapters.watched_file import WatchedFile
 from services.central.app import CentralApp
 from services.central.cluster import ClusterControllers
@@ -57,7 +57,7 @@ def build(context: Context) -> App:
 
 def _ports(context: Context, settings: CentralSettings) -> CentralPorts:
     text = WatchedFile(settings.config_file or context.common.state_dir / "config.yaml")
-    streams = Streams(context.wire.bus, context.clock)
+    streams = FactStreams(context.wire.bus, context.clock)
     if context.common.substrate != "kubernetes":
         return CentralPorts(text, streams)
     from shared.adapters.kube.client import Kube

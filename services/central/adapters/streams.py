@@ -14,7 +14,7 @@ NAMED_S = 3600.0
 """How long a node that flooded a stream is named."""
 
 
-class Streams:
+class FactStreams:
     """The streams of facts and the bucket of configuration, as a server has them."""
 
     def __init__(self, bus: Bus, clock: Clock) -> None:

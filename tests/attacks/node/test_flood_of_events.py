@@ -13,7 +13,7 @@ from dataclasses import replace
 import nats
 from two_nodes import TwoNodes
 
-from services.central.adapters.streams import Streams
+from services.central.adapters.streams import FactStreams
 from services.central.app import MAKE_ROOM_S
 from shared.adapters.clock import SystemClock
 from shared.contracts.bus.subjects import EVENTS_STREAM, MAX_FACT_BYTES, STREAMS, event_filter
@@ -67,14 +67,14 @@ async def goes_on(nodes: TwoNodes, end: asyncio.Event) -> tuple[list[bytes], Seq
     return told, sorted(waits)
 
 
-async def looks(room: Streams) -> None:
+async def looks(room: FactStreams) -> None:
     while True:
         await room.make_room()
         await asyncio.sleep(MAKE_ROOM_S)
 
 
 async def test_a_flood_drops_no_event_of_another_node(two_nodes: TwoNodes) -> None:
-    before, end, room = await make_history(two_nodes), asyncio.Event(), Streams(two_nodes.central, SystemClock())
+    before, end, room = await make_history(two_nodes), asyncio.Event(), FactStreams(two_nodes.central, SystemClock())
     central, other = asyncio.create_task(looks(room)), asyncio.create_task(goes_on(two_nodes, end))
     start = time.monotonic()
     await flood(two_nodes, MAX_FACT_BYTES - 200)

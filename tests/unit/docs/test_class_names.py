@@ -11,7 +11,6 @@ TWICE: dict[str, int] = {
     "Condition": 2,  # its second one is named in the JSON Schema of a what-if question; so with CpuUsage
     "CpuUsage": 2,
     "Pressure": 2,  # of the kernel in a sample, named in its JSON Schema; of a plugin, which wheels import
-    "Streams": 2,
     "Target": 2,
     "View": 2,  # of a policy and of a plugin, which wheels import
 }
