@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixture_types import Virtual
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,7 +48,7 @@ def event(number: int, namespace: str = "default") -> EvictionEvent:
     )  # fmt: skip
 
 
-def test_the_signature_is_the_standards_own_example():
+def test_the_signature_is_the_standards_own_example() -> None:
     key = read_secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     body = b'{"test": 2432232314}'
     expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
@@ -55,12 +56,12 @@ def test_the_signature_is_the_standards_own_example():
 
 
 @pytest.mark.parametrize("text", ["whsec_!", "whsec_" + base64.b64encode(b"short").decode(), ""])
-def test_what_is_no_secret_is_refused(text):
+def test_what_is_no_secret_is_refused(text: str) -> None:
     with pytest.raises(Refused, match="webhook secret"):
         read_secret(text)
 
 
-def test_a_request_is_a_cloud_event_in_binary_mode():
+def test_a_request_is_a_cloud_event_in_binary_mode() -> None:
     one = event(1)
     headers = request_headers(one, b"{}", {"traceparent": "00-a-b-01"}, KEY, 5)
     assert headers["ce-id"] == one.event_id
@@ -71,7 +72,7 @@ def test_a_request_is_a_cloud_event_in_binary_mode():
     assert not {"ce-datacontenttype", "Nats-Msg-Id"} & headers.keys()
 
 
-def test_without_a_key_nothing_is_signed():
+def test_without_a_key_nothing_is_signed() -> None:
     assert not [name for name in request_headers(event(1), b"", {}, None, 5) if name.startswith("webhook")]
 
 
@@ -80,12 +81,12 @@ def test_without_a_key_nothing_is_signed():
     [(200, "done"), (204, "done"), (0, "again"), (301, "dead"), (400, "dead"), (401, "dead"), (408, "again"),
      (410, "stop"), (425, "again"), (429, "again"), (500, "again"), (503, "again")],
 )  # fmt: skip
-def test_what_an_answer_means(status, means):
+def test_what_an_answer_means(status: int, means: str) -> None:
     assert verdict(HttpAnswer(status)) == means
 
 
 @given(st.integers(0, 100), st.floats(0, 1), st.none() | st.floats(-1e9, 1e9))
-def test_a_wait_is_never_negative_and_never_for_ever(tries, roll, asked):
+def test_a_wait_is_never_negative_and_never_for_ever(tries: int, roll: float, asked: float | None) -> None:
     pause_s = wait_s(HttpAnswer(503, asked), tries, roll)
     assert 0 <= pause_s <= (RETRY_CAP_S if asked is None else MAX_RETRY_AFTER_S)
 
@@ -94,7 +95,7 @@ def test_a_wait_is_never_negative_and_never_for_ever(tries, roll, asked):
     ("text", "seconds"),
     [(None, None), ("7", 7.0), ("soon", None), ("Thu, 01 Jan 2026 00:00:30 GMT", 30.0)],
 )
-def test_retry_after_in_both_of_its_forms(text, seconds):
+def test_retry_after_in_both_of_its_forms(text: str | None, seconds: float | None) -> None:
     assert retry_after_s(text, datetime(2026, 1, 1, tzinfo=UTC)) == seconds
 
 
@@ -164,8 +165,8 @@ class World:
         return None
 
 
-def test_events_come_in_order_and_those_that_arrive_later_too(virtual, tmp_path):
-    async def main():
+def test_events_come_in_order_and_those_that_arrive_later_too(virtual: Virtual, tmp_path: Path) -> None:
+    async def main() -> None:
         world = World(tmp_path)
         await world.add(1, 2)
         life = asyncio.create_task(world.life(10))
@@ -177,8 +178,8 @@ def test_events_come_in_order_and_those_that_arrive_later_too(virtual, tmp_path)
     virtual(main())
 
 
-def test_trouble_is_tried_again_longer_and_longer_and_nothing_overtakes(virtual, tmp_path):
-    async def main():
+def test_trouble_is_tried_again_longer_and_longer_and_nothing_overtakes(virtual: Virtual, tmp_path: Path) -> None:
+    async def main() -> None:
         world = World(tmp_path, HttpAnswer(503), HttpAnswer(0), HttpAnswer(500))
         await world.add(1, 2)
         await world.life(60)
@@ -190,8 +191,8 @@ def test_trouble_is_tried_again_longer_and_longer_and_nothing_overtakes(virtual,
     virtual(main())
 
 
-def test_a_receiver_may_say_when(virtual, tmp_path):
-    async def main():
+def test_a_receiver_may_say_when(virtual: Virtual, tmp_path: Path) -> None:
+    async def main() -> None:
         world = World(tmp_path, HttpAnswer(429, 30.0))
         await world.add(1)
         await world.life(40)
@@ -201,8 +202,8 @@ def test_a_receiver_may_say_when(virtual, tmp_path):
     virtual(main())
 
 
-def test_a_refused_event_is_put_aside_whole_and_the_next_one_goes_on(virtual, tmp_path):
-    async def main():
+def test_a_refused_event_is_put_aside_whole_and_the_next_one_goes_on(virtual: Virtual, tmp_path: Path) -> None:
+    async def main() -> None:
         world = World(tmp_path, HttpAnswer(422))
         await world.add(1, 2)
         await world.life(5)
@@ -215,8 +216,8 @@ def test_a_refused_event_is_put_aside_whole_and_the_next_one_goes_on(virtual, tm
     virtual(main())
 
 
-def test_after_a_restart_it_goes_on_behind_the_last_one(virtual, tmp_path):
-    async def main():
+def test_after_a_restart_it_goes_on_behind_the_last_one(virtual: Virtual, tmp_path: Path) -> None:
+    async def main() -> None:
         world = World(tmp_path, HttpAnswer(200), HttpAnswer(503))
         await world.add(1, 2, 3)
         await world.life(0.1)  # dies while it waits with the second one
@@ -226,8 +227,10 @@ def test_after_a_restart_it_goes_on_behind_the_last_one(virtual, tmp_path):
     virtual(main())
 
 
-def test_a_receiver_that_is_gone_for_good_ends_the_bridge_and_the_event_is_not_passed_over(virtual, tmp_path):
-    async def main():
+def test_a_receiver_that_is_gone_for_good_ends_the_bridge_and_the_event_is_not_passed_over(
+    virtual: Virtual, tmp_path: Path
+) -> None:
+    async def main() -> None:
         world = World(tmp_path, HttpAnswer(410))
         await world.add(1)
         assert isinstance(await world.life(5), WantsNoMore)
@@ -236,7 +239,7 @@ def test_a_receiver_that_is_gone_for_good_ends_the_bridge_and_the_event_is_not_p
     virtual(main())
 
 
-def test_a_place_that_cannot_be_read_does_not_begin_anew(tmp_path):
+def test_a_place_that_cannot_be_read_does_not_begin_anew(tmp_path: Path) -> None:
     place = BridgePosition(tmp_path, "b")
     place.done(7)
     assert place.sequence() == 7
@@ -246,13 +249,13 @@ def test_a_place_that_cannot_be_read_does_not_begin_anew(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "../x", "A", "a/b", "-a"])
-def test_a_name_that_could_leave_the_folder_is_refused(tmp_path, name):
+def test_a_name_that_could_leave_the_folder_is_refused(tmp_path: Path, name: Any) -> None:
     with pytest.raises(Refused, match="bridge name"):
         BridgePosition(tmp_path, name)
 
 
-def test_what_is_no_event_is_put_aside_and_never_delivered(virtual, tmp_path):
-    async def main():
+def test_what_is_no_event_is_put_aside_and_never_delivered(virtual: Virtual, tmp_path: Path) -> None:
+    async def main() -> None:
         world = World(tmp_path)
         await world.add(1)
         await world.forge(text=b"\xff")
@@ -268,8 +271,8 @@ def test_what_is_no_event_is_put_aside_and_never_delivered(virtual, tmp_path):
     virtual(main())
 
 
-def test_an_event_on_which_the_receiver_breaks_ends_nothing(virtual, tmp_path):
-    async def main():
+def test_an_event_on_which_the_receiver_breaks_ends_nothing(virtual: Virtual, tmp_path: Path) -> None:
+    async def main() -> None:
         world = World(tmp_path, *[ValueError("\0 in a header")] * 5)
         await world.add(1, 2)
         assert await world.life(600) is None
@@ -289,8 +292,10 @@ def test_an_event_on_which_the_receiver_breaks_ends_nothing(virtual, tmp_path):
     ],
     ids=lambda value: str(getattr(value, "status", value)),
 )
-def test_a_namespace_that_is_refused_holds_up_no_other(virtual, tmp_path, answer, buried):
-    async def main():
+def test_a_namespace_that_is_refused_holds_up_no_other(
+    virtual: Virtual, tmp_path: Path, answer: Any, buried: Any
+) -> None:
+    async def main() -> None:
         world = World(tmp_path, by_namespace=True)
         world.receiver.blocked["blocked"] = answer
         await world.add(1, 2, namespace="blocked")
@@ -308,8 +313,10 @@ def test_a_namespace_that_is_refused_holds_up_no_other(virtual, tmp_path, answer
     virtual(main())
 
 
-def test_a_lane_that_is_full_gives_events_up_and_holds_up_no_other(virtual, tmp_path, monkeypatch):
-    async def main():
+def test_a_lane_that_is_full_gives_events_up_and_holds_up_no_other(
+    virtual: Virtual, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
         monkeypatch.setattr(lanes, "LANE_ITEMS", 3)
         world = World(tmp_path, by_namespace=True)
         world.receiver.blocked["blocked"] = HttpAnswer(500)
@@ -322,7 +329,7 @@ def test_a_lane_that_is_full_gives_events_up_and_holds_up_no_other(virtual, tmp_
     virtual(main())
 
 
-def test_what_is_put_aside_has_a_bound_on_disk(tmp_path, monkeypatch):
+def test_what_is_put_aside_has_a_bound_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(position_file, "DEAD_BYTES", 10_000)
     place = BridgePosition(tmp_path, "b")
     for sequence in range(1, 200):
@@ -333,8 +340,8 @@ def test_what_is_put_aside_has_a_bound_on_disk(tmp_path, monkeypatch):
     assert json.loads(place.dead.read_text().splitlines()[-1])["sequence"] == 199
 
 
-def test_a_disk_without_room_for_what_is_put_aside_ends_nothing(virtual, tmp_path):
-    async def main():
+def test_a_disk_without_room_for_what_is_put_aside_ends_nothing(virtual: Virtual, tmp_path: Path) -> None:
+    async def main() -> None:
         world = World(tmp_path)
         (tmp_path / "b.dead.jsonl").mkdir()
         await world.add(1)

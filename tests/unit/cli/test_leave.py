@@ -25,7 +25,9 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
         (None, 0, True, False),
     ],
 )
-async def test_the_node_is_given_back_only_where_nobody_would_come_back(daemonset, status, away, uninstalled):
+async def test_the_node_is_given_back_only_where_nobody_would_come_back(
+    daemonset: dict[str, dict[str, str]] | None, status: int, away: bool, uninstalled: bool
+) -> None:
     api = Api()
     if daemonset is not None:
         api.put(PATH, daemonset)

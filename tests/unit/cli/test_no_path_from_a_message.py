@@ -103,7 +103,7 @@ def found_in(text: str) -> list[int]:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_no_command_names_a_file_by_what_it_was_told(path):
+def test_no_command_names_a_file_by_what_it_was_told(path: Path) -> None:
     assert found_in(path.read_text()) == []
 
 
@@ -118,9 +118,9 @@ def test_no_command_names_a_file_by_what_it_was_told(path):
         "if row := facts.answered('a', 'b', ''):\n    row.write_text('')",
     ],
 )
-def test_the_rule_sees_one_that_does(bad):
+def test_the_rule_sees_one_that_does(bad: str) -> None:
     assert found_in("async def f():\n" + "".join(f"    {line}\n" for line in bad.splitlines()))
 
 
-def test_what_a_person_named_may_be_written():
+def test_what_a_person_named_may_be_written() -> None:
     assert found_in("async def f(file):\n    text = await bus.get('a', 'b')\n    Path(file).write_text(text)\n") == []

@@ -1,6 +1,7 @@
 """Printing: columns, and YAML as the quick start shows it."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import yaml
@@ -16,11 +17,11 @@ JSON_VALUES = st.recursive(
 )
 
 
-def test_columns_line_up_and_an_empty_cell_is_a_dash():
+def test_columns_line_up_and_an_empty_cell_is_a_dash() -> None:
     assert columns(("NAME", "CPU"), [("a", "100m"), ("longer", "")]) == "NAME     CPU\na        100m\nlonger   -"
 
 
-def test_the_nodes_object_is_printed_in_the_form_of_the_quick_start():
+def test_the_nodes_object_is_printed_in_the_form_of_the_quick_start() -> None:
     document = {
         "status": {
             "resourceAllocatable": {
@@ -40,11 +41,11 @@ def test_the_nodes_object_is_printed_in_the_form_of_the_quick_start():
 @given(JSON_VALUES)
 @example("0\n")
 @example({"script": "a\n\n"})
-def test_what_is_printed_as_yaml_is_read_back_the_same(document):
+def test_what_is_printed_as_yaml_is_read_back_the_same(document: dict[str, Any] | list[Any] | str | None) -> None:
     assert yaml.safe_load(f"{as_yaml(document)}\n") == document  # a printed text ends its last line
 
 
-def test_json_keeps_the_order_of_keys():
+def test_json_keeps_the_order_of_keys() -> None:
     assert as_text({"b": 1, "a": 2}, "json") == '{\n  "b": 1,\n  "a": 2\n}'
 
 
@@ -52,9 +53,9 @@ def test_json_keeps_the_order_of_keys():
     ("seconds", "text"),
     [(0, "0s"), (59, "59s"), (125, "2m5s"), (3 * 3600 + 720, "3h12m"), (8 * 86_400 + 5, "8d"), (-5, "0s")],
 )
-def test_an_age_has_its_leading_units(seconds, text):
+def test_an_age_has_its_leading_units(seconds: int, text: str) -> None:
     assert age(NOW - timedelta(seconds=seconds), NOW) == text
 
 
-def test_an_unknown_age_is_a_dash():
+def test_an_unknown_age_is_a_dash() -> None:
     assert age(None, NOW) == "-"

@@ -1,12 +1,15 @@
 """The pod commands without a kernel: what they print, what they refuse, with which exit code."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import typer
 import yaml
 from pods_rig import record
+from present import present
 from typer.testing import CliRunner
 
 from shared.adapters.local.pods import LocalPods
@@ -15,7 +18,7 @@ from sublet import cli
 from sublet.commands import apply, delete, get, logs, run
 
 MODULES = {"run": run, "apply": apply, "get": get, "logs": logs, "delete": delete}
-POD = {
+POD: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "encode", "annotations": {"katalyst.kubewharf.io/qos_level": "reclaimed_cores"}},
@@ -24,7 +27,7 @@ POD = {
 
 
 @pytest.fixture
-def state_dir(tmp_path, monkeypatch):
+def state_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "root/sys/fs/cgroup/cpuset").mkdir(parents=True)
     monkeypatch.setenv("SUBLET_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("SUBLET_HOST_ROOT", str(tmp_path / "root"))
@@ -33,11 +36,11 @@ def state_dir(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def store(state_dir):
+def store(state_dir: Path) -> LocalPods:
     return LocalPods(state_dir)
 
 
-def sublet(*arguments, stdin=None):
+def sublet(*arguments: Any, stdin: str | None = None) -> SimpleNamespace:
     """A command through the same door as `main`, with its errors turned into code and text."""
     result = CliRunner().invoke(cli.build(MODULES), list(arguments), input=stdin)
     if isinstance(result.exception, Refused | Unavailable):
@@ -47,32 +50,32 @@ def sublet(*arguments, stdin=None):
     return SimpleNamespace(exit_code=result.exit_code, error="", stdout=result.stdout, stderr=result.stderr)
 
 
-def _cnr(state_dir, millicpu):
+def _cnr(state_dir: Path, millicpu: str) -> dict[str, Any]:
     resources = {"katalyst.kubewharf.io/reclaimed_millicpu": millicpu}
     document = {"kind": "CustomNodeResource", "metadata": {"name": "n1"}, "status": {"resourceAllocatable": resources}}
     (state_dir / "cnr.json").write_text(json.dumps(document))
     return document
 
 
-def test_help_lists_the_commands_in_the_order_a_user_needs_them():
+def test_help_lists_the_commands_in_the_order_a_user_needs_them() -> None:
     lines = sublet("--help").stdout.partition("Commands:")[2].splitlines()
     assert [line.split()[0] for line in lines if line.strip()] == ["run", "apply", "get", "logs", "delete"]
 
 
-def test_each_command_says_what_it_does():
+def test_each_command_says_what_it_does() -> None:
     assert all("Usage:" in sublet(name, "--help").stdout for name in MODULES)
 
 
-def test_run_documents_its_exit_codes():
+def test_run_documents_its_exit_codes() -> None:
     said = " ".join(sublet("run", "--help").stdout.split())
     assert all(code in said for code in ("128+n", "125", "126", "127"))
 
 
-def test_without_pods_get_says_how_to_start_one(state_dir):
+def test_without_pods_get_says_how_to_start_one(state_dir: Path) -> None:
     assert "sublet run" in sublet("get", "pods").stdout
 
 
-def test_get_prints_a_line_for_each_pod(store):
+def test_get_prints_a_line_for_each_pod(store: LocalPods) -> None:
     made = record("encode", cpu_request_millis=500, memory_request_bytes=256 << 20)
     store.add(made)
     store.update_status(made.pod.uid, phase="Running")
@@ -91,7 +94,7 @@ def test_get_prints_a_line_for_each_pod(store):
         ({"phase": "Failed", "containers": {"main": {"exit_code": 137, "reason": "OOMKilled"}}}, "OOMKilled"),
     ],
 )
-def test_the_state_of_a_pod_is_one_word(store, state_dir, changes, word):
+def test_the_state_of_a_pod_is_one_word(store: LocalPods, state_dir: Path, changes: dict[str, Any], word: str) -> None:
     (state_dir / "up.json").write_text('{"substrate": "sim"}')
     made = record("encode")
     store.add(made)
@@ -100,7 +103,7 @@ def test_the_state_of_a_pod_is_one_word(store, state_dir, changes, word):
 
 
 @pytest.mark.parametrize("output", ["json", "yaml"])
-def test_one_pod_is_printed_as_a_document_that_could_be_applied_again(store, output):
+def test_one_pod_is_printed_as_a_document_that_could_be_applied_again(store: LocalPods, output: str) -> None:
     made = record("encode", "sleep", "9", cpu_request_millis=2000, memory_request_bytes=1 << 30)
     store.add(
         made.model_copy(update={"pod": made.pod.model_copy(update={"annotations": POD["metadata"]["annotations"]})})
@@ -114,7 +117,7 @@ def test_one_pod_is_printed_as_a_document_that_could_be_applied_again(store, out
     assert (document["kind"], document["status"]["phase"], container["command"]) == ("Pod", "Pending", ["sleep", "9"])
 
 
-def test_many_pods_are_a_list(store):
+def test_many_pods_are_a_list(store: LocalPods) -> None:
     store.add(record("a"))
     store.add(record("b"))
     document = json.loads(sublet("get", "pods", "-o", "json").stdout)
@@ -132,11 +135,11 @@ def test_many_pods_are_a_list(store):
         (("apply", "-f", "/does/not/exist.yaml"), "/does/not/exist.yaml"),
     ],
 )
-def test_what_is_not_there_is_named_with_the_next_step(state_dir, arguments, word):
+def test_what_is_not_there_is_named_with_the_next_step(state_dir: Path, arguments: tuple[str, ...], word: str) -> None:
     assert word in sublet(*arguments).error
 
 
-def test_the_nodes_object_is_printed_as_it_was_reported(state_dir):
+def test_the_nodes_object_is_printed_as_it_was_reported(state_dir: Path) -> None:
     document = _cnr(state_dir, "44k")
     assert yaml.safe_load(sublet("get", "cnr", "-o", "yaml").stdout) == document
     assert sublet("get", "cnr").stdout.splitlines()[1].split() == ["n1", "44000", "-"]
@@ -155,19 +158,19 @@ def test_the_nodes_object_is_printed_as_it_was_reported(state_dir):
     ],
     ids=["path as name", "bad CPU", "negative CPU", "bad memory", "bad variable", "not up", "above limit"],
 )
-def test_run_refuses_with_125_and_leaves_nothing(store, arguments, word):
+def test_run_refuses_with_125_and_leaves_nothing(store: LocalPods, arguments: tuple[str, ...], word: str) -> None:
     result = sublet("run", *arguments)
     assert (result.exit_code, word in result.stderr) == (125, True)
     assert result.stderr.count("\n") == 1
     assert store.stored() == []
 
 
-def test_an_unknown_class_is_a_usage_error(state_dir):
+def test_an_unknown_class_is_a_usage_error(state_dir: Path) -> None:
     result = sublet("run", "--qos", "golden", "--", "true")
     assert (result.exit_code, "--qos" in result.stderr) == (2, True)
 
 
-def test_more_than_is_offered_is_a_warning(store, state_dir):
+def test_more_than_is_offered_is_a_warning(store: LocalPods, state_dir: Path) -> None:
     _cnr(state_dir, "1k")
     store.add(record("first", cpu_request_millis=800))
     said = sublet("run", "--cpu", "300m", "--", "true").stderr.splitlines()[0]
@@ -185,29 +188,29 @@ def test_more_than_is_offered_is_a_warning(store, state_dir):
     ],
     ids=["not YAML", "empty", "another kind", "twice"],
 )
-def test_apply_refuses_a_file_whole(store, text, word):
+def test_apply_refuses_a_file_whole(store: LocalPods, text: str, word: str) -> None:
     assert word in sublet("apply", "-f", "-", stdin=text).error
     assert store.stored() == []
 
 
-def test_apply_leaves_a_pod_that_runs_as_the_file_says_alone(store):
+def test_apply_leaves_a_pod_that_runs_as_the_file_says_alone(store: LocalPods) -> None:
     from shared.core.pods.manifest import read_pod
 
     store.add(read_pod(POD, "abc").record)
     assert sublet("apply", "-f", "-", stdin=yaml.dump(POD)).stdout == "pod/encode unchanged\n"
 
 
-def test_on_the_simulator_pods_come_from_the_scenario(store, state_dir):
+def test_on_the_simulator_pods_come_from_the_scenario(store: LocalPods, state_dir: Path) -> None:
     (state_dir / "up.json").write_text('{"substrate": "sim"}')
     result = sublet("run", "--", "true")
     assert (result.exit_code, "scenario" in result.stderr) == (125, True)
     made = record("batch")
     store.add(made)
     assert sublet("delete", "pod/batch").exit_code == 0
-    assert store.get(made.pod.uid).status.terminating
+    assert present(store.get(made.pod.uid)).status.terminating
 
 
-def test_logs_need_a_container_where_there_are_several(store):
+def test_logs_need_a_container_where_there_are_several(store: LocalPods) -> None:
     made = record("pair")
     second = made.runs[0].model_copy(update={"name": "side"})
     folder = store.add(made.model_copy(update={"runs": (*made.runs, second)}))
@@ -223,14 +226,16 @@ def test_logs_need_a_container_where_there_are_several(store):
     ("command", "name"),
     [("/usr/bin/ffmpeg", "ffmpeg-0a1b2"), ("My Tool.py", "my-tool-py-0a1b2"), ("---", "pod-0a1b2"), ("ä", "pod-0a1b2")],
 )
-def test_a_pod_without_a_name_gets_one_from_its_command(command, name):
+def test_a_pod_without_a_name_gets_one_from_its_command(command: str, name: str) -> None:
     assert run.made_name(command, "0a1b2c3d") == name
 
 
 @pytest.mark.parametrize(
     ("error", "code"), [(Refused("pod x: bad"), 2), (Unavailable("pods: not there"), 1)], ids=["refused", "not there"]
 )
-def test_an_error_is_one_line_on_standard_error_and_a_code(monkeypatch, capsys, error, code):
+def test_an_error_is_one_line_on_standard_error_and_a_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Refused | Unavailable, code: int
+) -> None:
     def fail() -> None:
         raise error
 

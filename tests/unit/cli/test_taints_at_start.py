@@ -1,12 +1,15 @@
 """A tainted node takes no new reclaimed pods: what `run`, `apply` and `get node` say, without a kernel."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from pods_rig import record
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from shared.adapters.files.taints import TaintFile
 from shared.contracts.kube.taint import Cause, Taint
@@ -36,7 +39,7 @@ spec: {{containers: [{{name: main, command: ["true"]}}]}}
 
 
 @pytest.fixture
-def node(tmp_path, monkeypatch):
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runtime:
     """A runtime that is up, in generated folders."""
     (tmp_path / "root/sys/fs/cgroup/cpuset/sublet/reclaimed_cores").mkdir(parents=True)
     monkeypatch.setenv("SUBLET_NODE", "node1")
@@ -47,19 +50,19 @@ def node(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def taint(node):
-    def put(**over):
+def taint(node: Runtime) -> Callable[..., Any]:
+    def put(**over: Any) -> None:
         entry = TAINT.model_copy(update=over).document()
         TaintFile(node.common.state_dir).path.write_text(json.dumps({"taints": [entry]}))
 
     return put
 
 
-def sublet(*arguments, stdin=None):
+def sublet(*arguments: Any, stdin: str | None = None) -> Result:
     return CliRunner().invoke(cli.build(MODULES), list(arguments), input=stdin)
 
 
-def test_the_refusal_says_what_since_when_why_and_what_to_do(node, taint):
+def test_the_refusal_says_what_since_when_why_and_what_to_do(node: Runtime, taint: Callable[..., Any]) -> None:
     taint()
     with pytest.raises(Refused) as refused:
         require_untainted(node, [record("web", qos="shared_cores"), record("encode")])
@@ -72,7 +75,7 @@ def test_the_refusal_says_what_since_when_why_and_what_to_do(node, taint):
 
 
 @pytest.mark.parametrize("qos", ["shared_cores", "dedicated_cores"])
-def test_tenants_are_not_kept_away(node, taint, qos):
+def test_tenants_are_not_kept_away(node: Runtime, taint: Callable[..., Any], qos: str) -> None:
     taint()
     require_untainted(node, [record("web", qos=qos)])
 
@@ -84,7 +87,9 @@ def test_tenants_are_not_kept_away(node, taint, qos):
         ({"key": "example.org/upgrade", "causes": (), "time_added": None}, True),
     ],
 )  # fmt: skip
-def test_which_taints_keep_batch_pods_away(node, taint, over, kept_away):
+def test_which_taints_keep_batch_pods_away(
+    node: Runtime, taint: Callable[..., Any], over: dict[str, Any], kept_away: bool
+) -> None:
     taint(**over)
     if not kept_away:
         require_untainted(node, [record("encode")])
@@ -93,12 +98,14 @@ def test_which_taints_keep_batch_pods_away(node, taint, over, kept_away):
         require_untainted(node, [record("encode")])
 
 
-def test_a_node_without_taints_takes_them(node):
+def test_a_node_without_taints_takes_them(node: Runtime) -> None:
     require_untainted(node, [record("encode")])
 
 
 @pytest.mark.parametrize("break_it", [lambda path: path.write_text("{"), lambda path: path.mkdir()])
-def test_where_the_taints_cannot_be_read_a_batch_pod_is_refused_and_a_tenant_is_not(node, break_it):
+def test_where_the_taints_cannot_be_read_a_batch_pod_is_refused_and_a_tenant_is_not(
+    node: Runtime, break_it: Callable[..., Any]
+) -> None:
     path = TaintFile(node.common.state_dir).path
     break_it(path)
     with pytest.raises(Refused, match=r"nobody can say.*taints\.json") as refused:
@@ -107,14 +114,16 @@ def test_where_the_taints_cannot_be_read_a_batch_pod_is_refused_and_a_tenant_is_
     require_untainted(node, [record("web", qos="shared_cores")])
 
 
-def test_a_taint_that_was_left_is_not_what_is_said_where_sublet_is_not_up(node, taint):
+def test_a_taint_that_was_left_is_not_what_is_said_where_sublet_is_not_up(
+    node: Runtime, taint: Callable[..., Any]
+) -> None:
     taint()
     (node.common.host_root / "sys/fs/cgroup/cpuset/sublet/reclaimed_cores").rmdir()
     require_untainted(node, [record("encode")])
     assert "sudo sublet up" in sublet("run", "--", "true").stderr
 
 
-def test_run_ends_with_125_and_apply_is_refused_and_nothing_is_left(node, taint):
+def test_run_ends_with_125_and_apply_is_refused_and_nothing_is_left(node: Runtime, taint: Callable[..., Any]) -> None:
     taint()
     result = sublet("run", "--", "true")
     assert (result.exit_code, result.stderr.startswith("sublet run: pod default/true-")) == (125, True)
@@ -123,13 +132,13 @@ def test_run_ends_with_125_and_apply_is_refused_and_nothing_is_left(node, taint)
     assert node.pods.stored() == []
 
 
-def test_apply_leaves_a_batch_pod_that_runs_alone(node, taint):
+def test_apply_leaves_a_batch_pod_that_runs_alone(node: Runtime, taint: Callable[..., Any]) -> None:
     node.pods.add(read_pod(yaml.safe_load(POD), "abc").record)
     taint()
     assert sublet("apply", "-f", "-", stdin=POD).stdout == "pod/encode unchanged\n"
 
 
-def test_get_node_prints_the_taints_as_the_tutorial_does(node, taint):
+def test_get_node_prints_the_taints_as_the_tutorial_does(node: Runtime, taint: Callable[..., Any]) -> None:
     assert sublet("get", "node").stdout.splitlines()[1].split() == ["node1", "-", "-", "-", "-"]
     taint()
     text = sublet("get", "node", "-o", "yaml").stdout
@@ -142,6 +151,6 @@ def test_get_node_prints_the_taints_as_the_tutorial_does(node, taint):
     assert row.endswith("memory-pressure-eviction-plugin, memory: observed 1000000000, threshold 2000000000")
 
 
-def test_get_node_says_so_where_the_taints_cannot_be_read(node):
+def test_get_node_says_so_where_the_taints_cannot_be_read(node: Runtime) -> None:
     TaintFile(node.common.state_dir).path.write_text("{")
     assert isinstance(sublet("get", "node").exception, Unavailable)

@@ -22,11 +22,11 @@ NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
         ("2026-01-01", datetime(2026, 1, 1, tzinfo=UTC)),
     ],
 )
-def test_the_moment_that_a_text_names(text, moment):
+def test_the_moment_that_a_text_names(text: str, moment: datetime) -> None:
     assert parse_timespec(text, NOW) == moment
 
 
 @pytest.mark.parametrize("text", ["2 h", "-2h", "h", "2w", "yesterday", "1.5h", "٣h", "100000d", ""])
-def test_what_names_no_moment_is_refused_with_an_example(text):
+def test_what_names_no_moment_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(Refused, match="want 30m, 2h, 7d"):
         parse_timespec(text, NOW)

@@ -1,6 +1,7 @@
 """How a pod runs on this host, as data: cgroups built from checked parts, settings by class."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ UNSAID = unsaid_memory_bytes(GIB)
 NOBODY = PodUser(65534, 65534, (65534,), "nobody", "/nonexistent")
 
 
-def _writes(qos, **amounts):
+def _writes(qos: str, **amounts: Any) -> list[tuple[Knob, str | int]]:
     pod = record("web", qos=qos, **amounts).pod
     inner = container_group(pod, "main")
     return [
@@ -52,18 +53,22 @@ def _writes(qos, **amounts):
     ],
     ids=["nothing asked", "request", "limits", "memory request alone", "reclaimed", "reclaimed with a limit"],
 )
-def test_settings_follow_from_class_and_amounts(qos, amounts, expected):
+def test_settings_follow_from_class_and_amounts(
+    qos: str, amounts: dict[str, int], expected: list[tuple[Knob, str | int]]
+) -> None:
     assert _writes(qos, **amounts) == expected
 
 
-def test_the_pods_own_weight_is_that_of_its_containers_together():
+def test_the_pods_own_weight_is_that_of_its_containers_together() -> None:
     pod = record("web", cpu_request_millis=1500).pod
     twice = pod.model_copy(update={"containers": pod.containers * 2})
     assert start_writes(twice, top="t", machine_bytes=GIB)[0] == Write(pod_group(pod, "t"), Knob.CPU_SHARES, 3072)
 
 
 @pytest.mark.parametrize(("limits", "together"), [((MIB, 2 * MIB), 3 * MIB), ((MIB, 0), MIB + UNSAID)])
-def test_a_reclaimed_pod_as_a_whole_has_its_containers_memory_and_a_bound_where_one_says_none(limits, together):
+def test_a_reclaimed_pod_as_a_whole_has_its_containers_memory_and_a_bound_where_one_says_none(
+    limits: tuple[int, int], together: int
+) -> None:
     pod = record("web").pod
     (main,) = pod.containers
     containers = tuple(main.model_copy(update={"name": f"c{n}", "memory_limit_bytes": limit, "memory_request_bytes": 0})
@@ -74,7 +79,9 @@ def test_a_reclaimed_pod_as_a_whole_has_its_containers_memory_and_a_bound_where_
 
 
 @given(st.integers(0, 64_000), st.integers(0, 1 << 40), st.integers(0, 1 << 40))
-def test_reclaimed_pods_never_get_a_quota_and_never_more_memory_than_said(cpu_millis, request_bytes, limit_bytes):
+def test_reclaimed_pods_never_get_a_quota_and_never_more_memory_than_said(
+    cpu_millis: int, request_bytes: int, limit_bytes: int
+) -> None:
     writes = _writes("reclaimed_cores", cpu_limit_millis=cpu_millis, cpu_request_millis=cpu_millis,
                      memory_request_bytes=request_bytes, memory_limit_bytes=limit_bytes)  # fmt: skip
     values = dict(writes)
@@ -82,7 +89,7 @@ def test_reclaimed_pods_never_get_a_quota_and_never_more_memory_than_said(cpu_mi
     assert values[Knob.MEMORY_MAX] == (limit_bytes or request_bytes or UNSAID)
 
 
-def test_the_launch_document_is_json_and_names_only_this_pods_cgroups():
+def test_the_launch_document_is_json_and_names_only_this_pods_cgroups() -> None:
     made = record("web", "sleep", "1")
     document = json.loads(json.dumps(launch_document(made, NOBODY, {"HOME": "/"}, host_root="/", top="sublet")))
     assert document["group"] == f"sublet/reclaimed_cores/pod{made.pod.uid}"

@@ -3,6 +3,7 @@
 import copy
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -67,13 +68,15 @@ spec:
 """
 
 
-def _document(text=SHARED):
-    return yaml.safe_load(text)
+def _document(text: str = SHARED) -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(text)
+    return document
 
 
-def _with(path, value, text=SHARED):
+def _with(path: tuple[Any, ...], value: Any, text: str = SHARED) -> dict[str, Any]:
     """The document with one place changed; DELETE takes it out."""
-    document = here = copy.deepcopy(_document(text))
+    document = copy.deepcopy(_document(text))
+    here: Any = document
     *folders, leaf = path
     for key in folders:
         here = here.setdefault(key, {}) if isinstance(here, dict) else here[key]
@@ -84,7 +87,7 @@ def _with(path, value, text=SHARED):
 SPEC, META, CONTAINER = ("spec",), ("metadata",), ("spec", "containers", 0)
 
 
-def test_the_quick_starts_shared_pod_is_read_as_printed():
+def test_the_quick_starts_shared_pod_is_read_as_printed() -> None:
     manifest = read_pod(_document(), UID)
     pod, (run,) = manifest.record.pod, manifest.record.runs
     assert (pod.key, pod.qos, pod.uid, pod.grace_s, pod.phase) == (
@@ -102,7 +105,7 @@ def test_the_quick_starts_shared_pod_is_read_as_printed():
 
 
 @pytest.mark.parametrize("prefix", ["resource.katalyst.kubewharf.io/", "katalyst.kubewharf.io/"], ids=["new", "old"])
-def test_the_quick_starts_reclaimed_pod_is_read_in_both_spellings(prefix):
+def test_the_quick_starts_reclaimed_pod_is_read_in_both_spellings(prefix: str) -> None:
     pod = read_pod(_document(RECLAIMED.replace("resource.katalyst.kubewharf.io/", prefix)), UID).record.pod
     assert (pod.qos, pod.cpu_request_millis, pod.memory_request_bytes) == ("reclaimed_cores", 2000, 1 << 30)
 
@@ -130,13 +133,13 @@ LABELS = (*META, "labels")
 
 
 @pytest.mark.parametrize("prefix", ["kubernetes.io/", "koordinator.sh/"], ids=["new", "old"])
-def test_koordinators_batch_pod_is_a_reclaimed_pod_with_reclaimed_amounts(prefix):
+def test_koordinators_batch_pod_is_a_reclaimed_pod_with_reclaimed_amounts(prefix: str) -> None:
     pod = read_pod(_document(BATCH.replace("kubernetes.io/", prefix)), UID).record.pod
     assert (pod.qos, pod.cpu_request_millis, pod.memory_request_bytes) == ("reclaimed_cores", 500, 1 << 30)
     assert (pod.containers[0].cpu_limit_millis, pod.labels) == (1000, {"koordinator.sh/qosClass": "BE"})
 
 
-def test_both_dialects_may_name_one_amount_but_not_two():
+def test_both_dialects_may_name_one_amount_but_not_two() -> None:
     both = {"kubernetes.io/batch-cpu": "1k", "resource.katalyst.kubewharf.io/reclaimed_millicpu": 1000}
     pod = read_pod(_with((*CONTAINER, "resources"), {"requests": both}, BATCH), UID).record.pod
     assert pod.cpu_request_millis == 1000
@@ -158,7 +161,9 @@ def test_both_dialects_may_name_one_amount_but_not_two():
                      "kubernetes.io/batch-cpu"], id="plain amounts of a batch pod"),
     ],
 )  # fmt: skip
-def test_a_pod_of_two_minds_is_refused_with_both_words_and_the_way_out(path, value, text, words):
+def test_a_pod_of_two_minds_is_refused_with_both_words_and_the_way_out(
+    path: tuple[Any, ...], value: dict[str, Any], text: str, words: list[str]
+) -> None:
     with pytest.raises(Refused) as refusal:
         read_pod(_with(path, value, text), UID)
     assert all(word in str(refusal.value) for word in ("pod default/", *words))
@@ -174,7 +179,7 @@ def test_a_pod_of_two_minds_is_refused_with_both_words_and_the_way_out(path, val
         pytest.param({"limits": {"cpu": "1", "memory": "1Gi"}}, "shared_cores", id="guaranteed"),
     ],
 )
-def test_kubernetes_qos_is_the_fallback_only_where_it_is_asked_for(resources, qos):
+def test_kubernetes_qos_is_the_fallback_only_where_it_is_asked_for(resources: dict[str, Any], qos: str) -> None:
     document = _with((*CONTAINER, "resources"), resources, BATCH)
     del document["metadata"]["labels"]
     assert read_pod(document, UID, fallback="kubernetes").record.pod.qos == qos
@@ -186,14 +191,14 @@ def test_kubernetes_qos_is_the_fallback_only_where_it_is_asked_for(resources, qo
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
-def test_every_example_runs_on_a_bare_host_without_a_note(path):
+def test_every_example_runs_on_a_bare_host_without_a_note(path: Path) -> None:
     documents = [d for d in yaml.safe_load_all(path.read_text()) if isinstance(d, dict) and d.get("kind") == "Pod"]
     if documents:
         uids = (f"{n:x}" for n in count())
         assert all(not manifest.notes for manifest in read_pods(documents, lambda: next(uids)))
 
 
-def test_command_arguments_environment_and_folder_are_taken():
+def test_command_arguments_environment_and_folder_are_taken() -> None:
     document = _document()
     document["spec"]["containers"][0] |= {"args": ["-t", "9"], "env": [{"name": "A", "value": "1"}, {"name": "B"}]}
     document["spec"]["containers"][0]["workingDir"] = "/srv"
@@ -205,12 +210,12 @@ def test_command_arguments_environment_and_folder_are_taken():
     assert (record.pod.priority, record.pod.grace_s) == (7, 5)
 
 
-def test_a_limit_without_a_request_is_the_request_too():
+def test_a_limit_without_a_request_is_the_request_too() -> None:
     pod = read_pod(_with((*CONTAINER, "resources"), {"limits": {"cpu": "500m", "memory": "1Mi"}}), UID).record.pod
     assert (pod.cpu_request_millis, pod.memory_request_bytes) == (500, 1 << 20)
 
 
-def test_without_an_annotation_a_pod_is_shared():
+def test_without_an_annotation_a_pod_is_shared() -> None:
     assert read_pod(_with((*META, "annotations"), None), UID).record.pod.qos == "shared_cores"
 
 
@@ -224,11 +229,11 @@ def test_without_an_annotation_a_pod_is_shared():
     ],
     ids=["volumes", "probe", "restarts", "gpu"],
 )
-def test_what_a_bare_host_does_not_do_is_said(path, value, word):
+def test_what_a_bare_host_does_not_do_is_said(path: tuple[Any, ...], value: Any, word: str) -> None:
     assert any(word in note for note in read_pod(_with(path, value), UID).notes)
 
 
-def test_what_only_kubelet_may_say_is_left_out_and_said():
+def test_what_only_kubelet_may_say_is_left_out_and_said() -> None:
     manifest = read_pod(_with(("metadata", "annotations"), {"kubernetes.io/config.mirror": "x"}), UID)
     assert manifest.record.pod.annotations == {}
     assert any("kubernetes.io/config.mirror is left out: only kubelet" in note for note in manifest.notes)
@@ -304,7 +309,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("path", "value", "word"), BAD.values(), ids=BAD)
-def test_a_document_that_cannot_be_used_is_refused_by_name(path, value, word):
+def test_a_document_that_cannot_be_used_is_refused_by_name(path: tuple[Any, ...], value: Any, word: str) -> None:
     with pytest.raises(Refused) as refusal:
         read_pod(_with(path, value), UID)
     assert word in str(refusal.value)
@@ -320,20 +325,20 @@ def test_a_document_that_cannot_be_used_is_refused_by_name(path, value, word):
         ([{"kind": "Job", "name": "sort", "controller": False}], None),
     ],
 )
-def test_the_owner_is_the_reference_that_controls(references, owner):
+def test_the_owner_is_the_reference_that_controls(references: list[Any], owner: str | None) -> None:
     record = read_pod(_with((*META, "ownerReferences"), references), UID).record
     assert record.pod.owner == owner
     assert record.pod.owner_key == (owner and f"default/{owner}")
     assert type(record).model_validate_json(record.model_dump_json()).pod.owner == owner, "it is kept in the store"
 
 
-def test_plain_amounts_are_not_for_reclaimed_pods():
+def test_plain_amounts_are_not_for_reclaimed_pods() -> None:
     document = _with((*CONTAINER, "resources"), {"requests": {"cpu": "1"}}, RECLAIMED)
     with pytest.raises(Refused, match="reclaimed_millicpu"):
         read_pod(document, UID)
 
 
-def test_one_resource_in_two_spellings_must_agree():
+def test_one_resource_in_two_spellings_must_agree() -> None:
     twice = {
         "katalyst.kubewharf.io/reclaimed_millicpu": "1k",
         "resource.katalyst.kubewharf.io/reclaimed_millicpu": 1000,
@@ -344,12 +349,12 @@ def test_one_resource_in_two_spellings_must_agree():
 
 
 @pytest.mark.parametrize("uid", ["", "../x", "ABC", "a/b", "a\n"])
-def test_a_uid_that_could_leave_the_store_is_refused(uid):
+def test_a_uid_that_could_leave_the_store_is_refused(uid: str) -> None:
     with pytest.raises(Refused, match="UID"):
         read_pod(_document(), uid)
 
 
-def test_two_pods_or_containers_of_one_name_are_refused():
+def test_two_pods_or_containers_of_one_name_are_refused() -> None:
     with pytest.raises(Refused, match="default/shared-normal-pod stands twice"):
         read_pods([_document(), None, _document()], lambda: UID)
     twin = _document()
@@ -358,11 +363,11 @@ def test_two_pods_or_containers_of_one_name_are_refused():
         read_pod(twin, UID)
 
 
-def test_one_bad_document_refuses_the_whole_file():
+def test_one_bad_document_refuses_the_whole_file() -> None:
     with pytest.raises(Refused):
         read_pods([_document(), _with(("kind",), "Service")], lambda: UID)
 
 
-def test_a_file_without_a_document_is_refused():
+def test_a_file_without_a_document_is_refused() -> None:
     with pytest.raises(Refused, match="no document"):
         read_pods([None], lambda: UID)

@@ -1,5 +1,7 @@
 """Pod documents of whatever shape: each is read, or refused with a reason."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 from test_manifest import RECLAIMED, SHARED, UID, _document
@@ -17,13 +19,16 @@ ANYTHING = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.
 
 
 @given(ANYTHING)
-def test_whatever_is_given_it_is_read_or_refused(document):
+def test_whatever_is_given_it_is_read_or_refused(document: dict[str, Any] | list[Any] | None) -> None:
     _read_or_refuse(document)
 
 
 @given(st.sampled_from([SHARED, RECLAIMED]), st.lists(st.integers(0, 9), min_size=1, max_size=5), ANYTHING)
-def test_a_good_document_with_anything_in_one_place_is_read_or_refused(text, way, value):
-    document = here = _document(text)
+def test_a_good_document_with_anything_in_one_place_is_read_or_refused(
+    text: str, way: list[int], value: dict[str, Any] | int | list[Any] | None
+) -> None:
+    document = _document(text)
+    here: Any = document
     for step in way:
         keys = list(here) if isinstance(here, dict) else list(range(len(here))) if isinstance(here, list) else []
         if not keys:
@@ -34,7 +39,7 @@ def test_a_good_document_with_anything_in_one_place_is_read_or_refused(text, way
     _read_or_refuse(document)
 
 
-def _read_or_refuse(document):
+def _read_or_refuse(document: dict[str, Any] | list[Any] | None) -> None:
     try:
         pod = read_pod(document, UID).record.pod
     except Refused:

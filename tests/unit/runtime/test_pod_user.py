@@ -1,13 +1,14 @@
 """As whom a pod runs: who asked for it, what he gets of the environment, and what is no user at all."""
 
+import grp
 import os
 import pwd
 from types import SimpleNamespace
 
 import pytest
+from present import present
 
 from shared.errors import Refused
-from sublet.runtime import pod_user
 from sublet.runtime.pod_user import PATH, PodUser, asked_user, this_user
 
 ALICE = SimpleNamespace(pw_name="alice", pw_uid=1000, pw_gid=1001, pw_dir="/home/alice", pw_shell="/bin/bash")
@@ -32,11 +33,11 @@ def a_host_with_alice(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyError(name)
         return SimpleNamespace(gr_gid=77)
 
-    monkeypatch.setattr(pod_user.pwd, "getpwnam", by_name)
-    monkeypatch.setattr(pod_user.pwd, "getpwuid", by_number)
-    monkeypatch.setattr(pod_user.grp, "getgrnam", group)
-    monkeypatch.setattr(pod_user.os, "getgrouplist", lambda _name, gid: [gid, 77])
-    monkeypatch.setattr(pod_user.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(pwd, "getpwnam", by_name)
+    monkeypatch.setattr(pwd, "getpwuid", by_number)
+    monkeypatch.setattr(grp, "getgrnam", group)
+    monkeypatch.setattr(os, "getgrouplist", lambda _name, gid: [gid, 77])
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_another_user_gets_nothing_of_roots_environment_but_the_terminal_and_lan
         "HOME": "/home/alice", "USER": "alice", "LOGNAME": "alice", "SHELL": "/bin/bash", "PATH": PATH,
         "TERM": "xterm", "LC_ALL": "C",
     }  # fmt: skip
-    assert PodUser(4711, 5, (5,), "4711", "/").environment({})["HOME"] == "/"
+    assert present(PodUser(4711, 5, (5,), "4711", "/").environment({}))["HOME"] == "/"
 
 
 def test_the_parts_that_are_replaced_here_exist() -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
@@ -54,19 +55,19 @@ def fail(note: str) -> None:
     raise AssertionError(note)
 
 
-def test_a_pod_that_is_told_no_is_not_started_and_the_reason_is_passed_on(qrm):
+def test_a_pod_that_is_told_no_is_not_started_and_the_reason_is_passed_on(qrm: Callable[..., Any]) -> None:
     qrm(lambda _asked: AdmissionTold(refused={"default/b": "25 CPUs wanted, 24 free"}))
     with pytest.raises(Refused, match="pod default/b: 25 CPUs wanted"):
         admission.admit([record("a"), record("b")], fail)
 
 
-def test_pods_that_may_run_are_asked_for_together(qrm):
+def test_pods_that_may_run_are_asked_for_together(qrm: Callable[..., Any]) -> None:
     heard = qrm(lambda _asked: AdmissionTold())
     admission.admit([record("a"), record("b")], fail)
     assert heard == ["a", "b"]
 
 
-def test_only_pods_that_choose_their_place_are_asked_for(qrm):
+def test_only_pods_that_choose_their_place_are_asked_for(qrm: Callable[..., Any]) -> None:
     heard = qrm(lambda _asked: AdmissionTold())
     bound = {**CLASS, "katalyst.kubewharf.io/memory_enhancement": '{"numa_binding": "true"}'}
     plain = [record("a", "shared_cores", annotations=CLASS), record("b", "reclaimed_cores")]
@@ -76,18 +77,18 @@ def test_only_pods_that_choose_their_place_are_asked_for(qrm):
     assert heard == ["c"]
 
 
-def test_where_nobody_answers_the_pod_starts_and_the_user_is_told(qrm):
+def test_where_nobody_answers_the_pod_starts_and_the_user_is_told(qrm: Callable[..., Any]) -> None:
     qrm(None)
     notes: list[str] = []
     admission.admit([record("a")], notes.append)
     assert "placed when it is back" in notes[0]
 
 
-def test_where_the_bus_is_away_the_pod_starts_too(qrm, monkeypatch):
+def test_where_the_bus_is_away_the_pod_starts_too(qrm: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     @contextlib.asynccontextmanager
     async def away(_where: AskTarget) -> AsyncIterator[Bus]:
         raise Unavailable("no NATS server")
-        yield
+        yield  # type: ignore[unreachable] # it makes this a generator
 
     monkeypatch.setattr(admission, "connected", away)
     monkeypatch.setattr(admission, "target", lambda: AskTarget("n", "nats://nowhere"))

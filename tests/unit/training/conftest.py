@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,7 @@ def trace() -> Callable[..., Trace]:
 
 
 @pytest.fixture
-def usage_csv(tmp_path) -> Callable[..., str]:
+def usage_csv(tmp_path: Path) -> Callable[..., str]:
     """A CSV of one tenant's use, one row every `step_s`."""
 
     def write(cores: Sequence[float], step_s: float = 10.0, name: str = "usage.csv") -> str:

@@ -1,5 +1,8 @@
 """Training sees the past as the policy does."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +16,7 @@ gaps = st.one_of(st.floats(0.1, 12), st.floats(0.1, 60), st.just(10.0))
 
 
 @given(course=st.lists(st.tuples(gaps, st.floats(0, 64)), min_size=1, max_size=80))
-def test_the_end_of_a_run_is_the_past_of_a_track_that_saw_the_same(course):
+def test_the_end_of_a_run_is_the_past_of_a_track_that_saw_the_same(course: list[tuple[float, float]]) -> None:
     readings, now_s = [], 0.0
     for passed_s, need in course:
         now_s += passed_s
@@ -25,17 +28,17 @@ def test_the_end_of_a_run_is_the_past_of_a_track_that_saw_the_same(course):
     assert (*track.past, track.largest)[-12:] == tuple(run[-12:])
 
 
-def test_needs_are_those_of_all_tenants_in_each_frame(trace):
+def test_needs_are_those_of_all_tenants_in_each_frame(trace: Callable[..., Any]) -> None:
     needs = needs_of("file", trace([2.0, 4.0, 4.0], tenants=4))
     assert needs.interval_s == 10.0
     assert [at_s for at_s, _ in needs.readings] == [0.0, 10.0, 20.0, 30.0]
     assert [need for _, need in needs.readings] == pytest.approx([2.0, 2.0, 4.0, 4.0])
 
 
-def test_a_single_reading_has_no_interval():
+def test_a_single_reading_has_no_interval() -> None:
     assert Needs("file", "node", ((0.0, 1.0),)).interval_s == float("inf")
 
 
-def test_every_whole_past_is_paired_with_the_largest_need_after_it():
+def test_every_whole_past_is_paired_with_the_largest_need_after_it() -> None:
     assert list(windows([1.0, 5.0, 2.0, 3.0, 4.0], history=2, horizon=2)) == [([1.0, 5.0], 3.0), ([5.0, 2.0], 4.0)]
     assert list(windows([1.0, 2.0, 3.0], history=2, horizon=2)) == []

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ ENCODE = Pod(
 
 
 @pytest.fixture
-def answers() -> dict:
+def answers() -> dict[str, Any]:
     """What the services say after the quick start's first load step, the advisor being silent."""
     sample = NodeSample(
         **ENVELOPE,

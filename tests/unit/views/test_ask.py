@@ -1,9 +1,14 @@
 """How the commands find the bus and what they say when nobody is there."""
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
+from fixture_types import Virtual
+from typer.main import Typer
 from typer.testing import CliRunner
 
 from shared.contracts.bus.subjects import ask_subject
@@ -30,7 +35,7 @@ def app() -> typer.Typer:
 
 
 @pytest.fixture(autouse=True)
-def nobody(monkeypatch, tmp_path):
+def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Settings that lead to a port where nobody listens."""
     monkeypatch.setattr(ask, "CONNECT_TIMEOUT_S", 0.05)
     monkeypatch.setenv("SUBLET_STATE_DIR", str(tmp_path))
@@ -39,7 +44,7 @@ def nobody(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", COMMANDS)
-def test_without_a_server_every_command_says_one_line_and_ends_with_3(app, arguments):
+def test_without_a_server_every_command_says_one_line_and_ends_with_3(app: Typer, arguments: list[str]) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 3
     assert result.stderr == (
@@ -51,23 +56,25 @@ def test_without_a_server_every_command_says_one_line_and_ends_with_3(app, argum
     ("what", "word"),
     [("node/x", "only pods and CPUs"), ("cpu/x", "number of a CPU"), ("cpu/-1", "number of a CPU"), ("cpu/", "cpu/22")],
 )
-def test_what_cannot_be_explained_is_refused_with_what_can(app, what, word):
+def test_what_cannot_be_explained_is_refused_with_what_can(app: Typer, what: str, word: str) -> None:
     result = CliRunner().invoke(app, ["explain", what])
     assert result.exit_code == 2
     assert word in " ".join(result.stderr.replace("│", " ").split())
 
 
-def test_on_kubernetes_nobody_misses_central_on_a_node(monkeypatch):
+def test_on_kubernetes_nobody_misses_central_on_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "central" in ask.target().services
     monkeypatch.setenv("SUBLET_SUBSTRATE", "kubernetes")
     assert ask.target().services == ("metrics", "advisor", "qrm", "evictor", "reporter")
 
 
-def test_an_unknown_phase_is_refused(app):
+def test_an_unknown_phase_is_refused(app: Typer) -> None:
     assert CliRunner().invoke(app, ["events", "--phase", "done"]).exit_code == 2
 
 
-def test_what_the_settings_leave_open_comes_from_the_run_on_this_machine(monkeypatch, tmp_path):
+def test_what_the_settings_leave_open_comes_from_the_run_on_this_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "login.json").write_text(json.dumps({"node": "other", "nats_url": "nats://127.0.0.1:9"}))
     assert ask.target() == ask.AskTarget("node1", "nats://127.0.0.1:1")
     monkeypatch.delenv("SUBLET_NODE")
@@ -77,8 +84,8 @@ def test_what_the_settings_leave_open_comes_from_the_run_on_this_machine(monkeyp
     assert ask.target().nats_url == "nats://127.0.0.1:4222"
 
 
-def test_a_service_that_is_silent_or_answers_nonsense_counts_as_silent(virtual):
-    async def story():
+def test_a_service_that_is_silent_or_answers_nonsense_counts_as_silent(virtual: Virtual) -> None:
+    async def story() -> Mapping[str, Mapping[str, Any] | None]:
         bus = MemoryBus()
         await bus.serve(ask_subject("node1", "qrm"), lambda _question: b'{"a": 1}')
         await bus.serve(ask_subject("node1", "evictor"), lambda _question: b"[]")

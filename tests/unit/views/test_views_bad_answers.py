@@ -2,6 +2,8 @@
 
 import copy
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,7 +27,7 @@ anything = st.recursive(
 )
 
 
-def places(document, path=()):
+def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Every place in a document."""
     yield path
     inner = (
@@ -35,7 +37,7 @@ def places(document, path=()):
         yield from places(value, (*path, key))
 
 
-def put(document, path, value):
+def put(document: Any, path: tuple[Any, ...], value: object) -> Any:
     if not path:
         return value
     changed = copy.deepcopy(document)
@@ -51,7 +53,7 @@ def put(document, path, value):
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
-def test_no_view_fails_on_an_answer_with_anything_anywhere(answers, data):
+def test_no_view_fails_on_an_answer_with_anything_anywhere(answers: dict[str, Any], data: Any) -> None:
     answers = json.loads(json.dumps(answers))
     for _ in range(data.draw(st.integers(1, 3))):
         service = data.draw(st.sampled_from(sorted(answers)))
@@ -71,7 +73,7 @@ def test_no_view_fails_on_an_answer_with_anything_anywhere(answers, data):
 
 
 @given(st.binary(max_size=200) | anything.map(lambda value: json.dumps(value).encode()))
-def test_an_answer_is_a_mapping_or_none(payload):
+def test_an_answer_is_a_mapping_or_none(payload: bytes) -> None:
     assert isinstance(read_answer(payload), dict | None)
 
 
@@ -85,10 +87,10 @@ def test_an_answer_is_a_mapping_or_none(payload):
         pytest.param(b"\xff{}", id="no text"),
     ],
 )
-def test_an_answer_that_is_too_much_is_none(payload):
+def test_an_answer_that_is_too_much_is_none(payload: bytes) -> None:
     assert read_answer(payload) is None
 
 
-def test_an_answer_cannot_steer_a_terminal():
+def test_an_answer_cannot_steer_a_terminal() -> None:
     answer = read_answer(json.dumps({"a\x1b]0;": ["\x1b[2J\u202e", "b\tc\n"]}).encode())
     assert answer == {"a\\x1b]0;": ["\\x1b[2J\\u202e", "b\tc\n"]}

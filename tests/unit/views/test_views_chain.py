@@ -2,12 +2,15 @@
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from present import present
 
 from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.stored import RefusedMessage
 from shared.contracts.bus.subjects import event_subject
+from shared.contracts.eviction import EvictionEvent
 from shared.ports import Received
 from sublet.views import events as view
 from sublet.views.explain.chain import chain
@@ -39,57 +42,67 @@ advisor does not answer: its part is not known"""
 
 
 @pytest.mark.parametrize(("name", "text"), [("encode", RUNNING), ("gone", EVICTED)])
-def test_the_chain_of_a_running_and_of_an_evicted_pod(answers, events, name, text):
-    document = chain(read("node1", answers), events, "default", name)
+def test_the_chain_of_a_running_and_of_an_evicted_pod(
+    answers: dict[str, Any], events: list[EvictionEvent], name: str, text: str
+) -> None:
+    document = present(chain(read("node1", answers), events, "default", name))
     assert "\n".join(lines(document)) == text
     assert json.loads(json.dumps(document)) == document
 
 
-def test_a_pod_nobody_knows_has_no_chain(answers, events):
+def test_a_pod_nobody_knows_has_no_chain(answers: dict[str, Any], events: list[EvictionEvent]) -> None:
     assert chain(read("node1", answers), events, "default", "stranger") is None
     assert chain(read("node1", answers), events, "other", "encode") is None
 
 
-def test_an_eviction_is_explained_from_the_stream_when_the_evictor_is_silent(answers, events):
-    document = chain(read("node1", answers | {"evictor": None}), events, "default", "gone")
+def test_an_eviction_is_explained_from_the_stream_when_the_evictor_is_silent(
+    answers: dict[str, Any], events: list[EvictionEvent]
+) -> None:
+    document = present(chain(read("node1", answers | {"evictor": None}), events, "default", "gone"))
     (eviction,) = document["evictions"]
     assert (eviction["observed"], eviction["threshold"]) == (36_000, 20_000)
     assert [phase["phase"] for phase in eviction["phases"]] == ["intended", "created"]
 
 
 @pytest.mark.parametrize("service", ["qrm", "evictor", "reporter"])
-def test_the_chain_is_told_as_far_as_it_is_known(answers, service):
-    document = chain(read("node1", answers | {service: None}), [], "default", "encode")
+def test_the_chain_is_told_as_far_as_it_is_known(answers: dict[str, Any], service: str) -> None:
+    document = present(chain(read("node1", answers | {service: None}), [], "default", "encode"))
     text = "\n".join(lines(document))
     assert f"{service} does not answer: its part is not known" in text
     assert ("where: not known" in text) is (service == "qrm")
 
 
-def test_a_pod_that_qrm_has_not_placed_yet_is_in_no_pool(answers):
+def test_a_pod_that_qrm_has_not_placed_yet_is_in_no_pool(answers: dict[str, Any]) -> None:
     answers["qrm"]["allocation"]["pods"] = []
     assert "in no pool yet (alloc/12 applied" in "\n".join(
-        lines(chain(read("node1", answers), [], "default", "encode"))
+        lines(present(chain(read("node1", answers), [], "default", "encode")))
     )
 
 
-def message(event, sequence=7) -> Received:
+def message(event: EvictionEvent, sequence: int = 7) -> Received:
     return Received(event_subject(event), event.encode(), event_headers(event), sequence)
 
 
-def test_an_event_in_the_table_shows_phase_pod_and_numbers(events):
+def shown(event: EvictionEvent, output: str) -> str:
+    line = view.line(message(event), output)
+    assert isinstance(line, str)
+    return line
+
+
+def test_an_event_in_the_table_shows_phase_pod_and_numbers(events: list[EvictionEvent]) -> None:
     assert view.line(message(events[1]), "table") == (
         "     7  12:00:01.250  created    default/gone                           36000       20000  "
         "Successfully create eviction"
     )
 
 
-def test_an_event_as_json_carries_its_place_in_the_stream(events):
-    document = json.loads(view.line(message(events[0]), "json"))
+def test_an_event_as_json_carries_its_place_in_the_stream(events: list[EvictionEvent]) -> None:
+    document = json.loads(shown(events[0], "json"))
     assert (document["stream_sequence"], document["phase"], document["pod"]) == (7, "intended", "gone")
 
 
-def test_an_event_as_a_cloudevent_has_the_attributes_and_the_data(events):
-    document = json.loads(view.line(message(events[0]), "cloudevents"))
+def test_an_event_as_a_cloudevent_has_the_attributes_and_the_data(events: list[EvictionEvent]) -> None:
+    document = json.loads(shown(events[0], "cloudevents"))
     assert document["specversion"] == "1.0"
     assert document["id"] == events[0].event_id
     assert document["type"] == "io.sublet.eviction.intended.v1"
@@ -98,19 +111,19 @@ def test_an_event_as_a_cloudevent_has_the_attributes_and_the_data(events):
 
 
 @pytest.mark.parametrize("output", ["table", "json", "cloudevents"])
-def test_a_message_that_is_no_event_is_refused(output):
+def test_a_message_that_is_no_event_is_refused(output: str) -> None:
     refused = view.line(Received("sublet.x", b"{}", {}, 1), output)
     assert isinstance(refused, RefusedMessage)
     assert "CloudEvent" in str(refused)
 
 
-def test_no_control_character_of_an_event_reaches_the_terminal(events):
+def test_no_control_character_of_an_event_reaches_the_terminal(events: list[EvictionEvent]) -> None:
     hostile = events[1].model_copy(update={"message": "\x1b]0;owned\x07\u202e", "detail": "\x9b31m"})
     for output in ("table", "json", "cloudevents"):
-        assert view.line(message(hostile), output).isprintable()
+        assert shown(hostile, output).isprintable()
 
 
-def test_an_event_from_before_the_asked_moment_is_left_out(events):
+def test_an_event_from_before_the_asked_moment_is_left_out(events: list[EvictionEvent]) -> None:
     event = events[1]
     assert view.line(message(event), "table", begin=event.sent_at)
     assert view.line(message(event), "table", begin=event.sent_at + timedelta(seconds=1)) == ""

@@ -2,10 +2,12 @@
 
 import io
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from present import present
 from rich.console import Console
 
 from shared.core.cpus.cpuset import CpuSet
@@ -72,7 +74,7 @@ def rows_of(topology: Topology) -> list[list[int]]:
         ),
     ],
 )
-def test_the_map_of_a_machine_as_printed(topology, pools, offline, drawn):
+def test_the_map_of_a_machine_as_printed(topology: Topology, pools: dict[str, str], offline: str, drawn: str) -> None:
     assert topology_map(topology, sets(pools), CpuSet.parse(offline)).plain == drawn
 
 
@@ -87,12 +89,12 @@ def test_the_map_of_a_machine_as_printed(topology, pools, offline, drawn):
         pytest.param({"batch": "1", "share": "0-2"}, "SAS-", id="a pool by name inside the tenants' pool"),
     ],
 )
-def test_each_cpu_has_the_letter_of_its_pool(pools, drawn):
+def test_each_cpu_has_the_letter_of_its_pool(pools: dict[str, str], drawn: str) -> None:
     text = cpu_map({0: CpuSet.parse("0-3")}, sets(pools))
     assert text.plain.splitlines()[0] == f"NUMA 0  0-3  {drawn}"
 
 
-def test_how_busy_the_cpus_are_stands_below_them_where_it_is_known():
+def test_how_busy_the_cpus_are_stands_below_them_where_it_is_known() -> None:
     topology = Topology.uniform(
         sockets=1, numa_per_socket=3, cores_per_numa=8, threads=2, numbering="interleaved", cores_per_l3=4
     )
@@ -103,27 +105,27 @@ def test_how_busy_the_cpus_are_stands_below_them_where_it_is_known():
     assert drawn.plain == BUSY_MAP
 
 
-def test_by_numa_node_too():
+def test_by_numa_node_too() -> None:
     drawn = cpu_map({0: CpuSet.parse("0-9")}, sets({"share": "0-9"}), {0: 10, 8: 89, 9: 90}).plain
     assert drawn == "NUMA 0  0-9  SSSSSSSS SS\n             1        89\nS share   0-9 busy tenths"
 
 
 @given(st.integers(0, 100))
-def test_a_level_is_one_digit_that_never_falls_while_usage_rises(percent):
+def test_a_level_is_one_digit_that_never_falls_while_usage_rises(percent: int) -> None:
     assert level(None) == " "
     assert len(level(percent)) == 1
     assert level(percent) >= level(max(0, percent - 1))
 
 
-def test_only_the_live_screen_shows_usage_and_only_what_is_measured(answers):
+def test_only_the_live_screen_shows_usage_and_only_what_is_measured(answers: dict[str, Any]) -> None:
     answers["qrm"]["topology"] = rows_of(TUTORIAL_NODE)
     answers["metrics"]["sample"]["node_reading"]["cpus"] = {"cpus": "0,24", "busy_percent": [35, 99]}
     facts = read("node1", answers)
-    assert machine_map(facts).plain == TUTORIAL_MAP
-    below = machine_map(facts, usage=True).plain.splitlines()[1]
+    assert present(machine_map(facts)).plain == TUTORIAL_MAP
+    below = present(machine_map(facts, usage=True)).plain.splitlines()[1]
     assert below.split() == ["39"]
     answers["metrics"]["sample"]["node_reading"]["cpus"] = {"cpus": "0-9", "busy_percent": [35, 99]}
-    assert machine_map(read("node1", answers), usage=True).plain == TUTORIAL_MAP, (
+    assert present(machine_map(read("node1", answers), usage=True)).plain == TUTORIAL_MAP, (
         "a list that does not fit is no figure"
     )
 
@@ -141,7 +143,9 @@ CPUS = st.sets(st.integers(0, 200))
 
 
 @given(MACHINES, CPUS, CPUS)
-def test_the_map_draws_every_cpu_once_and_siblings_side_by_side(topology, share, reclaim):
+def test_the_map_draws_every_cpu_once_and_siblings_side_by_side(
+    topology: Topology, share: set[int], reclaim: set[int]
+) -> None:
     pools = {"share": CpuSet.of(share), "reclaim": CpuSet.of(reclaim)}
     *rows, _ = topology_map(topology, pools).plain.splitlines()
     signs = MapSymbols(pools)
@@ -163,7 +167,9 @@ def _cores(order: list[Cpu]) -> list[int]:
 
 
 @given(st.sets(st.integers(0, 300), min_size=1), CPUS, CPUS)
-def test_without_a_topology_the_map_draws_every_cpu_once_too(cpus, share, reclaim):
+def test_without_a_topology_the_map_draws_every_cpu_once_too(
+    cpus: set[int], share: set[int], reclaim: set[int]
+) -> None:
     pools = {"share": CpuSet.of(share), "reclaim": CpuSet.of(reclaim)}
     rows = cpu_map({0: CpuSet.of(cpus)}, pools).plain.splitlines()[:-1]
     signs = MapSymbols(pools)
@@ -172,35 +178,37 @@ def test_without_a_topology_the_map_draws_every_cpu_once_too(cpus, share, reclai
 
 
 @given(st.sets(st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True), max_size=30))
-def test_every_pool_has_a_letter_of_its_own(names):
+def test_every_pool_has_a_letter_of_its_own(names: set[str]) -> None:
     signs = MapSymbols({name: CpuSet.of([cpu]) for cpu, name in enumerate(sorted(names))})
     letters = [signs.of(cpu) for cpu in range(len(names))]
     assert len(set(letters)) == len(names)
     assert not {"-", "x", "B"} & set(letters)
 
 
-def test_the_map_is_told_by_socket_and_core_once_qrm_tells_the_topology(answers):
+def test_the_map_is_told_by_socket_and_core_once_qrm_tells_the_topology(answers: dict[str, Any]) -> None:
     answers["qrm"]["topology"] = rows_of(TUTORIAL_NODE)
-    assert machine_map(read("node1", answers)).plain == TUTORIAL_MAP
+    assert present(machine_map(read("node1", answers))).plain == TUTORIAL_MAP
     answers["metrics"]["sample"]["node_reading"]["online_cpus"] = "0-46"
-    assert machine_map(read("node1", answers)).plain.splitlines()[1].endswith("SS Sx")
+    assert present(machine_map(read("node1", answers))).plain.splitlines()[1].endswith("SS Sx")
 
 
 @pytest.mark.parametrize("topology", [[], "0-47", [[0, 0, 0]], [[0, 0, 0, 0, "x"]], [[0, 0, 0, 0, True]], [3], None,
                                       [[0, 0, 0, 0, 0], [0, 0, 0, 0, 0]]])  # fmt: skip
-def test_a_topology_that_cannot_be_read_leaves_the_map_by_numa_node(answers, topology):
+def test_a_topology_that_cannot_be_read_leaves_the_map_by_numa_node(
+    answers: dict[str, Any], topology: list[Any] | str | None
+) -> None:
     answers["qrm"]["topology"] = topology
-    assert machine_map(read("node1", answers)).plain.startswith("NUMA 0   0-11  RRRRRRRR RRRS\n")
+    assert present(machine_map(read("node1", answers))).plain.startswith("NUMA 0   0-11  RRRRRRRR RRRS\n")
 
 
 @pytest.mark.parametrize("service", ["metrics", "qrm"])
-def test_the_map_needs_pools_and_cpus(answers, service):
+def test_the_map_needs_pools_and_cpus(answers: dict[str, Any], service: str) -> None:
     drawn = machine_map(read("node1", answers | {service: None}))
     assert drawn is None
 
 
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_without_colours_the_letters_stay(answers, environment):
+def test_without_colours_the_letters_stay(answers: dict[str, Any], environment: dict[str, str]) -> None:
     answers["qrm"]["topology"] = rows_of(TUTORIAL_NODE)
     out = io.StringIO()
     console = Console(file=out, width=100, force_terminal=True, _environ={"TERM": "xterm-256color"} | environment)
@@ -210,7 +218,7 @@ def test_without_colours_the_letters_stay(answers, environment):
     assert TUTORIAL_MAP in plain
 
 
-def test_with_colours_each_pool_has_its_own(answers):
+def test_with_colours_each_pool_has_its_own(answers: dict[str, Any]) -> None:
     out = io.StringIO()
     console = Console(file=out, width=100, force_terminal=True, _environ={"TERM": "xterm-256color"})
     console.print(machine_map(read("node1", answers)))

@@ -1,10 +1,15 @@
 """The explanation of one CPU, from messages alone."""
 
 import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
+from fixture_types import Virtual
+from present import present
+from typer.testing import CliRunner, Result
 
 from shared.contracts.bus.subjects import ask_subject
 from shared.core.cpus.topology import Topology
@@ -35,19 +40,19 @@ advisor does not answer: its part is not known"""
 
 
 @pytest.fixture
-def told(answers) -> dict:
+def told(answers: dict[str, Any]) -> dict[str, Any]:
     """The services' answers with the machine's topology and the rule of the allocation."""
     answers["qrm"]["topology"] = [[cpu.id, cpu.numa, cpu.socket, cpu.core, cpu.l3] for cpu in TUTORIAL_NODE.cpus]
     answers["qrm"]["allocation"]["why"] = [WHY]
     return answers
 
 
-def explained(answers: dict, cpu: int) -> str:
-    return "\n".join(cpu_lines(cpu_chain(read("node1", answers), cpu)))
+def explained(answers: dict[str, Any], cpu: int) -> str:
+    return "\n".join(cpu_lines(present(cpu_chain(read("node1", answers), cpu))))
 
 
-def test_a_cpu_is_explained_from_its_core_to_the_sample(told):
-    document = cpu_chain(read("node1", told), 22)
+def test_a_cpu_is_explained_from_its_core_to_the_sample(told: dict[str, Any]) -> None:
+    document = present(cpu_chain(read("node1", told), 22))
     assert "\n".join(cpu_lines(document)) == CPU_22
     assert json.loads(json.dumps(document)) == document
     assert document["place"]["siblings"] == "46"
@@ -56,13 +61,13 @@ def test_a_cpu_is_explained_from_its_core_to_the_sample(told):
     assert document["allocation"]["why"] == [WHY]
 
 
-def test_without_a_topology_the_numa_node_is_known_from_the_sample(answers):
+def test_without_a_topology_the_numa_node_is_known_from_the_sample(answers: dict[str, Any]) -> None:
     assert explained(answers, 22).splitlines()[0] == (
         "cpu 22 of node1  online  NUMA node 1; socket, core and siblings are not told"
     )
 
 
-def test_a_cpu_in_two_pools_names_both_and_a_cpu_in_none_says_so(told):
+def test_a_cpu_in_two_pools_names_both_and_a_cpu_in_none_says_so(told: dict[str, Any]) -> None:
     told["qrm"]["allocation"]["pools"][0]["cpus"] = "0-22"
     told["qrm"]["allocation"]["pods"] = []
     text = explained(told, 21)
@@ -80,14 +85,16 @@ def test_a_cpu_in_two_pools_names_both_and_a_cpu_in_none_says_so(told):
         pytest.param("0-47", "?", 47, "online", id="a list that cannot be read"),
     ],
 )
-def test_a_cpu_that_is_there_but_off_is_explained_as_offline(told, online, offline, cpu, word):
+def test_a_cpu_that_is_there_but_off_is_explained_as_offline(
+    told: dict[str, Any], online: str, offline: str, cpu: int, word: str
+) -> None:
     told["metrics"]["sample"]["node_reading"]["online_cpus"] = online
     told["qrm"]["offline_cpus"] = offline
     assert explained(told, cpu).startswith(f"cpu {cpu} of node1  {word}  ")
 
 
 @pytest.mark.parametrize("cpu", [48, 99])
-def test_a_cpu_that_nobody_knows_has_no_chain(told, cpu):
+def test_a_cpu_that_nobody_knows_has_no_chain(told: dict[str, Any], cpu: int) -> None:
     assert cpu_chain(read("node1", told), cpu) is None
 
 
@@ -98,31 +105,38 @@ def test_a_cpu_that_nobody_knows_has_no_chain(told, cpu):
         ("qrm", ["NUMA node 1; socket", "pool: not known", "advice: not known"]),
     ],
 )
-def test_what_a_silent_service_would_tell_is_said_to_be_unknown(told, service, words):
+def test_what_a_silent_service_would_tell_is_said_to_be_unknown(
+    told: dict[str, Any], service: str, words: list[str]
+) -> None:
     text = explained(told | {service: None}, 22)
     assert all(word in text for word in [*words, f"{service} does not answer: its part is not known"])
 
 
-def test_a_rule_without_words_stands_for_itself(told):
+def test_a_rule_without_words_stands_for_itself(told: dict[str, Any]) -> None:
     told["qrm"]["allocation"]["why"] = [{"rule": "by-hand", "numbers": {}}]
     text = explained(told, 22)
     assert "    by-hand\n" in text
     assert "in words" not in text
 
 
+def said(answer: object, _question: bytes) -> bytes:
+    return json.dumps(answer).encode()
+
+
 @pytest.fixture
-def command(monkeypatch, virtual):
+def command(monkeypatch: pytest.MonkeyPatch, virtual: Virtual) -> Callable[..., Any]:
     """The command on a bus where the services give the answers set."""
 
-    def invoke(answers: dict, *arguments: str):
-        async def work(show):
+    def invoke(answers: dict[str, Any], *arguments: str) -> Result:
+        async def work(show: Callable[..., Any]) -> int:
             bus = MemoryBus()
             for name, answer in answers.items():
                 if answer is not None:
-                    await bus.serve(ask_subject("node1", name), lambda _q, a=answer: json.dumps(a).encode())
-            return await show(bus, ask.AskTarget("node1", "nats://nowhere"))
+                    await bus.serve(ask_subject("node1", name), partial(said, answer))
+            code: int = await show(bus, ask.AskTarget("node1", "nats://nowhere"))
+            return code
 
-        def run(show):
+        def run(show: Callable[..., Any]) -> None:
             raise SystemExit(virtual(work(show)))
 
         monkeypatch.setattr(ask, "run", run)
@@ -133,20 +147,22 @@ def command(monkeypatch, virtual):
     return invoke
 
 
-def test_the_command_prints_the_text_or_the_document(told, command):
+def test_the_command_prints_the_text_or_the_document(told: dict[str, Any], command: Callable[..., Any]) -> None:
     assert command(told, "cpu/22").stdout == CPU_22 + "\n"
     document = json.loads(command(told, "cpu/22", "-o", "json").stdout)
     assert (document["cpu"], document["online"], document["pools"][0]["pool"]) == (22, True, "share")
     assert "runs on CPUs" in command(told, "pod/encode").stdout
 
 
-def test_a_cpu_that_is_not_there_is_refused_with_those_that_are(told, command):
+def test_a_cpu_that_is_not_there_is_refused_with_those_that_are(
+    told: dict[str, Any], command: Callable[..., Any]
+) -> None:
     result = command(told, "cpu/99")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == "sublet explain: no CPU 99 on node1; it has CPUs 0-47\n"
 
 
-def test_where_nobody_tells_the_cpus_the_command_says_who_is_silent(command):
+def test_where_nobody_tells_the_cpus_the_command_says_who_is_silent(command: Callable[..., Any]) -> None:
     result = command({}, "cpu/0")
     assert result.exit_code == ask.NOT_THERE
     assert result.stderr == (

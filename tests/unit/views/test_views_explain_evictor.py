@@ -1,6 +1,10 @@
 """What `sublet explain pod/x` says of evictions that did not happen."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+from present import present
 
 from sublet.views.explain.chain import chain
 from sublet.views.explain.chain_text import lines
@@ -19,7 +23,7 @@ HELD = {
 }  # fmt: skip
 
 
-def told(seen: dict, refusals=(), **plugin) -> dict:
+def told(seen: dict[str, Any], refusals: list[dict[str, Any]] | tuple[()] = (), **plugin: Any) -> dict[str, Any]:
     outlook = {
         "met": False, "hard": True, "scope": "memory", "observed": 2048.0, "threshold": 1024.0, "below": True,
         "line": [OTHER | FREE, ENCODE | FREE],
@@ -29,23 +33,24 @@ def told(seen: dict, refusals=(), **plugin) -> dict:
 
 
 @pytest.fixture
-def explained(answers):
-    def explain(evictor: dict) -> list[str]:
-        document = chain(read("node1", answers | {"evictor": answers["evictor"] | evictor}), [], "default", "encode")
+def explained(answers: dict[str, Any]) -> Callable[..., Any]:
+    def explain(evictor: dict[str, Any]) -> list[str]:
+        answered = answers | {"evictor": answers["evictor"] | evictor}
+        document = present(chain(read("node1", answered), [], "default", "encode"))
         text = list(lines(document))
         return text[text.index("    reclaim: CPU 1.25, load1 -, memory -") + 1 : -1]
 
     return explain
 
 
-def test_far_from_pressure_it_says_what_would_evict_the_pod(explained):
+def test_far_from_pressure_it_says_what_would_evict_the_pod(explained: Callable[..., Any]) -> None:
     assert explained(told({})) == [
         "  would be evicted by memory (enforce), scope memory: observed 2048, acts below 1024, calm",
         "    number 2 of 2 in line by largest use first (qos reclaimed_cores, usage_bytes 4096, priority -)",
     ]
 
 
-def test_under_pressure_it_says_what_holds_the_plugin_back(explained):
+def test_under_pressure_it_says_what_holds_the_plugin_back(explained: Callable[..., Any]) -> None:
     assert explained(told({"met": True, "observed": 512.0}, [HELD], hold="cooling")) == [
         "  would be evicted by memory (enforce), scope memory: observed 512, acts below 1024, hard pressure, "
         "held back: cooling",
@@ -54,12 +59,12 @@ def test_under_pressure_it_says_what_holds_the_plugin_back(explained):
     ]
 
 
-def test_a_pod_whose_turn_it_is_is_about_to_go(explained):
+def test_a_pod_whose_turn_it_is_is_about_to_go(explained: Callable[..., Any]) -> None:
     seen = {"met": True, "observed": 512.0, "line": [ENCODE | FREE]}
     assert explained(told(seen, hold=None))[0].startswith("  is about to be evicted by memory")
 
 
-def test_a_guard_that_spares_the_pod_is_named_with_its_words(explained):
+def test_a_guard_that_spares_the_pod_is_named_with_its_words(explained: Callable[..., Any]) -> None:
     spared = ENCODE | {"guard": "protected_namespace", "says": "no pod of it is ever evicted"}
     refusal = HELD | {
         "pod": "default/encode",
@@ -74,12 +79,12 @@ def test_a_guard_that_spares_the_pod_is_named_with_its_words(explained):
     assert text[2:] == ["  not evicted (protected_namespace; last 0 s ago): so it is"]
 
 
-def test_a_pod_that_no_plugin_would_take(explained):
+def test_a_pod_that_no_plugin_would_take(explained: Callable[..., Any]) -> None:
     assert explained(told({"line": [OTHER | FREE]})) == [
         "  would be evicted by none of the plugins: its going would help none of them"
     ]
 
 
-def test_a_successor_of_the_name_is_not_told_the_refusals_of_the_one_before(explained):
+def test_a_successor_of_the_name_is_not_told_the_refusals_of_the_one_before(explained: Callable[..., Any]) -> None:
     refusal = HELD | {"pod": "default/encode", "uid": "dead"}
     assert not any("not evicted" in line for line in explained(told({}, [refusal])))

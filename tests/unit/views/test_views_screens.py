@@ -2,9 +2,10 @@
 
 import io
 import json
+from typing import Any
 
 import pytest
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from sublet.views import figures, status, top, usage
 from sublet.views.facts import read
@@ -59,22 +60,22 @@ advisor does not answer
 """
 
 
-def shown(renderable, width=100) -> str:
+def shown(renderable: RenderableType, width: int = 100) -> str:
     """The screen without the spaces at the ends of its lines."""
     out = io.StringIO()
     Console(file=out, width=width, color_system=None).print(renderable)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 
-def test_the_status_screen(answers):
+def test_the_status_screen(answers: dict[str, Any]) -> None:
     assert shown(status.render(read("node1", answers))) == STATUS
 
 
-def test_one_frame_of_top(answers):
+def test_one_frame_of_top(answers: dict[str, Any]) -> None:
     assert shown(top.render(read("node1", answers))) == TOP
 
 
-def test_a_node_where_nobody_answers_says_so_for_each_service_and_shows_no_zero(answers):
+def test_a_node_where_nobody_answers_says_so_for_each_service_and_shows_no_zero(answers: dict[str, Any]) -> None:
     facts = read("node1", dict.fromkeys(answers))
     text = shown(status.render(facts))
     assert text.count("does not answer") == len(answers) + 1
@@ -83,14 +84,14 @@ def test_a_node_where_nobody_answers_says_so_for_each_service_and_shows_no_zero(
 
 
 @pytest.mark.parametrize("service", ["metrics", "qrm", "evictor", "reporter", "central"])
-def test_any_single_silent_service_leaves_a_screen_that_names_it(answers, service):
+def test_any_single_silent_service_leaves_a_screen_that_names_it(answers: dict[str, Any], service: str) -> None:
     facts = read("node1", answers | {service: None})
     assert f"{service:<9} does not answer" in shown(status.render(facts))
     assert service in status.as_json(facts)["silent"]
     shown(top.render(facts))
 
 
-def test_an_answer_that_cannot_be_read_counts_as_not_told(answers):
+def test_an_answer_that_cannot_be_read_counts_as_not_told(answers: dict[str, Any]) -> None:
     answers["qrm"] = {"allocation": {"pools": 3}, "advice": "?"}
     answers["reporter"]["services"] = [{"service": 3}]
     facts = read("node1", answers)
@@ -99,7 +100,7 @@ def test_an_answer_that_cannot_be_read_counts_as_not_told(answers):
     assert "CPU - offered" in shown(status.render(facts))
 
 
-def test_status_as_json_holds_the_offer_in_base_units(answers):
+def test_status_as_json_holds_the_offer_in_base_units(answers: dict[str, Any]) -> None:
     document = json.loads(json.dumps(status.as_json(read("node1", answers))))
     assert document["reclaimed"] == {
         "offered_cpu_millis": 42_000,
@@ -123,7 +124,7 @@ def test_status_as_json_holds_the_offer_in_base_units(answers):
         pytest.param(3.0, "0-1", "#####+150%", id="more than its own"),
     ],
 )
-def test_the_use_of_a_pools_cpus_is_a_bar_and_a_percentage(cores, cpus, words):
+def test_the_use_of_a_pools_cpus_is_a_bar_and_a_percentage(cores: float | None, cpus: str, words: str) -> None:
     assert usage.bar(usage.Usage("share", cpus, cores, None, None)) == words
 
 
@@ -138,10 +139,10 @@ def test_the_use_of_a_pools_cpus_is_a_bar_and_a_percentage(cores, cpus, words):
         (1 << 52, "4096.0 TiB"),
     ],
 )
-def test_memory_in_binary_units(value, text):
+def test_memory_in_binary_units(value: int | None, text: str) -> None:
     assert figures.memory(value) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(None, "-"), (5.0, "5"), (0.25, "0.25"), (36_000.0, "36000")])
-def test_numbers_without_needless_digits(value, text):
+def test_numbers_without_needless_digits(value: float | None, text: str) -> None:
     assert figures.number(value) == text

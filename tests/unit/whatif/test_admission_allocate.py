@@ -1,5 +1,7 @@
 """The CPUs of a container at admission, class by class, on the 16 CPUs of Katalyst's examples."""
 
+from typing import Any
+
 import pytest
 
 from shared.errors import Refused
@@ -12,11 +14,11 @@ TUTORIAL_NODE = {
 FRESH = {"topology": BOX, "reserve_pool": "0,2", "reclaim_pool": "1,3-4,6"}
 
 
-def admit(pod: dict, **inputs) -> str | None:
+def admit(pod: dict[str, Any], **inputs: Any) -> str | None:
     return admission_allocate(AdmissionQuestion.model_validate({**FRESH, **inputs, "pod": pod})).cpuset
 
 
-def dedicated(request: float, **more) -> dict:
+def dedicated(request: float, **more: Any) -> dict[str, Any]:
     return {"qos": "dedicated_cores", "request_cores": request, "numa_binding": True, **more}
 
 
@@ -53,7 +55,7 @@ def dedicated(request: float, **more) -> dict:
         (dedicated(1, container="sidecar"), {"hint_numas": [1], "pods": [{**dedicated(2), "cpuset": "3,11"}]}, "3,11"),
     ],
 )  # fmt: skip
-def test_each_class_gets_its_cpus(pod, inputs, cpus):
+def test_each_class_gets_its_cpus(pod: Any, inputs: Any, cpus: Any) -> None:
     assert admit(pod, **inputs) == cpus
 
 
@@ -71,13 +73,13 @@ def test_each_class_gets_its_cpus(pod, inputs, cpus):
         ({"qos": "shared_cores"}, {"reserve_pool": "0-15"}, "not_enough_cpus"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_met_has_a_code(pod, inputs, code):
+def test_what_cannot_be_met_has_a_code(pod: Any, inputs: Any, code: Any) -> None:
     with pytest.raises(Refused) as refused:
         admit(pod, **inputs)
     assert refused.value.reason == code
 
 
-def test_bound_shared_pods_of_one_pool_share_what_all_of_them_asked_for():
+def test_bound_shared_pods_of_one_pool_share_what_all_of_them_asked_for() -> None:
     placed = {"qos": "shared_cores", "request_cores": 2, "numa_binding": True, "cpuset": "0-1,24-25"}
     asked = {"qos": "shared_cores", "request_cores": 1, "numa_binding": True}
     inputs = {"topology": TUTORIAL_NODE, "reserve_pool": "", "hint_numas": [0], "enable_reclaim": True}

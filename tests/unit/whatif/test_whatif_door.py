@@ -1,7 +1,7 @@
 """The door to the decisions: malformed questions, streams, listing, schemas, exit codes, the same bytes every time."""
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -15,17 +15,18 @@ from sublet.commands import whatif as command
 from sublet.whatif import ask, kinds, listing, schema, stream
 
 KNOWN = kinds()
-REGULATE = {"reserved_for_allocate_cores": 4, "lower_cpus": 4, "upper_cpus": 44, "steps": []}
+REGULATE: dict[str, Any] = {"reserved_for_allocate_cores": 4, "lower_cpus": 4, "upper_cpus": 44, "steps": []}
 TUTORIAL_NODE = {"cpus": 48, "shared_estimates_cores": []}
 GUARD = {"numas": {"0": {"total_bytes": 8, "free_bytes": 1}}, "watermark_scale_factor": 10}
 
 
-def one(kind: str, inputs) -> dict:
+def one(kind: str, inputs: bytes | dict[str, Any] | str) -> dict[str, Any]:
     text = inputs if isinstance(inputs, str | bytes) else json.dumps(inputs)
-    return json.loads(ask(KNOWN, kind, text)[0])
+    answer: dict[str, Any] = json.loads(ask(KNOWN, kind, text)[0])
+    return answer
 
 
-def without(inputs: dict, name: str) -> dict:
+def without(inputs: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in inputs.items() if key != name}
 
 
@@ -100,30 +101,32 @@ def without(inputs: dict, name: str) -> dict:
         ),
     ],
 )
-def test_a_malformed_question_is_refused_and_its_field_named(kind, inputs, code, names):
+def test_a_malformed_question_is_refused_and_its_field_named(
+    kind: str, inputs: bytes | dict[str, Any] | str, code: str, names: str
+) -> None:
     found = one(kind, inputs)["error"]
     assert found["code"] == code
     assert names in found["message"]
 
 
-def test_whole_numbers_are_taken_where_numbers_are_wanted_and_null_is_absent():
+def test_whole_numbers_are_taken_where_numbers_are_wanted_and_null_is_absent() -> None:
     asked = {"request_cores": 2, "enable_reclaim": True, "usage_cores": None, "load1": 3, "rule": None}
     assert one("estimate_container_cpu", asked) == {"estimate_cores": 3.0}
-    asked = REGULATE | {
+    regulated = REGULATE | {
         "max_ramp_down_step_cpus": None,
         "steps": [{"t_s": 0, "required_cores": 2, "effective_cpus": 20}],
     }
-    assert one("regulate", asked) == {"steps": [{"rounded_cpus": 6, "size_cpus": 18}]}
+    assert one("regulate", regulated) == {"steps": [{"rounded_cpus": 6, "size_cpus": 18}]}
 
 
-def test_a_rule_that_refuses_answers_in_the_outputs():
+def test_a_rule_that_refuses_answers_in_the_outputs() -> None:
     found = one("memory_guard", GUARD)
     assert found["error"] == "missing_metric"
     assert found["memory_limit_bytes"] is None
     assert found["memory_high_bytes"] is None
 
 
-def test_a_stream_is_answered_line_by_line_in_order():
+def test_a_stream_is_answered_line_by_line_in_order() -> None:
     lines = [
         json.dumps({"id": 1, "kind": "seed_pool_sizes", "inputs": TUTORIAL_NODE}).encode(),
         b"\n",
@@ -163,7 +166,7 @@ def halve(question: Number) -> Half:
     return Half(half=question.value / 2)
 
 
-def test_a_decision_that_fails_is_an_internal_error_and_the_next_line_is_answered():
+def test_a_decision_that_fails_is_an_internal_error_and_the_next_line_is_answered() -> None:
     known = {"halve": Decision("halve", "test", "Halve.", Number, Half, halve)}
     lines = [json.dumps({"id": n, "kind": "halve", "inputs": {"value": n}}) for n in (13, 7, 4)]
     failed, refused, done = (json.loads(line) for line in stream(known, lines))
@@ -172,20 +175,20 @@ def test_a_decision_that_fails_is_an_internal_error_and_the_next_line_is_answere
     assert done["outputs"] == {"half": 2.0}
 
 
-def test_the_same_question_gives_the_same_bytes_whenever_it_is_asked():
+def test_the_same_question_gives_the_same_bytes_whenever_it_is_asked() -> None:
     annotations = {"katalyst.kubewharf.io/cpu_enhancement": '{"b": 1, "cpu_burst_percent": "x", "numa_ids": []}'}
     asked = json.dumps({"annotations": annotations})
     assert ask(KNOWN, "pod_qos", asked) == ask(kinds(), "pod_qos", asked)
 
 
-def test_the_list_has_a_line_of_name_area_and_meaning_for_every_kind():
+def test_the_list_has_a_line_of_name_area_and_meaning_for_every_kind() -> None:
     rows = [line.split("\t") for line in listing(KNOWN)]
     assert [row[0] for row in rows] == sorted(KNOWN)
     assert all(len(row) == 3 and row[1] and row[2].endswith((".", "?")) for row in rows)
 
 
 @pytest.mark.parametrize("kind", KNOWN)
-def test_the_schemas_of_a_kind_are_valid_and_refuse_unknown_fields(kind):
+def test_the_schemas_of_a_kind_are_valid_and_refuse_unknown_fields(kind: str) -> None:
     text, known = schema(KNOWN, kind)
     found = json.loads(text)
     assert known
@@ -195,7 +198,7 @@ def test_the_schemas_of_a_kind_are_valid_and_refuse_unknown_fields(kind):
         assert found[part]["additionalProperties"] is False
 
 
-def run(*arguments: str, stdin: str | bytes = "") -> tuple[int, list[dict]]:
+def run(*arguments: str, stdin: str | bytes = "") -> tuple[int, list[dict[str, Any]]]:
     result = CliRunner().invoke(build({"whatif": command}), ["whatif", *arguments], input=stdin)
     return result.exit_code, [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
 
@@ -213,18 +216,20 @@ def run(*arguments: str, stdin: str | bytes = "") -> tuple[int, list[dict]]:
         pytest.param(["--schema", "nope"], "", 2, id="schemas of an unknown kind"),
     ],
 )
-def test_the_exit_code_says_whether_the_question_could_be_asked(arguments, stdin, code):
+def test_the_exit_code_says_whether_the_question_could_be_asked(
+    arguments: list[str], stdin: bytes | str, code: int
+) -> None:
     found, answers = run(*arguments, stdin=stdin)
     assert found == code
     assert answers
 
 
 @pytest.mark.parametrize("arguments", [[], ["regulate", "--list"], ["--jsonl", "--list"]], ids=str)
-def test_a_call_asks_for_exactly_one_thing(arguments):
+def test_a_call_asks_for_exactly_one_thing(arguments: list[str]) -> None:
     assert run(*arguments) == (2, [])
 
 
-def test_the_command_lists_all_kinds():
+def test_the_command_lists_all_kinds() -> None:
     result = CliRunner().invoke(build({"whatif": command}), ["whatif", "--list"])
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) == len(KNOWN)
