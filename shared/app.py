@@ -1,4 +1,4 @@
-"""The runner that every service trusts: start, watch over the tasks, answer for health, stop in order.
+"""`Runner` starts services in one process, watches over their tasks, answers for their health, and stops them in order.
 
 Crash-only: a task that ends or fails, and a bus client that closes for good, end the process with a non-zero code, and
 whoever started it starts it again. SIGTERM stops timers, drains and ends with 0.

@@ -1,4 +1,4 @@
-"""Taints of a CNR: each writer applies its own and leaves those of the others as they stand.
+"""`keep_cnr_taints` applies one writer's taints to a CNR and leaves those of the others as they stand.
 
 The list has keys in its schema, so server-side apply knows whose each entry is: what a manager applied before and does
 not apply now is gone, what another one holds stays.

@@ -1,4 +1,4 @@
-"""By which name this process was called: `sublet`, or `kubectl sublet` as a plugin of kubectl."""
+"""A process is called `sublet`, or `kubectl sublet` as a plugin of kubectl."""
 
 import sys
 from pathlib import PurePath

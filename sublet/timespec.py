@@ -1,4 +1,4 @@
-"""A moment as people write it on a command line: `30m`, `2h`, `7d` ago, or an RFC 3339 time."""
+"""`parse_timespec` reads a time of the command line: `30m`, `2h` or `7d` ago, or RFC 3339."""
 
 import re
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The door to the pure decisions: a typed question as JSON in, the answer as JSON out.
+"""Pure decisions answer a typed question, JSON in, with their answer, JSON out.
 
 Every kind is registered where it is defined (`shared.core.decisions`). This module finds them by importing every module
 that may hold one, reads questions, and turns what goes wrong into one of four codes: `invalid_json`, `unknown_kind`,

@@ -1,4 +1,4 @@
-"""The machine's clocks. Under a virtual-time event loop the same code follows the loop's time."""
+"""Clocks tell the machine's time; under a virtual-time event loop they tell the loop's."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Ed25519 signatures (RFC 8032) by libsodium: PyNaCl, the library under NATS' own Python keys, brings it along."""
+"""`SigningKey` signs with Ed25519 (RFC 8032), by the libsodium that PyNaCl brings along."""
 
 from nacl.signing import SigningKey as SodiumKey
 

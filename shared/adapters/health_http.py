@@ -1,4 +1,4 @@
-"""What an orchestrator and Prometheus ask a process over HTTP: /livez, /readyz, /metrics.
+"""An HTTP server answers orchestrators and Prometheus: /livez, /readyz, /metrics.
 
 Whoever reaches the port may ask, and it is the event loop of the services that answers: figures are put together once a
 second at most, a request has a bound, and of too many connections the oldest one ends, so that a probe still comes in.

@@ -1,4 +1,4 @@
-"""Where the pods of this node come from, by substrate (docs/facts/safety-rules.md#the-same-services-everywhere)."""
+"""The substrate chooses the source of pods (docs/facts/safety-rules.md#the-same-services-everywhere)."""
 
 from shared.adapters.files.pods import PodsFile
 from shared.adapters.local.pods import LocalPods

@@ -1,4 +1,4 @@
-"""From the command line to running services: settings, logs, the bus, signals, the exit code.
+"""`main` turns a command line into running services: settings, logs, the bus, signals, the exit code.
 
 Exit codes: 0 stopped as asked; 1 something died; 2 a setting cannot be used; 3 something needed is not there (NATS, the
 HTTP port); 4 this host cannot run it.

@@ -1,4 +1,4 @@
-"""May these pods run here? Asked of qrm before a pod is started, where the local runtime does the admission."""
+"""The local runtime asks qrm, before it starts pods, whether they could run here."""
 
 from shared.contracts.envelope import CpuList, MessagePart
 from shared.contracts.pod import Pod

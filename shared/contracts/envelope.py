@@ -1,4 +1,4 @@
-"""What every message carries, and how one is read and written.
+"""`Message` is what every message carries, and how one is encoded and decoded.
 
 Readers ignore unknown fields (a newer writer never breaks an older reader); types and units never change within a
 major version, which is part of the subject (docs/facts/nats.md#how-messages-may-change).

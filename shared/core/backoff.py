@@ -1,4 +1,4 @@
-"""How long to wait before the next try: growing, capped, and spread so that many senders do not come back at once."""
+"""A backoff grows with each try, is capped, and is spread so that many senders do not come back at once."""
 
 MAX_DOUBLINGS = 16  # 2^16 times any base is above every cap in use
 

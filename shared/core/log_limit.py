@@ -1,4 +1,4 @@
-"""How often the same trouble is said: at most once in a while for each kind, with how many were held back."""
+"""`LogLimit` lets a trouble of one kind be said once in a while, with how many were held back."""
 
 from dataclasses import dataclass, field
 

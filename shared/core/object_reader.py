@@ -1,4 +1,4 @@
-"""The door of API objects: whatever one of them says, the reader of all the others goes on."""
+"""`ObjectReader` reads API objects one by one: whatever one of them says, all the others are still read."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Generic, TypeVar

@@ -1,4 +1,4 @@
-"""What Sublet has put into a cluster, taken out again; may be repeated at any time.
+"""`uninstall_from_cluster` takes out of a cluster what Sublet has put into it; it may be repeated at any time.
 
 Rule: docs/facts/safety-rules.md#rule-10-stopping-is-safe.
 """

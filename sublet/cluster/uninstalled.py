@@ -1,4 +1,4 @@
-"""Whether an agent that stops comes back: only where it does not are its node's pods given back what they had."""
+"""`is_uninstalled` tells an uninstall from an update: only after an uninstall nodes get back what they had."""
 
 from shared.adapters.kube.client import Kube, KubeError
 from shared.errors import Unavailable

@@ -1,4 +1,4 @@
-"""Logs that do not grow without end: one that is too long is kept aside once, and begins anew."""
+"""`keep_capped` bounds logs: one that is too long is kept aside once, and begins anew."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""One run of Sublet on this machine: embedded NATS, the services, and the way back."""
+"""`Session` is one run of Sublet on this machine: embedded NATS, the services, and their end."""
 
 import asyncio
 import json

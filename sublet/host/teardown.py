@@ -1,4 +1,4 @@
-"""Leave the host as it was: end every process in Sublet's cgroups, then remove the cgroups."""
+"""Functions end every process in Sublet's cgroups, then remove the cgroups."""
 
 import signal
 import time

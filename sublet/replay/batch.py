@@ -1,4 +1,4 @@
-"""The batch work of a replay: there is always more of it, it fills what is offered, and it cannot wait for ever.
+"""The batch work of a replay never ends, fills what is offered, and cannot wait for ever.
 
 Pods of one size start as soon as a whole one fits into the offer. When the offer stays below what runs for longer than
 `evict_after_s`, as many pods are evicted as it takes to fit again. Until then they run, slower, on what CPUs there are.

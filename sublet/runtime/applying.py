@@ -1,4 +1,4 @@
-"""Pods from YAML documents: all or none."""
+"""`apply_pods` starts the pods of YAML documents: all or none."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""How a pod runs on this host: its cgroups, their settings, its commands. Pure."""
+"""A launch says how a pod runs on this host: its cgroups, their settings, its commands. Pure."""
 
 from collections.abc import Mapping
 from typing import Any

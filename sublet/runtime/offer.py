@@ -1,4 +1,4 @@
-"""What the node offers to reclaimed pods now, as the reporter wrote it, and what is asked of it."""
+"""Functions compare what the node offers to reclaimed pods, as the reporter wrote it, with what is asked of it."""
 
 import json
 from collections.abc import Iterator, Sequence

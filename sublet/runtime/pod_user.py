@@ -1,4 +1,4 @@
-"""As whom a pod runs: the user who asked for it, not the root that starting it takes."""
+"""A pod runs as the user who asked for it, not as the root that starting it takes."""
 
 import grp
 import os

@@ -1,4 +1,4 @@
-"""What a process gives up before it runs a pod's command: root's identity, every capability, and the way to new ones.
+"""A process gives up root's identity, every capability and the way to new ones before it runs a pod's command.
 
 Standard library only: the small process that watches a pod imports this.
 """

@@ -1,4 +1,4 @@
-"""Start, end and tidy up pods on this host. Every command about pods goes through here."""
+"""`Runtime` starts, ends and tidies up pods on this host; every command about pods uses it."""
 
 import asyncio
 import fcntl

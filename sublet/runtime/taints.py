@@ -1,4 +1,4 @@
-"""Before a reclaimed pod starts: does the node's taint keep it away?
+"""The node's taint may keep a reclaimed pod away before it starts.
 
 In a cluster the scheduler asks this, for every pod. On one host whoever starts a shared or dedicated pod wants it here
 and nowhere else; what the pressure is to be kept from is more batch work.

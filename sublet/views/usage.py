@@ -1,4 +1,4 @@
-"""What pools and pods use now: the table that `status` and `top` share, as rows."""
+"""A table shows what pools and pods use now; `status` and `top` share it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The node's object as a file, where there is no API server: replaced as a whole."""
+"""`NodeFile` writes the node's object to a file, where there is no API server."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The hand brake: while a file is there, nobody is evicted on this node, whatever the bus, central or a policy says."""
+"""The hand brake stops all evictions of this node while its file exists, whatever the bus, central or a policy says."""
 
 from pathlib import Path
 

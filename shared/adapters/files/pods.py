@@ -1,4 +1,4 @@
-"""The pods of this node as one file in the state folder, where an API server is the truth about them.
+"""`PodsFile` keeps the node's pods in one file for the services that may not ask the API server.
 
 One service holds the credentials and writes; the others read, and need neither the API server nor the bus for it: a
 node that is cut off goes on with the pods that kubelet goes on with. Never written is not empty: then nothing is known.

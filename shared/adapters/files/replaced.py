@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole: a reader, or a crash, sees the last text or the new one, never half of one."""
+"""A file is replaced as a whole: a reader, or a crash, sees the last text or the new one, never half of one."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The node's taints where there is no API server: a JSON file in the state folder, replaced as a whole."""
+"""A JSON file in the state folder holds the node's taints, where there is no API server."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""The cgroup tree of a host, v1 or v2: the one door through which Sublet reads, writes, makes and removes cgroups.
+"""`Cgroups` reads, writes, makes and removes the cgroups of a host, v1 or v2; nothing else does.
 
 A cgroup is named by its path relative to the cgroup root, the same for both versions. Every path component is checked,
 and whatever changes something follows no symbolic link, so that no name can leave the root

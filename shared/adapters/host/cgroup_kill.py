@@ -1,4 +1,4 @@
-"""Signals to every process of a cgroup, and to no other: a process is held by a descriptor before it is judged.
+"""`kill_group` signals every process of a cgroup, and no other: it holds a descriptor of each before it judges it.
 
 Standard library only: the small process that watches a pod imports this.
 """

@@ -1,4 +1,4 @@
-"""Which layout kubelet uses on this host, read from the groups that it has made."""
+"""The groups that kubelet has made tell which layout it uses on this host."""
 
 from shared.adapters.host.cgroup import Cgroups
 from shared.core.cgroups.kubelet_layout import DRIVERS, KubeletLayout

@@ -1,4 +1,4 @@
-"""The machine's topology from `/sys/devices/system`, with a sane reading where files are missing."""
+"""`read_topology` reads the machine's topology from `/sys/devices/system`; missing files have a plain reading."""
 
 import re
 from pathlib import Path

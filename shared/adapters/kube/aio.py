@@ -1,4 +1,4 @@
-"""The asynchronous half of the Kubernetes client, imported without the synchronous one.
+"""This module imports the asynchronous half of the Kubernetes client without the synchronous one.
 
 The package's own `__init__` imports both, and with the synchronous half requests, OAuth and websockets: seven packages
 that nothing here calls, in a process that runs as root. They are not in the image either.

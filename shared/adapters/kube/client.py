@@ -1,4 +1,4 @@
-"""The Kubernetes API as documents: transport, trust and tokens of the official client, a time limit on every call.
+"""`Kube` sends documents to the API server by the official client's transport and tokens; every call has a limit.
 
 The client's models are not used: a server that is newer or older than them must still be understood, and what Sublet
 does not know must come back as it was.

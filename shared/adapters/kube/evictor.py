@@ -1,4 +1,4 @@
-"""Eviction through the API server's `policy/v1`: it keeps disruption budgets and grace periods, we keep the UID.
+"""`policy/v1` evicts a pod: the API server keeps disruption budgets and grace periods, this adapter the UID.
 
 A wrong UID uses up a budget's slot for two minutes, so the pod is read right before every call and only its own UID is
 ever sent; a resource version never is. A 201 says that somebody's eviction was taken, not that the pod is gone: that is

@@ -1,4 +1,4 @@
-"""What the API server holds of this node: the CNR with its status, and the Node's extended resources.
+"""`KubeNode` writes this node's CNR with its status, and the extended resources of its Node.
 
 The amounts on the Node are the reporter's, but central may take them from sale, and says so in the CNR: while its mark
 stands the Node shows none. Central sets the mark before it takes the amounts away; here the Node's version is read, the

@@ -1,4 +1,4 @@
-"""Objects of a real API server: `shared.ports.Objects` over its client and its watches."""
+"""`shared.ports.Objects` over the API server: its client and its watches."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar

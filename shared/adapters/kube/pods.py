@@ -1,4 +1,4 @@
-"""The pods of this node from the API server: mirrored, kept in a file for the others, counted by resource name.
+"""`KubePods` mirrors this node's pods from the API server, writes them to a file for others, and counts requests.
 
 The file is also the memory of the classes: what a UID was taken for first is what the other services have acted upon,
 so after a restart it stands again.

@@ -1,4 +1,4 @@
-"""The node's taints in a cluster: `spec.taints` of its Node, ours replaced and all others left as they stand.
+"""`KubeTaints` replaces Sublet's taints in a Node's `spec.taints` and leaves all others as they stand.
 
 The list has no keys for a merge, so it is written as a whole, at the version at which it was read: whoever writes in
 between makes the API server refuse (409), and it is read again. The Node's taints keep pods away; the CNR, in which the

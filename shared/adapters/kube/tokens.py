@@ -1,4 +1,4 @@
-"""Whose token is it: TokenReview, asked of the API server."""
+"""A TokenReview tells whose token one is."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""A collection of the API server, kept as it is there: list, watch, and list again whenever the watch may have missed.
+"""A watch mirrors a collection of the API server: it lists, watches, and lists again when it may have missed some.
 
 Memory is bounded by what the caller keeps of an object (`keep`), not by what the server sends.
 """

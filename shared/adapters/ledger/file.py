@@ -1,4 +1,4 @@
-"""The file under the eviction ledger: its lock, its tables, its transactions, and what happens when it is broken.
+"""The ledger's file has a lock, tables and transactions; a broken one is set aside.
 
 Write-ahead log with full synchronisation: a transaction that has returned is on the disk. A file of an older format
 is brought to this one, with all that it holds.

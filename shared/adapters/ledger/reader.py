@@ -1,4 +1,4 @@
-"""The evictor's ledger, read beside the evictor: the file is opened for reading only and nothing is locked."""
+"""The audit reads the evictor's ledger while the evictor runs: it opens the file for reading and locks nothing."""
 
 import sqlite3
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What the eviction ledger forgets, and what it does when the clock has started anew with the machine."""
+"""Upkeep removes what the ledger need not remember, and mends its times after a reboot has reset the clock."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""Eviction where there is no API server: TERM, grace, KILL of a pod's cgroup (host), or a mark for the simulator.
+"""Two evictors work without an API server: TERM, grace and KILL of a pod's cgroup on a host, a mark for the simulator.
 
 A pod is known by its UID alone: UID, record and cgroup carry it in their names, so a successor that took over the
 pod's name is never touched (docs/facts/safety-rules.md#rule-4-one-eviction-of-one-pod).

@@ -1,4 +1,4 @@
-"""The pods of the local runtime and of the simulator: a folder each below `<state_dir>/pods`, and who may change what.
+"""The pod store keeps a folder for each pod of the local runtime and the simulator below `<state_dir>/pods`.
 
 Files and locks are described in `shared.adapters.local.pod_folder`.
 """

@@ -1,4 +1,4 @@
-"""A pod of the local runtime as it stands in the store: what was asked for, and what became of it."""
+"""`StoredPod` holds what was asked for a pod of the local runtime, and what became of it."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The bus over NATS: `shared.ports.Bus` on one connection. Only the NATS adapter knows the client library."""
+"""`NatsBus` is `shared.ports.Bus` on one connection to NATS."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence

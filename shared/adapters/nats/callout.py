@@ -1,4 +1,4 @@
-"""Authorization callout: the NATS server asks about logins that its configuration does not know (NATS ADR-26).
+"""The authorization callout answers the NATS server about logins that its configuration does not know (NATS ADR-26).
 
 On a connection of its own, for only a user of the callout's account is asked, and nobody else shall read what is shown.
 """

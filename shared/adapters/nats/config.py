@@ -1,4 +1,4 @@
-"""Configuration buckets (JetStream key-value): written by one, watched by all.
+"""`ConfigStore` keeps configuration in a JetStream bucket: one service writes it, all watch it.
 
 A watch of some keys needs no consumer, which a leaf may not have: it hears of a change and reads the key. What it then
 may read, and what not, stands in the subjects, so that a server can tell one node's key from another's.

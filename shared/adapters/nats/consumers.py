@@ -1,4 +1,4 @@
-"""Teams' durable consumers at the server: made as wanted, looked at, removed; and the events that they gave up."""
+"""`Durables` makes, shows and removes the teams' durable consumers, and reads the events that they gave up."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Read a stream in order by direct answers, a batch at a time (NATS ADR-31): for a login that may have no consumers.
+"""Direct answers read a stream in order, a batch at a time, for a login that may have no consumers (NATS ADR-31).
 
 Nothing is made at the server and nothing is acknowledged there, so such a login can neither take an event from somebody
 nor make one. It polls: a batch that is empty is asked for again after a pause that grows.

@@ -1,4 +1,4 @@
-"""One connection to NATS that looks after itself: reconnects with jitter, counts what goes wrong, says when it is over.
+"""`Link` keeps one connection to NATS: it reconnects with jitter, counts faults, and says when it is closed for good.
 
 Settings and the defects they guard against: docs/facts/nats.md#the-python-client.
 """

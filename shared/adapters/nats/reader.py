@@ -1,4 +1,4 @@
-"""Read a stream in order, without acknowledgements: pull requests to a short-lived consumer, every gap noticed.
+"""`OrderedReader` reads a stream in order without acknowledgements, and notices every gap.
 
 The client library's own ordered consumer and `fetch` are not used: the one fails with newer acknowledgement subjects
 and with domains, the other holds back a live message until its batch is full or its time over, and both can fall silent

@@ -1,4 +1,4 @@
-"""JetStream: room in a stream that refuses what is new when it is full."""
+"""Central makes room in a stream that refuses new messages when it is full."""
 
 import asyncio
 import random

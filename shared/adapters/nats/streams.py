@@ -1,4 +1,4 @@
-"""JetStream: streams as specified, facts stored with an acknowledgement, streams read."""
+"""`Streams` creates streams as specified, stores facts with an acknowledgement, and reads streams."""
 
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Follow a stream: read it in order, open it anew where a reader broke, and go on where that one was."""
+"""`tail` reads a stream in order for ever: where a reader breaks, a new one goes on behind its last message."""
 
 from collections.abc import AsyncIterator
 

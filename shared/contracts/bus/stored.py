@@ -1,4 +1,4 @@
-"""The door for what the streams hold: an event or an intent, or why a message is none.
+"""`read_event` and `read_intent` read what the streams hold, or say why a message is no event and no intent.
 
 Anybody whom the bus lets publish may have written it. Who may publish on a subject is what the bus has looked at: so
 node, namespace, phase and pod are the subject's, and a message that says something else is refused as forged.

@@ -1,4 +1,4 @@
-"""Lines in a file that is written by hand around them: found by how they look, replaced where they stand."""
+"""`Block` replaces lines in a file that is written by hand around them; it finds them by how they look."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A mark on the node that keeps new pods away, as it stands in a Node's `spec.taints`."""
+"""`Taint` is a mark in a Node's `spec.taints` that keeps new pods away."""
 
 from collections.abc import Iterable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""A team's durable consumer as it is wanted, and how one at the server differs from it. Pure."""
+"""`Durable` describes a team's durable consumer as it is wanted, and how the one at the server differs. Pure."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Addresses of NATS servers, `nats://user:password@host:port`, one or several with commas: read, made, and shown.
+"""Functions read, make and show addresses of NATS servers: `nats://user:password@host:port`, or several.
 
 `tls://…?ca_file=/path` is encrypted, by a certificate of that authority or of one that this machine knows.
 

@@ -1,4 +1,4 @@
-"""Which message of a stream of full-state messages may be used: the newest, and never one seen before."""
+"""`NewestGate` admits the newest of full-state messages, and never one that was seen before."""
 
 from dataclasses import dataclass, field
 from typing import Literal

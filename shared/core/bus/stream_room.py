@@ -1,4 +1,4 @@
-"""Who gives way when a stream is nearly full: first the nodes that hold more than their share, then the oldest. Pure.
+"""A nearly full stream loses messages of the nodes that hold more than their share, then its oldest. Pure.
 
 A full stream refuses what is new, and the senders keep it: so nobody's flood can drop what others have stored. It may
 only fill what is free, until room is made again.

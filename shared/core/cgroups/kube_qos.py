@@ -1,4 +1,4 @@
-"""The Kubernetes QoS class of a pod, after which kubelet chooses the group above it."""
+"""`kube_qos` finds a pod's Kubernetes QoS class, after which kubelet chooses the group above the pod's."""
 
 from collections.abc import Iterable, Mapping
 

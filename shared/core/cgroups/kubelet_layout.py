@@ -1,4 +1,4 @@
-"""Where kubelet puts the pods' cgroups, for both of its cgroup drivers.
+"""`KubeletLayout` names the pods' cgroups as kubelet makes them, for both of its cgroup drivers.
 
     cgroupfs   kubepods/burstable/pod<uid>/<container id>
     systemd    kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice/cri-containerd-<id>.scope

@@ -1,4 +1,4 @@
-"""An amount of the whole node, shared out over its NUMA nodes."""
+"""`shared_out` divides an amount of the whole node among its NUMA nodes by weight."""
 
 from collections.abc import Mapping
 

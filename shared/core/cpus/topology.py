@@ -1,4 +1,4 @@
-"""What the machine's CPUs are: NUMA node, socket, core and L3 group of each. Pure.
+"""`Topology` knows the NUMA node, socket, core and L3 group of each CPU of a machine. Pure.
 
 `shared.adapters.host.sysfs` reads them.
 """

@@ -1,4 +1,4 @@
-"""Is the history of evictions whole? The stream of events, the stream of intents and the ledger, held side by side.
+"""`audit` compares the stream of events, the stream of intents and the ledger, and names what is missing.
 
 What must be true (docs/facts/safety-rules.md#rule-4-one-eviction-of-one-pod): every fact that the ledger holds is in
 the stream once; the events of an intent come in the order of its life, each once, whatever their ids; no pod UID is

@@ -1,4 +1,4 @@
-"""The life of one eviction as the ledger keeps it: steps, what may follow what, the bucket that bounds the rate.
+"""An intent goes through the steps of one eviction; its bucket bounds how many begin.
 
 Moments are readings of the node's monotonic clock, which starts anew with the machine, so every span here is one that
 has certainly passed, never one that only may have.

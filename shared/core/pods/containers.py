@@ -1,4 +1,4 @@
-"""A pod's containers as they are described: each by itself, or all as one where there are too many."""
+"""`described` lists a pod's containers, or adds them up to one where there are too many."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

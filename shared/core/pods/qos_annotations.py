@@ -1,4 +1,4 @@
-"""Everything that the annotations of a pod say about its QoS (docs/facts/katalyst-cluster.md#qos-annotations).
+"""`pod_qos` reads all that a pod's annotations say about its QoS (docs/facts/katalyst-cluster.md#qos-annotations).
 
 Nothing here fails as a whole: a value that cannot be used gets a code in `errors`, and everything else is still read.
 """

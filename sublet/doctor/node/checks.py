@@ -1,4 +1,4 @@
-"""The checks of a node, in the order in which they are told."""
+"""`NODE_CHECKS` lists the checks of a node in the order in which they are reported."""
 
 from sublet.doctor.finding import Checks
 from sublet.doctor.node import machine, neighbours

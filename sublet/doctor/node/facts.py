@@ -1,4 +1,4 @@
-"""What the checks of a node are told about it. A fact that could not be had is `Unknown` with its reason."""
+"""`HostFacts` holds what the checks of a node judge. A fact that could not be had is `Unknown` with its reason."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol

@@ -1,4 +1,4 @@
-"""Programs that run on a host, by its /proc, and how kubelet among them was told to behave."""
+"""Functions find a host's programs in its /proc, and read how kubelet among them was configured."""
 
 import os
 import re

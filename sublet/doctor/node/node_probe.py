@@ -1,4 +1,4 @@
-"""The facts of the host on which this process runs, or of the one whose root it was given."""
+"""`HostProbe` gathers the facts of the host on which this process runs, or of one whose root it was given."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Whether a NetworkPolicy is enforced, by a connection that it forbids: only from a pod that it is about."""
+"""`seen_policy` tries a connection that a NetworkPolicy forbids, to see whether policies are enforced."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Accounts of the embedded server: one for Sublet, one for who may only read, one for each team.
+"""`AccountsFile` configures the embedded server's accounts: one for Sublet, one for readers, one for each team.
 
 Nobody comes in without a login. Streams are in Sublet's account alone: there an answer of theirs goes to any subject
 that the asker names, so whoever could ask there could write. A team sees its own durable and nothing else, a reader the

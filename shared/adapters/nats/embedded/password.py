@@ -1,4 +1,4 @@
-"""Passwords of logins at the bus: random, and as bcrypt hashes in the server's configuration.
+"""Logins at the bus have random passwords, and bcrypt hashes of them in the server's configuration.
 
 The hash is computed by the C library's `crypt` (libxcrypt, musl), as the server itself only compares.
 """

@@ -1,4 +1,4 @@
-"""The embedded server of this machine, from another process: found by its files, its accounts changed as it runs."""
+"""Another process finds the embedded server by its files, and has it reload its accounts while it runs."""
 
 import contextlib
 import json

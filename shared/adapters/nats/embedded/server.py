@@ -1,4 +1,4 @@
-"""The real NATS server as a child process on loopback: for `sublet up` and for tests."""
+"""`NatsServer` runs the real NATS server as a child process on loopback, for `sublet up` and for tests."""
 
 import ctypes
 import json

@@ -1,4 +1,4 @@
-"""Which CPUs a pool of a given size gets: balanced over the NUMA nodes (docs/facts/katalyst-cpu.md#balanced-taking)."""
+"""`take_by_numa_balance` takes CPUs evenly from the NUMA nodes (docs/facts/katalyst-cpu.md#balanced-taking)."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, zip_longest

@@ -1,4 +1,4 @@
-"""CPUs for a NUMA-bound block or a dedicated pod: free socket, L3 group, core, thread.
+"""`take_by_topology` takes CPUs of a NUMA-bound block or a dedicated pod: free socket, L3 group, core, thread.
 
 Facts: docs/facts/katalyst-cpu.md#taking-by-topology.
 """

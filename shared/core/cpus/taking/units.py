@@ -1,4 +1,4 @@
-"""What all calculators of "who gets which CPUs" share: units as bit masks, their order, and the count still needed.
+"""Calculators share these: units as bit masks, their order, and the count that is still needed.
 
 A unit is a socket, a NUMA node, an L3 group, a core or a single CPU. It is free when every CPU of its own is available,
 so that machines whose cores differ (two threads here, one there, a sibling offline) are served right: sizes are those
