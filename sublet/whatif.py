@@ -1,7 +1,7 @@
 """Pure decisions answer a typed question, JSON in, with their answer, JSON out.
 
-Every kind is registered where it is defined (`shared.core.decisions`). This module finds them by importing every module
-that may hold one, reads questions, and turns what goes wrong into one of four codes: `invalid_json`, `unknown_kind`,
+Every kind is registered where it is defined (`shared.whatif.decisions`). This module finds them by importing every wing
+that holds some, reads questions, and turns what goes wrong into one of four codes: `invalid_json`, `unknown_kind`,
 `invalid_input`, `internal`. A rule that refuses is no such error: its code is part of the outputs.
 """
 
@@ -15,12 +15,12 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from shared.core.decisions import Decision, decisions
 from shared.core.text.did_you_mean import did_you_mean
 from shared.errors import Refused
+from shared.whatif.decisions import Decision, decisions
 
-PURE_PARTS = ("core", "policies", "plugins", "fields", "whatif")
-"""Modules and packages of a service that hold decisions: names that begin with one of these."""
+WING = "whatif"
+"""The package of a service that holds its decisions."""
 REFUSAL_FIELDS = ("error", "message", "explain")
 """Fields that outputs hold only where they say something."""
 
@@ -34,7 +34,7 @@ class Malformed(Refused):
 
 
 def kinds() -> dict[str, Decision]:
-    """Every kind by name, ascending: imports all modules of the services and of the two wings that may hold one."""
+    """Every kind by name, ascending: imports the wing of each service, and the two of no service."""
     import services
     from shared import whatif as shared_questions
     from sublet import reference
@@ -44,7 +44,7 @@ def kinds() -> dict[str, Decision]:
     for service in pkgutil.iter_modules(services.__path__, f"{services.__name__}."):
         package = importlib.import_module(service.name)
         for part in pkgutil.iter_modules(package.__path__):
-            if part.name.startswith(PURE_PARTS):
+            if part.name == WING:
                 _import_below(importlib.import_module(f"{service.name}.{part.name}"))
     return decisions()
 

@@ -3,9 +3,9 @@
 from dataclasses import asdict
 
 from shared.contracts.pod import QosClass
-from shared.core.decisions import Answer, Question, decision
 from shared.core.pods.qos_annotations import BurstPolicy, ClusterDialect
 from shared.core.pods.qos_annotations import pod_qos as read_pod_qos
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class PodQosQuestion(Question):

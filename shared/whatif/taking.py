@@ -8,8 +8,8 @@ from pydantic import AfterValidator, model_validator
 from shared.core.cpus.cpuset import CpuSet, canonical_cpu_list
 from shared.core.cpus.taking.balanced import Granularity, take_by_numa_balance
 from shared.core.cpus.taking.by_topology import take_by_topology
-from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
+from shared.whatif.decisions import Answer, Question, decision
 from shared.whatif.topology_input import TopologyInput
 
 

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from shared.core.cpus.cpuset import MAX_CPUS
 from shared.core.cpus.topology import Cpu, Numbering, Topology
-from shared.core.decisions import Question
+from shared.whatif.decisions import Question
 
 Positive = Annotated[int, Field(ge=1, le=MAX_CPUS)]
 CpuRow = Annotated[list[int], Field(min_length=5, max_length=5)]

@@ -15,8 +15,8 @@ from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.core.cpus.cpuset import CpuSet, canonical_cpu_list
 from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS, take_by_numa_balance
 from shared.core.cpus.topology import Topology
-from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
+from shared.whatif.decisions import Answer, Question, decision
 from shared.whatif.topology_input import TopologyInput
 
 NUMA_HINT_NOT_SINGLE = "numa_hint_not_single"

@@ -7,7 +7,7 @@ from pydantic import Field
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.units import Taking
 from shared.core.cpus.topology import Topology
-from shared.core.decisions import decision
+from shared.whatif.decisions import decision
 from shared.whatif.taking import TakeAnswer, TakeQuestion, take_answer
 from sublet.reference.even_split import even_parts
 from sublet.reference.free_units import numas_in_order

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.units import Unit, by_available, free, units_of
 from shared.core.cpus.topology import Topology
-from shared.core.decisions import Answer, decision
+from shared.whatif.decisions import Answer, decision
 from shared.whatif.taking import AvailableQuestion
 
 

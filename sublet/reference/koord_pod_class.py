@@ -11,10 +11,10 @@ from typing import Literal
 
 from shared.contracts.pod import KubeQos
 from shared.core.cgroups.kube_qos import kube_qos
-from shared.core.decisions import Answer, Question, decision
 from shared.core.pods.koord_qos import KOORD_DOMAIN, KoordQos, koord_qos
 from shared.core.text.annotation_values import INVALID, integer, refuse
 from shared.errors import Refused
+from shared.whatif.decisions import Answer, Question, decision
 
 PriorityClass = Literal["koord-prod", "koord-mid", "koord-batch", "koord-free"]
 

@@ -3,7 +3,7 @@
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.units import Taking, free
 from shared.core.cpus.topology import Topology
-from shared.core.decisions import decision
+from shared.whatif.decisions import decision
 from shared.whatif.taking import TakeAnswer, TakeQuestion, take_answer
 from sublet.reference.free_units import cores_in_order, leading_in_order, second_in_order
 

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from services.advisor.core.demand.cpu import total_cores
 from services.advisor.whatif.quantities import Cores
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 HeadroomPolicy = Literal["canonical", "numa_dedicated"]
 RegionType = Literal["share", "dedicated"]

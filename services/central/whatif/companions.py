@@ -3,7 +3,7 @@
 from typing import Literal
 
 from services.central.core.objects.companions import companion_metadata
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class OwnerReference(Answer):

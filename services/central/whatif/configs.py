@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from services.central.core.durations import duration_ns, expired, moment_ns
 from services.central.core.katalyst.settings import settings_of
 from services.central.core.rollout.config_hash import hash_of
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class HashQuestion(Question):

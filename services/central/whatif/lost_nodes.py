@@ -9,7 +9,7 @@ from services.central.core.lost_nodes.agent_loss import AgentCondition, AgentCon
 from services.central.core.lost_nodes.lost_node import CnrTaint, next_step, with_lost_taint
 from services.central.core.lost_nodes.rules import EVICT_S
 from shared.contracts.pod import QosClass
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class NodePod(Question):

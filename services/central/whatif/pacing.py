@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from services.central.core.lost_nodes.pacing import Pace
-from shared.core.decisions import Answer, Question, decision
 from shared.core.evictions.intents import TokenBucket
+from shared.whatif.decisions import Answer, Question, decision
 
 
 def next_action(pace: Pace, bucket: TokenBucket) -> tuple[float, TokenBucket] | None:

@@ -7,8 +7,8 @@ from services.central.core.kcc.targets import Target, keys_by_priority
 from services.central.core.objects.cnc import NodeConfig
 from services.central.core.rollout.rollout import NodeEntry, Rolled, roll_out
 from services.central.whatif.targets import NodeLabels
-from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class RolloutNode(NodeLabels):

@@ -10,8 +10,8 @@ from services.central.core.kcc.match import match
 from services.central.core.kcc.selector_overlap import overlap
 from services.central.core.kcc.selectors import parse_selector
 from services.central.core.kcc.targets import AllowedKeys, Target, check_target, keys_by_priority
-from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class KccAnswer(Answer):

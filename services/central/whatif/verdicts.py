@@ -8,7 +8,7 @@ from services.central.core.lost_nodes.cluster_state import State, disruption
 from services.central.core.lost_nodes.guards import CountedNode, Guards, NodePlace, weigh
 from services.central.core.lost_nodes.rules import ACTIONS_PER_S, MAX_BAD_RATIO, Rules
 from services.central.core.lost_nodes.verdict import Action, Evidence, NodeVerdict, due, judge, withdrawn
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 Seconds = Annotated[float, Field(ge=0)]
 

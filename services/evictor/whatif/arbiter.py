@@ -13,10 +13,10 @@ from services.evictor.core.plugin import Candidate, Pressure
 from shared.contracts.envelope import Reason
 from shared.contracts.ids import ObjectName
 from shared.contracts.pod import Pod, QosClass
-from shared.core.decisions import Answer, Question, decision
 from shared.core.evictions.intents import Spent
 from shared.core.pods.qos import qos_class
 from shared.errors import Refused
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class BudgetSaid(Question):

@@ -15,7 +15,7 @@ from services.evictor.core.detectors.cpu.load import (
 from services.evictor.core.detectors.cpu.suppression import CpuClaim, SuppressionBounds, supply_cores, suppressed
 from services.evictor.core.detectors.verdict import Met
 from services.evictor.whatif.fields import CoreAmount, InTime, RingSize, Samples
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class BoundsQuestion(Question):

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from services.evictor.core.events import figure_text, kubernetes_message, met_text
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 EventPhase = Literal["created", "succeeded", "failed", "exceeded_grace"]
 EventType = Literal["Normal", "Warning"]

@@ -7,7 +7,7 @@ from pydantic import Field
 from services.evictor.core.detectors.memory import combined, numa, system
 from services.evictor.core.detectors.memory.combined import Action
 from services.evictor.whatif.fields import InTime
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class MemoryStep(Question):

@@ -4,7 +4,7 @@ from services.evictor.core.detectors.memory.combined import Action, MemoryAction
 from services.evictor.core.detectors.memory.rss_overuse import ResidentPod, overusing
 from services.evictor.core.detectors.memory.victims import RANKING, Key, MemoryUser, VictimOrder, in_order
 from shared.contracts.pod import QosClass
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class MemoryPod(Question):

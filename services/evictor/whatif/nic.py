@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from services.evictor.core.detectors.nic import CardPod, is_down, stranded
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 BANDWIDTHS = ("resource.katalyst.kubewharf.io/net_bandwidth", "katalyst.kubewharf.io/net_bandwidth")
 

@@ -11,7 +11,7 @@ from services.evictor.core.detectors.cpu.numa_sys import NumaSysRule, NumaSysSta
 from services.evictor.core.detectors.cpu.victim_scores import Filter, Scorer
 from services.evictor.core.detectors.verdict import Met
 from services.evictor.whatif.fields import NumaKey, RingSize, Samples
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class NumaUsage(Question):

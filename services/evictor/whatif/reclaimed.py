@@ -7,7 +7,7 @@ from services.evictor.core.detectors.reclaimed.zones import NUMA, OfferedZone, f
 from services.evictor.core.detectors.verdict import Met
 from services.evictor.whatif.fields import Ratio
 from shared.contracts.pod import QosClass
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class ReclaimedPod(Question):

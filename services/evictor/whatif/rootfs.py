@@ -18,7 +18,7 @@ from services.evictor.core.detectors.rootfs.pressure import (
 from services.evictor.core.detectors.verdict import Met
 from services.evictor.whatif.fields import Amount
 from shared.contracts.pod import QosClass
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class ImageFs(Question):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from services.evictor.core.taints.conditions import TRANSITION_PERIOD_S, still_held, taint_of
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 TAINTED_CLASS = "reclaimed_cores"
 """The only QoS level that a CNR's taint may name."""

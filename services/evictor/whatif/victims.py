@@ -13,7 +13,7 @@ from services.evictor.core.detectors.cpu.victim_scores import (
     best_first,
     passes,
 )
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 def _window(hours: str) -> str:

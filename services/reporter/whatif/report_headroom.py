@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from services.reporter.core.smoothing import Fall, Headroom, SmoothedOffer, SmoothingRules, next_offer
 from services.reporter.whatif.smooth_window import Amount, Moment, Step, in_order
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 NEGLIGIBLE_CORES = 0.1
 """Less than this is reported as nothing (docs/facts/katalyst-cpu.md#reported-headroom)."""

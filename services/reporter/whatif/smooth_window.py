@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from services.reporter.core.window import Window, WindowRules, moved
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 Aggregate = Literal["avg", "percentile"]
 Amount = Annotated[float, Field(ge=-1e18, le=1e18)]

@@ -13,7 +13,7 @@ from pydantic import Field
 from services.central.core.lost_nodes.agent_loss import AgentState, AgentWatch
 from services.central.core.lost_nodes.lost_node import next_step
 from services.central.core.lost_nodes.rules import EVICT_S, TAINT_S
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 @dataclass(frozen=True, slots=True)

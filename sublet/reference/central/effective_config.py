@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 Sections = dict[str, dict[str, Any] | None]
 

@@ -6,7 +6,7 @@ Central compares all entries of a CNC at once and writes them where they differ.
 from collections.abc import Iterable
 
 from services.central.core.objects.cnc import ConfigEntry
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 def up_to_date(entries: Iterable[ConfigEntry], wanted: ConfigEntry) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from typing import Literal
 
 from shared.contracts.pod import QosClass
-from shared.core.decisions import Answer, Question, decision
 from shared.core.pods.qos import Selectors, qos_class
 from shared.errors import Refused
+from shared.whatif.decisions import Answer, Question, decision
 
 UNKNOWN_KILLER = "unknown_killer"
 CallResult = Literal["ok", "failed", "not_found", "budget"]

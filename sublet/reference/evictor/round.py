@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from services.evictor.core.detectors.verdict import Met
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 EVERY = "*"
 

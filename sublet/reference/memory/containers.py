@@ -6,8 +6,8 @@ from services.advisor.core.memory.holders import Holder
 from services.advisor.core.model.figures import Resident
 from services.advisor.whatif.quantities import ByteCount, NumaId
 from shared.contracts.pod import QosClass
-from shared.core.decisions import Question
 from shared.errors import Refused
+from shared.whatif.decisions import Question
 
 MISSING_METRIC = "missing_metric"
 

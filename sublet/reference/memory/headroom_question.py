@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 from services.advisor.core.memory.holders import Holder, open_numas
 from services.advisor.core.memory.numa import NumaRoom, NumaRules, ReclaimLimits, numa_headroom_bytes
 from services.advisor.whatif.quantities import ByteCount, NumaId, Ratio, ScaleFactor
-from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
+from shared.whatif.decisions import Answer, Question, decision
 from sublet.reference.memory.containers import MISSING_METRIC, MemoryContainer, needed
 from sublet.reference.memory.headroom import BufferRules, NodeUse, canonical_headroom_bytes
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from services.advisor.core.memory.holders import Holder, open_numas, reclaimed_requests
 from services.advisor.core.memory.watermarks import SCALE_UNIT, WATERMARK_FACTOR
 from services.advisor.whatif.quantities import ByteCount, NumaId, ScaleFactor
-from shared.core.decisions import Answer, Question, decision
 from shared.errors import Refused
+from shared.whatif.decisions import Answer, Question, decision
 from sublet.reference.memory.containers import MISSING_METRIC, MemoryContainer, needed
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from shared.core.decisions import decisions
 from shared.errors import Refused
+from shared.whatif.decisions import decisions
 from sublet.whatif import kinds
 
 kinds()  # each registers its kinds

@@ -8,8 +8,8 @@ from jsonschema import Draft202012Validator
 from pydantic import Field
 from typer.testing import CliRunner
 
-from shared.core.decisions import Answer, Decision, Question
 from shared.errors import Refused
+from shared.whatif.decisions import Answer, Decision, Question
 from sublet.cli import build
 from sublet.commands import whatif as command
 from sublet.whatif import ask, kinds, listing, schema, stream

@@ -9,7 +9,7 @@ from services.advisor.core.model.region import RegionType
 from services.advisor.core.model.shape import NodeCpus
 from services.advisor.core.sizing.assemble import RegionRequirement, assemble
 from services.advisor.whatif.quantities import Cores, Cpus
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 NumaId = Annotated[int, Field(ge=0, le=1_000_000)]
 

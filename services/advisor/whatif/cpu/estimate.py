@@ -10,7 +10,7 @@ from services.advisor.whatif.quantities import Cores
 from shared.contracts.envelope import CpuList
 from shared.contracts.pod import QosClass
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 RuleName = Literal["v0.1.0", "head"]
 RULES: Mapping[RuleName, EstimateRule] = {"v0.1.0": EstimateRule(1.0, True), "head": DEFAULT_RULE}

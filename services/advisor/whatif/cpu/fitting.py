@@ -2,7 +2,7 @@
 
 from services.advisor.core.sizing.fitting import fit_pools, overlap_of
 from services.advisor.whatif.quantities import Cpus
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class FitQuestion(Question):

@@ -7,7 +7,7 @@ from pydantic import Field
 from services.advisor.core.sizing.isolation import ContainerTasks, Isolation, IsolationRules, isolate
 from services.advisor.whatif.quantities import Cores, Ratio
 from shared.contracts.pod import QosClass
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class IsolationConfig(Question):

@@ -18,7 +18,7 @@ from services.advisor.core.offer.headroom import (
 from services.advisor.core.offer.utilization import UtilRules
 from services.advisor.whatif.quantities import NonNegativeCores, Ratio
 from shared.core.cpus.cpuset import CpuSet, canonical_cpu_list
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 from shared.whatif.topology_input import TopologyInput
 
 CpuListText = Annotated[str, AfterValidator(canonical_cpu_list)]

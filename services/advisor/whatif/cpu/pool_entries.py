@@ -23,7 +23,7 @@ from shared.contracts.envelope import CpuList
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.layout import RECLAIM
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 from shared.whatif.topology_input import TopologyInput
 
 ROUND_S = 5.0

@@ -11,7 +11,7 @@ from services.advisor.core.sizing.pools import MILLIS
 from services.advisor.core.sizing.regulate import regulated, rounded
 from services.advisor.whatif.cpu.estimate import RuleName
 from services.advisor.whatif.quantities import Cores
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class SeedQuestion(Question):

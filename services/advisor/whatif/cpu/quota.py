@@ -2,7 +2,7 @@
 
 from services.advisor.core.demand.quota import reclaim_quota_cores
 from services.advisor.whatif.quantities import Cores, Cpus, Ratio
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class QuotaQuestion(Question):

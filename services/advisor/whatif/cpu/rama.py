@@ -6,7 +6,7 @@ from pydantic import Field
 
 from services.advisor.core.demand.pid import Gains, Indicator, SizeRange, corrected
 from services.advisor.whatif.quantities import Cores, Ratio
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 Gain = Annotated[float, Field(ge=-1e6, le=1e6)]
 Figure = Annotated[float, Field(ge=0, le=1e18)]

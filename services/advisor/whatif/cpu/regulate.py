@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from services.advisor.core.model.ramp import MAX_RAMP_DOWN_STEP_CPUS, MIN_RAMP_DOWN_PERIOD_S, Even, Ramp, RampLimits
 from services.advisor.core.sizing.regulate import regulated, rounded
 from services.advisor.whatif.quantities import Cores, Cpus, Seconds
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class RegulateStep(Question):

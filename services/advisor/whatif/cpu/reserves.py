@@ -6,7 +6,7 @@ from pydantic import Field
 
 from services.advisor.core.sizing.reserves import kept_for_reclaim
 from services.advisor.whatif.quantities import Cpus
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class ReservedQuestion(Question):

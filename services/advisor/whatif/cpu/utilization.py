@@ -2,7 +2,7 @@
 
 from services.advisor.core.offer.utilization import UtilRules, util_capacity_cores
 from services.advisor.whatif.quantities import NonNegativeCores, Ratio
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class UtilCapacityQuestion(Question):

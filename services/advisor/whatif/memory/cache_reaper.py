@@ -14,7 +14,7 @@ from services.advisor.core.memory.cache_reaper import (
 from services.advisor.core.model.machine import KATALYST_CRITICAL_BYTES
 from services.advisor.whatif.quantities import ByteCount, Ratio, ScaleFactor
 from shared.contracts.pod import QosClass
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 
 class CachedContainer(Question):

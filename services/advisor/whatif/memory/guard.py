@@ -7,7 +7,7 @@ from pydantic import Field
 from services.advisor.core.memory.limit import MemoryZone, guarded_limit_bytes
 from services.advisor.core.model.machine import KATALYST_CRITICAL_BYTES
 from services.advisor.whatif.quantities import ByteCount
-from shared.core.decisions import Answer, Question, decision
+from shared.whatif.decisions import Answer, Question, decision
 
 HIGH_PERCENT = 95
 """Where the kernel begins to slow a cgroup down, of its limit (docs/facts/katalyst-memory.md#memory-guard)."""

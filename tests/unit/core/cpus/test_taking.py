@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.balanced import take_by_numa_balance
 from shared.core.cpus.topology import Cpu, Topology
-from shared.core.decisions import decisions
 from shared.errors import Refused
+from shared.whatif.decisions import decisions
 from shared.whatif.taking import BalanceQuestion, take_by_numa_balance_answer
 
 TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)

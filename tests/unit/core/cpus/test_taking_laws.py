@@ -14,8 +14,8 @@ from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.balanced import take_by_numa_balance
 from shared.core.cpus.taking.by_topology import take_by_topology
 from shared.core.cpus.topology import Topology
-from shared.core.decisions import decisions
 from shared.errors import Refused
+from shared.whatif.decisions import decisions
 from sublet.reference.distributed import take_distributed
 from sublet.reference.packed import take_packed
 
