@@ -1,6 +1,7 @@
 """Read the host in one pass: every source reads every target of the kinds it offers figures for, if it is due."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from services.metrics.adapters.host import HostReader
 from services.metrics.core.figures.figure import Figure, OfferedFigures, Total
@@ -19,6 +20,15 @@ _ERRORS = (OSError, ValueError, IndexError, ArithmeticError)
 
 Always = list[tuple[str, Source]]
 Gated = list[tuple[str, Source, Gate]]
+
+
+class _Visit(NamedTuple):
+    """One target in one pass: its cache, and what was read of it that gates watch."""
+
+    target: Target
+    cache: TargetCache
+    watched: Raw
+    now_s: float
 
 
 class Collector:
@@ -104,26 +114,24 @@ class Collector:
                 watched.update(raw)
         if len(found) == len(always) and (same := cache.unchanged(found, now_s)) is not None:
             return same
-        found |= self._gated_readings(target, gated, cache, watched, now_s, failures)
+        found |= self._gated_readings(_Visit(target, cache, watched, now_s), gated, failures)
         reading = TargetReading(now_s, found, identity)
         if target.kind == "container":
             cache.store_whole(reading, ((name, gate) for name, _, gate in gated))
         return reading
 
-    def _gated_readings(
-        self, target: Target, gated: Gated, cache: TargetCache, watched: Raw, now_s: float, failures: dict[str, str]
-    ) -> dict[str, SourceReading]:
+    def _gated_readings(self, visit: _Visit, gated: Gated, failures: dict[str, str]) -> dict[str, SourceReading]:
         """Of each source behind a gate the last reading, or a new one where it is due."""
         found = {}
         for name, source, gate in gated:
-            reading, moving = cache.still_valid(name, gate, watched, now_s)
+            reading, moving = visit.cache.still_valid(name, gate, visit.watched, visit.now_s)
             if reading is None:
-                raw = self._try(name, source, target, failures)
+                raw = self._try(name, source, visit.target, failures)
                 if raw is None:
-                    cache.forget(name)
+                    visit.cache.forget(name)
                     continue
-                reading = SourceReading(now_s, raw)
-                cache.store(name, reading, watched, moving=moving)
+                reading = SourceReading(visit.now_s, raw)
+                visit.cache.store(name, reading, visit.watched, moving=moving)
             found[name] = reading
         return found
 

@@ -198,6 +198,7 @@ def test_no_carried_figure_is_older_than_its_source_declares(steps, every_s):
         assert all(age_s < every_s for age_s in machine.sample(after_s)["figure_ages_s"].values())
 
 
+@example([(0, 2.0)] * 3 + [(4, 2.0)])
 @example([(0, 2.0)] * 5 + [(4, 2.0)] * 2 + [(0, 600.0)] * 3 + [(4, 2.0)])
 @given(st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 4]), st.sampled_from([2.0, 2.0, 0.1, 600.0])), max_size=40))
 def test_the_load_that_is_told_is_the_load_that_is(steps):

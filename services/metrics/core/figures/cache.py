@@ -39,7 +39,7 @@ def caught_up(last: TargetResult, at_s: float | None, offers: Offers) -> TargetR
     """A result as it would be had it been computed in the last pass, and not been taken over since.
 
     What is read in every pass had been read and stood still: the next rate covers the time since the last pass alone.
-    Averages went on. What is read seldom stays: its rates cover the time between its own two readings.
+    What is read seldom stays: its rates cover the time between its own two readings.
     """
     if at_s is None or last.at_s >= at_s:
         return last
@@ -74,10 +74,10 @@ def _read_again(reading: TargetReading, offers: Offers, now_s: float) -> TargetR
 
 
 def _caught_up(offer: OfferedFigures, last: SourceResult, at_s: float) -> SourceResult:
-    if offer.decays:
-        return later(offer, last, at_s)
     if offer.gated:
         return last
+    if offer.decays:
+        return later(offer, last, at_s)
     points = {
         name: point._replace(at_s=max(point.at_s, at_s)) if isinstance(point, Point) else point
         for name, point in last.points.items()

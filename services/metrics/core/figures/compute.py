@@ -30,9 +30,8 @@ def figures(
         if last is not None and now is last.reading:
             found[source] = later(offer, last, now_s) if offer.decays and not _settled(last) else last
         else:
-            found[source] = _computed(
-                offer, now or SourceReading(reading.at_s, {}), {} if last is None else last.points
-            )
+            points = {} if last is None or previous is None else _points(offer, last, previous.at_s)
+            found[source] = _computed(offer, now or SourceReading(reading.at_s, {}), points)
     return found
 
 
@@ -45,6 +44,12 @@ def later(offer: OfferedFigures, last: SourceResult, now_s: float) -> SourceResu
             points.update(outcome.points)
             _accept(figure.name, outcome, values, rejected)
     return SourceResult(last.reading, values, points, rejected)
+
+
+def _points(offer: OfferedFigures, last: SourceResult, at_s: float) -> Points:
+    """The points at the time of the last result. An average that had settled was left behind: until then it went on
+    towards the number that was counted last, and only from then on towards the new one."""
+    return later(offer, last, at_s).points if offer.decays else last.points
 
 
 def _computed(offer: OfferedFigures, reading: SourceReading, past: Points) -> SourceResult:
