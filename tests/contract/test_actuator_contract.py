@@ -1,12 +1,14 @@
 """One suite for every EvictionActuator: by UID, idempotent, honest about what it cannot see."""
 
 import os
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from fixture_types import Until
 from kube_api import Api, FakeKube
 from pods_rig import HOST, ROOT_ONLY, own_top, record, runtime
 
+from shared import ports
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.kube.evictor import KubeEvictor
@@ -22,7 +24,7 @@ class Fake:
 
     def __init__(self) -> None:
         self.now_s = 0.0
-        self.evictor = FakeEvictor(clock=self, lives_on_s=1.0)
+        self.evictor = FakeEvictor(clock=cast("ports.Clock", self), lives_on_s=1.0)
 
     def monotonic(self) -> float:
         return self.now_s
@@ -111,35 +113,38 @@ async def world(request: pytest.FixtureRequest, tmp_path: Any) -> Any:
 
 @pytest.fixture
 def evictor(world: Any) -> EvictionActuator:
-    return world.evictor
+    found: EvictionActuator = world.evictor
+    return found
 
 
-async def test_a_pod_that_runs_is_running(world, evictor):
+async def test_a_pod_that_runs_is_running(world: Any, evictor: Any) -> None:
     assert await evictor.lookup(world.run("web")) == "running"
 
 
-async def test_a_uid_that_never_was_is_gone(world, evictor):
+async def test_a_uid_that_never_was_is_gone(world: Any, evictor: Any) -> None:
     stranger = record("web").pod
     assert await evictor.lookup(stranger) == "gone"
     assert (await evictor.evict(stranger, grace_s=1)).outcome == "gone"
     assert (await evictor.evict(stranger, grace_s=1, dry_run=True)).outcome == "gone"
 
 
-async def test_a_dry_run_says_what_would_happen_and_does_nothing(world, evictor):
+async def test_a_dry_run_says_what_would_happen_and_does_nothing(world: Any, evictor: Any) -> None:
     pod = world.run("web")
     assert (await evictor.evict(pod, grace_s=0, dry_run=True)).outcome == "accepted"
     world.move_on()
     assert await evictor.lookup(pod) == "running"
 
 
-async def test_an_eviction_is_accepted_at_once_and_ends_with_the_pod_gone(world, evictor, until):
+async def test_an_eviction_is_accepted_at_once_and_ends_with_the_pod_gone(
+    world: Any, evictor: Any, until: Until
+) -> None:
     pod = world.run("web")
     assert (await evictor.evict(pod, grace_s=0.1)).outcome == "accepted"
     assert await evictor.lookup(pod) in ("terminating", "gone")
     await _gone(world, evictor, pod)
 
 
-async def test_asking_again_changes_nothing(world, evictor, until):
+async def test_asking_again_changes_nothing(world: Any, evictor: Any, until: Until) -> None:
     pod = world.run("web")
     for _ in range(3):
         assert (await evictor.evict(pod, grace_s=0.1)).outcome == "accepted"
@@ -147,7 +152,7 @@ async def test_asking_again_changes_nothing(world, evictor, until):
     assert (await evictor.evict(pod, grace_s=0.1)).outcome == "gone"
 
 
-async def test_only_the_uid_that_was_named_goes(world, evictor):
+async def test_only_the_uid_that_was_named_goes(world: Any, evictor: Any) -> None:
     victim, bystander = world.run("web"), world.run("web-2")
     impostor = victim.model_copy(update={"uid": record("x").pod.uid})
     assert (await evictor.evict(impostor, grace_s=0)).outcome == "gone"
@@ -157,7 +162,7 @@ async def test_only_the_uid_that_was_named_goes(world, evictor):
     assert await evictor.lookup(bystander) == "running"
 
 
-async def _gone(world, evictor, pod):
+async def _gone(world: Any, evictor: Any, pod: Pod) -> None:
     clock = SystemClock()
     end = clock.monotonic() + 20
     while await evictor.lookup(pod) != "gone":

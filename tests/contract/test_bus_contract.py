@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import pytest
+from fixture_types import Until
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
@@ -63,7 +65,7 @@ async def bus(world: World) -> Bus:
 
 
 async def first(messages: AsyncIterator[Received]) -> Received:
-    async with asyncio.timeout(20), contextlib.aclosing(messages):
+    async with asyncio.timeout(20), contextlib.aclosing(cast("AsyncGenerator[Received, None]", messages)):
         return await anext(messages)
 
 
@@ -73,8 +75,11 @@ async def fill(bus: Bus, world: World, *names: str) -> None:
         await bus.publish_durable(f"{world.area}.fact.{name}", b"%d" % number, msg_id=f"{world.area}-{number}")
 
 
-async def test_a_message_reaches_every_subscriber_with_subject_data_and_headers(world, bus, until):
-    other, got = await world.client(), []
+async def test_a_message_reaches_every_subscriber_with_subject_data_and_headers(
+    world: World, bus: Bus, until: Until
+) -> None:
+    other = await world.client()
+    got: list[Any] = []
     await other.subscribe(f"{world.area}.x", got.append)
     await bus.subscribe(f"{world.area}.x", got.append)
     assert await bus.publish(f"{world.area}.x", b"hello", {"ce-id": "1"}) is True
@@ -86,8 +91,10 @@ async def test_a_message_reaches_every_subscriber_with_subject_data_and_headers(
     ("pattern", "heard"),
     [("a.*", ["a.b", "a.c"]), ("a.>", ["a.b", "a.c", "a.b.c"]), ("*.b", ["a.b"]), ("a.b", ["a.b"])],
 )
-async def test_wildcards_stand_for_one_token_or_for_the_rest(world, bus, until, pattern, heard):
-    got = []
+async def test_wildcards_stand_for_one_token_or_for_the_rest(
+    world: World, bus: Bus, until: Until, pattern: str, heard: list[str]
+) -> None:
+    got: list[Any] = []
     await bus.subscribe(f"{world.area}.{pattern}", lambda m: got.append(m.subject.removeprefix(f"{world.area}.")))
     for subject in ("a", "a.b", "a.c", "a.b.c", "a.b"):
         await bus.publish(f"{world.area}.{subject}", b"")
@@ -96,8 +103,8 @@ async def test_wildcards_stand_for_one_token_or_for_the_rest(world, bus, until, 
     assert got == wanted
 
 
-async def test_messages_of_one_sender_stay_in_order(world, bus, until):
-    got = []
+async def test_messages_of_one_sender_stay_in_order(world: World, bus: Bus, until: Until) -> None:
+    got: list[Any] = []
     await bus.subscribe(f"{world.area}.>", lambda m: got.append(int(m.data)))
     for number in range(500):
         await bus.publish(f"{world.area}.{number % 3}", b"%d" % number)
@@ -105,8 +112,9 @@ async def test_messages_of_one_sender_stay_in_order(world, bus, until):
     assert got == list(range(500))
 
 
-async def test_nothing_is_delivered_after_stop(world, bus, until):
-    stopped, kept = [], []
+async def test_nothing_is_delivered_after_stop(world: World, bus: Bus, until: Until) -> None:
+    stopped: list[Received] = []
+    kept: list[Received] = []
     subscription = await bus.subscribe(f"{world.area}.x", stopped.append)
     await bus.subscribe(f"{world.area}.x", kept.append)
     await bus.publish(f"{world.area}.x", b"1")
@@ -117,8 +125,8 @@ async def test_nothing_is_delivered_after_stop(world, bus, until):
     assert len(stopped) == 1
 
 
-async def test_a_handler_that_fails_loses_only_its_own_message(world, bus, until):
-    got = []
+async def test_a_handler_that_fails_loses_only_its_own_message(world: World, bus: Bus, until: Until) -> None:
+    got: list[Any] = []
 
     def handler(message: Received) -> None:
         got.append(message.data)
@@ -131,33 +139,33 @@ async def test_a_handler_that_fails_loses_only_its_own_message(world, bus, until
     await until(lambda: got == [b"bad", b"good"])
 
 
-async def test_a_closed_client_drops_its_publishes_and_says_so(world, bus):
+async def test_a_closed_client_drops_its_publishes_and_says_so(world: World, bus: Bus) -> None:
     await bus.drain()
     assert bus.connected is False
     assert await bus.publish(f"{world.area}.x", b"") is False
 
 
-async def test_a_fact_is_stored_and_numbered_in_its_stream(world, bus):
+async def test_a_fact_is_stored_and_numbered_in_its_stream(world: World, bus: Bus) -> None:
     await bus.ensure_stream(world.spec())
     stored = [await bus.publish_durable(f"{world.area}.fact.{n}", b"", msg_id=f"{n}") for n in range(3)]
     assert [(s.stream, s.sequence, s.duplicate) for s in stored] == [(world.stream, n, False) for n in (1, 2, 3)]
 
 
-async def test_the_same_id_is_stored_once(world, bus):
+async def test_the_same_id_is_stored_once(world: World, bus: Bus) -> None:
     await fill(bus, world, "a")
     again = await bus.publish_durable(f"{world.area}.fact.a", b"1", msg_id=f"{world.area}-1")
     assert (again.sequence, again.duplicate) == (1, True)
     assert len(await bus.replay(world.stream, ">")) == 1
 
 
-async def test_an_id_that_another_subject_has_used_is_taken_and_that_is_said(world, bus):
+async def test_an_id_that_another_subject_has_used_is_taken_and_that_is_said(world: World, bus: Bus) -> None:
     await fill(bus, world, "a")
     with pytest.raises(IdTaken, match=r"fact\.a' has its id"):
         await bus.publish_durable(f"{world.area}.fact.b", b"", msg_id=f"{world.area}-1")
     assert [m.subject for m in await bus.replay(world.stream, ">")] == [f"{world.area}.fact.a"]
 
 
-async def test_the_expected_sequence_admits_one_writer_per_subject(world, bus):
+async def test_the_expected_sequence_admits_one_writer_per_subject(world: World, bus: Bus) -> None:
     await bus.ensure_stream(world.spec())
     subject = f"{world.area}.fact.pod"
     mine = await bus.publish_durable(subject, b"mine", msg_id="mine", expect_last_subject_seq=0)
@@ -168,7 +176,7 @@ async def test_the_expected_sequence_admits_one_writer_per_subject(world, bus):
     assert after.sequence == mine.sequence + 1
 
 
-async def test_a_repetition_of_a_stored_fact_is_no_conflict(world, bus):
+async def test_a_repetition_of_a_stored_fact_is_no_conflict(world: World, bus: Bus) -> None:
     """The acknowledgement may have got lost: the same id with the same expectation must come out as stored."""
     await bus.ensure_stream(world.spec())
     subject = f"{world.area}.fact.pod"
@@ -180,26 +188,26 @@ async def test_a_repetition_of_a_stored_fact_is_no_conflict(world, bus):
     assert (late.sequence, late.duplicate) == (stored.sequence, True)
 
 
-async def test_an_expectation_ahead_of_the_subject_is_a_conflict(world, bus):
+async def test_an_expectation_ahead_of_the_subject_is_a_conflict(world: World, bus: Bus) -> None:
     await fill(bus, world, "a")
     with pytest.raises(Conflict):
         await bus.publish_durable(f"{world.area}.fact.new", b"", msg_id="x", expect_last_subject_seq=1)
 
 
-async def test_without_a_stream_a_fact_is_not_stored_within_its_budget(world, bus):
+async def test_without_a_stream_a_fact_is_not_stored_within_its_budget(world: World, bus: Bus) -> None:
     with pytest.raises(NotStored, match=r"no acknowledgement in 0\.3 s"):
         await bus.publish_durable(f"{world.area}.nowhere", b"", msg_id="1", budget_s=0.3)
 
 
-async def test_a_fact_also_reaches_plain_subscribers(world, bus, until):
-    got = []
+async def test_a_fact_also_reaches_plain_subscribers(world: World, bus: Bus, until: Until) -> None:
+    got: list[Any] = []
     await bus.subscribe(f"{world.area}.fact.>", got.append)
     await fill(bus, world, "a")
     await until(lambda: got)
     assert got[0].data == b"1"
 
 
-async def test_replay_gives_what_the_stream_holds_in_order(world, bus):
+async def test_replay_gives_what_the_stream_holds_in_order(world: World, bus: Bus) -> None:
     await fill(bus, world, "a", "b", "a", "c")
     everything = await bus.replay(world.stream, f"{world.area}.fact.>")
     assert [(m.data, m.sequence) for m in everything] == [(b"1", 1), (b"2", 2), (b"3", 3), (b"4", 4)]
@@ -207,19 +215,19 @@ async def test_replay_gives_what_the_stream_holds_in_order(world, bus):
     assert [m.data for m in await bus.replay(world.stream, f"{world.area}.fact.a")] == [b"1", b"3"]
 
 
-async def test_replay_can_give_the_last_of_each_subject(world, bus):
+async def test_replay_can_give_the_last_of_each_subject(world: World, bus: Bus) -> None:
     await fill(bus, world, "a", "b", "a", "c")
     last = await bus.replay(world.stream, f"{world.area}.fact.*", last_per_subject=True)
     assert [(m.subject.rpartition(".")[2], m.data) for m in last] == [("b", b"2"), ("a", b"3"), ("c", b"4")]
 
 
-async def test_replay_of_a_missing_stream_or_an_empty_subject_is_empty(world, bus):
+async def test_replay_of_a_missing_stream_or_an_empty_subject_is_empty(world: World, bus: Bus) -> None:
     assert list(await bus.replay("NO_SUCH", ">")) == []
     await fill(bus, world, "a")
     assert list(await bus.replay(world.stream, f"{world.area}.fact.zzz")) == []
 
 
-async def test_replay_reads_more_than_one_batch(world, bus):
+async def test_replay_reads_more_than_one_batch(world: World, bus: Bus) -> None:
     await bus.ensure_stream(world.spec())
     for number in range(700):
         await bus.publish(f"{world.area}.fact.many", b"%d" % number)
@@ -227,7 +235,7 @@ async def test_replay_reads_more_than_one_batch(world, bus):
     assert [int(m.data) for m in await bus.replay(world.stream, ">")] == list(range(701))
 
 
-async def test_follow_starts_at_a_sequence_and_stays_live(world, bus):
+async def test_follow_starts_at_a_sequence_and_stays_live(world: World, bus: Bus) -> None:
     await fill(bus, world, "a", "b", "c")
     followed = bus.follow(world.stream, f"{world.area}.fact.>", from_sequence=2)
     assert [(await anext(followed)).data for _ in range(2)] == [b"2", b"3"]
@@ -235,24 +243,24 @@ async def test_follow_starts_at_a_sequence_and_stays_live(world, bus):
     await bus.publish_durable(f"{world.area}.fact.a", b"live", msg_id="live")
     async with asyncio.timeout(20):
         assert (await waiting).data == b"live"
-    await followed.aclose()
+    await cast("AsyncGenerator[Received, None]", followed).aclose()
 
 
-async def test_follow_waits_for_a_stream_that_does_not_exist_yet(world, bus):
+async def test_follow_waits_for_a_stream_that_does_not_exist_yet(world: World, bus: Bus) -> None:
     followed = asyncio.ensure_future(first(bus.follow(world.stream, ">")))
     await asyncio.sleep(0)
     await fill(bus, world, "a")
     assert (await followed).data == b"1"
 
 
-async def test_a_stream_is_brought_to_its_specification(world, bus):
+async def test_a_stream_is_brought_to_its_specification(world: World, bus: Bus) -> None:
     await fill(bus, world, "a")
     await bus.ensure_stream(world.spec(subjects=(f"{world.area}.fact.>", f"{world.area}.more.>"), max_age_s=7200.0))
     stored = await bus.publish_durable(f"{world.area}.more.x", b"", msg_id="more")
     assert (stored.stream, stored.sequence) == (world.stream, 2)
 
 
-async def test_a_value_is_written_and_read_with_its_revision(world, bus):
+async def test_a_value_is_written_and_read_with_its_revision(world: World, bus: Bus) -> None:
     other = await world.client()
     await bus.ensure_bucket(world.area)
     await bus.ensure_bucket(world.area)
@@ -263,19 +271,20 @@ async def test_a_value_is_written_and_read_with_its_revision(world, bus):
     assert await other.get(world.area, "node.a") == Entry("node.a", b"two", 2)
 
 
-async def test_a_missing_key_or_bucket_reads_as_none(world, bus):
+async def test_a_missing_key_or_bucket_reads_as_none(world: World, bus: Bus) -> None:
     assert await bus.get("no-such", "global") is None
     await bus.ensure_bucket(world.area)
     assert await bus.get(world.area, "global") is None
 
 
-async def test_writing_to_a_missing_bucket_fails(world, bus):
+async def test_writing_to_a_missing_bucket_fails(world: World, bus: Bus) -> None:
     with pytest.raises(Unavailable):
         await bus.put("no-such", "global", b"")
 
 
-async def test_a_watch_gives_the_current_values_then_every_change(world, bus, until):
-    other, got = await world.client(), []
+async def test_a_watch_gives_the_current_values_then_every_change(world: World, bus: Bus, until: Until) -> None:
+    other = await world.client()
+    got: list[Any] = []
     await bus.ensure_bucket(world.area)
     await bus.put(world.area, "global", b"old")
     await bus.put(world.area, "global", b"one")
@@ -291,8 +300,9 @@ async def test_a_watch_gives_the_current_values_then_every_change(world, bus, un
     assert len(got) == 3
 
 
-async def test_a_watch_of_some_keys_hears_of_no_other(world, bus, until):
-    other, got = await world.client(), []
+async def test_a_watch_of_some_keys_hears_of_no_other(world: World, bus: Bus, until: Until) -> None:
+    other = await world.client()
+    got: list[Any] = []
     await bus.ensure_bucket(world.area)
     await bus.put(world.area, "global", b"old")
     await bus.put(world.area, "global", b"one")
@@ -311,8 +321,8 @@ async def test_a_watch_of_some_keys_hears_of_no_other(world, bus, until):
     assert len(got) == 3
 
 
-async def test_a_watch_of_some_keys_waits_for_a_missing_bucket(world, bus, until):
-    got = []
+async def test_a_watch_of_some_keys_waits_for_a_missing_bucket(world: World, bus: Bus, until: Until) -> None:
+    got: list[Any] = []
     await bus.watch(world.area, got.append, keys=("node.a",))
     await asyncio.sleep(0)
     await bus.ensure_bucket(world.area)
@@ -320,8 +330,8 @@ async def test_a_watch_of_some_keys_waits_for_a_missing_bucket(world, bus, until
     await until(lambda: got == [Entry("node.a", b"one", 1)])
 
 
-async def test_a_watch_waits_for_a_missing_bucket(world, bus, until):
-    got = []
+async def test_a_watch_waits_for_a_missing_bucket(world: World, bus: Bus, until: Until) -> None:
+    got: list[Any] = []
     await bus.watch(world.area, got.append)
     await asyncio.sleep(0)
     await bus.ensure_bucket(world.area)
@@ -329,13 +339,13 @@ async def test_a_watch_waits_for_a_missing_bucket(world, bus, until):
     await until(lambda: got == [Entry("global", b"one", 1)])
 
 
-async def test_a_question_is_answered(world, bus):
+async def test_a_question_is_answered(world: World, bus: Bus) -> None:
     other = await world.client()
     await other.serve(f"{world.area}.ask", lambda question: b"you asked " + question)
     assert await bus.request(f"{world.area}.ask", b"why") == b"you asked why"
 
 
-async def test_a_question_that_nobody_answers_is_unavailable(world, bus):
+async def test_a_question_that_nobody_answers_is_unavailable(world: World, bus: Bus) -> None:
     with pytest.raises(Unavailable, match=f"{world.area}.ask"):
         await bus.request(f"{world.area}.ask", b"")
     serving = await bus.serve(f"{world.area}.ask", lambda question: question)
@@ -344,7 +354,7 @@ async def test_a_question_that_nobody_answers_is_unavailable(world, bus):
         await bus.request(f"{world.area}.ask", b"")
 
 
-async def test_an_answer_that_fails_is_unavailable_with_the_reason(world, bus):
+async def test_an_answer_that_fails_is_unavailable_with_the_reason(world: World, bus: Bus) -> None:
     def fail(question: bytes) -> bytes:
         raise KeyError("no state yet")
 
@@ -353,8 +363,9 @@ async def test_an_answer_that_fails_is_unavailable_with_the_reason(world, bus):
         await bus.request(f"{world.area}.ask", b"")
 
 
-async def test_drain_delivers_what_was_received_then_closes(world, bus, until):
-    other, got = await world.client(), []
+async def test_drain_delivers_what_was_received_then_closes(world: World, bus: Bus, until: Until) -> None:
+    other = await world.client()
+    got: list[Any] = []
     await other.subscribe(f"{world.area}.x", got.append)
     for number in range(100):
         await bus.publish(f"{world.area}.x", b"%d" % number)
@@ -365,7 +376,7 @@ async def test_drain_delivers_what_was_received_then_closes(world, bus, until):
     await bus.drain()  # a second time changes nothing
 
 
-async def test_a_closed_client_answers_every_call_with_a_clear_word(world, bus):
+async def test_a_closed_client_answers_every_call_with_a_clear_word(world: World, bus: Bus) -> None:
     await bus.drain()
     with pytest.raises(NotStored):
         await bus.publish_durable("x", b"", msg_id="1", budget_s=0.2)

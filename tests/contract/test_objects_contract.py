@@ -4,59 +4,64 @@ docs/facts/kubernetes.md#eviction-measured).
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from kube_api import Api, serving
+from present import present
 
 from shared.adapters.clock import LoopClock
 from shared.adapters.kube.client import Kube
 from shared.adapters.kube.objects import KubeObjects
-from shared.core.api_kind import CNCS, CNRS, LEASES, NODES, PODS
+from shared.core.api_kind import CNCS, CNRS, LEASES, NODES, PODS, ApiKind
 from shared.errors import Conflict, Refused, Unavailable
 from shared.fakes.memory_objects import MemoryObjects
+from shared.ports import ObjectMirror, Objects
 
 
 class InMemory:
     """The port in memory."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.port = MemoryObjects(LoopClock())
         self.go_away, self.come_back = self.port.go_offline, self.port.go_online
 
-    def put(self, kind, document):
+    def put(self, kind: ApiKind, document: dict[str, Any]) -> None:
         self.port.put(kind, document)
 
-    def drop(self, kind, name):
+    def drop(self, kind: ApiKind, name: str) -> None:
         self.port.drop(kind, name)
 
-    async def close(self):
+    async def close(self) -> None:
         """Nothing is open."""
 
 
 class OverHttp:
     """The port over the client, real HTTP and a server."""
 
-    def __init__(self, api, kubeconfig):
+    def __init__(self, api: Api, kubeconfig: Path) -> None:
         self.api, self.kube = api, Kube(kubeconfig)
         self.port = KubeObjects(self.kube, LoopClock(), manager="test")
         self.go_away = api.go_away
 
-    def put(self, kind, document):
+    def put(self, kind: ApiKind, document: dict[str, Any]) -> None:
         meta = document["metadata"]
         self.api.put(kind.path(meta["name"], meta.get("namespace", "default")), document)
 
-    def drop(self, kind, name):
+    def drop(self, kind: ApiKind, name: str) -> None:
         self.api.remove(kind.path(name, "default"))
 
-    def come_back(self):
+    def come_back(self) -> None:
         self.api.away = False
 
-    async def close(self):
+    async def close(self) -> None:
         await self.kube.close()
 
 
 @pytest.fixture(params=["in memory", "over HTTP"])
-async def place(request, tmp_path):
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
     if request.param == "in memory":
         yield InMemory()
         return
@@ -67,19 +72,19 @@ async def place(request, tmp_path):
 
 
 @pytest.fixture
-def server(place):
+def server(place: InMemory | OverHttp) -> Objects:
     return place.port
 
 
-def named(name, **rest):
+def named(name: str, **rest: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, **rest}
 
 
-def name_of(document):
-    return document["metadata"]["name"]
+def name_of(document: Mapping[str, Any]) -> str:
+    return str(document["metadata"]["name"])
 
 
-async def soon(true):
+async def soon(true: Callable[..., Any]) -> None:
     """Wait until something holds."""
     async with asyncio.timeout(10):
         while not true():
@@ -87,7 +92,7 @@ async def soon(true):
 
 
 @contextlib.asynccontextmanager
-async def mirroring(mirror):
+async def mirroring(mirror: ObjectMirror[Any]) -> AsyncIterator[Any]:
     task = asyncio.create_task(mirror.run())
     try:
         await soon(lambda: mirror.age_s is not None)
@@ -98,52 +103,52 @@ async def mirroring(mirror):
             await task
 
 
-async def test_what_is_not_there_is_none_and_is_not_made_by_a_patch(server):
+async def test_what_is_not_there_is_none_and_is_not_made_by_a_patch(server: Objects) -> None:
     assert await server.get(CNCS, "n1") is None
     assert await server.patch(CNCS, named("n1", spec={"a": 1})) is None
     assert await server.get(CNCS, "n1") is None
     await server.delete(CNCS, "n1", uid="any")
 
 
-async def test_a_name_is_created_once(server):
+async def test_a_name_is_created_once(server: Objects) -> None:
     made = await server.create(CNCS, named("n1"))
     assert made["metadata"]["uid"]
     with pytest.raises(Conflict, match="already exists"):
         await server.create(CNCS, named("n1"))
 
 
-async def test_spec_and_status_are_written_apart(server):
+async def test_spec_and_status_are_written_apart(server: Objects) -> None:
     made = await server.create(CNCS, named("n1", spec={"a": 1}, status={"b": 1}))
     assert "status" not in made
-    after = await server.patch(CNCS, named("n1", spec={"a": 2}, status={"b": 2}))
+    after = present(await server.patch(CNCS, named("n1", spec={"a": 2}, status={"b": 2})))
     assert (after["spec"], after.get("status")) == ({"a": 2}, None)
-    after = await server.patch(CNCS, named("n1", spec={"a": 3}, status={"b": 3}), status=True)
+    after = present(await server.patch(CNCS, named("n1", spec={"a": 3}, status={"b": 3}), status=True))
     assert (after["spec"], after["status"]) == ({"a": 2}, {"b": 3})
     assert after["metadata"]["generation"] == 2
 
 
-async def test_a_merge_patch_joins_mappings_replaces_lists_and_drops_nulls(server):
+async def test_a_merge_patch_joins_mappings_replaces_lists_and_drops_nulls(server: Objects) -> None:
     await server.create(CNCS, named("n1", spec={"a": {"x": 1, "y": 2}, "l": [1, 2]}))
-    after = await server.patch(CNCS, named("n1", spec={"a": {"x": None, "z": 3}, "l": [4]}))
+    after = present(await server.patch(CNCS, named("n1", spec={"a": {"x": None, "z": 3}, "l": [4]})))
     assert after["spec"] == {"a": {"y": 2, "z": 3}, "l": [4]}
 
 
-async def test_a_stale_resource_version_is_a_conflict_and_changes_nothing(server):
+async def test_a_stale_resource_version_is_a_conflict_and_changes_nothing(server: Objects) -> None:
     made = await server.create(LEASES, named("l", spec={"holder": "a"}))
     stale = made["metadata"]["resourceVersion"]
     await server.patch(LEASES, named("l", spec={"holder": "b"}))
     with pytest.raises(Conflict, match="modified"):
         await server.patch(LEASES, {"metadata": {"name": "l", "resourceVersion": stale}, "spec": {"holder": "c"}})
-    assert (await server.get(LEASES, "l"))["spec"] == {"holder": "b"}
+    assert present(await server.get(LEASES, "l"))["spec"] == {"holder": "b"}
 
 
-async def test_a_patch_that_changes_nothing_makes_no_new_version(server):
+async def test_a_patch_that_changes_nothing_makes_no_new_version(server: Objects) -> None:
     made = await server.create(CNCS, named("n1", spec={"a": 1}))
-    after = await server.patch(CNCS, named("n1", spec={"a": 1}))
+    after = present(await server.patch(CNCS, named("n1", spec={"a": 1})))
     assert after["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
-async def test_a_delete_meets_its_uid_alone(server):
+async def test_a_delete_meets_its_uid_alone(server: Objects) -> None:
     made = await server.create(CNCS, named("n1"))
     await server.delete(CNCS, "n1", uid="another")
     assert await server.get(CNCS, "n1") is not None
@@ -152,7 +157,7 @@ async def test_a_delete_meets_its_uid_alone(server):
     assert await server.get(CNCS, "n1") is None
 
 
-async def test_a_list_is_selected_by_the_server(place, server):
+async def test_a_list_is_selected_by_the_server(place: InMemory | OverHttp, server: Objects) -> None:
     for name, node in (("a", "n1"), ("b", "n2"), ("c", "n1")):
         place.put(PODS, named(name, spec={"nodeName": node}))
     assert [name_of(pod) for pod in await server.list(PODS, fields="spec.nodeName=n1")] == ["a", "c"]
@@ -160,11 +165,11 @@ async def test_a_list_is_selected_by_the_server(place, server):
     assert await server.list(NODES) == []
 
 
-def taint(key, **rest):
+def taint(key: str, **rest: Any) -> dict[str, str]:
     return {"key": key, "effect": "NoSchedule", **rest}
 
 
-async def test_who_applies_has_his_own_entries_and_leaves_those_of_others(server):
+async def test_who_applies_has_his_own_entries_and_leaves_those_of_others(server: Objects) -> None:
     await server.apply(CNRS, named("n1", spec={"taints": [taint("a", value="1")]}), manager="one")
     await server.apply(CNRS, named("n1", spec={"taints": [taint("b")], "nodeResourceProperties": []}), manager="two")
     after = await server.apply(CNRS, named("n1", spec={"taints": [taint("c")]}), manager="one")
@@ -173,7 +178,7 @@ async def test_who_applies_has_his_own_entries_and_leaves_those_of_others(server
     assert after["spec"]["taints"] == [taint("b")]
 
 
-async def test_what_two_have_applied_stays_until_both_have_let_it_go(server):
+async def test_what_two_have_applied_stays_until_both_have_let_it_go(server: Objects) -> None:
     for manager in ("one", "two"):
         await server.apply(CNRS, named("n1", spec={"taints": [taint("a")]}), manager=manager)
     after = await server.apply(CNRS, named("n1"), manager="one")
@@ -182,14 +187,14 @@ async def test_what_two_have_applied_stays_until_both_have_let_it_go(server):
     assert not after.get("spec", {}).get("taints")
 
 
-async def test_what_nobody_applied_is_not_taken_away_by_applying(server):
+async def test_what_nobody_applied_is_not_taken_away_by_applying(server: Objects) -> None:
     await server.create(CNRS, named("n1", spec={"taints": [taint("by-hand")]}))
     await server.apply(CNRS, named("n1", spec={"taints": [taint("a")]}), manager="one")
     after = await server.apply(CNRS, named("n1"), manager="one")
     assert after["spec"]["taints"] == [taint("by-hand")]
 
 
-async def test_a_status_is_applied_apart_and_makes_no_object(server):
+async def test_a_status_is_applied_apart_and_makes_no_object(server: Objects) -> None:
     rows = [{"type": "X", "status": "True"}]
     with pytest.raises(Refused, match="not found"):
         await server.apply(CNRS, named("n1", status={"conditions": rows}), manager="one", status=True)
@@ -199,13 +204,13 @@ async def test_a_status_is_applied_apart_and_makes_no_object(server):
     assert (after.get("spec", {}).get("taints") or [], after["status"]) == ([], {"conditions": rows})
 
 
-async def test_the_same_applied_again_makes_no_new_version(server):
+async def test_the_same_applied_again_makes_no_new_version(server: Objects) -> None:
     first = await server.apply(CNRS, named("n1", spec={"taints": [taint("a")]}), manager="one")
     again = await server.apply(CNRS, named("n1", spec={"taints": [taint("a")]}), manager="one")
     assert again["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
-async def test_a_mirror_knows_nothing_before_its_first_list_and_then_follows(server):
+async def test_a_mirror_knows_nothing_before_its_first_list_and_then_follows(server: Objects) -> None:
     seen = []
     mirror = server.mirror(NODES, name_of, lambda: seen.append(1))
     with pytest.raises(Unavailable):
@@ -221,8 +226,10 @@ async def test_a_mirror_knows_nothing_before_its_first_list_and_then_follows(ser
         await soon(lambda: not mirror.objects)
 
 
-async def test_a_mirror_is_of_a_namespace_and_of_labels_where_they_are_named(place, server):
-    def lease(name, namespace, **labels):
+async def test_a_mirror_is_of_a_namespace_and_of_labels_where_they_are_named(
+    place: InMemory | OverHttp, server: Objects
+) -> None:
+    def lease(name: str, namespace: str, **labels: Any) -> dict[str, dict[str, dict[str, str] | str]]:
         return {"metadata": {"name": name, "namespace": namespace, "labels": labels}}
 
     place.put(LEASES, lease("a", "one", x="1"))
@@ -236,9 +243,11 @@ async def test_a_mirror_is_of_a_namespace_and_of_labels_where_they_are_named(pla
         await soon(lambda: sorted(labelled.objects.values()) == ["a", "b", "d"])
 
 
-async def test_an_object_that_cannot_be_read_keeps_its_last_good_state_and_ends_nothing(place, server):
-    def told(document):
-        return document["metadata"]["labels"]["told"]
+async def test_an_object_that_cannot_be_read_keeps_its_last_good_state_and_ends_nothing(
+    place: InMemory | OverHttp, server: Objects
+) -> None:
+    def told(document: Mapping[str, Any]) -> str:
+        return str(document["metadata"]["labels"]["told"])
 
     mirror = server.mirror(NODES, told, lambda: None)
     async with mirroring(mirror):
@@ -253,7 +262,9 @@ async def test_an_object_that_cannot_be_read_keeps_its_last_good_state_and_ends_
         await soon(lambda: not mirror.unread)
 
 
-async def test_without_a_server_calls_fail_and_mirrors_keep_what_they_have(place, server):
+async def test_without_a_server_calls_fail_and_mirrors_keep_what_they_have(
+    place: InMemory | OverHttp, server: Objects
+) -> None:
     await server.create(NODES, named("n1"))
     async with mirroring(server.mirror(NODES, name_of, lambda: None)) as mirror:
         place.go_away()

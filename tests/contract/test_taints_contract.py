@@ -2,6 +2,8 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
 from kube_api import Api, FakeKube
@@ -31,17 +33,17 @@ FOREIGN = {"key": "example.org/upgrade", "effect": "NoExecute", "value": "by han
 class InFile:
     """The port over a file."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: Path) -> None:
         self.port, self.path = TaintFile(folder), folder / "taints.json"
 
-    def taint_by_hand(self):
+    def taint_by_hand(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(json.dumps({"taints": [FOREIGN]}))
 
-    def foreign(self):
+    def foreign(self) -> list[dict[str, str]]:
         return [entry for entry in json.loads(self.path.read_text())["taints"] if not entry["key"].startswith(KEY)]
 
-    def break_it(self):
+    def break_it(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text("{")
 
@@ -49,16 +51,16 @@ class InFile:
 class InMemory:
     """The port in memory."""
 
-    def __init__(self, _folder):
+    def __init__(self, _folder: Path) -> None:
         self.port = FakeTaints()
 
-    def taint_by_hand(self):
+    def taint_by_hand(self) -> None:
         self.port.taints.append(Taint.model_validate(FOREIGN))
 
-    def foreign(self):
+    def foreign(self) -> list[dict[str, str]]:
         return [FOREIGN for taint in self.port.taints if taint == Taint.model_validate(FOREIGN)]
 
-    def break_it(self):
+    def break_it(self) -> None:
         self.port.failure = "no API server"
 
 
@@ -68,46 +70,48 @@ NODE = "/api/v1/nodes/n1"
 class InCluster:
     """The port over a Node of an API server, which has no place for causes."""
 
-    def __init__(self, _folder):
+    def __init__(self, _folder: Path | None) -> None:
         self.api = Api()
         self.api.put(NODE, {"spec": {"podCIDR": "10.0.0.0/24"}})
         self.port = KubeTaints(FakeKube(self.api), "n1")
 
     @property
-    def listed(self):
-        return self.api.objects[NODE]["spec"].get("taints", [])
+    def listed(self) -> list[dict[str, str]]:
+        found: list[dict[str, str]] = self.api.objects[NODE]["spec"].get("taints", [])
+        return found
 
-    def taint_by_hand(self, *more):
+    def taint_by_hand(self, *more: Any) -> None:
         spec = {"podCIDR": "10.0.0.0/24", "taints": [FOREIGN, *more]}
         self.api.put(NODE, {"spec": spec})
 
-    def foreign(self):
+    def foreign(self) -> list[dict[str, str]]:
         return [entry for entry in self.listed if not entry["key"].startswith(KEY)]
 
-    def break_it(self):
+    def break_it(self) -> None:
         self.api.failing = 503
 
 
 @pytest.fixture(params=[InFile, InMemory, InCluster])
-def place(request, tmp_path):
-    return request.param(tmp_path / "state")
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> InCluster | InFile | InMemory:
+    made: InCluster | InFile | InMemory = request.param(tmp_path / "state")
+    return made
 
 
-def bare(taint):
+def bare(taint: Taint) -> Taint:
     """Without what not every substrate keeps."""
     return taint.model_copy(update={"causes": ()})
 
 
-async def test_before_the_first_write_there_are_none(place):
+async def test_before_the_first_write_there_are_none(place: InCluster | InFile | InMemory) -> None:
     assert await place.port.read() == ()
 
 
-async def test_what_was_written_is_read_in_order(place):
+async def test_what_was_written_is_read_in_order(place: InCluster | InFile | InMemory) -> None:
     await place.port.write([MEMORY, CPU])
     assert [bare(taint) for taint in await place.port.read()] == [CPU, bare(MEMORY)]
 
 
-async def test_a_write_replaces_all_of_ours(place):
+async def test_a_write_replaces_all_of_ours(place: InCluster | InFile | InMemory) -> None:
     await place.port.write([MEMORY, CPU])
     await place.port.write([MEMORY])
     assert [bare(taint) for taint in await place.port.read()] == [bare(MEMORY)]
@@ -115,7 +119,7 @@ async def test_a_write_replaces_all_of_ours(place):
     assert await place.port.read() == ()
 
 
-async def test_the_taints_of_others_are_neither_shown_nor_touched(place):
+async def test_the_taints_of_others_are_neither_shown_nor_touched(place: InCluster | InFile | InMemory) -> None:
     place.taint_by_hand()
     assert await place.port.read() == ()
     await place.port.write([CPU])
@@ -123,14 +127,16 @@ async def test_the_taints_of_others_are_neither_shown_nor_touched(place):
     assert place.foreign() == [FOREIGN]
 
 
-async def test_a_taint_under_another_prefix_is_refused_and_nothing_is_written(place):
+async def test_a_taint_under_another_prefix_is_refused_and_nothing_is_written(
+    place: InCluster | InFile | InMemory,
+) -> None:
     await place.port.write([CPU])
     with pytest.raises(Refused, match=r"example\.org/x"):
         await place.port.write([MEMORY, CPU.model_copy(update={"key": "example.org/x"})])
     assert await place.port.read() == (CPU,)
 
 
-async def test_trouble_is_an_error_never_an_empty_answer(place):
+async def test_trouble_is_an_error_never_an_empty_answer(place: InCluster | InFile | InMemory) -> None:
     await place.port.write([CPU])
     place.break_it()
     with pytest.raises(Unavailable):
@@ -144,7 +150,7 @@ TORN = ["", "{", "[]", "{}", '{"taints": {}}', '{"taints": [1]}', '{"taints": [{
 
 
 @pytest.mark.parametrize("text", TORN)
-async def test_a_file_that_holds_something_else_is_not_overwritten(tmp_path, text):
+async def test_a_file_that_holds_something_else_is_not_overwritten(tmp_path: Path, text: str) -> None:
     taints = TaintFile(tmp_path)
     taints.path.write_text(text)
     with pytest.raises(Unavailable, match=r"taints\.json"):
@@ -154,13 +160,13 @@ async def test_a_file_that_holds_something_else_is_not_overwritten(tmp_path, tex
     assert taints.path.read_text() == text
 
 
-async def test_a_folder_that_cannot_be_written_leaves_the_file_as_it_is(tmp_path):
+async def test_a_folder_that_cannot_be_written_leaves_the_file_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("no folder")
     with pytest.raises(Unavailable):
         await TaintFile(tmp_path / "taken").write([CPU])
 
 
-async def test_the_file_is_in_the_tutorials_form_and_nothing_is_left_beside_it(tmp_path):
+async def test_the_file_is_in_the_tutorials_form_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
     taints = TaintFile(tmp_path)
     await taints.write([CPU])
     told = {"effect": "NoSchedule", "key": f"{KEY}CPUPressure", "timeAdded": "2023-01-09T06:32:08Z"}
@@ -170,11 +176,11 @@ async def test_the_file_is_in_the_tutorials_form_and_nothing_is_left_beside_it(t
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> InCluster:
     return InCluster(None)
 
 
-async def test_a_node_is_written_only_where_its_taints_differ_and_the_rest_of_it_stays(cluster):
+async def test_a_node_is_written_only_where_its_taints_differ_and_the_rest_of_it_stays(cluster: InCluster) -> None:
     await cluster.port.write([CPU])
     await cluster.port.write([CPU])
     told = {"effect": "NoSchedule", "key": f"{KEY}CPUPressure", "timeAdded": "2023-01-09T06:32:08Z"}
@@ -184,15 +190,15 @@ async def test_a_node_is_written_only_where_its_taints_differ_and_the_rest_of_it
     assert cluster.api.objects[NODE]["spec"] == {"podCIDR": "10.0.0.0/24"}
 
 
-async def test_a_taint_that_comes_between_reading_and_writing_is_not_lost(cluster):
+async def test_a_taint_that_comes_between_reading_and_writing_is_not_lost(cluster: InCluster) -> None:
     cluster.api.before_write = cluster.taint_by_hand
     await cluster.port.write([CPU])
     assert cluster.foreign() == [FOREIGN]
     assert await cluster.port.read() == (CPU,)
 
 
-async def test_who_loses_every_race_says_so_and_has_changed_nothing(cluster):
-    def again():
+async def test_who_loses_every_race_says_so_and_has_changed_nothing(cluster: InCluster) -> None:
+    def again() -> None:
         cluster.taint_by_hand()
         cluster.api.before_write = again
 
@@ -203,14 +209,14 @@ async def test_who_loses_every_race_says_so_and_has_changed_nothing(cluster):
 
 
 @pytest.mark.parametrize("code", [401, 403, 404, 422, 429, 500, 503])
-async def test_a_refusal_is_unavailable_with_the_servers_words(cluster, code):
+async def test_a_refusal_is_unavailable_with_the_servers_words(cluster: InCluster, code: int) -> None:
     cluster.api.refuse["PATCH", NODE] = code
     with pytest.raises(Unavailable, match="the test says so"):
         await cluster.port.write([CPU])
     assert cluster.listed == []
 
 
-async def test_a_node_that_is_not_there_or_holds_no_taints_is_no_untainted_node(cluster):
+async def test_a_node_that_is_not_there_or_holds_no_taints_is_no_untainted_node(cluster: InCluster) -> None:
     cluster.taint_by_hand({"key": 5})
     with pytest.raises(Unavailable, match="cannot be read"):
         await cluster.port.read()
@@ -226,7 +232,7 @@ CNR = f"{CNRS}/n1"
 
 
 @pytest.fixture
-def told(cluster):
+def told(cluster: InCluster) -> InCluster:
     """A cluster with the node's CNR beside it."""
     kube = FakeKube(cluster.api)
     cluster.port = KubeTaints(kube, "n1", KubeObjects(kube, LoopClock(), manager=MANAGER))
@@ -234,11 +240,12 @@ def told(cluster):
     return cluster
 
 
-def said(cluster):
-    return cluster.api.objects[CNR]["spec"].get("taints", [])
+def said(cluster: InCluster) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = cluster.api.objects[CNR]["spec"].get("taints", [])
+    return found
 
 
-async def test_the_cnr_says_ours_as_the_tutorial_prints_it_beside_those_of_others(told):
+async def test_the_cnr_says_ours_as_the_tutorial_prints_it_beside_those_of_others(told: InCluster) -> None:
     await told.port.show([MEMORY, CPU])
     row = {"effect": "NoSchedule", "timeAdded": "2023-01-09T06:32:08Z"}
     assert said(told) == [FOREIGN, {"key": f"{KEY}CPUPressure", **row}, {"key": f"{KEY}MemoryPressure", **row}]
@@ -248,7 +255,7 @@ async def test_the_cnr_says_ours_as_the_tutorial_prints_it_beside_those_of_other
     assert said(told) == [FOREIGN]
 
 
-async def test_the_cnr_is_written_where_it_differs_and_without_taints_not_even_read(told):
+async def test_the_cnr_is_written_where_it_differs_and_without_taints_not_even_read(told: InCluster) -> None:
     await told.port.show([CPU])
     await told.port.show([CPU])
     assert [method for method, path, _ in told.api.requests if path == CNR] == ["GET", "PATCH", "GET"]
@@ -261,14 +268,14 @@ async def test_the_cnr_is_written_where_it_differs_and_without_taints_not_even_r
     assert len(told.api.requests) == before
 
 
-async def test_what_a_former_life_has_left_in_the_cnr_under_another_name_goes(told):
+async def test_what_a_former_life_has_left_in_the_cnr_under_another_name_goes(told: InCluster) -> None:
     left = {"key": f"{KEY}CPUPressure", "effect": "NoSchedule"}
     told.api.put(CNR, {"spec": {"taints": [left, FOREIGN]}})
     await told.port.show([])
     assert said(told) == [FOREIGN]
 
 
-async def test_a_node_without_a_cnr_gets_one_for_a_taint_alone(told):
+async def test_a_node_without_a_cnr_gets_one_for_a_taint_alone(told: InCluster) -> None:
     told.api.remove(CNR)
     await told.port.show([])
     assert CNR not in told.api.objects

@@ -93,3 +93,7 @@ EXAMPLES: dict[str, Message] = {
         EvictionEvent(**ENVELOPE, **FACTS, phase="created", attempt=2, message="evicted", detail="x"),
     )
 }  # fmt: skip
+
+assert isinstance(EXAMPLES["EvictionEvent"], EvictionEvent)
+assert isinstance(EXAMPLES["EvictionIntent"], EvictionIntent)
+EVENT, INTENT = EXAMPLES["EvictionEvent"], EXAMPLES["EvictionIntent"]

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from typing import Any
 
 import pytest
 from example_messages import EXAMPLES
@@ -28,7 +29,7 @@ def changed(name: str, *path: str | int, to: object) -> bytes:
 
 
 @every_message
-def test_a_message_survives_the_wire(name):
+def test_a_message_survives_the_wire(name: str) -> None:
     message = EXAMPLES[name]
     assert type(message).decode(message.encode()) == message
 
@@ -72,7 +73,9 @@ def test_a_message_survives_the_wire(name):
     ],
     ids=lambda value: ".".join(map(str, value)) if isinstance(value, tuple) else str(value),
 )
-def test_a_field_out_of_bounds_is_refused_and_named(name, path, value):
+def test_a_field_out_of_bounds_is_refused_and_named(
+    name: str, path: tuple[Any, ...], value: dict[str, float] | float | str
+) -> None:
     with pytest.raises(Refused) as caught:
         type(EXAMPLES[name]).decode(changed(name, *path, to=value))
     assert caught.value.reason == "malformed"
@@ -82,20 +85,20 @@ def test_a_field_out_of_bounds_is_refused_and_named(name, path, value):
 
 @every_message
 @pytest.mark.parametrize("version", [0, 2, "x", None])
-def test_an_unknown_version_is_refused_as_such(name, version):
+def test_an_unknown_version_is_refused_as_such(name: str, version: int | str | None) -> None:
     with pytest.raises(Refused) as caught:
         type(EXAMPLES[name]).decode(changed(name, "v", to=version))
     assert caught.value.reason == "unknown_version"
 
 
 @every_message
-def test_a_missing_field_is_refused_and_named(name):
+def test_a_missing_field_is_refused_and_named(name: str) -> None:
     with pytest.raises(Refused, match="boot_id"):
         type(EXAMPLES[name]).decode(b'{"node": "a", "seq": 1, "sent_at": "2026-01-01T00:00:00Z"}')
 
 
 @every_message
-def test_a_message_that_is_too_large_is_refused_before_it_is_read(name):
+def test_a_message_that_is_too_large_is_refused_before_it_is_read(name: str) -> None:
     with pytest.raises(Refused) as caught:
         type(EXAMPLES[name]).decode(b" " * (MAX_MESSAGE_BYTES + 1))
     assert caught.value.reason == "too_large"
@@ -106,13 +109,13 @@ def test_a_message_that_is_too_large_is_refused_before_it_is_read(name):
     [b"", b"null", b"[]", b"5", b'"x"', b"{", b"\xff\xfe", b"[" * 200_000, b'{"a":' * 100_000, b"NaN", b"{}" * 2],
     ids=range(11),
 )
-def test_what_is_no_message_is_refused(payload):
+def test_what_is_no_message_is_refused(payload: bytes) -> None:
     with pytest.raises(Refused):
         PoolAdvice.decode(payload)
 
 
 @given(st.sampled_from(sorted(EXAMPLES)), st.binary(max_size=300))
-def test_any_bytes_are_read_or_refused_and_never_anything_else(name, payload):
+def test_any_bytes_are_read_or_refused_and_never_anything_else(name: str, payload: bytes) -> None:
     with contextlib.suppress(Refused):
         type(EXAMPLES[name]).decode(payload)
 
@@ -125,7 +128,9 @@ json_values = st.recursive(
 
 
 @given(st.data(), st.sampled_from(sorted(EXAMPLES)), json_values)
-def test_any_value_in_any_field_is_read_or_refused_and_what_was_read_survives_the_wire(data, name, value):
+def test_any_value_in_any_field_is_read_or_refused_and_what_was_read_survives_the_wire(
+    data: Any, name: str, value: dict[str, Any] | float | list[Any] | None
+) -> None:
     field = data.draw(st.sampled_from(sorted(type(EXAMPLES[name]).model_fields)))
     try:
         message = type(EXAMPLES[name]).decode(changed(name, field, to=value))
@@ -135,26 +140,26 @@ def test_any_value_in_any_field_is_read_or_refused_and_what_was_read_survives_th
         assert type(message).decode(message.encode()) == message
 
 
-def test_cpu_lists_have_one_spelling():
+def test_cpu_lists_have_one_spelling() -> None:
     body = changed("Allocation", "pools", 0, "cpus", to="3,1,2,7-7")
     assert Allocation.decode(body).pools[0].cpus == "1-3,7"
 
 
-def test_an_absent_figure_stays_absent():
+def test_an_absent_figure_stays_absent() -> None:
     sample = EXAMPLES["NodeSample"].model_copy(update={"window_s": None})
     assert b"window_s" not in sample.encode()
     assert NodeSample.decode(sample.encode()).window_s is None
 
 
-def test_a_message_cannot_be_changed_after_it_was_made():
+def test_a_message_cannot_be_changed_after_it_was_made() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        EXAMPLES["PoolAdvice"].seq = 9
+        EXAMPLES["PoolAdvice"].seq = 9  # type: ignore[misc] # mypy says so as well
 
 
-def test_an_infinity_in_an_explanation_does_not_keep_a_message_from_being_sent():
+def test_an_infinity_in_an_explanation_does_not_keep_a_message_from_being_sent() -> None:
     intent = EXAMPLES["EvictionIntent"].model_copy(update={"why": (Reason(rule="x", numbers={"a": float("inf")}),)})
     assert EvictionIntent.decode(intent.encode()).why[0].numbers == {"a": None}
 
 
-def test_a_message_is_named_by_kind_and_number():
+def test_a_message_is_named_by_kind_and_number() -> None:
     assert [EXAMPLES[name].ref for name in ("NodeSample", "Allocation")] == ["sample/7", "alloc/7"]

@@ -19,14 +19,14 @@ from shared.contracts.kube.quantities import format_millis, format_units, parse_
     ],
     ids=str,
 )  # fmt: skip
-def test_units_are_whole_and_rounded_up(text, units):
+def test_units_are_whole_and_rounded_up(text: float | str, units: int) -> None:
     assert parse_units(text) == units
 
 
 @pytest.mark.parametrize(
     ("text", "millis"), [("1", 1000), ("250m", 250), ("0.5", 500), ("0.0001", 1), ("2", 2000), (2, 2000), ("1k", 10**6)]
 )
-def test_cpu_is_read_in_thousandths(text, millis):
+def test_cpu_is_read_in_thousandths(text: int | str, millis: int) -> None:
     assert parse_millis(text) == millis
 
 
@@ -51,29 +51,29 @@ def test_cpu_is_read_in_thousandths(text, millis):
         None,
     ],
 )
-def test_what_is_no_quantity_is_refused_and_named(text):
+def test_what_is_no_quantity_is_refused_and_named(text: str | None) -> None:
     for parse in (parse_units, parse_millis):
         with pytest.raises(ValueError, match="quantity"):
-            parse(text)
+            parse(text)  # type: ignore[arg-type] # one of them is None
 
 
 @given(st.integers(0, 2**63))
-def test_what_is_written_is_read_back(value):
+def test_what_is_written_is_read_back(value: int) -> None:
     assert parse_units(format_units(value)) == value
     assert parse_millis(format_millis(value)) == value
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["", "k", "Ki", "M", "Mi"]))
-def test_a_larger_number_is_never_a_smaller_quantity(number, suffix):
+def test_a_larger_number_is_never_a_smaller_quantity(number: int, suffix: str) -> None:
     assert parse_units(f"{number}{suffix}") < parse_units(f"{number + 1}{suffix}")
 
 
 @given(st.decimals(0, 10**6, places=6))
-def test_rounding_never_takes_away(number):
+def test_rounding_never_takes_away(number: Decimal) -> None:
     assert Decimal(parse_units(str(number))) - number < 1
     assert parse_units(str(number)) >= number
 
 
 @pytest.mark.parametrize(("value", "text"), [(0, "0"), (44_000, "44k"), (10**9, "1G"), (1024, "1024"), (1500, "1500")])
-def test_units_are_written_as_the_api_server_does(value, text):
+def test_units_are_written_as_the_api_server_does(value: int, text: str) -> None:
     assert format_units(value) == text

@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ names = pytest.mark.parametrize("name", sorted(schemas.messages()))
 
 
 def load(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text())
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
 
 
 def incompatibilities(old: dict[str, Any], new: dict[str, Any], where: str = "") -> list[str]:
@@ -44,18 +45,18 @@ def _plain(field: Any) -> Any:
     return [_plain(item) for item in field] if isinstance(field, list) else field
 
 
-def test_the_committed_documents_are_what_the_models_generate(tmp_path):
+def test_the_committed_documents_are_what_the_models_generate(tmp_path: Path) -> None:
     """After a change of a model: make schemas."""
     for written in schemas.write(tmp_path):
         assert load(DOCS / written.name) == load(written), f"{written.name} is out of date: run make schemas"
 
 
-def test_every_released_message_still_exists():
+def test_every_released_message_still_exists() -> None:
     assert {path.stem for path in BASELINE.glob("*.json")} <= set(schemas.messages())
 
 
 @names
-def test_a_schema_only_gains_optional_fields(name):
+def test_a_schema_only_gains_optional_fields(name: str) -> None:
     assert incompatibilities(load(BASELINE / f"{name}.json"), schemas.json_schemas()[name], name) == []
 
 
@@ -95,14 +96,14 @@ def _grow_enum(schema: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "change", [_remove, _retype, _tighten, _redefault, _demand, _excuse, _nested, _grow_enum], ids=lambda c: c.__name__
 )
-def test_the_compatibility_check_sees_a_breaking_change(change: Callable[[dict[str, Any]], None]):
+def test_the_compatibility_check_sees_a_breaking_change(change: Callable[[dict[str, Any]], None]) -> None:
     old = schemas.json_schemas()["EvictionIntent"]
     new = copy.deepcopy(old)
     change(new)
     assert len(incompatibilities(old, new)) == 1
 
 
-def test_the_compatibility_check_lets_an_optional_field_and_other_words_pass():
+def test_the_compatibility_check_lets_an_optional_field_and_other_words_pass() -> None:
     old = schemas.json_schemas()["EvictionIntent"]
     new = copy.deepcopy(old)
     new["properties"]["extra"] = {"type": "string", "default": ""}
@@ -111,24 +112,24 @@ def test_the_compatibility_check_lets_an_optional_field_and_other_words_pass():
 
 
 @names
-def test_a_schema_is_valid_and_describes_what_is_sent(name):
+def test_a_schema_is_valid_and_describes_what_is_sent(name: str) -> None:
     schema = schemas.json_schemas()[name]
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(json.loads(EXAMPLES[name].encode()))
 
 
 @names
-def test_the_first_release_can_read_what_is_sent_today(name):
+def test_the_first_release_can_read_what_is_sent_today(name: str) -> None:
     Draft202012Validator(load(BASELINE / f"{name}.json")).validate(json.loads(EXAMPLES[name].encode()))
 
 
 @names
-def test_an_example_has_a_value_for_every_field(name):
+def test_an_example_has_a_value_for_every_field(name: str) -> None:
     assert [f for f in type(EXAMPLES[name]).model_fields if f not in EXAMPLES[name].model_fields_set] in ([], ["v"])
 
 
 @pytest.mark.parametrize("released", RELEASED, ids=lambda r: r["message"])
-def test_a_message_of_the_first_release_is_read_field_by_field(released):
+def test_a_message_of_the_first_release_is_read_field_by_field(released: dict[str, Any]) -> None:
     model = schemas.messages()[released["message"]]
     message = model.decode(json.dumps(released["body"]).encode())
     assert without_newer_fields(json.loads(message.encode()), released["body"]) == released["body"]
@@ -144,7 +145,7 @@ def without_newer_fields(now: Any, then: Any) -> Any:
 
 
 @pytest.mark.parametrize("released", RELEASED, ids=lambda r: r["message"])
-def test_a_field_of_a_later_release_is_ignored(released):
+def test_a_field_of_a_later_release_is_ignored(released: dict[str, Any]) -> None:
     model = schemas.messages()[released["message"]]
     later = {**released["body"], "a_later_field": {"x": [1]}}
     read = json.loads(model.decode(json.dumps(later).encode()).encode())
@@ -152,18 +153,18 @@ def test_a_field_of_a_later_release_is_ignored(released):
     assert without_newer_fields(read, released["body"]) == released["body"]
 
 
-def test_there_is_a_released_example_of_every_message():
+def test_there_is_a_released_example_of_every_message() -> None:
     assert {r["message"] for r in RELEASED} == set(schemas.messages())
 
 
-def test_the_asyncapi_document_describes_each_message_once():
+def test_the_asyncapi_document_describes_each_message_once() -> None:
     document = load(DOCS / "asyncapi.json")
     assert document["asyncapi"] == "3.0.0"
     assert {"title", "version"} <= set(document["info"])
     assert set(document["channels"]) == set(document["components"]["messages"]) == set(schemas.messages())
 
 
-def test_every_reference_of_the_asyncapi_document_leads_somewhere():
+def test_every_reference_of_the_asyncapi_document_leads_somewhere() -> None:
     document = load(DOCS / "asyncapi.json")
     references = list(_references(document))
     assert len(references) == 3 * len(schemas.messages())
@@ -176,7 +177,7 @@ def test_every_reference_of_the_asyncapi_document_leads_somewhere():
             assert (DOCS / reference).is_file()
 
 
-def _references(node: Any):
+def _references(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
         if "$ref" in node:
             yield node["$ref"]
@@ -185,7 +186,7 @@ def _references(node: Any):
 
 
 @names
-def test_a_channel_names_its_subject_and_the_parameters_in_it(name):
+def test_a_channel_names_its_subject_and_the_parameters_in_it(name: str) -> None:
     document = load(DOCS / "asyncapi.json")
     channel = document["channels"][name]
     tokens = [part.strip("{}") for part in channel["address"].split(".") if part.startswith("{")]
@@ -197,5 +198,5 @@ def test_a_channel_names_its_subject_and_the_parameters_in_it(name):
 
 
 @pytest.mark.parametrize(("name", "stream"), [("EvictionIntent", INTENTS_STREAM), ("EvictionEvent", EVENTS_STREAM)])
-def test_a_durable_channel_names_its_stream(name, stream):
+def test_a_durable_channel_names_its_stream(name: str, stream: str) -> None:
     assert stream in load(DOCS / "asyncapi.json")["channels"][name]["description"]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from example_messages import EXAMPLES
+from example_messages import EVENT, INTENT
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +16,6 @@ from shared.contracts.bus.subjects import MAX_FACT_BYTES, event_subject, intent_
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 
 ROOT = Path(__file__).parents[3]
-EVENT, INTENT = EXAMPLES["EvictionEvent"], EXAMPLES["EvictionIntent"]
 SUBJECT = event_subject(EVENT)
 
 
@@ -35,7 +34,7 @@ def reason(subject: str = SUBJECT, headers: dict[str, str] | None = None, body: 
 
 
 @pytest.mark.parametrize("missing", ["ce-specversion", "ce-id", "ce-type", "ce-source"])
-def test_a_required_attribute_that_is_missing_is_named(missing):
+def test_a_required_attribute_that_is_missing_is_named(missing: str) -> None:
     headers = event_headers(EVENT)
     del headers[missing]
     found = read_event(SUBJECT, headers, EVENT.encode())
@@ -58,12 +57,12 @@ def test_a_required_attribute_that_is_missing_is_named(missing):
         ({"x": "y" * MAX_FACT_BYTES}, "too_large"),
     ],
 )
-def test_attributes_that_are_not_the_bodys_are_refused(change, expected):
+def test_attributes_that_are_not_the_bodys_are_refused(change: dict[str, str], expected: str) -> None:
     assert reason(headers=event_headers(EVENT) | change) == expected
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"\xff", b"null", b"[" * 20_000, b'{"v":' + b"9" * 5_000 + b"}"])
-def test_a_body_that_is_no_event_is_refused(body):
+def test_a_body_that_is_no_event_is_refused(body: bytes) -> None:
     assert reason(body=body) == "malformed"
 
 
@@ -72,11 +71,11 @@ def test_a_body_that_is_no_event_is_refused(body):
     ["2026-01-01T00:00:00", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "1999-12-31T00:00:00Z",
      -(10**20), 10**20],
 )  # fmt: skip
-def test_a_time_that_a_reader_cannot_compute_with_is_refused(moment):
+def test_a_time_that_a_reader_cannot_compute_with_is_refused(moment: int | str) -> None:
     assert reason(body=with_body(sent_at=moment)) == "malformed"
 
 
-def test_a_time_of_any_zone_is_given_in_utc():
+def test_a_time_of_any_zone_is_given_in_utc() -> None:
     found = read_event(SUBJECT, event_headers(EVENT), with_body(sent_at="2026-01-02T05:04:05+02:00"))
     assert isinstance(found, EvictionEvent)
     assert (found.sent_at, found.sent_at.tzinfo) == (datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), UTC)
@@ -87,13 +86,13 @@ def test_a_time_of_any_zone_is_given_in_utc():
     [{"node": "other"}, {"namespace": "kube-system"}, {"phase": "failed"}],
     ids=lambda change: next(iter(change)),
 )
-def test_an_event_of_another_subject_is_forged(change):
+def test_an_event_of_another_subject_is_forged(change: dict[str, str]) -> None:
     forged = EVENT.model_copy(update=change)
     assert reason(headers=event_headers(forged), body=forged.encode()) == "forged"
 
 
 @pytest.mark.parametrize("change", [{"node": "other"}, {"pod_uid": "ffff"}], ids=lambda change: next(iter(change)))
-def test_an_intent_of_another_subject_is_forged(change):
+def test_an_intent_of_another_subject_is_forged(change: dict[str, str]) -> None:
     assert read_intent(intent_subject(INTENT), INTENT.encode()) == INTENT
     found = read_intent(intent_subject(INTENT), INTENT.model_copy(update=change).encode())
     assert isinstance(found, RefusedMessage)
@@ -101,7 +100,7 @@ def test_an_intent_of_another_subject_is_forged(change):
 
 
 @given(st.text(max_size=60), st.dictionaries(st.text(max_size=12), st.text(max_size=12)), st.binary(max_size=80))
-def test_nothing_that_is_stored_gets_an_exception_out_of_it(subject, headers, body):
+def test_nothing_that_is_stored_gets_an_exception_out_of_it(subject: str, headers: dict[str, str], body: bytes) -> None:
     for one in (headers, event_headers(EVENT) | headers):
         found = read_event(subject, one, body)
         assert isinstance(found, RefusedMessage)
@@ -113,14 +112,16 @@ def test_nothing_that_is_stored_gets_an_exception_out_of_it(subject, headers, bo
     st.sampled_from(sorted(EvictionEvent.model_fields)),
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.lists(st.text(), max_size=3),
 )
-def test_any_value_of_any_field_is_an_event_of_this_subject_or_refused(name, value):
+def test_any_value_of_any_field_is_an_event_of_this_subject_or_refused(
+    name: str, value: float | list[str] | str | None
+) -> None:
     found = read_event(SUBJECT, event_headers(EVENT), with_body(**{name: value}))
     if isinstance(found, EvictionEvent):
         assert event_subject(found) == SUBJECT
         assert found.event_id == EVENT.event_id
 
 
-def test_nobody_reads_past_the_door():
+def test_nobody_reads_past_the_door() -> None:
     """What a stream or a node has said becomes an event or an intent in one place; the ledger reads back its own."""
     doors = {"shared/contracts/bus/stored.py", "shared/adapters/ledger/sqlite.py"}
     past = [

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 from printed_page import ROOT, copy_of_tree, run
@@ -14,9 +15,9 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
 COPIED = ("services", "shared", "sublet", "tests/unit/contracts", "docs/schemas", "deploy", "pyproject.toml")
 
 
-def walk(tree):
+def walk(tree: Path) -> dict[str, str]:
     """Write and run what the page prints, from top to bottom; the output of every command."""
-    told = {}
+    told: dict[str, str] = {}
     for kind, text in BLOCKS:
         if kind == "python":
             head, _, body = text.partition("\n")
@@ -27,7 +28,7 @@ def walk(tree):
 
 
 @pytest.mark.timeout(300)
-def test_a_message_is_a_model_and_a_row(tmp_path):
+def test_a_message_is_a_model_and_a_row(tmp_path: Path) -> None:
     tree = copy_of_tree(tmp_path, COPIED)
     told = walk(tree)
     channels = json.loads((tree / "docs/schemas/asyncapi.json").read_text())["channels"]
@@ -39,5 +40,5 @@ def test_a_message_is_a_model_and_a_row(tmp_path):
         assert (tree / path.relative_to(ROOT)).read_text() == text
 
 
-def test_every_block_is_of_a_kind_that_is_tried():
+def test_every_block_is_of_a_kind_that_is_tried() -> None:
     assert {kind for kind, _ in BLOCKS} == {"sh", "python"}
