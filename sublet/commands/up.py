@@ -127,8 +127,8 @@ def down(
     from shared.settings import common_settings, raw_settings
     from sublet.host.preflight import require_fit, take_host
     from sublet.host.session import POD_GRACE_S
-    from sublet.host.state_folder import StateFolder
     from sublet.host.teardown import remove_groups
+    from sublet.state.folder import StateFolder
 
     try:
         common = common_settings(raw_settings())

@@ -24,10 +24,10 @@ from sublet.bus_login import write_login, write_reader
 from sublet.config_file import central_config_file
 from sublet.host.capped_logs import keep_capped
 from sublet.host.preflight import require_fit, take_host
-from sublet.host.state_folder import StateFolder
 from sublet.host.supervise import Child
 from sublet.host.teardown import any_groups, end_pods, remove_groups
 from sublet.runtime.runtime import Runtime
+from sublet.state.folder import StateFolder
 
 log = structlog.get_logger()
 

@@ -26,10 +26,10 @@ from shared.core.pods.manifest import PodRecord
 from shared.core.text.kernel_text import meminfo_bytes
 from shared.errors import Refused, SubletError, Unavailable, Unfit
 from shared.settings import CommonSettings, common_settings, raw_settings
-from sublet.host.state_folder import require_own
 from sublet.runtime.launch import OOM_SCORE, launch_document, start_writes
 from sublet.runtime.pod_user import PodUser, this_user
 from sublet.runtime.shim import FORWARDED, READY
+from sublet.state.folder import require_own
 
 DELETED = "Deleted"
 START_IT = "start it with: sudo sublet up"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from shared.errors import Unfit
-from sublet.host.state_files import MARK
-from sublet.host.state_folder import StateFolder
+from sublet.state.files import MARK
+from sublet.state.folder import StateFolder
 
 NOBODY = 65534
 SECRET = "root's own"

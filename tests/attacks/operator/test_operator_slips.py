@@ -18,7 +18,7 @@ from shared.core.cgroups.layout import ROOT, class_group
 from shared.errors import SubletError
 from shared.settings import CommonSettings
 from sublet.host.preflight import check_host, take_host
-from sublet.host.state_files import MARK, known
+from sublet.state.files import MARK, known
 
 pytestmark = pytest.mark.timeout(400)
 PATIENCE_S = 150.0

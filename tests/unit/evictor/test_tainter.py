@@ -13,7 +13,7 @@ from shared.contracts.kube.taint import Cause, Taint
 from shared.errors import BadConfig
 from shared.settings import CommonSettings
 from shared.wire import Wire
-from sublet.host.state_folder import remove_state
+from sublet.state.folder import remove_state
 
 KEY = "node.katalyst.kubewharf.io/MemoryPressure"
 FOREIGN = Taint(key="example.org/upgrade", effect="NoSchedule")

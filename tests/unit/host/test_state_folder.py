@@ -17,8 +17,8 @@ from shared.adapters.files import taints as taint_file
 from shared.adapters.ledger import file as ledger_file
 from shared.adapters.nats.embedded import server as nats_server
 from shared.errors import Conflict, Unfit
-from sublet.host.state_files import MARK, STATE_FILES, Until, known
-from sublet.host.state_folder import StateFolder, remove_state, require_own
+from sublet.state.files import MARK, STATE_FILES, Until, known
+from sublet.state.folder import StateFolder, remove_state, require_own
 
 SENTENCE = "kept by its owner"
 STAYING = ("config.yaml", "ledger.db.broken-1", "ledger.db.broken-12-wal", "checkpoint.json.refused")

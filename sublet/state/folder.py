@@ -16,7 +16,7 @@ from typing import IO
 from shared.adapters.files.taints import NAME as TAINTS
 from shared.adapters.files.taints import TaintFile
 from shared.errors import Conflict, Unfit
-from sublet.host.state_files import MARK, PREPARED, WITNESSES, Until, known
+from sublet.state.files import MARK, PREPARED, WITNESSES, Until, known
 
 MODE = 0o750
 _LOCK = "up.lock"
