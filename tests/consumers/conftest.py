@@ -1,6 +1,7 @@
 """Fixtures of the consumer tests."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from consumer_rig import LANGUAGES, Language
@@ -10,7 +11,7 @@ from shared.adapters.nats.embedded.server import NatsServer
 
 
 @pytest.fixture
-def server(tmp_path) -> Iterator[NatsServer]:
+def server(tmp_path: Path) -> Iterator[NatsServer]:
     """The product's own NATS server, to kill and to start again."""
     server = NatsServer(store_dir=tmp_path / "nats")
     server.start()
@@ -19,7 +20,7 @@ def server(tmp_path) -> Iterator[NatsServer]:
 
 
 @pytest.fixture(params=LANGUAGES, ids=lambda language: language.name)
-def language(request) -> Language:
+def language(request: pytest.FixtureRequest) -> Language:
     """Each language whose tools are here."""
     language: Language = request.param
     if language.missing:
@@ -28,7 +29,7 @@ def language(request) -> Language:
 
 
 @pytest.fixture
-async def teller(server) -> AsyncIterator[Teller]:
+async def teller(server: NatsServer) -> AsyncIterator[Teller]:
     """A publisher of eviction events on the server of the test."""
     async with telling(server.url) as teller:
         yield teller

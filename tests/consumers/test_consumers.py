@@ -4,15 +4,18 @@ import asyncio
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import nats
 import pytest
-from consumer_rig import Consumer, built
+from consumer_rig import Consumer, Language, built
 from events_told import Teller, evictions, ids_by_pod, telling
 from nats.js.api import ConsumerInfo
 
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
 from shared.contracts.eviction import EvictionEvent
 
@@ -25,7 +28,7 @@ ACK_WAIT_S = 2.0
 
 
 @pytest.fixture
-def consumer(language, server, tmp_path):
+def consumer(language: Language, server: NatsServer, tmp_path: Path) -> Iterator[Consumer]:
     with Consumer(language, built(language), url=server.url, out=tmp_path / "events.jsonl", namespace=TEAM) as consumer:
         yield consumer
 
@@ -39,11 +42,11 @@ async def reached(condition: Callable[[], bool], consumer: Consumer) -> None:
         await asyncio.sleep(0.01)
 
 
-async def durable(server, name: str, **changes) -> ConsumerInfo:
+async def durable(server: NatsServer, name: str, **changes: Any) -> ConsumerInfo:
     """The durable consumer as the server has it, after an operator's changes."""
     client = await nats.connect(server.url)
     try:
-        info = await client.jetstream().consumer_info(EVENTS_STREAM, name)
+        info: ConsumerInfo = await client.jetstream().consumer_info(EVENTS_STREAM, name)
         if changes:
             info = await client.jetstream().add_consumer(EVENTS_STREAM, info.config.evolve(**changes))
         return info
@@ -51,7 +54,7 @@ async def durable(server, name: str, **changes) -> ConsumerInfo:
         await client.close()
 
 
-async def all_handled(server, name: str) -> None:
+async def all_handled(server: NatsServer, name: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while (info := await durable(server, name)).num_pending or info.num_ack_pending:
             await asyncio.sleep(0.05)
@@ -66,7 +69,7 @@ def heard(consumer: Consumer) -> list[EvictionEvent]:
     return events
 
 
-async def started_in_vain(consumer: Consumer, server) -> None:
+async def started_in_vain(consumer: Consumer, server: NatsServer) -> None:
     """Start it, and return when it has been at the server's address and has found nobody who speaks NATS."""
     where = urlsplit(server.url)
     with socket.create_server((where.hostname, where.port)) as nobody:
@@ -76,7 +79,7 @@ async def started_in_vain(consumer: Consumer, server) -> None:
         connection.close()
 
 
-async def test_every_event_once_and_in_order_of_its_pod(consumer, server, teller: Teller):
+async def test_every_event_once_and_in_order_of_its_pod(consumer: Consumer, server: NatsServer, teller: Teller) -> None:
     first, second, third = (evictions(TEAM, episode, pods=20) for episode in (1, 2, 3))
     await teller.tell(evictions("team-b", 1, pods=3))
     await teller.tell(first)
@@ -112,7 +115,7 @@ async def test_every_event_once_and_in_order_of_its_pod(consumer, server, teller
     assert config.max_deliver == -1
 
 
-async def test_it_waits_for_its_server_and_repairs_a_line_cut_short(consumer, server):
+async def test_it_waits_for_its_server_and_repairs_a_line_cut_short(consumer: Consumer, server: NatsServer) -> None:
     first, second = evictions(TEAM, 1, pods=2), evictions(TEAM, 2, pods=2)
     async with telling(server.url) as teller:
         await teller.tell(first)
@@ -135,20 +138,22 @@ async def test_it_waits_for_its_server_and_repairs_a_line_cut_short(consumer, se
     assert ids_by_pod(heard(consumer)) == ids_by_pod([*first, *second])
 
 
-async def test_it_ends_when_asked_while_there_is_no_server(consumer, server):
+async def test_it_ends_when_asked_while_there_is_no_server(consumer: Consumer, server: NatsServer) -> None:
     server.stop()
     await started_in_vain(consumer, server)
     assert consumer.stop() == 0, consumer.said()
 
 
-async def nothing_asked(server, name: str) -> None:
+async def nothing_asked(server: NatsServer, name: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while (await durable(server, name)).num_waiting:
             await asyncio.sleep(0.05)
 
 
 @pytest.mark.parametrize("asking", [True, False], ids=["while-it-asks", "between-questions"])
-async def test_a_stream_made_anew_is_followed_again(consumer, server, teller: Teller, asking):
+async def test_a_stream_made_anew_is_followed_again(
+    consumer: Consumer, server: NatsServer, teller: Teller, asking: bool
+) -> None:
     first, second = evictions(TEAM, 1, pods=2), evictions(TEAM, 2, pods=2)
     await teller.tell(first)
     consumer.start()

@@ -55,12 +55,12 @@ class GuardedServer(NatsServer):
 
 
 @pytest.fixture(params=[True, False], ids=["creates", "pulls"])
-def create(request) -> bool:
+def create(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
 @pytest.fixture
-def guarded(language, create, tmp_path) -> Iterator[GuardedServer]:
+def guarded(language: Language, create: bool, tmp_path: Path) -> Iterator[GuardedServer]:
     server = GuardedServer(tmp_path / "nats", rights(language, create=create))
     server.start()
     yield server
@@ -68,13 +68,15 @@ def guarded(language, create, tmp_path) -> Iterator[GuardedServer]:
 
 
 @pytest.fixture
-async def operator(guarded) -> AsyncIterator[Teller]:
+async def operator(guarded: GuardedServer) -> AsyncIterator[Teller]:
     """Who may publish."""
     async with telling(guarded.url_of("operator")) as teller:
         yield teller
 
 
-async def test_the_rights_on_the_page_are_enough(language, create, guarded, operator, tmp_path):
+async def test_the_rights_on_the_page_are_enough(
+    language: Language, create: bool, guarded: GuardedServer, operator: Teller, tmp_path: Path
+) -> None:
     told = evictions(TEAM, 1, pods=3)
     await operator.tell(told)
     if not create:

@@ -16,11 +16,13 @@ from pathlib import Path
 
 import nats
 import pytest
-from consumer_rig import EXAMPLES, LANGUAGES
+from consumer_rig import EXAMPLES, LANGUAGES, Language
 from events_told import Teller, evictions
 from nats.aio.client import Client
 from nats.js.api import AckPolicy, ConsumerConfig
+from present import present
 
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.subjects import DEAD_LETTERS_STREAM, EVENTS_STREAM, STREAMS, event_filter, event_subject
 from shared.contracts.eviction import PHASES, EvictionEvent
@@ -54,7 +56,7 @@ EXAMPLE = EvictionEvent(
 
 
 @pytest.fixture
-async def client(server) -> AsyncIterator[Client]:
+async def client(server: NatsServer) -> AsyncIterator[Client]:
     """A client of NATS that is not the product's."""
     client = await nats.connect(server.url)
     yield client
@@ -80,7 +82,8 @@ def environment(url: str, folder: Path = Path("/nonexistent")) -> dict[str, str]
 def run(line: str, url: str, folder: Path) -> str:
     """What a command of the page prints, and writes to its file; one that goes on for ever is stopped by Ctrl-C."""
     (folder / "out").mkdir(exist_ok=True)
-    (folder / "examples").exists() or (folder / "examples").symlink_to(ROOT / "examples")
+    if not (folder / "examples").exists():
+        (folder / "examples").symlink_to(ROOT / "examples")
     written = folder / "out" / "evictions.jsonl"
     written.unlink(missing_ok=True)
     with (folder / "said").open("w+b") as said:
@@ -123,16 +126,16 @@ def body_shown() -> str:
     return json.dumps(json.loads(EXAMPLE.encode()), indent=2) + "\n"
 
 
-def test_the_example_is_what_is_sent():
+def test_the_example_is_what_is_sent() -> None:
     assert blocks("") == [headers_shown()]
     assert blocks("json") == [body_shown()]
 
 
-def test_the_phases_are_all_there():
+def test_the_phases_are_all_there() -> None:
     assert tuple(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)) == PHASES
 
 
-def test_the_limits_are_the_streams():
+def test_the_limits_are_the_streams() -> None:
     [events] = [spec for spec in STREAMS if spec.name == EVENTS_STREAM]
     assert f"{events.max_age_s / 86_400:g} days and {events.max_bytes >> 20} MiB" in PAGE
     size = sum(len(name) + len(value) + 4 for name, value in event_headers(EXAMPLE).items()) + len(EXAMPLE.encode())
@@ -142,7 +145,7 @@ def test_the_limits_are_the_streams():
     assert f"within {events.duplicate_window_s / 60:g} minutes" in PAGE
 
 
-def test_the_filters_are_the_contracts():
+def test_the_filters_are_the_contracts() -> None:
     shown = re.findall(r"`(sublet\.cluster\.v1\.event\.eviction\.[^`<]+)` \|", PAGE)
     assert shown == [
         event_filter(namespace="team-a"),
@@ -152,28 +155,30 @@ def test_the_filters_are_the_contracts():
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^):]+)\)", PAGE))))
-def test_what_it_links_to_is_there(target):
+def test_what_it_links_to_is_there(target: str) -> None:
     assert (ROOT / "docs" / target).exists()
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.name)
-def test_the_table_of_examples_says_how_each_is_run(language):
+def test_the_table_of_examples_says_how_each_is_run(language: Language) -> None:
     assert f"`cd {language.name} && {language.shown} FILE`" in (EXAMPLES / "README.md").read_text()
 
 
-def test_the_python_example_pins_what_the_project_pins():
+def test_the_python_example_pins_what_the_project_pins() -> None:
     pins = (ROOT / "requirements" / "run.in").read_text().splitlines()
     assert (EXAMPLES / "python" / "requirements.txt").read_text().strip() in pins
 
 
 @pytest.mark.parametrize("line", [line for line in commands() if not line.startswith(("sublet up", OPERATORS))])
-async def test_each_command_runs(line, server, teller: Teller, tmp_path):
+async def test_each_command_runs(line: str, server: NatsServer, teller: Teller, tmp_path: Path) -> None:
     await teller.tell(evictions("default", 1, pods=2))
     text = await asyncio.to_thread(run, line, server.url, tmp_path)
     assert ("stored as" if "pretend.py" in line else "batch-1") in text
 
 
-async def test_the_operators_commands_run_one_after_the_other(server, teller: Teller, tmp_path):
+async def test_the_operators_commands_run_one_after_the_other(
+    server: NatsServer, teller: Teller, tmp_path: Path
+) -> None:
     await teller.tell(evictions("team-a", 1, pods=1))
     lines = [line for line in commands() if line.startswith(OPERATORS)]
     expected = {
@@ -189,20 +194,20 @@ async def test_the_operators_commands_run_one_after_the_other(server, teller: Te
         assert all(word in text for word in words), text
 
 
-def test_the_dead_letters_limits_are_the_streams():
+def test_the_dead_letters_limits_are_the_streams() -> None:
     [spec] = [spec for spec in STREAMS if spec.name == DEAD_LETTERS_STREAM]
     assert f"`{spec.name}` keeps that ({spec.max_age_s / 86_400:g} days, {spec.max_bytes >> 20} MiB" in PAGE
     assert spec.max_bytes // 400 > 10_000
 
 
-async def test_pretended_events_arrive_once(server, teller: Teller, tmp_path):
+async def test_pretended_events_arrive_once(server: NatsServer, teller: Teller, tmp_path: Path) -> None:
     first, again = [line for line in commands() if "pretend.py" in line]
     assert (await asyncio.to_thread(run, first, server.url, tmp_path)).count("stored as") == 3
     assert (await asyncio.to_thread(run, again, server.url, tmp_path)).count("dropped, known") == 3
     assert len(await teller.bus.replay(EVENTS_STREAM, event_filter(namespace="default"))) == 3
 
 
-async def test_a_replay_begins_where_it_is_told(server, teller: Teller, tmp_path):
+async def test_a_replay_begins_where_it_is_told(server: NatsServer, teller: Teller, tmp_path: Path) -> None:
     await teller.tell(evictions("default", 1, pods=2))
     by_sequence, by_time = (next(c for c in commands() if option in c) for option in ("--from-sequence", "--hours"))
     told = (await asyncio.to_thread(run, by_sequence, server.url, tmp_path)).splitlines()
@@ -213,7 +218,7 @@ async def test_a_replay_begins_where_it_is_told(server, teller: Teller, tmp_path
     assert await asyncio.to_thread(run, nothing, server.url, tmp_path) == ""
 
 
-async def test_a_durable_that_gives_up_says_so_where_the_page_says(client, teller: Teller):
+async def test_a_durable_that_gives_up_says_so_where_the_page_says(client: Client, teller: Teller) -> None:
     [subject] = re.findall(r"`(\$JS\.EVENT\.ADVISORY[^`]+)`", PAGE)
     await teller.tell(evictions("default", 1, pods=1))
     advisories = await client.subscribe(subject.replace("<durable>", "gives-up"))
@@ -221,7 +226,7 @@ async def test_a_durable_that_gives_up_says_so_where_the_page_says(client, telle
     durable = await client.jetstream().pull_subscribe(
         event_filter(phase="created"), durable="gives-up", stream=EVENTS_STREAM, config=config
     )
-    for _ in range(config.max_deliver):
+    for _ in range(present(config.max_deliver)):
         [message] = await durable.fetch(1, timeout=PATIENCE_S)
         await message.nak()
     with contextlib.suppress(TimeoutError):  # it is the next question that makes the server look
@@ -230,7 +235,7 @@ async def test_a_durable_that_gives_up_says_so_where_the_page_says(client, telle
     assert advisory["stream_seq"] == 2
 
 
-def test_the_local_server_starts_as_it_says():
+def test_the_local_server_starts_as_it_says() -> None:
     [line] = [line for line in commands() if line.startswith("sublet up")]
     words = [*shlex.split(line, comments=True), "--help"]
     subprocess.run(words, env=environment("nats://127.0.0.1:1"), capture_output=True, check=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from consumer_rig import Consumer, built
+from consumer_rig import Consumer, Language, built
 from events_told import Teller, evictions, ids_by_pod
 
 from shared.adapters.nats.embedded.password import password_hash
@@ -34,14 +34,14 @@ def running(server: NatsServer, tmp_path: Path) -> LocalServer:
 
 
 @pytest.fixture
-async def team(language, teller: Teller, running: LocalServer) -> str:
+async def team(language: Language, teller: Teller, running: LocalServer) -> str:
     """The name of the durable that the example uses, and of a login for it."""
     await teller.bus.durables.put(wanted_durable(language.durable, namespaces=[TEAM], ack_wait_s=ACK_WAIT_S))
     await asyncio.to_thread(running.set_login, language.durable, password_hash(PASSWORD))
     return language.durable
 
 
-def consumer_with(language, server: NatsServer, password: str, out: Path) -> Consumer:
+def consumer_with(language: Language, server: NatsServer, password: str, out: Path) -> Consumer:
     url = server.address.replace("nats://", f"nats://{language.durable}:{password}@")
     return Consumer(language, built(language), url=url, out=out, namespace=TEAM)
 
@@ -55,8 +55,8 @@ async def reached(condition: Callable[[], bool], consumer: Consumer) -> None:
 
 
 async def test_it_reads_with_its_own_account_and_waits_while_its_login_is_gone(
-    language, server, running, teller, team, tmp_path
-):
+    language: Language, server: NatsServer, running: LocalServer, teller: Teller, team: str, tmp_path: Path
+) -> None:
     first, second = evictions(TEAM, 1, pods=2), evictions(TEAM, 2, pods=2)
     await teller.tell([*evictions("team-b", 1, pods=1), *first])
     with consumer_with(language, server, PASSWORD, tmp_path / "events.jsonl") as consumer:
@@ -76,7 +76,9 @@ async def test_it_reads_with_its_own_account_and_waits_while_its_login_is_gone(
         assert PASSWORD not in consumer.said()
 
 
-async def test_with_a_wrong_password_it_says_so_and_reads_nothing(language, server, teller, team, tmp_path):
+async def test_with_a_wrong_password_it_says_so_and_reads_nothing(
+    language: Language, server: NatsServer, teller: Teller, team: str, tmp_path: Path
+) -> None:
     await teller.tell(evictions(TEAM, 1, pods=1))
     with consumer_with(language, server, OTHER, tmp_path / "events.jsonl") as consumer:
         consumer.start()

@@ -9,16 +9,20 @@ import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from eager_evictor import EAGER
+from present import present
+from stored_events import event_in
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.nats.bus import NatsBus, connect
-from shared.contracts.bus.stored import read_event
 from shared.contracts.bus.subjects import EVENTS_STREAM, ask_subject, event_filter
+from shared.contracts.pod import QosClass
 from shared.contracts.services import SERVICES
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import class_group
@@ -53,16 +57,17 @@ def run_pod(name: str, env: dict[str, str]) -> "asyncio.Future[asyncio.subproces
     )
 
 
-async def until(condition, what: str) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
     end = time.monotonic() + PATIENCE_S
     while not await condition():
         assert time.monotonic() < end, f"{what}: not within {PATIENCE_S:.0f} s"
         await asyncio.sleep(POLL_S)
 
 
-async def ask(bus: NatsBus, service: str) -> dict:
+async def ask(bus: NatsBus, service: str) -> dict[str, Any]:
     try:
-        return json.loads(await bus.request(ask_subject("chaos", service)))
+        answer: dict[str, Any] = json.loads(await bus.request(ask_subject("chaos", service)))
+        return answer
     except SubletError:
         return {}
 
@@ -71,7 +76,7 @@ async def kernel_agrees(bus: NatsBus) -> bool:
     """The newest allocation is applied, and every set in it is what the kernel has."""
     allocation = (await ask(bus, "qrm")).get("allocation") or {}
     cgroups = Cgroups(Path("/"))
-    groups = {"share": "shared_cores", "reclaim": "reclaimed_cores"}
+    groups: dict[str, QosClass] = {"share": "shared_cores", "reclaim": "reclaimed_cores"}
     for pool in allocation.get("pools", []):
         if pool["pool"] in groups:
             kernel = str(cgroups.read(class_group(groups[pool["pool"]]), Knob.CPUS))
@@ -81,7 +86,9 @@ async def kernel_agrees(bus: NatsBus) -> bool:
 
 
 @pytest.mark.parametrize("service", [*SERVICES, "nats"])
-async def test_killing_a_service_at_any_moment_loses_no_event_and_leaves_no_wrong_cpuset(service, tmp_path):
+async def test_killing_a_service_at_any_moment_loses_no_event_and_leaves_no_wrong_cpuset(
+    service: str, tmp_path: Path
+) -> None:
     chance = random.Random(f"kill-{service}")
     state_dir = tmp_path / "state"
     settings = tmp_path / "settings.yaml"
@@ -96,7 +103,7 @@ async def test_killing_a_service_at_any_moment_loses_no_event_and_leaves_no_wron
     await session.start()
     bus = await connect(session.nats_url or "", name="chaos", connect_timeout_s=10.0, clock=SystemClock())
     try:
-        child = session.server if service == "nats" else session.children[service]
+        child = present(session.server) if service == "nats" else session.children[service]
         for number in range(KILLS):
             pod = await run_pod(f"greedy-{number}", env)
             with contextlib.suppress(TimeoutError):
@@ -107,25 +114,23 @@ async def test_killing_a_service_at_any_moment_loses_no_event_and_leaves_no_wron
             await asyncio.wait_for(pod.communicate(), PATIENCE_S)
             assert pod.returncode == 128 + signal.SIGTERM, f"pod {number} ended with {pod.returncode}"
 
-            async def back(before=victim) -> bool:
+            async def back(before: int | None = victim) -> bool:
                 return child.pid not in (None, before)
 
             await until(back, f"{service} runs again")
 
         async def complete() -> bool:
             try:
-                stored = [
-                    read_event(r.subject, r.headers, r.data) for r in await bus.replay(EVENTS_STREAM, event_filter())
-                ]
+                stored = [event_in(one) for one in await bus.replay(EVENTS_STREAM, event_filter())]
             except SubletError:  # not connected again yet
                 return False
             phases = Counter(e.phase for e in stored if e.pod.startswith("greedy-"))
             return phases["succeeded"] >= KILLS
 
         await until(complete, "every eviction has its last event in the stream")
-        stored = [read_event(r.subject, r.headers, r.data) for r in await bus.replay(EVENTS_STREAM, event_filter())]
+        stored = [event_in(one) for one in await bus.replay(EVENTS_STREAM, event_filter())]
         assert (await audited(bus, state_dir)).faults == ()
-        by_pod = {}
+        by_pod: dict[str, Counter[str]] = {}
         for event in stored:
             by_pod.setdefault(event.pod_uid, Counter())[event.phase] += 1
         assert len(by_pod) == KILLS

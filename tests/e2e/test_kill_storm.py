@@ -19,11 +19,11 @@ from pathlib import Path
 
 import pytest
 from eager_evictor import EAGER
+from stored_events import event_in
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger.reader import read_ledger
 from shared.adapters.nats.bus import NatsBus, connect
-from shared.contracts.bus.stored import read_event
 from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
 from shared.core.evictions.intents import FINAL_STEPS
 from shared.errors import SubletError
@@ -76,13 +76,17 @@ class Storm:
             for _ in range(WAVE // ABREAST):
                 if not self._over:
                     await asyncio.gather(*(self._greedy() for _ in range(ABREAST)))
-            while not self._over and not self._relieved():
+            while not self._may_go_on():
                 await asyncio.sleep(LOOK_S)
+
+    def _may_go_on(self) -> bool:
+        """The kills are done, or the next wave may come."""
+        return self._over or self._relieved()
 
     def _relieved(self) -> bool:
         """The evictor has seen that no pressure is left."""
         with contextlib.closing(sqlite3.connect(f"file:{self._state_dir}/ledger.db?mode=ro", uri=True)) as ledger:
-            return ledger.execute("SELECT coalesce(max(without_relief), 0) FROM plugins").fetchone() == (0,)
+            return bool(ledger.execute("SELECT coalesce(max(without_relief), 0) FROM plugins").fetchone() == (0,))
 
     async def _greedy(self) -> None:
         self.fed += 1
@@ -162,7 +166,7 @@ async def test_a_storm_of_kills_leaves_a_whole_history(tmp_path: Path, summary: 
             assert time.monotonic() < end_s, "not every eviction came to its end"
             await asyncio.sleep(0.2)
         found = await audited(bus, state_dir)
-        events = [read_event(r.subject, r.headers, r.data) for r in await bus.replay(EVENTS_STREAM, event_filter())]
+        events = [event_in(stored) for stored in await bus.replay(EVENTS_STREAM, event_filter())]
         wrong = sorted({event.pod for event in events if not event.pod.startswith("greedy-")})
         faults = Counter(fault.kind for fault in found.faults)
         summary |= {
