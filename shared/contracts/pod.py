@@ -14,9 +14,9 @@ Owner = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]{1,63}/[^/\s]{1,2
 
 RECLAIMED_CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
 RECLAIMED_MEMORY = "resource.katalyst.kubewharf.io/reclaimed_memory"
-SEED_RECLAIMED_CPU = "katalyst.kubewharf.io/reclaimed_millicpu"
-SEED_RECLAIMED_MEMORY = "katalyst.kubewharf.io/reclaimed_memory"
-ALIASES = {SEED_RECLAIMED_CPU: RECLAIMED_CPU, SEED_RECLAIMED_MEMORY: RECLAIMED_MEMORY}
+TUTORIAL_RECLAIMED_CPU = "katalyst.kubewharf.io/reclaimed_millicpu"
+TUTORIAL_RECLAIMED_MEMORY = "katalyst.kubewharf.io/reclaimed_memory"
+ALIASES = {TUTORIAL_RECLAIMED_CPU: RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY: RECLAIMED_MEMORY}
 """The tutorial's older names and today's are one resource (docs/facts/katalyst-cluster.md#two-spellings)."""
 
 

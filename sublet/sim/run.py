@@ -18,7 +18,7 @@ from shared.contracts.bus.stored import RefusedMessage, read_event
 from shared.contracts.bus.subjects import event_filter
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.kube.quantities import parse_units
-from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY, QosClass
+from shared.contracts.pod import TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY, QosClass
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import class_group
 from shared.core.cpus.cpuset import CpuSet
@@ -190,7 +190,7 @@ class SimulationRun:
         offered: Mapping[str, str] = {}
         if self._cnr.exists():
             offered = json.loads(self._cnr.read_text()).get("status", {}).get("resourceAllocatable", {})
-        millis, memory = offered.get(SEED_RECLAIMED_CPU), offered.get(SEED_RECLAIMED_MEMORY)
+        millis, memory = offered.get(TUTORIAL_RECLAIMED_CPU), offered.get(TUTORIAL_RECLAIMED_MEMORY)
         return SimView(
             share=self._cpus("shared_cores"),
             reclaim=self._cpus("reclaimed_cores"),

@@ -17,7 +17,7 @@ from shared.adapters.nats.bus import connect
 from shared.app import Context, Runner
 from shared.contracts.allocation import Allocation
 from shared.contracts.kube.taint import TAINT_PREFIX
-from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED_CPU, Pod
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, TUTORIAL_RECLAIMED_CPU, Pod
 from shared.contracts.sample import NodeSample
 from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.core.pods.kube_pod import pod_of
@@ -149,7 +149,7 @@ async def heard(request, nats_server, tmp_path) -> AsyncIterator[Heard]:
     driver, version = request.param
     node, clock, stop = ClusterNode(tmp_path / "host", KubeletLayout(driver), version), SystemClock(), asyncio.Event()
     node.run_pod("web", "shared_cores", "Burstable", BUSY, cpu="2", memory="2Gi")
-    node.run_pod("encode", "reclaimed_cores", "BestEffort", SimDemand(1, GIB), **{SEED_RECLAIMED_CPU: "2k"})
+    node.run_pod("encode", "reclaimed_cores", "BestEffort", SimDemand(1, GIB), **{TUTORIAL_RECLAIMED_CPU: "2k"})
     node.api.run_pod("elsewhere", "ab", node="n2")
     async with serving(node.api, tmp_path) as kubeconfig:
         common = common_settings({
@@ -186,15 +186,15 @@ async def test_a_cluster_node_is_measured_placed_and_told_of(heard, until):
     await until(lambda: all(app.health().ok for app in heard.runner.apps.values()))
     await until(lambda: CNR in node.api.objects and "status" in node.api.objects[CNR])
     await until(lambda: RECLAIMED_CPU in node.allocatable)
-    assert set(node.api.objects[CNR]["status"]["resourceAllocatable"]) >= {SEED_RECLAIMED_CPU}
+    assert set(node.api.objects[CNR]["status"]["resourceAllocatable"]) >= {TUTORIAL_RECLAIMED_CPU}
     assert node.allocatable["cpu"] == "16"
-    assert {SEED_RECLAIMED_CPU, RECLAIMED_CPU} <= node.allocatable.keys()
+    assert {TUTORIAL_RECLAIMED_CPU, RECLAIMED_CPU} <= node.allocatable.keys()
 
 
 async def test_a_pod_that_comes_is_seen_placed_and_counted_and_one_that_goes_is_forgotten(heard, until):
     node = heard.node
     await until(lambda: heard.allocation and heard.allocation.status == "applied")
-    node.run_pod("batch", "reclaimed_cores", "BestEffort", SimDemand(1, GIB), **{SEED_RECLAIMED_CPU: "1k"})
+    node.run_pod("batch", "reclaimed_cores", "BestEffort", SimDemand(1, GIB), **{TUTORIAL_RECLAIMED_CPU: "1k"})
     await until(lambda: heard.sample and "batch" in {reading.pod.name for reading in heard.sample.pods})
     await until(lambda: node.cpus("batch") == heard.allocation.pool("reclaim").cpus)
     node.api.put(pod_path("batch"), {**node.api.objects[pod_path("batch")],

@@ -28,7 +28,7 @@ from shared.adapters.kube.objects import KubeObjects
 from shared.adapters.kube.taints import KubeTaints
 from shared.contracts.kube.node_conditions import AGENT_NOT_FOUND, AGENT_READY, WITHDRAWN
 from shared.contracts.kube.taint import Taint
-from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+from shared.contracts.pod import RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 from shared.contracts.readiness import Readiness, ServiceHealth
 from shared.core.api_kind import CNCS, CNRS, LEASES, NODES, PODS, ApiKind
 from shared.errors import SubletError
@@ -203,7 +203,7 @@ async def until(holds: Callable[[], Any]) -> None:
 
 
 def offer(name: str, millis: int) -> Document:
-    amounts = {SEED_RECLAIMED_CPU: str(millis), SEED_RECLAIMED_MEMORY: "1Gi"}
+    amounts = {TUTORIAL_RECLAIMED_CPU: str(millis), TUTORIAL_RECLAIMED_MEMORY: "1Gi"}
     properties = [{"propertyName": "numa", "propertyQuantity": "2"}]
     rows = [{"type": "ServicesReady", "status": "True", "reason": "AllServicesReady"}]
     return {

@@ -27,7 +27,7 @@ from shared.contracts.bus.stored import read_event
 from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.kube.quantities import parse_units
-from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 from shared.core.pods.extended_resources import OTHER_NAME, requests_of
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus
@@ -55,7 +55,7 @@ LARGER, SMALLER, SMALLER_MILLIS = "reclaimed-large-pod-2", "reclaimed-large-pod-
 PLUGIN = "reclaimed-resource-pressure-eviction-plugin"
 BURST, ROOM = 60, 3
 TEN = {"evictor": {"plugins": {"reclaimed_overcommit": {
-    "eviction_threshold": {SEED_RECLAIMED_CPU: 10, SEED_RECLAIMED_MEMORY: 10}}}}}  # fmt: skip
+    "eviction_threshold": {TUTORIAL_RECLAIMED_CPU: 10, TUTORIAL_RECLAIMED_MEMORY: 10}}}}}  # fmt: skip
 
 
 @dataclass
@@ -204,8 +204,8 @@ class Story:
 
         async def says_so() -> bool:
             status: Document = (await self._found(f"{CNRS}/{node}")).get("status") or {}
-            told = {status.get(part, {}).get(SEED_RECLAIMED_CPU) for part in PARTS}
-            shown = (await self._found(f"/api/v1/nodes/{node}"))["status"]["allocatable"].get(SEED_RECLAIMED_CPU)
+            told = {status.get(part, {}).get(TUTORIAL_RECLAIMED_CPU) for part in PARTS}
+            shown = (await self._found(f"/api/v1/nodes/{node}"))["status"]["allocatable"].get(TUTORIAL_RECLAIMED_CPU)
             return told == {offer} and shown == (older or offer)
 
         await self._until(says_so)
@@ -316,24 +316,24 @@ def test_kubectl_prints_the_status_that_the_tutorial_prints(seen: Seen, step: st
 def test_the_cnr_offers_what_it_prints_and_nothing_else(seen: Seen, step: str, node: str) -> None:
     wanted, found = (yaml.safe_load(text)["status"] for text in (PRINTED[step], seen.kcnr[f"{step} on {node}"]))
     for part, amounts in wanted.items():
-        assert found[part].keys() == {SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY}
+        assert found[part].keys() == {TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY}
         assert found[part] | amounts == found[part]
 
 
 @pytest.mark.parametrize("node", NODES)
 def test_an_idle_node_has_the_resources_under_both_names(seen: Seen, node: str) -> None:
     amounts = yaml.safe_load(PRINTED["idle"])["status"]["resourceAllocatable"]
-    cpu, memory = parse_units(amounts[SEED_RECLAIMED_CPU]), parse_units(amounts[SEED_RECLAIMED_MEMORY])
+    cpu, memory = parse_units(amounts[TUTORIAL_RECLAIMED_CPU]), parse_units(amounts[TUTORIAL_RECLAIMED_MEMORY])
     assert seen.node[f"idle on {node}"] == {
-        SEED_RECLAIMED_CPU: cpu, RECLAIMED_CPU: cpu, SEED_RECLAIMED_MEMORY: memory, RECLAIMED_MEMORY: memory
+        TUTORIAL_RECLAIMED_CPU: cpu, RECLAIMED_CPU: cpu, TUTORIAL_RECLAIMED_MEMORY: memory, RECLAIMED_MEMORY: memory
     }  # fmt: skip
 
 
 def test_what_a_pod_has_by_one_name_nobody_gets_by_the_other(seen: Seen) -> None:
     before, after = seen.node[f"busy on {FIRST}"], seen.node[f"busy, one reclaimed pod on {FIRST}"]
-    assert (before[RECLAIMED_CPU], before[SEED_RECLAIMED_CPU]) == (42_000, 42_000)
-    assert (after[RECLAIMED_CPU], after[SEED_RECLAIMED_CPU]) == (42_000, 40_000)
-    assert after[RECLAIMED_MEMORY] - after[SEED_RECLAIMED_MEMORY] == 1 << 30
+    assert (before[RECLAIMED_CPU], before[TUTORIAL_RECLAIMED_CPU]) == (42_000, 42_000)
+    assert (after[RECLAIMED_CPU], after[TUTORIAL_RECLAIMED_CPU]) == (42_000, 40_000)
+    assert after[RECLAIMED_MEMORY] - after[TUTORIAL_RECLAIMED_MEMORY] == 1 << 30
 
 
 def test_below_ten_times_the_offer_nobody_is_evicted(seen: Seen) -> None:
@@ -347,7 +347,7 @@ def test_above_five_times_the_offer_the_larger_reclaimed_pod_is_evicted_and_nobo
 def test_kubectl_prints_the_events_that_the_tutorial_prints(seen: Seen) -> None:
     """Without the columns of namespace and age."""
     lines = [line.split(maxsplit=1)[1].split(maxsplit=3) for line in seen.events.splitlines() if "evict" in line]
-    reason = f"reason: met threshold in scope: {SEED_RECLAIMED_CPU} from plugin: {PLUGIN}"
+    reason = f"reason: met threshold in scope: {TUTORIAL_RECLAIMED_CPU} from plugin: {PLUGIN}"
     assert sorted(lines) == [
         ["Normal", "EvictCreated", f"pod/{LARGER}", f"Successfully create eviction; {reason}"],
         ["Normal", "EvictSucceeded", f"pod/{LARGER}", f"Evicted pod has been deleted physically; {reason}"],

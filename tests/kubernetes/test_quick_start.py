@@ -17,7 +17,7 @@ from kube_rig.node import NODE
 from kube_rig.product import Product
 from rig_parts import until
 
-from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 
 pytestmark = [
     pytest.mark.kubernetes,
@@ -107,10 +107,10 @@ def test_after_the_installation_the_node_offers_what_it_does_not_use(sublet: Pro
     assert NODE in sublet.type("get", "kcnr")
     resource = sublet.resource()
     for part in ("resourceAllocatable", "resourceCapacity"):
-        assert resource["status"][part].keys() == {SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY}
+        assert resource["status"][part].keys() == {TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY}
     status = yaml.safe_load(sublet.type("get", "kcnr", NODE, "--output", "yaml"))["status"]
     allocatable = sublet.cluster.get("node", NODE)["status"]["allocatable"]
-    for ours, tutorials in ((RECLAIMED_CPU, SEED_RECLAIMED_CPU), (RECLAIMED_MEMORY, SEED_RECLAIMED_MEMORY)):
+    for ours, tutorials in ((RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU), (RECLAIMED_MEMORY, TUTORIAL_RECLAIMED_MEMORY)):
         assert allocatable[ours] == allocatable[tutorials] == status["resources"]["allocatable"][tutorials]
 
 
@@ -145,12 +145,12 @@ def test_below_ten_times_what_is_left_nobody_is_evicted(sublet: Product) -> None
 
 def test_above_the_threshold_that_is_changed_meanwhile_the_larger_pod_is_evicted(sublet: Product) -> None:
     before = sublet.pods()
-    threshold = {"evictionThreshold": {SEED_RECLAIMED_CPU: 1.2}}
+    threshold = {"evictionThreshold": {TUTORIAL_RECLAIMED_CPU: 1.2}}
     spec = {"config": {"evictionPluginsConfig": {"reclaimedResourcesEvictionPluginConfig": threshold}}}
     sublet.type("patch", "ec", "default", "--type", "merge", "--patch", yaml.safe_dump({"spec": spec}))
-    sublet.wait_evicted(LARGER, SEED_RECLAIMED_CPU, EVICT_LIMIT_S)
+    sublet.wait_evicted(LARGER, TUTORIAL_RECLAIMED_CPU, EVICT_LIMIT_S)
     sublet.transcript.append("$ kubectl get event -A | grep evict\n" + "\n".join(sublet.evict_lines()))
-    names = {"scope": SEED_RECLAIMED_CPU, "plugin": OVERCOMMIT}
+    names = {"scope": TUTORIAL_RECLAIMED_CPU, "plugin": OVERCOMMIT}
     assert lines_of(sublet, LARGER) == [
         ("EvictCreated", CREATED.format(**names)),
         ("EvictSucceeded", SUCCEEDED.format(**names)),

@@ -1,7 +1,7 @@
 """Reads from an allocation what is offered to reclaimed pods, where advice has made the offer."""
 
 from shared.contracts.allocation import Allocation
-from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+from shared.contracts.pod import TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 
 USABLE = ("applied", "partial")
 """Statuses of an allocation whose offer was made by advice. Without fresh advice the offer falls by itself ("held",
@@ -13,8 +13,8 @@ def offered(allocation: Allocation | None) -> dict[str, int] | None:
     if allocation is None or allocation.status not in USABLE:
         return None
     return {
-        SEED_RECLAIMED_CPU: allocation.reclaimed_cpu_millis,
-        SEED_RECLAIMED_MEMORY: allocation.reclaimed_memory_bytes,
+        TUTORIAL_RECLAIMED_CPU: allocation.reclaimed_cpu_millis,
+        TUTORIAL_RECLAIMED_MEMORY: allocation.reclaimed_memory_bytes,
     }
 
 
@@ -22,4 +22,4 @@ def offered_by_numa(allocation: Allocation | None) -> dict[int, dict[str, int]] 
     """The offered CPU by NUMA node; memory is not offered by NUMA node."""
     if allocation is None or allocation.status not in USABLE or allocation.reclaimed_numas is None:
         return None
-    return {part.numa: {SEED_RECLAIMED_CPU: part.reclaimed_cpu_millis} for part in allocation.reclaimed_numas}
+    return {part.numa: {TUTORIAL_RECLAIMED_CPU: part.reclaimed_cpu_millis} for part in allocation.reclaimed_numas}

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from services.reporter.core.field import FieldSettings, FieldView, Fragment, Offered, ReportField
 from shared.contracts.kube.quantities import format_units, parse_units
-from shared.contracts.pod import ALIASES, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+from shared.contracts.pod import ALIASES, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 
 
 class ReclaimedSettings(FieldSettings):
@@ -43,8 +43,8 @@ def fragment(view: FieldView, _settings: ReclaimedSettings) -> Fragment | None:
 
 def _amounts(offered: Offered) -> dict[str, str]:
     return {
-        SEED_RECLAIMED_CPU: format_units(offered.cpu_millis),
-        SEED_RECLAIMED_MEMORY: format_units(offered.memory_bytes),
+        TUTORIAL_RECLAIMED_CPU: format_units(offered.cpu_millis),
+        TUTORIAL_RECLAIMED_MEMORY: format_units(offered.memory_bytes),
     }
 
 
@@ -56,7 +56,10 @@ def urgent(before: Fragment | None, now: Fragment | None, settings: ReclaimedSet
     """A fall, at once and however small; a rise from the minimum step on; coming and going."""
     if before is None or now is None:
         return before is not now
-    steps = {SEED_RECLAIMED_CPU: settings.min_rise_cpu_millis, SEED_RECLAIMED_MEMORY: settings.min_rise_memory_bytes}
+    steps = {
+        TUTORIAL_RECLAIMED_CPU: settings.min_rise_cpu_millis,
+        TUTORIAL_RECLAIMED_MEMORY: settings.min_rise_memory_bytes,
+    }
     for name, min_rise in steps.items():
         rise = _offered(now, name) - _offered(before, name)
         if rise < 0 or (rise > 0 and rise >= min_rise):

@@ -11,13 +11,13 @@ from typing import Any
 from shared.adapters.kube.client import Kube, KubeError
 from shared.contracts.kube.node_conditions import WITHDRAWN
 from shared.contracts.kube.quantities import format_units, parse_units
-from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+from shared.contracts.pod import TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 from shared.core.pods.extended_resources import OTHER_NAME, node_amounts
 from shared.errors import Unavailable
 
 CNRS = "/apis/node.katalyst.kubewharf.io/v1alpha1/customnoderesources"
 MANAGER = "sublet-reporter"
-OFFERED = (SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY)
+OFFERED = (TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY)
 NOT_FOUND, CONFLICT = 404, 409
 TRIES = 5
 """Of one write. Others write a Node every few seconds at most."""

@@ -18,7 +18,7 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.app import Runner
-from shared.contracts.pod import SEED_RECLAIMED_CPU
+from shared.contracts.pod import TUTORIAL_RECLAIMED_CPU
 from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.errors import SubletError
 from shared.settings import common_settings
@@ -59,7 +59,9 @@ class Agent:
     def __init__(self, folder: Path) -> None:
         self.folder, self.node = folder, ClusterNode(folder / "host", KubeletLayout("systemd"), 2)
         self.node.run_pod("web", "shared_cores", "Burstable", BUSY, cpu="2", memory="2Gi")
-        self.node.run_pod("encode", "reclaimed_cores", "BestEffort", SimDemand(1, GIB), **{SEED_RECLAIMED_CPU: "2k"})
+        self.node.run_pod(
+            "encode", "reclaimed_cores", "BestEffort", SimDemand(1, GIB), **{TUTORIAL_RECLAIMED_CPU: "2k"}
+        )
         (folder / "state").mkdir()
         self.runner: Runner | None = None
         self.refused = ""

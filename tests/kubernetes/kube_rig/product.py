@@ -14,7 +14,7 @@ from rig_parts import until
 from kube_rig.cluster import Cluster, CommandError
 from kube_rig.node import NODE
 from shared.contracts.kube.quantities import parse_units
-from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU
+from shared.contracts.pod import RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU
 
 CHART = Path(__file__).parents[3] / "deploy/k8s/chart"
 NAMESPACE, RELEASE = "sublet-system", "sublet"
@@ -132,7 +132,7 @@ class Product:
 
     def offer_millis(self) -> int | None:
         """Reclaimed milli-cores that can be asked for; None: none are told."""
-        told = self.resource().get("status", {}).get("resourceAllocatable", {}).get(SEED_RECLAIMED_CPU)
+        told = self.resource().get("status", {}).get("resourceAllocatable", {}).get(TUTORIAL_RECLAIMED_CPU)
         return None if told is None else parse_units(told)
 
     def sold_millis(self) -> int:

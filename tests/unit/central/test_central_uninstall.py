@@ -8,7 +8,7 @@ from shared.adapters.kube.node import KubeNode
 from shared.adapters.kube.objects import KubeObjects
 from shared.adapters.kube.taints import KubeTaints
 from shared.contracts.kube.taint import Taint
-from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+from shared.contracts.pod import TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 from shared.core.api_kind import CNCS, CNRS, NODES, PODS
 from shared.errors import Unavailable
 from sublet.cluster.uninstall import uninstall_from_cluster
@@ -29,7 +29,7 @@ async def api():
     objects = KubeObjects(kube, LoopClock(), manager="sublet-central")
     api.put(NODES.path("n1"), {"spec": {"taints": [FOREIGN]}, "status": {"allocatable": {"cpu": "4"}}})
     pressure = Taint.model_validate({"key": "node.katalyst.kubewharf.io/CPUPressure", "effect": "NoSchedule"})
-    amounts = {SEED_RECLAIMED_CPU: "4k", SEED_RECLAIMED_MEMORY: "1Gi"}
+    amounts = {TUTORIAL_RECLAIMED_CPU: "4k", TUTORIAL_RECLAIMED_MEMORY: "1Gi"}
     document = {**CNRS.head, "metadata": {"name": "n1"}, "status": {"resourceAllocatable": amounts}}
     await KubeNode(kube, "n1", dict).write(document)
     taints = KubeTaints(kube, "n1", objects)

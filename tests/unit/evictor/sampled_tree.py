@@ -19,7 +19,7 @@ from services.metrics.registry import known_sources
 from services.qrm.core.active_advice import offered_by_numa
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.allocation import Allocation, PodAllocation, PoolAllocation
-from shared.contracts.pod import SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY, Container, Pod
+from shared.contracts.pod import TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY, Container, Pod
 from shared.contracts.sample import NodeSample
 from shared.core.cgroups.layout import POOL_OF_QOS, class_group, container_group
 from shared.core.cpus.cpuset import CpuSet
@@ -111,6 +111,6 @@ def views(row: Sequence[NodeSample], *, offered_millis: int) -> list[View]:
         ),
         reclaimed_numas=parts,
     )  # fmt: skip
-    offer = {SEED_RECLAIMED_CPU: offered_millis, SEED_RECLAIMED_MEMORY: 100 * GIB}
-    by_numa = {part.numa: {SEED_RECLAIMED_CPU: part.reclaimed_cpu_millis} for part in parts or ()}
+    offer = {TUTORIAL_RECLAIMED_CPU: offered_millis, TUTORIAL_RECLAIMED_MEMORY: 100 * GIB}
+    by_numa = {part.numa: {TUTORIAL_RECLAIMED_CPU: part.reclaimed_cpu_millis} for part in parts or ()}
     return [View(STEP_S * step, sample, offer, by_numa, allocation) for step, sample in enumerate(row)]

@@ -11,14 +11,14 @@ from shared.adapters.files.pods import PodsFile
 from shared.adapters.kube.node import CNRS, TRIES, KubeNode
 from shared.adapters.kube.pods import WITHDRAWN_S, KubePods
 from shared.contracts.kube.node_conditions import WITHDRAWN
-from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+from shared.contracts.pod import RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 from shared.errors import Unavailable
 
 NODE, CNR = "/api/v1/nodes/n1", f"{CNRS}/n1"
 
 
 def offer(millis):
-    amounts = {SEED_RECLAIMED_CPU: str(millis), SEED_RECLAIMED_MEMORY: "1Gi"}
+    amounts = {TUTORIAL_RECLAIMED_CPU: str(millis), TUTORIAL_RECLAIMED_MEMORY: "1Gi"}
     rows = [{"type": "ServicesReady", "status": "True", "reason": "AllServicesReady"}]
     head = {"apiVersion": "node.katalyst.kubewharf.io/v1alpha1", "kind": "CustomNodeResource"}
     return {**head, "metadata": {"name": "n1"}, "status": {"resourceAllocatable": amounts, "conditions": rows}}
@@ -64,7 +64,7 @@ async def test_while_it_is_withdrawn_no_write_and_no_change_of_pods_offers_anyth
     await world.node.show(again=True)
     await world.node.show()
     assert (set(world.shown.values()), world.node.withdrawn) == ({"0"}, True)
-    assert world.api.objects[CNR]["status"]["resourceAllocatable"][SEED_RECLAIMED_CPU] == "45000"
+    assert world.api.objects[CNR]["status"]["resourceAllocatable"][TUTORIAL_RECLAIMED_CPU] == "45000"
 
 
 async def test_the_reporters_own_writes_leave_the_mark_where_it_is(world):

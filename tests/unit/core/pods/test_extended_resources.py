@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+from shared.contracts.pod import RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 from shared.core.pods.extended_resources import OTHER_NAME, node_amounts, requests_of
 
-CPU, TUTORIAL_CPU, TUTORIAL_MEMORY = RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+CPU, TUTORIAL_CPU, TUTORIAL_MEMORY = RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 AMOUNTS = st.integers(0, 1 << 45)
 
 

@@ -5,7 +5,7 @@ from api_pods import NODE, api_pods
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+from shared.contracts.pod import RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, KubeletLayout, file_hash
 from shared.core.pods.extended_resources import requests_of
 from shared.core.pods.kube_pod import pod_of, without_doubled_files
@@ -33,12 +33,15 @@ def test_a_tenant_with_its_amounts_and_its_containers_id():
     assert (container.memory_request_bytes, container.memory_limit_bytes) == (1 << 30, 0)
 
 
-@pytest.mark.parametrize("name", [RECLAIMED_CPU, SEED_RECLAIMED_CPU, "kubernetes.io/batch-cpu"])
+@pytest.mark.parametrize("name", [RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU, "kubernetes.io/batch-cpu"])
 def test_a_reclaimed_pod_counts_by_reclaimed_resources_whatever_their_spelling(name):
     pod = pod_of(
         document(
             meta={"annotations": RECLAIMED},
-            resources={"requests": {name: "12k", SEED_RECLAIMED_MEMORY: "1Gi", "cpu": "3"}, "limits": {name: "12k"}},
+            resources={
+                "requests": {name: "12k", TUTORIAL_RECLAIMED_MEMORY: "1Gi", "cpu": "3"},
+                "limits": {name: "12k"},
+            },
         )
     )
     assert (pod.qos, pod.cpu_request_millis, pod.memory_request_bytes) == ("reclaimed_cores", 12_000, 1 << 30)

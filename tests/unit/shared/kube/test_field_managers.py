@@ -21,7 +21,7 @@ from shared.adapters.kube.objects import KubeObjects
 from shared.adapters.kube.taints import KubeTaints
 from shared.app import Context
 from shared.contracts.kube.taint import Taint
-from shared.contracts.pod import SEED_RECLAIMED_CPU, Pod
+from shared.contracts.pod import TUTORIAL_RECLAIMED_CPU, Pod
 from shared.core.api_kind import CNCS, CNRS, KCCS, NODES, PODS
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import CommonSettings
@@ -47,7 +47,7 @@ def kube(api) -> FakeKube:
 
 
 def offer(cpu_millis: int) -> dict:
-    amounts = {SEED_RECLAIMED_CPU: str(cpu_millis)}
+    amounts = {TUTORIAL_RECLAIMED_CPU: str(cpu_millis)}
     return {**CNRS.head, "metadata": {"name": "n1"}, "status": {"resourceAllocatable": amounts}}
 
 

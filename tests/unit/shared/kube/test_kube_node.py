@@ -4,7 +4,7 @@ import pytest
 from kube_api import Api, FakeKube
 
 from shared.adapters.kube.node import CNRS, KubeNode, remove_offer
-from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, SEED_RECLAIMED_CPU, SEED_RECLAIMED_MEMORY
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 from shared.errors import Unavailable
 
 NODE, CNR = "/api/v1/nodes/n1", f"{CNRS}/n1"
@@ -12,7 +12,7 @@ OTHERS = {"cpu": "48", "memory": "192Gi"}
 
 
 def document(millis: int | None = 44_000, **spec: object) -> dict:
-    offered = {} if millis is None else {SEED_RECLAIMED_CPU: f"{millis}", SEED_RECLAIMED_MEMORY: "1Gi"}
+    offered = {} if millis is None else {TUTORIAL_RECLAIMED_CPU: f"{millis}", TUTORIAL_RECLAIMED_MEMORY: "1Gi"}
     head = {"apiVersion": "node.katalyst.kubewharf.io/v1alpha1", "kind": "CustomNodeResource"}
     return {**head, "metadata": {"name": "n1"}, "spec": spec, "status": {"resourceAllocatable": offered}}
 
@@ -46,20 +46,20 @@ def world() -> World:
 
 async def test_the_offer_stands_on_the_node_under_both_names_before_the_cnr_tells_it(world):
     await world.node.write(document(a=1))
-    assert world.shown == {SEED_RECLAIMED_CPU: "44k", RECLAIMED_CPU: "44k",
-                           SEED_RECLAIMED_MEMORY: "1073741824", RECLAIMED_MEMORY: "1073741824"}  # fmt: skip
+    assert world.shown == {TUTORIAL_RECLAIMED_CPU: "44k", RECLAIMED_CPU: "44k",
+                           TUTORIAL_RECLAIMED_MEMORY: "1073741824", RECLAIMED_MEMORY: "1073741824"}  # fmt: skip
     assert world.patches == [f"{NODE}/status", CNR, f"{CNR}/status"]
     assert world.api.objects[CNR]["spec"] == {"a": 1}
     assert world.api.objects[CNR]["status"] == document()["status"]
 
 
 async def test_what_pods_ask_for_under_one_name_is_not_offered_under_the_other(world):
-    world.asks = {SEED_RECLAIMED_CPU: 4000}
+    world.asks = {TUTORIAL_RECLAIMED_CPU: 4000}
     await world.node.write(document())
-    assert (world.shown[RECLAIMED_CPU], world.shown[SEED_RECLAIMED_CPU]) == ("40k", "44k")
-    world.asks = {SEED_RECLAIMED_CPU: 4000, RECLAIMED_CPU: 50_000}
+    assert (world.shown[RECLAIMED_CPU], world.shown[TUTORIAL_RECLAIMED_CPU]) == ("40k", "44k")
+    world.asks = {TUTORIAL_RECLAIMED_CPU: 4000, RECLAIMED_CPU: 50_000}
     await world.node.show()
-    assert (world.shown[RECLAIMED_CPU], world.shown[SEED_RECLAIMED_CPU]) == ("40k", "0")
+    assert (world.shown[RECLAIMED_CPU], world.shown[TUTORIAL_RECLAIMED_CPU]) == ("40k", "0")
 
 
 async def test_before_the_first_offer_nothing_is_shown(world):
@@ -79,7 +79,7 @@ async def test_the_node_is_written_on_change_only_and_anew_where_somebody_made_i
 
 async def test_an_offer_of_nothing_is_shown_as_0_and_one_that_is_left_out_leaves_nothing_new(world):
     await world.node.write(document(0))
-    assert world.shown[RECLAIMED_CPU] == world.shown[SEED_RECLAIMED_CPU] == "0"
+    assert world.shown[RECLAIMED_CPU] == world.shown[TUTORIAL_RECLAIMED_CPU] == "0"
 
 
 @pytest.mark.parametrize("path", [f"{NODE}/status", CNR, f"{CNR}/status"])
@@ -95,7 +95,7 @@ async def test_a_refusal_is_unavailable_and_the_next_write_makes_it_good(world, 
 
 async def test_amounts_that_could_not_be_shown_are_shown_at_the_next_change_of_pods(world):
     await world.node.write(document())
-    world.asks, world.api.away = {SEED_RECLAIMED_CPU: 1000}, True
+    world.asks, world.api.away = {TUTORIAL_RECLAIMED_CPU: 1000}, True
     with pytest.raises(Unavailable, match="no answer"):
         await world.node.show()
     world.api.away = False

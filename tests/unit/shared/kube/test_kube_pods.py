@@ -11,13 +11,13 @@ from shared.adapters.clock import LoopClock
 from shared.adapters.files.pods import PodsFile
 from shared.adapters.kube.node import KubeNode
 from shared.adapters.kube.pods import COLLECT_S, SHOW_GAP_S, SHOW_S, KubePods
-from shared.contracts.pod import RECLAIMED_CPU, SEED_RECLAIMED_CPU
+from shared.contracts.pod import RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU
 from shared.errors import Unavailable
 
 NODE = "/api/v1/nodes/n1"
 BATCH = {"katalyst.kubewharf.io/qos_level": "reclaimed_cores"}
 OFFER = {"apiVersion": "v", "kind": "CustomNodeResource", "metadata": {"name": "n1"},
-         "status": {"resourceAllocatable": {SEED_RECLAIMED_CPU: "44k"}}}  # fmt: skip
+         "status": {"resourceAllocatable": {TUTORIAL_RECLAIMED_CPU: "44k"}}}  # fmt: skip
 
 
 class World:
@@ -34,7 +34,7 @@ class World:
         self.api.put(NODE, {"spec": {}, "status": {}})
 
     def run_batch(self, name: str, amount: str = "2k", node: str = "n1", **parts) -> None:
-        spec = {"containers": [{"name": "main", "resources": {"requests": {SEED_RECLAIMED_CPU: amount}}}]}
+        spec = {"containers": [{"name": "main", "resources": {"requests": {TUTORIAL_RECLAIMED_CPU: amount}}}]}
         self.api.run_pod(
             name, name.encode().hex(), metadata={"annotations": BATCH}, spec={"nodeName": node, **spec}, **parts
         )
@@ -111,7 +111,7 @@ def test_what_pods_ask_for_is_counted_and_shown_on_the_node_at_once(scene):
             assert world.shown[RECLAIMED_CPU] == "44k"
             world.run_batch("encode", "4k")
             await asyncio.sleep(0.1)
-            assert (world.shown[RECLAIMED_CPU], world.shown[SEED_RECLAIMED_CPU]) == ("40k", "44k")
+            assert (world.shown[RECLAIMED_CPU], world.shown[TUTORIAL_RECLAIMED_CPU]) == ("40k", "44k")
             world.run_batch("encode", "4k", status={"phase": "Succeeded"})
             await asyncio.sleep(0.1)
             assert (world.shown[RECLAIMED_CPU], world.kept) == ("40k", [])
