@@ -79,6 +79,7 @@ class EvictorApp:
         self._allocations = await self._wire.newest(Allocation)
         try:
             self._open_ledger()
+        # Not the end of the evictor: it goes on judging and tainting, and `_maintain` tries the ledger again.
         except Unavailable as error:
             self._lose_ledger(error)
         async with asyncio.TaskGroup() as self._tasks:
@@ -95,6 +96,7 @@ class EvictorApp:
     def health(self) -> ServiceHealth:
         """Not well without a working ledger or without fresh samples."""
         age_s = self._samples.age_s if self._samples is not None else None
+        # The ledger before the sample: without it nobody is evicted, however fresh the figures are.
         why = self._closed
         if not why and (age_s is None or age_s > self._settings.max_input_age_s):
             why = "no fresh sample"
@@ -139,6 +141,8 @@ class EvictorApp:
         Raises:
             BadConfig: they cannot be used.
         """
+        # Onto the static section, and not onto what holds now: a key that is taken out of the
+        # configuration falls back to it.
         self._settings, plugins = read(merge(self._static, section))
         self._detectors.configure(plugins)
 
@@ -158,6 +162,7 @@ class EvictorApp:
         now_s = self._clock.monotonic()
         with telemetry.span("evictor.judge", {"sample": sample.seq}):
             findings = self._detectors.evaluate(self._view(sample, now_s), self._settings.rules)
+            # Before the ledger is touched: a node under pressure keeps new pods away even where nobody can be evicted.
             self._taint(now_s)
             try:
                 self._detectors.note_relief(findings, self._journal)
@@ -180,6 +185,7 @@ class EvictorApp:
         return View(now_s, sample, offered(allocation), offered_by_numa(allocation), allocation, evicted)
 
     def _round_input(self, sample: NodeSample, now_s: float) -> RoundInput:
+        # A copy: the round itself starts evictions, which add to `_running`.
         running, backing_off = tuple(self._running.values()), self._backoff.waiting(now_s)
         return RoundInput(now_s, sample, self._allocation(), running, backing_off)
 
@@ -201,11 +207,14 @@ class EvictorApp:
         limits = CallLimits(self._settings.announce_s, self._settings.call_timeout_s)
         try:
             ended = await self._executor.carry_out(record, limits)
+            # Also when it was called off: without a pause the next sample would choose the same pod
+            # again, and again in vain.
             if ended.step != "succeeded":
                 self._backoff.add(ended.pod.uid, self._clock.monotonic())
         except Unavailable as error:  # bus and actuator answer for themselves: only the ledger is left
             self._lose_ledger(error)
         finally:
+            # Without an end in the ledger the intent stays live there, and `_maintain` takes it up again.
             self._running.pop(record.id, None)
 
     async def _maintenance(self) -> None:
@@ -217,17 +226,23 @@ class EvictorApp:
 
     def _maintain(self) -> None:
         """Open the ledger or prove that it works; then go on with what it has unfinished."""
+        # A damaged ledger was moved aside: what it had under way and had spent is unknown, and only a
+        # restart begins anew.
         if self._for_good:
             return
         try:
             if not self._ledger_open:
                 self._open_ledger()
+            # It writes in every case, so this is also the proof that the disk takes writes again.
             self._ledger.prune(self._clock.monotonic())
+            # The memory of before may be older than the file: everything is read anew, and what is unfinished goes on.
             if self._closed and not self._for_good:
                 self._closed = ""
                 self._journal.load()
                 self._refusals.load()
                 for record in self._ledger.live():
+                    # A ledger that failed for a moment leaves running evictions alone: two tasks for
+                    # one intent would call twice.
                     if record.id not in self._running:
                         self._start(record)
                 self._outbox.wake()
@@ -246,6 +261,7 @@ class EvictorApp:
         """Fail closed: no eviction begins or goes on until the ledger can be written again."""
         if self._closed != str(error):
             log.error("ledger.unavailable", why=str(error))
+        # `_maintain` opens the file anew, and looks whether it is whole, before anything goes on.
         self._closed, self._ledger_open = str(error), False
 
     def _evidence(self, plugin: str) -> Evidence:

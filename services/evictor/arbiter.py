@@ -63,6 +63,7 @@ class Arbiter:
             Unavailable: the ledger does not work; what was begun is in it.
         """
         now_s, busy = given.now_s, {record.intent.plugin for record in given.running}
+        # Asked even when nobody may be evicted: `held_back` and the refusals below name what would have happened.
         ready = self._detectors.ready(now_s, settings.rules, self._journal, busy)
         for plugin, held in self._detectors.held_back(now_s, settings.rules, self._journal):
             self._refusals.note(plugin, held, now_s)
@@ -70,6 +71,7 @@ class Arbiter:
             for plugin in ready:
                 self._refusals.note(plugin, barred, now_s)
             return
+        # Shared by both modes: a pod that is being evicted is not rehearsed, nor the other way round.
         taken = {record.pod.uid for record in given.running}
         for mode in ACTING:
             of_mode = {plugin: r for plugin, r in ready.items() if self._detectors.settings_of(plugin).mode == mode}
@@ -101,6 +103,7 @@ class Arbiter:
         return begun
 
     def _account(self, mode: Mode, given: RoundInput, settings: EvictorSettings) -> Account:
+        # What was only rehearsed has taken nobody away, and must not use up a real budget.
         spent = (one for one in self._journal.spent if one.mode == mode)
         here = (r.pod for r in given.sample.pods if r.pod.phase in ("Pending", "Running") and not r.pod.terminating)
         staying = Counter(pod.owner_key for pod in here if pod.owner_key is not None)
@@ -112,7 +115,9 @@ class Arbiter:
         """Begin one eviction; gives the refusal of the rate or of the ledger, if one of them says no after all."""
         own, pod, now_s = self._detectors.settings_of(plugin), victim.pod, given.now_s
         per_minute = settings.evictions_per_minute
+        # Read from the ledger each time: a restart gives nothing back (docs/facts/safety-rules.md#bounds-of-eviction).
         bucket = self._ledger.bucket(own.mode) or TokenBucket(per_minute, now_s)
+        # At least one: a rate below one a minute would never fill a bucket up to a whole eviction.
         left = bucket.spend(now_s, capacity=max(1.0, per_minute), per_s=per_minute / 60)
         if left is None:
             wait_s = bucket.wait_s(now_s, per_s=per_minute / 60)
@@ -131,7 +136,9 @@ class Arbiter:
             seen_at_s=now_s,
         )
         try:
+            # The bucket is written with the intent, in one transaction: a crash in between spends neither or both.
             record = self._journal.begin(request, left)
+        # The ledger has a live intent for this pod after all: it decides, whatever this life remembers.
         except Conflict as error:
             log.warning("eviction.already_under_way", why=str(error))
             return spared_by("live_intent", pod)

@@ -91,7 +91,9 @@ class Detectors:
                 state.memory, state.finding, state.failure = memory, checked_finding(finding), ""
             except Exception as error:  # noqa: BLE001 - one plugin that fails must not stop the others
                 self._fail(state, error)
+            # Also after a failure: "unknown" breaks the row, or a pressure of long ago would count as confirmed.
             state.confirmation = state.confirmation.observe(state.finding, view.t_s, rules)
+            # What the guards said belongs to its round; a plugin that is calm now spares nobody.
             state.refusals = ()
         return {name: state.finding for name, state in self._states.items()}
 
@@ -106,6 +108,7 @@ class Detectors:
         if state is None or state.settings.mode == "observe":
             return "against"  # switched off while its eviction was under way: nobody wants it any more
         seen_at_s = state.confirmation.seen_at_s
+        # Missing is neither for nor against: the executor waits for a sample, up to the intent's deadline.
         if seen_at_s is None or now_s - seen_at_s > rules.max_input_age_s or state.finding == "unknown":
             return "missing"
         return "against" if state.finding == "calm" else "for"
@@ -122,6 +125,7 @@ class Detectors:
         for name, state in self._states.items():
             pressure = state.confirmation.pressure
             hold = _hold(state, now_s, rules, journal.record_of(name), under_way=name in busy)
+            # Logged on change alone: a pressure that lasts an hour would write the same line with each sample.
             if hold != state.hold:
                 log.info("pressure.judged", plugin=name, hold=hold, **_figures(pressure))
                 state.hold = hold
@@ -181,6 +185,7 @@ class Detectors:
         Returns:
             A condition with `left_s`, the seconds until it ends; None: the node is not cooling.
         """
+        # A plugin that only rehearses evicts nobody who could come back.
         enforcing = [(n, state) for n, state in self._states.items() if state.settings.mode == "enforce"]
         left_s, name = max(
             ((cooling_left_s(journal.record_of(name), now_s, _own(rules, state)), name) for name, state in enforcing),
@@ -206,6 +211,7 @@ class Detectors:
     def findings(self, rules: ConfirmationRules) -> dict[str, DetectorFinding]:
         """What each plugin that may act has found in the newest sample, for the node's taints."""
         return {
+            # A taint keeps real pods away: a plugin in observe or dry-run sets none.
             name: DetectorFinding(state.finding, confirmed=state.confirmation.in_a_row >= rules.confirm_samples)
             for name, state in self._states.items()
             if state.settings.mode == "enforce"
@@ -216,6 +222,7 @@ class Detectors:
         failure = f"{type(error).__name__}: {error}"
         if failure != state.failure:
             log.error("plugin.failed", plugin=state.configured.plugin.name, why=failure)
+        # The memory goes too: it may be what the code stumbled over, and would do so at every sample.
         state.memory, state.finding, state.failure = state.configured.plugin.start(), "unknown", failure
 
     def _ranked_later(

@@ -41,6 +41,7 @@ def _of_host(context: Context) -> EvictorPorts:
 
 
 def _of_kubernetes(context: Context) -> EvictorPorts:
+    # Imported here: one host has no use for the client of Kubernetes.
     from shared.adapters.kube.client import Kube
     from shared.adapters.kube.evictor import MANAGER, KubeEvictor
     from shared.adapters.kube.objects import KubeObjects

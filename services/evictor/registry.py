@@ -41,6 +41,7 @@ def load(point: EntryPoint, taken: Iterable[str]) -> Plugin[Any, Any, Any]:
         Refused: `plugin_broken`, it cannot be imported, or is no plugin that could be used; the message says why.
     """
     plugin = PLUGINS.load(point)
+    # Two plugins of one name would share a record, and the evictions of one would count as those of the other.
     if plugin.name in set(taken):
         raise Refused(
             f"{PLUGINS.where(point)} calls itself {plugin.name!r}, as another plugin does; rename it",
@@ -55,6 +56,7 @@ def unusable(name: str, why: str) -> Plugin[Any, Any, Any]:
     def evaluate(_memory: None, _view: View, _settings: PluginSettings) -> tuple[None, Silence]:
         raise Refused(why, reason=PLUGINS.broken)
 
+    # Under the entry point's name, for the plugin's own is what could not be read or was taken.
     return Plugin(f"{GROUP}:{name}", PluginSettings, lambda: None, evaluate, lambda _view, _pressure, _settings: ())
 
 

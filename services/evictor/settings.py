@@ -140,10 +140,12 @@ def enabled_plugins(settings: EvictorSettings) -> dict[str, Configured]:
     """
     own = known_plugins()
     outside = outside_plugins(own)
+    # A misspelt name would leave the plugin on its defaults in silence: refused, with the name that was meant.
     for name in settings.plugins:
         if name not in own and name not in outside:
             raise unknown(name, [*own, *outside])
     found = [_configured(name, plugin, settings.plugins.get(name, {})) for name, plugin in own.items()]
+    # Only those with a section are imported: installing a wheel runs none of its code here.
     for name in sorted(settings.plugins.keys() & outside.keys()):
         found.append(_outside(outside[name], settings.plugins[name], [c.plugin.name for c in found]))
     return {c.plugin.name: c for c in found if c.settings.enabled}
@@ -157,5 +159,6 @@ def _outside(point: EntryPoint, section: Mapping[str, Any], taken: list[str]) ->
     try:
         plugin = load(point, taken)
     except Refused as refusal:
+        # Not BadConfig: a wheel that breaks at an update must not keep the evictor from starting.
         return Configured(unusable(point.name, str(refusal)), PluginSettings())
     return _configured(point.name, plugin, section)

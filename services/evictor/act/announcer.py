@@ -37,13 +37,17 @@ class Announcer:
         """Try for so long; then the ledger sends the message of a hard pressure later, that of a soft one never."""
         try:
             async with asyncio.timeout(within_s):
+                # A bus that is known to be away is not tried: under a hard pressure each half second counts.
                 sequence = await self._store(record.intent, within_s) if self._bus.connected else None
+        # The stream may have stored it all the same, and only its answer got lost: the same id makes
+        # the repetition harmless.
         except (TimeoutError, Unavailable):
             sequence = None
         except Conflict:
             self._ledger.discard(record.id)
             return "taken"
         if sequence is None:
+            # The node in trouble comes first: it acts without its announcement, which the outbox brings later.
             if record.hard:
                 self._ledger.release(record.id)
             else:
@@ -54,6 +58,7 @@ class Announcer:
 
     async def _store(self, intent: EvictionIntent, within_s: float) -> int:
         """Store it behind the last intent for this pod, unless that is a live one of central's."""
+        # Expecting 0, "nothing yet", costs no read in the usual case; a Conflict says when it was wrong.
         subject, last, message = intent_subject(intent), 0, self._ledger.outgoing(intent.intent_id)
         if message is None:
             raise Unavailable(f"intent {intent.intent_id} is not in the ledger", reason="ledger")
@@ -66,12 +71,14 @@ class Announcer:
                     expect_last_subject_seq=last,
                     budget_s=within_s,
                 )
+            # Another message bears this id, so the stream took ours for its repetition and dropped it.
             except IdTaken as error:
                 message = self._assign_another_id(message, error)
             except Conflict:
                 for received in await self._bus.replay(INTENTS_STREAM, subject, last_per_subject=True):
                     if _foreign_and_live(received, self._clock.wall()):
                         raise
+                    # What is there is over or nobody's order: publish again, behind it.
                     last = received.sequence
             else:
                 return stored.sequence
@@ -85,4 +92,5 @@ def _foreign_and_live(received: Received, now: datetime) -> bool:
     other = read_intent(received.subject, received.data)
     if isinstance(other, RefusedMessage):
         return False
+    # Its deadline bounds it: a central that has died in between must not block this node for ever.
     return other.epoch > 0 and (now - other.sent_at).total_seconds() <= other.deadline_s

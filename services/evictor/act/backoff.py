@@ -25,4 +25,5 @@ class Backoff:
 
     def forget(self, now_s: float) -> None:
         """Drop the entries that are long over."""
+        # Long after the pause, so that a pod that fails again soon still waits twice as long.
         self._pods = {uid: entry for uid, entry in self._pods.items() if now_s < entry[1] + FORGET_S}

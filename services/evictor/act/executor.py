@@ -70,10 +70,13 @@ class Executor:
         with telemetry.span("evictor.carry_out", {"intent": record.id, "plugin": record.intent.plugin}):
             if record.step == "intended":
                 record = await self._announce(record, limits)
+            # Still intended after a crash as well: until the dry run has passed nothing is done, so
+            # all of it may be repeated.
             if record.step == "intended":
                 record = await self._rehearse(record, limits)
             elif record.step == "requested":  # a call may have been made before a restart
                 record = await self._settle(record, limits)
+            # `requested` is on the disk before the call is made, so that a call without an answer is always looked up.
             while record.step == "requested":
                 record = await self._request(record, limits)
             if record.step == "accepted":
@@ -83,6 +86,7 @@ class Executor:
             return record
 
     async def _announce(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
+        # Right after a long absence: the pressure that asked for it is not the one of now.
         if record.expired(self._clock.monotonic()):
             self._announcer.discard(record)
             return self._too_late(record)
@@ -97,13 +101,16 @@ class Executor:
         """Look at pod and pressure again, and make the call as a dry run; until this ends nothing is done."""
         tries = 0
         while not record.expired(self._clock.monotonic()):
+            # The evidence after the lookup, which may have taken seconds: what counts is the newest sample at the call.
             found, evidence = await self._lookup(record, limits), self._checks.evidence(record.intent.plugin)
+            # A pod that is on its way out anyhow relieves as much, and a call would only use up a disruption budget.
             if found in ("gone", "terminating"):
                 return self._journal.move(record, "cancelled", detail=f"the pod was {found} before its eviction began")
             if why := self._checks.paused():
                 return self._journal.move(record, "cancelled", detail=f"{PAUSED}: {why}")
             if evidence == "against":
                 return self._journal.move(record, "cancelled", detail=RELIEVED)
+            # Anything less is not known: wait and look again until the deadline, but never act on a guess.
             if found == "running" and evidence == "for":
                 result = await self._call(record, limits, dry_run=True)
                 ended = self._after_rehearsal(record, result)
@@ -116,8 +123,10 @@ class Executor:
     def _after_rehearsal(self, record: IntentRecord, result: ActionResult) -> IntentRecord | None:
         if result.outcome == "accepted":
             calls = (Call("dry-run", result.outcome, result.detail),)
+            # The dry run is the last step of a rehearsal: it has gone through every check that a real eviction would.
             if record.intent.mode != "enforce":
                 return self._journal.move(record, "cancelled", detail="dry run: the pod would be evicted", calls=calls)
+            # Looked at once more: the dry run itself may have taken up to the call's time limit.
             if record.expired(self._clock.monotonic()):
                 return self._too_late(record)
             return self._journal.move(record, "requested", calls=calls)
@@ -125,6 +134,7 @@ class Executor:
 
     async def _request(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
         """Make the call that `requested` has announced."""
+        # Once more right before the call: `sublet pause` must stop what has been decided already.
         if why := self._checks.paused():
             return self._journal.move(record, "cancelled", detail=f"{PAUSED}: {why}")
         result = await self._call(record, limits, dry_run=False)
@@ -141,6 +151,7 @@ class Executor:
         match result.outcome:
             case "gone":
                 step, detail = "cancelled", "the pod was gone before its eviction began"
+            # Not waited out here: the arbiter chooses anew, and may find a pod whose budget allows it.
             case "wait":
                 step, detail = "cancelled", f"the pod's disruption budget allows no eviction now: {result.detail}"
             case "refused":
@@ -155,11 +166,14 @@ class Executor:
         """Find out what an earlier call has done; only a pod that still runs is evicted again."""
         tries = 0
         while True:
+            # First a pause: an API server that has just timed out needs one, and a pod some time to show that it ends.
             await self._pause(record, tries)
             tries += 1
             found = await self._lookup(record, limits)
+            # Whoever made it go, an eviction of this UID needs no second call.
             if found in ("gone", "terminating"):
                 return self._journal.move(record, "accepted", calls=(Call("lookup", found),))
+            # `failed` and not `cancelled`: a call was made, and nobody knows whether it still takes effect.
             if record.expired(self._clock.monotonic()):
                 return self._journal.move(
                     record,
@@ -175,8 +189,10 @@ class Executor:
 
     async def _watch(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
         """Wait until this UID is gone: an accepted call promises an eviction, only a missing pod proves it."""
+        # Counted from the acceptance in the ledger: a restart does not give the pod its time anew.
         since_s = self._clock.monotonic() if record.accepted_at_s is None else record.accepted_at_s
         time_s, looks = watch_time_s(record.intent.grace_s), 0
+        # "unknown" is not gone: an API server that does not answer proves nothing.
         while await self._lookup(record, limits) != "gone":
             if passed_s(since_s, self._clock.monotonic()) >= time_s:
                 return self._journal.move(record, "failed", detail=timeout_text(time_s))
@@ -206,5 +222,6 @@ class Executor:
 
     async def _pause(self, record: IntentRecord, tries: int) -> None:
         """Wait before the next try, spread by the intent's id so that many nodes do not call one API server at once."""
+        # By the id and not by chance: the same intent waits the same, so that a run can be repeated.
         roll = int(record.id[:8], 16) / 0xFFFFFFFF
         await self._clock.sleep(delay_s(tries, base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S, roll=roll))

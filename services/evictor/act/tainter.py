@@ -44,12 +44,14 @@ class Tainter:
         self._conditions = self._conditions.observe(
             findings, t_s, transition_s=transition_s, max_input_age_s=max_input_age_s
         )
+        # Only what stands decides on taints: figures that move within a condition need no write.
         if self._conditions.held.keys() != before:
             self._news.set()
 
     async def run(self) -> None:
         """Write for as long as the evictor lives; a change ends the pause after a failure."""
         while True:
+            # Before the work: a change that comes while it is written starts another turn at once.
             self._news.clear()
             try:
                 await self._reconcile()
@@ -69,10 +71,13 @@ class Tainter:
         return [taint.document() for taint in self._standing]
 
     async def _reconcile(self) -> None:
+        # Read each time: people and other controllers change taints, and what was remembered may be wrong.
         self._standing = await self._port.read()
+        # Only after the first read that worked: to write before it would remove the taints of the life before.
         if not self._taken_over:
             self._conditions = self._conditions.adopting(self._standing, self._clock.monotonic())
             self._taken_over = True
+        # Whole seconds: Kubernetes stores no fractions, and would show another time than the one that was written.
         wanted = self._conditions.taints(self._standing, self._clock.wall().replace(microsecond=0))
         if not _as_wanted(self._standing, wanted):
             await self._port.write(wanted)

@@ -125,6 +125,7 @@ def checked_finding(finding: object) -> Pressure | Silence:
         ValueError: its figures are no numbers.
     """
     if isinstance(finding, Pressure):
+        # NaN compares false with everything: it would pass each bound that is asked the other way round.
         if not (math.isfinite(finding.observed) and math.isfinite(finding.threshold)):
             raise ValueError(f"observed {finding.observed}, threshold {finding.threshold}: want finite numbers")
         return finding
@@ -144,6 +145,7 @@ def checked_ranking(ranking: Iterable[object], view: View) -> tuple[Candidate, .
     for candidate in ranking:
         if not isinstance(candidate, Candidate):
             raise TypeError(f"rank: want candidates, got {candidate!r}")
+        # By UID: a plugin that remembers pods could otherwise name one whose successor has the same name.
         if candidate.pod.uid not in here:
             raise ValueError(f"rank: {candidate.pod.key} ({candidate.pod.uid}) is not in the sample")
         candidates.append(candidate)

@@ -67,6 +67,7 @@ class IntentJournal:
         Raises:
             Conflict: the pod has a live intent.
         """
+        # From the ledger, so that an id is never given twice, not even by a life that has forgotten the one before.
         pod, episode = request.victim.pod, self._ledger.next_episode()
         intent = self._wire.stamp(
             EvictionIntent,
@@ -91,6 +92,7 @@ class IntentJournal:
         # Held: the announcer sends it, with the sequence that it has read; the outbox only what the announcer releases.
         announcement = Outgoing(intent.intent_id, intent_subject(intent), intent.encode(), headers, held=True)
         self._ledger.begin(record, bucket, [announcement, self._event(record)])
+        # Read back, not added up: what budgets count is what a restart would count.
         self.spent = tuple(self._ledger.spent())
         self._report(record)
         return record
@@ -99,8 +101,10 @@ class IntentJournal:
         """Write the next step of an intent; gives the record as it is now."""
         now_s = self._wire.clock.monotonic()
         record = record.follow(step, detail=detail, now_s=now_s)
+        # "requested" has no event: nothing has happened to the pod yet that anybody could have seen.
         outgoing = (self._event(record),) if step in PHASE_OF_STEP else ()
         before = self.record_of(record.intent.plugin)
+        # In the same transaction as the step: cooling must not be forgotten by a crash between the two.
         after = before.after_eviction(now_s, record.opened_at_s) if _counts(record) else None
         self._ledger.advance(record, outgoing, calls=calls, now_s=now_s, plugin_record=after)
         if after is not None:
@@ -129,6 +133,7 @@ class IntentJournal:
         if record.step in PHASE_OF_STEP:
             telemetry.EVICTIONS.labels(intent.plugin, PHASE_OF_STEP[record.step]).inc()
         elapsed_s = self._wire.clock.monotonic() - record.opened_at_s
+        # After a reboot the monotonic clock begins anew, and a span across it is unknown.
         if elapsed_s >= 0:
             telemetry.EVICTION_SECONDS.labels(record.step).observe(elapsed_s)
         log.info(

@@ -55,6 +55,7 @@ class Outbox:
         """Send for as long as the evictor lives; trouble with bus or ledger only delays."""
         while True:
             await self._news.wait()
+            # Before the work: what is written meanwhile sets it again and is not left lying until the next eviction.
             self._news.clear()
             try:
                 await self._send_all()
@@ -64,14 +65,17 @@ class Outbox:
                 self._news.set()
 
     async def _send_all(self) -> None:
+        # What waits at the start may have been sent by the life before, which ended before it could write that down.
         if self._left_over is None:
             self._left_over = {message.fact_id for message in self._ledger.waiting(ALL)}
         while waiting := self._ledger.waiting(AT_ONCE):
             telemetry.OUTBOX.set(self._ledger.waiting_count())
             for message in waiting:
                 sequence = await self._send(message, self._left_over)
+                # Written only now: a crash before this line repeats the message, and its id makes one fact of both.
                 self._ledger.published(message.fact_id, sequence=sequence, now_s=self._clock.monotonic())
                 self._left_over.discard(message.fact_id)
+                # The copy of the streams is needed only as long as something may be in them twice.
                 if not self._left_over:
                     self._stored.clear()
         telemetry.OUTBOX.set(self._ledger.waiting_count())
@@ -81,10 +85,13 @@ class Outbox:
         now_s = self._clock.monotonic()
         if self._head[0] != message.fact_id:
             self._head = (message.fact_id, now_s)
+        # The stream forgets an id after its window: from here on only a look tells whether an earlier try was stored.
         if now_s - self._head[1] > SAFE_TO_REPEAT_S:
             left_over.add(message.fact_id)
+            # What was read before that try cannot show what the try has stored.
             self._stored.pop(message.subject, None)
         if message.fact_id in left_over:
+            # Id and body: somebody else may have used the id for a message of his own.
             found = (await self._stored_on(message.subject)).get((message.msg_id, message.body))
             if found is not None:
                 return found
@@ -94,6 +101,7 @@ class Outbox:
             )
         except IdTaken as error:
             self.assign_another_id(message, error)
+            # The whole queue pauses and begins again at this message: to go on would let later events overtake it.
             raise Unavailable(str(error), reason="id_taken") from error
         return stored.sequence
 

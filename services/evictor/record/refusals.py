@@ -38,6 +38,7 @@ class RefusalBook:
         Raises:
             Unavailable: it cannot be read.
         """
+        # The ledger first, and over it what this life has not written yet: those are the newer of the two.
         self._kept = {refusal.key: refusal for refusal in self._ledger.refusals()} | {
             key: refusal for key, refusal in self._kept.items() if key in self._unwritten
         }
@@ -62,6 +63,7 @@ class RefusalBook:
         if not self._unwritten or not (self._new or waited or all_of_it):
             return
         self._ledger.keep_refusals([self._kept[key] for key in sorted(self._unwritten)])
+        # Only after the write: where it fails, all of it stays to be written.
         self._unwritten, self._new, self._written_at_s = set(), False, now_s
 
     def forget(self, now_s: float) -> None:

@@ -36,6 +36,8 @@ class Budget:
         """The limit, or the share of the pods where that is less."""
         if self.share is None:
             return self.limit
+        # Of all pods that were here, the evicted ones too: else each eviction would shrink the share for the next.
+        # Always one: an owner with few pods must not be out of reach.
         return min(self.limit, max(1, math.floor(self.share * (used + staying))))
 
 
@@ -79,6 +81,7 @@ class Account:
                 continue
             ages_s = self.ages_s.get((budget.scope, whose), ())
             bound = budget.bound(len(ages_s), self.staying.get(whose, 0))
+            # Widest budget first, so that the answer names the node before the owner where both are used up.
             if len(ages_s) >= bound:
                 return Overdraft(_GUARDS[budget.scope], _says(budget, whose, ages_s, bound))
         return None
@@ -91,6 +94,7 @@ class Account:
             if whose is not None:
                 key = (budget.scope, whose)
                 ages_s[key] = (*ages_s.get(key, ()), 0.0)
+        # It counts as used now, and no longer as staying, or it would be in its own share twice.
         if pod.owner_key is not None:
             staying[pod.owner_key] = max(0, staying.get(pod.owner_key, 0) - 1)
         return replace(self, ages_s=ages_s, staying=staying)
@@ -132,5 +136,6 @@ def _says(budget: Budget, whose: str, ages_s: tuple[float, ...], bound: int) -> 
     if bound < 1:
         return f"{used}: this budget allows none"
     oldest_first = sorted(ages_s, reverse=True)
+    # More may be used than the bound, after it was lowered: then several must run out before one may begin.
     again_s = budget.window_s - oldest_first[len(ages_s) - bound]
     return f"{used}; the next may begin in {math.ceil(again_s)} s"

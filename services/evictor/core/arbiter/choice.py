@@ -64,6 +64,8 @@ def choose(
     """
     hard = any(r.pressure.hard for r in ready.values())
     acting = {plugin: r for plugin, r in ready.items() if r.pressure.hard == hard}
+    # By name: upstream walks Go maps, so that chance decides whom the burst cuts off
+    # (docs/facts/katalyst-eviction.md#the-round).
     ranked = {plugin: r.candidates() for plugin, r in sorted(acting.items())}
     found = {plugin: candidates for plugin, candidates in ranked.items() if candidates}
     choices = _each(found, acting, around, account, limits) if hard else _one_of_all(found, acting, around, account)
@@ -88,7 +90,10 @@ def _each(
             PluginChoice(plugin, victims, (*refusals, *over, *(_out_of_burst(c, limits.burst) for c in late)))
         )
         left -= len(victims)
+        # The next plugin sees them as going: nobody is named twice, and a reclaimed one on its way
+        # out protects tenants.
         around = replace(around, live_uids={*around.live_uids, *(c.pod.uid for c in victims)})
+        # Only those that go: whom the burst has cut off uses up no budget.
         for candidate in victims:
             account = account.after(candidate.pod)
     return choices
@@ -125,6 +130,7 @@ def _last(choices: Iterable[PluginChoice], ready: Mapping[str, ConfirmedPressure
             ready[choice.plugin].pressure.scope.partition(".")[0],
             choice.plugin,
         )
+        # Backwards, since the last of equals goes: so the first name wins, whatever the order of the mapping.
         for choice in sorted(choices, key=lambda choice: choice.plugin, reverse=True)
         if choice.victim is not None
     ]

@@ -40,7 +40,9 @@ class Confirmation:
     def observe(self, finding: Pressure | Silence, t_s: float, rules: ConfirmationRules) -> "Confirmation":
         """One more sample. Another scope, a step from soft to hard, a silence, or too long a gap starts a new row."""
         if not isinstance(finding, Pressure):
+            # `seen_at_s` stays: a calm sample is fresh evidence too, against.
             return Confirmation(None, 0, t_s)
+        # Two samples with a long silence between them are two single ones: nobody knows what was in between.
         gap = self.seen_at_s is None or passed_s(self.seen_at_s, t_s) > rules.max_input_age_s
         before = self.pressure
         # From hard to soft the row goes on: what was confirmed has only eased. From soft to hard it begins anew.
@@ -57,10 +59,12 @@ class Confirmation:
             return "not_met"
         if passed_s(self.seen_at_s, now_s) > rules.max_input_age_s:
             return "stale_input"
+        # Both: many quick samples are no long pressure, and two far apart are no row.
         if self.in_a_row < rules.confirm_samples or self.met_for_s(now_s) < rules.met_for_s:
             return "unconfirmed"
         if under_way:
             return "eviction_under_way"
+        # Before cooling: it lasts longer, and says what an operator should do.
         if record.without_relief >= rules.max_without_relief:
             return "ineffective"
         if cooling_left_s(record, now_s, rules) > 0:

@@ -50,6 +50,7 @@ def by_window_h(
     owner_of = {pod.uid: pod.owner_key for pod in pods if pod.owner_key is not None}
     expected, spans = Counter(owner_of.values()), defaultdict[str, list[EvictionSpan]](list)
     for one in spent:
+        # No end yet: it may still be called off, and would have counted against its workload.
         if one.owner is not None and one.mode == "enforce" and one.at_s is not None:
             spans[one.owner].append(EvictionSpan(age_s=one.age_s(now_s), duration_s=0, count=1))
     ratios: dict[str, dict[str, float]] = {}

@@ -74,6 +74,7 @@ def protection(annotations: Mapping[str, str], priority: int | None, *, system_c
     """Why a pod with these fields may never be evicted, whatever the pressure; None when it may."""
     if system_cores:
         return "system_cores"
+    # Kubelet names the source of each pod; without the annotation it came from the API server.
     if annotations.get(CONFIG_SOURCE, "api") != "api":
         return "static_pod"
     if CONFIG_MIRROR in annotations:
@@ -89,6 +90,7 @@ def never(pod: Pod, protected_namespaces: Collection[str]) -> Never | None:
     Annotations count only in a mirror pod, which kubelet writes: anybody who creates a pod may annotate it. Of a
     reclaimed pod neither owner nor priority counts: its author chooses both, and would make it unevictable with them.
     """
+    # Before the class is asked: it holds for reclaimed pods too, whose author does not choose the list.
     if pod.namespace in protected_namespaces:
         return "protected_namespace"
     from_kubelet = pod.annotations if is_mirror(pod) else {}
@@ -102,8 +104,10 @@ def never(pod: Pod, protected_namespaces: Collection[str]) -> Never | None:
 
 def not_now(pod: Pod, around: Surroundings) -> NotNow | None:
     """Why this pod is left alone in this round; None when nothing speaks against it."""
+    # A list of what may go and not of what may not: a phase that is not known spares the pod.
     if pod.phase not in ("Pending", "Running"):
         return "finished"
+    # Before `terminating`: the reason that we know is the better answer to why it is spared.
     if pod.uid in around.live_uids:
         return "live_intent"
     if pod.terminating:

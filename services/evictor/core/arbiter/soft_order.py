@@ -29,6 +29,7 @@ class SoftVictim(Generic[T]):
 def last_goes(candidates: Iterable[SoftVictim[T]]) -> list[SoftVictim[T]]:
     """Tenants stay before reclaimed pods, high priority before low (none is the lowest), then by scope; among equals
     the smallest name goes first."""
+    # Sorted twice, for Python's sort is stable: by name within each rank, and so the same whatever the input's order.
     by_name = sorted(candidates, key=lambda candidate: candidate.name, reverse=True)
     return sorted(by_name, key=_rank)
 

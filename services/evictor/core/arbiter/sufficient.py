@@ -26,13 +26,17 @@ def select(
     refusals = []
     freed = 0.0
     for candidate in candidates:
+        # A plugin's ranking is not trusted: it may name a pod twice, and its relief would count twice.
         if candidate.pod.uid in {other.pod.uid for other in taken}:
             continue
         over = account.overdraft(candidate.pod)
+        # The next in the ranking instead: a budget of one owner that is used up must not leave the pressure as it is.
         if over is not None:
             refusals.append(Refusal(candidate.pod.key, over.guard, candidate.pod.uid, over.says))
             continue
         known = wanted is not None and candidate.relief is not None and candidate.relief > 0
+        # Once somebody of known relief goes, one of unknown relief is not added: what it brings could
+        # not be told apart.
         if known or not taken:
             taken.append(candidate)
             account = account.after(candidate.pod)
@@ -50,6 +54,7 @@ def _needed(taken: Sequence[Candidate], wanted: float | None) -> tuple[Candidate
     kept, freed = list(taken), sum(candidate.relief or 0.0 for candidate in taken)
     if wanted is None or freed < wanted:
         return tuple(kept)
+    # The last of the ranking is spared first: the plugin wants the first to go most.
     for candidate in reversed(taken):
         relief = candidate.relief or 0.0
         if freed - relief >= wanted:

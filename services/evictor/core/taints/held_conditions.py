@@ -57,14 +57,17 @@ class HeldConditions:
         since_s = t_s - self.looked_at_s if self.looked_at_s is not None else None
         held = {}
         for (plugin, condition), before in self.held.items():
+            # "" is a taint of an earlier life without its cause: no plugin can be asked, so time alone ends it.
             if plugin and plugin not in findings:
                 continue
             found = findings.get(plugin)
             blind = since_s is None or since_s > max_input_age_s or (found is not None and found.finding == "unknown")
             last_s = before.last_observed_s
+            # The first sample after a start counts as seen: nobody knows how long there was no look.
             if since_s is None or (found is not None and found.condition == condition):
                 last_s = t_s
             elif blind:
+                # Moved along instead of counted: time in which nobody could see it ends no condition.
                 last_s += since_s
             held[plugin, condition] = replace(before, last_observed_s=last_s)
         for plugin, found in findings.items():

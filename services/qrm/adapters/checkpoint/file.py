@@ -43,12 +43,14 @@ class CheckpointFile:
             OSError: it could not be written; the old one stays.
         """
         last, pods = self._last, dict(pods or {})
+        # Advice repeats with each sample, and each save waits for the disk.
         if last is not None and (last.pools, last.pods) == (pools, pods) and same_after_restart(last.advice, advice):
             return
         fresh = Checkpoint(node=self._node, advice=advice, pools=dict(pools), pods=pods)
         body = fresh.model_dump_json()
         text = json.dumps({"schema": 1, "checksum": _checksum(body), "body": body})
         self._path.parent.mkdir(parents=True, exist_ok=True)
+        # Synced before it is renamed: after a power cut there is the old checkpoint or the new one, never half of one.
         write_whole(self._path, text.encode(), durable=True)
         self._last = fresh
 
@@ -67,6 +69,7 @@ class CheckpointFile:
             self._last = self._checked(text)
         except ValueError as error:
             aside = self._path.with_name(self._path.name + _SET_ASIDE)
+            # Kept for whoever wants to know; left in place it would be refused again at each start.
             self._path.replace(aside)
             raise Refused(
                 f"checkpoint {self._path} set aside as {aside.name}: {_in_words(error)}; rebuilt from the kernel",
@@ -76,9 +79,11 @@ class CheckpointFile:
 
     def _checked(self, text: bytes) -> Checkpoint:
         envelope = _Envelope.model_validate_json(text)
+        # Over the text of the body, not over its parsed form: a checksum must not depend on how JSON is written.
         if envelope.checksum != _checksum(envelope.body):
             raise ValueError("the checksum is not that of its body")
         checkpoint = Checkpoint.model_validate_json(envelope.body)
+        # A state folder that was copied from another machine names CPUs that mean something else here.
         if checkpoint.node != self._node:
             raise ValueError(f"it belongs to node {checkpoint.node!r}, this is {self._node!r}")
         return checkpoint

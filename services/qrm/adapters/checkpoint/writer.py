@@ -36,9 +36,11 @@ class CheckpointWriter:
         try:
             while True:
                 await self._fresh.wait()
+                # Before the write: what is offered during it sets the event again, and is not lost.
                 self._fresh.clear()
                 report_failure(await asyncio.to_thread(self._write))
         finally:
+            # Not in a thread: the loop is ending, and the next life begins with what is on the disk now.
             report_failure(self._write())
 
     def _write(self) -> str:

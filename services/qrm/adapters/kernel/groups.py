@@ -40,6 +40,7 @@ class CgroupGroups:
         self._writer, self._machine = writer, machine
         self.layout = layout or OwnLayout(writer.top)
         self._cgroups = writer.cgroups
+        # Only Sublet's own layout has class groups to make; kubelet's groups are made and removed by kubelet alone.
         self._fixed = {writer.top, *self.layout.classes.values()} if self.layout.classes else set()
         self._reclaimed = self.layout.reclaimed_group(())
         unsaid_bytes = unsaid_memory_bytes(sum(machine.memory_bytes.values()))
@@ -49,6 +50,7 @@ class CgroupGroups:
 
     def wanted(self, arrangement: Arrangement, pods: Sequence[Pod]) -> dict[str, WantedSets]:
         """What every class group shall have for this arrangement, and every pod's group that exists."""
+        # Where every pod follows its class there is no need to name it: naming costs a read of each group in each pass.
         single = bool(arrangement.owned) or not self.layout.classes
         present = self._present(pods) if single else ()
         owned = {**arrangement.owned, **arrangement.starting}
@@ -96,6 +98,7 @@ class CgroupGroups:
         """
         outcome = self._apply_sets(arrangement, pods, settings, now_s, verify_s)
         self._reclaimed = self.layout.reclaimed_group(pods)
+        # After the sets: the kernel reclaims memory while the writer waits, and a tenant's CPUs must not wait for that.
         limits = [*self._limits(settings.memory_limit_bytes), *self._quota(settings.quota_millis)]
         weights_now = self._weights(settings.asked_millis, pods, arrangement.starting)
         bursts = burst_writes(pods, self.layout, settings.burst_percent)
@@ -109,10 +112,13 @@ class CgroupGroups:
     ) -> WriteOutcome:
         wanted = self.wanted(arrangement, pods)
         last = self._verified
+        # Most passes change nothing, and reading the groups of hundreds of pods is nearly all that they would cost.
         if last is not None and now_s < last.at_s + verify_s and self._stands(last, wanted):
             return last.outcome
+        # Before the sets: v1 moves pages only if the switch was on when `cpuset.mems` is written.
         moving = self._writer.settle(self._migrations(arrangement, pods)) if settings.migrate else []
         outcome = self._apply(wanted, now_s).with_problems(moving)
+        # Anything open means that the next pass reads everything again instead of trusting this one.
         sound = not outcome.problems and not self.foreign(now_s)
         self._verified = _Verified(wanted, self.members(), outcome.unwritten(), now_s) if sound else None
         return outcome
@@ -120,6 +126,7 @@ class CgroupGroups:
     def _stands(self, last: "_Verified", wanted: Mapping[str, WantedSets]) -> bool:
         if last.wanted != wanted or last.members != self.members():
             return False
+        # A group below cannot have more than its parent, so a cheap look at the upper ones is enough in between.
         now = self._writer.in_force(wanted.keys(), below=False)
         before = last.outcome
         return all(before.tree.get(g) == sets and before.granted.get(g) == now.granted.get(g) for g, sets in
@@ -134,6 +141,7 @@ class CgroupGroups:
             )
             return WriteOutcome({}, {}, {}, 0, (problem,))
         tree = self._writer.read_tree(wanted.keys())
+        # What is found now and was not left so by the last pass, somebody else wrote: so before this pass writes.
         self._watch.found(tree, now_s)
         outcome = self._writer.apply(wanted, self._watch.foreign(now_s), tree, needed=self._fixed)
         self._watch.left(outcome.tree, outcome.goal, now_s)
@@ -153,6 +161,7 @@ class CgroupGroups:
         if self._reclaimed is None:
             return None
         limits = [self._cgroups.read(self._reclaimed, knob) for knob in (Knob.MEMORY_MAX, Knob.MEMORY_HIGH)]
+        # Either bounds the class: `memory.high` slows down what `memory.max` would kill.
         return min((int(limit) for limit in limits if limit is not None and limit != UNLIMITED), default=None)
 
     def members(self) -> tuple[tuple[str, ...], ...]:
@@ -161,6 +170,8 @@ class CgroupGroups:
 
     def _migrations(self, arrangement: Arrangement, pods: Sequence[Pod]) -> Iterator[Write]:
         for pod in pods:
+            # Only a pod that is bound to memory nodes gains by moved pages; for all others it would
+            # be work for the kernel.
             if pod.uid in arrangement.owned and arrangement.owned[pod.uid].numas:
                 for group in self._cgroups.tree(self.layout.pod_group(pod)):
                     yield Write(group, Knob.MEMORY_MIGRATE, 1)
@@ -171,6 +182,8 @@ class CgroupGroups:
         A reclaimed pod that starts keeps kubelet's weight, or gets it back for a container that starts anew: behind
         all other groups the runtime's work for it would take minutes, under locks that tenants wait for.
         """
+        # Kubelet writes the weights of tenants itself, from their requests: whoever writes against it begins a war
+        # (docs/facts/linux-cgroups.md#other-writers).
         if not self.layout.classes:
             reclaimed = [pod for pod in self._present(pods) if pod.qos == RECLAIMED]
             return [write for pod in reclaimed for write in self._weight(pod, starts=pod.uid in starting)]
@@ -184,6 +197,7 @@ class CgroupGroups:
         if not starts:
             return [behind_all]
         shares = default_limits(pod, self.layout)[group].cpu_shares
+        # Given back only where the group is behind all others now: any other weight is kubelet's and stays.
         return [] if self._writer.differs(behind_all) else list(restore_weight(group, shares))
 
     def _has_idle(self, group: str) -> bool:
@@ -192,6 +206,7 @@ class CgroupGroups:
     def _limits(self, limit_bytes: int | None) -> list[Write]:
         group = self._reclaimed
         use = None if group is None or limit_bytes is None else memory_use(self._cgroups, group)
+        # No limit without knowing the use: a blind one might fall below it, and v2 kills then.
         if group is None or limit_bytes is None or use is None:
             return []
         return [Write(group, knob, value) for knob, value in limit_steps(limit_bytes, use, self._cgroups.version)]

@@ -48,6 +48,7 @@ def exclusive_cpus(host_root: Path) -> dict[str, CpuSet]:
             return {}
         pods = (state.get("entries") or {}).items()
         return {str(uid): CpuSet.union(map(CpuSet.parse, containers.values())) for uid, containers in pods}
+    # Never "nothing is pinned": placing others on CPUs that kubelet has given away would break its promise to a tenant.
     except (Refused, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Unavailable(f"{path}: {error!r}; {UNSEEN}") from error
 
@@ -74,6 +75,7 @@ class KernelPins:
             if generation != self._generation:
                 self._pods = [pod for pod in self._source.pods() if _whole(pod)]
                 self._generation = generation
+                # Pods that are gone, so that the set does not grow with the life of the agent.
                 self._free &= {pod.uid for pod in self._pods}
         except Unavailable:
             return {}
@@ -85,11 +87,13 @@ class KernelPins:
             return None
         whole = CpuSet.parse(self._cgroups.effective_cpus(self._layout.top) or "")
         narrowed = whole - (self._cpus(self._layout.pod_group(pod)) or whole)  # by Sublet, in this life or the last one
+        # A set that Sublet wrote into the pod reaches its containers too, and would look like kubelet's pin.
         found = [] if narrowed else [self._container(pod, one, whole) for one in _whole(pod)]
         if None in found:
             return CpuSet()
         if cpus := CpuSet.union(cpus for cpus in found if cpus):
             return cpus
+        # Kubelet decides at the container's creation and never later, so the answer holds for the pod's life.
         self._free.add(pod.uid)
         return None
 
@@ -99,6 +103,8 @@ class KernelPins:
         if group is None or not self._cgroups.exists(group):
             return None
         cpus = self._cpus(group)
+        # As many as it asked for, and not all there are: on a node of just that size an unpinned
+        # container looks the same.
         own = len(cpus) * 1000 == container.cpu_request_millis and cpus != above
         return cpus if own else CpuSet()
 
@@ -115,6 +121,8 @@ def _whole(pod: Pod) -> list[Container]:
 
 def sees_folder(host_root: Path) -> bool:
     """Whether kubelet's checkpoint is there to be read, readable or not."""
+    # A folder that is there and closed to us must end in an error that names it, not in the guess
+    # from the kernel's groups.
     return os.path.lexists(host_root / STATE_FILE) or _forbidden(host_root / FOLDER)
 
 

@@ -17,6 +17,7 @@ def numa_memory_bytes(host_root: Path) -> dict[int, int]:
     found = {}
     for numa in numa_ids(host_root):
         text = read_text(f"{host_root}/sys/devices/system/node/node{numa}/meminfo") or ""
+        # A node whose file cannot be read is left out: unknown, which is not the same as a node without memory.
         if (total := meminfo_bytes(text, ("MemTotal",)).get("MemTotal")) is not None:
             found[numa] = total
     return found
@@ -56,6 +57,7 @@ class HostMachine:
     @property
     def usable(self) -> CpuSet:
         """The CPUs that Sublet may give to pods; never none."""
+        # All of them barred: an empty set cannot be written to any group.
         return self.topology.all - self.barred or self.topology.all
 
     @property
@@ -73,6 +75,7 @@ class HostMachine:
         Raises:
             Unavailable: they changed, and the new topology cannot be read.
         """
+        # The full topology is some hundred small files; these reads say whether it is worth reading at all.
         same_pins, granted = self._look_at_pins(), CpuSet.parse(self._cgroups.effective_cpus("") or "")
         if same_pins and granted == self._granted and self._mems() == self.mems:
             return False
@@ -85,6 +88,7 @@ class HostMachine:
         before = self.pinned_pods
         try:
             self.pinned_pods, self.pins_unread = self._read_pinned(), ""
+        # The last known pins stay: to forget them would open CPUs that a tenant was promised.
         except (Unavailable, OSError) as error:
             self.pins_unread = str(error)
         return before == self.pinned_pods
@@ -92,6 +96,7 @@ class HostMachine:
     def _usable(self) -> Topology:
         granted = CpuSet.parse(self._cgroups.effective_cpus("") or "")
         whole = self.whole = self._read()
+        # A kernel without the file of effective CPUs grants all of them.
         rows = [cpu for cpu in whole.cpus if not granted or cpu.id in granted]
         if not rows:
             raise Unavailable(f"the cgroup root grants CPUs {granted}, none of which is online ({whole.all})")
@@ -99,4 +104,5 @@ class HostMachine:
         return Topology.of(rows, whole.isolated)
 
     def _mems(self) -> CpuSet:
+        # Where the kernel does not say: every machine has a node 0.
         return CpuSet.parse(self._cgroups.effective_mems("") or "0")

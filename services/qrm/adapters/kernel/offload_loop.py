@@ -40,7 +40,9 @@ class OffloadLoop:
         """Drop page cache of reclaimed pods as it is asked for, until cancelled."""
         while True:
             await self._wanted.wait()
+            # Before the work, not after: an order that arrives while this one is carried out starts another turn.
             self._wanted.clear()
+            # Asked now: the pod may have ended, or changed its class, since the advice was computed.
             groups = {pod.uid: self.layout.pod_group(pod) for pod in pods() if pod.qos == "reclaimed_cores"}
             for drop in self._drops:
                 if drop.uid in groups:

@@ -50,6 +50,7 @@ class PodLimits:
             last = self._settled.get(pod.uid)
             if last is not None and now_s < last.at_s + verify_s and last.pod == pod:
                 settled[pod.uid] = last
+            # Not settled yet even if all goes well: the next pass reads back what the kernel made of it.
             elif writes := self._writes(pod):
                 problems += self.writer.settle(writes)
             elif self._complete(pod):

@@ -26,15 +26,20 @@ def restore_kubelet_groups(
     Pods to which kubelet's CPU manager has given CPUs of their own are left alone, and those CPUs to them. A pod that
     is gone meanwhile is no problem.
     """
+    # Kubelet's static CPU manager writes the sets of pinned pods anew itself (docs/facts/linux-
+    # cgroups.md#other-writers).
     there = [pod for pod in pods if pod.uid not in machine.pinned_pods and writer.cgroups.exists(layout.pod_group(pod))]
+    # What kubelet gives to a pod without pins: every CPU but those that it has given away.
     whole = Sets(machine.topology.all - machine.pinned, machine.mems)
     outcome = writer.apply({layout.pod_group(pod): WantedSets(whole) for pod in there}, needed=())
+    # The sets first: should this be cut short, pods that may run everywhere are worth more than weights that are right.
     return (*outcome.problems, *writer.settle(_settings(writer, layout, there)))
 
 
 def _settings(writer: CgroupWriter, layout: Layout, pods: Sequence[Pod]) -> Iterator[Write]:
     best_effort = layout.reclaimed_group(())
     if best_effort is not None:
+        # The class's limits, which qrm writes to this group where it holds the reclaimed pods and nobody else.
         for knob in (Knob.CPU_QUOTA, Knob.MEMORY_MAX, Knob.MEMORY_HIGH):
             yield Write(best_effort, knob, UNLIMITED)
     for pod in pods:
@@ -43,6 +48,7 @@ def _settings(writer: CgroupWriter, layout: Layout, pods: Sequence[Pod]) -> Iter
                 hard = writer.cgroups.read(group, Knob.MEMORY_MAX)
                 yield from restore_group(group, own, None if hard is None else int(hard))
         else:
+            # Of a tenant's settings qrm writes the burst alone, and only where there is a quota.
             for container in pod.containers:
                 if container.cpu_limit_millis and (burst := layout.container_group(pod, container)) is not None:
                     yield Write(burst, Knob.CPU_BURST, 0)

@@ -42,6 +42,7 @@ class StartWatch:
         """
         if self.layout.classes:
             return frozenset()
+        # Filled anew by each look, so that pods that are gone are forgotten with it.
         before, self._started = self._started, {}
         seen = {pod.uid: self._look(pod, before.get(pod.uid)) for pod in pods if pod.qos == RECLAIMED}
         return self._starts.exempt(seen, rules, now_s)
@@ -49,8 +50,10 @@ class StartWatch:
     def _look(self, pod: Pod, started: Sequence[str] | None) -> PodStart:
         top = self.layout.pod_group(pod)
         groups = [f"{top}/{name}" for name in self.cgroups.children(top)]
+        # A container that starts anew comes with a group of another name, so the same list means that nothing begins.
         if groups == started:
             self._started[pod.uid] = groups
+            # Its CPU time is not read: the budget is that of starts, and this one is over.
             return PodStart(pod.key, "started", None)
         staying = [self.layout.container_group(pod, one) for one in pod.containers]
         ending = (self.layout.container_group(pod, one) for one in pod.init_containers if one not in pod.containers)
@@ -63,6 +66,8 @@ class StartWatch:
         """What runs in a container's group or below it, where the container has groups of its own."""
         holds: Holds = "nothing"
         for group in self.cgroups.tree(container):
+            # Split no further than needed: a busy batch pod may have thousands of processes, and one
+            # of its own is an answer.
             processes = (self.cgroups.text(group, "cgroup.procs", "cpuset") or "").split(maxsplit=_MOST_PROCESSES)
             for process in processes[:_MOST_PROCESSES]:
                 name = self.name_of(int(process))

@@ -29,11 +29,14 @@ class _Progress:
     def note(self, write: Write, error: OSError) -> str:
         """Take note of a refusal; returns its name for the counter."""
         problem = Problem(write.group, f"{write.knob}={write.value}: {error.strerror}")
+        # Most often the tree has moved since it was read: reading and planning anew settles that, so
+        # it is no refusal yet.
         if error.errno in _MOVED:
             self.busy[write.group] = self.busy.get(write.group, 0) + 1
             if self.busy[write.group] < MAX_BUSY:
                 return "busy"
         self.hopeless = error.errno in _HOPELESS
+        # From now on the group counts as pinned, so that the next plan goes around it and the rest still gets its sets.
         self.refused[write.group] = problem
         return "refused"
 
@@ -61,16 +64,19 @@ class CgroupWriter:
         group uses its parent's: that is what is returned.
         """
         tree: dict[str, Sets] = {}
+        # A v2 group without a set of its own uses its parent's; for the top group that is what the cgroup root grants.
         top = self._sets(self.top, self._effective(""))
         if top is None:
             return tree
         tree[self.top] = top
+        # A wanted group below another wanted one is found on the way down from that one: it must not be walked twice.
         roots = sorted(g for g in wanted if g != self.top and g.rpartition("/")[0] not in wanted - {self.top})
         found = (group for name in roots for group in self.cgroups.tree(name)) if below else sorted(wanted - {self.top})
         homes = {group.rpartition("/")[0] for group in roots} - {self.top}
         between = {home: self._effective(home) for home in homes}  # somebody else's groups between top and wanted ones
         for group in found:
             parent = group.rpartition("/")[0]
+            # No parent in the tree: it vanished between two reads, and this group with it.
             above = tree.get(parent) or between.get(parent)
             sets = None if above is None else self._sets(group, above)
             if sets is not None:
@@ -93,25 +99,32 @@ class CgroupWriter:
         """
         state = _Progress()
         tree = self.read_tree(wanted.keys()) if tree_now is None else tree_now
+        # Bounded: somebody who makes groups as fast as they are read would hold the service here for ever.
         for _ in range(MAX_ROUNDS):
             keep = {*pinned, *state.refused}
             plan = plan_writes(tree, wanted, keep)
             if not plan or state.hopeless:
                 break
+            # The tree is read again even after a plan without an error: on v2 a write that went through says little,
+            # and a container may have come in between (docs/facts/linux-cgroups.md#cpu-sets).
             self._execute(plan, state)
             tree = self.read_tree(wanted.keys())
         else:
             state.refused.setdefault(self.top, Problem(self.top, f"the tree still moves after {MAX_ROUNDS} plans"))
+        # With what refused counted as pinned: the outcome is held against what could be reached, and
+        # the refusal is named by itself.
         goal = goal_sets(tree, wanted, keep)
         granted = self._granted(tree)
         missing = [
             Problem(g, "it has no CPU set: the cpuset controller is off" if self.cgroups.exists(g) else _ABSENT)
             for g in wanted
+            # A group that exists and has no set is a fault of the machine even where its absence would be none.
             if g not in tree and (needed is None or g in needed or self.cgroups.exists(g))
         ]
         ungranted = [
             Problem(g, f"the kernel grants CPUs {granted[g]} instead of {sets.cpus}")
             for g, sets in tree.items()
+            # v2 takes any set and grants what the parent has; only `cpuset.cpus.effective` tells the difference.
             if g in granted and g not in keep and granted[g] != sets.cpus
         ]
         return WriteOutcome(tree, goal, granted, state.writes, (*state.refused.values(), *missing, *ungranted))
@@ -125,11 +138,15 @@ class CgroupWriter:
         """Write other settings one by one, each only where it differs; a busy one is tried again in the next pass."""
         problems = []
         for write in writes:
+            # A write has effects even where it changes nothing (v1 reclaims at a memory limit), and
+            # costs as much as any other.
             if not self.differs(write):
                 continue
             try:
                 self._write(write)
             except OSError as error:
+                # v1 says so for a memory limit below use and changes nothing; the next pass comes with a lower use or a
+                # higher step (docs/facts/linux-cgroups.md#memory-limits).
                 busy = error.errno == errno.EBUSY
                 self._count(write.knob, "busy" if busy else "refused")
                 if not busy:
@@ -138,6 +155,7 @@ class CgroupWriter:
 
     def differs(self, write: Write) -> bool:
         """Whether a setting is there and not as wanted."""
+        # No file: an older kernel, or a controller that is off. There is nothing to settle, and no error in it.
         text = self.cgroups.raw(write.group, write.knob)
         return text is not None and not same(write.knob, write.value, text, self.cgroups.version)
 
@@ -146,11 +164,14 @@ class CgroupWriter:
             try:
                 written = self._write(write)
             except OSError as error:
+                # The rest of the plan rests on this step: its prefix so far is a safe state, a write
+                # behind the gap might not be.
                 self._count(write.knob, state.note(write, error))
                 return
             state.writes += written
 
     def _write(self, write: Write) -> bool:
+        # False: the group vanished, which is no error (docs/facts/linux-cgroups.md#a-group-that-vanishes).
         written = self.cgroups.write(write.group, write.knob, write.value)
         self._count(write.knob, "ok" if written else "gone")
         return written
@@ -168,4 +189,6 @@ class CgroupWriter:
         if cpus is None or mems is None:
             return None
         own = Sets(CpuSet.parse(cpus), CpuSet.parse(mems))
+        # On v1 an empty set is just that and must be filled; on v2 it is the parent's, and the plan
+        # has to start from there.
         return own if self.cgroups.version == 1 else Sets(own.cpus or above.cpus, own.mems or above.mems)

@@ -34,6 +34,7 @@ class LeaseClient:
             lease = leases.read_lease(self._state_dir / leases.FILE)
         except ValueError:
             return 0.0
+        # A deadline counts from a boot: after another one it says nothing, and the sets are gone with it.
         if lease is None or lease.boot != self._boot:
             return 0.0
         return max(0.0, lease.deadline_s - leases.boottime_s())
@@ -53,8 +54,10 @@ class LeaseClient:
         Raises:
             OSError: it cannot be started; or a resident one does not run.
         """
+        # `poll` also reaps a watchdog that has ended, or it would stay as a zombie of this process.
         if self._child is not None and self._child.poll() is None:
             return
+        # One of an earlier life of the agent does as well: the lock says so, whoever started it.
         if self.watchdog_alive():
             return
         if self._resident:
@@ -65,6 +68,7 @@ class LeaseClient:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
+                # Away from qrm's terminal and process group: what ends qrm must not end its watchdog.
                 start_new_session=True,
             )
 
@@ -87,6 +91,8 @@ class LeaseClient:
         """
         if self._resident:
             return
+        # A lease that is gone is how a watchdog learns of a clean stop: it needs no signal, and a
+        # stale process id hits nobody.
         (self._state_dir / leases.FILE).unlink(missing_ok=True)
         for _ in range(round(STOP_WAIT_S / _POLL_S)):
             if not self.watchdog_alive():

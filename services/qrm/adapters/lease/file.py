@@ -36,6 +36,7 @@ class Lease:
 
 def boottime_s() -> float:
     """Seconds since boot, sleep included."""
+    # Neither the wall clock, which people set, nor CLOCK_MONOTONIC, which stands still while the machine sleeps.
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -57,6 +58,7 @@ def write_lease(path: Path, lease: Lease) -> None:
         group: {"cpus": str(want.sets.cpus), "mems": str(want.sets.mems), "rank": want.rank, "own": want.own}
         for group, want in lease.floor.items()
     }
+    # Only this kernel knows the clock of `deadline_s`; the name of the boot tells a file that outlived it.
     body = {"schema": SCHEMA, "deadline_s": lease.deadline_s, "boot": lease.boot, "top": lease.top, "floor": floor}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(body).encode())  # it ends with this boot anyway
@@ -70,6 +72,7 @@ def read_lease(path: Path) -> Lease | None:
     """
     try:
         with path.open("rb") as file:
+            # One byte more than allowed: a file that is too large is refused as such, and not cut off and parsed.
             text = file.read(LARGEST_BYTES + 1)
     except FileNotFoundError:
         return None
@@ -88,6 +91,7 @@ def read_lease(path: Path) -> Lease | None:
             for group, want in body["floor"].items()
         }
         return Lease(float(body["deadline_s"]), str(body["boot"]), floor, str(body["top"]))
+    # Whatever the file holds, the watchdog has to live on: it goes by the last lease that it could read.
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"lease {path}: {error!r}") from error
 

@@ -44,6 +44,7 @@ class LeaseWatchdog:
     def due_in_s(self, now_s: float) -> float:
         """Seconds until the floor is due; infinite where there is no lease of this boot, or its floor is in force."""
         lease = self._lease
+        # A floor that is in force is not written again; a renewed lease has another deadline, and counts anew.
         if lease is None or lease.boot != self._boot or lease.deadline_s == self._applied_for:
             return _FOREVER_S
         return lease.deadline_s - now_s
@@ -56,6 +57,7 @@ class LeaseWatchdog:
         try:
             # Pods may have ended since the lease was written: no group of the floor is needed.
             outcome = CgroupWriter(Cgroups(self._host_root), lease.top).apply(lease.floor, needed=())
+            # Only what was really written changes sets: else qrm, when it is back, would excuse a foreign writer.
             if outcome.writes:
                 write_whole(self._state_dir / leases.FIRED, f"{lease.deadline_s}\n".encode())
         except (OSError, ValueError, SubletError) as error:
@@ -63,6 +65,7 @@ class LeaseWatchdog:
             return
         problems = "; ".join(f"{problem.group}: {problem.why}" for problem in outcome.problems)
         self.print_once(problems or f"lease {lease.deadline_s:.1f} is over: floor applied with {outcome.writes} writes")
+        # With a problem left the floor stays due, and the next tick tries again.
         if not outcome.problems:
             self._applied_for = lease.deadline_s
 
@@ -75,6 +78,7 @@ class LeaseWatchdog:
 
 def watch_until_gone(watchdog: LeaseWatchdog, lock: Path) -> None:
     """Watch until the lease is gone; return at once where another watchdog has the lock."""
+    # The lock is never given back by hand: it lasts as long as the process, and no longer even after a SIGKILL.
     if acquire_lock(lock) is None:
         return
     while watchdog.check(leases.boottime_s()):
@@ -84,17 +88,21 @@ def watch_until_gone(watchdog: LeaseWatchdog, lock: Path) -> None:
 def watch_until_sigterm(watchdog: LeaseWatchdog, lock: Path) -> None:
     """Watch until SIGTERM, then apply the floor; waits for the lock where another watchdog has it."""
     ending = {signal.SIGTERM}
+    # Blocked and then waited for: a handler might run in the middle of a write, and a signal between
+    # two checks be lost.
     signal.pthread_sigmask(signal.SIG_BLOCK, ending)
     descriptor: int | None = None
     ended = None
     while ended is None:
         try:
+            # Asked in every turn: the watchdog of the pod before may still apply its floor.
             descriptor = acquire_lock(lock, tries=1) if descriptor is None else descriptor
         except OSError as error:
             watchdog.print_once(f"{lock}: {error.strerror}")
         if descriptor is not None:
             watchdog.check(leases.boottime_s())
         ended = signal.sigtimedwait(ending, _pause_s(watchdog))
+    # The lease may be younger than the last check, and its floor names the pods of now.
     if descriptor is not None:
         watchdog.check(leases.boottime_s())
         watchdog.apply_floor()
@@ -103,4 +111,5 @@ def watch_until_sigterm(watchdog: LeaseWatchdog, lock: Path) -> None:
 
 def _pause_s(watchdog: LeaseWatchdog) -> float:
     due_in_s = watchdog.due_in_s(leases.boottime_s())
+    # Overdue means that the floor could not be applied: try again after a tick, and never spin.
     return TICK_S if due_in_s <= 0 else min(TICK_S, due_in_s)

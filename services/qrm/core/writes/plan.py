@@ -67,6 +67,7 @@ def plan_writes(
     ranks = _ranks(models, wanted)
     own = frozenset(group for group in models if group in wanted and wanted[group].own)
     writes: list[Write] = []
+    # Nodes first, then CPUs: v1 refuses tasks until a new group has both (docs/facts/linux-cgroups.md#cpu-sets).
     for knob, part in ((Knob.MEMS, _mems), (Knob.CPUS, _cpus)):
         goal = _goals(tree_now, wanted, models, pinned, part)
         now = {group: part(tree_now[group]) for group in models}
@@ -88,6 +89,7 @@ def _parent(group: str) -> str:
 
 
 def _top_down(groups: Iterable[str]) -> list[str]:
+    # The name decides between groups of one level, so that the same input gives the same plan.
     return sorted(groups, key=lambda group: (group.count("/"), group))
 
 
@@ -106,6 +108,7 @@ def _ranks(models: Mapping[str, str], wanted: Mapping[str, WantedSets]) -> dict[
     ranks: dict[str, int | None] = {}
     for group, model in models.items():
         above = ranks.get(_parent(group))
+        # A pod's group inside of a class yields with its class, whatever rank it would have alone.
         ranks[group] = wanted[model].rank if above is None else above
     return ranks
 
@@ -118,7 +121,9 @@ def _goals(
     part: Callable[[Sets], CpuSet],
 ) -> Masks:
     goal = {group: part(wanted[model].sets) for group, model in models.items()}
+    # A pinned group without a set uses its parent's, so nobody above has to make room for it.
     held = {group: part(tree_now[group]) for group in pinned if group in goal and part(tree_now[group])}
+    # v1 answers EBUSY when a parent is narrowed below a child, and a pinned child will not shrink.
     for group, kept in held.items():
         above = _parent(group)
         while above in goal:
@@ -126,6 +131,7 @@ def _goals(
             above = _parent(above)
     for group, wanted_part in goal.items():  # parents come first
         limit = goal.get(_parent(group))
+        # `or limit`: an empty intersection would be an empty set, which no kernel takes under running tasks.
         goal[group] = held.get(group) or (wanted_part if limit is None else (wanted_part & limit) or limit)
     return goal
 
@@ -137,6 +143,7 @@ class _Plan:
         self, knob: Knob, now: Masks, goal: Masks, ranks: Mapping[str, int | None], own: Collection[str]
     ) -> None:
         self._knob, self._goal = knob, goal
+        # Somebody's own CPUs before the plan and after it: reclaimed work must not pass over either.
         self._taken, self._promised = CpuSet.union(now[g] for g in own), CpuSet.union(goal[g] for g in own)
         self._here = dict(now)
         self._ranks = ranks
@@ -144,13 +151,19 @@ class _Plan:
 
     def writes(self) -> list[Write]:
         holders = self._ranked(None)
+        # Groups that only hold others are widened before anything below moves, so that no child
+        # leaves its parent on the way.
         for group in holders:
             self._step(group, self._here[group] | self._goal[group])
         ranks = sorted({rank for rank in self._ranks.values() if rank is not None})
+        # With one rank nobody yields to anybody: a detour would only be more writes.
         if len(ranks) > 1:
             self._shift(self._yielded(self._ranked(ranks[0])))
+        # Tenants take their CPUs once reclaimed work has left them; the lowest rank grows last, into
+        # what tenants gave up.
         for rank in reversed(ranks):
             self._shift({group: self._goal[group] for group in self._ranked(rank)})
+        # Narrowed last and from the bottom up: v1 refuses a parent that still has a wider child.
         for group in reversed(holders):
             self._step(group, self._goal[group])
         return self._writes
@@ -164,21 +177,29 @@ class _Plan:
         for group in groups:
             here, goal = self._here[group], self._goal[group]
             above = kept.get(_parent(group))
+            # The top of a yielding subtree decides where it waits; what is below has to fit into that.
             if above is None:
                 kept[group] = here & goal or self._waypoint(here, goal, _parent(group))
             else:
+                # In order of worth: what stays anyhow, what comes next, what it has; all cut to the
+                # parent, which must contain it.
                 kept[group] = (here & goal & above) or (goal & above) or (here & above) or above
         return kept
 
     def _waypoint(self, here: CpuSet, goal: CpuSet, parent: str) -> CpuSet:
         """Where a group waits whose old and new set share nothing: on CPUs that no group has, or gets, for itself."""
+        # Nobody waits for these CPUs: standing still costs no write and disturbs nobody.
         if not self._promised & here:
             return here
         elsewhere = self._here.get(parent, here) - self._taken - self._promised
+        # The last resort is to stay: sharing somebody's own CPUs for a moment is better than a set
+        # that cannot be written.
         return here - self._promised or goal - self._taken or elsewhere or here
 
     def _shift(self, target: Masks) -> None:
         """From one consistent state of a subtree to another: all wide from the top, then all narrow from the bottom."""
+        # Through the union of old and new: each step is a superset of one of them, so a tenant never
+        # has less than either.
         for group, wanted in target.items():
             self._step(group, self._here[group] | wanted)
         for group, wanted in reversed(target.items()):
@@ -186,6 +207,8 @@ class _Plan:
 
     def _step(self, group: str, value: CpuSet) -> None:
         """One write, where it changes something; an empty set is never written."""
+        # Judged against the state after the writes before it, not against the tree as read: earlier
+        # steps may have done it.
         if value and value != self._here[group]:
             self._writes.append(Write(group, self._knob, str(value)))
             self._here[group] = value
