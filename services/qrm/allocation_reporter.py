@@ -62,8 +62,10 @@ class AllocationReporter:
         advice = active.advice if active else None
         reclaim = next((pool for pool in pools if pool.pool == RECLAIM), None)
         reclaim_cpus = CpuSet.parse(reclaim.cpus) if reclaim else CpuSet()
+        # A mode that writes nothing offers nothing new either: what was offered last is what is still in force.
         if done.mode == "enforce":
             self._offered = offered(advice, len(reclaim_cpus), limit)
+        # A group left to a foreign writer is no problem of the pass, but not what was asked for either.
         as_wanted = not done.outcome.problems and not self._groups.foreign(now_s)
         allocation = self._wire.stamp(
             Allocation,
@@ -96,6 +98,7 @@ class AllocationReporter:
 
     def _log(self, allocation: Allocation, outcome: WriteOutcome) -> None:
         last = self.last
+        # The offer moves with every sample; only where CPUs moved is there something to read in a log.
         if last is not None and (last.status, last.pools) == (allocation.status, allocation.pools):
             return
         pools = {pool.pool: pool.cpus for pool in allocation.pools}
@@ -116,6 +119,7 @@ def show_sizes(pools: Sequence[PoolAllocation]) -> None:
         if name in sizes:
             telemetry.POOL_CPUS.labels(name).set(sizes[name])
         else:
+            # A pool that is gone has no size: 0 would say that it is there and empty.
             telemetry.POOL_CPUS.remove(name)
 
 

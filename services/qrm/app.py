@@ -68,6 +68,7 @@ class QrmApp:
         """Work until cancelled: at once on new advice, else when a pod appears, the lease ends, or the period ends."""
         self._slot = await self._wire.newest(PoolAdvice)
         await self._wire.serve(admit_subject(self._wire.node), self._admit)
+        # Before `_resume`, which asks the kernel what these pods have.
         self._inventory.read()
         self._resume()
         failed = partial(self._conditions.set, "CheckpointFailed")
@@ -82,15 +83,19 @@ class QrmApp:
         while True:
             advice = await slot.next(self._settings.poll_s)
             if advice is not None:
+                # From its arrival, not from now: advice that had to wait for a pass has lived in the meantime.
                 received_s = self._clock.monotonic() - (slot.age_s or 0.0)
                 accepted = await self._pass(ActiveAdvice(advice, received_s, received_s + self._settings.lease_s))
+                # Empty where it is refused or not in force: what earlier advice asked for is called off with it.
                 self._ports.offloader.drop(advice.drop_cache if accepted and self._mode() == "enforce" else ())
+            # Asked each `poll_s`, with a few small reads; a pass costs many.
             elif self._due():
                 await self._pass()
 
     def _resume(self) -> None:
         """Take up what the life before had applied, for as long as its lease still runs."""
         pods, now_s = self._inventory.pods, self._clock.monotonic()
+        # For the case without a checkpoint: what the kernel has is the best word on what pods were given.
         held = self._ports.groups.cpus_of([pod for pod in pods if pod.qos == DEDICATED_CORES])
         self._state = QrmState(held=held)
         try:
@@ -102,6 +107,8 @@ class QrmApp:
             return
         left_s = self._ports.lease.left_s() if self._ports.lease else 0.0
         self._state = QrmState(
+            # Received long ago, so that it counts as "held" at most, and only for as long as the
+            # lease on the disk says.
             active=ActiveAdvice(found.advice, _LONG_AGO_S, now_s + left_s),
             reserve=CpuSet.parse(found.pools.get(RESERVE, "")),
             held={uid: CpuSet.parse(cpus) for uid, cpus in found.pods.items()},
@@ -117,6 +124,7 @@ class QrmApp:
         try:
             return self._inventory.generation, self._ports.groups.members(), self._read_starting()
         except (Unavailable, OSError):
+            # Never equal to the mark of a pass that could read: so the next look runs a pass, which names the trouble.
             return None
 
     def _read_starting(self) -> frozenset[str]:
@@ -148,7 +156,9 @@ class QrmApp:
 
     async def _observe_and_act(self, fresh: ActiveAdvice | None) -> None:
         now_s = self._clock.monotonic()
+        # First of all: a pass that fails halfway is tried again after a period, and not at once for ever.
         self._verify_at_s = now_s + self._settings.period_s
+        # Before the pods are read: one that comes during the pass makes the mark differ, and leads to another pass.
         self._mark = self._mark_now()
         self._refresh_machine()
         self._inventory.read()
@@ -170,6 +180,7 @@ class QrmApp:
         """What shall be in force now; the lease is renewed before anything of it is written."""
         node, order = self._node(), self._settings.order
         arranged = self._accept(fresh, node) if fresh else None
+        # On the disk before anything wider is written: should qrm die in between, the watchdog ends it.
         if fresh is not None and arranged is not None and not self._renew(node, fresh.lease_until_s):
             self._shorten_lease()
         seen = PassInput(node, now_s, order, arranged, self._inventory.known)
@@ -177,6 +188,8 @@ class QrmApp:
         if decision.refusal:
             self._conditions.set("AdviceRefused", decision.refusal)
         active = self._state.active
+        # A pod has come since the lease was written: it must be in the floor before it is given
+        # anything. The end of the lease stays.
         if active and arranged is None and decision.stage != "floor" and not self._covered():
             self._renew(node, active.lease_until_s)  # its floor names every pod
         return decision
@@ -218,6 +231,8 @@ class QrmApp:
 
     def _group_settings(self, decision: PassDecision) -> GroupSettings:
         active, settings = self._state.active, self._settings
+        # At the floor limit and quota stay as they are: the CPUs bound what reclaimed pods can do,
+        # and to lift a bound needs fresh advice.
         advice = active.advice if active and decision.stage != "floor" else None
         return GroupSettings(
             asked_millis=tenant_millis(self._inventory.pods, len(self._ports.machine.topology.all)),
@@ -230,6 +245,7 @@ class QrmApp:
     def _node(self) -> Node:
         machine, inventory = self._ports.machine, self._inventory
         ramping = inventory.came_within(self._settings.ramp_up_s)
+        # Not in the arrangement at all, or qrm would find CPUs for a pod that kubelet has given some.
         ours = [pod for pod in inventory.pods if pod.uid not in machine.pinned_pods]
         pools = self._settings.pool_names(in_cluster=self._in_cluster)
         held = self._state.held
@@ -271,10 +287,12 @@ class QrmApp:
         self._conditions.set("StaticCpuManager", words)
         if changed:
             log.warning("topology.changed", cpus=str(machine.topology.all))
+        # The kernel narrows sets when CPUs go offline, and the watchdog writes the floor: neither is a foreign writer.
         if changed or (lease is not None and lease.watchdog_fired()):
             self._ports.groups.forget_written()
 
     def _offer_checkpoint(self, allocation: Allocation) -> None:
+        # The floor is what a start without a checkpoint gives anyway; only what advice has made is worth keeping.
         if self._state.active is None or allocation.status not in ("applied", "partial"):
             return
         pools = {pool.pool: pool.cpus for pool in allocation.pools}

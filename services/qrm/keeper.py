@@ -27,6 +27,7 @@ def main(arguments: list[str]) -> None:
         watch_until_gone(watchdog, lock)
         return
     watch_until_sigterm(watchdog, lock)
+    # This closes the lock's descriptor, for Python's are not inherited: the command may take the lock itself.
     os.execvp(then[1], then[1:])  # noqa: S606 - the command of our own manifest
 
 

@@ -25,13 +25,16 @@ class LeaseRenewal:
         `mark` stands for the pods and groups that the floor names.
         """
         now_s = self._clock.monotonic()
+        # A first try that fails counts from now: until then nothing was in force that had to be ended.
         self.watched_at_s = min(self.watched_at_s, now_s)
         try:
+            # The file before the watchdog: one that starts first would find no lease, and end at once.
             self._lease.renew(left_s, self._groups.wanted(floor, pods))
             self._lease.ensure_watchdog()
         except OSError as error:
             self._conditions.set("LeaseUnkept", f"{error}; reclaimed limits would outlive qrm")
             return False
         self._conditions.set("LeaseUnkept", "")
+        # Only now: a lease that could not be written covers nobody new.
         self.covered, self.watched_at_s = mark, now_s
         return True

@@ -81,6 +81,7 @@ def build(context: Context) -> App:
         pins = KernelPins(cgroups, layout, pod_source(common)).read
     machine = _machine(common, cgroups, pins)
     lease = None
+    # The simulator's tree of files has no processes whose CPUs somebody would have to take back.
     if settings.keeper and common.substrate != "sim":
         resident = common.substrate == "kubernetes"  # there it is a container of the agent's pod
         lease = LeaseClient(common.state_dir, common.host_root, layout.top, resident=resident)

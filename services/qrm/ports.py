@@ -101,7 +101,7 @@ class PodGroups(Protocol):
         ...
 
     def foreign(self, now_s: float) -> Sequence[str]:
-        """PodGroups that somebody else writes, which are therefore left alone."""
+        """Groups that somebody else writes, which are therefore left alone."""
         ...
 
     def forget_written(self) -> None:

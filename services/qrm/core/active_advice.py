@@ -47,6 +47,8 @@ def offered(advice: PoolAdvice | None, reclaim_cpus: int, limit_bytes: int | Non
     if advice is None:
         return 0, 0
     memory = advice.reclaimed_memory_bytes
+    # What was advised and what the kernel grants may differ, after a refused write or at the floor:
+    # the less of both is safe.
     cpu = min(advice.reclaimed_cpu_millis, int(1000 * reclaim_cpus * advice.oversold_ratio))
     return cpu, memory if limit_bytes is None else min(memory, limit_bytes)
 

@@ -35,6 +35,7 @@ def _sizes(advice: PoolAdvice) -> tuple[object, ...]:
 
 
 def _near(kept: int | None, now: int | None) -> bool:
+    # "No limit" is not near to any limit, however high that is.
     if kept is None or now is None:
         return kept is now
     return abs(kept - now) * 200 <= max(kept, now)

@@ -62,8 +62,10 @@ def progress(inside: Mapping[str, Holds], staying: Collection[str | None], prepa
         preparing: the known groups of init containers that end.
     """
     own = {group for group, holds in inside.items() if holds == "own"}
+    # More groups at work than containers stay: the sandbox's and all of theirs, whether or not each is known by name.
     if own & set(preparing) or len(own) > len(staying) or (None not in staying and own.issuperset(staying)):
         return "started"
+    # One group alone is the sandbox's, whose process only sleeps.
     return "starting" if "runtime" in inside.values() or len(own) > 1 else "waiting"
 
 
@@ -78,8 +80,10 @@ class Starts:
 
         Who waits costs nobody anything and is not counted. Who had it before goes first, then the order of names.
         """
+        # Built from the pods that are there: the account of one that is gone is forgotten, and a new UID begins anew.
         accounts = {uid: _charged(self._accounts.get(uid), start, now_s) for uid, start in seen.items()}
         left = {uid for uid, account in accounts.items() if _has_left(account, rules)} if rules.most else set()
+        # Who has begun goes on: to put him behind all others halfway would leave the runtime's locks held.
         order = sorted(left, key=lambda uid: (not accounts[uid].kept, seen[uid].key, uid))
         kept = {uid for uid in order if seen[uid].progress == "waiting"}
         kept |= set([uid for uid in order if seen[uid].progress == "starting"][: rules.most])
@@ -94,9 +98,12 @@ def _charged(account: _Account | None, start: PodStart, now_s: float) -> _Accoun
     """The account with what the pod has used since the last look, as far as it was not behind all others."""
     if account is None:
         return _Account(now_s, start)
+    # Behind all others it took nothing from anybody, so that is not charged.
     if not account.kept:
         return _Account(now_s, start, account.kept, account.spent_s, account.spent_cpu_s)
+    # Either end of the span counts: a start shorter than the time between two looks is not free.
     worked_s = now_s - account.at_s if "starting" in (account.last.progress, start.progress) else 0.0
+    # Never below 0: the counter begins anew where the group was made anew, and must not give time back.
     used_cpu_s = max(0.0, (start.cpu_s or 0.0) - (account.last.cpu_s or 0.0))
     return _Account(now_s, start, account.kept, account.spent_s + worked_s, account.spent_cpu_s + used_cpu_s)
 

@@ -63,6 +63,7 @@ def accept(state: QrmState, node: Node, fresh: ActiveAdvice, order: Order) -> tu
     Raises:
         Refused: it cannot be followed here; the state stays, and with it the last good advice for its lease.
     """
+    # First, for it may refuse: then the state is as it was.
     arranged = arrange(node, fresh.advice, order)
     return replace(state, active=fresh, reserve=arranged.pools.get(RESERVE, CpuSet())), arranged
 
@@ -71,6 +72,7 @@ def step(state: QrmState, seen: PassInput) -> tuple[QrmState, PassDecision]:
     """Decide what shall be in force now: what the active advice says while it counts, else the floor."""
     state = replace(state, stage=state.stage_at(seen.now_s))
     stage, refusal = state.stage, ""
+    # Handed on and not computed again: both would be the same, at twice the cost.
     if seen.arranged is not None and stage != "floor":
         arrangement = seen.arranged
     else:
@@ -79,6 +81,7 @@ def step(state: QrmState, seen: PassInput) -> tuple[QrmState, PassDecision]:
         except Refused as error:  # the machine has become smaller since the advice was accepted
             stage, refusal = "floor", str(error)
             arrangement = arrange_floor(seen.node, state.reserve)
+    # An empty list that was never read is not "all pods have gone": their CPUs would be given to others.
     held = arrangement.held if seen.pods_known else state.held
     return replace(state, held=held), PassDecision(stage, arrangement, refusal)
 

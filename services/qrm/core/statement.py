@@ -57,8 +57,11 @@ def pools_in_force(
         for pool, cpus in pools.items():
             group = layout.classes[_CLASS_OF[pool]]
             if group in granted:
+                # Wider than its pool only because of pods with CPUs of their own; what is outside of
+                # the pool is theirs.
                 cpus_of[pool] = (granted[group] & cpus or granted[group]) if single else granted[group]
                 mems_of[pool] = tree[group].mems
+    # Kubelet's top group stands for "the groups can be read": without it nothing is said of any pool.
     elif layout.top in granted:
         cpus_of = {**pools, **cpus_of}
         mems_of = {**dict.fromkeys(pools, tree[layout.top].mems), **mems_of}

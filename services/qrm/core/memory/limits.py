@@ -29,6 +29,7 @@ def limit_steps(limit_bytes: int, use: MemoryUse, version: Version) -> list[tupl
     bounded = max(limit_bytes, use.usage_bytes - STEP_BYTES)
     if version == 1:
         return [(Knob.MEMORY_MAX, max(bounded, use.usage_bytes - use.droppable_bytes + MARGIN_BYTES))]
+    # In this order: `memory.high` makes the room in which `memory.max` may follow.
     return [(Knob.MEMORY_HIGH, bounded), (Knob.MEMORY_MAX, max(limit_bytes, use.usage_bytes + MARGIN_BYTES))]
 
 

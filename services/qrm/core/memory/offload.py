@@ -73,6 +73,7 @@ def next_step(pace: OffloadPace, rules: OffloadRules, now_s: float, seen: Memory
     refaults = pace.refaults if seen.refault_pages is None else (now_s, seen.refault_pages)
     if seen.usage_bytes is None or seen.pressure_percent is None or rate is None:
         return OffloadStep(0, OffloadPace(pace.boldness, pace.resume_s, refaults), "a figure is missing")
+    # Before the pause is looked at: trouble during a pause prolongs it.
     if seen.pressure_percent >= rules.target_percent:
         return _backed_off(pace, rules, now_s, refaults, "pressure is at its target")
     if rate > rules.refault_bytes_s:
@@ -108,6 +109,7 @@ def pressure_percent(text: str) -> float | None:
     for line in text.splitlines():
         kind, *pairs = line.split()
         fields = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        # "some" and not "full": the first task that stalls is the one that notices.
         if kind == "some" and "avg10" in fields:
             return _number(fields["avg10"])
     return None

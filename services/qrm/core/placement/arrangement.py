@@ -72,6 +72,7 @@ def arrange(node: Node, advice: PoolAdvice, order: Order) -> Arrangement:
     Raises:
         Refused: the advice cannot be followed here.
     """
+    # The reserve first: pods with CPUs of their own choose from all CPUs but these.
     reserve = place_reserve(node.topology, advice, node.pinned)
     requests, unread = _requests(node)
     own = _assign(node, node.usable - reserve, _as_advised(node, requests, advice))
@@ -82,6 +83,7 @@ def arrange_floor(node: Node, reserve: CpuSet) -> Arrangement:
     """Arrange a node in its safe state: reclaimed work at its floor; pods keep CPUs of their own."""
     reserve = reserve & node.usable
     requests, unread = _requests(node)
+    # The reserve is of advice that is gone; on a machine that has become smaller it may be all there is.
     own = _assign(node, node.usable - reserve or node.usable, requests)
     placement = place_floor(node.topology, reserve, floor_cpus(len(node.topology.cpus)), own.cpus | node.pinned)
     return _whole(node, placement, own, requests, unread)
@@ -90,6 +92,7 @@ def arrange_floor(node: Node, reserve: CpuSet) -> Arrangement:
 def _requests(node: Node) -> tuple[list[CpuRequest], dict[str, str]]:
     requests, unread = [], {}
     for pod in node.pods:
+        # A pod that has ended still stands in the list for a while, and must not keep its CPUs.
         if pod.phase in ("Pending", "Running"):
             request = request_of(pod, node.pools)
             if isinstance(request, str):
@@ -105,6 +108,7 @@ def _as_advised(node: Node, requests: Sequence[CpuRequest], advice: PoolAdvice) 
     A pool that is not in the advice, because its pods have only just come, has what they asked for.
     """
     sizes = {(part.pool, part.numa): part.cpus for part in advice.pools if part.of_pods}
+    # Advice that says nothing of such pools leaves them what their pods ask for.
     if not sizes:
         return list(requests)
     known = {request.uid: request for request in requests}
@@ -141,6 +145,7 @@ def _advised_pool(node: Node, request: CpuRequest) -> tuple[str, int] | None:
         return None
     held = node.held.get(request.uid, NO_CPUS)
     numas = [numa for numa, cpus in node.topology.numas.items() if cpus & held]
+    # Not placed yet, or astride: no advised pool of one node can mean it, so it is placed by what it asks for.
     if len(numas) != 1:
         return None
     isolated = request.pool == isolation_pool(request.key)
@@ -150,6 +155,7 @@ def _advised_pool(node: Node, request: CpuRequest) -> tuple[str, int] | None:
 def _shares(members: Sequence[CpuRequest], cpus: int) -> list[CpuRequest]:
     """The members of one pool with requests that make up its size, in whole milli-cores; at most what they ask for."""
     cpus = min(cpus, whole_cpus(sum(member.asked for member in members)))
+    # Spread evenly and in whole milli-cores, so that the sum is the pool's size to the last one.
     each, more = divmod(1000 * cpus, len(members))
     return [
         replace(request, request_cores=(each + (index < more)) / 1000, asked_cores=request.asked)
@@ -176,5 +182,6 @@ def _whole(
     ramping = [p.uid for p in node.pods if p.qos == "shared_cores" and p.uid in node.ramping and p.uid not in owned]
     numas = {p.uid: owned[p.uid].numas if p.uid in owned else () for p in node.pods if p.uid in node.starting}
     starting = {uid: Owned(RECLAIM, wide, where) for uid, where in numas.items()}
+    # Last: whoever has CPUs of its own does not ramp up on those of others.
     owned |= dict.fromkeys(ramping, Owned(RAMP_UP, wide))
     return Arrangement(placement, owned, dict(sorted(problems.items())), starting)

@@ -62,6 +62,7 @@ class _Assigning:
 
     def give(self, request: CpuRequest, own: Owned) -> None:
         self.owned[request.uid] = own
+        # Pods of one pool have the same CPUs: the second time there is nothing left to take away, which is right.
         self.free -= own.cpus
         for numa in own.numas:
             self.memory[numa] = self.memory.get(numa, 0) - request.memory_bytes // len(own.numas)
@@ -72,6 +73,7 @@ class _Assigning:
         Raises:
             Refused: `not_enough_cpus`.
         """
+        # The shared and the reclaimed pool can never be empty, whatever single pods ask for.
         if len(self.free - cpus) < self.keep:
             raise Refused(
                 f"{len(cpus)} CPUs wanted, {len(self.free)} free, of which {self.keep} stay for the other pools",
@@ -108,6 +110,7 @@ def assign(
     state = _Assigning(supply.topology, supply.free, dict(supply.memory_bytes), supply.keep, held)
     # Pods that have CPUs come first, so that no newcomer takes them away.
     order = sorted(requests, key=lambda request: (not held.get(request.uid), request.key, request.uid))
+    # Whole CPUs of a node are the hardest to find, so they come before pools, which fit in anywhere.
     problems = _serve_dedicated(state, order)
     pools, unbound = _pools_asked_for(state, order)
     problems |= unbound
@@ -177,6 +180,7 @@ def _dedicated(state: _Assigning, request: CpuRequest) -> Owned:
     Raises:
         Refused: no NUMA nodes hold it, or too few CPUs would remain.
     """
+    # Cut to what is free: CPUs may have gone offline, or been pinned by kubelet, since they were given.
     held = state.held.get(request.uid, CpuSet()) & state.free
     numas = tuple(n for n, cpus in state.topology.numas.items() if cpus & held)
     if held and _fits(state, request, held, numas):
@@ -189,6 +193,7 @@ def _dedicated(state: _Assigning, request: CpuRequest) -> Owned:
     if not request.exclusive and not request.evenly and not request.whole_cores and 0 < len(kept) < request.cpus:
         more = of_dedicated(state.topology, inside - kept, numas, DedicatedRequest(request.cpus - len(kept)))
         return Owned(DEDICATED, state.spare(kept | more), numas)
+    # A pod that asks for less than it has gives some back and moves nowhere.
     within = kept if not request.exclusive and not request.evenly and len(kept) > request.cpus else inside
     wanted = DedicatedRequest(request.request_cores or 1, request.exclusive, request.evenly, request.whole_cores)
     cpus = of_dedicated(state.topology, within, numas, wanted)
@@ -220,6 +225,8 @@ def _nodes(state: _Assigning, request: CpuRequest, len_of_held: Mapping[int, int
     if request.exclusive:
         allowed = [n for n in allowed if not state.topology.numas[n] & taken]
     cpus = {n: len(state.inside(n)) for n in allowed if state.inside(n)}
+    # A node of unknown memory holds any request: absent is not zero (docs/facts/safety-
+    # rules.md#rule-1-absent-is-not-zero).
     memory = {n: max(0, state.memory.get(n, request.memory_bytes)) for n in cpus}
     offers = {
         "cpu": hints(cpus, request.cpus, exactly=request.numa_number),
@@ -255,6 +262,7 @@ def _bound_node(
         raise Refused(
             f"{request.request_cores:g} CPUs wanted on one NUMA node, room by node {room}", reason=NOT_ENOUGH_CPUS
         )
+    # Where it is, if there is room: to move a bound pod means that its memory lies on another node from then on.
     before = [n for n in fits if held and held <= state.topology.numas[n]]
     return (before[0],) if before else (max(fits, key=lambda n: (room[n], -n)),)
 

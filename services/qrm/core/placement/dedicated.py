@@ -52,11 +52,13 @@ def of_dedicated(topology: Topology, free: CpuSet, numas: Sequence[int], request
             + (" in whole cores" if request.whole_cores else ""),
             reason=NOT_ENOUGH_WHOLE_CORES if request.whole_cores else NOT_ENOUGH_CPUS,
         )
+    # Its nodes are nobody else's: what it does not use would be idle, so it gets all that is free there.
     if request.exclusive:
         return CpuSet.union(inside.values())
     shares = _even(need, len(numas)) if request.evenly else _filled(need, [len(cpus) for cpus in inside.values()])
     taken = CpuSet()
     for (numa, cpus), share in zip(inside.items(), shares, strict=True):
+        # The sum may fit while a single node does not: "evenly" is a promise, and not a preference.
         if share > len(cpus):
             raise Refused(f"{share} CPUs wanted of NUMA node {numa}, {len(cpus)} free", reason=NOT_ENOUGH_CPUS)
         taken |= take_by_topology(topology, cpus, share, align_l3=True)

@@ -49,11 +49,13 @@ def size_pools(
     """
     asked = {key: sum(member.asked for member in members) for key, members in pools.items()}
     found = OwnPoolSizes()
+    # Sums of thousandths are not exact: three times a third is one CPU, and not a little less.
     for key in [key for key in pools if asked[key] < 1 - 1e-9]:
         _leave_out(found, pools[key], f"pool {key[0]!r} is asked {asked[key]:g} CPUs for, want at least 1")
         shared_cores += asked.pop(key)
     while True:  # a pool that is left out leaves its pods to the shared pool, which may crowd out the next one
         most = _apportioned(asked)
+        # Advice may make such a pool smaller than what its pods ask for, and never larger.
         wanted = {key: max(1, min(most[key], _advised(pools[key]))) for key in asked}
         found.cpus, crowded_out = _fitted(wanted, room, held, max(room.keep, whole_cpus(shared_cores)))
         if not crowded_out:
@@ -83,6 +85,7 @@ def _fitted(
     sizes: dict[PoolKey, int] = {}
     crowded_out: dict[PoolKey, str] = {}
     for numas in sorted({numas for _, numas in wanted}, key=lambda numas: (not numas, numas)):
+        # What pools of other NUMA nodes have taken is gone for the machine as a whole as well.
         left = room.free - sum(sizes.values())
         have = max(0, min(room.of_numa[numas] if numas else left, left - keep))
         order = sorted((key for key in wanted if key[1] == numas), key=lambda key: (not held[key], key))

@@ -45,6 +45,7 @@ def place_reserve(topology: Topology, advice: PoolAdvice, pinned: CpuSet = NO_CP
     Raises:
         Refused: an unknown pool, a block bound to one NUMA node, or sizes that this machine cannot hold.
     """
+    # Before anything is placed: an advice is followed as a whole or not at all.
     _check_parts(topology, advice)
     return take_by_numa_balance(topology, topology.all - pinned, advice.size_of(RESERVE), granularity="thread")
 
@@ -76,6 +77,7 @@ def place(
     share_size, reclaim_size = _sizes_beside(owned, topology, advice, len(free))
     overlap = advice.overlap or reclaim_size == 0
     if overlap:
+        # Tenants on every CPU: reclaimed pods share theirs and yield by weight, for no set can be empty.
         share, reclaim = free, take_by_numa_balance(topology, free, max(1, reclaim_size))
     elif order == "reclaim-first":
         reclaim = take_by_numa_balance(topology, free, reclaim_size)
@@ -89,6 +91,7 @@ def place(
 
 def _check_sum(topology: Topology, advice: PoolAdvice) -> None:
     reserve, share, reclaim = (advice.size_of(pool) for pool in (RESERVE, SHARE, RECLAIM))
+    # At least one CPU for each pool, as no group can have an empty set.
     needed = reserve + (max(1, reclaim) if advice.overlap else reclaim + max(1, share))
     if needed > len(topology.all):
         raise Refused(
@@ -118,6 +121,7 @@ def place_floor(topology: Topology, reserve: CpuSet, cpus: int, owned: CpuSet = 
     free = topology.all - reserve - owned or topology.all - owned or topology.all  # a pool never ends empty
     reserve = topology.all - free - owned
     reclaim = take_by_numa_balance(topology, free, min(max(1, cpus), len(free)))
+    # On 2 CPUs a floor of one would be half of the machine: then both run there, and tenants weigh more.
     share = free - reclaim if 2 * len(reclaim) < len(free) else free
     return _placement("safe-floor", topology, _pools(share, reclaim, reserve), owned)
 

@@ -71,8 +71,10 @@ def request_of(pod: Pod, pools: Collection[str] | None = None) -> CpuRequest | s
 
     `pools` are the names that a pod may give for its pool; None: any.
     """
+    # They run on the reserve, or everywhere: what they ask for beyond that is not served, and no fault.
     if pod.qos == "system_cores":
         return None
+    # Most pods have no annotations at all: the parser is spared for them in every pass.
     if not pod.annotations and not _bound_by_label(pod):
         return _unbound(pod)
     annotated = annotations_of(pod)
@@ -112,6 +114,7 @@ def _misnamed(kind: Kind, pool: object, pools: Collection[str] | None) -> str | 
         return f"cpuset_pool {pool!r} is not for shared pods; name another, or leave it out"
     if pool in (None, SHARE) or kind not in ("named-share", "bound-share"):
         return None
+    # The name becomes part of messages and labels: what Kubernetes takes for a label's value is safe in both.
     if POOL_NAME.fullmatch(str(pool)) and (pools is None or pool in pools):
         return None
     known = ", ".join(sorted(pools or ())) or "none so far"

@@ -32,6 +32,7 @@ def burst_writes(pods: Iterable[Pod], layout: Layout, default_percent: float) ->
     """The setting of every container with a quota, where any burst is allowed or the pod says that none is."""
     for pod in pods:
         percent = burst_percent(pod, default_percent)
+        # 0 is the kernel's own default: it is written only where the pod itself said so, and a value may have to go.
         if pod.qos == "reclaimed_cores" or (not percent and not pod.annotations):
             continue
         for container in pod.containers:

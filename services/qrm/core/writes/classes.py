@@ -38,8 +38,10 @@ def wanted_groups(
         members = [pod for pod in pods if pod.qos == qos]
         own = {pod.uid: owned[pod.uid] for pod in members if pod.uid in owned}
         if qos in layout.classes:
+            # The class contains its pods, also those with CPUs elsewhere (docs/facts/linux-cgroups.md#cpu-sets).
             together = CpuSet.union((pool, *(one.cpus for one in own.values())))
             wanted[layout.classes[qos]] = WantedSets(Sets(together, whole.mems), rank)
+        # Once the class is wider than its pool, pods that merely follow it would run on CPUs that are somebody's own.
         if own or not layout.classes:
             for pod in members:
                 sets = _own_sets(own[pod.uid], whole.mems) if pod.uid in own else Sets(pool, whole.mems)
@@ -49,6 +51,7 @@ def wanted_groups(
 
 def _own_sets(own: Owned, mems: CpuSet) -> Sets:
     """Memory follows the binding, where those nodes have any."""
+    # A NUMA node may have CPUs and no memory; an empty set is never written.
     return Sets(own.cpus, CpuSet.of(own.numas) & mems or mems)
 
 
@@ -79,8 +82,10 @@ def weights(cpus: int, *, asked_millis: int, has_idle: bool, top: str) -> list[W
     of_top = [Write(top, Knob.CPU_SHARES, shares_of_millis(asked_millis)) if asked_millis else
               lowest(top, has_idle=has_idle)]  # fmt: skip
     if asked_millis and has_idle:
+        # First: while `cpu.idle` is 1 the kernel refuses shares with EINVAL (docs/facts/linux-cgroups.md#cpu-weight).
         of_top.insert(0, Write(top, Knob.CPU_IDLE, 0))
     return [
+        # Before the others: at no moment does reclaimed work weigh as much as a tenant that has just got its weight.
         lowest(class_group(RECLAIMED, top), has_idle=has_idle),
         *(Write(group, Knob.CPU_SHARES, whole) for group in tenants),
         *of_top,

@@ -24,12 +24,15 @@ class ForeignWatch:
         """Count a conflict for each group that, before a pass, no longer has what was written."""
         for group, sets in self._written.items():
             if group in tree and tree[group] != sets:
+                # Only the newest three are of interest: whether they lie within the window.
                 self._conflicts.setdefault(group, deque(maxlen=CONFLICTS)).append(now_s)
 
     def left(self, tree: Mapping[str, Sets], goal: Mapping[str, Sets], now_s: float) -> None:
         """Remember the groups that are as wanted after a pass: the next pass should find them so."""
+        # What is left alone is not ours to find changed: else a foreign group would stay foreign for ever.
         ours = goal.keys() - self.foreign(now_s)
         self._written = {group: sets for group, sets in tree.items() if group in ours and goal[group] == sets}
+        # A group that is gone takes its history along; pods come and go, and the table must not grow.
         self._conflicts = {group: times for group, times in self._conflicts.items() if group in tree}
 
     def foreign(self, now_s: float) -> frozenset[str]:

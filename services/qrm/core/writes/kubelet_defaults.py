@@ -17,6 +17,7 @@ def restore_group(group: str, own: GroupLimits, hard_bytes: int | None) -> Itera
     lifted = UNLIMITED if own.memory_bytes is None else own.memory_bytes
     if hard_bytes is not None and hard_bytes != UNLIMITED and (lifted == UNLIMITED or lifted > hard_bytes):
         yield Write(group, Knob.MEMORY_MAX, lifted)
+    # Kubelet writes no `memory.high` unless its feature MemoryQoS is on, and by default it is off.
     yield Write(group, Knob.MEMORY_HIGH, UNLIMITED)
 
 
