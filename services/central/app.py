@@ -98,6 +98,8 @@ class CentralApp:
     def _hear_node(self, received: Received) -> None:
         """One heartbeat; a node may speak only for itself, and only so often and so much."""
         now_s, token = self._clock.monotonic(), received.subject.rpartition(".")[2]
+        # Before anything is parsed: a flood must cost as little as it can. The subject names the node, and the server
+        # has checked that it may use it.
         if not self._heartbeats.admit(token, now_s):
             telemetry.REFUSED.labels(NAME, Readiness.kind, "too_often").inc()
             return
@@ -109,6 +111,7 @@ class CentralApp:
                 raise Refused(f"readiness {readiness.node} {readiness.boot_id}/{readiness.seq}", reason=verdict)
         except Refused as refusal:
             telemetry.REFUSED.labels(NAME, Readiness.kind, refusal.reason).inc()
+            # A node that sends nonsense must not fill the log.
             held_back = self._log_limit.may_say(Readiness.kind, now_s)
             if held_back is not None:
                 log.warning("message.refused", subject=received.subject, reason=refusal.reason,
@@ -116,6 +119,7 @@ class CentralApp:
             return
         telemetry.TAKEN.labels(NAME, Readiness.kind).inc()
         self._heard_at = now_s
+        # Only then is there anything for a pass: a thousand heartbeats a second say nothing new.
         news = before is None or before.applied != self._ledger[readiness.node].applied
         if self._cluster is not None and news and self._config_news.admit(token, now_s):
             self._cluster.wake()
@@ -125,6 +129,7 @@ class CentralApp:
 
     async def _probe_forever(self) -> None:
         while True:
+            # Under the id of this life: another central's probe must not vouch for this one's connection.
             await self._wire.bus.publish(probe_subject(self._wire.boot_id), b"")
             await self._clock.sleep(self._settings.probe_s)
 
@@ -140,6 +145,7 @@ class CentralApp:
             forget(self._ledger, now_s, rules)
         else:
             reconcile(self._ledger, nodes, now_s)
+        # Rates of nodes that are gone: whoever invents names would fill the memory with them.
         heard = {node_token(node) for node in self._ledger}
         self._heartbeats.retain(heard)
         self._config_news.retain(heard)
@@ -163,12 +169,14 @@ class CentralApp:
 
     async def _make_room_forever(self) -> None:
         while True:
+            # Without streams there is nothing to make room in, and `ensure` has said why.
             if self._leading and not self._streams.failure:
                 await self._streams.make_room()
             await self._clock.sleep(MAKE_ROOM_S)
 
     async def _configure_forever(self) -> None:
         while True:
+            # Also by those who do not lead: who begins to lead knows the file then.
             self._config.observe()
             if self._leading and not self._streams.failure:
                 await self._config.reconcile()
@@ -210,6 +218,7 @@ class CentralApp:
             BadConfig: a key or a value cannot be used.
         """
         settings = check(CentralSettings, merge(self._static, section), where=NAME)
+        # Silence that was measured under other bounds says nothing under these.
         if settings.rules != self._settings.rules:
             self._probe = self._probe.restarted(self._clock.monotonic())
         self._settings = settings
@@ -232,10 +241,12 @@ def _read_heartbeat(received: Received) -> Readiness:
     Raises:
         Refused: too large, not a heartbeat, or of another node.
     """
+    # Before decoding: the size is known, what it holds is not.
     size = len(received.data)
     if size > MAX_HEARTBEAT_BYTES:
         raise Refused(f"{received.subject}: {size} bytes, at most {MAX_HEARTBEAT_BYTES} are read", reason="too_large")
     readiness = Readiness.decode(received.data)
+    # The server checks subjects and not contents (docs/facts/safety-rules.md#rule-8-least-right).
     if received.subject.rpartition(".")[2] != node_token(readiness.node):
         raise Refused(f"{received.subject} speaks for node {readiness.node!r}", reason="foreign_node")
     return readiness

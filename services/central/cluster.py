@@ -41,6 +41,7 @@ class ClusterControllers:
         """Observe until cancelled, and act while this one leads; `begin` is called whenever it begins to."""
 
         async def lead() -> None:
+            # Everything that another leader may have changed is forgotten before the first pass of this one.
             self._configs.begin()
             self._nodes.begin()
             begin()
@@ -51,6 +52,7 @@ class ClusterControllers:
 
         async with asyncio.TaskGroup() as tasks:
             for mirror in self._mirrors.configured + self._mirrors.alive:
+                # By every central: a new leader has a full mirror, and since when each agent is not ready.
                 tasks.create_task(mirror.run(), name="central-mirror")
             tasks.create_task(self.leader.run(lead), name="central-leader")
 
@@ -92,5 +94,6 @@ class ClusterControllers:
 
     async def close(self) -> None:
         """Let another one lead at once."""
+        # The lease first, for it needs the connection that is closed next.
         await self.leader.release()
         await self._close()

@@ -30,6 +30,7 @@ def main(folder: Path, env: Mapping[str, str]) -> None:
     }
     for name, (key, value) in lines.items():
         file = folder / f"{name}.conf"
+        # Before the text: a file made by writing would be readable by others for a moment.
         file.touch(mode=0o600)
         file.write_text(f"{key}: {json.dumps(value)}\n")
 

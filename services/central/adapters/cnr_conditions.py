@@ -77,6 +77,8 @@ class CnrConditions:
             document = {"metadata": {"name": name}, "status": {"conditions": rows}}
             try:
                 await self._objects.apply(CNRS, document, manager=MANAGER, status=True)
+            # Only a report: the same evidence on the same CNR would be refused again, so it is not
+            # repeated until one of them changes.
             except (Conflict, Refused) as error:
                 log.warning("cnr.not_told", node=name, why=str(error))
         self._compared[name] = known

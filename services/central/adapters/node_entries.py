@@ -51,6 +51,7 @@ class NodeEntries:
             async with width:
                 await self._write(node, wanted[node])
 
+        # All of them to their end, and only then the first error: one node's entry must not hold up the others.
         done = await asyncio.gather(*(one(node) for node in sorted(wanted)), return_exceptions=True)
         for failure in done:
             if isinstance(failure, BaseException):
@@ -74,8 +75,10 @@ class NodeEntries:
         value = encode_config(_document(sources, there))
         if value == there:
             return
+        # The bucket asks nobody: unlike objects, entries have no gate of their own.
         self._leader.require()
         revision = await self._bus.put(CONFIG_BUCKET, key, value)
+        # Only after the write: one that failed is compared and tried again.
         self._known[node] = value
         log.info("config.published", node=node, revision=revision, bytes=len(value))
 

@@ -29,6 +29,7 @@ class NodeMarks:
         Raises:
             SubletError: the API server is away or refuses.
         """
+        # 0 and not removed: a merge patch on the status keeps what kubelet and others report.
         nothing = dict.fromkeys(sorted(node.offered), "0")
         status = {"capacity": nothing, "allocatable": nothing}
         await self._objects.patch(NODES, {"metadata": {"name": node.name}, "status": status}, status=True)

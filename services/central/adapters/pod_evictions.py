@@ -50,6 +50,8 @@ class LostPodEvictions:
             SubletError: the intent could not be stored, or another one leads; then nothing is done.
         """
         wire, facts = self._facts(node, pod)
+        # Before anything is done: the node's own evictor, should it live after all, sees the intent
+        # and keeps off this pod.
         await self._announce(wire, facts)
         phase, detail = await self._carry_out(node, pod, objection)
         self._done.append({"node": node, "pod": pod.key, "phase": phase or "unknown", "detail": detail})
@@ -90,6 +92,7 @@ class LostPodEvictions:
             # A rehearsal is a request to the API server, and takes long enough for an agent to come back.
             if why := objection(pod):
                 return "cancelled", why
+            # A lease is no fence: this is as close to the call as a check can be.
             self._leader.require()
             result = await self._evictor.evict(pod, grace_s=pod.grace_s, why=f"the agent of node {node} is lost")
         return _PHASE.get(result.outcome), result.detail

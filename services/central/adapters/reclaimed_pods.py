@@ -31,6 +31,7 @@ class KubeReclaimedPods:
         Raises:
             Unavailable: the API server is away, or another one leads.
         """
+        # Emptied first: of a node whose list fails nothing is known, and nobody there is evicted.
         self._pods, self._agents = {}, set()
         self._listing.retain(nodes)
         await self._listing.each(nodes, self._read_one)

@@ -38,6 +38,7 @@ class GlobalConfig:
             text = self._text.changed()
             if text is None:
                 return
+            # In one step: a text that cannot be read leaves what was wanted before.
             self._wanted = encode_config(read_config(text, known=SERVICES))
             self._validated = False
         except BadConfig as error:
@@ -57,6 +58,7 @@ class GlobalConfig:
             return
         try:
             entry = await self._bus.get(CONFIG_BUCKET, GLOBAL_CONFIG_KEY)
+            # No file is no wish: a bucket that another central or an operator has filled is not emptied.
             if self._wanted is None or (entry is not None and entry.value == self._wanted):
                 self.revision = entry.revision if entry else 0
             else:

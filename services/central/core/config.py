@@ -25,6 +25,7 @@ def read_config(text: str, *, known: Sequence[str]) -> dict[str, Any]:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise BadConfig(f"configuration: not YAML: {error}", reason="malformed") from error
+    # An empty file is a configuration that says nothing: defaults hold.
     if document is None:
         return {}
     if not isinstance(document, Mapping):
@@ -37,6 +38,7 @@ def read_config(text: str, *, known: Sequence[str]) -> dict[str, Any]:
             raise BadConfig(
                 f"configuration: section {name!r} is {type(section).__name__}, want a mapping", reason="malformed"
             )
+    # Here already: what the bucket could not hold is refused while a person looks at it.
     encode_config(document)
     return dict(document)
 
@@ -48,6 +50,7 @@ def encode_config(document: Mapping[str, Any]) -> bytes:
         BadConfig: a value JSON cannot say (a date, NaN, a key that is not text), or more than the bucket holds.
     """
     try:
+        # One spelling, so that "has it changed" is a comparison of bytes.
         payload = json.dumps(document, sort_keys=True, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise BadConfig(f"configuration: {error}; use numbers, text, lists and mappings", reason="malformed") from error

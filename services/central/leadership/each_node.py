@@ -59,10 +59,12 @@ class EachNode:
         unanswered = 0
         for node in nodes:
             failure = self._failed.get(node)
+            # Not counted as unanswered: it was not asked.
             if failure is not None and self._clock.monotonic() < failure.due_at_s:
                 continue
             try:
                 await work(node)
+            # No node's fault, and true for all of them.
             except NotLeading:
                 raise
             except SubletError as error:
@@ -79,5 +81,6 @@ class EachNode:
         tries = before.tries + 1 if before else 0
         wait_s = delay_s(tries, base_s=FIRST_WAIT_S, cap_s=LONGEST_WAIT_S, roll=1.0)
         self._failed[node] = _Failure(str(error), tries, self._clock.monotonic() + wait_s)
+        # Once for each reason: a node that refuses for a day is one line, not thousands.
         if before is None or before.why != str(error):
             log.warning("node.not_done", what=self._what, node=node, why=str(error), again_in_s=wait_s)

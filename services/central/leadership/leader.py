@@ -53,6 +53,8 @@ class Leader:
     @property
     def leading(self) -> bool:
         """Whether writes may be made at this moment."""
+        # Compared at each question and not set by a task: a process that was stopped for a minute
+        # wakes up as a follower.
         return self._clock.monotonic() < self._held_until_s
 
     def require(self) -> None:
@@ -73,10 +75,12 @@ class Leader:
                 if self.leading and task is None:
                     log.info("lease.taken", epoch=self.epoch, identity=self._identity)
                     task = asyncio.create_task(work(), name="central-leading")
+                # Waited for: what is under way has ended before anybody may say that this one does not lead.
                 elif not self.leading and task is not None:
                     log.warning("lease.lost", holder=self.holder, why=self.failure)
                     await _ended(task)
                     task = None
+                # It works for ever: an end is a fault, and the process ends with it so that another one leads.
                 elif task is not None and task.done():
                     task.result()
                     raise SubletError("the leader's work ended by itself", reason="dead_task")
@@ -87,11 +91,14 @@ class Leader:
 
     def _pause_s(self) -> float:
         left_s = self._held_until_s - self._clock.monotonic()
+        # Not past the end of the lease: that is when the work has to be cancelled.
         return min(self._settings.retry_s, left_s) if left_s > 0 else self._settings.retry_s
 
     async def _turn(self) -> None:
         """Renew, take over, or wait."""
         try:
+            # Half of the deadline, so that a call that hangs leaves time for one more
+            # (docs/facts/kubernetes.md#no-limit-of-time).
             async with asyncio.timeout(self._settings.renew_s / 2):
                 await self._try()
             self.failure = ""
@@ -101,6 +108,7 @@ class Leader:
             self.failure = str(error) or "the API server does not answer in time"
 
     async def _try(self) -> None:
+        # Before the question: the answer may be as old as that.
         asked_at_s = self._clock.monotonic()
         name, namespace = self._settings.name, self._settings.namespace
         lease = await self._objects.get(LEASES, name, namespace)
@@ -113,10 +121,14 @@ class Leader:
         spec = lease.get("spec") or {}
         self._note(lease, asked_at_s, mine=False)
         mine = spec.get("holderIdentity") == self._identity
+        # Somebody else has it, whatever this one believed of its own deadline.
         if not mine and not self._free(spec, asked_at_s):
             self._held_until_s = float("-inf")
             return
+        # Grows with each change of hands alone: a holder that renews keeps its epoch, and with it the
+        # right to its decisions.
         epoch = int(spec.get("leaseTransitions") or 0) + (not mine)
+        # With the version that was read: of two who find it free at once the API server lets one in.
         meta = {"name": name, "namespace": namespace, "resourceVersion": lease["metadata"]["resourceVersion"]}
         written = await self._objects.patch(LEASES, {"metadata": meta, "spec": self._spec(epoch, fresh=not mine)})
         if written is not None:
@@ -127,11 +139,13 @@ class Leader:
         if not spec.get("holderIdentity"):
             return True
         lasts_s = float(spec.get("leaseDurationSeconds") or self._settings.lease_s)
+        # `renewTime` is another machine's clock, and is not read (docs/facts/kubernetes.md#leases).
         return self._observed is not None and now_s - self._observed.at_s > lasts_s
 
     def _note(self, lease: Mapping[str, Any], asked_at_s: float, *, mine: bool) -> None:
         version, spec = lease["metadata"]["resourceVersion"], lease.get("spec") or {}
         if self._observed is None or self._observed.version != version:
+            # After the answer, for what others hold: to see it late makes them keep it longer, which is the safe side.
             self._observed = _Observed(version, self._clock.monotonic())
         self.holder, self.epoch = spec.get("holderIdentity") or "", int(spec.get("leaseTransitions") or 0)
         self.annotations = dict(lease["metadata"].get("annotations") or {})
@@ -150,6 +164,7 @@ class Leader:
         """
         self.require()
         name, namespace = self._settings.name, self._settings.namespace
+        # Read and written in two steps with its version: a renewal in between makes it a Conflict, and nothing is lost.
         lease = await self._objects.get(LEASES, name, namespace)
         if lease is None or (lease.get("spec") or {}).get("holderIdentity") != self._identity:
             self._held_until_s = float("-inf")
@@ -158,6 +173,7 @@ class Leader:
         written = await self._objects.patch(LEASES, {"metadata": {**meta, "annotations": dict(values)}})
         if written is not None:
             self._observed = _Observed(written["metadata"]["resourceVersion"], self._clock.monotonic())
+        # Once more: the write may have taken longer than the lease.
         self.require()
 
     def _spec(self, epoch: int, *, fresh: bool) -> dict[str, Any]:
@@ -168,6 +184,7 @@ class Leader:
 
     async def release(self) -> None:
         """Let another one take over at once; what cannot be said runs out by itself."""
+        # First of all here: from this line on nothing of this one's is written, whatever becomes of the call.
         held, self._held_until_s = self.leading, float("-inf")
         if not held or self._observed is None:
             return

@@ -40,6 +40,7 @@ class LoginController:
         if len(request) > MAX_REQUEST_BYTES:
             raise Refused(f"{len(request)} bytes, at most {MAX_REQUEST_BYTES} are read", reason="too_large")
         asked = Asked.of(claims_of(request))
+        # Silent, not refused: the central with the other key answers, and a refusal would be the answer.
         if not asked.wants(self.issuer, unnamed=self._unnamed):
             return None
         try:
@@ -47,6 +48,8 @@ class LoginController:
         except (Refused, Unavailable) as refusal:
             telemetry.REFUSED.labels(NAME, "login", refusal.reason).inc()
             log.warning("login.refused", kind=asked.kind, reason=refusal.reason, why=str(refusal))
+            # An answer also where the API server is away: the leaf hears "no" at once and tries
+            # again, instead of a timeout at the hub.
             return self._signed(answer_claims(asked, refused=str(refusal)))
         telemetry.TAKEN.labels(NAME, "login").inc()
         log.info("login.taken", of=node)

@@ -64,6 +64,7 @@ class NodeController:
         Time in which nobody observed refills nothing.
         """
         now_s, saved = self._clock.monotonic(), self._leader.annotations
+        # From now on: a lease that was vacant for an hour has filled no bucket.
         self._node_bucket = TokenBucket(_tokens(saved.get(NODE_TOKENS)), now_s)
         self._pod_bucket = TokenBucket(_tokens(saved.get(POD_TOKENS)), now_s)
         self._ports.conditions.forget()
@@ -83,16 +84,21 @@ class NodeController:
 
     async def _reconcile(self) -> None:
         """One pass: observe, decide, then validate and act node by node."""
+        # Before the view is looked at: what was evicted is told also where nothing more may be done.
         await self._ports.evictions.report_gone()
         if not self._is_current():
             return
+        # One view for the whole pass; `_validate` looks at the newest one right before each action.
         view = self._view
         for work in (self._withdrawing, self._acting):
             work.retain(view.judged)
+        # First what harms nobody: no new reclaimed pods for silent nodes, whatever the guards say of the rest.
         await self._withdrawing.each(sorted(view.judged), partial(self._withdraw, view))
         await self._ports.conditions.write_changed(view)
+        # Asked of the API server in each pass, and only for the few nodes that may lose some: a mirror may be behind.
         await self._ports.pods.read([name for name in view.judged if view.may_lose_pods(name, self._rules)])
         self._planned, bucket = self._decide(view)
+        # Saved before anything is done: a crash in between spends a token for nothing, and never the other way round.
         if bucket != self._node_bucket:
             await self._save(bucket, self._pod_bucket)
         allowed = {planned.node: planned for planned in self._planned if not planned.objection}
@@ -209,6 +215,7 @@ class NodeController:
 
 def _tokens(text: str | None) -> float:
     try:
+        # At most one, and none where it is not known: whoever edits the annotation cannot make central act faster.
         return max(0.0, min(1.0, float(text or 0)))
     except ValueError:
         return 0.0

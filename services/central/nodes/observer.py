@@ -30,8 +30,10 @@ class NodeObserver:
         A Node on which Sublet was never installed sends no heartbeat, and must not count as lost.
         """
         agents, cnrs = _known(self._mirrors.agents), _known(self._mirrors.cnrs)
+        # None and not an empty mapping: "no nodes" would look like a cluster that has vanished.
         if self._mirrors.nodes.age_s is None or agents is None or cnrs is None:
             return None
+        # Once known by any of three ways a node stays ours: an agent that is gone is just what has to be noticed.
         ours = {agent.node for agent in agents} | {cnr.name for cnr in cnrs if cnr.reported} | self._ledger.keys()
         return {node.name: node for node in self._mirrors.nodes.objects.values() if node.name in ours}
 
@@ -62,6 +64,7 @@ class NodeObserver:
         A mirror in which nothing happens hears of its watch once a minute, so its age alone says little: it counts only
         when the watch failed, or was silent for longer than that.
         """
+        # Every central asks for the lease every other second, so its answers tell how the API server is.
         answered_at_s = self._leader.answered_at_s
         sources = (self._mirrors.nodes, self._mirrors.cnrs, *self._mirrors.alive)
         mirrors = [(mirror.age_s, mirror.why) for mirror in sources]

@@ -46,6 +46,8 @@ def record(ledger: Ledger, readiness: Readiness, now_s: float) -> Verdict:
     if verdict == "new":
         failing = tuple(f"{health.service}: {health.why}" for health in readiness.services if not health.ok)
         hashes = {health.config_hash for health in readiness.services}
+        # All services must agree: a node on which some still work with the old configuration has not
+        # applied the new one.
         applied = hashes.pop() if len(hashes) == 1 else None
         ledger[readiness.node] = Heartbeat(now_s, readiness.ready, failing, gate, applied)
     return verdict
@@ -56,6 +58,7 @@ def reconcile(ledger: Ledger, nodes: Collection[str], now_s: float) -> None:
     for gone in ledger.keys() - set(nodes):
         del ledger[gone]
     for node in nodes:
+        # As if heard now: a new node has its time to start before it counts as silent.
         ledger.setdefault(node, Heartbeat(now_s, ready=False, failing=("never heard of",)))
 
 
@@ -77,6 +80,7 @@ class BusProbe:
 
     def returned(self, now_s: float, rules: Rules) -> "BusProbe":
         """The probe came back; after a gap, listening starts anew."""
+        # Judged before this probe counts: it is the gap that ends with it which makes the listening start anew.
         return BusProbe(now_s, self.since_s if self.well(now_s, rules) else now_s)
 
     def well(self, now_s: float, rules: Rules) -> bool:
@@ -159,12 +163,15 @@ def _bus_suspect(probe: BusProbe, now_s: float, rules: Rules) -> str:
     if not probe.well(now_s, rules):
         return f"central did not hear its own probe within {rules.probe_max_age_s:g} s: the bus is suspect"
     listening_s = now_s - (probe.since_s if probe.since_s is not None else now_s)
+    # A silence cannot be longer than the time for which somebody has listened (docs/facts/safety-
+    # rules.md#rule-2-silence-is-not-death).
     if listening_s < rules.late_s:
         return f"central has listened for less than {rules.late_s:g} s"
     return ""
 
 
 def _standing(heartbeat: Heartbeat, bus_suspect: str, probe: BusProbe, now_s: float, rules: Rules) -> Standing:
+    # Before the bus is asked: a node that is heard is known, however the bus is otherwise.
     if now_s - heartbeat.heard_at_s <= rules.late_s:
         return (
             Standing("ready", "")
@@ -172,6 +179,7 @@ def _standing(heartbeat: Heartbeat, bus_suspect: str, probe: BusProbe, now_s: fl
             else Standing("unready", "; ".join(heartbeat.failing) or "says so itself")
         )
     if bus_suspect:
+        # None, not a length: nobody listened, so the node may have spoken all the time.
         return Standing("unknown", bus_suspect, None)
     silent_s = now_s - _silent_since(heartbeat, probe)
     if silent_s <= rules.late_s:

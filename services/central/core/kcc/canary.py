@@ -36,6 +36,7 @@ def canary_nodes(strategy: UpdateStrategy | None, matched: int, *, paused: bool 
     """
     rolling = strategy.rolling_update if strategy else None
     share = _share(rolling.canary if rolling else None, matched)
+    # Read before it is looked whether it is paused: a bad strategy is refused also while it has no effect.
     return 0 if paused else max(0, min(share, matched))
 
 
@@ -45,6 +46,8 @@ def _share(canary: int | str | None, matched: int) -> int:
     if isinstance(canary, int):
         return canary
     if percent := _PERCENT.fullmatch(canary):
+        # Rounded down, as upstream does: of few nodes a small percentage is none
+        # (docs/facts/katalyst-cluster.md#canary).
         return int(percent[1]) * matched // 100
     if _NUMBER.fullmatch(canary):
         return int(canary)

@@ -20,6 +20,7 @@ def satisfiable(parts: Sequence[Requirement]) -> bool:
     if all(part.holds(None) for part in parts):
         return True
     listed = [part.values for part in parts if part.operator == "in"]
+    # Only listed values can satisfy an "in": so few that each may be tried.
     if listed:
         return any(all(part.holds(value) for part in parts) for value in frozenset.intersection(*listed))
     if any(part.operator == "absent" for part in parts):

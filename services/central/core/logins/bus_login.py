@@ -89,6 +89,7 @@ def node_of(review: Mapping[str, Any], *, agents: str) -> str:
     Raises:
         Refused: it is not valid, for somebody else, somebody else's, or bound to no node.
     """
+    # `is not True`: anything else, also a text that says so, is no.
     if review.get("authenticated") is not True:
         raise Refused(f"the token is not valid: {review.get('error') or 'the API server refuses it'}", reason="invalid")
     # Who does not know audiences leaves them out, and has then not compared any.
@@ -98,6 +99,7 @@ def node_of(review: Mapping[str, Any], *, agents: str) -> str:
     if user.get("username") != agents:
         raise Refused(f"{user.get('username')!r} is not {agents}", reason="stranger")
     names = (user.get("extra") or {}).get(NODE_NAME) or []
+    # None: an API server before 1.30. Several: nobody can say for which of them the token speaks.
     if len(names) != 1:
         raise Refused("the token is bound to no node; Kubernetes 1.30 or newer says which", reason="no_node")
     try:

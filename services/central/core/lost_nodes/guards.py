@@ -83,6 +83,7 @@ def allowed_bad(total: int, bad: int, ratio: float) -> int:
 def weigh(nodes: Sequence[CountedNode] | None, before: Guards, now_s: float, rules: Rules) -> Guards:
     """All guards over all nodes; None: it is not known which nodes there are, and nothing may be done."""
     if nodes is None:
+        # What is remembered stays: an API server that was away must not erase how many nodes there were.
         unknown = replace(before, state="Normal", actions_per_s=0.0)
         return _holding(unknown, {CLUSTER: {UNKNOWN_TOTAL: rules.clean_s}}, now_s)
     total, bad = len(nodes), sum(node.bad for node in nodes)
@@ -112,6 +113,7 @@ def _holding(counted: Guards, found: Mapping[str, Mapping[str, float]], now_s: f
     """
     held = {scope: until_s for scope, until_s in counted.held_until_s.items() if until_s > now_s}
     for scope, reasons in found.items():
+        # Counted anew while the cause lasts: the pause ends so long after its last sight.
         held[scope] = max(held.get(scope, -math.inf), now_s + max(reasons.values()))
     objections = {
         scope: tuple(found[scope]) if scope in found else (f"a pause holds for another {held[scope] - now_s:.0f} s",)
@@ -137,7 +139,9 @@ def _too_many(nodes: Sequence[CountedNode], rules: Rules) -> str:
 
 def _sudden(nodes: Sequence[CountedNode], rules: Rules) -> str:
     newest_s = rules.late_s + rules.sudden_window_s
+    # Only newly late ones: nodes that have been silent for long are another event.
     sudden = sum(node.silent_s is not None and rules.late_s < node.silent_s <= newest_s for node in nodes)
+    # Both bounds must be exceeded: in a small cluster a share means nothing, in a large one a number.
     limit = max(rules.sudden_nodes, math.floor(rules.sudden_ratio * len(nodes) + _ROUNDING))
     if sudden <= limit:
         return ""
@@ -146,6 +150,7 @@ def _sudden(nodes: Sequence[CountedNode], rules: Rules) -> str:
 
 def _most_nodes(before: Guards, total: int, now_s: float, rules: Rules) -> tuple[int, float]:
     """The largest number of nodes lately: nodes that go one after another are noticed as well."""
+    # After a while the smaller number is the normal one: a cluster may shrink.
     if total >= before.most_nodes or now_s - before.most_nodes_at_s > rules.sudden_pause_s:
         return total, now_s
     return before.most_nodes, before.most_nodes_at_s

@@ -61,6 +61,7 @@ def next_step(
     """What is due for a node that has been lost for so long: first the taint, the eviction in a later pass."""
     if not_ready_s > taint_s and not tainted:
         return "taint"
+    # Never both in one pass: the taint must have been there before pods go, or their successors could come back.
     if not_ready_s > evict_s and tainted and has_reclaimed_pods:
         return "evict"
     return "wait"

@@ -17,6 +17,7 @@ class Pace:
 
     def spend(self, bucket: TokenBucket, now_s: float) -> TokenBucket | None:
         """The bucket after one action, or None when none may be taken now."""
+        # A rate of 0 means "none", also for a token that was saved before.
         if self.per_s <= 0:
             return None
         return bucket.spend(now_s, capacity=self.burst, per_s=self.per_s)

@@ -53,26 +53,31 @@ def judge(evidence: Evidence, rules: Rules) -> Judged:
     silent_s = evidence.silent_s or 0.0
     if silent_s <= rules.late_s:
         return Judged("ready", "")
+    # Before the agent: on a node that Kubernetes has lost, its pod's readiness is only the last thing that was said.
     if evidence.node_stale:
         return Judged("kubernetes", "the node's lease ran out: its pods are Kubernetes' business", silent_s)
     if evidence.agent_ready:
         return Judged("suspect", f"silent for {silent_s:.0f} s while its agent is ready: the bus may be cut", silent_s)
+    # The shorter one: for how long both have certainly been true.
     lost_s = min(silent_s, evidence.agent_not_ready_s)
     return Judged("lost", f"silent and its agent not ready for {lost_s:.0f} s, the node alive", lost_s)
 
 
 def _unknown(evidence: Evidence, rules: Rules) -> str:
     """What is missing for a verdict; empty when nothing is."""
+    # First: without hearing the bus every other figure would be of no use.
     if not evidence.bus_well:
         return "central does not hear the bus: silence means nothing"
     if evidence.api_age_s is None or evidence.api_age_s > rules.api_max_age_s:
         return "the API server does not answer"
     if evidence.silent_s is None:
         return "it is not known since when the node is silent"
+    # A node that is heard needs no further evidence: what is not known of it does not matter.
     if evidence.silent_s <= rules.late_s:
         return ""
     if evidence.node_stale is None:
         return "it is not known whether the node's lease is fresh"
+    # Of a stale node the agent is not asked for: Kubernetes deals with it either way.
     if not evidence.node_stale and evidence.agent_ready is None:
         return "it is not known whether the node's agent is ready"
     return ""
@@ -92,6 +97,7 @@ def due(judged: Judged, *, tainted: bool, has_reclaimed_pods: bool, rules: Rules
     step = next_step(
         judged.lost_s,
         tainted=tainted,
+        # "suspect" is no loss: the agent lives, and only the bus may be cut.
         has_reclaimed_pods=has_reclaimed_pods and judged.verdict == "lost",
         taint_s=rules.taint_s,
         evict_s=rules.evict_s,

@@ -59,6 +59,7 @@ def companion_of(document: Mapping[str, Any]) -> CompanionSeen:
         taints=tuple(_taint(row) for row in spec.get("taints") or () if row.get("key") and row.get("effect")),
         conditions=tuple(CnrCondition.read(row) for row in status.get("conditions") or () if row.get("type") in OURS),
         entries=tuple(_entry(row) for row in status.get("katalystCustomConfigList") or ()),
+        # In either of the two spellings (docs/facts/katalyst-cluster.md#two-spellings).
         reported="resourceAllocatable" in status or "resources" in status,
     )
 
@@ -81,8 +82,10 @@ def companion_change(node: NodeSeen, there: CompanionSeen | None) -> dict[str, A
     wanted = companion_metadata(node.name, node.uid, node.labels)
     if there is None:
         return wanted
+    # By UID: a Node that was made anew under its name has to own its companion itself, or both would be deleted.
     if dict(there.labels) == wanted["labels"] and node.uid in there.owners:
         return None
+    # None removes a key in a merge patch; a label that is merely left out would stay.
     dropped = dict.fromkeys(there.labels.keys() - wanted["labels"].keys())
     return {**wanted, "labels": {**wanted["labels"], **dropped}}
 

@@ -95,6 +95,7 @@ def target_of(document: Mapping[str, Any]) -> TargetSeen:
     meta = document["metadata"]
     head = {"namespace": meta["namespace"], "name": meta["name"], "generation": meta.get("generation") or 1,
             "deleting": bool(meta.get("deletionTimestamp"))}  # fmt: skip
+    # Stands for one that cannot be read: it is counted and shown, and claims no node.
     target, problem, mapped = Target(**head, node_names=[NO_NODE], last_duration="1h"), "", Mapped({})
     try:
         target = _target(head, document.get("spec") or {})
@@ -158,12 +159,14 @@ def rolled_status(seen: TargetSeen, rolled: Rolled, applied_nodes: int, now: str
 def _condition(status: Mapping[str, Any], valid: bool, reason: str, message: str, now: str) -> dict[str, Any]:
     word = "True" if valid else "False"
     before: Mapping[str, Any] = next((row for row in status.get("conditions") or () if row.get("type") == "Valid"), {})
+    # Kubernetes' rule: the time is that of a change of status, and a new reason alone is none.
     since = before.get("lastTransitionTime") if before.get("status") == word else None
     return {"type": "Valid", "status": word, "reason": reason, "message": message, "lastTransitionTime": since or now}
 
 
 def same_status(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Whether everything that is wanted is there."""
+    # Only what is ours: other fields belong to others, and a write for their sake would never end.
     return all(there.get(key) == value for key, value in wanted.items())
 
 

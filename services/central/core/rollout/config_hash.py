@@ -33,6 +33,7 @@ def canonical(value: Any) -> str:
         return _text(value)
     if value is None or isinstance(value, bool):
         return json.dumps(value)
+    # Larger ones are floats to Go's decoder, and are spelled as such.
     if isinstance(value, int) and -_LARGEST_INT - 1 <= value <= _LARGEST_INT:
         return str(value)
     return _number(float(value))

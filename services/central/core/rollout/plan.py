@@ -96,6 +96,7 @@ class Statuses:
 def plan_configs(view: ConfigView, now: str) -> ConfigPlan:
     """Which node gets which configuration now."""
     found = [(kind, seen) for kind in CONFIG_KINDS for seen in view.targets.get(kind.plural, ())]
+    # An object that is over has no effect from this pass on, whether or not its deletion works.
     live = {kind.plural: [seen for one, seen in found if one == kind and not seen.over(now)] for kind in CONFIG_KINDS}
     verdicts = _verdicts(view.kccs)
     valid = {k.kcc.target_type: k for k in view.kccs if verdicts[k.kcc.name][0] == "Normal"}
@@ -184,6 +185,7 @@ def _entry_of(cnc: CompanionSeen | None, plural: str) -> NodeConfig | None:
 
 def _entries(node: str, cnc: CompanionSeen | None, rollouts: Mapping[str, Rollout]) -> list[ConfigEntry]:
     """What a CNC should point to: as rolled out, and for all other kinds as it is."""
+    # A kind that no valid KCC declares now is left as it is: a KCC in need of repair must not reset a cluster.
     found = [entry for entry in (cnc.entries if cnc else ()) if entry.type not in rollouts]
     for plural, rollout in rollouts.items():
         if (config := rollout.nodes[node]) is not None:
@@ -202,6 +204,7 @@ def _sources(entries: Sequence[ConfigEntry], live: Targets) -> dict[str, ConfigS
 
 def _settings(config: NodeConfig, seen: Sequence[TargetSeen]) -> Mapping[str, Any] | None:
     for one in seen:
+        # By hash: of an older state of the object, which a canary holds back, only the bucket still has the settings.
         if one.target.key == f"{config.namespace}/{config.name}" and not one.problem and one.hash == config.hash:
             return one.mapped.settings
     return None

@@ -70,6 +70,7 @@ def roll_out(
     wanted = {target.key: _config(target) for target in accepted}
     entries = {node.name: node.config for node in ordered}
     for target in accepted:
+        # The first by name: the same nodes in each pass, so a canary does not wander through the cluster.
         entries |= dict.fromkeys(own[target.key][: cutoffs[target.key]], wanted[target.key])
     holders: dict[NodeConfig | None, set[str]] = defaultdict(set)
     for node, config in entries.items():
@@ -123,6 +124,8 @@ def _own_nodes(
     for node in nodes:
         holder = bad.get(f"{node.config.namespace}/{node.config.name}") if node.config else None
         try:
+            # Among all that live, the refused ones too: a node whose best object is refused must not
+            # fall to the next best.
             chosen = match(node.name, node.labels, live).selected()
         except Refused:
             continue

@@ -65,6 +65,7 @@ class LostEvidence:
             del self._watches[gone]
         for name in nodes:
             ready = found.get(name)
+            # Any of them: while an agent's pod is replaced there are two, and one that works is enough.
             state: AgentState = "NotFound" if ready is None else "Ready" if any(ready) else "NotReady"
             before = self._watches.get(name)
             lost = before is not None and before.state != "Ready" and state != "Ready"
@@ -75,10 +76,12 @@ class LostEvidence:
         for lease in leases:
             known = self._renewed.get(lease.node)
             if known is None or known[0] != lease.renewed:
+                # Moved only by a change: `renewTime` is the clock of the node, which may be wrong.
                 self._renewed[lease.node] = (lease.renewed, now_s)
 
     def _evidence(self, node: NodeSeen, seen: ClusterObservation, now_s: float) -> Evidence:
         standing, watch = seen.assessment.nodes.get(node.name), self._watches.get(node.name)
+        # Not 0: that would mean "heard", and untaint a lost node while central is deaf.
         silent_s = None if standing is None or standing.state == "unknown" else 0.0
         if standing is not None and standing.state == "late":
             silent_s = standing.silent_s
@@ -96,4 +99,6 @@ class LostEvidence:
         renewed = self._renewed.get(node.name)
         if renewed is not None and now_s - renewed[1] > self._node_lease_s:
             return True
+        # A lease that was never seen to change says nothing yet; then Kubernetes' own condition
+        # decides, if there is one.
         return None if node.ready is None else not node.ready
