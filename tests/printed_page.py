@@ -8,8 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CONFTEST = ("tests/conftest.py", "tests/kube_cluster.py", "tests/kube_agents.py")
-"""Settings of all tests: without them a law fails in the copy where the machine is busy."""
+CONFTEST = (
+    "tests/conftest.py",
+    "tests/kube_cluster.py",
+    "tests/kube_agents.py",
+    "tests/fixture_types.py",
+    "tests/present.py",
+)
+"""Settings of all tests, without which a law fails in the copy where the machine is busy; and what tests import."""
 
 
 def copy_of_tree(goal: Path, names: Sequence[str]) -> Path:

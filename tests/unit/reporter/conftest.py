@@ -1,6 +1,8 @@
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from fixture_types import NewAllocation, NewSample
 
 from shared.contracts.allocation import Allocation, Condition, PodAllocation, PoolAllocation
 from shared.contracts.pod import Container, Pod
@@ -29,10 +31,10 @@ def now() -> datetime:
 
 
 @pytest.fixture
-def allocation():
+def allocation() -> NewAllocation:
     """The quick start's machine with one pod of each class, after the first load step."""
 
-    def make(**over) -> Allocation:
+    def make(**over: Any) -> Allocation:
         fields = {
             "seq": 7,
             "status": "applied",
@@ -55,10 +57,10 @@ def allocation():
 
 
 @pytest.fixture
-def sample():
+def sample() -> NewSample:
     """48 CPUs in two sockets, everything readable."""
 
-    def make(**over) -> NodeSample:
+    def make(**over: Any) -> NodeSample:
         fields = {
             "seq": 12,
             "node_reading": NodeReading(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from services.reporter.core.smoothing import Headroom, SmoothedOffer, SmoothingRules, next_offer
 from services.reporter.core.window import Window
-from services.reporter.whatif.report_headroom import ReportQuestion, report_headroom
+from services.reporter.whatif.report_headroom import ReportQuestion, ReportStep, report_headroom
 
 TWO = SmoothingRules.of(30, 60, min_step=0.3, max_step=4)
 FOUR = SmoothingRules.of(30, 120, max_step=4)
@@ -54,11 +54,11 @@ def amounts(*values: float | None) -> list[Headroom]:
         ),
     ],
 )  # fmt: skip
-def test_a_report_over_time(rules, looks, want):
+def test_a_report_over_time(rules: SmoothingRules, looks: list[Headroom], want: list[float | None]) -> None:
     assert told(rules, looks) == want
 
 
-def test_with_a_bound_nothing_above_it_is_told_although_the_window_remembers_more():
+def test_with_a_bound_nothing_above_it_is_told_although_the_window_remembers_more() -> None:
     free = told(FOUR, amounts(40, 40, 40, 40, 20, 20))
     bounded = told(FOUR, [Headroom(amount, at_most=amount) for amount in (40, 40, 40, 40, 20, 20)])
     assert free == [None, None, None, 40, 20, 24]
@@ -76,7 +76,7 @@ rules = st.builds(
 
 
 @given(rules, looks)
-def test_a_fall_is_told_at_once(rules, looks):
+def test_a_fall_is_told_at_once(rules: SmoothingRules, looks: list[float | None]) -> None:
     before = None
     for now, reported in zip(looks, told(rules, amounts(*looks)), strict=True):
         if now is not None and before is not None and now < before:
@@ -85,13 +85,13 @@ def test_a_fall_is_told_at_once(rules, looks):
 
 
 @given(rules, looks)
-def test_with_a_bound_the_report_is_never_above_what_there_is(rules, looks):
+def test_with_a_bound_the_report_is_never_above_what_there_is(rules: SmoothingRules, looks: list[float | None]) -> None:
     for now, reported in zip(looks, told(rules, [Headroom(look, at_most=look) for look in looks]), strict=True):
         assert now is None or reported is None or reported <= now
 
 
 @given(rules, looks)
-def test_a_rise_is_by_no_more_than_a_step(rules, looks):
+def test_a_rise_is_by_no_more_than_a_step(rules: SmoothingRules, looks: list[float | None]) -> None:
     found = told(rules, [Headroom(look, at_most=look) for look in looks])
     for before, after in itertools.pairwise(found):
         if before is not None and after is not None and rules.window.max_step is not None:
@@ -99,13 +99,17 @@ def test_a_rise_is_by_no_more_than_a_step(rules, looks):
 
 
 @given(rules, st.floats(0, 500))
-def test_what_stays_the_same_is_told_as_it_is(rules, amount):
+def test_what_stays_the_same_is_told_as_it_is(rules: SmoothingRules, amount: float) -> None:
     offer = SmoothedOffer(Window.full_of(amount, 0.0, rules.window), amount)
     assert told(rules, amounts(*[amount] * 8), offer) == pytest.approx([amount] * 8)
 
 
-def test_the_kind_tells_whole_milli_cores():
-    steps = [{"t_s": 30.0 * n, "headroom_cores": h, "reserved_for_report_cores": 0.0, "min_report_cores": 0.0,
-              "enable_reclaim": True} for n, h in enumerate([8.2, 8.2, 10.0, 10.0])]  # fmt: skip
+def test_the_kind_tells_whole_milli_cores() -> None:
+    steps = [
+        ReportStep(
+            t_s=30.0 * n, headroom_cores=h, reserved_for_report_cores=0.0, min_report_cores=0.0, enable_reclaim=True
+        )
+        for n, h in enumerate([8.2, 8.2, 10.0, 10.0])
+    ]
     question = ReportQuestion(sync_period_s=30.0, window_s=90.0, min_step_cores=0.0, max_step_cores=4.0, steps=steps)
     assert [step.reported_millicpu for step in report_headroom(question).steps] == [None, None, 8800, 9400]

@@ -15,7 +15,9 @@ looks = st.lists(
 
 
 @given(looks, st.sampled_from([5.0, 15.0, 60.0]), st.integers(1, 100_000))
-def test_told_is_never_more_than_applied_and_rises_by_a_step_in_a_period_at_most(looks, window_s, step):
+def test_told_is_never_more_than_applied_and_rises_by_a_step_in_a_period_at_most(
+    looks: list[tuple[float, int, bool]], window_s: float, step: int
+) -> None:
     smoother = OfferSmoother(SmoothingRules.of(PERIOD_S, window_s, max_step=step), PERIOD_S)
     before, now_s, risen_s = None, 0.0, float("-inf")
     for after_s, applied, fresh in looks:
@@ -33,7 +35,7 @@ def test_told_is_never_more_than_applied_and_rises_by_a_step_in_a_period_at_most
 
 
 @given(st.integers(0, 1 << 45), st.integers(0, 1 << 45))
-def test_what_stays_is_told_whole_in_the_end(before, after):
+def test_what_stays_is_told_whole_in_the_end(before: int, after: int) -> None:
     rules = SmoothingRules.of(PERIOD_S, 15.0, max_step=1 << 44)
     smoother = OfferSmoother(rules, PERIOD_S)
     smoother.smoothed(before, 0.0, may_rise=True)
@@ -42,7 +44,7 @@ def test_what_stays_is_told_whole_in_the_end(before, after):
     assert told == sorted(told)
 
 
-def test_nothing_is_told_before_the_first_allocation():
+def test_nothing_is_told_before_the_first_allocation() -> None:
     offers = NodeOffer(ReporterSettings())
     assert offers.smoothed(None, 0.0, fresh=False) is None
     assert offers.state() is None

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fixture_types import Virtual
 
 from services.reporter.app import ReporterApp
 from services.reporter.ports import ReporterPorts
@@ -27,23 +29,24 @@ from shared.wire import Wire
 class Writer:
     """A node writer that remembers, and fails on demand."""
 
-    def __init__(self):
-        self.documents, self.failing = [], False
+    def __init__(self) -> None:
+        self.documents: list[Mapping[str, Any]] = []
+        self.failing = False
 
-    async def write(self, document):
+    async def write(self, document: Mapping[str, Any]) -> None:
         if self.failing:
             raise Unavailable("disk is full")
         self.documents.append(document)
 
     @property
-    def offers(self):
+    def offers(self) -> list[str]:
         return [d["status"]["resourceAllocatable"]["katalyst.kubewharf.io/reclaimed_millicpu"] for d in self.documents]
 
 
 class Node:
     """A reporter and the voices it listens to."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.clock, self.writer = LoopClock(), Writer()
         self.bus = MemoryBus()
         self.wires = {s: Wire(self.bus, self.clock, node="node1", service=s) for s in NODE_SERVICES}
@@ -52,10 +55,10 @@ class Node:
         self.app = ReporterApp(context, ReporterPorts(self.writer), section(ReporterSettings, raw, "reporter"))
         self.beats: list[Readiness] = []
 
-    async def offer(self, cpu_millis: int, **fields) -> None:
+    async def offer(self, cpu_millis: int, **fields: Any) -> None:
         wire = self.wires["qrm"]
-        fields = {"status": "applied", "reclaimed_memory_bytes": 195_257_901_056} | fields
-        await wire.publish(wire.stamp(Allocation, reclaimed_cpu_millis=cpu_millis, **fields))
+        status: dict[str, Any] = {"status": "applied", "reclaimed_memory_bytes": 195_257_901_056}
+        await wire.publish(wire.stamp(Allocation, reclaimed_cpu_millis=cpu_millis, **status | fields))
         await asyncio.sleep(0.01)
 
     async def beat(self, *services: str, ok: bool = True) -> None:
@@ -78,8 +81,12 @@ class Node:
             await self.app.close()
 
 
+Play = Callable[[Callable[[Node], Awaitable[None]]], Node]
+"""Runs a story and returns its node."""
+
+
 @pytest.fixture
-def play(virtual):
+def play(virtual: Virtual) -> Play:
     """Run a story in virtual time."""
 
     async def run(story: Callable[[Node], Awaitable[None]]) -> Node:
@@ -87,19 +94,23 @@ def play(virtual):
             await story(node)
             return node
 
-    return lambda story: virtual(run(story))
+    def play(story: Callable[[Node], Awaitable[None]]) -> Node:
+        node: Node = virtual(run(story))
+        return node
+
+    return play
 
 
-def test_a_new_allocation_is_written_at_once(play):
-    async def story(node):
+def test_a_new_allocation_is_written_at_once(play: Play) -> None:
+    async def story(node: Node) -> None:
         for millis in (44_000, 42_000, 40_000):
             await node.offer(millis)
 
     assert play(story).writer.offers == ["44k", "42k", "40k"]
 
 
-def test_the_same_allocation_again_writes_nothing(play):
-    async def story(node):
+def test_the_same_allocation_again_writes_nothing(play: Play) -> None:
+    async def story(node: Node) -> None:
         for _ in range(100):
             await node.offer(44_000)
             await asyncio.sleep(10)
@@ -110,8 +121,8 @@ def test_the_same_allocation_again_writes_nothing(play):
     assert len(written) <= 2
 
 
-def test_a_small_rise_is_written_with_the_refresh_and_a_small_fall_at_once(play):
-    async def story(node):
+def test_a_small_rise_is_written_with_the_refresh_and_a_small_fall_at_once(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.offer(40_000)
         await node.offer(40_200)
         await asyncio.sleep(30)
@@ -123,8 +134,8 @@ def test_a_small_rise_is_written_with_the_refresh_and_a_small_fall_at_once(play)
     assert play(story).writer.offers == ["40k", "40200", "40199"]
 
 
-def test_a_rise_is_told_by_and_by_and_a_fall_at_once(play):
-    async def story(node):
+def test_a_rise_is_told_by_and_by_and_a_fall_at_once(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.offer(44_000)
         await node.offer(4_000)
         for _ in range(5):
@@ -139,16 +150,16 @@ def test_a_rise_is_told_by_and_by_and_a_fall_at_once(play):
     assert play(story).writer.offers[-1] == "10k"
 
 
-def test_the_floor_at_the_start_is_no_amount_to_rise_from(play):
-    async def story(node):
+def test_the_floor_at_the_start_is_no_amount_to_rise_from(play: Play) -> None:
+    async def story(node: Node) -> None:
         for millis, status in ((0, "floor"), (4_000, "floor"), (44_000, "applied"), (4_000, "floor"), (44_000, "held")):
             await node.offer(millis, status=status)
 
     assert play(story).writer.offers == ["0", "4k", "44k", "4k", "4k"]
 
 
-def test_one_step_of_the_tenants_pool_is_told_whole_within_the_window(play):
-    async def story(node):
+def test_one_step_of_the_tenants_pool_is_told_whole_within_the_window(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.offer(42_000)
         for _ in range(20):
             await node.offer(44_000)
@@ -157,8 +168,8 @@ def test_one_step_of_the_tenants_pool_is_told_whole_within_the_window(play):
     assert play(story).writer.offers == ["42k", "42666", "43333", "44k"]
 
 
-def test_on_an_old_allocation_nothing_rises(play):
-    async def story(node):
+def test_on_an_old_allocation_nothing_rises(play: Play) -> None:
+    async def story(node: Node) -> None:
         node.app.reconfigure({"rise_sample_s": 20, "rise_window_s": 20})
         await node.offer(4_000)
         await node.offer(44_000)
@@ -168,8 +179,8 @@ def test_on_an_old_allocation_nothing_rises(play):
     play(story)
 
 
-def test_a_stale_allocation_keeps_the_offer_and_marks_the_condition(play):
-    async def story(node):
+def test_a_stale_allocation_keeps_the_offer_and_marks_the_condition(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.offer(44_000)
         await asyncio.sleep(32)
         assert not node.app.health().ok
@@ -180,8 +191,8 @@ def test_a_stale_allocation_keeps_the_offer_and_marks_the_condition(play):
     assert (rows["AllocationFresh"]["status"], rows["AllocationFresh"]["reason"]) == ("False", "Stale")
 
 
-def test_a_fresh_start_leaves_the_former_object_alone_until_qrm_must_be_believed_dead(play):
-    async def story(node):
+def test_a_fresh_start_leaves_the_former_object_alone_until_qrm_must_be_believed_dead(play: Play) -> None:
+    async def story(node: Node) -> None:
         await asyncio.sleep(29)
         assert node.writer.documents == []
         await asyncio.sleep(3)
@@ -190,8 +201,8 @@ def test_a_fresh_start_leaves_the_former_object_alone_until_qrm_must_be_believed
     assert "resourceAllocatable" not in document["status"]
 
 
-def test_readiness_is_said_every_ten_seconds_and_at_once_on_change(play):
-    async def story(node):
+def test_readiness_is_said_every_ten_seconds_and_at_once_on_change(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.beat()
         await asyncio.sleep(1.1)
         node.beats.clear()
@@ -208,8 +219,8 @@ def test_readiness_is_said_every_ten_seconds_and_at_once_on_change(play):
     assert [h.service for h in told.services if not h.ok] == ["qrm"]
 
 
-def test_a_silent_service_makes_the_node_not_ready_and_is_named(play):
-    async def story(node):
+def test_a_silent_service_makes_the_node_not_ready_and_is_named(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.beat()
         await asyncio.sleep(8)
         assert node.beats[-1].ready
@@ -221,8 +232,8 @@ def test_a_silent_service_makes_the_node_not_ready_and_is_named(play):
     assert [h.service for h in told.services] == list(NODE_SERVICES)
 
 
-def test_readiness_that_could_not_be_sent_is_sent_when_the_bus_is_back(play):
-    async def story(node):
+def test_readiness_that_could_not_be_sent_is_sent_when_the_bus_is_back(play: Play) -> None:
+    async def story(node: Node) -> None:
         await asyncio.sleep(1)
         node.beats.clear()
         node.bus.go_offline()
@@ -234,8 +245,8 @@ def test_readiness_that_could_not_be_sent_is_sent_when_the_bus_is_back(play):
     assert len(play(story).beats) == 1
 
 
-def test_a_write_that_fails_is_tried_again_and_told(play):
-    async def story(node):
+def test_a_write_that_fails_is_tried_again_and_told(play: Play) -> None:
+    async def story(node: Node) -> None:
         node.writer.failing = True
         await node.offer(44_000)
         await asyncio.sleep(2)
@@ -247,8 +258,8 @@ def test_a_write_that_fails_is_tried_again_and_told(play):
     assert play(story).writer.offers == ["44k"]
 
 
-def test_a_foreign_allocation_changes_nothing(play):
-    async def story(node):
+def test_a_foreign_allocation_changes_nothing(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.offer(44_000)
         stranger = Wire(node.bus, node.clock, node="node2", service="qrm")
         message = stranger.stamp(Allocation, status="applied", reclaimed_cpu_millis=99_000)
@@ -258,8 +269,8 @@ def test_a_foreign_allocation_changes_nothing(play):
     assert play(story).writer.offers == ["44k"]
 
 
-def test_state_holds_the_object_as_written_and_is_json(play):
-    async def story(node):
+def test_state_holds_the_object_as_written_and_is_json(play: Play) -> None:
+    async def story(node: Node) -> None:
         assert json.dumps(node.app.state())
         await node.offer(44_000)
         state = json.loads(json.dumps(node.app.state()))
@@ -278,8 +289,8 @@ def test_state_holds_the_object_as_written_and_is_json(play):
         pytest.param({"fields": {"reclaimed": {"min_rise": 1}}}, "min_rise_cpu_millis", id="unknown key of a field"),
     ],
 )
-def test_bad_settings_are_refused_and_the_last_good_ones_stay(play, section, words):
-    async def story(node):
+def test_bad_settings_are_refused_and_the_last_good_ones_stay(play: Play, section: dict[str, Any], words: str) -> None:
+    async def story(node: Node) -> None:
         at_once = {"rise_sample_s": 0.001, "rise_window_s": 0.001}
         node.app.reconfigure({**at_once, "fields": {"reclaimed": {"min_rise_cpu_millis": 0}}})
         with pytest.raises(BadConfig, match=words):
@@ -290,7 +301,7 @@ def test_bad_settings_are_refused_and_the_last_good_ones_stay(play, section, wor
     assert play(story).writer.offers == ["40k", "40001"]
 
 
-async def test_the_file_is_replaced_whole_and_is_for_its_owner_and_group_alone(tmp_path: Path):
+async def test_the_file_is_replaced_whole_and_is_for_its_owner_and_group_alone(tmp_path: Path) -> None:
     path = tmp_path / "state/cnr.json"
     file = NodeFile(path)
     await file.write({"a": 1})
@@ -300,7 +311,7 @@ async def test_the_file_is_replaced_whole_and_is_for_its_owner_and_group_alone(t
     assert [entry.name for entry in path.parent.iterdir()] == ["cnr.json"]
 
 
-async def test_a_file_that_cannot_be_written_says_where_and_keeps_the_last_object(tmp_path: Path):
+async def test_a_file_that_cannot_be_written_says_where_and_keeps_the_last_object(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("not a folder")
     with pytest.raises(Unavailable, match=r"state/cnr\.json"):
         await NodeFile(tmp_path / "state/cnr.json").write({})

@@ -1,8 +1,12 @@
 """The node's object as a whole, when it is written, and the node's readiness."""
 
+from datetime import datetime
+
 import pytest
+from fixture_types import NewAllocation, NewSample
 from hypothesis import given
 from hypothesis import strategies as st
+from present import present
 
 from services.reporter.core.field import FieldView
 from services.reporter.core.health import facts, fold_health
@@ -14,11 +18,11 @@ FIELDS = {name: (field, field.settings()) for name, field in known_fields().item
 
 
 @pytest.fixture
-def full(now, allocation, sample, services) -> FieldView:
+def full(now: datetime, allocation: NewAllocation, sample: NewSample, services: tuple[ServiceHealth, ...]) -> FieldView:
     return FieldView(now, allocation(), True, sample(), True, services)
 
 
-def test_the_object_is_a_custom_node_resource_of_all_fields(full):
+def test_the_object_is_a_custom_node_resource_of_all_fields(full: FieldView) -> None:
     document = cnr("node1", fragments(full, FIELDS))
     assert document["apiVersion"] == "node.katalyst.kubewharf.io/v1alpha1"
     assert document["kind"] == "CustomNodeResource"
@@ -35,13 +39,13 @@ def test_the_object_is_a_custom_node_resource_of_all_fields(full):
     assert set(document["spec"]) == {"nodeResourceProperties"}
 
 
-def test_a_missing_allocation_leaves_the_offer_out_and_never_zero(now, sample):
+def test_a_missing_allocation_leaves_the_offer_out_and_never_zero(now: datetime, sample: NewSample) -> None:
     document = cnr("node1", fragments(FieldView(now, sample=sample(), sample_fresh=True), FIELDS))
     assert "resourceAllocatable" not in document["status"]
     assert "resources" not in document["status"]
 
 
-def test_two_fields_that_write_the_same_thing_are_refused():
+def test_two_fields_that_write_the_same_thing_are_refused() -> None:
     with pytest.raises(ValueError, match=r"status\.taints"):
         cnr("node1", {"one": {"status": {"taints": []}}, "two": {"status": {"taints": []}}})
 
@@ -51,30 +55,30 @@ def _write(before: FieldView | None, now: FieldView, since_s: float = 1.0) -> bo
     return must_write(FIELDS, written, fragments(now, FIELDS), since_written_s=since_s, refresh_s=60.0)
 
 
-def test_the_first_object_is_written(full):
+def test_the_first_object_is_written(full: FieldView) -> None:
     assert _write(None, full)
 
 
-def test_the_same_object_at_another_time_is_never_written_again(full, now):
+def test_the_same_object_at_another_time_is_never_written_again(full: FieldView, now: datetime) -> None:
     later = FieldView(now.replace(hour=13), full.allocation, True, full.sample, True, full.services)
     assert not _write(full, later)
     assert not _write(full, later, since_s=3600)
 
 
-def test_usage_that_moves_waits_for_the_refresh(full, sample):
-    reading = full.sample.node_reading.model_copy(update={"cpu_usage_cores": 3.0})
+def test_usage_that_moves_waits_for_the_refresh(full: FieldView, sample: NewSample) -> None:
+    reading = present(full.sample).node_reading.model_copy(update={"cpu_usage_cores": 3.0})
     moved = FieldView(full.now, full.allocation, True, sample(node_reading=reading), True, full.services)
     assert not _write(full, moved)
     assert _write(full, moved, since_s=60)
 
 
-def test_a_fall_of_the_offer_is_written_at_once(full, allocation):
+def test_a_fall_of_the_offer_is_written_at_once(full: FieldView, allocation: NewAllocation) -> None:
     assert _write(
         full, FieldView(full.now, allocation(reclaimed_cpu_millis=41_999), True, full.sample, True, full.services)
     )
 
 
-def test_an_allocation_gone_stale_is_written_at_once_with_the_same_offer(full):
+def test_an_allocation_gone_stale_is_written_at_once_with_the_same_offer(full: FieldView) -> None:
     stale = FieldView(full.now, full.allocation, False, full.sample, True, full.services)
     assert _write(full, stale)
     assert fragments(stale, FIELDS)["reclaimed"] == fragments(full, FIELDS)["reclaimed"]
@@ -93,7 +97,9 @@ WELL = ServiceHealth(service="qrm", ok=True, input_age_s=0.5)
         pytest.param((WELL.model_copy(update={"ok": False, "why": "no pods"}), 1.0), False, "no pods", 1.5, id="ill"),
     ],
 )
-def test_health_folds_with_its_age(heard, ok, why, input_age_s):
+def test_health_folds_with_its_age(
+    heard: tuple[ServiceHealth, float] | None, ok: bool, why: str, input_age_s: float | None
+) -> None:
     (folded,) = fold_health(["qrm"], {} if heard is None else {"qrm": heard}, max_age_s=10.0)
     assert (folded.service, folded.ok, folded.why) == ("qrm", ok, why)
     assert folded.input_age_s == (None if input_age_s is None else pytest.approx(input_age_s))
@@ -107,7 +113,9 @@ HEARD = st.dictionaries(
 
 
 @given(NAMES, HEARD, st.floats(1, 50))
-def test_every_expected_service_is_listed_and_silence_is_never_health(expected, heard, max_age_s):
+def test_every_expected_service_is_listed_and_silence_is_never_health(
+    expected: list[str], heard: dict[str, tuple[ServiceHealth, float]], max_age_s: float
+) -> None:
     folded = fold_health(expected, heard, max_age_s=max_age_s)
     assert [health.service for health in folded] == expected
     for health in folded:
@@ -118,7 +126,9 @@ def test_every_expected_service_is_listed_and_silence_is_never_health(expected, 
 
 
 @given(HEARD, st.floats(0, 100))
-def test_the_passing_of_time_alone_makes_no_new_readiness_while_nobody_falls_silent(heard, waited_s):
+def test_the_passing_of_time_alone_makes_no_new_readiness_while_nobody_falls_silent(
+    heard: dict[str, tuple[ServiceHealth, float]], waited_s: float
+) -> None:
     later = {name: (health, age + waited_s) for name, (health, age) in heard.items()}
     expected = sorted(heard)
     one, two = (facts(fold_health(expected, seen, max_age_s=1000)) for seen in (heard, later))

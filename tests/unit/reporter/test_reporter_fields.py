@@ -1,21 +1,26 @@
 """Every report field: what it prints, and what it leaves out."""
 
 import json
+from datetime import datetime
+from typing import Any
 
 import pytest
 import yaml
+from fixture_types import NewAllocation, NewSample
 from hypothesis import given
 from hypothesis import strategies as st
+from present import present
 
 from services.reporter import fields as package
 from services.reporter.core.field import FieldSettings, FieldView, Offered, ReportField, without_times
 from services.reporter.fields import conditions, node_metrics, properties, reclaimed, topology
 from shared.contracts.allocation import PoolAllocation
+from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeReading
 from shared.core.cpus.shares import shared_out
 from shared.core.scan import modules_in
 
-FIELDS: dict[str, ReportField] = {name: module.FIELD for name, module in modules_in(package).items()}
+FIELDS: dict[str, ReportField[Any]] = {name: module.FIELD for name, module in modules_in(package).items()}
 
 # The tutorial's listing before any pod runs, as printed there.
 TUTORIAL = """
@@ -30,25 +35,27 @@ status:
 
 
 @pytest.fixture
-def full(now, allocation, sample, services) -> FieldView:
+def full(now: datetime, allocation: NewAllocation, sample: NewSample, services: tuple[ServiceHealth, ...]) -> FieldView:
     return FieldView(now, allocation(), True, sample(), True, services)
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_a_field_with_no_input_at_all_is_absent_or_says_that_nothing_was_received(name, now):
+def test_a_field_with_no_input_at_all_is_absent_or_says_that_nothing_was_received(name: str, now: datetime) -> None:
     fragment = FIELDS[name].fragment(FieldView(now), FIELDS[name].settings())
     assert fragment is None or list(fragment["status"]) == ["conditions"]
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_a_field_never_says_zero_where_its_figures_are_missing(name, now, sample, services):
+def test_a_field_never_says_zero_where_its_figures_are_missing(
+    name: str, now: datetime, sample: NewSample, services: tuple[ServiceHealth, ...]
+) -> None:
     bare = sample(node_reading=NodeReading(online_cpus="0-47"), numas=(), pools=(), pods=())
     fragment = FIELDS[name].fragment(FieldView(now, None, False, bare, True, services), FIELDS[name].settings())
     assert '"0"' not in json.dumps(fragment)
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_a_field_is_json_and_says_the_same_twice(name, full):
+def test_a_field_is_json_and_says_the_same_twice(name: str, full: FieldView) -> None:
     field = FIELDS[name]
     one, two = field.fragment(full, field.settings()), field.fragment(full, field.settings())
     assert one is not None
@@ -57,29 +64,29 @@ def test_a_field_is_json_and_says_the_same_twice(name, full):
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_a_fields_settings_refuse_unknown_keys(name):
+def test_a_fields_settings_refuse_unknown_keys(name: str) -> None:
     with pytest.raises(ValueError, match="Extra inputs"):
         FIELDS[name].settings(no_such_setting=1)
 
 
 @pytest.mark.parametrize("name", [name for name in FIELDS if name != "node_metrics"])
-def test_a_field_that_appears_is_written_at_once(name, full, now):
+def test_a_field_that_appears_is_written_at_once(name: str, full: FieldView, now: datetime) -> None:
     field = FIELDS[name]
     assert field.urgent(None, field.fragment(full, field.settings()), field.settings())
 
 
-def test_reclaimed_resources_are_the_tutorials_listing(now, allocation):
-    fragment = reclaimed.fragment(
-        FieldView(now, allocation(reclaimed_cpu_millis=44_000), True), reclaimed.ReclaimedSettings()
+def test_reclaimed_resources_are_the_tutorials_listing(now: datetime, allocation: NewAllocation) -> None:
+    fragment = present(
+        reclaimed.fragment(FieldView(now, allocation(reclaimed_cpu_millis=44_000), True), reclaimed.ReclaimedSettings())
     )
     status = fragment["status"]
     assert {"status": {k: status[k] for k in ("resourceAllocatable", "resourceCapacity")}} == yaml.safe_load(TUTORIAL)
 
 
-def test_todays_place_carries_both_spellings(now, allocation):
-    resources = reclaimed.fragment(FieldView(now, allocation(), True), reclaimed.ReclaimedSettings())["status"][
-        "resources"
-    ]
+def test_todays_place_carries_both_spellings(now: datetime, allocation: NewAllocation) -> None:
+    resources = present(reclaimed.fragment(FieldView(now, allocation(), True), reclaimed.ReclaimedSettings()))[
+        "status"
+    ]["resources"]
     amounts = {
         "katalyst.kubewharf.io/reclaimed_memory": "195257901056",
         "katalyst.kubewharf.io/reclaimed_millicpu": "42k",
@@ -89,9 +96,9 @@ def test_todays_place_carries_both_spellings(now, allocation):
     assert resources == {"allocatable": amounts, "capacity": amounts}
 
 
-def test_allocatable_is_what_is_told_and_capacity_what_is_applied(now, allocation):
+def test_allocatable_is_what_is_told_and_capacity_what_is_applied(now: datetime, allocation: NewAllocation) -> None:
     view = FieldView(now, allocation(), True, offered=Offered(41_000, 1))
-    status = reclaimed.fragment(view, reclaimed.ReclaimedSettings())["status"]
+    status = present(reclaimed.fragment(view, reclaimed.ReclaimedSettings()))["status"]
     cpu, memory = "katalyst.kubewharf.io/reclaimed_millicpu", "katalyst.kubewharf.io/reclaimed_memory"
     assert (status["resourceAllocatable"][cpu], status["resourceCapacity"][cpu]) == ("41k", "42k")
     assert (status["resources"]["allocatable"][memory], status["resources"]["capacity"][memory]) == (
@@ -100,7 +107,7 @@ def test_allocatable_is_what_is_told_and_capacity_what_is_applied(now, allocatio
     )
 
 
-def test_a_stale_allocation_keeps_its_values(now, allocation):
+def test_a_stale_allocation_keeps_its_values(now: datetime, allocation: NewAllocation) -> None:
     fresh, stale = (
         reclaimed.fragment(FieldView(now, allocation(), flag), reclaimed.ReclaimedSettings()) for flag in (True, False)
     )
@@ -121,7 +128,9 @@ def test_a_stale_allocation_keeps_its_values(now, allocation):
         pytest.param((42_000, 10**9), (0, 0), True, id="to zero"),
     ],
 )
-def test_a_fall_is_urgent_and_a_small_rise_is_not(now, allocation, before, after, urgent):
+def test_a_fall_is_urgent_and_a_small_rise_is_not(
+    now: datetime, allocation: NewAllocation, before: tuple[int, int], after: tuple[int, int], urgent: bool
+) -> None:
     settings = reclaimed.ReclaimedSettings()
     one, two = (
         reclaimed.fragment(
@@ -132,7 +141,9 @@ def test_a_fall_is_urgent_and_a_small_rise_is_not(now, allocation, before, after
     assert reclaimed.urgent(one, two, settings) is urgent
 
 
-def test_a_minimum_step_of_zero_makes_every_rise_urgent_but_not_standing_still(now, allocation):
+def test_a_minimum_step_of_zero_makes_every_rise_urgent_but_not_standing_still(
+    now: datetime, allocation: NewAllocation
+) -> None:
     settings = reclaimed.ReclaimedSettings(min_rise_cpu_millis=0, min_rise_memory_bytes=0)
     fragment = reclaimed.fragment(FieldView(now, allocation()), settings)
     more = reclaimed.fragment(FieldView(now, allocation(reclaimed_cpu_millis=42_001)), settings)
@@ -140,7 +151,7 @@ def test_a_minimum_step_of_zero_makes_every_rise_urgent_but_not_standing_still(n
     assert reclaimed.urgent(fragment, more, settings)
 
 
-def test_properties_count_numa_nodes_and_cpus(full):
+def test_properties_count_numa_nodes_and_cpus(full: FieldView) -> None:
     assert properties.fragment(full) == {
         "spec": {
             "nodeResourceProperties": [
@@ -152,9 +163,9 @@ def test_properties_count_numa_nodes_and_cpus(full):
     }
 
 
-def test_topology_has_both_shapes_ascending_with_the_reserve_taken_off(full):
-    status = topology.fragment(full)["status"]
-    numa0 = {
+def test_topology_has_both_shapes_ascending_with_the_reserve_taken_off(full: FieldView) -> None:
+    status = present(topology.fragment(full))["status"]
+    numa0: dict[str, Any] = {
         "allocatable": {"cpu": "22"},
         "capacity": {"cpu": "24", "memory": "100313305088"},
         "allocations": [
@@ -182,13 +193,17 @@ def test_topology_has_both_shapes_ascending_with_the_reserve_taken_off(full):
     ]
 
 
-def _numa_offers(view: FieldView) -> list[tuple[str, str]]:
+def _numa_offers(view: FieldView) -> list[tuple[str | None, ...]]:
     name = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
-    zones = [numa for socket in topology.fragment(view)["status"]["topologyZone"] for numa in socket["children"]]
+    zones = [
+        numa for socket in present(topology.fragment(view))["status"]["topologyZone"] for numa in socket["children"]
+    ]
     return [tuple(zone["resources"][key].get(name) for key in ("allocatable", "capacity")) for zone in zones]
 
 
-def test_each_numa_zone_says_its_part_of_what_is_told_and_of_what_is_applied(now, allocation, sample):
+def test_each_numa_zone_says_its_part_of_what_is_told_and_of_what_is_applied(
+    now: datetime, allocation: NewAllocation, sample: NewSample
+) -> None:
     pools = (PoolAllocation(pool="reclaim", cpus="0,12-13"),)
     view = FieldView(
         now, allocation(reclaimed_cpu_millis=3001, pools=pools), True, sample(), True, offered=Offered(3, 1)
@@ -197,7 +212,9 @@ def test_each_numa_zone_says_its_part_of_what_is_told_and_of_what_is_applied(now
     assert _numa_offers(FieldView(now, allocation(pools=()), True, sample(), True)) == [(None, None)] * 2
 
 
-def test_a_part_of_the_offer_that_moves_waits_for_the_offer_itself(now, allocation, sample):
+def test_a_part_of_the_offer_that_moves_waits_for_the_offer_itself(
+    now: datetime, allocation: NewAllocation, sample: NewSample
+) -> None:
     one, two, other = (
         topology.fragment(FieldView(now, allocation(reclaimed_cpu_millis=cpu, pods=pods), True, sample(), True))
         for cpu, pods in ((42_000, ()), (44_000, ()), (42_000, allocation().pods))
@@ -209,7 +226,7 @@ def test_a_part_of_the_offer_that_moves_waits_for_the_offer_itself(now, allocati
 
 
 @given(st.integers(0, 10**9), st.dictionaries(st.integers(0, 64), st.integers(0, 8192), max_size=8))
-def test_shares_add_up_and_follow_the_weights(total, weights):
+def test_shares_add_up_and_follow_the_weights(total: int, weights: dict[int, int]) -> None:
     fragments = shared_out(total, weights)
     if sum(weights.values()) == 0:
         assert fragments == {}
@@ -221,13 +238,15 @@ def test_shares_add_up_and_follow_the_weights(total, weights):
         assert fragments[key] == 0 or weight > 0
 
 
-def test_a_pod_whose_cpus_span_numa_nodes_is_claimed_by_none(full):
+def test_a_pod_whose_cpus_span_numa_nodes_is_claimed_by_none(full: FieldView) -> None:
     assert "reclaimed-normal-pod" not in json.dumps(topology.fragment(full))
 
 
-def test_a_reclaimed_pod_on_one_numa_node_asks_for_reclaimed_resources(now, allocation, sample):
+def test_a_reclaimed_pod_on_one_numa_node_asks_for_reclaimed_resources(
+    now: datetime, allocation: NewAllocation, sample: NewSample
+) -> None:
     bound = allocation(pods=[p.model_copy(update={"cpus": "1-2"}) for p in allocation().pods if p.pool == "reclaim"])
-    status = topology.fragment(FieldView(now, bound, True, sample(), True))["status"]
+    status = present(topology.fragment(FieldView(now, bound, True, sample(), True)))["status"]
     assert status["topologyStatus"]["sockets"][0]["numas"][0]["allocations"] == [
         {
             "consumer": "default/reclaimed-normal-pod/bb",
@@ -239,22 +258,22 @@ def test_a_reclaimed_pod_on_one_numa_node_asks_for_reclaimed_resources(now, allo
     ]
 
 
-def test_unknown_sockets_leave_the_older_shape_out(now, allocation, sample):
+def test_unknown_sockets_leave_the_older_shape_out(now: datetime, allocation: NewAllocation, sample: NewSample) -> None:
     numas = [numa.model_copy(update={"extra": {}}) for numa in sample().numas]
-    status = topology.fragment(FieldView(now, allocation(), True, sample(numas=numas), True))["status"]
+    status = present(topology.fragment(FieldView(now, allocation(), True, sample(numas=numas), True)))["status"]
     assert [(zone["type"], zone["name"]) for zone in status["topologyZone"]] == [("Numa", "0"), ("Numa", "1")]
     assert "topologyStatus" not in status
 
 
-def test_without_an_allocation_topology_says_capacity_only(now, sample):
-    numa = topology.fragment(FieldView(now, sample=sample(), sample_fresh=True))["status"]["topologyStatus"]["sockets"][
-        0
-    ]["numas"][0]
+def test_without_an_allocation_topology_says_capacity_only(now: datetime, sample: NewSample) -> None:
+    numa = present(topology.fragment(FieldView(now, sample=sample(), sample_fresh=True)))["status"]["topologyStatus"][
+        "sockets"
+    ][0]["numas"][0]
     assert set(numa) == {"numaID", "capacity"}
 
 
-def test_node_metrics_tell_usage_of_node_numas_and_classes(full):
-    metrics = node_metrics.fragment(full)["status"]["nodeMetricStatus"]
+def test_node_metrics_tell_usage_of_node_numas_and_classes(full: FieldView) -> None:
+    metrics = present(node_metrics.fragment(full))["status"]["nodeMetricStatus"]
     assert metrics == {
         "updateTime": "2026-01-01T12:00:00Z",
         "nodeMetric": {
@@ -279,18 +298,20 @@ def test_node_metrics_tell_usage_of_node_numas_and_classes(full):
     }
 
 
-def test_usage_from_a_stale_sample_is_left_out_and_the_machine_is_not(now, allocation, sample):
+def test_usage_from_a_stale_sample_is_left_out_and_the_machine_is_not(
+    now: datetime, allocation: NewAllocation, sample: NewSample
+) -> None:
     stale = FieldView(now, allocation(), True, sample(), False)
     assert node_metrics.fragment(stale) is None
     assert properties.fragment(stale) is not None
 
 
 def _conditions(view: FieldView) -> dict[str, tuple[str, str]]:
-    rows = conditions.fragment(view)["status"]["conditions"]
+    rows = present(conditions.fragment(view))["status"]["conditions"]
     return {row["type"]: (row["status"], row["reason"]) for row in rows}
 
 
-def test_conditions_when_all_is_well_include_those_of_the_allocation(full):
+def test_conditions_when_all_is_well_include_those_of_the_allocation(full: FieldView) -> None:
     assert _conditions(full) == {
         "ServicesReady": ("True", "AllServicesReady"),
         "AllocationFresh": ("True", "Fresh"),
@@ -299,7 +320,9 @@ def test_conditions_when_all_is_well_include_those_of_the_allocation(full):
     }
 
 
-def test_conditions_say_stale_held_and_which_service_fails(now, allocation, services):
+def test_conditions_say_stale_held_and_which_service_fails(
+    now: datetime, allocation: NewAllocation, services: tuple[ServiceHealth, ...]
+) -> None:
     failing = (services[0], services[1].model_copy(update={"ok": False, "why": "no pods"}))
     view = FieldView(now, allocation(status="dry-run"), False, services=failing)
     assert _conditions(view) == {
@@ -308,10 +331,12 @@ def test_conditions_say_stale_held_and_which_service_fails(now, allocation, serv
         "AllocationApplied": ("False", "DryRun"),
         "SmallMachine": ("True", "SmallMachine"),
     }
-    assert conditions.fragment(view)["status"]["conditions"][0]["message"] == "qrm: no pods"
+    assert present(conditions.fragment(view))["status"]["conditions"][0]["message"] == "qrm: no pods"
 
 
-def test_a_condition_whose_words_alone_change_waits(now, allocation, services):
+def test_a_condition_whose_words_alone_change_waits(
+    now: datetime, allocation: NewAllocation, services: tuple[ServiceHealth, ...]
+) -> None:
     one, two = (
         conditions.fragment(FieldView(now, allocation(status="held", why=[{"rule": rule}]), True, services=services))
         for rule in ("waited 3 s", "waited 4 s")
@@ -320,6 +345,6 @@ def test_a_condition_whose_words_alone_change_waits(now, allocation, services):
     assert not conditions.urgent(one, two, FieldSettings())
 
 
-def test_times_do_not_make_a_document_another_one():
+def test_times_do_not_make_a_document_another_one() -> None:
     one = {"a": [{"lastHeartbeatTime": "1", "type": "X"}], "updateTime": 3}
     assert without_times(one) == {"a": [{"type": "X"}]}

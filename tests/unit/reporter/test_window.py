@@ -2,13 +2,15 @@
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from present import present
 
 from services.reporter.core.window import Window, WindowRules, moved
-from services.reporter.whatif.smooth_window import WindowQuestion, smooth_window
+from services.reporter.whatif.smooth_window import WindowQuestion, WindowStep, smooth_window
 
 samples = st.lists(st.tuples(st.floats(0, 60), st.floats(-1e6, 1e6)), max_size=30)
 windows = st.builds(
@@ -49,12 +51,14 @@ def values(rules: WindowRules, steps: list[tuple[float, float]]) -> list[float |
         pytest.param(WindowRules(1, min_step=0.3), [(1, 4.0), (1, 4.3)], [4.0, 4.3], id="exactly the smallest step"),
     ],
 )
-def test_the_value_of_a_window(rules, steps, want):
+def test_the_value_of_a_window(rules: WindowRules, steps: list[tuple[float, float]], want: list[float | None]) -> None:
     assert values(rules, steps) == want
 
 
 @given(windows, samples)
-def test_a_value_once_there_stays_and_moves_by_no_more_than_the_largest_step(rules, steps):
+def test_a_value_once_there_stays_and_moves_by_no_more_than_the_largest_step(
+    rules: WindowRules, steps: list[tuple[float, float]]
+) -> None:
     found = [value for value in values(rules, steps) if value is not None]
     assert len(found) in (0, *range(len(steps) - rules.size + 2))
     if rules.max_step is not None:
@@ -63,7 +67,7 @@ def test_a_value_once_there_stays_and_moves_by_no_more_than_the_largest_step(rul
 
 
 @given(windows, samples)
-def test_a_value_lies_among_the_samples(rules, steps):
+def test_a_value_lies_among_the_samples(rules: WindowRules, steps: list[tuple[float, float]]) -> None:
     found = [value for value in values(rules, steps) if value is not None]
     if found:
         low, high = min(sample for _, sample in steps), max(sample for _, sample in steps)
@@ -72,16 +76,16 @@ def test_a_value_lies_among_the_samples(rules, steps):
 
 
 @given(windows, st.permutations([1.0, 2.0, 4.0, 8.0, 16.0]))
-def test_the_order_of_samples_inside_a_window_means_nothing(rules, order):
+def test_the_order_of_samples_inside_a_window_means_nothing(rules: WindowRules, order: list[float]) -> None:
     rules = WindowRules(5, percentile=rules.percentile)
     assert values(rules, [(1, sample) for sample in order])[-1] == values(rules, [(1, 2.0**n) for n in range(5)])[-1]
 
 
 @given(windows, st.floats(-1e6, 1e6))
-def test_a_window_that_begins_full_has_its_value_at_once(rules, sample):
+def test_a_window_that_begins_full_has_its_value_at_once(rules: WindowRules, sample: float) -> None:
     window = Window.full_of(sample, 0.0, rules)
     assert window.value == sample
-    assert math.isclose(moved(window, rules, 0.0, sample).value, sample, rel_tol=1e-12)
+    assert math.isclose(present(moved(window, rules, 0.0, sample).value), sample, rel_tol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -92,12 +96,12 @@ def test_a_window_that_begins_full_has_its_value_at_once(rules, sample):
         pytest.param({"window_samples": 0}, "window_samples", id="no window"),
     ],
 )
-def test_a_window_that_cannot_be_is_refused(inputs, words):
+def test_a_window_that_cannot_be_is_refused(inputs: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         WindowQuestion.model_validate({"window_samples": 2, "aggregate": "avg", "steps": []} | inputs)
 
 
-def test_the_kind_ignores_a_percentile_that_is_not_asked_for():
-    steps = [{"t_s": 0.0, "value": 1.0}, {"t_s": 1.0, "value": 3.0}]
+def test_the_kind_ignores_a_percentile_that_is_not_asked_for() -> None:
+    steps = [WindowStep(t_s=0.0, value=1.0), WindowStep(t_s=1.0, value=3.0)]
     question = WindowQuestion(window_samples=2, aggregate="avg", percentile=100.0, steps=steps)
     assert [step.value for step in smooth_window(question).steps] == [None, 2.0]

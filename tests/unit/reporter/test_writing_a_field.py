@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -23,8 +25,10 @@ print(json.dumps(found["busy"][1].model_dump(mode="json")))"""
 
 
 @pytest.mark.timeout(300)
-def test_from_the_template_to_a_field_that_was_tested_and_set(tmp_path):
-    tree, told, sections = copy_of_tree(tmp_path, COPIED), [], []
+def test_from_the_template_to_a_field_that_was_tested_and_set(tmp_path: Path) -> None:
+    tree = copy_of_tree(tmp_path, COPIED)
+    told: list[tuple[str, str]] = []
+    sections: list[Any] = []
     for kind, text in BLOCKS:
         if kind == "python":
             head, _, body = text.partition("\n")
@@ -45,11 +49,11 @@ def test_from_the_template_to_a_field_that_was_tested_and_set(tmp_path):
         assert found == {"busy_cores": 4.0}
 
 
-def test_every_block_is_of_a_kind_that_is_tried():
+def test_every_block_is_of_a_kind_that_is_tried() -> None:
     assert {kind for kind, _ in BLOCKS} == {"sh", "python", "yaml"}
     assert "busy" not in known_fields()
 
 
-def test_the_template_is_there_to_be_copied_and_is_not_reported():
+def test_the_template_is_there_to_be_copied_and_is_not_reported() -> None:
     assert (ROOT / f"services/reporter/fields/{TEMPLATE}.py").is_file()
     assert TEMPLATE not in known_fields()

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from shared.errors import Conflict, Refused
 PLAIN = wanted_durable("team-a", namespaces=["team-a"])
 
 
-def test_words_become_filters():
+def test_words_become_filters() -> None:
     assert wanted_durable("x").filters == (event_filter(),)
     assert Durable("team-a", (event_filter(namespace="team-a"),)) == PLAIN
     both = wanted_durable("x", namespaces=["a.b"], phases=["created", "failed", "created"], nodes=["n.example"])
@@ -28,7 +29,7 @@ def test_words_become_filters():
 @pytest.mark.parametrize(
     "name", ["", "a b", "a.b", "a*", ">", "a/b", "-a", "_sublet", "é", "a\n", "x" * 65], ids=lambda name: repr(name[:8])
 )
-def test_a_name_that_the_server_cannot_hold_is_refused_with_the_bound(name):
+def test_a_name_that_the_server_cannot_hold_is_refused_with_the_bound(name: str) -> None:
     with pytest.raises(Refused, match="want 1 to 64 characters of A-Z a-z 0-9 - _"):
         wanted_durable(name)
 
@@ -48,18 +49,18 @@ def test_a_name_that_the_server_cannot_hold_is_refused_with_the_bound(name):
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
-def test_other_words_are_refused_by_name(words, named):
+def test_other_words_are_refused_by_name(words: dict[str, Any], named: str) -> None:
     with pytest.raises(Refused, match=named):
         wanted_durable("x", **words)
 
 
-def test_a_start_is_all_new_or_a_time_in_utc():
+def test_a_start_is_all_new_or_a_time_in_utc() -> None:
     assert (read_start("all"), read_start("new")) == ("all", "new")
     told = datetime(2026, 3, 9, 14, tzinfo=UTC)
     assert {read_start(f"2026-03-09T{rest}") for rest in ("14:00:00Z", "15:00+01:00", "14:00")} == {told}
 
 
-def test_what_can_be_changed_is_named_with_both_values():
+def test_what_can_be_changed_is_named_with_both_values() -> None:
     wanted = replace(PLAIN, ack_wait_s=9.0, max_deliver=3)
     assert changes(PLAIN, wanted) == (Change("ack_wait_s", "30", "9"), Change("max_deliver", "none", "3"))
     assert changes(replace(PLAIN, max_ack_pending=256), PLAIN) == (Change("max_ack_pending", "256", "1"),)
@@ -74,7 +75,7 @@ def test_what_can_be_changed_is_named_with_both_values():
         (replace(PLAIN, start=datetime(2026, 3, 9, tzinfo=UTC)), "start is 2026-03-09T00:00:00Z, wanted all"),
     ],
 )
-def test_what_cannot_be_changed_is_refused_with_both_values_and_the_next_step(now, told):
+def test_what_cannot_be_changed_is_refused_with_both_values_and_the_next_step(now: Durable, told: str) -> None:
     with pytest.raises(Conflict, match=f"consumer team-a: {told}.*sublet consumers remove team-a"):
         changes(now, PLAIN)
 
@@ -91,7 +92,7 @@ durables = st.builds(
 
 
 @given(durables, durables)
-def test_the_same_words_change_nothing_and_other_words_say_what(now, wanted):
+def test_the_same_words_change_nothing_and_other_words_say_what(now: Durable, wanted: Durable) -> None:
     assert changes(now, now) == ()
     if now.start == wanted.start:
         assert bool(changes(now, wanted)) == (now != wanted)

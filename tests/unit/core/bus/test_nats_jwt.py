@@ -29,24 +29,24 @@ RFC_8032 = (
 
 
 @pytest.mark.parametrize(("seed", "public", "message", "signature"), RFC_8032)
-def test_a_signature_is_the_standards(seed, public, message, signature):
+def test_a_signature_is_the_standards(seed: str, public: str, message: str, signature: str) -> None:
     key = SigningKey(bytes.fromhex(seed))
     assert (key.public.hex(), key.sign(bytes.fromhex(message)).hex()) == (public, signature)
 
 
 @pytest.mark.parametrize("length", [0, 31, 33])
-def test_a_seed_has_32_bytes(length):
+def test_a_seed_has_32_bytes(length: int) -> None:
     with pytest.raises(ValueError, match=f"{length} bytes"):
         SigningKey(bytes(length))
 
 
-def test_a_key_has_its_letter_and_a_check_sum():
+def test_a_key_has_its_letter_and_a_check_sum() -> None:
     account = account_key(bytes(32))
     assert (account[0], len(account)) == ("A", 56)
     assert account_key(b"\1" + bytes(31))[-4:] != account[-4:]
 
 
-def test_a_token_holds_its_claims_and_is_signed_over_both_parts():
+def test_a_token_holds_its_claims_and_is_signed_over_both_parts() -> None:
     key = SigningKey(bytes(range(32)))
     token = signed({"sub": "x"}, issuer="A1", issued_at=7, sign=key.sign)
     head, body, signature = token.split(".")
@@ -58,7 +58,7 @@ def test_a_token_holds_its_claims_and_is_signed_over_both_parts():
 
 
 @pytest.mark.parametrize("text", [b"", b"x", b"a.b.c", b"a.W10.c", b"a.\xff.c"])
-def test_what_is_no_token_is_refused(text):
+def test_what_is_no_token_is_refused(text: bytes) -> None:
     with pytest.raises(Refused) as refused:
         claims_of(text)
     assert refused.value.reason == "malformed"

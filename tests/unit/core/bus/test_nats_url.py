@@ -32,14 +32,14 @@ servers = st.sampled_from(["nats://bus:4222", "tls://bus.example.org:7422", "nat
 
 
 @given(servers, words, words)
-def test_any_login_comes_back_from_the_address_it_is_in(server, user, password):
+def test_any_login_comes_back_from_the_address_it_is_in(server: str, user: str, password: str) -> None:
     found = read_nats_url(with_login(server, user, password))
     assert found == NatsAddress((server,), user, password)
     assert password not in repr(found) or password in repr(NatsAddress((server,), user))
 
 
 @given(servers, words, words)
-def test_of_an_address_with_a_login_only_the_place_is_shown(server, user, password):
+def test_of_an_address_with_a_login_only_the_place_is_shown(server: str, user: str, password: str) -> None:
     place = server.partition("://")[2]
     assert without_secrets(with_login(server, user, password)) == place
     several = ",".join(with_login(server, user, password) for _ in range(3))
@@ -47,13 +47,13 @@ def test_of_an_address_with_a_login_only_the_place_is_shown(server, user, passwo
 
 
 @pytest.mark.parametrize("password", ODD)
-def test_also_one_that_nobody_encoded(password):
+def test_also_one_that_nobody_encoded(password: str) -> None:
     assert without_secrets(f"nats://user:{password}@bus:4222") == "bus:4222"
     assert without_secrets(f"nats://h1,nats://user:{password}@h2:4222,h3") == "h2:4222,h3"
 
 
 @given(st.one_of(st.text(max_size=60), words.map("nats://user:{}@bus:4222".format)))
-def test_no_text_is_repeated_in_an_error(text):
+def test_no_text_is_repeated_in_an_error(text: str) -> None:
     hidden, said = text.rpartition("@")[0], refusal(text)
     assert len(hidden) < 8 or hidden not in said
 
@@ -67,7 +67,7 @@ def refusal(text: str) -> str:
 
 
 @pytest.mark.parametrize("password", [word for word in ODD if not set(",%") & set(word)])
-def test_what_stands_unencoded_and_can_mean_one_thing_is_read(password):
+def test_what_stands_unencoded_and_can_mean_one_thing_is_read(password: str) -> None:
     assert read_nats_url(f"nats://user:{password}@bus") == NatsAddress(("nats://bus:4222",), "user", password)
 
 
@@ -76,20 +76,20 @@ def test_what_stands_unencoded_and_can_mean_one_thing_is_read(password):
     ["", "nats://", "http://bus:4222", "nats://bus:port", "nats://bus:0", "nats://bus:65536", "nats://a b", "nats://u:p,w@bus",
      "nats://u:12,34@bus", "nats://u:p@a,nats://u:q@b", "nats://bus/path", "nats://u:p@", "x" * 5000],
 )  # fmt: skip
-def test_what_is_no_address_is_refused_with_what_is_wanted(text):
+def test_what_is_no_address_is_refused_with_what_is_wanted(text: str) -> None:
     with pytest.raises(BadConfig, match=r"nats_url.*want nats://host:port") as caught:
         read_nats_url(text)
     assert len(str(caught.value)) < 500
 
 
-def test_servers_are_listed_with_their_ports():
+def test_servers_are_listed_with_their_ports() -> None:
     found = read_nats_url("a, nats://b:1,tls://[::1]/")
     assert found.servers == ("nats://a:4222", "nats://b:1", "tls://[::1]:4222")
     assert (found.host, found.port, found.user, found.password) == ("a", 4222, None, None)
     assert read_nats_url("nats://word@bus") == NatsAddress(("nats://bus:4222",), "word", None)
 
 
-def test_a_teams_address_has_the_place_of_ours_and_nothing_else_of_it():
+def test_a_teams_address_has_the_place_of_ours_and_nothing_else_of_it() -> None:
     ours = with_login("nats://127.0.0.1:4222", "_sublet", "p@ss")
     assert Login("team-a", "word").address(ours) == "nats://team-a:word@127.0.0.1:4222"
 
@@ -107,7 +107,7 @@ HUB = ("tls://hub:4222",)
         (f"{NOW},tls://central:$(PREVIOUS_PASSWORD)@hub:4222", NatsAddress(HUB, "central", "now")),
     ],
 )
-def test_an_authority_and_a_previous_password_are_read(text, found):
+def test_an_authority_and_a_previous_password_are_read(text: str, found: NatsAddress) -> None:
     assert read_nats_url(text) == found
     assert without_secrets(text).partition(",")[0] == "hub" if text == "tls://hub" else "hub:4222"
     assert read_nats_url(text).encrypted
@@ -127,6 +127,6 @@ HALF = (
 
 
 @pytest.mark.parametrize("text", HALF)
-def test_half_encrypted_and_other_users_are_refused(text):
+def test_half_encrypted_and_other_users_are_refused(text: str) -> None:
     with pytest.raises(BadConfig):
         read_nats_url(text)

@@ -7,12 +7,15 @@ from shared.core.bus.newest import PERIOD_S, NewestGate
 
 NOW_S = 100.0
 
+Arrived = tuple[str, int]
+"""The boot of a sender and the number of its message."""
 messages = st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 9)), max_size=60)
 
 
 @given(messages)
-def test_within_one_boot_the_accepted_numbers_ascend(arriving):
-    gate, accepted = NewestGate(), {}
+def test_within_one_boot_the_accepted_numbers_ascend(arriving: list[Arrived]) -> None:
+    gate = NewestGate()
+    accepted: dict[str, int] = {}
     for boot, seq in arriving:
         if gate.admit(boot, seq, NOW_S) == "new":
             assert seq > accepted.get(boot, -1)
@@ -20,8 +23,10 @@ def test_within_one_boot_the_accepted_numbers_ascend(arriving):
 
 
 @given(messages)
-def test_a_boot_that_was_replaced_does_not_speak_again_while_the_one_after_it_does(arriving):
-    gate, replaced, current = NewestGate(), set(), None
+def test_a_boot_that_was_replaced_does_not_speak_again_while_the_one_after_it_does(arriving: list[Arrived]) -> None:
+    gate = NewestGate()
+    replaced: set[str | None] = set()
+    current: str | None = None
     for boot, seq in arriving:
         verdict = gate.admit(boot, seq, NOW_S)
         assert (verdict == "retired") == (boot in replaced)
@@ -31,8 +36,9 @@ def test_a_boot_that_was_replaced_does_not_speak_again_while_the_one_after_it_do
 
 
 @given(messages)
-def test_the_newest_is_always_the_last_one_accepted(arriving):
-    gate, last = NewestGate(), (None, -1)
+def test_the_newest_is_always_the_last_one_accepted(arriving: list[Arrived]) -> None:
+    gate = NewestGate()
+    last: tuple[str | None, int] = (None, -1)
     for boot, seq in arriving:
         if gate.admit(boot, seq, NOW_S) == "new":
             last = (boot, seq)
@@ -40,7 +46,7 @@ def test_the_newest_is_always_the_last_one_accepted(arriving):
 
 
 @given(messages, st.tuples(st.sampled_from("abcdef"), st.integers(0, 9)))
-def test_judging_takes_nothing(arriving, asked):
+def test_judging_takes_nothing(arriving: list[Arrived], asked: Arrived) -> None:
     gate = NewestGate()
     for boot, seq in arriving:
         gate.admit(boot, seq, NOW_S)
@@ -51,27 +57,27 @@ def test_judging_takes_nothing(arriving, asked):
 
 
 @given(messages)
-def test_taken_twice_a_message_is_a_replay_or_older(arriving):
+def test_taken_twice_a_message_is_a_replay_or_older(arriving: list[Arrived]) -> None:
     gate = NewestGate()
     for boot, seq in arriving:
         gate.admit(boot, seq, NOW_S)
         assert gate.admit(boot, seq, NOW_S) != "new"
 
 
-def test_the_verdicts_say_why():
+def test_the_verdicts_say_why() -> None:
     gate = NewestGate()
     told = [gate.admit(*m, NOW_S) for m in (("a", 5), ("a", 5), ("a", 4), ("a", 6), ("b", 0), ("a", 7), ("b", 1))]
     assert told == ["new", "replayed", "stale", "new", "new", "retired", "new"]
 
 
-def test_sixteen_restarts_are_remembered():
+def test_sixteen_restarts_are_remembered() -> None:
     gate = NewestGate()
     for boot in range(17):
         gate.admit(str(boot), 0, NOW_S)
     assert [gate.judge(str(boot), 9, NOW_S) for boot in (0, 15)] == ["retired", "retired"]
 
 
-def test_a_living_sender_comes_back_within_three_periods_of_the_others_death():
+def test_a_living_sender_comes_back_within_three_periods_of_the_others_death() -> None:
     """Two take turns, each once a period; the one dies right after its word."""
     gate = NewestGate()
     for turn in range(5):
@@ -86,7 +92,7 @@ def test_a_living_sender_comes_back_within_three_periods_of_the_others_death():
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.floats(0, 2 * PERIOD_S)), min_size=1, max_size=20))
-def test_one_message_in_a_living_senders_place_never_locks_it_out(forged):
+def test_one_message_in_a_living_senders_place_never_locks_it_out(forged: list[tuple[int, float]]) -> None:
     """Whatever is said once, in any boot's name and with any number: the living one is heard again."""
     for name in ("alive", "stranger"):
         gate, now_s = NewestGate(), 0.0
@@ -97,7 +103,7 @@ def test_one_message_in_a_living_senders_place_never_locks_it_out(forged):
         assert taken[-1] == "new"
 
 
-def test_a_late_or_repeated_word_of_the_dead_is_not_taken_however_silent_it_is():
+def test_a_late_or_repeated_word_of_the_dead_is_not_taken_however_silent_it_is() -> None:
     gate = NewestGate()
     gate.admit("a", 5, 0.0)
     gate.admit("b", 0, 1.0)
@@ -105,7 +111,7 @@ def test_a_late_or_repeated_word_of_the_dead_is_not_taken_however_silent_it_is()
     assert gate.admit("b", 0, 1000.0) == "replayed"
 
 
-def test_two_that_live_are_noticed_and_a_restart_is_not():
+def test_two_that_live_are_noticed_and_a_restart_is_not() -> None:
     gate = NewestGate()
     gate.admit("a", 0, 0.0)
     gate.admit("b", 0, 1.0)

@@ -13,17 +13,17 @@ def sample(**messages: tuple[int, int]) -> list[Weighed]:
     return [Weighed(node, size) for node, (count, size) in messages.items() for _ in range(count)]
 
 
-def test_with_room_nobody_gives_way():
+def test_with_room_nobody_gives_way() -> None:
     assert cuts(Held(1000, 60 * MIB, 0, 100 * MIB), sample(a=(100, 1000))) == ()
     assert cuts(Held(1000, 99 * MIB, 0, 0), sample(a=(100, 1000))) == ()
     assert cuts(Held(0, 0, 10, 100), []) == ()
 
 
-def test_one_node_alone_loses_its_oldest():
+def test_one_node_alone_loses_its_oldest() -> None:
     assert cuts(Held(1000, 80 * MIB, 0, 100 * MIB), sample(a=(200, 1000))) == (Cut("", 750),)
 
 
-def test_who_holds_most_bytes_gives_way_though_others_have_more_messages():
+def test_who_holds_most_bytes_gives_way_though_others_have_more_messages() -> None:
     found = cuts(
         Held(20_000, 90 * MIB, 0, 100 * MIB), sample(hostile=(20, 32_000), **{f"n{n}": (9, 1000) for n in range(20)})
     )
@@ -31,13 +31,13 @@ def test_who_holds_most_bytes_gives_way_though_others_have_more_messages():
     assert 0 < found[0].keep < 2_000 * SHARE / 0.5
 
 
-def test_a_flood_of_small_messages_counts_by_messages():
+def test_a_flood_of_small_messages_counts_by_messages() -> None:
     held = Held(90_000, 10 * MIB, 100_000, 100 * MIB)
     found = cuts(held, sample(hostile=(150, 60), **{f"n{n}": (2, 20_000) for n in range(25)}))
     assert [cut.node for cut in found] == ["hostile"]
 
 
-def test_an_even_load_loses_its_oldest():
+def test_an_even_load_loses_its_oldest() -> None:
     assert cuts(Held(10_000, 80 * MIB, 0, 100 * MIB), sample(**{f"n{n}": (10, 1000) for n in range(20)})) == (
         Cut("", 7_500),
     )
@@ -49,7 +49,9 @@ def test_an_even_load_loses_its_oldest():
         st.sampled_from("abcdefghijklmnop"), st.tuples(st.integers(1, 50), st.integers(1, 32_768)), min_size=1
     ),
 )
-def test_whoever_is_cut_held_more_than_his_share_and_room_is_made(level, messages):
+def test_whoever_is_cut_held_more_than_his_share_and_room_is_made(
+    level: float, messages: dict[str, tuple[int, int]]
+) -> None:
     held = Held(100_000, int(level * 100 * MIB), 0, 100 * MIB)
     found = cuts(held, sample(**messages))
     assert bool(found) == (held.level > FULL)

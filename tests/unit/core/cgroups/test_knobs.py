@@ -11,6 +11,7 @@ from shared.core.cgroups.knobs import (
     V1_FILES,
     V2_FILES,
     Knob,
+    Version,
     from_file,
     same,
     shares_of_millis,
@@ -34,19 +35,19 @@ from shared.core.cgroups.knobs import (
         (Knob.MEMORY_MAX, UNLIMITED, "-1", "max"),
     ],
 )
-def test_the_text_of_a_value(knob, value, v1, v2):
+def test_the_text_of_a_value(knob: Knob, value: int | str, v1: str, v2: str) -> None:
     assert (to_file(knob, value, 1), to_file(knob, value, 2)) == (v1, v2)
     assert same(knob, value, v1 + "\n", 1)
     assert same(knob, value, v2 + "\n", 2)
 
 
 @given(st.sampled_from([Knob.CPU_QUOTA, Knob.CPU_BURST]), st.integers(10, 8_192_000), st.sampled_from([1, 2]))
-def test_milli_cores_come_back_as_they_went(knob, millis, version):
+def test_milli_cores_come_back_as_they_went(knob: Knob, millis: int, version: Version) -> None:
     assert from_file(knob, to_file(knob, millis, version), version) == millis
 
 
 @given(st.integers(-5, 10_000_000), st.integers(-5, 10_000_000))
-def test_shares_and_weights_are_within_the_kernels_bounds_and_keep_their_order(one, other):
+def test_shares_and_weights_are_within_the_kernels_bounds_and_keep_their_order(one: int, other: int) -> None:
     for millis in (one, other):
         assert MIN_SHARES <= shares_of_millis(millis) <= MAX_SHARES
         assert 1 <= weight_of_shares(shares_of_millis(millis)) <= 10_000
@@ -54,14 +55,14 @@ def test_shares_and_weights_are_within_the_kernels_bounds_and_keep_their_order(o
         assert weight_of_shares(shares_of_millis(one)) <= weight_of_shares(shares_of_millis(other))
 
 
-def test_what_v1_prints_for_no_limit_is_no_limit():
+def test_what_v1_prints_for_no_limit_is_no_limit() -> None:
     assert from_file(Knob.MEMORY_MAX, "9223372036854771712\n", 1) == UNLIMITED
 
 
-def test_the_kernel_rounds_a_memory_limit_down_to_pages_and_that_is_the_same():
+def test_the_kernel_rounds_a_memory_limit_down_to_pages_and_that_is_the_same() -> None:
     assert same(Knob.MEMORY_MAX, 10_000, "8192\n", 2)
     assert not same(Knob.MEMORY_MAX, 10_000, "4096\n", 2)
 
 
-def test_every_setting_has_a_file_in_one_version_at_least():
+def test_every_setting_has_a_file_in_one_version_at_least() -> None:
     assert {*V1_FILES, *V2_FILES} == set(Knob)

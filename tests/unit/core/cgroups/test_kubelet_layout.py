@@ -1,5 +1,7 @@
 """Where kubelet puts pods: both drivers, every QoS class, container ids, a cgroup root of its own."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,8 +9,8 @@ from plain_cgroups import PlainCgroups
 
 from shared.adapters.host.cgroup import _checked
 from shared.adapters.host.kubelet_tree import find_layout
-from shared.contracts.pod import Container, Pod
-from shared.core.cgroups.kubelet_layout import DRIVERS, KubeletLayout
+from shared.contracts.pod import Container, KubeQos, Pod
+from shared.core.cgroups.kubelet_layout import DRIVERS, Driver, KubeletLayout
 from shared.errors import Unavailable
 
 UID = "1b2c3d4e-0000-4000-8000-00000000000a"
@@ -36,7 +38,7 @@ def pod(kube: str | None = None, *, qos: str = "shared_cores", **amounts: int) -
          f"kubelet-kubepods-besteffort-pod{SLICE_UID}.slice"),
     ],
 )  # fmt: skip
-def test_a_pods_group(driver, root, kube, group):
+def test_a_pods_group(driver: Driver, root: str, kube: KubeQos, group: str) -> None:
     layout = KubeletLayout(driver, root)
     assert layout.pod_group(pod(kube)) == group
     assert group.rpartition("/")[0] in layout.homes
@@ -53,14 +55,14 @@ def test_a_pods_group(driver, root, kube, group):
         ("systemd", f"docker://{ID}", f"docker-{ID}.scope"),
     ],
 )
-def test_a_containers_group(driver, container, leaf):
+def test_a_containers_group(driver: Driver, container: str, leaf: str) -> None:
     layout = KubeletLayout(driver)
     group = layout.container_group(pod("Burstable"), Container(name="c", id=container))
     assert group == f"{layout.pod_group(pod('Burstable'))}/{leaf}"
 
 
 @pytest.mark.parametrize("layout", [KubeletLayout(driver, root) for driver in DRIVERS for root in ("", "kubelet")])
-def test_the_layout_is_found_by_the_top_group(tmp_path, layout):
+def test_the_layout_is_found_by_the_top_group(tmp_path: Path, layout: KubeletLayout) -> None:
     plain = PlainCgroups(tmp_path)
     with pytest.raises(Unavailable, match="does kubelet run"):
         find_layout(plain.cgroups)
@@ -68,7 +70,7 @@ def test_the_layout_is_found_by_the_top_group(tmp_path, layout):
     assert find_layout(plain.cgroups) == layout
 
 
-def test_a_container_without_an_id_has_no_group_yet():
+def test_a_container_without_an_id_has_no_group_yet() -> None:
     assert KubeletLayout("systemd").container_group(pod("Burstable"), Container(name="c")) is None
 
 
@@ -83,7 +85,7 @@ def test_a_container_without_an_id_has_no_group_yet():
     ],
     ids=["nothing asked", "request", "no memory", "guaranteed", "reclaimed amounts do not count"],
 )
-def test_without_kubelets_word_the_amounts_say_the_class(given_pod, home):
+def test_without_kubelets_word_the_amounts_say_the_class(given_pod: Pod, home: str) -> None:
     assert KubeletLayout("cgroupfs").pod_group(given_pod).rpartition("/")[0] == home
 
 
@@ -97,7 +99,9 @@ def test_without_kubelets_word_the_amounts_say_the_class(given_pod, home):
     ],
     ids=["alone", "a tenant elsewhere", "a tenant among them", "one of them elsewhere"],
 )
-def test_the_best_effort_group_stands_for_the_reclaimed_class_only_while_it_is_exactly_that(others, whole):
+def test_the_best_effort_group_stands_for_the_reclaimed_class_only_while_it_is_exactly_that(
+    others: list[tuple[str, str, str]], whole: bool
+) -> None:
     pods = [pod("BestEffort", qos="reclaimed_cores")]
     pods += [Pod(uid=uid, name=uid, qos=qos, kube_qos=kube) for uid, qos, kube in others]
     assert KubeletLayout("cgroupfs").reclaimed_group(pods) == ("kubepods/besteffort" if whole else None)
@@ -108,7 +112,7 @@ def test_the_best_effort_group_stands_for_the_reclaimed_class_only_while_it_is_e
     driver=st.sampled_from(["cgroupfs", "systemd"]),
     kube=st.sampled_from(["Guaranteed", "Burstable", "BestEffort"]),
 )
-def test_every_group_is_a_name_the_cgroup_adapter_takes(uid, driver, kube):
+def test_every_group_is_a_name_the_cgroup_adapter_takes(uid: str, driver: Driver, kube: KubeQos) -> None:
     layout = KubeletLayout(driver)
     one = Pod(uid=uid, name="p", kube_qos=kube, containers=(Container(name="c", id=f"containerd://{ID}"),))
     group = layout.container_group(one, one.containers[0])
@@ -117,7 +121,7 @@ def test_every_group_is_a_name_the_cgroup_adapter_takes(uid, driver, kube):
 
 
 @pytest.mark.parametrize("text", ["containerd://../../etc", "containerd://", "rkt://ab", f"containerd://{ID}/x"])
-def test_an_id_that_could_leave_the_tree_is_no_id(text):
+def test_an_id_that_could_leave_the_tree_is_no_id(text: str) -> None:
     with pytest.raises(ValueError, match="id"):
         Container(name="c", id=text)
 
@@ -137,6 +141,6 @@ MIRRORED = {MIRROR: "ab" * 16, HASH: "ab" * 16}
         pytest.param({MIRROR: "x", HASH: "ab" * 16 + "\n"}, "Node/n1", UID, id="a line end"),
     ],
 )
-def test_a_static_pods_group_is_named_after_its_file(annotations, owner, name):
+def test_a_static_pods_group_is_named_after_its_file(annotations: dict[str, str], owner: str | None, name: str) -> None:
     static = Pod(uid=UID, name="kube-apiserver-n1", kube_qos="Burstable", annotations=annotations, owner=owner)
     assert KubeletLayout("cgroupfs").pod_group(static) == f"kubepods/burstable/pod{name}"

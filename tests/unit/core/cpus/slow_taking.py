@@ -7,8 +7,10 @@ its own CPUs are available, and fits when the need is not smaller than its own s
 
 import itertools
 import math
+from collections.abc import Collection, Sequence
 
 Row = tuple[int, int, int, int, int]
+Best = tuple[tuple[int, ...], tuple[int, ...], int]
 NUMA, SOCKET, CORE, L3 = 1, 2, 3, 4
 
 
@@ -22,7 +24,8 @@ class Hand:
     def __init__(self, rows: list[Row], available: list[int], count: int) -> None:
         if count > len(available):
             raise TooFew
-        self.rows, self.left, self.taken, self.count = rows, sorted(available), [], count
+        self.taken: list[int] = []
+        self.rows, self.left, self.count = rows, sorted(available), count
 
     def take(self, cpus: list[int]) -> None:
         self.taken += cpus
@@ -150,7 +153,7 @@ def distributed(rows: list[Row], available: list[int], count: int, group: int) -
     return packed(rows, available, count)
 
 
-def _best_combination(numas, free, members, count, group):
+def _best_combination(numas: list[int], free: dict[int, int], members: int, count: int, group: int) -> Best | None:
     share = count // members // group * group
     best_balance, best = math.inf, None
     for combination in itertools.combinations(numas, members):
@@ -168,9 +171,12 @@ def _best_combination(numas, free, members, count, group):
     return best
 
 
-def _best_subset(left, combination, rest, group):
+def _best_subset(
+    left: dict[int, int], combination: Sequence[int], rest: int, group: int
+) -> tuple[float, tuple[int, ...]]:
     able = [numa for numa in combination if left[numa] >= group]
-    best_balance, best = math.inf, None
+    best_balance: float = math.inf
+    best: tuple[int, ...] = ()
     for size in range(len(able), 0, -1):
         for subset in itertools.combinations(able, size):
             if sum(left[numa] // group * group for numa in subset) < rest:
@@ -181,7 +187,7 @@ def _best_subset(left, combination, rest, group):
     return best_balance, best
 
 
-def _given_in_turns(left, subset, rest, group):
+def _given_in_turns(left: dict[int, int], subset: Sequence[int], rest: int, group: int) -> dict[int, int]:
     after = dict(left)
     while rest:
         for numa in subset:
@@ -191,7 +197,7 @@ def _given_in_turns(left, subset, rest, group):
     return after
 
 
-def _hand_out(rows, available, best, count, group):
+def _hand_out(rows: list[Row], available: list[int], best: Best, count: int, group: int) -> list[int]:
     combination, chosen, share = best
     left, taken = sorted(available), []
 
@@ -209,7 +215,7 @@ def _hand_out(rows, available, best, count, group):
     return sorted(taken)
 
 
-def _deviation(values) -> float:
+def _deviation(values: Collection[int]) -> float:
     mean = _thousandths(sum(values) / len(values))
     return _thousandths(math.sqrt(sum((value - mean) ** 2 for value in values) / len(values)))
 

@@ -10,7 +10,7 @@ cpus = st.frozensets(st.integers(0, 200), max_size=40)
 
 
 @given(cpus)
-def test_a_set_survives_its_text_and_its_iteration(ids):
+def test_a_set_survives_its_text_and_its_iteration(ids: frozenset[int]) -> None:
     made = CpuSet.of(ids)
     assert CpuSet.parse(str(made)) == made
     assert list(made) == sorted(ids)
@@ -18,7 +18,7 @@ def test_a_set_survives_its_text_and_its_iteration(ids):
 
 
 @given(cpus, cpus)
-def test_the_operators_are_those_of_sets(one, other):
+def test_the_operators_are_those_of_sets(one: frozenset[int], other: frozenset[int]) -> None:
     a, b = CpuSet.of(one), CpuSet.of(other)
     assert set(a | b) == one | other
     assert set(a & b) == one & other
@@ -29,12 +29,12 @@ def test_the_operators_are_those_of_sets(one, other):
 
 
 @given(cpus, st.integers(0, 50))
-def test_first_takes_the_lowest(ids, count):
+def test_first_takes_the_lowest(ids: frozenset[int], count: int) -> None:
     assert list(CpuSet.of(ids).first(count)) == sorted(ids)[:count]
 
 
 @given(cpus)
-def test_there_is_one_spelling(ids):
+def test_there_is_one_spelling(ids: frozenset[int]) -> None:
     text = str(CpuSet.of(ids))
     shuffled = ",".join(str(cpu) for cpu in sorted(ids, reverse=True))
     assert canonical_cpu_list(shuffled) == canonical_cpu_list(text) == text
@@ -45,7 +45,7 @@ def test_there_is_one_spelling(ids):
     [("", ""), ("0", "0"), ("0-3,8", "0-3,8"), ("3,2,1,0", "0-3"), ("0-1,2-3", "0-3"), (" 1 , 2\n", "1-2"),
      ("5-5", "5"), ("0,2,4", "0,2,4"), (f"{MAX_CPUS - 1}", f"{MAX_CPUS - 1}"), (",1,,2,", "1-2")],
 )  # fmt: skip
-def test_a_list_is_spelled_ascending_with_ranges(text, spelled):
+def test_a_list_is_spelled_ascending_with_ranges(text: str, spelled: str) -> None:
     assert canonical_cpu_list(text) == spelled
 
 
@@ -68,12 +68,12 @@ def test_a_list_is_spelled_ascending_with_ranges(text, spelled):
         "9" * 5000,
     ],
 )
-def test_what_is_no_list_is_refused(text):
+def test_what_is_no_list_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"CPU list|integer string"):
         CpuSet.parse(text)
 
 
 @pytest.mark.parametrize("cpu", [-1, MAX_CPUS])
-def test_an_id_out_of_range_is_refused(cpu):
+def test_an_id_out_of_range_is_refused(cpu: int) -> None:
     with pytest.raises(ValueError, match="CPU id"):
         CpuSet.of([cpu])

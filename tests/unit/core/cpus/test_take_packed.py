@@ -69,6 +69,13 @@ def test_too_few_cpus_are_refused_with_both_numbers() -> None:
         pytest.param(TUTORIAL_NODE, "", (), (), (), (), id="nothing available"),
     ],
 )  # fmt: skip
-def test_what_is_free_and_in_which_order(machine, available, sockets, numas, cores, cpus) -> None:
+def test_what_is_free_and_in_which_order(
+    machine: Topology,
+    available: str,
+    sockets: tuple[int, ...],
+    numas: tuple[int, ...],
+    cores: tuple[int, ...],
+    cpus: tuple[int, ...],
+) -> None:
     found = free_units(machine, CpuSet.parse(available))
     assert (found.sockets, found.numas, found.cores_in_order, found.cpus_in_order) == (sockets, numas, cores, cpus)

@@ -24,6 +24,9 @@ from sublet.reference.distributed import take_distributed
 from sublet.reference.free_units import free_units
 from sublet.reference.packed import take_packed
 
+Take = tuple[Topology, CpuSet, int]
+"""A machine, what is available of it, and a count."""
+
 many = settings(max_examples=200)
 several_nodes = regular() | irregular()
 
@@ -41,7 +44,7 @@ def outcome(take: Callable[[], CpuSet | list[int]]) -> list[int] | str:
 
 @many
 @given(takes(), st.integers(-1, 2), st.booleans(), st.booleans())
-def test_balance_over_numa_nodes(take, more, by_core, reverse):
+def test_balance_over_numa_nodes(take: Take, more: int, by_core: bool, reverse: bool) -> None:
     machine, available, count = take
     assert outcome(
         lambda: take_by_numa_balance(
@@ -52,7 +55,7 @@ def test_balance_over_numa_nodes(take, more, by_core, reverse):
 
 @many
 @given(takes(), st.integers(-1, 2), st.booleans())
-def test_by_topology(take, more, align_l3):
+def test_by_topology(take: Take, more: int, align_l3: bool) -> None:
     machine, available, count = take
     assert outcome(lambda: take_by_topology(machine, available, count + more, align_l3=align_l3)) == outcome(
         lambda: by_topology(rows_of(machine), list(available), count + more, align_l3=align_l3)
@@ -61,7 +64,7 @@ def test_by_topology(take, more, align_l3):
 
 @many
 @given(takes(), st.integers(-1, 2))
-def test_packed(take, more):
+def test_packed(take: Take, more: int) -> None:
     machine, available, count = take
     assert outcome(lambda: take_packed(machine, available, count + more)) == outcome(
         lambda: packed(rows_of(machine), list(available), count + more)
@@ -70,7 +73,7 @@ def test_packed(take, more):
 
 @many
 @given(takes(several_nodes), st.integers(-1, 2), st.integers(1, 4))
-def test_distributed(take, more, group):
+def test_distributed(take: Take, more: int, group: int) -> None:
     machine, available, count = take
     assert outcome(lambda: take_distributed(machine, available, count + more, group_cpus=group)) == outcome(
         lambda: distributed(rows_of(machine), list(available), count + more, group)
@@ -79,7 +82,7 @@ def test_distributed(take, more, group):
 
 @many
 @given(takes())
-def test_free_units(take):
+def test_free_units(take: Take) -> None:
     machine, available, _ = take
     rows, left = rows_of(machine), list(available)
     found = free_units(machine, available)

@@ -1,5 +1,8 @@
 """The machine's CPUs and how they lie together."""
 
+from random import Random
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +22,7 @@ shapes = st.fixed_dictionaries(
 
 
 @given(shapes)
-def test_a_uniform_machine_has_the_counts_it_was_asked_for(shape):
+def test_a_uniform_machine_has_the_counts_it_was_asked_for(shape: dict[str, Any]) -> None:
     machine = Topology.uniform(**shape)
     numas = shape["sockets"] * shape["numa_per_socket"]
     total = numas * shape["cores_per_numa"] * shape["threads"]
@@ -31,7 +34,7 @@ def test_a_uniform_machine_has_the_counts_it_was_asked_for(shape):
 
 
 @given(shapes)
-def test_every_grouping_parts_the_cpus_and_the_smaller_lies_in_the_larger(shape):
+def test_every_grouping_parts_the_cpus_and_the_smaller_lies_in_the_larger(shape: dict[str, Any]) -> None:
     machine = Topology.uniform(**shape)
     for groups in (machine.numas, machine.sockets, machine.cores):
         assert sum(len(cpus) for cpus in groups.values()) == len(machine.all)
@@ -41,7 +44,7 @@ def test_every_grouping_parts_the_cpus_and_the_smaller_lies_in_the_larger(shape)
 
 
 @given(shapes)
-def test_a_core_is_named_after_its_lowest_cpu(shape):
+def test_a_core_is_named_after_its_lowest_cpu(shape: dict[str, Any]) -> None:
     machine = Topology.uniform(**shape)
     assert all(core == min(cpus) for core, cpus in machine.cores.items())
     assert [c for cores in machine.core_ids_by_numa.values() for c in cores] == [
@@ -50,14 +53,14 @@ def test_a_core_is_named_after_its_lowest_cpu(shape):
 
 
 @given(shapes, st.randoms(use_true_random=False))
-def test_the_order_of_the_rows_changes_nothing(shape, random):
+def test_the_order_of_the_rows_changes_nothing(shape: dict[str, Any], random: Random) -> None:
     machine = Topology.uniform(**shape)
     rows = list(machine.cpus)
     random.shuffle(rows)
     assert Topology.of(rows) == machine
 
 
-def test_the_machine_of_the_walk_through_has_siblings_24_apart():
+def test_the_machine_of_the_walk_through_has_siblings_24_apart() -> None:
     machine = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
     assert {str(cpus) for cpus in machine.numas.values()} == {"0-11,24-35", "12-23,36-47"}
     assert str(machine.cores[11]) == "11,35"
@@ -72,18 +75,18 @@ def test_the_machine_of_the_walk_through_has_siblings_24_apart():
     ],
     ids=["empty", "twice", "torn core"],
 )
-def test_what_is_no_machine_is_refused(rows, words):
+def test_what_is_no_machine_is_refused(rows: list[Cpu], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Topology.of(rows)
 
 
 @pytest.mark.parametrize("field", ["sockets", "numa_per_socket", "cores_per_numa", "threads"])
-def test_a_count_below_one_is_refused(field):
-    shape = {"sockets": 1, "numa_per_socket": 1, "cores_per_numa": 1, "threads": 1, field: 0}
+def test_a_count_below_one_is_refused(field: str) -> None:
+    shape: dict[str, Any] = {"sockets": 1, "numa_per_socket": 1, "cores_per_numa": 1, "threads": 1, field: 0}
     with pytest.raises(ValueError, match="at least 1"):
         Topology.uniform(**shape)
 
 
-def test_the_same_core_id_in_two_sockets_is_two_cores():
+def test_the_same_core_id_in_two_sockets_is_two_cores() -> None:
     machine = Topology.of([Cpu(0, 0, 0, 0), Cpu(1, 1, 1, 0)])
     assert list(machine.cores) == [0, 1]

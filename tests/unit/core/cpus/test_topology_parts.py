@@ -1,5 +1,8 @@
 """Dies, L3 groups, isolated CPUs and cores of different sizes."""
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from hypothesis import given
 from machines import irregular, regular
 
@@ -10,7 +13,10 @@ HYBRID = Topology.of(Cpu(cpu, 0, 0, cpu // 2 if cpu < 4 else cpu, 0 if cpu < 8 e
 """Two cores of two threads, four of one that share their L3, two of one without any."""
 
 
-def texts(groups: dict) -> dict:
+Name = TypeVar("Name")
+
+
+def texts(groups: Mapping[Name, CpuSet]) -> dict[Name, str]:
     return {name: str(cpus) for name, cpus in groups.items()}
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,6 @@ WHOLE_LIVES: tuple[tuple[Phase, ...], ...] = (
     ("intended", "failed"),
 )
 OPEN_LIVES: tuple[tuple[Phase, ...], ...] = (("intended",), ("intended", "created"))
-STEP = {"created": "accepted"}
 
 
 def facts(number: int) -> dict[str, object]:
@@ -54,14 +54,15 @@ def kinds(found: Audit) -> list[str]:
 
 def entry(number: int, phases: Sequence[Phase], first: int = 1, waiting: Sequence[Phase] = ()) -> LedgerEntry:
     events = life(number, [*phases, *waiting])
-    step = STEP.get(events[-1].phase, events[-1].phase)
+    phase = events[-1].phase
+    step = "accepted" if phase == "created" else phase
     sent = {one.event_id: first + place for place, one in enumerate(events[: len(phases)])}
     open_ids = frozenset(one.event_id for one in events[len(phases) :])
     return LedgerEntry(events[0].intent_id, events[0].pod_uid, events[0].pod, step, open_ids, sent, node="n")
 
 
 @given(st.lists(st.sampled_from([*WHOLE_LIVES, *OPEN_LIVES]), max_size=6), st.randoms(use_true_random=False))
-def test_whole_lives_in_any_interleaving_are_a_whole_history(lives, chance):
+def test_whole_lives_in_any_interleaving_are_a_whole_history(lives: list[tuple[Phase, ...]], chance: Random) -> None:
     queues = [life(number, phases) for number, phases in enumerate(lives)]
     mixed = []
     while any(queues):
@@ -73,14 +74,16 @@ def test_whole_lives_in_any_interleaving_are_a_whole_history(lives, chance):
 
 
 @given(st.sampled_from(WHOLE_LIVES), st.data())
-def test_an_event_that_the_ledger_has_sent_and_the_stream_has_not_is_lost(phases, data):
+def test_an_event_that_the_ledger_has_sent_and_the_stream_has_not_is_lost(
+    phases: tuple[Phase, ...], data: st.DataObject
+) -> None:
     gone = data.draw(st.integers(0, len(phases) - 1))
     there = [one for one in stored(life(1, phases)) if one.sequence != gone + 1]
     assert "lost" in kinds(audit(there, ledger=[entry(1, phases)]))
 
 
 @given(st.sampled_from(WHOLE_LIVES), st.data())
-def test_an_event_that_is_there_twice_is_doubled(phases, data):
+def test_an_event_that_is_there_twice_is_doubled(phases: tuple[Phase, ...], data: st.DataObject) -> None:
     again = data.draw(st.sampled_from(phases))
     assert "doubled" in kinds(audit(stored([*life(1, phases), event(1, again)])))
 
@@ -97,22 +100,22 @@ def test_an_event_that_is_there_twice_is_doubled(phases, data):
     ],
     ids=["out of order", "ended twice", "no beginning", "nothing between", "one UID evicted twice"],
 )  # fmt: skip
-def test_a_broken_history_is_named(events, kind):
+def test_a_broken_history_is_named(events: list[EvictionEvent], kind: str) -> None:
     assert kind in kinds(audit(stored(events)))
 
 
-def test_an_event_for_another_pod_than_its_intent_named():
+def test_an_event_for_another_pod_than_its_intent_named() -> None:
     found = audit(stored([event(1, "intended", pod_uid="ffff")]), [intent(1)])
     assert "wrong_pod" in kinds(found)
 
 
-def test_a_last_step_that_was_never_told_and_waits_nowhere_is_lost():
+def test_a_last_step_that_was_never_told_and_waits_nowhere_is_lost() -> None:
     told = entry(1, ("intended", "created"))
     silent = replace(told, step="succeeded")
     assert "lost" in kinds(audit(stored(life(1, ("intended", "created"))), ledger=[silent]))
 
 
-def test_what_waits_to_be_sent_is_not_lost():
+def test_what_waits_to_be_sent_is_not_lost() -> None:
     waits = entry(1, ("intended",), waiting=("created", "succeeded"))
     found = audit(stored(life(1, ("intended",))), ledger=[waits])
     assert found.whole
@@ -123,7 +126,7 @@ BEFORE, NOW = datetime(2025, 12, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC
 SINCE = StreamStart(datetime(2025, 12, 20, tzinfo=UTC), datetime(2025, 12, 25, tzinfo=UTC))
 
 
-def test_what_has_aged_out_of_the_streams_is_not_lost():
+def test_what_has_aged_out_of_the_streams_is_not_lost() -> None:
     old = replace(entry(1, ("intended", "created", "succeeded")), begun_at_s=BEFORE.timestamp())
     kept = stored(life(2, ("intended", "refused")), first=100)
     assert audit(kept, [], ledger=[old], kept=SINCE).whole
@@ -133,7 +136,7 @@ def test_what_has_aged_out_of_the_streams_is_not_lost():
 
 
 @given(st.sampled_from(WHOLE_LIVES), st.data())
-def test_the_oldest_event_of_a_stream_is_missed_as_well(phases, data):
+def test_the_oldest_event_of_a_stream_is_missed_as_well(phases: tuple[Phase, ...], data: st.DataObject) -> None:
     gone = data.draw(st.integers(0, len(phases) - 1))
     left = life(1, phases)
     del left[gone]
@@ -143,13 +146,15 @@ def test_the_oldest_event_of_a_stream_is_missed_as_well(phases, data):
 
 
 @given(st.sampled_from(WHOLE_LIVES), st.data())
-def test_an_event_told_again_under_another_id_is_doubled(phases, data):
+def test_an_event_told_again_under_another_id_is_doubled(phases: tuple[Phase, ...], data: st.DataObject) -> None:
     again = data.draw(st.sampled_from(phases))
     assert "doubled" in kinds(audit(stored([*life(1, phases), event(1, again, attempt=7)])))
 
 
 @given(st.sampled_from(WHOLE_LIVES), st.data())
-def test_an_event_that_names_another_uid_is_found_with_and_without_intents(phases, data):
+def test_an_event_that_names_another_uid_is_found_with_and_without_intents(
+    phases: tuple[Phase, ...], data: st.DataObject
+) -> None:
     place = data.draw(st.integers(0, len(phases) - 1))
     told = life(1, phases)
     told[place] = event(1, phases[place], pod_uid="ffff")
@@ -157,7 +162,7 @@ def test_an_event_that_names_another_uid_is_found_with_and_without_intents(phase
         assert "wrong_pod" in kinds(audit(stored(told), **known))
 
 
-def test_an_eviction_that_no_intent_named_is_found_until_intents_of_its_time_have_aged_out():
+def test_an_eviction_that_no_intent_named_is_found_until_intents_of_its_time_have_aged_out() -> None:
     told = stored(life(1, ("intended", "created", "succeeded")))
     assert kinds(audit(told, [])) == ["wrong_pod"]
     assert audit(told).whole
@@ -167,7 +172,7 @@ def test_an_eviction_that_no_intent_named_is_found_until_intents_of_its_time_hav
     assert audit(stored(life(1, ("intended", "cancelled"))), []).whole, "called off before it was announced"
 
 
-def test_an_intent_twice_in_its_stream_or_no_more_there():
+def test_an_intent_twice_in_its_stream_or_no_more_there() -> None:
     assert kinds(audit([], [intent(1), intent(1)])) == ["doubled"]
     told = stored(life(1, ("intended",)))
     announced = entry(1, ("intended",))
@@ -176,9 +181,9 @@ def test_an_intent_twice_in_its_stream_or_no_more_there():
     assert audit(told, [intent(1)], [announced]).whole
 
 
-def test_what_cannot_be_read_is_a_fault():
+def test_what_cannot_be_read_is_a_fault() -> None:
     assert kinds(audit([], unreadable=["SUBLET_EVENTS 7: no JSON"])) == ["unreadable"]
 
 
-def test_an_empty_history_is_whole():
+def test_an_empty_history_is_whole() -> None:
     assert audit([]).whole

@@ -1,5 +1,7 @@
 """The reclaimed resources under both names: whichever a pod uses, no more than the offer is given out."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ CPU, TUTORIAL_CPU, TUTORIAL_MEMORY = RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU, TUTO
 AMOUNTS = st.integers(0, 1 << 45)
 
 
-def container(always: bool = False, **requests: str) -> dict:
+def container(always: bool = False, **requests: str) -> dict[str, Any]:
     names = {"cpu": CPU, "tutorial": TUTORIAL_CPU, "memory": TUTORIAL_MEMORY, "native": "cpu"}
     made = {"resources": {"requests": {names[name]: amount for name, amount in requests.items()}}}
     return made | ({"restartPolicy": "Always"} if always else {})
@@ -21,7 +23,9 @@ def container(always: bool = False, **requests: str) -> dict:
     st.dictionaries(st.sampled_from([TUTORIAL_CPU, TUTORIAL_MEMORY]), AMOUNTS),
     st.dictionaries(st.sampled_from(sorted(OTHER_NAME)), AMOUNTS),
 )
-def test_what_can_still_be_placed_under_either_name_is_at_most_the_offer_less_all_requests(offered, asked):
+def test_what_can_still_be_placed_under_either_name_is_at_most_the_offer_less_all_requests(
+    offered: dict[str, int], asked: dict[str, int]
+) -> None:
     amounts = node_amounts(offered, asked)
     assert amounts.keys() == {spelling for name in offered for spelling in (name, OTHER_NAME[name])}
     for name, offer in offered.items():
@@ -32,7 +36,7 @@ def test_what_can_still_be_placed_under_either_name_is_at_most_the_offer_less_al
 
 
 @given(AMOUNTS, AMOUNTS)
-def test_pods_of_one_name_alone_may_take_the_whole_offer(offer, asked):
+def test_pods_of_one_name_alone_may_take_the_whole_offer(offer: int, asked: int) -> None:
     amounts = node_amounts({TUTORIAL_CPU: offer}, {CPU: asked})
     assert amounts == {CPU: offer, TUTORIAL_CPU: max(0, offer - asked)}
 
@@ -54,7 +58,7 @@ def test_pods_of_one_name_alone_may_take_the_whole_offer(offer, asked):
          {CPU: 1000, TUTORIAL_CPU: 2000, TUTORIAL_MEMORY: 1 << 30}),
     ],
 )  # fmt: skip
-def test_what_a_pod_asks_for(spec, asks):
+def test_what_a_pod_asks_for(spec: dict[str, Any], asks: dict[str, int]) -> None:
     assert requests_of({"spec": spec}) == asks
     for phase in ("Succeeded", "Failed"):
         assert requests_of({"spec": spec, "status": {"phase": phase}}) == {}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.contracts.pod import QosClass
+from shared.contracts.pod import KubeQos, QosClass
 from shared.core.cgroups.kube_qos import kube_qos
-from shared.core.pods.koord_qos import QOS_LABEL, QOS_OF_KOORD
+from shared.core.pods.koord_qos import QOS_LABEL, QOS_OF_KOORD, KoordQos
 from shared.core.pods.qos import QOS_LEVEL, class_of_kube, qos_class
 from shared.errors import Refused
 from sublet.reference.koord_pod_class import (
@@ -27,7 +27,7 @@ CASES = [
 ]
 CPU, BOTH = {"cpu": 1000}, {"cpu": 1000, "memory": 1 << 30}
 BURSTABLE = [{"requests": CPU, "limits": {"cpu": 2000}}]
-LEGACY = {"dedicated_cores": {"tier": "gold"}, "shared_cores": {"legacy": "ls"}}
+LEGACY: dict[QosClass, dict[str, str]] = {"dedicated_cores": {"tier": "gold"}, "shared_cores": {"legacy": "ls"}}
 
 
 def ask(default_sub_priority: int = 0, **pod: Any) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def ask(default_sub_priority: int = 0, **pod: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
-def test_a_worked_case_is_answered_as_printed(case):
+def test_a_worked_case_is_answered_as_printed(case: dict[str, Any]) -> None:
     answer = ask(**{key: value for key, value in case["inputs"]["pod"].items() if value is not None})
     assert {name: answer[name] for name in case["outputs"]} == case["outputs"]
 
@@ -115,7 +115,7 @@ def test_a_worked_case_is_answered_as_printed(case):
           for text in ("xxx", "1e3", "2147483648")),
     ],
 )  # fmt: skip
-def test_the_classes_and_priorities_follow_the_labels(pod, wanted):
+def test_the_classes_and_priorities_follow_the_labels(pod: dict[str, Any], wanted: dict[str, Any]) -> None:
     answer = ask(default_sub_priority=77, **pod)
     assert {name: answer[name] for name in wanted} == wanted
 
@@ -137,18 +137,20 @@ def test_the_classes_and_priorities_follow_the_labels(pod, wanted):
         pytest.param([(BOTH, {})], "Burstable", id="no limit"),
     ],
 )
-def test_the_kubernetes_class_follows_from_requests_and_limits(containers, want):
+def test_the_kubernetes_class_follows_from_requests_and_limits(
+    containers: list[tuple[dict[str, int], dict[str, int]]], want: str
+) -> None:
     assert kube_qos(containers) == want
 
 
 @pytest.mark.parametrize(("koord", "qos"), QOS_OF_KOORD.items())
-def test_the_label_alone_gives_the_class(koord, qos):
+def test_the_label_alone_gives_the_class(koord: str, qos: str) -> None:
     assert qos_class({}, labels={QOS_LABEL: koord}) == qos
     assert qos_class({QOS_LEVEL: qos}, labels={QOS_LABEL: koord}) == qos
 
 
 @given(st.sampled_from(get_args(QosClass)), st.sampled_from(list(QOS_OF_KOORD)))
-def test_both_dialects_agree_or_the_pod_is_refused_with_both_words(level, koord):
+def test_both_dialects_agree_or_the_pod_is_refused_with_both_words(level: QosClass, koord: KoordQos) -> None:
     annotations, labels = {QOS_LEVEL: level}, {QOS_LABEL: koord}
     if QOS_OF_KOORD[koord] == level:
         assert qos_class(annotations, labels=labels) == level
@@ -172,7 +174,7 @@ def test_both_dialects_agree_or_the_pod_is_refused_with_both_words(level, koord)
         pytest.param({"legacy": "be"}, "BE", "reclaimed_cores", id="the default is denied but not needed"),
     ],
 )
-def test_the_label_stands_beside_a_clusters_own_selectors(annotations, label, want):
+def test_the_label_stands_beside_a_clusters_own_selectors(annotations: dict[str, str], label: str, want: str) -> None:
     if want in get_args(QosClass):
         assert qos_class(annotations, LEGACY, {QOS_LABEL: label}) == want
         return
@@ -182,7 +184,7 @@ def test_the_label_stands_beside_a_clusters_own_selectors(annotations, label, wa
 
 
 @pytest.mark.parametrize("kube", ["Guaranteed", "Burstable", "BestEffort"])
-def test_kubernetes_qos_is_a_fallback_that_never_gives_whole_cores_away(kube):
+def test_kubernetes_qos_is_a_fallback_that_never_gives_whole_cores_away(kube: KubeQos) -> None:
     default = class_of_kube(kube)
     assert default == ("reclaimed_cores" if kube == "BestEffort" else "shared_cores")
     assert qos_class({}, default=default) == default

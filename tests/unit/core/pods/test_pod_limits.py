@@ -1,9 +1,12 @@
 """What a pod's groups shall have for what it asks for, counted as Kubernetes counts it."""
 
+from typing import Any
+
 import pytest
 from api_pods import api_pods
 from hypothesis import given
 from hypothesis import strategies as st
+from present import present
 
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Container, Pod
 from shared.core.cgroups.knobs import shares_of_millis
@@ -20,13 +23,15 @@ TOP = "kubepods/besteffort/podabc"
 RECLAIMED = {"katalyst.kubewharf.io/qos_level": "reclaimed_cores"}
 
 
-def row(name: str, millis: int = 1000, memory: int = GIB, *, sidecar: bool = False) -> dict:
+def row(name: str, millis: int = 1000, memory: int = GIB, *, sidecar: bool = False) -> dict[str, Any]:
     amounts = {RECLAIMED_CPU: str(millis), RECLAIMED_MEMORY: str(memory)} if memory else {RECLAIMED_CPU: str(millis)}
     made = {"name": name, "resources": {"requests": amounts, "limits": amounts}}
     return made | ({"restartPolicy": "Always"} if sidecar else {})
 
 
-def document(containers: list[dict], init: list[dict] | None = None, **spec: object) -> dict:
+def document(
+    containers: list[dict[str, Any]], init: list[dict[str, Any]] | None = None, **spec: object
+) -> dict[str, Any]:
     statuses = [{"name": one["name"], "containerID": f"containerd://{n:064x}"} for n, one in enumerate(containers)]
     others = [{"name": one["name"], "containerID": f"containerd://{n:063x}f"} for n, one in enumerate(init or [])]
     return {
@@ -36,8 +41,8 @@ def document(containers: list[dict], init: list[dict] | None = None, **spec: obj
     }
 
 
-def pod(containers: list[dict], init: list[dict] | None = None, **spec: object) -> Pod:
-    made = pod_of(document(containers, init, **spec))
+def pod(containers: list[dict[str, Any]], init: list[dict[str, Any]] | None = None, **spec: object) -> Pod:
+    made = present(pod_of(document(containers, init, **spec)))
     assert made is not None
     return made
 
@@ -60,11 +65,13 @@ def pod(containers: list[dict], init: list[dict] | None = None, **spec: object) 
     ids=["one", "two", "one without a limit", "a large init", "a small init", "an init without a limit", "a sidecar",
          "an init beside a sidecar", "an init before the sidecar", "overhead", "overhead beside nothing said"],
 )  # fmt: skip
-def test_the_pods_own_group_has_what_its_containers_have_together(containers, init, spec, together):
+def test_the_pods_own_group_has_what_its_containers_have_together(
+    containers: list[dict[str, Any]], init: list[dict[str, Any]], spec: dict[str, Any], together: GroupLimits
+) -> None:
     assert pod_limits(pod(containers, init, **spec), UNSAID) == together
 
 
-def test_every_container_that_has_an_id_has_its_own_limits_init_containers_and_sidecars_too():
+def test_every_container_that_has_an_id_has_its_own_limits_init_containers_and_sidecars_too() -> None:
     init = [row("i", 3000, 4 * GIB), row("s", 250, MIB, sidecar=True)]
     found = limits_of(pod([row("a", 500, GIB), row("b", 1000, 0)], init), LAYOUT, UNSAID)
     assert found == {
@@ -75,19 +82,19 @@ def test_every_container_that_has_an_id_has_its_own_limits_init_containers_and_s
         f"{TOP}/{1:063x}f": GroupLimits(256, MIB),
     }
     unborn = document([row("a")]) | {"status": {"qosClass": "BestEffort"}}
-    assert limits_of(pod_of(unborn), LAYOUT, UNSAID) == {TOP: GroupLimits(1024, GIB)}
+    assert limits_of(present(pod_of(unborn)), LAYOUT, UNSAID) == {TOP: GroupLimits(1024, GIB)}
 
 
-def test_a_mirror_of_a_static_pod_has_its_group_by_the_hash_of_its_file():
+def test_a_mirror_of_a_static_pod_has_its_group_by_the_hash_of_its_file() -> None:
     mirror = document([row("a")], nodeName="n1")
     mirror["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Node", "name": "n1", "controller": True}]
     mirror["metadata"]["annotations"] = RECLAIMED | {
         "kubernetes.io/config.mirror": "x", "kubernetes.io/config.hash": "5" * 32,
     }  # fmt: skip
-    assert {group.split("/")[2] for group in limits_of(pod_of(mirror), LAYOUT, UNSAID)} == {"pod" + "5" * 32}
+    assert {group.split("/")[2] for group in limits_of(present(pod_of(mirror)), LAYOUT, UNSAID)} == {"pod" + "5" * 32}
 
 
-def test_what_a_reclaimed_pod_asked_for_is_the_most_it_gets_and_a_tenants_request_is_no_limit():
+def test_what_a_reclaimed_pod_asked_for_is_the_most_it_gets_and_a_tenants_request_is_no_limit() -> None:
     asked = Container(name="c", memory_request_bytes=GIB)
     both = {qos: pod_limits(Pod(uid="a", name="a", qos=qos, containers=(asked,)), UNSAID).memory_bytes
             for qos in ("reclaimed_cores", "shared_cores")}  # fmt: skip
@@ -98,20 +105,22 @@ ROWS = st.lists(st.tuples(st.integers(0, 64_000), st.integers(1, 1 << 40), st.bo
 
 
 @given(st.lists(st.tuples(st.integers(0, 64_000), st.integers(1, 1 << 40)), min_size=1, max_size=4), ROWS)
-def test_a_pod_is_limited_to_what_the_scheduler_counted_for_it(running, starting):
+def test_a_pod_is_limited_to_what_the_scheduler_counted_for_it(
+    running: list[tuple[int, int]], starting: list[tuple[int, int, bool]]
+) -> None:
     made = document(
         [row(f"c{n}", millis, memory) for n, (millis, memory) in enumerate(running)],
         [row(f"i{n}", millis, memory, sidecar=stays) for n, (millis, memory, stays) in enumerate(starting)],
     )
-    asked, one = requests_of(made), pod_of(made)
+    asked, one = requests_of(made), present(pod_of(made))
     assert pod_limits(one, UNSAID) == GroupLimits(
         shares_of_millis(asked.get(RECLAIMED_CPU, 0)), asked[RECLAIMED_MEMORY]
     )
-    inner = [own.memory_bytes for group, own in limits_of(one, LAYOUT, UNSAID).items() if group != TOP]
+    inner = [present(own.memory_bytes) for group, own in limits_of(one, LAYOUT, UNSAID).items() if group != TOP]
     assert max(inner) <= asked[RECLAIMED_MEMORY] <= sum(inner)
 
 
-def test_on_a_host_the_same_pod_has_the_same_limits():
+def test_on_a_host_the_same_pod_has_the_same_limits() -> None:
     one = pod([row("a", 500, GIB)], [row("s", 1000, MIB, sidecar=True)])
     assert next(iter(limits_of(one, OwnLayout(), UNSAID).values())) == pod_limits(one, UNSAID)
     by_name = {group.rpartition("/")[2]: own for group, own in limits_of(one, OwnLayout(), UNSAID).items()}
@@ -119,15 +128,15 @@ def test_on_a_host_the_same_pod_has_the_same_limits():
 
 
 @given(api_pods)
-def test_a_reclaimed_pod_has_a_bound_whatever_it_says(made):
+def test_a_reclaimed_pod_has_a_bound_whatever_it_says(made: dict[str, Any]) -> None:
     """Also where a container says nothing, or the pod speaks for all of them (`spec.resources`)."""
     made["metadata"]["annotations"] = RECLAIMED
-    one = pod_of(made)
+    one = present(pod_of(made))
     assert one.qos == "reclaimed_cores"
     limits = [own.memory_bytes for own in limits_of(one, LAYOUT, UNSAID).values()]
     assert all(limits)
     assert pod_limits(one.model_copy(update={"containers": (), "init_containers": ()}), UNSAID).memory_bytes
 
 
-def test_who_says_nothing_gets_an_eighth_of_the_machine_and_never_nothing():
+def test_who_says_nothing_gets_an_eighth_of_the_machine_and_never_nothing() -> None:
     assert [unsaid_memory_bytes(machine) for machine in (0, GIB, 64 * GIB)] == [256 * MIB, 256 * MIB, 8 * GIB]

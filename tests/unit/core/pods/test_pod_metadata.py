@@ -4,10 +4,12 @@ import ast
 import importlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from present import present
 
 from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.core.pods.containers import MOST_CONTAINERS
@@ -60,22 +62,22 @@ def looked_up(node: ast.AST, names: tuple[str, ...]) -> list[ast.expr]:
     return []
 
 
-def test_every_annotation_that_a_reader_looks_up_is_kept():
+def test_every_annotation_that_a_reader_looks_up_is_kept() -> None:
     enhancements = {f"{DOMAIN}{name}_enhancement" for name in ("cpu", "memory", "network")}
     assert keys_read("annotations", ANNOTATIONS) | enhancements <= ANNOTATION_BYTES.keys()
 
 
-def test_every_label_that_a_reader_looks_up_is_kept():
+def test_every_label_that_a_reader_looks_up_is_kept() -> None:
     assert keys_read("labels", ("labels",)) <= set(LABELS_READ)
 
 
-def test_a_value_that_is_too_long_counts_as_not_said_and_the_pod_says_so():
+def test_a_value_that_is_too_long_counts_as_not_said_and_the_pod_says_so() -> None:
     words = bounded({CPU: "x" * 600, "corp.example/notes": "y" * 250_000, f"{DOMAIN}numa_ids": "0,1"}, {})
     assert words.annotations == {f"{DOMAIN}numa_ids": "0,1"}
     assert words.unread == (f"annotation {CPU}: 602 bytes, at most 512 are read",)
 
 
-def test_labels_known_by_name_come_first_and_the_rest_has_a_bound():
+def test_labels_known_by_name_come_first_and_the_rest_has_a_bound() -> None:
     many = {f"a{number:04}": "v" * 60 for number in range(7500)}
     words = bounded({}, {**many, LABELS_READ[0]: "BE"})
     assert words.labels[LABELS_READ[0]] == "BE"
@@ -90,7 +92,7 @@ WORDS = st.dictionaries(st.sampled_from(sorted(ANNOTATION_BYTES)) | TEXT, TEXT, 
 
 
 @st.composite
-def documents(draw) -> dict:
+def documents(draw: st.DrawFn) -> dict[str, Any]:
     """Pods of any size, in the shape of the API server."""
     count = draw(st.sampled_from([1, 2, MOST_CONTAINERS, MOST_CONTAINERS + 1, 300]))
     names = [f"{'c' * draw(st.sampled_from([1, 58]))}{number}" for number in range(count)]
@@ -108,13 +110,13 @@ def documents(draw) -> dict:
 
 @given(documents())
 @settings(max_examples=100, deadline=None)
-def test_law_a_pods_encoding_has_a_bound_whatever_its_author_wrote(document):
-    pod = pod_of(document)
+def test_law_a_pods_encoding_has_a_bound_whatever_its_author_wrote(document: dict[str, Any]) -> None:
+    pod = present(pod_of(document))
     assert pod is not None
     assert len(pod.model_dump_json(exclude_defaults=True)) < MOST_POD_BYTES
 
 
-def many(count: int, **changed) -> dict:
+def many(count: int, **changed: Any) -> dict[str, Any]:
     amounts = {"requests": {"cpu": "100m", "memory": "1Mi"}, "limits": {"memory": "2Mi"}}
     rows = [{"name": f"c{number}", "resources": amounts} for number in range(count)]
     rows[-1] |= changed
@@ -122,8 +124,8 @@ def many(count: int, **changed) -> dict:
             "status": {"phase": "Running", "qosClass": "Burstable"}}  # fmt: skip
 
 
-def test_of_too_many_containers_one_stands_for_all_and_its_group_is_the_pods():
-    pod, layout = pod_of(many(300)), KubeletLayout("cgroupfs")
+def test_of_too_many_containers_one_stands_for_all_and_its_group_is_the_pods() -> None:
+    pod, layout = present(pod_of(many(300))), KubeletLayout("cgroupfs")
     (whole,) = pod.containers
     assert (pod.as_one, whole.name, whole.cpu_request_millis) == (True, "c0", 30_000)
     assert (whole.memory_request_bytes, whole.memory_limit_bytes) == (300 << 20, 600 << 20)
@@ -131,15 +133,15 @@ def test_of_too_many_containers_one_stands_for_all_and_its_group_is_the_pods():
     assert list(limits_of(pod, layout, 1 << 30)) == [layout.pod_group(pod)]
 
 
-def test_one_container_without_a_limit_leaves_all_without():
-    pod = pod_of(many(300, resources={}))
+def test_one_container_without_a_limit_leaves_all_without() -> None:
+    pod = present(pod_of(many(300, resources={})))
     assert pod.containers[0].memory_limit_bytes == 0
     assert pod.cpu_request_millis == 29_900
 
 
 @pytest.mark.parametrize("count", [1, MOST_CONTAINERS])
-def test_a_pod_of_a_usual_size_is_described_container_by_container(count):
-    pod = pod_of(many(count))
+def test_a_pod_of_a_usual_size_is_described_container_by_container(count: int) -> None:
+    pod = present(pod_of(many(count)))
     assert (len(pod.containers), pod.as_one, json.loads(pod.model_dump_json(exclude_defaults=True)).get("unread")) == (
         count,
         False,

@@ -6,6 +6,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from present import present
 
 from shared.contracts.pod import QosClass
 from shared.core.pods.qos import QOS_LEVEL, qos_class
@@ -17,7 +18,10 @@ K = "katalyst.kubewharf.io/"
 CPU, MEMORY, NETWORK = f"{K}cpu_enhancement", f"{K}memory_enhancement", f"{K}network_enhancement"
 DEDICATED, RECLAIMED = {QOS_LEVEL: "dedicated_cores"}, {QOS_LEVEL: "reclaimed_cores"}
 BOUND = DEDICATED | {f"{K}numa_bind_result": "0"}
-LEGACY = {"dedicated_cores": {"legacy": "lse", "tier": "gold"}, "shared_cores": {"legacy": "ls"}}
+LEGACY: dict[QosClass, dict[str, str]] = {
+    "dedicated_cores": {"legacy": "lse", "tier": "gold"},
+    "shared_cores": {"legacy": "ls"},
+}
 
 
 def ask(annotations: dict[str, str], **more: Any) -> dict[str, Any]:
@@ -25,7 +29,7 @@ def ask(annotations: dict[str, str], **more: Any) -> dict[str, Any]:
     return pod_qos(question).model_dump()
 
 
-def cpu(annotations: dict[str, str] | None = None, **values: Any) -> dict[str, str]:
+def cpu(annotations: dict[str, str] | None = None, /, **values: Any) -> dict[str, str]:
     return (annotations or {}) | {CPU: json.dumps(values)}
 
 
@@ -60,7 +64,9 @@ def memory(annotations: dict[str, str] | None = None, **values: Any) -> dict[str
         pytest.param({QOS_LEVEL: "LS"}, {"shared_cores": {QOS_LEVEL: "LS"}}, "shared_cores", id="the key itself"),
     ],
 )
-def test_the_class_follows_from_all_annotations_together(annotations, selectors, want):
+def test_the_class_follows_from_all_annotations_together(
+    annotations: dict[str, str], selectors: dict[QosClass, dict[str, str]], want: str
+) -> None:
     answer = ask(annotations, expanded_selectors=selectors)
     if want in get_args(QosClass):
         assert qos_class(annotations, selectors) == want == answer["qos_level"]
@@ -72,17 +78,19 @@ def test_the_class_follows_from_all_annotations_together(annotations, selectors,
     assert answer["errors"] == {"qos_level": want}
 
 
-def test_an_unknown_class_is_named_with_those_that_are_known():
+def test_an_unknown_class_is_named_with_those_that_are_known() -> None:
     with pytest.raises(Refused, match=r"'best_effort'.*shared_cores.*reclaimed_cores"):
         qos_class({QOS_LEVEL: "best_effort"})
 
 
 @given(st.permutations(list(LEGACY)), st.permutations([QOS_LEVEL, "legacy", "tier"]), st.data())
-def test_the_class_never_depends_on_the_order_of_anything(levels, keys, data):
+def test_the_class_never_depends_on_the_order_of_anything(
+    levels: list[QosClass], keys: list[str], data: st.DataObject
+) -> None:
     values = {QOS_LEVEL: ["dedicated_cores", "shared_cores", "x"], "legacy": ["ls", "lse", "x"], "tier": ["gold", "x"]}
     annotations = {key: data.draw(st.sampled_from(values[key])) for key in keys if data.draw(st.booleans())}
 
-    def outcome(annotations, selectors):
+    def outcome(annotations: dict[str, str], selectors: dict[QosClass, dict[str, str]]) -> str:
         try:
             return qos_class(annotations, selectors)
         except Refused as refusal:
@@ -137,7 +145,7 @@ def test_the_class_never_depends_on_the_order_of_anything(levels, keys, data):
                      {"a": "b", "namespace_type": "host_ns"}, id="enhancements are one flat map"),
     ],
 )  # fmt: skip
-def test_a_usable_value_is_read(annotations, field, want):
+def test_a_usable_value_is_read(annotations: dict[str, str], field: str, want: object) -> None:
     answer = ask(annotations, machine_numas=[0, 1, 2, 3])
     assert answer[field] == want
     assert answer["errors"] == {}
@@ -170,7 +178,9 @@ def test_a_usable_value_is_read(annotations, field, want):
         pytest.param({MEMORY: '{"numa_binding": true}'}, "memory_enhancement", "not_a_string", id="a boolean"),
     ],
 )  # fmt: skip
-def test_a_value_that_cannot_be_used_gets_its_code_and_counts_as_not_said(annotations, field, code):
+def test_a_value_that_cannot_be_used_gets_its_code_and_counts_as_not_said(
+    annotations: dict[str, str], field: str, code: str
+) -> None:
     answer = ask(annotations, machine_numas=[0, 1, 2, 3])
     assert answer["errors"] == {field: code}
     assert not answer.get(field)
@@ -187,27 +197,29 @@ def test_a_value_that_cannot_be_used_gets_its_code_and_counts_as_not_said(annota
         pytest.param("1.5", None, 0, {"oom_priority_requested": "invalid"}, id="not an integer"),
     ],
 )
-def test_the_oom_priority_is_the_wish_inside_the_range_of_the_class(wish, requested, priority, errors):
+def test_the_oom_priority_is_the_wish_inside_the_range_of_the_class(
+    wish: str, requested: int | None, priority: int, errors: dict[str, str]
+) -> None:
     answer = ask(memory(oom_priority=wish))
     assert (answer["oom_priority_requested"], answer["oom_priority"], answer["errors"]) == (requested, priority, errors)
 
 
 @given(st.sampled_from(get_args(QosClass)), st.none() | st.integers(-1000, 1000).filter(lambda n: n != 300))
-def test_a_higher_class_is_always_killed_later(level, wish):
-    order = ["reclaimed_cores", "shared_cores", "dedicated_cores", "system_cores"]
+def test_a_higher_class_is_always_killed_later(level: QosClass, wish: int | None) -> None:
+    order: list[QosClass] = ["reclaimed_cores", "shared_cores", "dedicated_cores", "system_cores"]
     priority = oom_priority(level, wish)
     assert priority is not None
-    assert all(priority < oom_priority(above, None) for above in order[order.index(level) + 1 :])
+    assert all(priority < present(oom_priority(above, None)) for above in order[order.index(level) + 1 :])
     assert oom_priority(None, wish) is None
 
 
-def test_neighbours_of_a_lost_value_stay():
+def test_neighbours_of_a_lost_value_stay() -> None:
     answer = ask({CPU: '{"cpuset_pool": "batch", "cpu_burst_percent": 5}', MEMORY: "{"})
     assert answer["cpuset_pool"] == "batch"
     assert answer["errors"] == {"cpu_enhancement": "not_a_string", "memory_enhancement": "invalid_json"}
 
 
-def test_the_standard_enhancement_key_wins_over_the_one_that_stands_for_it():
+def test_the_standard_enhancement_key_wins_over_the_one_that_stands_for_it() -> None:
     other, standard = {"corp/cpu": '{"cpuset_pool": "other"}'}, cpu(cpuset_pool="standard")
     keys = {CPU: "corp/cpu"}
     assert ask(other, expanded_enhancement_keys=keys)["cpuset_pool"] == "other"
@@ -215,12 +227,12 @@ def test_the_standard_enhancement_key_wins_over_the_one_that_stands_for_it():
     assert ask(other)["cpuset_pool"] is None
 
 
-def test_without_a_known_machine_no_numa_node_is_too_many():
+def test_without_a_known_machine_no_numa_node_is_too_many() -> None:
     answer = ask({f"{K}numa_ids": "0-7", f"{K}numa_number": "8"})
     assert (answer["numa_ids"], answer["numa_number"], answer["errors"]) == (list(range(8)), 8, {})
 
 
-def test_a_pod_without_a_usable_class_is_still_read():
+def test_a_pod_without_a_usable_class_is_still_read() -> None:
     answer = ask(cpu({QOS_LEVEL: "x"}, cpu_burst_percent="20"))
     assert (answer["cpu_burst_percent"], answer["oom_priority"]) == (20.0, None)
 
@@ -234,7 +246,9 @@ FIELDS = ["cpu_burst_percent", "suppression_tolerance_rate", "rss_overuse_thresh
     st.dictionaries(st.sampled_from(KEYS), VALUES | st.dictionaries(st.sampled_from(FIELDS), VALUES).map(json.dumps)),
     st.none() | st.lists(st.integers(0, 8), max_size=4),
 )
-def test_no_annotation_breaks_the_reading_and_a_field_with_an_error_says_nothing(annotations, numas):
+def test_no_annotation_breaks_the_reading_and_a_field_with_an_error_says_nothing(
+    annotations: dict[str, str], numas: list[int] | None
+) -> None:
     answer = ask(annotations, machine_numas=numas)
     assert all(not answer.get(field) for field in answer["errors"])
     json.dumps(answer, allow_nan=False)
