@@ -127,6 +127,7 @@ class MetricsApp:
     async def _next_trigger(self) -> Trigger:
         """Why the next pass is made. The timer itself probes: to wake this task for it costs as much as the probe."""
         self._news = asyncio.get_running_loop().create_future()
+        # Pressure that came during the pass is looked at now: its event is taken, and the kernel will not repeat it.
         self._set_timer(0.0 if self._pressure_waits else self._settings.probe_s)
         try:
             return await self._news
@@ -137,6 +138,7 @@ class MetricsApp:
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._on_timer)
 
     def _on_timer(self) -> None:
+        # Pressure or a timer may come after the pass was decided, and before the task that waits for it is woken.
         if self._news.done():
             return
         try:
@@ -159,18 +161,23 @@ class MetricsApp:
         now_s = self._clock.monotonic()
         half_probe_s = self._settings.probe_s / 2  # a timer's lateness must not skip a turn
         answers_pressure = self._pressure_waits and self._gate.allows(now_s)
+        # Woken by pressure right after a probe: a rate over so short a time would be mere noise.
         if now_s - self._probe.at_s < half_probe_s:
             return "psi" if answers_pressure else None
         self._probe_before, self._probe = self._probe, self._read_probe(now_s)
+        # Before anything else: this second sample was promised to whoever confirms the first.
         if self._follow_up is not None:
             trigger, self._follow_up = self._follow_up, None
             return trigger
         if self._reported is not None:
+            # An early pass is followed by another one probe later: its containers' rates then cover
+            # the short time as well.
             self._follow_up = why_now(self._reported, observation(self._probe_before, self._probe), self._bounds)
             if self._follow_up is not None:
                 return self._follow_up
         if answers_pressure:
             return "psi"
+        # From the last try, not the last success: a host that cannot be read is not asked without pause.
         return "period" if now_s - self._tried_at >= self._settings.period_s - half_probe_s else None
 
     def _read_probe(self, now_s: float) -> TripwireReading:
@@ -182,6 +189,7 @@ class MetricsApp:
 
     async def _pass(self, trigger: Trigger) -> None:
         """Read everything, publish it, remember what was reported. A pass that fails publishes nothing."""
+        # Before anything is read: a pass that fails has had its turn.
         now_s = self._tried_at = self._clock.monotonic()
         self._pressure_waits = False
         with telemetry.span("metrics.pass", {"trigger": trigger}):
@@ -192,6 +200,7 @@ class MetricsApp:
                     self._base(trigger), collected.readings, self._collector.offered, pods, now_s
                 )
                 sample = self._wire.stamp(NodeSample, trigger=trigger, **fields)
+            # No part of a sample is better than a wrong one: readers see its age and act on that.
             except (SubletError, OSError, ValidationError) as error:
                 self._fail(str(error))
                 return
@@ -201,6 +210,7 @@ class MetricsApp:
         self._show.show(sample, missing=len(this_pass.rejected), failing=len(collected.failures))
         self._succeed(collected)
         self._remember(sample, trigger, now_s)
+        # After each pass: cgroups of new pods have pressure files of their own.
         self._alarm.arm(self._on_pressure)
         telemetry.STEP_SECONDS.labels(NAME).observe(self._clock.monotonic() - now_s)
 
@@ -217,6 +227,7 @@ class MetricsApp:
 
     def _base(self, trigger: Trigger) -> LastPass:
         """What the rates of this pass are based on: see the head of this module."""
+        # The probe before the last one: between these two lies what made the pass early.
         probe = self._probe_before
         if trigger == "period" or probe.tenant_usage_ns is None:
             return self._last_pass
@@ -227,6 +238,7 @@ class MetricsApp:
         seen = Observation(
             tenants.cpu_usage_cores if tenants else None, node.memory_free_bytes, self._listed_generation
         )
+        # Only these passes are paced: steady pressure without news is asked ever less often.
         if trigger == "psi":
             self._gate = self._gate.after(
                 now_s,

@@ -34,9 +34,11 @@ class SamplePublisher:
         self._say(self._left_out(fit) if sent else self._refused(len(fit.payload)))
 
     def _refused(self, size: int) -> str:
+        # No refusal of this size: a limit that was learned from one server must not outlive it.
         if not self._wire.bus.connected:
             self._most_bytes = MAX_MESSAGE_BYTES  # the next server may take more
             return "the bus is away: the sample is not published"
+        # Halved, so that a size that is taken is found within a few samples.
         self._most_bytes = max(LEAST_BYTES, min(self._most_bytes, size) // 2)
         return f"the bus refuses a sample of {size} bytes; the next one has at most {self._most_bytes}"
 

@@ -64,6 +64,7 @@ class Collector:
         self._host.begin(targets)
         readings: dict[Target, TargetReading] = {}
         failures: dict[str, str] = {}
+        # Filled anew with what this pass sees: caches of cgroups that are gone go with them.
         before, self._caches = self._caches, {}
         for target in targets:
             reading = self._read(target, before.get(target), failures)
@@ -93,12 +94,14 @@ class Collector:
         return [one for one in always if one[0] in self._sums], [one for one in gated if one[0] in self._sums]
 
     def _read(self, target: Target, cache: TargetCache | None, failures: dict[str, str]) -> TargetReading | None:
+        # Nothing to read: it only makes the pool known to be empty.
         if is_member(target) and not target.group:
             return empty_pool(self._sums, self._monotonic())
         try:
             identity = self._host.identity(target) if target.kind in GROUPS else 0
         except (OSError, Refused) as error:
             failures.setdefault("cgroup", f"{target.group}: {error}")
+            # A reading without sources makes the pool's sum unknown; none at all would leave this group out of it.
             return TargetReading(self._monotonic(), {}) if is_member(target) else None
         if identity is None:
             return None
@@ -112,10 +115,12 @@ class Collector:
             if raw is not None:
                 found[name] = SourceReading(now_s, raw)
                 watched.update(raw)
+        # Only where all were read: a source that failed might have said something new.
         if len(found) == len(always) and (same := cache.unchanged(found, now_s)) is not None:
             return same
         found |= self._gated_readings(_Visit(target, cache, watched, now_s), gated, failures)
         reading = TargetReading(now_s, found, identity)
+        # Of containers alone: they are hundreds, mostly at rest; pools and the node move in every pass.
         if target.kind == "container":
             cache.store_whole(reading, ((name, gate) for name, _, gate in gated))
         return reading
@@ -128,6 +133,7 @@ class Collector:
             if reading is None:
                 raw = self._try(name, source, visit.target, failures)
                 if raw is None:
+                    # Read again in the next pass: an error may be over by then.
                     visit.cache.forget(name)
                     continue
                 reading = SourceReading(visit.now_s, raw)
@@ -139,6 +145,7 @@ class Collector:
         try:
             return source.read(self._host, target)
         except _ERRORS as error:
+            # The first of each source: one disk that fails for all containers is one sentence.
             failures.setdefault(name, f"{target.group or target.kind}: {error}")
             return None
 

@@ -58,6 +58,7 @@ class HostReader:
         self.passes += 1
         self._texts.clear()
         self._found.clear()
+        # The very same list as long as nothing has changed (`LayoutTargets`), so this is the usual end.
         if targets is self._targets:
             return
         self._targets = targets

@@ -46,6 +46,7 @@ class PressureTriggers:
             try:
                 self._armed[_register(self._epoll, path)] = path
             except OSError as error:
+                # Not there yet, or a kernel without PSI: asking again after each pass is cheap.
                 if error.errno in ABSENT:
                     self._waiting.append(path)
                 else:
@@ -55,6 +56,7 @@ class PressureTriggers:
         """Disarm everything."""
         if self._epoll is None:
             return
+        # Before the descriptor is closed: its number may be another file's at once.
         asyncio.get_running_loop().remove_reader(self._epoll.fileno())
         for descriptor in self._armed:
             os.close(descriptor)
@@ -79,6 +81,7 @@ def _register(epoll: select.epoll, path: str) -> int:
     Raises:
         OSError: no such file, the kernel takes none of the triggers, or it is no pressure file.
     """
+    # Writable, for a trigger is written; it lives as long as the descriptor.
     descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
     try:
         _write_trigger(descriptor)
@@ -94,4 +97,5 @@ def _write_trigger(descriptor: int) -> None:
     try:
         os.write(descriptor, first)
     except OSError:
+        # Only now: the shorter window reacts faster, where the kernel lets us have it.
         os.write(descriptor, second)

@@ -31,6 +31,7 @@ class LayoutTargets:
             by_numa = (Target("numa", str(numa)) for numa in numas)
             self._named = (pods, numas, [NODE, *pools, *by_numa, *self._containers(pods)])
             groups = self._tenants_in(pools)
+            # The same object where nothing changed: the tripwire compares identities, ten times a second.
             self._tenants = self._tenants if groups == self._tenants else groups
         return self._named[2]
 
@@ -46,6 +47,7 @@ class LayoutTargets:
         """
         pool_of_members = self._layout.reclaimed_group(pods)
         running = {POOL_OF_QOS[pod.qos] for pod in pods if pod.phase == "Running" and not pod.terminating}
+        # The tenants' pool first: read closest to the probe that made the pass early.
         for qos, pool in sorted(POOL_OF_QOS.items(), key=lambda item: item[1] != SHARE):
             if pool == RECLAIM and pool_of_members is not None:
                 yield Target("pool", pool, pool_of_members)

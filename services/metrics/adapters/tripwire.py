@@ -54,6 +54,7 @@ class HostTripwire:
         total, there = 0, 0
         for path in self._usage_paths:
             text = self._files.read(path)
+            # A pod that has ended meanwhile; the list of pods will say so.
             if text is None:
                 continue
             usage = usage_ns(text, self._cgroups.version)

@@ -99,6 +99,7 @@ def why_now(last: LastReported, seen: Observation, bounds: WakeBounds) -> Trigge
     A figure that is absent on either side is no news. Below the kernel's watermark every probe is: the evictor needs
     two samples to confirm, and must not wait a period for the second one.
     """
+    # First of all: here the kernel itself reclaims, and what needs two samples must get them.
     if _below(seen.memory_free_bytes, last.watermark_bytes):
         return "memory"
     if _tenants_rose(last.peak_cores, seen.tenant_cores, bounds.tenant_step_cores):
@@ -122,6 +123,7 @@ def reported(
     """
     now = LastReported(seen, memory.total_bytes, memory.watermark_bytes, seen.tenant_cores, now_s)
     if before is None:
+        # A service that starts on a node short of memory has said so with its first sample.
         return replace(now, watch_armed=not _below(seen.memory_free_bytes, bounds.memory_watch_bytes))
     if _peak_stands(before, seen, now_s, bounds.peak_hold_s):
         now = replace(now, peak_cores=before.peak_cores, peak_at_s=before.peak_at_s)
@@ -141,6 +143,7 @@ class PressureGate:
 
     def after(self, now_s: float, *, news: bool, min_gap_s: float, max_gap_s: float) -> "PressureGate":
         """The gate after a pass: wide open when it brought news, else the gap doubles, up to a period."""
+        # Never beyond a period: then a pass is made anyway.
         return PressureGate(min_gap_s if news else min(max(min_gap_s, self.gap_s * 2), max_gap_s), now_s)
 
 
@@ -152,6 +155,7 @@ def _tenants_rose(peak_cores: float | None, now_cores: float | None, step_cores:
     if peak_cores is None or now_cores is None:
         return False
     rise = now_cores - peak_cores
+    # Both: half a core is much on 4 CPUs and nothing on 400.
     return rise > step_cores and rise >= TENANT_RISE * peak_cores
 
 
@@ -171,6 +175,7 @@ def _peak_stands(before: LastReported, seen: Observation, now_s: float, hold_s: 
 def _armed(armed: bool, free_bytes: int | None, total_bytes: int | None, bounds: WakeBounds) -> bool:
     if free_bytes is None or total_bytes is None:
         return armed
+    # Disarmed below the watch and armed again well above it: a level that swings around the bound is one event.
     if free_bytes < bounds.memory_watch_bytes:
         return False
     return armed or free_bytes >= bounds.memory_watch_bytes + MEMORY_REARM * total_bytes

@@ -21,6 +21,7 @@ def _read(host: Host, target: Target) -> dict[str, CpuTicks]:  # noqa: ARG001 - 
         working = user + nice + system + irq + softirq
         cpus.append(cpu)
         busy.append(working)
+        # Guest time is not added: it is in user and nice already.
         total.append(working + idle + iowait + steal)
     return {"cpu_ticks": CpuTicks(tuple(cpus), tuple(busy), tuple(total))}
 

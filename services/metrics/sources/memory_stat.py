@@ -32,6 +32,7 @@ def _read(host: Host, target: Target) -> dict[str, int]:
     found = {figure: stat[name] for figure, name in zip(_PARTS, names, strict=True) if name in stat}
     usage, inactive = host.group_text(target, FILES[host.version], "memory"), stat.get(inactive_name)
     if usage is not None and inactive is not None:
+        # Two files, read one after the other: cache may have gone in between.
         found["memory_working_set_bytes"] = max(0, int(usage) - inactive)
     refaults = [stat[name] for name in refault_names if name in stat]
     if refaults:

@@ -8,6 +8,7 @@ from shared.core.cpus.cpuset import CpuSet
 
 def _read(host: Host, target: Target) -> dict[str, str]:  # noqa: ARG001 - there is one node
     listed = CpuSet.parse(host.text("sys/devices/system/cpu/online") or "")
+    # Where sysfs is silent: `/proc/stat` lists the online CPUs as well.
     online = listed or _cpus_of(host.text("proc/stat") or "")
     return {"online_cpus": str(online)} if online else {}
 

@@ -33,6 +33,7 @@ def _read(host: Host, target: Target) -> dict[str, float]:
     looked_at, _ = some_of(host, tids)
     texts = ((tid, host.record(f"proc/{tid}/schedstat")) for tid in looked_at)
     delays = {tid: int(text.split()[_TASK_DELAY]) for tid, text in texts if text}
+    # Tasks, and none of them says anything: a kernel without CONFIG_SCHED_INFO, which is not the same as no waiting.
     if tids and not delays:
         return {}
     return {_COUNTER: host.tally(folder, delays, tids)}

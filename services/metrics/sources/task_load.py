@@ -23,6 +23,7 @@ def task_ids(host: Host, folder: str) -> list[str] | None:
     found = listed.split()
     for child in host.groups_below(folder):
         below: list[str] | None = host.once(task_ids, child)
+        # A group below that has just gone takes its tasks along.
         found += below or []
     return found
 

@@ -51,4 +51,4 @@ class RampPace:
     max_up_step_cpus: int | None = None
     even: Even = "after_limits"
     max_down_wait_s: float = 0.0
-    """See `Limits.max_wait_s`."""
+    """See `RampLimits.max_wait_s`."""

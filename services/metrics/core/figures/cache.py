@@ -24,8 +24,10 @@ def result_of(before: LastPass, target: Target, reading: TargetReading, offers: 
     last = before.results.get(target)
     if last is not None and (same := cached(last, reading)) is not None:
         return same
+    # A cgroup made anew counts from 0: old points would show it going back.
     if last is None or last.reading.identity != reading.identity:
         return _result(reading, figures(reading, None, offers, now_s), now_s)
+    # Taken over but not steady: time has passed for averages and rates, so the reading has to carry the time of now.
     now = _read_again(reading, offers, now_s) if last.reading is reading else reading
     return _result(reading, figures(now, caught_up(last, before.at_s, offers), offers, now_s), now_s)
 
@@ -79,6 +81,7 @@ def _caught_up(offer: OfferedFigures, last: SourceResult, at_s: float) -> Source
     if offer.decays:
         return later(offer, last, at_s)
     points = {
+        # The later of the two: a probe may have moved this point beyond the last pass already.
         name: point._replace(at_s=max(point.at_s, at_s)) if isinstance(point, Point) else point
         for name, point in last.points.items()
     }

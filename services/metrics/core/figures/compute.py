@@ -27,6 +27,7 @@ def figures(
     for source, offer in offers.items():
         now = reading.sources.get(source)
         last = None if previous is None else previous.sources.get(source)
+        # The very object, which says that the source was not read again; equal values may come from a new reading.
         if last is not None and now is last.reading:
             found[source] = later(offer, last, now_s) if offer.decays and not _settled(last) else last
         else:
@@ -73,6 +74,7 @@ def _accept(name: str, outcome: FigureOutcome, values: dict[str, Value], rejecte
     value = outcome.value
     if value is None:
         return
+    # Here for all figures alike: a reader must never see a negative number or infinity.
     if isinstance(value, int | float) and not plausible(value):
         rejected[name] = f"{str(value)[:20]}, want {WANTED}"
     else:

@@ -95,6 +95,7 @@ class Rate:
         before, span_s = before_of(past, self.of), 0.0
         if before is not None:
             span_s = now_s - before.at_s
+        # No second point yet: absent, and not 0.
         if before is None or span_s == 0:
             return FigureOutcome(None, points)
         if rejected := self._why_not(now, before, span_s, life, before_of(past, self.alive)):
@@ -133,6 +134,7 @@ class Ratio:
         if part < 0 or total < 0:
             back = (self.of, before, now) if part < 0 else (self.over, whole_before, whole)
             return FigureOutcome(None, points, went_back(*back))
+        # A part of nothing: one of the two counters is wrong, and nobody can say which.
         if part > 0 and total == 0:
             return FigureOutcome(None, points, f"{self.of} grew by {part:.0f} while {self.over} stood still")
         return FigureOutcome(part / total if total else 0.0, points)
@@ -157,6 +159,7 @@ class Damped:
             return FigureOutcome(None, {self.name: before} if before else {}, unreadable(raw, self.of))
         if before is None:
             return FigureOutcome(None, {self.name: Point(0.0, now_s)})
+        # Never back in time: a reading may be older than the moment up to which the average was carried on.
         average, at_s = before.value, max(now_s, before.at_s)
         if average != count.value:
             average += (count.value - average) * (1.0 - math.exp((before.at_s - at_s) / self.period_s))
@@ -196,6 +199,7 @@ class BusyCpus:
             pairs = zip(now.cpus, now.busy, now.total, before.busy, before.total, strict=True)
         else:
             places = {cpu: place for place, cpu in enumerate(before.cpus)}
+            # CPUs come and go with hotplug: compared are those that were there both times.
             both = [(place, places[cpu]) for place, cpu in enumerate(now.cpus) if cpu in places]
             pairs = zip(
                 [now.cpus[a] for a, _ in both], [now.busy[a] for a, _ in both], [now.total[a] for a, _ in both],

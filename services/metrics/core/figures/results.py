@@ -76,6 +76,7 @@ class LastPass:
             return self
         for source, result in known.sources.items():
             before = result.points.get(counter)
+            # The probe may be the older of the two, and no rate may cover a negative time.
             if isinstance(before, Point) and point.at_s > before.at_s and point.value >= before.value:
                 moved = result._replace(points={**result.points, counter: point})
                 known = known._replace(sources={**known.sources, source: moved})

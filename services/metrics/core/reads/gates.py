@@ -56,6 +56,8 @@ def due(gate: Gate, last: LastRead, watched: Raw, now_s: float, turn: float) -> 
     the target's share of the longest age (`turn_of`).
     """
     moving = _moving(gate, last.watched, watched)
+    # `last.moving`: once more after it stood still, so that the last figure is of rest and not of the way there. `0
+    # <=`: a clock that went back makes it due.
     return moving or last.moving or not 0 <= now_s - last.at_s < gate.every_s * turn, moving
 
 
@@ -66,6 +68,7 @@ def turn_of(target: Target) -> float:
     taken over from the cache.
     """
     thing = f"{target.name} {target.group}" if target.kind == "pool" else target.name
+    # Not `hash`, which is salted in each process: a restart would move every target to another turn.
     digest = blake2b(f"{target.kind} {thing}".encode(), digest_size=4).digest()
     return _EARLIEST + (1 - _EARLIEST) * int.from_bytes(digest) / 2**32
 

@@ -59,6 +59,7 @@ def _sum(own: Sequence[tuple[Target, TargetReading]], sums: Sums) -> TargetReadi
     made: dict[str, SourceReading] = {}
     for source, names in sums.items():
         read = [one for _, reading in own if (one := reading.sources.get(source)) is not None]
+        # One group that failed leaves no sum: too small a total would pass for a quiet pool.
         if len(read) == len(own):
             made[source] = SourceReading(min(one.at_s for one in read), _added(read, names))
     return TargetReading(min(reading.at_s for _, reading in own), made, _identity(own))
@@ -74,5 +75,6 @@ def _added(read: Sequence[SourceReading], names: frozenset[str]) -> dict[str, Va
 
 
 def _identity(own: Sequence[tuple[Target, TargetReading]]) -> int:
+    # With each group's own identity: a counter that begins anew in one of them would take the sum back.
     names = sorted(f"{target.group} {reading.identity}" for target, reading in own)
     return int.from_bytes(blake2b("\n".join(names).encode(), digest_size=8).digest())

@@ -23,6 +23,7 @@ class TargetCache:
     def still_valid(self, name: str, gate: Gate, watched: Raw, now_s: float) -> tuple[SourceReading | None, bool]:
         """The last reading of a source where it need not be read, and whether something has moved since."""
         known = self._gated.get(name)
+        # Never read, or failed the last time: counts as moving, so that it is read once more after it.
         if known is None:
             return None, True
         wanted, moving = due(gate, known[1], watched, now_s, self.turn)

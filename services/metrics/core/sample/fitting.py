@@ -44,10 +44,12 @@ def fitted(sample: NodeSample, most_bytes: int) -> FittedSample:
     payload = sample.encode()
     if len(payload) <= most_bytes:
         return FittedSample(sample, payload)
+    # What the message costs without any pod, with the largest number that it may have to say of left-out ones.
     room = most_bytes - len(sample.model_copy(update={"pods": (), "pods_left_out": len(sample.pods)}).encode())
     pods = {reading.pod.uid: reading for reading in sample.pods}
     sizes = {uid: _size(reading) for uid, reading in pods.items()}
     total, shortened = sum(sizes.values()), set[str]()
+    # All pods through one step before any through the next: nobody is bare while another has all its detail.
     for shorter in STEPS:
         for uid in sorted(sizes, key=lambda uid: (-sizes[uid], pods[uid].pod.key, uid)):
             if total <= room:
@@ -80,6 +82,7 @@ def _measured(one: ContainerReading) -> bool:
 
 
 def _size(reading: PodReading) -> int:
+    # One more for the comma between two pods.
     return len(reading.__pydantic_serializer__.to_json(reading, exclude_none=True)) + 1
 
 
@@ -119,6 +122,7 @@ def _asking(group: Sequence[Container]) -> Container:
     return Container(
         name=group[0].name,
         cpu_request_millis=sum(c.cpu_request_millis for c in group),
+        # 0 says "no limit": one container without one leaves the group without one.
         cpu_limit_millis=sum(cpu_limits) if all(cpu_limits) else 0,
         memory_request_bytes=sum(c.memory_request_bytes for c in group),
         memory_limit_bytes=sum(memory_limits) if all(memory_limits) else 0,
@@ -131,6 +135,8 @@ def _added(name: str, group: Sequence[ContainerReading | None], sums: Sequence[s
     for figure in sums:
         values = [None if one is None else getattr(one, figure) for one in group]
         known = [value for value in values if value is not None]
+        # A sum without one of its parts would be too small, and look like a figure (docs/facts/safety-
+        # rules.md#rule-1-absent-is-not-zero).
         if len(known) == len(values):
             figures[figure] = sum(known)
     return ContainerReading(name=name, **figures)

@@ -41,6 +41,7 @@ def _names(model: type[BaseModel]) -> frozenset[str]:
 
 def _fields(model: type[BaseModel], values: Mapping[str, Value]) -> dict[str, Any]:
     known = _names(model)
+    # The usual case, without building two more dictionaries for each of hundreds of containers.
     if known.issuperset(values):
         return dict(values)
     fields: dict[str, Any] = {name: value for name, value in values.items() if name in known}

@@ -40,6 +40,7 @@ def summarise(
     }
     rejected = _rejected(results)
     results |= _with_totals(results, offered.get("pool", {}))
+    # After the totals, since a pool's sum may be impossible too; before the message is built from them.
     impossible, why = _impossible_usage(results)
     results, rejected = results | impossible, rejected | why
     results = {
@@ -145,6 +146,8 @@ def _pods(before: LastPass, pods: Sequence[Pod], results: Mapping[str, TargetRes
     for pod in sorted(pods, key=lambda pod: (pod.key, pod.uid)):
         containers = tuple(_container(results.get(container_name(pod, c.name)), c.name) for c in pod.containers)
         known = before.pods.get(pod.uid)
+        # By identity, not by value: it is the list that was not read again, and comparing pods would
+        # cost as much as building them.
         if known is not None and known.pod is pod and _same(known.containers, containers):
             listed[pod.uid] = known
         else:
@@ -167,6 +170,7 @@ def _ages(results: Results, offered: OffersByKind, now_s: float) -> dict[str, fl
     for target, one in results.items():
         for source in gated.get(target.kind, ()):
             result = one.sources[source]
+            # A source without figures has no age: nobody has seen anything of it that could be old.
             if result.reading.at_s < oldest.get((target.kind, source), now_s) and result.values:
                 oldest[target.kind, source] = result.reading.at_s
     ages: dict[str, float] = {}
