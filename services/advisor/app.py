@@ -81,15 +81,18 @@ class AdvisorApp:
         samples = await self._wire.newest(NodeSample)
         self._allocations = await self._wire.newest(Allocation)
         while True:
+            # Woken by itself only when the advice has to be repeated or its input has become too old.
             sample = await samples.next(self._wait_s())
             if sample is not None and self._accept(sample, samples):
                 await self._advise()
+            # Blind already: the one cautious advice is out, and qrm's lease has to run out now.
             elif self._input is not None and self._input.view.fresh:
                 await self._without_news(self._input, repeat=sample is None)
 
     async def _without_news(self, newest: _Input, *, repeat: bool) -> None:
         if (age_s := self._age_s(newest)) > self._choice.settings.max_input_age_s:
             log.warning("input.stale", age_s=round(age_s, 3), based_on=newest.based_on)
+            # Once: a view that is blind is not fresh, and none of what follows comes again before a sample does.
             self._input = replace(newest, view=newest.view.blind())
             await self._advise()
         elif repeat:
@@ -107,6 +110,7 @@ class AdvisorApp:
 
     def _accept(self, sample: NodeSample, samples: Newest[NodeSample]) -> bool:
         """Make a sample the newest input; False where it cannot be judged yet."""
+        # CPUs go on and off while the topology was read once; one that it does not know cannot be placed.
         online = CpuSet.parse(sample.node_reading.online_cpus) & self._topology.all
         bounds = self._choice.settings.bounds(len(online or self._topology.all), smt=self._topology.smt)
         view = view_of(sample, bounds, self._places())
@@ -118,6 +122,7 @@ class AdvisorApp:
         if self._input is not None and self._input.view.bounds.disjoint != bounds.disjoint:
             # CPUs where pools are disjoint, milli-cores where they overlap: the last sizes cannot limit the next ones.
             self._round = None
+        # From its arrival: a sample that had to wait for a long round is not as fresh as one that comes now.
         self._input = _Input(sample, view, self._clock.monotonic() - (samples.age_s or 0.0))
         return True
 
@@ -165,6 +170,7 @@ class AdvisorApp:
         if self._passed_over and choice.fallback is not None:
             policy, settings = choice.fallback.policy, choice.fallback.settings
             rules = replace(rules, instead=self._passed_over.why)
+        # A policy cannot be stopped in the middle: its answer counts this time, and it is passed over the next.
         done = decide(view, now_s, policy, settings, rules, self._round)
         took_ms, budget_ms = 1000 * (self._clock.monotonic() - now_s), choice.settings.policy_budget_ms
         if done.failed:
@@ -191,6 +197,7 @@ class AdvisorApp:
             valid_for_s=self._choice.settings.valid_for_s,
             **self._fields,
         )
+        # A repetition is no new order: the cache would be dropped again for a shortage that may be over.
         self._fields = {**self._fields, "drop_cache": ()}
         await self._wire.publish(self._advice)
 
@@ -255,6 +262,7 @@ class AdvisorApp:
             BadConfig: a key, a policy or a value cannot be used.
         """
         self._choice = choose(merge(self._static, section))
+        # New settings may be what mends the policy, so it is tried at once.
         self._passed_over = None
 
     async def close(self) -> None:

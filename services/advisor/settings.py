@@ -186,6 +186,7 @@ def choice_of(settings: AdvisorSettings) -> PolicyChoice:
     problems: dict[str, str] = {}
     outside = outside_policies(known)
     for name in dict.fromkeys((*settings.policies, settings.policy)):
+        # Loaded also where only settings are given for it: a broken wheel is named before somebody selects it.
         if name in outside:
             try:
                 known[name] = load(outside[name])
@@ -207,5 +208,6 @@ def choice_of(settings: AdvisorSettings) -> PolicyChoice:
 
 def _in_mode_of(section: Mapping[str, Any], settings: PolicySettings) -> PolicySettings:
     """The settings of the policy that stands in; with the broken one's mode it goes no further than that was to go."""
+    # Of the broken policy's section only this key is known; its others belong to a model that cannot be loaded.
     mode = check(PolicySettings, {key: value for key, value in section.items() if key == "mode"}, where=NAME).mode
     return settings.model_copy(update={"mode": mode})

@@ -110,6 +110,7 @@ def judge(state: State, view: View, now_s: float, settings: ModelSettings) -> tu
     if not view.fresh or need.measured_cores is None:
         return tracks, _canonical(by_rule, "no figures", {"fresh": view.fresh})
     least_cores = need.measured_cores + need.asked_cores
+    # Before any of the answers below: what is used now is the least in each of them.
     by_rule = replace(by_rule, cores=max(by_rule.cores, least_cores))
     tracks = tuple(track.observe(need.measured_cores, now_s, settings.rules) for track in tracks)
     ready = next((track for track in tracks if track.is_whole), None)

@@ -67,8 +67,10 @@ def judge(state: State, view: View, now_s: float, settings: RamaSettings) -> tup
     if view.size_cpus is None or not indicators:
         return State(), base
     sizes = _range(view, base.cores, settings)
+    # Samples come more often than Katalyst's rounds: each counts its part of a step, and never more than one.
     weight = 1.0 if state.at_s is None else min(1.0, max(0.0, (now_s - state.at_s) / STEP_S))
     controllers, asked = corrected(indicators, sizes, state.controllers, weight)
+    # The indicator that fares worst decides: others being well does not help its tenants.
     need = max(asked.values())
     why = Reason(
         rule="size in force, corrected by indicators",

@@ -31,6 +31,7 @@ def estimate_cores(
     """The largest of usage x factor, 1- and 5-minute load; without any the request; without that the fallback."""
     usage = None if figures.usage_cores is None else figures.usage_cores * rule.usage_factor
     known = [figure for figure in (usage, figures.load1, figures.load5) if figure is not None and figure > 0]
+    # A missing figure may be the one that would have been the largest.
     if not known or (rule.request_fills_gaps and len(known) < 3):
         known.append(request_cores)
     return max(known) if max(known) > 0 else fallback_cores

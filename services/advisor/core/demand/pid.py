@@ -81,12 +81,14 @@ def corrected(
 def _step(before: Controller, indicator: Indicator, sizes: SizeRange, weight: float) -> Controller:
     gains = indicator.gains
     error = math.log(indicator.current) - math.log(indicator.target) if indicator.current > 0 else -math.inf
+    # Once the size has moved, what was added up for the old one is part of it.
     adjustment = before.adjustment_cores if before.size_cores == sizes.current_cores else 0.0
     low = (1 - gains.deadband_lower) * indicator.target
     high = (1 + gains.deadband_upper) * indicator.target
     if not low <= indicator.current <= high:
         adjustment += weight * _correction(gains, error, before.error, sizes.upper_cores)
     adjustment = min(max(adjustment, gains.adjustment_lower), gains.adjustment_upper)
+    # Only what can be carried out is remembered: at a bound the sum would else grow without an end.
     adjustment = sizes.clamp(sizes.current_cores + adjustment) - sizes.current_cores
     return Controller(sizes.current_cores, adjustment, error)
 

@@ -73,4 +73,5 @@ def node_limit_bytes(node: NodeMemory, critical_bytes: int, before_bytes: int | 
     wanted = guarded_limit_bytes([MemoryZone(total, available, used)], node.watermark_scale_factor, critical_bytes)
     limit = next_limit_bytes(wanted, before_bytes, used, total // DOWN_STEPS)
     step = max(1, total // LIMIT_STEPS)
+    # Up: rounded down it might lie below what is used.
     return -(-limit // step) * step

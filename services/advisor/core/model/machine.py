@@ -55,6 +55,7 @@ class Bounds:
 
         A reserve pool that leaves no room for both other pools is not cut out: the pools overlap then.
         """
+        # At least one CPU for the tenants and the reclaimed pool's floor have to remain beside it.
         room = cpus - reserve_pool_cpus - max(1, cpu_share(cpus)) - reclaim_floor_cpus(cpus)
         disjoint = cpus // (2 if smt else 1) >= MIN_DISJOINT_CORES and room >= 0
         return cls(

@@ -55,6 +55,7 @@ def _per_numa(cpus: str, numas: Mapping[int, CpuSet]) -> tuple[tuple[int, int], 
 def place_of(pod: Pod, seen: PodPlace | None) -> PodPlace:
     """Where the pod is: as the allocation says (`seen`), or as the pod asks where the allocation does not know it."""
     own_cpus = pod.qos == "dedicated_cores" and pod.labels.get(QOS_LABEL) in OWN_CPUS_LABELS
+    # Most pods: no parsing, and one object for all of them.
     if not pod.annotations and not own_cpus:
         return PLAIN
     requested = _requested(pod.qos, tuple(sorted(pod.annotations.items())), own_cpus)
@@ -62,6 +63,8 @@ def place_of(pod: Pod, seen: PodPlace | None) -> PodPlace:
         # A pool on a NUMA node has no name before the node is known; until then its pods are in the share pool.
         return replace(PLAIN, pool=SHARE if requested.bound else requested.pool, dedicated=requested.dedicated)
     if pod.qos == "dedicated_cores":
+        # It asked and did not get: as long as it runs in the share pool it has to count there, or
+        # that pool is too small.
         return replace(requested, cpus_per_numa=seen.cpus_per_numa) if seen.pool == DEDICATED else PLAIN
     if pod.qos != "shared_cores" or seen.pool == SHARE:
         return PLAIN

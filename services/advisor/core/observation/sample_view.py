@@ -20,9 +20,12 @@ def view_of(sample: NodeSample, bounds: Bounds, places: Mapping[str, PodPlace] =
     found = [view for reading in sample.pods if reading.pod.phase in HOLDING for view in _containers(reading, places)]
     reclaimed, tenants = sample.pool(RECLAIM), sample.pool(SHARE)
     node = sample.node_reading
+    # Kernels before 3.14 have no MemAvailable; free memory is the smaller figure, and so the careful one.
     available = node.memory_free_bytes if node.memory_available_bytes is None else node.memory_available_bytes
     return View(
         bounds=bounds,
+        # One order, whatever the sample's: policies and sums must not depend on it (docs/facts/safety-
+        # rules.md#rule-6-deterministic).
         containers=tuple(sorted(found, key=lambda c: (c.pod, c.name, c.uid))),
         tenants_usage_cores=tenants.cpu_usage_cores if tenants else None,
         memory=NodeMemory(

@@ -85,5 +85,6 @@ def cpu_figures(
     use = None
     if reclaimed is not None and reclaimed.cpu_usage_cores is not None:
         use = ReclaimedUse(GroupUse(reclaimed.cpu_usage_cores, reclaimed.cpu_limit_cores))
+    # A CPU without a figure would count as unused, and be offered.
     known = bool(ratios) and all(cpu in (ratios or {}) for cpu in pool)
     return CpuFigures(pool, numas, ratios if known else None, use, bound_numas)

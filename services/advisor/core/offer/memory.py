@@ -32,6 +32,7 @@ def numa_offer_bytes(
     holders = [holder_of(container) for container in view.containers]
     open_ones = open_numas(holders, readings)
     rooms = {numa: room for numa in open_ones if (room := _room(readings[numa])) is not None}
+    # A node without figures would count as having no memory at all, and shift the offer to the others.
     if len(rooms) != len(open_ones):
         return None
     reclaimed = sample.pool(RECLAIM)

@@ -47,9 +47,11 @@ class Histogram:
 
     def add(self, bucket: int, weight: float, aged_half_lives: float) -> "Histogram":
         """The histogram with one more sample, after what it held has aged by so many half-lives."""
+        # Never younger: a clock that went back must not make old samples weigh more.
         factor = 2.0 ** -max(0.0, aged_half_lives)
         weights = {index: old * factor for index, old in self.weights.items()}
         weights[bucket] = weights.get(bucket, 0.0) + weight
+        # Bounded memory for each container: what can no longer move a percentile is dropped.
         least = EPSILON * math.fsum(weights.values())
         return Histogram({index: weight for index, weight in weights.items() if weight >= least})
 
@@ -61,4 +63,5 @@ class Histogram:
             below += self.weights[index]
             if below >= goal:
                 return index
+        # Rounding may leave the sum just below the goal.
         return max(self.weights, default=None)

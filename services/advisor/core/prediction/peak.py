@@ -32,12 +32,15 @@ class Peak:
 
     def observe(self, figure: float, now_s: float, scale: Scale) -> "Peak":
         """The state after one more figure."""
+        # The first figure, or a clock that went back: a window begins, and what is remembered stays.
         if self.largest is None or now_s < self.opened_s:
             return replace(self, opened_s=now_s, largest=figure)
         passed_s = now_s - self.opened_s
         if passed_s < WINDOW_S:
             return self if figure <= self.largest else replace(self, largest=figure)
         bucket = scale.buckets.index(self.largest)
+        # Ages by all the time that has passed, but weighs at most a minute: a gap lets the past fade,
+        # and adds no evidence.
         histogram = self.histogram.add(bucket, min(passed_s, MAX_SAMPLE_S), passed_s / scale.half_life_s)
         at = histogram.bucket_at(scale.percentile)
         return Peak(histogram, now_s, figure, None if at is None else scale.buckets.ends[at])

@@ -71,9 +71,11 @@ class Track:
     def observe(self, need_cores: float, now_s: float, rules: TrackRules) -> "Track":
         """The state after one more reading."""
         step = step_of(now_s, self.model.step_s)
+        # Outcomes stay: a gap says nothing of how good the predictor is.
         if self.step is None or breaks(self.step, step):
             return replace(self, past=(), pending=(), step=step, largest=need_cores)
         track = self
+        # A single missing step repeats the one before it: `largest` is carried over while steps are closed.
         while track.step is not None and track.step < step:
             track = track._closed(now_s, rules)
         return replace(track, largest=max(track.largest, need_cores) if step == self.step else need_cores)
@@ -81,6 +83,7 @@ class Track:
     def _closed(self, now_s: float, rules: TrackRules) -> "Track":
         """The state after the open step: predictions of it are judged, and one is made of what follows."""
         step = self.step or 0
+        # Before the new bound is made: a prediction is judged only by steps that follow it.
         judged = [replace(p, missed=p.missed or self.largest > p.bound_cores * ROUNDING) for p in self.pending]
         ended = tuple(p.missed for p in judged if p.last_step <= step)
         outcomes = (*self.outcomes, *ended)[-rules.window_steps :]
@@ -88,6 +91,7 @@ class Track:
         pending = [p for p in judged if p.last_step > step]
         if len(past) == self.model.history_steps:
             pending.append(Pending(self.model.bound_cores(past), step + self.model.horizon_steps))
+        # Moved on as long as it is wrong, so that the time to its return begins when it is right again.
         wrong_s = now_s if sum(outcomes) > rules.max_misses else self.wrong_s
         return replace(self, past=past, pending=tuple(pending), outcomes=outcomes, wrong_s=wrong_s, step=step + 1)
 

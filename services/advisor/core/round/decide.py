@@ -96,9 +96,11 @@ def decide(
         return _RoundBuilder(view, now_s, policy, settings, rules, last).round()
     except Refused as refusal:
         other = rules.fallback
+        # The same policy on the same view would fail the same way.
         if other is None or other.policy.name == policy.name:
             raise
         rules = replace(rules, instead=str(refusal))
+        # Built from the beginning: half a round of the policy that failed must not be in it.
         done = _RoundBuilder(view, now_s, other.policy, other.settings, rules, last).round()
         return replace(done, failed=str(refusal))
 
@@ -138,6 +140,7 @@ class _RoundBuilder:
 
     def _needs(self, shape: Shape, isolated: Collection[str]) -> Sequence[Need]:
         """What the regions need that have no CPUs yet: dedicated pods have theirs, only their memory is asked for."""
+        # Asked a second time, without isolated pods, only the second answer counts.
         self.states, self.demands, self.dedicated = {}, {}, set()
         ramps = self._ramps()
         needs = []
@@ -161,6 +164,7 @@ class _RoundBuilder:
     def _judged(self, view: View, region: str) -> Demand:
         """The policy's demand for one region. Its state goes on from the last round, if that was the same policy's."""
         last, state = self.last, None
+        # A state of another policy is of another type.
         if last is not None and last.policy == self.policy.name:
             state = last.policy_state if region == SHARE else last.region_states.get(region)
         self.states[region], self.demands[region] = judged(self.policy, state, view, self.now_s, self.settings)
@@ -202,6 +206,7 @@ class _RoundBuilder:
             cores=math.fsum(one.cores for name, one in self.demands.items() if name not in self.dedicated),
             memory_bytes=sum(one.memory_bytes for one in self.demands.values()),
             why=(*share.why, *(named(reason, name) for name, one in others[:NAMED_REGIONS] for reason in one.why)),
+            # The strictest: a quota is of all reclaimed pods together, whichever region asked for it.
             reclaim_quota_cores=min(quotas, default=None),
         )
 

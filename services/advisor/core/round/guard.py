@@ -54,12 +54,15 @@ def _checked(policy: Policy[Any, Any], demand: Demand) -> Demand:
         raise _nonsense(policy, f"reclaim_quota_cores {quota!r}, want None or a number from 0 to {MOST_CORES:g}")
     if not isinstance(why, tuple) or not all(isinstance(reason, Reason) for reason in why):
         raise _nonsense(policy, "why is not a tuple of Reason")
+    # The usual case keeps its object; numpy's numbers and whole cores are turned into plain ones,
+    # which messages can hold.
     if type(cores) is float and type(memory) is int:
         return demand
     return replace(demand, cores=float(cores), memory_bytes=int(memory))
 
 
 def _is_amount(value: Any, kind: type, most: float) -> bool:
+    # A bool is an int to Python, and no amount.
     if not isinstance(value, kind) or isinstance(value, bool):
         return False
     number: Any = value

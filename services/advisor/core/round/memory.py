@@ -21,6 +21,7 @@ def memory_advice(view: View, tenants_bytes: int, reserved_bytes: int, before: M
     """The memory of this round. On a view that is not fresh the offer does not rise, and the limit stays."""
     offer = offered_bytes(view.memory, tenants_bytes, reserved_bytes, before.offered_bytes)
     if not view.fresh:
+        # Without a limit, which means: leave the one in force.
         return MemoryAdvice(min(offer, before.offered_bytes))
     critical = critical_memory_bytes(view.memory.total_bytes or 0)
     return MemoryAdvice(offer, node_limit_bytes(view.memory, critical, before.limit_bytes))

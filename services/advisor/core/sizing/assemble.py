@@ -57,6 +57,7 @@ def assemble(node: NodeCpus, regions: Sequence[RegionRequirement]) -> Assembled:
     shared: dict[int, dict[str, int]] = {}
     dedicated: dict[int, dict[str, int]] = {}
     throttled: set[str] = set()
+    # Rounding favours whoever comes first, so the order must not be that of the list.
     ordered = sorted(regions, key=lambda region: (region.pool, region.type, region.numas))
     bound_numas = sorted({numa for region in ordered if region.bound for numa in region.numas})
     places: dict[int, tuple[int, ...]] = {numa: (numa,) for numa in bound_numas}
@@ -119,11 +120,14 @@ class _RegionGroup:
         )
 
     def assembled(self) -> _GroupSizes:
+        # Where pools overlap reclaimed pods need no CPUs of their own: what they keep lies inside the others.
         room = max(0, self.available - (0 if self.node.overlap else self.kept))
         required, requests = self._share_sizes()
         own_requests = {pool: _request_of(region) for pool, region in self.dedicated.items()}
         isolated = self._isolated_sizes(required, requests, room - sum(own_requests.values()))
         expand = self.node.overlap or not self.node.reclaim
+        # Where share pools grow to fill (overlap, or nothing to sublet), what was asked for says in which proportion
+        # (docs/facts/katalyst-cpu.md#assembler).
         base = requests if expand else self._wanted(required, requests)
         fixed = {**isolated, **own_requests}
         fitted = fit_pools(base, fixed, room, expand=expand, unit=self.node.unit)
@@ -140,6 +144,7 @@ class _RegionGroup:
 
     def _share_sizes(self) -> tuple[dict[str, int], dict[str, int]]:
         """What share pools require and what their pods asked for: at least one CPU each."""
+        # At least one, for no group can have an empty set (docs/facts/linux-cgroups.md#cpu-sets).
         required = {pool: max(1, region.required_cpus) for pool, region in self.share.items()}
         return required, {pool: max(1, math.ceil(region.request_cores)) for pool, region in self.share.items()}
 
@@ -148,6 +153,7 @@ class _RegionGroup:
 
     def _isolated_sizes(self, required: Mapping[str, int], requests: Mapping[str, int], room: int) -> dict[str, int]:
         upper = {pool: region.upper_cpus for pool, region in self.isolated.items()}
+        # The larger of both: an isolated pod must not take what others asked for, even if they do not use it now.
         if max(sum(required.values()), sum(requests.values())) + sum(upper.values()) > room:
             return {pool: region.lower_cpus for pool, region in self.isolated.items()}
         return upper
@@ -165,6 +171,7 @@ class _RegionGroup:
 
     def _disjoint(self, sizes: Mapping[str, int], room: int, lent: Mapping[str, int]) -> int:
         if not self.node.reclaim:
+            # What reclaimed pods keep is theirs even with reclaiming off: pods that run now are not left without a CPU.
             return self.kept
         return room - sum(sizes.values()) + sum(lent.values()) + self.kept
 
@@ -185,6 +192,7 @@ class _RegionGroup:
         block += sum(lent.values())
         if not self.node.reclaim and not self.share and block >= self.kept:
             return self.kept, {}, {}
+        # Less than what they always keep: the rest is borrowed inside the pools, so that no tenant's size shrinks.
         if not self.node.reclaim or block < self.kept:
             return self._borrowed(shared, self.kept)
         overlap = {pool: max(1, sizes[pool] - required[pool]) for pool in sorted(lending)}

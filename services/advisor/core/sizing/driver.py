@@ -45,6 +45,7 @@ def size_regions(node: SizingInput, needs_of: NeedsOf, before: SizedRegions, now
     regulation = Regulation(node.pace, before.provision.ramps, now_s, node.may_shrink)
     isolation = _isolation(node, before.isolation, now_s)
     needs = needs_of(isolation.pods)
+    # Tried first with the isolated pods, for only the sizes that result say whether they fit.
     provision = provide(node.shape, needs, regulation)
     if not isolation.pods or _isolation_fits(node.shape, provision, needs):
         return SizedRegions(isolation, provision)

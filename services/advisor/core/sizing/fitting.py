@@ -40,6 +40,7 @@ def fit_pools(
 
 
 def _throttled(wanted: Mapping[str, int], available_cpus: int, unit: int) -> dict[str, int]:
+    # Whole cores only where every pool wants whole ones and can get one.
     if any(size % unit for size in wanted.values()) or len(wanted) > available_cpus // unit:
         return _normalised(wanted, available_cpus)
     units = _normalised({pool: size // unit for pool, size in wanted.items()}, available_cpus // unit)
@@ -55,6 +56,7 @@ def _normalised(wanted: Mapping[str, int], target: int) -> dict[str, int]:
     total = sum(wanted.values())
     if not total:
         return dict(sorted(wanted.items()))
+    # Rounded up and then taken back, so that a small pool is not rounded away first.
     sizes = {pool: -(-size * target // total) for pool, size in sorted(wanted.items())}
     while sum(sizes.values()) > target:
         able = [pool for pool, size in sizes.items() if size > 1]
@@ -68,6 +70,7 @@ def _largest_part(able: list[str], sizes: Mapping[str, int], wanted: Mapping[str
     """Of these pools (in order) the one with the largest size / wanted, then the largest size, then the first name."""
     best = able[0]
     for pool in able[1:]:
+        # Multiplied crosswise: integers compare exactly where quotients would differ in the last digit.
         part, best_part = sizes[pool] * wanted[best], sizes[best] * wanted[pool]
         if part > best_part or (part == best_part and sizes[pool] > sizes[best]):
             best = pool

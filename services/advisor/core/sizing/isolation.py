@@ -89,6 +89,7 @@ def isolate(rules: IsolationRules, runners: Iterable[ContainerTasks], before: Is
         was = one.pod in before.pods
         watch = _watched(rules, one, before.watches.get(one.key, NoiseRecord()), now_s)
         watches[one.key] = watch
+        # Room is asked for those that stay as well: a pool that has become smaller takes pods back.
         if one.pod not in pool.taken and pool.has_room(one.pod) and _stands_out(rules, one, watch, was, now_s):
             pool.taken.add(one.pod)
     return Isolation(frozenset(pod for pool in pools.values() for pod in pool.taken), dict(sorted(watches.items())))
@@ -113,12 +114,14 @@ def _watched(rules: IsolationRules, one: ContainerTasks, before: NoiseRecord, no
         return before
     if _is_noisy(rules, one):
         return NoiseRecord(hits=min(before.hits + 1, rules.lock_in_threshold))
+    # Hits begin anew: only rounds in a row count.
     return NoiseRecord(calm_since_s=now_s if before.calm_since_s is None else before.calm_since_s)
 
 
 def _stands_out(
     rules: IsolationRules, one: ContainerTasks, watch: NoiseRecord, was_isolated: bool, now_s: float
 ) -> bool:
+    # Not measured: neither noisy nor calm, so it stays where it is.
     if one.runnable is None:
         return was_isolated
     if watch.calm_since_s is None:

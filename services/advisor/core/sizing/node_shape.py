@@ -66,6 +66,7 @@ def _subtract(available: dict[int, int], container: ContainerView) -> None:
             if numa in available:
                 available[numa] = max(0, available[numa] - cpus)
         return
+    # Rounded up: it will get whole CPUs.
     left = -int(-container.request_cores // 1)
     for numa in sorted(available, key=lambda numa: (-available[numa], numa)):
         part = min(left, available[numa])

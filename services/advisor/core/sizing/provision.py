@@ -109,6 +109,7 @@ def footprints_of(shape: Shape, regions: Sequence[Region]) -> dict[str, Footprin
 
 def _regulated(shape: Shape, need: Need, regulation: Regulation) -> Regulated:
     pace = regulation.pace
+    # Even sizes keep the threads of a core in one pool; pools that overlap share cores anyway.
     even = pace.even if need.region.type == "share" and shape.smt and not shape.node.overlap else "off"
     limits = RampLimits(
         lower=shape.min_cpus,
@@ -121,6 +122,8 @@ def _regulated(shape: Shape, need: Need, regulation: Regulation) -> Regulated:
     )
     before = regulation.ramps.get(need.region.name, Ramp())
     wanted = rounded(need.required_cores + need.footprint.reserve_cores, even)
+    # The need of a view without figures is a guess: it may grow a pool, and never shrink one (docs/facts/safety-
+    # rules.md#rule-1-absent-is-not-zero).
     least = wanted if regulation.may_shrink else max(wanted, need.effective_cpus or 0)
     return Regulated(need, wanted, regulated(before, limits, regulation.now_s, least, need.effective_cpus))
 

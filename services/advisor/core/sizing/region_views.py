@@ -66,6 +66,7 @@ def _rest(view: View, elsewhere: list[ContainerView]) -> View:
     usage = view.tenants_usage_cores
     if usage is not None:
         theirs = math.fsum(c.cpu.usage_cores or 0.0 for c in elsewhere if c.qos == "shared_cores")
+        # Pool and containers are not read at the same moment: the difference may fall below 0.
         usage = max(0.0, usage - theirs)
     containers = tuple(c for c in view.containers if (c.uid, c.name) not in keys)
     return replace(view, containers=containers, tenants_usage_cores=usage, signs=Signs())

@@ -50,11 +50,13 @@ def split(
 def _regions_of(container: ContainerView, isolated: bool, known: Collection[int] | None) -> list[Region]:
     numas = [numa for numa, cpus in container.cpus_per_numa if cpus and (known is None or numa in known)]
     if container.dedicated:
+        # Not placed yet: one region without a node, which keeps nobody off any.
         if not container.bound or not numas:
             return [Region(container.pod, "dedicated")]
         return [Region(container.pod, "dedicated", numa, container.exclusive) for numa in numas]
     if container.qos != "shared_cores" or not container.pool:
         return []
+    # A bound shared pod lies on one NUMA node; where it is not known yet it counts with the unbound.
     numa = numas[0] if container.bound and numas else None
     if isolated:
         return [Region(isolation_pool(container.pod), "isolation", numa)]

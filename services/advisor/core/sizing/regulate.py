@@ -23,13 +23,17 @@ def regulated(ramp: Ramp, limits: RampLimits, now_s: float, wanted: int, effecti
     result is rounded once more: up, or down where up would leave the clamp.
     """
     size = wanted if effective is None else _stepped(ramp, limits, now_s, wanted, effective)
+    # After the step: a machine that has lost CPUs must not wait for a slow ramp.
     size = min(max(size, limits.lower), limits.upper)
     if limits.even == "after_limits" and size % 2:
         size = next((even for even in (size + 1, size - 1) if limits.lower <= even <= limits.upper), size)
+    # The same object: no step, and the time of the last one down stays.
     if size == ramp.size:
         return ramp
     if size < ramp.size:
+        # The longer wait goes on only if the last step down was taken back; else the usual one holds again.
         return Ramp(size, now_s, ramp.wait_s if ramp.regretted else 0.0)
+    # Already counted, or so late that it is news and no regret.
     if ramp.regretted or not _is_waiting(ramp, limits, now_s):
         return replace(ramp, size=size)
     return Ramp(size, ramp.last_down_s, min(2 * _wait_s(ramp, limits), limits.max_wait_s), regretted=True)

@@ -20,6 +20,7 @@ def kept_for_reclaim(cpus: Mapping[int, int], reserved_cores: int, min_ratio: fl
     """
     if not cpus:
         return {}
+    # At least one CPU on each node: reclaimed pods may be bound to any.
     total = min(max(reserved_cores, len(cpus)), sum(cpus.values()))
     each = total // len(cpus)
     return {numa: max(each, math.ceil((min_ratio or 0.0) * size - _ROUNDING_ERROR)) for numa, size in cpus.items()}
