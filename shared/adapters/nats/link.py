@@ -251,6 +251,10 @@ class Link:
 
     def _next_server(self, servers: list[Server], _info: dict[str, Any]) -> tuple[Server, float]:
         """The server that failed least, after a growing random pause: the client's own choice would never change."""
+        if (last_try := self.client._transport) is not None:
+            # nats-py forgets the connection of a try that the server refused: its socket would stay open until a
+            # collection (docs/facts/nats.md#the-python-client).
+            last_try.close()  # type: ignore[no-untyped-call]
         delay = delay_s(self._attempt, base_s=RECONNECT_BASE_S, cap_s=RECONNECT_CAP_S, roll=random.random())  # noqa: S311 - jitter
         self._attempt += 1
         return min(servers, key=lambda server: server.reconnects), delay

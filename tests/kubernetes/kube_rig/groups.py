@@ -71,8 +71,10 @@ class Groups:
 
     def find(self, pattern: str) -> list[Path]:
         """The groups of a name (`kubepods/**/pod*`), as they lie in this machine's hierarchies."""
-        found = (place for one in self.hierarchies for place in one.root.glob(pattern))
-        return sorted(group for group in found if group.is_dir())
+        while True:
+            with contextlib.suppress(FileNotFoundError):  # one went while it was looked into, others were not looked at
+                found = [place for one in self.hierarchies for place in one.root.glob(pattern)]
+                return sorted(group for group in found if group.is_dir())
 
     def processes(self, below: str = "") -> Iterator[int]:
         """The process ids in all groups, or in those of one name."""
