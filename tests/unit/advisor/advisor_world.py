@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Protocol
 
 from services.advisor.app import AdvisorApp
 from services.advisor.ports import AdvisorPorts
@@ -12,14 +13,22 @@ from shared.app import Context
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation, PodAllocation
 from shared.contracts.bus.subjects import state_subject
-from shared.contracts.sample import NodeSample
+from shared.contracts.sample import NodeSample, PodReading
 from shared.core.cpus.topology import Topology
 from shared.fakes.memory_bus import MemoryBus
+from shared.ports import Received
 from shared.settings import CommonSettings, section
 from shared.wire import Wire
 
 TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
 SOON_S = 0.01
+
+MakePod = Callable[..., PodReading]
+"""Makes a pod: name, QoS level, what it asks for, and its container's readings by name."""
+MakeFields = Callable[..., dict[str, Any]]
+"""Makes the fields of a sample: pods, the node's readings, and other fields by name."""
+MakeSample = Callable[..., NodeSample]
+"""Makes a whole sample of the same arguments."""
 
 
 class Skewed(LoopClock):
@@ -34,7 +43,7 @@ class Skewed(LoopClock):
 class Node:
     """An advisor, and the voice of the metrics service."""
 
-    def __init__(self, settings, topology=TUTORIAL_NODE):
+    def __init__(self, settings: dict[str, Any], topology: Topology = TUTORIAL_NODE) -> None:
         self.clock, self.bus = Skewed(), MemoryBus()
         self.metrics = Wire(self.bus, self.clock, node="node1", service="metrics")
         self.qrm = Wire(self.bus, self.clock, node="node1", service="qrm")
@@ -43,7 +52,7 @@ class Node:
         self.app = AdvisorApp(context, AdvisorPorts(topology), section(AdvisorSettings, context.raw, "advisor"))
         self.heard: list[tuple[float, PoolAdvice]] = []
 
-    async def measure(self, fields) -> NodeSample:
+    async def measure(self, fields: dict[str, Any]) -> NodeSample:
         sample = self.metrics.stamp(NodeSample, **fields)
         await self.metrics.publish(sample)
         await asyncio.sleep(SOON_S)
@@ -61,7 +70,7 @@ class Node:
     def shares(self) -> list[int]:
         return [advice.size_of("share") for advice in self.advices]
 
-    def _hear(self, received) -> None:
+    def _hear(self, received: Received) -> None:
         self.heard.append((self.clock.monotonic(), PoolAdvice.decode(received.data)))
 
     @contextlib.asynccontextmanager
@@ -77,3 +86,14 @@ class Node:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
             await self.app.close()
+
+
+class Live(Protocol):
+    """Runs a story with a node in virtual time."""
+
+    def __call__(
+        self,
+        story: Callable[[Node], Awaitable[None]],
+        settings: dict[str, Any] | None = None,
+        topology: Topology = TUTORIAL_NODE,
+    ) -> None: ...

@@ -1,12 +1,14 @@
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from advisor_world import TUTORIAL_NODE, Node
+from advisor_world import TUTORIAL_NODE, Live, MakeFields, MakePod, MakeSample, Node
+from fixture_types import Virtual
 
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading, PoolReading
+from shared.core.cpus.topology import Topology
 
 TOTAL_BYTES = 195_924_424 << 10
 """Memory of the tutorial's node."""
@@ -24,12 +26,12 @@ def _pod(
 
 
 @pytest.fixture
-def pod() -> Callable[..., PodReading]:
+def pod() -> MakePod:
     return _pod
 
 
 @pytest.fixture
-def fields() -> Callable[..., dict[str, Any]]:
+def fields() -> MakeFields:
     """The fields of a sample of the tutorial's node, without the envelope."""
 
     def make(*pods: PodReading, node: dict[str, Any] | None = None, **over: Any) -> dict[str, Any]:
@@ -51,18 +53,22 @@ def fields() -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
-def sample(fields) -> Callable[..., NodeSample]:
+def sample(fields: MakeFields) -> MakeSample:
     """A whole sample of the tutorial's node."""
     envelope = {"node": "node1", "boot_id": "0" * 16, "seq": 1, "sent_at": datetime(2026, 1, 1, tzinfo=UTC)}
     return lambda *pods, **over: NodeSample(**envelope, **fields(*pods, **over))
 
 
 @pytest.fixture
-def live(virtual):
+def live(virtual: Virtual) -> Live:
     """Run a story with a node: live(story) or live(story, settings, topology)."""
 
-    def run(story, settings=None, topology=TUTORIAL_NODE):
-        async def whole():
+    def run(
+        story: Callable[[Node], Awaitable[None]],
+        settings: dict[str, Any] | None = None,
+        topology: Topology = TUTORIAL_NODE,
+    ) -> None:
+        async def whole() -> None:
             async with Node(settings or {}, topology).running() as node:
                 await story(node)
 

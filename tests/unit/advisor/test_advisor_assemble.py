@@ -1,11 +1,13 @@
 """The assembler: cases by hand, with and without overlap, and laws over any regions."""
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.advisor.core.model.region import RegionType
 from services.advisor.core.model.shape import NodeCpus
 from services.advisor.core.sizing.assemble import RegionRequirement, assemble, unbound_numas
 
@@ -79,13 +81,19 @@ EXCLUSIVE = replace(DEDICATED, exclusive=True, required_cpus=20)
         ),
     ],
 )  # fmt: skip
-def test_regions_are_assembled(node, regions, pools, shared, dedicated):
+def test_regions_are_assembled(
+    node: NodeCpus,
+    regions: list[RegionRequirement],
+    pools: dict[str, dict[int, int]],
+    shared: dict[int, dict[str, int]],
+    dedicated: dict[int, dict[str, int]],
+) -> None:
     done = assemble(node, regions)
     assert done.pools == dict(sorted(({"reserve": {-1: 0}} | pools).items()))
     assert (done.reclaim_overlap, done.dedicated_overlap) == (shared, dedicated)
 
 
-def test_pools_that_want_too_much_are_throttled_by_name():
+def test_pools_that_want_too_much_are_throttled_by_name() -> None:
     crowded = [replace(SHARE, required_cpus=30), replace(SHARE, pool="batch", required_cpus=30)]
     done = assemble(NODE, crowded)
     assert done.throttled == ("batch", "share")
@@ -93,10 +101,11 @@ def test_pools_that_want_too_much_are_throttled_by_name():
 
 
 numas = st.integers(1, 4)
+TYPES: list[RegionType] = ["share", "isolation", "dedicated"]
 
 
 @st.composite
-def situations(draw):
+def situations(draw: st.DrawFn) -> tuple[NodeCpus, list[RegionRequirement]]:
     count = draw(numas)
     available = {n: draw(st.integers(8, 48)) for n in range(count)}
     kept = {n: draw(st.integers(1, 4)) for n in range(count)}
@@ -104,7 +113,7 @@ def situations(draw):
     regions = []
     for index in range(draw(st.integers(0, 6))):
         bound = draw(st.booleans())
-        type_ = draw(st.sampled_from(["share", "isolation", "dedicated"]))
+        type_ = draw(st.sampled_from(TYPES))
         where = (draw(st.integers(0, count - 1)),) if bound else ()
         lower = draw(st.integers(0, 6))
         regions.append(
@@ -124,13 +133,15 @@ def situations(draw):
 
 
 @given(situations(), st.randoms())
-def test_the_order_of_the_regions_means_nothing(situation, random):
+def test_the_order_of_the_regions_means_nothing(
+    situation: tuple[NodeCpus, list[RegionRequirement]], random: Random
+) -> None:
     node, regions = situation
     assert assemble(node, random.sample(regions, len(regions))) == assemble(node, regions)
 
 
 @given(situations())
-def test_without_overlap_no_cpu_is_given_away_twice(situation):
+def test_without_overlap_no_cpu_is_given_away_twice(situation: tuple[NodeCpus, list[RegionRequirement]]) -> None:
     node, regions = situation
     node = replace(node, overlap=False)
     done = assemble(node, regions)
@@ -143,7 +154,7 @@ def test_without_overlap_no_cpu_is_given_away_twice(situation):
 
 
 @given(situations())
-def test_reclaimed_pods_always_keep_theirs(situation):
+def test_reclaimed_pods_always_keep_theirs(situation: tuple[NodeCpus, list[RegionRequirement]]) -> None:
     node, regions = situation
     done = assemble(node, regions)
     for key, size in done.pools["reclaim"].items():

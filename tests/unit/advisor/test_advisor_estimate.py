@@ -1,6 +1,8 @@
 """What one container counts, and a region: the two revisions of the rule, and laws."""
 
 import math
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 from services.advisor.core.demand.cpu import estimate_cores
 from services.advisor.core.model.figures import Figures
-from services.advisor.whatif.cpu.estimate import RULES, ProvisionQuestion, provision_canonical
+from services.advisor.whatif.cpu.estimate import RULES, ProvisionQuestion, RuleName, provision_canonical
 
 amounts = st.floats(0, 1000, allow_nan=False)
 figures = st.builds(Figures, *[st.none() | amounts] * 3)
@@ -32,12 +34,16 @@ figures = st.builds(Figures, *[st.none() | amounts] * 3)
         pytest.param("v0.1.0", None, None, None, 0, 4, id="v0.1.0: nothing at all"),
     ],
 )
-def test_the_largest_known_figure_counts(rule, usage, load1, load5, asked, cores):
+def test_the_largest_known_figure_counts(
+    rule: RuleName, usage: int | None, load1: int | None, load5: int | None, asked: int, cores: float
+) -> None:
     assert estimate_cores(Figures(usage, load1, load5), asked, RULES[rule]) == cores
 
 
 @given(figures, amounts, st.sampled_from(sorted(RULES)), st.sampled_from(["usage_cores", "load1", "load5"]), amounts)
-def test_more_load_never_counts_less(before, request_cores, rule, field, more):
+def test_more_load_never_counts_less(
+    before: Figures, request_cores: float, rule: RuleName, field: str, more: float
+) -> None:
     known = getattr(before, field)
     if known is None or known <= 0:
         return  # a figure that appears may well be smaller than the request that stood in for it
@@ -47,15 +53,15 @@ def test_more_load_never_counts_less(before, request_cores, rule, field, more):
 
 
 @given(figures, amounts, st.sampled_from(sorted(RULES)))
-def test_every_container_counts_something(measured, request_cores, rule):
+def test_every_container_counts_something(measured: Figures, request_cores: float, rule: RuleName) -> None:
     assert 0 < estimate_cores(measured, request_cores, RULES[rule]) < math.inf
 
 
-def container(**fields):
+def container(**fields: Any) -> dict[str, Any]:
     return {"qos": "shared_cores", "request_cores": 4.0} | fields
 
 
-def provision(*containers, **fields) -> float:
+def provision(*containers: dict[str, Any], **fields: Any) -> float:
     question = ProvisionQuestion.model_validate({"containers": list(containers)} | fields)
     return provision_canonical(question).required_cores
 
@@ -84,12 +90,14 @@ def provision(*containers, **fields) -> float:
         pytest.param([container(usage_cores=4.0)], {"region_numas": [0]}, 5, id="no cpuset said"),
     ],
 )  # fmt: skip
-def test_a_region_needs_the_sum_of_its_containers_parts(containers, fields, cores):
+def test_a_region_needs_the_sum_of_its_containers_parts(
+    containers: list[dict[str, Any]], fields: dict[str, Any], cores: float
+) -> None:
     assert provision(*containers, **fields) == cores
 
 
 @given(st.lists(amounts, max_size=20), st.randoms())
-def test_the_sum_is_the_same_in_every_order(usages, random):
+def test_the_sum_is_the_same_in_every_order(usages: list[float], random: Random) -> None:
     containers = [container(usage_cores=usage) for usage in usages]
     shuffled = random.sample(containers, len(containers))
     assert provision(*containers) == provision(*shuffled)

@@ -1,5 +1,7 @@
 """Pools fitted into what there is, and the CPUs that reclaimed pods borrow from them: tables and laws."""
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,12 +30,14 @@ isolated = st.dictionaries(st.sampled_from(["i1", "i2", "i3"]), st.integers(0, 1
         pytest.param({}, {}, 0, False, {}, False, id="no pool"),
     ],
 )
-def test_pools_are_fitted(wanted, fixed, available, expand, sizes, throttled):
+def test_pools_are_fitted(
+    wanted: dict[str, int], fixed: dict[str, int], available: int, expand: bool, sizes: dict[str, int], throttled: bool
+) -> None:
     fitted = fit_pools(wanted, fixed, available, expand=expand)
     assert (fitted.pools, fitted.throttled) == (sizes, throttled)
 
 
-def test_where_pools_are_cut_the_cpus_of_a_core_stay_together():
+def test_where_pools_are_cut_the_cpus_of_a_core_stay_together() -> None:
     assert fit_pools({"a": 42, "b": 4}, {}, 44, expand=False).pools == {"a": 41, "b": 3}
     assert fit_pools({"a": 42, "b": 4}, {}, 44, expand=False, unit=2).pools == {"a": 40, "b": 4}
     assert fit_pools({"a": 41, "b": 4}, {}, 44, expand=False, unit=2).pools == {"a": 40, "b": 4}
@@ -41,13 +45,17 @@ def test_where_pools_are_cut_the_cpus_of_a_core_stay_together():
 
 
 @given(pools, isolated, st.integers(0, 200), st.booleans(), st.randoms())
-def test_the_order_of_the_pools_means_nothing(wanted, fixed, available, expand, random):
+def test_the_order_of_the_pools_means_nothing(
+    wanted: dict[str, int], fixed: dict[str, int], available: int, expand: bool, random: Random
+) -> None:
     shuffled = dict(random.sample(list(wanted.items()), len(wanted)))
     assert fit_pools(shuffled, fixed, available, expand=expand) == fit_pools(wanted, fixed, available, expand=expand)
 
 
 @given(pools, isolated, st.integers(0, 200), st.booleans())
-def test_sizes_sum_up_to_what_there_is_and_no_pool_ends_without_a_cpu(wanted, fixed, available, expand):
+def test_sizes_sum_up_to_what_there_is_and_no_pool_ends_without_a_cpu(
+    wanted: dict[str, int], fixed: dict[str, int], available: int, expand: bool
+) -> None:
     fitted = fit_pools(wanted, fixed, available, expand=expand)
     everything = {**wanted, **fixed}
     assert set(fitted.pools) == set(everything)
@@ -61,7 +69,9 @@ def test_sizes_sum_up_to_what_there_is_and_no_pool_ends_without_a_cpu(wanted, fi
 
 
 @given(pools, isolated, st.integers(0, 200))
-def test_a_pool_that_is_throttled_never_gets_more_than_it_wants_unless_all_share_everything(wanted, fixed, available):
+def test_a_pool_that_is_throttled_never_gets_more_than_it_wants_unless_all_share_everything(
+    wanted: dict[str, int], fixed: dict[str, int], available: int
+) -> None:
     fitted = fit_pools(wanted, fixed, available, expand=False)
     everything = {**wanted, **fixed}
     if len(everything) <= available:
@@ -79,18 +89,20 @@ def test_a_pool_that_is_throttled_never_gets_more_than_it_wants_unless_all_share
         pytest.param({"a": 1, "b": 1}, 2, {"a": 1, "b": 1}, id="everything"),
     ],
 )
-def test_cpus_are_borrowed(sizes, required, overlap):
+def test_cpus_are_borrowed(sizes: dict[str, int], required: int, overlap: dict[str, int]) -> None:
     assert overlap_of(sizes, required) == overlap
 
 
-def test_more_than_the_pools_have_cannot_be_borrowed():
+def test_more_than_the_pools_have_cannot_be_borrowed() -> None:
     with pytest.raises(Refused, match="the pools have 4") as refusal:
         overlap_of({"a": 4}, 5)
     assert refusal.value.reason == "overlap_exceeds_share"
 
 
 @given(pools, st.integers(0, 400))
-def test_what_is_borrowed_is_what_is_required_and_no_pool_lends_more_than_it_has(sizes, required):
+def test_what_is_borrowed_is_what_is_required_and_no_pool_lends_more_than_it_has(
+    sizes: dict[str, int], required: int
+) -> None:
     if required > sum(sizes.values()):
         return
     overlap = overlap_of(sizes, required)

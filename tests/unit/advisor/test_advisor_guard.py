@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given
@@ -32,20 +32,25 @@ def saying(answer: Any) -> Policy[Any, Any]:
     return Policy("odd", PolicySettings, lambda: 0, judge)
 
 
-def explode() -> None:
+def explode() -> NoReturn:
     raise ZeroDivisionError("of all things")
+
+
+def demand(cores: Any, memory_bytes: Any = 0, why: Any = ()) -> Demand:
+    """What a policy without checked types may return."""
+    return Demand(cores, memory_bytes, why)
 
 
 NONSENSE = [
     pytest.param((0, Demand(math.nan, 0)), "cores nan", id="NaN"),
     pytest.param((0, Demand(math.inf, 0)), "cores inf", id="infinite"),
     pytest.param((0, Demand(-1.0, 0)), "cores -1.0", id="negative"),
-    pytest.param((0, Demand("8", 0)), "cores '8'", id="a text"),
+    pytest.param((0, demand("8")), "cores '8'", id="a text"),
     pytest.param((0, Demand(True, 0)), "cores True", id="a truth"),
-    pytest.param((0, Demand(None, 0)), "cores None", id="nothing"),
+    pytest.param((0, demand(None)), "cores None", id="nothing"),
     pytest.param((0, Demand(1.0, -1)), "memory_bytes -1", id="negative memory"),
-    pytest.param((0, Demand(1.0, math.nan)), "memory_bytes nan", id="memory that is no whole number"),
-    pytest.param((0, Demand(1.0, 0, ("because",))), "why is not", id="a reason that is none"),
+    pytest.param((0, demand(1.0, math.nan)), "memory_bytes nan", id="memory that is no whole number"),
+    pytest.param((0, demand(1.0, 0, ("because",))), "why is not", id="a reason that is none"),
     pytest.param((0, Demand(1.0, 0, (), -1.0)), "reclaim_quota_cores -1.0", id="a negative quota"),
     pytest.param(Demand(1.0, 0), "Demand instead of", id="no state"),
     pytest.param(None, "NoneType instead of", id="no answer"),
@@ -54,26 +59,26 @@ NONSENSE = [
 
 
 @pytest.mark.parametrize(("answer", "says"), NONSENSE)
-def test_nonsense_is_refused_by_name(answer, says):
+def test_nonsense_is_refused_by_name(answer: object, says: str) -> None:
     with pytest.raises(Refused, match=f"policy 'odd' returned {says}") as refusal:
         judged(saying(answer), 0, VIEW, 0.0, PolicySettings())
     assert refusal.value.reason == "policy_nonsense"
 
 
-def test_numbers_of_other_kinds_are_numbers():
-    _, demand = judged(saying((0, Demand(Fraction(5, 2), 7))), 0, VIEW, 0.0, PolicySettings())
-    assert (demand.cores, type(demand.cores), demand.memory_bytes) == (2.5, float, 7)
+def test_numbers_of_other_kinds_are_numbers() -> None:
+    _, found = judged(saying((0, demand(Fraction(5, 2), 7))), 0, VIEW, 0.0, PolicySettings())
+    assert (found.cores, type(found.cores), found.memory_bytes) == (2.5, float, 7)
 
 
 @pytest.mark.parametrize("odd", [saying(explode), Policy("odd", PolicySettings, explode, lambda *_: (0, Demand(0, 0)))])
-def test_a_policy_that_raises_is_refused_with_its_words(odd):
+def test_a_policy_that_raises_is_refused_with_its_words(odd: Policy[PolicySettings, object]) -> None:
     with pytest.raises(Refused, match="policy 'odd' raised ZeroDivisionError: of all things") as refusal:
         judged(odd, None, VIEW, 0.0, PolicySettings())
     assert refusal.value.reason == "policy_raised"
 
 
 @pytest.mark.parametrize("answer", [explode, *[case.values[0] for case in NONSENSE]])
-def test_the_round_is_decided_by_canonical_and_goes_on_from_the_last_sizes(answer):
+def test_the_round_is_decided_by_canonical_and_goes_on_from_the_last_sizes(answer: object) -> None:
     rules = SizingRules(fallback=FALLBACK)
     last = decide(VIEW, 0.0, canonical.POLICY, canonical.CanonicalSettings(), rules, None)
     calm = View(VIEW.bounds, tenants_usage_cores=1.0)
@@ -83,19 +88,19 @@ def test_the_round_is_decided_by_canonical_and_goes_on_from_the_last_sizes(answe
     assert done.why[0].rule == f"{done.failed}; canonical decides"
 
 
-def test_without_somebody_to_stand_in_the_failure_is_raised():
+def test_without_somebody_to_stand_in_the_failure_is_raised() -> None:
     with pytest.raises(Refused, match="odd"):
         decide(VIEW, 0.0, saying(explode), PolicySettings(), SizingRules(), None)
 
 
 @given(st.one_of(st.none(), st.text(), st.floats(), st.integers(), st.tuples(st.floats(), st.floats())))
-def test_whatever_a_policy_returns_the_sizes_are_those_of_the_machine(answer):
+def test_whatever_a_policy_returns_the_sizes_are_those_of_the_machine(answer: int | tuple[float, float] | None) -> None:
     done = decide(VIEW, 0.0, saying((0, answer)), PolicySettings(), SizingRules(fallback=FALLBACK), None)
     assert (done.sizes.share_cpus, done.sizes.reclaim_cpus) == (30, 18)
 
 
 @given(st.floats(), st.floats())
-def test_whatever_demand_a_policy_makes_the_pools_stay_inside_the_machine(cores, quota):
+def test_whatever_demand_a_policy_makes_the_pools_stay_inside_the_machine(cores: float, quota: float) -> None:
     done = decide(
         VIEW, 0.0, saying((0, Demand(cores, 0, (), quota))), PolicySettings(), SizingRules(fallback=FALLBACK), None
     )
@@ -130,7 +135,7 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], bo
     return lambda name: f"wheel_{name}" in sys.modules
 
 
-def test_a_wheel_registers_policies_and_none_is_imported_before_it_is_chosen(wheel):
+def test_a_wheel_registers_policies_and_none_is_imported_before_it_is_chosen(wheel: Callable[[str], bool]) -> None:
     assert {name for name in outside_policies(["canonical"]) if name.startswith("outside")} == set(WHEEL) - {
         "canonical"
     }
@@ -152,7 +157,9 @@ def test_a_wheel_registers_policies_and_none_is_imported_before_it_is_chosen(whe
         ("outside_other", "calls itself 'another'"),
     ],
 )
-def test_a_broken_one_is_named_and_canonical_decides_in_its_mode(wheel, name, says):
+def test_a_broken_one_is_named_and_canonical_decides_in_its_mode(
+    wheel: Callable[[str], bool], name: str, says: str
+) -> None:
     assert not wheel(name)
     choice = choose({"policy": name, "policies": {name: {"mode": "observe", "speed": 3}}})
     assert choice.policy.name == "canonical"
@@ -162,18 +169,18 @@ def test_a_broken_one_is_named_and_canonical_decides_in_its_mode(wheel, name, sa
     assert says in done.why[0].rule
 
 
-def test_settings_of_a_policy_from_outside_are_checked(wheel):
+def test_settings_of_a_policy_from_outside_are_checked(wheel: Callable[[str], bool]) -> None:
     assert not wheel("outside_good")
     with pytest.raises(BadConfig, match="outside_good"):
         choose({"policies": {"outside_good": {"speed": 3}}})
 
 
-def test_an_unknown_name_is_refused_with_the_one_that_was_meant(wheel):
+def test_an_unknown_name_is_refused_with_the_one_that_was_meant(wheel: Callable[[str], bool]) -> None:
     assert not wheel("outside_good")
     with pytest.raises(BadConfig, match="did you mean 'outside_good'"):
         choose({"policy": "outside_goood"})
 
 
-def test_reasons_survive():
+def test_reasons_survive() -> None:
     why = (Reason(rule="r", numbers={"a": 1}),)
     assert judged(saying((0, Demand(1.0, 0, why))), 0, VIEW, 0.0, PolicySettings())[1].why == why

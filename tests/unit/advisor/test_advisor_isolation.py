@@ -1,6 +1,7 @@
 """Who is noisy enough for CPUs of its own, for how long, and how many at most."""
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -35,11 +36,13 @@ def pods(**runnable: float | None) -> list[ContainerTasks]:
         pytest.param(replace(EASY, max_pod_ratio=0), pods(a=9, b=1), ("a",), set(), id="limits hold for who stays too"),
     ],
 )
-def test_one_round(rules, runners, before, isolated):
+def test_one_round(
+    rules: IsolationRules, runners: list[ContainerTasks], before: tuple[str, ...], isolated: set[str]
+) -> None:
     assert isolate(rules, runners, Isolation(frozenset(before)), 0.0).pods == isolated
 
 
-def test_a_pod_needs_three_noisy_rounds_in_a_row_and_two_calm_minutes():
+def test_a_pod_needs_three_noisy_rounds_in_a_row_and_two_calm_minutes() -> None:
     rules, state, story = replace(EASY, lock_in_threshold=3), Isolation(), []
     for second, tasks in [(0, 9), (1, 9), (2, 1), (3, 9), (4, 9), (5, 9), (6, 1), (125, 1), (126, 1)]:
         state = isolate(rules, pods(a=tasks, b=1), state, second)
@@ -47,7 +50,7 @@ def test_a_pod_needs_three_noisy_rounds_in_a_row_and_two_calm_minutes():
     assert story == [False, False, False, False, False, True, True, True, False]
 
 
-def test_pools_are_judged_apart():
+def test_pools_are_judged_apart() -> None:
     other = [replace(one, pool="batch", pod=f"{one.pod}2") for one in pods(a=9, b=1)]
     assert isolate(EASY, [*pods(a=9, b=1), *other], Isolation(), 0.0).pods == {"a", "a2"}
 
@@ -55,7 +58,9 @@ def test_pools_are_judged_apart():
 @given(
     st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("xy"), st.floats(0, 20)), max_size=12), st.randoms()
 )
-def test_the_order_of_containers_means_nothing_and_the_limits_hold(rows, random):
+def test_the_order_of_containers_means_nothing_and_the_limits_hold(
+    rows: list[tuple[str, str, float]], random: Random
+) -> None:
     rules = IsolationRules(lock_in_threshold=1)
     unique = {(pod, name): ContainerTasks(pod, name, "share", 4.0, tasks) for pod, name, tasks in rows}
     runners = list(unique.values())

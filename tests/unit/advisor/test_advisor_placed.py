@@ -63,11 +63,11 @@ def at(pool: str, *cpus: tuple[int, int]) -> PodPlace:
         ),
     ],
 )  # fmt: skip
-def test_where_a_pod_belongs(one, seen, place):
+def test_where_a_pod_belongs(one: Pod, seen: PodPlace | None, place: PodPlace) -> None:
     assert place_of(one, seen) == place
 
 
-def test_an_allocation_says_which_cpus_are_somebodys_own():
+def test_an_allocation_says_which_cpus_are_somebodys_own() -> None:
     pods = [("aa", "dedicated", "0-3,12"), ("bb", "share", "4-11"), ("cc", "ramp-up", "0-47")]
     allocation = Allocation(
         node="node1", boot_id="0" * 16, seq=1, sent_at=datetime(2026, 1, 1, tzinfo=UTC), status="applied",

@@ -1,5 +1,6 @@
 """Whole rounds on a described node: Katalyst's cases by hand, and laws."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -76,20 +77,22 @@ NODE0 = "1-23,48-71"
                      {"share": {-1: 4}, "share-NUMA1": {1: 6}, "reclaim": {-1: 43, 1: 41}}, {}, id="bound"),
     ],
 )  # fmt: skip
-def test_a_described_node(fields, pools, overlap):
+def test_a_described_node(
+    fields: dict[str, Any], pools: dict[str, dict[int, int]], overlap: dict[int, dict[str, int]]
+) -> None:
     assert entries(**fields) == (dict(sorted(pools.items())), overlap)
 
 
 NOISY = {"max_resource_ratio": 1.0, "lock_in_threshold": 1, "lock_out_s": 10.0}
 
 
-def test_a_noisy_pod_gets_cpus_of_its_own_while_it_fits():
+def test_a_noisy_pod_gets_cpus_of_its_own_while_it_fits() -> None:
     quiet, noisy = shared("a", 4, nr_runnable=1), shared("b", 4, limit_cores=8, nr_runnable=50)
     pools, _ = entries(containers=[quiet, noisy], isolation=NOISY)
     assert pools == {"isolation-b": {-1: 8}, "share": {-1: 8}, "reclaim": {-1: 78}}
 
 
-def test_where_isolation_does_not_fit_the_round_is_done_without_it():
+def test_where_isolation_does_not_fit_the_round_is_done_without_it() -> None:
     quiet, noisy = shared("a", 4, nr_runnable=1), shared("b", 4, limit_cores=90, nr_runnable=200)
     pools, _ = entries(containers=[quiet, noisy], isolation=NOISY)
     assert pools == {"share": {-1: 12}, "reclaim": {-1: 82}}
@@ -100,7 +103,9 @@ asked = st.lists(st.tuples(st.sampled_from(["share", "batch"]), st.floats(0, 30)
 
 
 @given(asked, st.sampled_from([None, "head", "v0.1.0"]), st.booleans(), st.integers(1, 4), st.randoms())
-def test_the_order_of_containers_means_nothing_and_every_cpu_is_somewhere_once(rows, rule, reclaim, updates, random):
+def test_the_order_of_containers_means_nothing_and_every_cpu_is_somewhere_once(
+    rows: list[tuple[str, float, float | None]], rule: str | None, reclaim: bool, updates: int, random: Random
+) -> None:
     containers = [
         shared(f"p{i}", request, pool=pool, usage_cores=usage) for i, (pool, request, usage) in enumerate(rows)
     ]

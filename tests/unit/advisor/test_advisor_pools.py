@@ -1,8 +1,11 @@
 """Sizes of the pools: the tutorial's figures, machines of every size, and laws."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from present import present
 
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import View
@@ -20,7 +23,10 @@ machines = st.builds(
 )
 needs = st.floats(0, 600)
 NEED = Policy(
-    "need", PolicySettings, lambda: 0, lambda state, view, _now_s, _settings: (state, Demand(view.node_usage_cores, 0))
+    "need",
+    PolicySettings,
+    lambda: 0,
+    lambda state, view, _now_s, _settings: (state, Demand(present(view.node_usage_cores), 0)),
 )
 """Tenants need what the node uses."""
 
@@ -58,7 +64,9 @@ def sizes_of(bounds: Bounds, need: float) -> PoolSizes:
         pytest.param(1, False, 0.3, 1, 1, True, 1000, id="1"),
     ],
 )
-def test_the_sizes_of_a_machine(cpus, smt, need, share, reclaim, overlap, offer):
+def test_the_sizes_of_a_machine(
+    cpus: int, smt: bool, need: float, share: int, reclaim: int, overlap: bool, offer: int
+) -> None:
     sizes = sizes_of(Bounds.of(cpus, smt=smt), need)
     assert (sizes.share_cpus, sizes.reclaim_cpus, sizes.reserve_cpus) == (share, reclaim, 0)
     assert (sizes.overlap, sizes.reclaimed_cpu_millis) == (overlap, offer)
@@ -67,19 +75,21 @@ def test_the_sizes_of_a_machine(cpus, smt, need, share, reclaim, overlap, offer)
 @pytest.mark.parametrize(
     ("cpus", "reserve", "min_share"), [(1, 0, 0), (2, 0, 0), (4, 1, 1), (12, 3, 3), (16, 4, 4), (48, 4, 4)]
 )
-def test_the_automatic_reserve_is_a_quarter_of_a_small_machine_and_4_of_a_large_one(cpus, reserve, min_share):
+def test_the_automatic_reserve_is_a_quarter_of_a_small_machine_and_4_of_a_large_one(
+    cpus: int, reserve: int, min_share: int
+) -> None:
     bounds = Bounds.of(cpus, smt=False)
     assert (bounds.reserve_cores, bounds.min_share_cpus) == (reserve, min_share)
 
 
-def test_a_reserve_pool_is_cut_out_only_where_both_other_pools_keep_room():
+def test_a_reserve_pool_is_cut_out_only_where_both_other_pools_keep_room() -> None:
     assert Bounds.of(48, smt=True, reserve_pool_cpus=2).reserve_pool_cpus == 2
     assert sizes_of(Bounds.of(48, smt=True, reserve_pool_cpus=2), 0).reclaim_cpus == 42
     crowded = Bounds.of(8, smt=True, reserve_pool_cpus=6)
     assert (crowded.disjoint, crowded.reserve_pool_cpus) == (False, 0)
 
 
-def test_tenants_grow_at_once_and_shrink_by_2_cpus_in_30_s_or_60_after_a_step_that_was_taken_back():
+def test_tenants_grow_at_once_and_shrink_by_2_cpus_in_30_s_or_60_after_a_step_that_was_taken_back() -> None:
     bounds, last, story = Bounds.of(48, smt=True), None, []
     for now_s, need in [(0, 0), (1, 30), (2, 0), (3, 0), (31.9, 0), (32, 0), (33, 28), (40, 0), (62, 0), (92, 0)]:
         last = round_of(bounds, need, now_s, last)
@@ -87,7 +97,7 @@ def test_tenants_grow_at_once_and_shrink_by_2_cpus_in_30_s_or_60_after_a_step_th
     assert story == [4, 34, 32, 32, 32, 30, 32, 32, 32, 30]
 
 
-def test_the_same_pace_holds_where_the_pools_overlap():
+def test_the_same_pace_holds_where_the_pools_overlap() -> None:
     bounds, last, story = Bounds.of(3, smt=False), None, []
     for now_s, need in [(0, 0.5), (1, 2.9), (2, 0.5), (3, 0.2), (33, 0.2)]:
         last = round_of(bounds, need, now_s, last)
@@ -95,7 +105,7 @@ def test_the_same_pace_holds_where_the_pools_overlap():
     assert story == [(3, 2500), (1, 1000), (3, 2100), (3, 2100), (3, 2800)]
 
 
-def test_without_leave_to_shrink_the_tenants_keep_what_they_have_and_may_grow():
+def test_without_leave_to_shrink_the_tenants_keep_what_they_have_and_may_grow() -> None:
     bounds = Bounds.of(48, smt=True)
     last = round_of(bounds, 20)
     assert round_of(bounds, 1, 100.0, last, fresh=False).sizes.share_cpus == 24
@@ -103,7 +113,9 @@ def test_without_leave_to_shrink_the_tenants_keep_what_they_have_and_may_grow():
 
 
 @given(machines, needs)
-def test_tenants_get_what_they_need_up_to_the_bound_and_reclaimed_work_always_keeps_a_cpu(bounds, need):
+def test_tenants_get_what_they_need_up_to_the_bound_and_reclaimed_work_always_keeps_a_cpu(
+    bounds: Bounds, need: float
+) -> None:
     sizes = sizes_of(bounds, need)
     assert bounds.min_share_cpus <= sizes.share_cpus <= bounds.cpus
     assert 1 <= sizes.reclaim_cpus <= bounds.cpus
@@ -115,7 +127,7 @@ def test_tenants_get_what_they_need_up_to_the_bound_and_reclaimed_work_always_ke
 
 
 @given(machines, needs, st.floats(0, 100))
-def test_more_need_never_leaves_more_to_reclaimed_work(bounds, need, more):
+def test_more_need_never_leaves_more_to_reclaimed_work(bounds: Bounds, need: float, more: float) -> None:
     less, greater = (sizes_of(bounds, n) for n in (need, need + more))
     assert greater.share_cpus >= less.share_cpus
     assert greater.reclaim_cpus <= less.reclaim_cpus
@@ -138,7 +150,7 @@ def test_more_need_never_leaves_more_to_reclaimed_work(bounds, need, more):
         pytest.param({"estimates": [0.5], "reserved_for_allocate_cores": 0.5}, (4, 44, 44_000), id="another reserve"),
     ],
 )
-def test_the_table_of_the_tutorial(fields, want):
+def test_the_table_of_the_tutorial(fields: dict[str, Any], want: tuple[int, int, int]) -> None:
     estimates = fields.pop("estimates")
     answer = seed_pool_sizes(SeedQuestion.model_validate({"cpus": 48, "shared_estimates_cores": estimates} | fields))
     assert (answer.share_cpus, answer.reclaim_cpus, answer.reported_reclaimed_millicpu) == want

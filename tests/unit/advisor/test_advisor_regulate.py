@@ -53,7 +53,9 @@ def sizes(steps: list[tuple[float, float, int | None]], **fields: Any) -> list[i
         pytest.param([], {}, [], id="no step"),
     ],
 )  # fmt: skip
-def test_the_size_follows_the_requirement_within_its_limits(steps, fields, want):
+def test_the_size_follows_the_requirement_within_its_limits(
+    steps: list[tuple[float, float, int | None]], fields: dict[str, Any], want: list[int]
+) -> None:
     assert sizes(steps, **fields) == want
 
 
@@ -72,13 +74,17 @@ ramps = st.builds(Ramp, st.integers(0, 80), times)
 
 
 @given(ramps, limits, times, needs, st.none() | st.integers(0, 80))
-def test_a_size_is_always_inside_the_clamp(ramp, limits, now_s, need, effective):
+def test_a_size_is_always_inside_the_clamp(
+    ramp: Ramp, limits: RampLimits, now_s: float, need: float, effective: int | None
+) -> None:
     size = regulated(ramp, limits, now_s, rounded(need, limits.even), effective).size
     assert limits.lower <= size <= limits.upper
 
 
 @given(ramps, limits, times, needs, st.floats(0, 50), st.none() | st.integers(0, 80))
-def test_a_larger_need_never_gives_a_smaller_size(ramp, limits, now_s, need, more, effective):
+def test_a_larger_need_never_gives_a_smaller_size(
+    ramp: Ramp, limits: RampLimits, now_s: float, need: float, more: float, effective: int | None
+) -> None:
     less, greater = (
         regulated(ramp, limits, now_s, rounded(n, limits.even), effective).size for n in (need, need + more)
     )
@@ -86,7 +92,7 @@ def test_a_larger_need_never_gives_a_smaller_size(ramp, limits, now_s, need, mor
 
 
 @given(limits, st.lists(st.tuples(st.integers(0, 20), needs), min_size=1, max_size=30))
-def test_within_one_period_a_size_falls_by_one_step_at_most(limits, moves):
+def test_within_one_period_a_size_falls_by_one_step_at_most(limits: RampLimits, moves: list[tuple[int, float]]) -> None:
     """Rounding to even may take the last thread of a core with it, hence the 1."""
     ramp, now_s, falls = Ramp(limits.upper), 0, []
     for wait_s, need in moves:
@@ -100,14 +106,15 @@ def test_within_one_period_a_size_falls_by_one_step_at_most(limits, moves):
 
 
 @given(st.integers(1, 40), st.integers(0, 40), needs)
-def test_an_even_size_stays_even_where_the_clamp_allows_it(lower, more, need):
+def test_an_even_size_stays_even_where_the_clamp_allows_it(lower: int, more: int, need: float) -> None:
     limits = RampLimits(lower * 2, (lower + more) * 2, "after_limits")
     assert regulated(Ramp(), limits, 0, rounded(need, limits.even), None).size % 2 == 0
 
 
-def test_a_step_down_that_is_taken_back_doubles_the_wait_and_one_that_lasts_ends_that():
+def test_a_step_down_that_is_taken_back_doubles_the_wait_and_one_that_lasts_ends_that() -> None:
     limits = RampLimits(0, 100, max_wait_s=100.0)
-    ramp, falls = Ramp(20), []
+    ramp = Ramp(20)
+    falls: list[int] = []
     for now_s in range(800):
         # Someone comes back a second after each of the first four steps down, and is gone by the next second.
         wanted = 20 if falls and len(falls) <= 4 and now_s == falls[-1] + 1 else 0
@@ -119,7 +126,7 @@ def test_a_step_down_that_is_taken_back_doubles_the_wait_and_one_that_lasts_ends
     assert waits == [60, 100, 100, 100, *[100], *[30] * (len(waits) - 5)]
 
 
-def test_without_a_longest_wait_nothing_is_doubled():
+def test_without_a_longest_wait_nothing_is_doubled() -> None:
     """So it is in Katalyst (docs/facts/katalyst-cpu.md#regulator), and in the what-if kind."""
     ramp = regulated(Ramp(20), RampLimits(0, 100), 0, 0, 20)
     ramp = regulated(ramp, RampLimits(0, 100), 1, 20, 18)

@@ -1,5 +1,7 @@
 """Settings of the advisor and of its policies: checked whole, refused with the key that was probably meant."""
 
+from typing import Any
+
 import pytest
 
 from services.advisor.core.model.machine import Bounds
@@ -8,7 +10,7 @@ from services.advisor.settings import choose
 from shared.errors import BadConfig
 
 
-def test_the_defaults_are_those_of_the_tutorial():
+def test_the_defaults_are_those_of_the_tutorial() -> None:
     choice = choose({})
     assert choice.policy.name == "canonical"
     assert choice.settings.bounds(48, smt=True) == Bounds(48, True, 4.0, 0, True)
@@ -16,13 +18,13 @@ def test_the_defaults_are_those_of_the_tutorial():
     assert choice.settings.rules.pace.down_period_s == 30
 
 
-def test_reserves_can_be_set_instead_of_found():
+def test_reserves_can_be_set_instead_of_found() -> None:
     choice = choose({"reserve_cores": 1.5, "reserve_pool_cpus": 2, "reserved_memory_bytes": 7})
     assert choice.settings.bounds(48, smt=True) == Bounds(48, True, 1.5, 2, True)
     assert choice.settings.rules.reserved_bytes == 7
 
 
-def test_a_policy_gets_its_own_settings():
+def test_a_policy_gets_its_own_settings() -> None:
     assert choose({"policies": {"canonical": {"usage_factor": 2, "mode": "dry-run"}}}).policy_settings.mode == "dry-run"
 
 
@@ -45,13 +47,13 @@ def test_a_policy_gets_its_own_settings():
         pytest.param({"max_input_age_s": float("inf")}, "max_input_age_s", id="for ever"),
     ],
 )
-def test_settings_that_cannot_be_used_are_refused_by_name(section, names):
+def test_settings_that_cannot_be_used_are_refused_by_name(section: dict[str, Any], names: str) -> None:
     with pytest.raises(BadConfig, match=names):
         choose(section)
 
 
 @pytest.mark.parametrize("name", known_policies())
-def test_every_policy_documents_its_settings(name):
+def test_every_policy_documents_its_settings(name: str) -> None:
     policy = known_policies()[name]
     assert policy.settings.__doc__
     assert policy.settings().mode == "enforce"

@@ -1,28 +1,31 @@
 """From a sample to what policies look at, and the canonical policy on it: the tutorial's figures end to end."""
 
+from typing import Any
+
 import pytest
+from advisor_world import MakePod, MakeSample
 
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.observation.sample_view import has_no_rates, view_of
 from services.advisor.core.round.decide import SizingRules, decide
 from services.advisor.policies.canonical import POLICY, CanonicalSettings
-from shared.contracts.sample import NodeReading, PoolReading
+from shared.contracts.sample import NodeReading, NodeSample, PoolReading
 
 TUTORIAL_NODE = Bounds.of(48, smt=True)
 GIB = 1 << 30
 
 
-def advice(sample, settings: CanonicalSettings | None = None):
+def advice(sample: NodeSample, settings: CanonicalSettings | None = None) -> dict[str, Any]:
     return decide(
         view_of(sample, TUTORIAL_NODE), 0.0, POLICY, settings or CanonicalSettings(), SizingRules(), None
     ).fields()
 
 
-def sizes(fields) -> dict[str, int]:
+def sizes(fields: dict[str, Any]) -> dict[str, int]:
     return {pool.pool: pool.cpus for pool in fields["pools"]}
 
 
-def test_the_idle_node_of_the_tutorial(sample):
+def test_the_idle_node_of_the_tutorial(sample: MakeSample) -> None:
     fields = advice(sample())
     assert sizes(fields) == {"share": 4, "reclaim": 44, "reserve": 0}
     assert (fields["reclaimed_cpu_millis"], fields["reclaimed_memory_bytes"]) == (44_000, 195_257_901_056)
@@ -36,7 +39,9 @@ def test_the_idle_node_of_the_tutorial(sample):
         pytest.param({"cpu_usage_cores": 2.0, "load1": 3.0}, 8, 40_000, id="stress -c 2 more"),
     ],
 )
-def test_the_shared_pod_of_the_tutorial(sample, pod, reading, share, offer):
+def test_the_shared_pod_of_the_tutorial(
+    sample: MakeSample, pod: MakePod, reading: dict[str, float], share: int, offer: int
+) -> None:
     fields = advice(sample(pod("shared-normal-pod", cpu_millis=2000, **reading)))
     assert (sizes(fields)["share"], fields["reclaimed_cpu_millis"]) == (share, offer)
 
@@ -49,19 +54,21 @@ def test_the_shared_pod_of_the_tutorial(sample, pod, reading, share, offer):
         pytest.param(None, 1.0, 1.25, id="the pool is not measured"),
     ],
 )
-def test_the_tenants_need_at_least_what_their_pool_uses(sample, pod, of_the_pool, of_the_pod, want):
+def test_the_tenants_need_at_least_what_their_pool_uses(
+    sample: MakeSample, pod: MakePod, of_the_pool: float | None, of_the_pod: float, want: float
+) -> None:
     pools = (PoolReading(pool="share", cpu_usage_cores=of_the_pool), PoolReading(pool="reclaim", cpu_usage_cores=9.0))
     assert advice(sample(pod("web", cpu_usage_cores=of_the_pod), pools=pools))["required_cores"] == want
 
 
-def test_the_largest_containers_are_named_and_the_rest_is_summed(sample, pod):
+def test_the_largest_containers_are_named_and_the_rest_is_summed(sample: MakeSample, pod: MakePod) -> None:
     numbers = advice(sample(*(pod(f"web-{n:02}", cpu_usage_cores=0.1 * n) for n in range(1, 13))))["why"][0].numbers
     assert numbers["default/web-12/main"] == 1.5
     assert numbers["containers"] == 12
     assert numbers["all other containers"] == pytest.approx(1.25 * (0.1 + 0.2 + 0.3 + 0.4))
 
 
-def test_dedicated_pods_count_their_request_reclaimed_and_system_pods_nothing(sample, pod):
+def test_dedicated_pods_count_their_request_reclaimed_and_system_pods_nothing(sample: MakeSample, pod: MakePod) -> None:
     view = sample(
         pod("db", "dedicated_cores", cpu_millis=6000, cpu_usage_cores=0.5),
         pod("encode", "reclaimed_cores", cpu_millis=9000, cpu_usage_cores=20.0),
@@ -70,36 +77,36 @@ def test_dedicated_pods_count_their_request_reclaimed_and_system_pods_nothing(sa
     assert advice(view)["required_cores"] == 6
 
 
-def test_a_pod_that_has_ended_holds_nothing_and_one_that_starts_does(sample, pod):
+def test_a_pod_that_has_ended_holds_nothing_and_one_that_starts_does(sample: MakeSample, pod: MakePod) -> None:
     view = view_of(
         sample(*(pod(p.lower(), phase=p) for p in ("Pending", "Running", "Succeeded", "Failed"))), TUTORIAL_NODE
     )
     assert [container.pod for container in view.containers] == ["default/pending", "default/running"]
 
 
-def test_a_successor_of_the_same_name_counts_beside_the_pod_that_is_leaving(sample, pod):
+def test_a_successor_of_the_same_name_counts_beside_the_pod_that_is_leaving(sample: MakeSample, pod: MakePod) -> None:
     twins = (pod("web", uid="aa", cpu_usage_cores=2.0), pod("web", uid="bb", cpu_usage_cores=4.0))
     assert advice(sample(*twins))["required_cores"] == 7.5
 
 
-def test_a_container_counts_whichever_list_it_is_in(sample, pod):
+def test_a_container_counts_whichever_list_it_is_in(sample: MakeSample, pod: MakePod) -> None:
     reading = pod("web", cpu_millis=2000, cpu_usage_cores=1.0)
     unknown = reading.model_copy(update={"containers": (reading.containers[0].model_copy(update={"name": "side"}),)})
     names = {c.name: (c.request_cores, c.cpu.usage_cores) for c in view_of(sample(unknown), TUTORIAL_NODE).containers}
     assert names == {"main": (2.0, None), "side": (0.0, 1.0)}
 
 
-def test_memory_of_tenants_is_taken_from_the_offer_with_a_tenth_on_top(sample, pod):
+def test_memory_of_tenants_is_taken_from_the_offer_with_a_tenth_on_top(sample: MakeSample, pod: MakePod) -> None:
     tenants = pod("web", memory_rss_bytes=8 * GIB, memory_cache_bytes=2 * GIB, cpu_usage_cores=1.0)
     assert advice(sample(tenants))["reclaimed_memory_bytes"] == 195_257_901_056 - 11 * GIB
 
 
-def test_free_memory_stands_in_for_available_memory(sample):
+def test_free_memory_stands_in_for_available_memory(sample: MakeSample) -> None:
     reading = NodeReading(online_cpus="0-47", memory_total_bytes=100 * GIB, memory_free_bytes=7 * GIB)
     assert view_of(sample(node_reading=reading), TUTORIAL_NODE).memory.available_bytes == 7 * GIB
 
 
-def test_the_settings_of_the_policy_change_its_factors(sample, pod):
+def test_the_settings_of_the_policy_change_its_factors(sample: MakeSample, pod: MakePod) -> None:
     tenant = sample(pod("web", cpu_usage_cores=4.0, memory_rss_bytes=10 * GIB))
     fields = advice(tenant, CanonicalSettings(usage_factor=2.0, memory_percent=200))
     assert fields["required_cores"] == 8
@@ -117,7 +124,7 @@ def test_the_settings_of_the_policy_change_its_factors(sample, pod):
     ],
 )
 def test_the_first_pass_of_a_measuring_life_is_not_judged_while_a_tenants_use_is_unknown(
-    sample, pod, window_s, qos, reading, want
-):
+    sample: MakeSample, pod: MakePod, window_s: float | None, qos: str, reading: dict[str, float], want: bool
+) -> None:
     found = sample(pod("web", qos, **reading), window_s=window_s)
     assert has_no_rates(found, view_of(found, TUTORIAL_NODE)) is want

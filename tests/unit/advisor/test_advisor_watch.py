@@ -3,18 +3,22 @@
 import asyncio
 import math
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
-from advisor_world import SOON_S
+from advisor_world import SOON_S, Live, MakeFields, MakePod, Node
+from present import present
 
 from services.advisor import settings
+from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from services.advisor.policies import canonical
 from shared.contracts.allocation import PodAllocation
+from shared.contracts.sample import PodReading
 
 
-def test_a_sample_that_is_repeated_or_comes_late_is_not_used(live, fields, pod):
-    async def story(node):
+def test_a_sample_that_is_repeated_or_comes_late_is_not_used(live: Live, fields: MakeFields, pod: MakePod) -> None:
+    async def story(node: Node) -> None:
         old = await node.measure(fields(pod("web", cpu_usage_cores=1.0)))
         newest = await node.measure(fields(pod("web", cpu_usage_cores=20.0)))
         for sample in (old, newest, newest):
@@ -26,8 +30,10 @@ def test_a_sample_that_is_repeated_or_comes_late_is_not_used(live, fields, pod):
     live(story)
 
 
-def test_a_frozen_source_that_says_the_same_again_and_again_counts_as_silent(live, fields, pod):
-    async def story(node):
+def test_a_frozen_source_that_says_the_same_again_and_again_counts_as_silent(
+    live: Live, fields: MakeFields, pod: MakePod
+) -> None:
+    async def story(node: Node) -> None:
         frozen = await node.measure(fields(pod("web", cpu_millis=9000, cpu_usage_cores=1.0)))
         for _ in range(80):
             await node.metrics.publish(frozen)
@@ -44,8 +50,8 @@ def test_a_frozen_source_that_says_the_same_again_and_again_counts_as_silent(liv
     live(story)
 
 
-def test_the_health_says_that_only_first_passes_come(live, fields, pod):
-    async def story(node):
+def test_the_health_says_that_only_first_passes_come(live: Live, fields: MakeFields, pod: MakePod) -> None:
+    async def story(node: Node) -> None:
         await node.measure(fields(pod("web", cpu_millis=1000), window_s=None))
         assert node.app.health().why.endswith("the first pass of a measuring life: no CPU use yet")
         await node.measure(fields(pod("web", cpu_usage_cores=1.0)))
@@ -57,20 +63,20 @@ def test_the_health_says_that_only_first_passes_come(live, fields, pod):
 class Moody:
     """A policy whose mood can be changed."""
 
-    def __init__(self, node=None):
+    def __init__(self, node: Node | None = None) -> None:
         self.mood, self.node = "well", node
         self.policy = Policy("moody", PolicySettings, lambda: 0, self.judge)
 
-    def judge(self, state, _view, _now_s, _settings):
+    def judge(self, state: int, _view: View, _now_s: float, _settings: PolicySettings) -> tuple[int, Demand]:
         if self.mood == "raises":
             raise ValueError("bad mood")
         if self.mood == "slow":
-            self.node.clock.ahead_s += 0.3
+            present(self.node).clock.ahead_s += 0.3
         return state, Demand(math.nan if self.mood == "nonsense" else 10.0, 0)
 
 
 @pytest.fixture
-def moody(monkeypatch):
+def moody(monkeypatch: pytest.MonkeyPatch) -> Moody:
     one = Moody()
     monkeypatch.setattr(settings, "known_policies", lambda: {"canonical": canonical.POLICY, "moody": one.policy})
     return one
@@ -84,8 +90,10 @@ def moody(monkeypatch):
         ("slow", "policy 'moody' took 300 ms for a round, policy_budget_ms is 250"),
     ],
 )
-def test_a_policy_that_fails_is_passed_over_for_a_while_and_everybody_is_told(live, fields, pod, moody, mood, says):
-    async def story(node):
+def test_a_policy_that_fails_is_passed_over_for_a_while_and_everybody_is_told(
+    live: Live, fields: MakeFields, pod: MakePod, moody: Moody, mood: str, says: str
+) -> None:
+    async def story(node: Node) -> None:
         moody.node = node
         web = fields(pod("web", cpu_usage_cores=20.0))
         await node.measure(web)
@@ -110,8 +118,8 @@ def test_a_policy_that_fails_is_passed_over_for_a_while_and_everybody_is_told(li
     live(story, {"policy": "moody", "policies": {"moody": {"mode": "observe"}}})
 
 
-def test_new_settings_give_a_policy_another_chance(live, fields, moody):
-    async def story(node):
+def test_new_settings_give_a_policy_another_chance(live: Live, fields: MakeFields, moody: Moody) -> None:
+    async def story(node: Node) -> None:
         moody.mood = "raises"
         await node.measure(fields())
         moody.mood = "well"
@@ -122,14 +130,16 @@ def test_new_settings_give_a_policy_another_chance(live, fields, moody):
     live(story, {"policy": "moody"})
 
 
-def test_where_nobody_can_decide_nothing_is_said(live, fields, monkeypatch):
-    def explode(*_):
+def test_where_nobody_can_decide_nothing_is_said(
+    live: Live, fields: MakeFields, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode(*_: object) -> NoReturn:
         raise ValueError("bad day")
 
     broken = replace(canonical.POLICY, judge=explode)
     monkeypatch.setattr(settings, "known_policies", lambda: {"canonical": broken})
 
-    async def story(node):
+    async def story(node: Node) -> None:
         await node.measure(fields())
         assert node.heard == []
         assert "bad day" in node.app.health().why
@@ -137,15 +147,15 @@ def test_where_nobody_can_decide_nothing_is_said(live, fields, monkeypatch):
     live(story)
 
 
-def numa_bound(pod, name, millis, **reading):
+def numa_bound(pod: MakePod, name: str, millis: int, **reading: float) -> PodReading:
     """A dedicated pod that asks for CPUs of its own."""
     asked = pod(name, "dedicated_cores", millis, **reading)
     note = {"katalyst.kubewharf.io/memory_enhancement": '{"numa_binding": "true"}'}
     return asked.model_copy(update={"pod": asked.pod.model_copy(update={"annotations": note})})
 
 
-def test_a_dedicated_pod_counts_where_qrm_has_put_it(live, fields, pod):
-    async def story(node):
+def test_a_dedicated_pod_counts_where_qrm_has_put_it(live: Live, fields: MakeFields, pod: MakePod) -> None:
+    async def story(node: Node) -> None:
         database = numa_bound(pod, "db", 8000)
         uid = database.pod.uid
         placed = {"uid": uid, "namespace": "default", "name": "db"}
@@ -161,8 +171,10 @@ def test_a_dedicated_pod_counts_where_qrm_has_put_it(live, fields, pod):
     live(story)
 
 
-def test_an_allocation_that_grew_old_is_not_used_and_the_health_says_so(live, fields, pod):
-    async def story(node):
+def test_an_allocation_that_grew_old_is_not_used_and_the_health_says_so(
+    live: Live, fields: MakeFields, pod: MakePod
+) -> None:
+    async def story(node: Node) -> None:
         database = numa_bound(pod, "db", 8000)
         placed = {"uid": database.pod.uid, "namespace": "default", "name": "db"}
         await node.place(PodAllocation(**placed, pool="share", cpus="0-47"))

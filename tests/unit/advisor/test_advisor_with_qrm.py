@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from advisor_world import MakePod, MakeSample
 
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.observation.placement import PodPlace
@@ -23,6 +24,8 @@ NUMAS = tuple(NumaReading(numa=numa, cpus=str(cpus)) for numa, cpus in TUTORIAL_
 BOUND = {"katalyst.kubewharf.io/memory_enhancement": json.dumps({"numa_binding": "true"})}
 BATCH = {"katalyst.kubewharf.io/cpu_enhancement": json.dumps({"cpuset_pool": "batch"})}
 ENVELOPE: dict[str, Any] = {"node": "n1", "boot_id": "0" * 16, "sent_at": datetime(2026, 1, 1, tzinfo=UTC)}
+Together = Callable[..., tuple[Round, Arrangement]]
+"""Runs rounds of both on the same pods: rules and number of rounds by name."""
 NOISY = SizingRules(isolation=IsolationRules(lock_in_threshold=1, max_resource_ratio=1.0))
 
 
@@ -41,13 +44,13 @@ def where(placed: Arrangement) -> dict[str, PodPlace]:
 
 
 @pytest.fixture
-def together(sample: Callable[..., Any]) -> Callable[..., tuple[Round, Arrangement]]:
+def together(sample: MakeSample) -> Together:
     """A few rounds of both on the same pods; the last of each."""
 
     def run(*pods: PodReading, rules: SizingRules | None = None, rounds: int = 4) -> tuple[Round, Arrangement]:
         rules, last, placed = rules or SizingRules(), None, None
         for number in range(rounds):
-            places = where(placed) if placed else {}
+            places: dict[str, PodPlace] = where(placed) if placed else {}
             view = view_of(sample(*pods, numas=NUMAS), Bounds.of(48, smt=True), places)
             last = decide(view, float(number), canonical.POLICY, canonical.CanonicalSettings(), rules, last)
             advice = PoolAdvice(**ENVELOPE, seq=number, **last.fields())
@@ -72,11 +75,11 @@ def same(done: Round, placed: Arrangement) -> None:
     assert placed.problems == {}
 
 
-def test_shared_pods_only(together, pod):
+def test_shared_pods_only(together: Together, pod: MakePod) -> None:
     same(*together(pod("web", cpu_millis=2000, cpu_usage_cores=3.0)))
 
 
-def test_a_dedicated_pod_beside_them(together, pod):
+def test_a_dedicated_pod_beside_them(together: Together, pod: MakePod) -> None:
     database = noted(pod("db", "dedicated_cores", 8000, cpu_usage_cores=7.0), BOUND)
     done, placed = together(pod("web", cpu_usage_cores=3.0), database)
     same(done, placed)
@@ -84,7 +87,7 @@ def test_a_dedicated_pod_beside_them(together, pod):
     assert len(placed.owned[database.pod.uid].cpus) == 8
 
 
-def test_a_named_pool_and_bound_pools_grow_with_their_load(together, pod):
+def test_a_named_pool_and_bound_pools_grow_with_their_load(together: Together, pod: MakePod) -> None:
     flink = noted(pod("flink", cpu_millis=14_000, cpu_usage_cores=9.0), BATCH)
     bound = noted(pod("near", cpu_millis=12_000, cpu_usage_cores=6.0), BOUND)
     done, placed = together(pod("web", cpu_usage_cores=3.0), flink, bound)
@@ -94,7 +97,9 @@ def test_a_named_pool_and_bound_pools_grow_with_their_load(together, pod):
     assert len(placed.owned[bound.pod.uid].cpus) >= 6 * 1.25
 
 
-def test_whatever_is_advised_they_have_no_more_than_their_pods_ask_for_and_the_shared_pool_has_the_rest(together, pod):
+def test_whatever_is_advised_they_have_no_more_than_their_pods_ask_for_and_the_shared_pool_has_the_rest(
+    together: Together, pod: MakePod
+) -> None:
     flink = noted(pod("flink", cpu_millis=1000, cpu_usage_cores=9.0), BATCH)
     bound = noted(pod("near", cpu_millis=2000, cpu_usage_cores=6.0), BOUND)
     done, placed = together(pod("web", cpu_usage_cores=3.0), flink, bound)
@@ -103,7 +108,7 @@ def test_whatever_is_advised_they_have_no_more_than_their_pods_ask_for_and_the_s
     assert sum(map(len, placed.pools.values())) == 48 - 3
 
 
-def test_a_noisy_pod_is_set_apart(together, pod):
+def test_a_noisy_pod_is_set_apart(together: Together, pod: MakePod) -> None:
     quiet = pod("web", cpu_millis=2000, cpu_usage_cores=3.0, runnable_tasks=1)
     noisy = pod("noisy", cpu_millis=6000, cpu_usage_cores=6.0, runnable_tasks=90)
     done, placed = together(quiet, noisy, rules=NOISY)
@@ -112,7 +117,7 @@ def test_a_noisy_pod_is_set_apart(together, pod):
     assert len(placed.owned[noisy.pod.uid].cpus) == 6
 
 
-def test_everything_at_once(together, pod):
+def test_everything_at_once(together: Together, pod: MakePod) -> None:
     pods = [
         pod("web", cpu_millis=2000, cpu_usage_cores=3.0, runnable_tasks=1),
         pod("noisy", cpu_millis=4000, cpu_usage_cores=6.0, runnable_tasks=90),

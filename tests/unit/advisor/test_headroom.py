@@ -1,6 +1,8 @@
 """CPU headroom of regions, of a used pool and of a node: the rules one by one, and laws."""
 
 import math
+from random import Random
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from services.advisor.core.offer.headroom import (
     HeadroomRules,
     NumaPool,
     ReclaimedUse,
+    Rounding,
     capacity_millis,
     node_headroom_millis,
     numa_pools,
@@ -44,7 +47,9 @@ rounding = st.sampled_from(["milli", "core"])
         pytest.param((24, 0, 2), [6], Performance(-5, 0, 100), 0, id="nothing below the worst"),
     ],
 )
-def test_a_region_lends_what_lies_between_its_bound_and_its_need(reserves, estimates, performance, want):
+def test_a_region_lends_what_lies_between_its_bound_and_its_need(
+    reserves: tuple[int, int, int], estimates: list[float], performance: Performance | None, want: int
+) -> None:
     assert region_headroom_cores(RegionReserves(*reserves), estimates, performance) == pytest.approx(want)
 
 
@@ -57,7 +62,9 @@ def test_a_region_lends_what_lies_between_its_bound_and_its_need(reserves, estim
         pytest.param("canonical", {"performance_score": 25, "score_min": 0, "score_max": 100}, 20, id="canonical"),
     ],
 )
-def test_only_a_dedicated_region_is_shortened_by_its_score(policy, given, want):
+def test_only_a_dedicated_region_is_shortened_by_its_score(
+    policy: Literal["canonical", "numa_dedicated"], given: dict[str, int], want: int
+) -> None:
     question = RegionHeadroomQuestion(
         policy=policy, region_type="dedicated", upper_cores=24.0, reserved_for_allocate_cores=4.0,
         reserved_for_reclaim_cores=2.0, estimates_cores=[2.0], **{key: float(value) for key, value in given.items()},
@@ -66,7 +73,9 @@ def test_only_a_dedicated_region_is_shortened_by_its_score(policy, given, want):
 
 
 @given(cores, cores, cores, st.lists(cores, max_size=8), cores)
-def test_a_region_that_needs_more_never_lends_more(upper, allocate, reclaim, estimates, more):
+def test_a_region_that_needs_more_never_lends_more(
+    upper: float, allocate: float, reclaim: float, estimates: list[float], more: float
+) -> None:
     reserves = RegionReserves(upper, allocate, reclaim)
     before = region_headroom_cores(reserves, estimates)
     assert region_headroom_cores(reserves, [*estimates, more]) <= before + 1e-9
@@ -90,12 +99,16 @@ def test_a_region_that_needs_more_never_lends_more(upper, allocate, reclaim, est
         pytest.param(0, 5, 44, UtilRules(), 0, 0, id="no supply"),
     ],
 )
-def test_capacity_follows_the_use_of_the_pool(supply, usage, last, rules, most, want):
+def test_capacity_follows_the_use_of_the_pool(
+    supply: int, usage: int, last: int, rules: UtilRules, most: int, want: int
+) -> None:
     assert util_capacity_cores(supply, usage, last, rules, most) == pytest.approx(want)
 
 
 @given(cores, cores, cores, st.builds(UtilRules, ratios, ratios, st.floats(1, 3)), cores)
-def test_capacity_lies_between_the_supply_and_its_bounds(supply, usage, last, rules, most):
+def test_capacity_lies_between_the_supply_and_its_bounds(
+    supply: float, usage: float, last: float, rules: UtilRules, most: float
+) -> None:
     found = util_capacity_cores(supply, usage, last, rules, most)
     assert 0 <= found <= supply * rules.max_oversold_ratio + 1e-9
     if most > 0:
@@ -115,7 +128,9 @@ def test_capacity_lies_between_the_supply_and_its_bounds(supply, usage, last, ru
         pytest.param(10, 0, GroupUse(0, 40), 10, id="a quota that binds nothing"),
     ],
 )
-def test_the_supply_is_what_is_free_and_what_reclaimed_pods_use(pool, used, group, want):
+def test_the_supply_is_what_is_free_and_what_reclaimed_pods_use(
+    pool: int, used: int, group: GroupUse, want: int
+) -> None:
     assert supply_cores(pool, used, group) == want
 
 
@@ -155,7 +170,9 @@ TWO = {0: NumaPool(22, 0.1, 24), 1: NumaPool(22, 0.0, 24)}
         pytest.param({}, ReclaimedUse(), (), HeadroomRules(), {}, id="no pool"),
     ],
 )  # fmt: skip
-def test_headroom_by_numa_node(pools, use, bound, rules, want):
+def test_headroom_by_numa_node(
+    pools: dict[int, NumaPool], use: ReclaimedUse, bound: tuple[int, ...], rules: HeadroomRules, want: dict[int, int]
+) -> None:
     assert node_headroom_millis(pools, use, bound, rules) == want
 
 
@@ -172,7 +189,9 @@ uses = st.builds(ReclaimedUse, groups, st.dictionaries(st.integers(0, 7), groups
 
 
 @given(some_pools, uses, st.sets(st.integers(0, 7)), st.booleans(), rounding, st.randoms())
-def test_headroom_does_not_depend_on_any_order(pools, use, bound, by_use, how, rng):
+def test_headroom_does_not_depend_on_any_order(
+    pools: dict[int, NumaPool], use: ReclaimedUse, bound: set[int], by_use: bool, how: Rounding, rng: Random
+) -> None:
     rules = HeadroomRules(UtilRules() if by_use else None, rounding=how)
     shuffled = list(pools.items())
     rng.shuffle(shuffled)
@@ -184,7 +203,9 @@ def test_headroom_does_not_depend_on_any_order(pools, use, bound, by_use, how, r
 
 
 @given(some_pools, st.sets(st.integers(0, 7)), rounding)
-def test_what_nobody_uses_is_never_more_than_the_pool(pools, bound, how):
+def test_what_nobody_uses_is_never_more_than_the_pool(
+    pools: dict[int, NumaPool], bound: set[int], how: Rounding
+) -> None:
     """Tenants use CPUs of the pool, reclaimed pods none."""
     found = node_headroom_millis(pools, ReclaimedUse(), bound, HeadroomRules(rounding=how))
     for numa in bound & set(found):
@@ -193,19 +214,21 @@ def test_what_nobody_uses_is_never_more_than_the_pool(pools, bound, how):
 
 
 @given(some_pools, uses, st.sets(st.integers(0, 7)))
-def test_by_use_a_node_never_offers_more_than_its_cpus(pools, use, bound):
+def test_by_use_a_node_never_offers_more_than_its_cpus(
+    pools: dict[int, NumaPool], use: ReclaimedUse, bound: set[int]
+) -> None:
     found = node_headroom_millis(pools, use, bound, HeadroomRules(UtilRules()))
     assert sum(found.values()) <= 1000 * sum(pools[numa].cpus for numa in found)
 
 
 @given(some_pools, st.sets(st.integers(0, 7)))
-def test_milli_cores_lose_less_than_one_for_each_numa_node(pools, bound):
+def test_milli_cores_lose_less_than_one_for_each_numa_node(pools: dict[int, NumaPool], bound: set[int]) -> None:
     found = node_headroom_millis(pools, ReclaimedUse(), bound, HeadroomRules())
     exact = math.fsum(1000 * (pool.pool_cpus - pool.used_cores) for pool in pools.values())
     assert exact - len(found) - 1e-3 <= sum(found.values()) <= exact + 1e-3
 
 
-def test_capacity_is_what_the_pool_holds_apart_from_what_is_offered():
+def test_capacity_is_what_the_pool_holds_apart_from_what_is_offered() -> None:
     pools = {1: NumaPool(10, 4, 24), 0: NumaPool(10, 0, 24), 2: NumaPool(0, 0, 24)}
     offered = node_headroom_millis(pools, ReclaimedUse(), (0, 1), HeadroomRules())
     assert offered == {0: 10_000, 1: 6000}
@@ -213,13 +236,13 @@ def test_capacity_is_what_the_pool_holds_apart_from_what_is_offered():
     assert capacity_millis(pools, {0: 12_000, 1: 6000}) == {0: 12_000, 1: 10_000}
 
 
-def test_the_pool_by_numa_node():
+def test_the_pool_by_numa_node() -> None:
     numas = {0: CpuSet.parse("0-3"), 1: CpuSet.parse("4-7")}
     pools = numa_pools(CpuSet.parse("2-4"), numas, {1: 1.0, 2: 0.5, 4: 0.25}, {1: 1500})
     assert pools == {0: NumaPool(2, 0.5, 4, 0.0), 1: NumaPool(1, 0.25, 4, 1.5)}
 
 
-def asked(**inputs):
+def asked(**inputs: Any) -> NodeHeadroomQuestion:
     uniform = {"sockets": 2, "numa_per_socket": 1, "cores_per_numa": 12, "threads": 2, "numbering": "split"}
     base = {
         "topology": {"uniform": uniform}, "enable_reclaim": True, "util_based": False, "reclaim_pool": "1-10,13-22",
@@ -229,12 +252,12 @@ def asked(**inputs):
     return NodeHeadroomQuestion.model_validate(base | inputs)
 
 
-def test_without_reclaim_every_node_offers_nothing():
+def test_without_reclaim_every_node_offers_nothing() -> None:
     answer = node_headroom(asked(enable_reclaim=False))
     assert (answer.total_millicpu, answer.per_numa_millicpu) == (0, {0: 0, 1: 0})
 
 
-def test_use_outside_the_pool_takes_nothing_from_it():
+def test_use_outside_the_pool_takes_nothing_from_it() -> None:
     answer = node_headroom(asked(cpu_usage=[{"cpus": "0-1,11,24-47", "ratio": 1}]))
     assert (answer.total_millicpu, answer.per_numa_millicpu) == (19_000, {0: 9500, 1: 9500})
 
@@ -248,6 +271,6 @@ def test_use_outside_the_pool_takes_nothing_from_it():
         ),
     ],
 )
-def test_a_machine_that_cannot_be_is_refused(inputs, words):
+def test_a_machine_that_cannot_be_is_refused(inputs: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         asked(**inputs)

@@ -1,10 +1,11 @@
 """CPU that is offered: by the pool, by supply, by use; and nothing more where figures are missing."""
 
 import pytest
+from advisor_world import MakeSample
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.advisor.core.offer.cpu import CpuFigures, CpuOffer, cpu_figures, cpu_offer, within
+from services.advisor.core.offer.cpu import Basis, CpuFigures, CpuOffer, cpu_figures, cpu_offer, within
 from services.advisor.core.offer.headroom import GroupUse, HeadroomRules, ReclaimedUse
 from services.advisor.core.offer.utilization import UtilRules
 from shared.contracts.sample import CpuUsage, PoolReading
@@ -41,7 +42,9 @@ LAST = CpuOffer({0: 2000, 1: 1000})
         pytest.param("pool", CpuFigures(CpuSet(), NUMAS), LAST, SUPPLY, {}, id="no pool"),
     ],
 )  # fmt: skip
-def test_an_offer(basis, figures, last, rules, want):
+def test_an_offer(
+    basis: Basis, figures: CpuFigures, last: CpuOffer, rules: HeadroomRules, want: dict[int, int]
+) -> None:
     offer = cpu_offer(basis, figures, last, rules)
     assert offer.millis == want
     assert offer.capacity_millis == {numa: max(3000, millis) for numa, millis in want.items()}
@@ -54,7 +57,9 @@ lasts = st.dictionaries(st.integers(0, 1), st.integers(0, 9000)).map(CpuOffer)
 
 
 @given(st.sampled_from(["pool", "supply", "util"]), pools, ratios, uses, lasts, st.integers(0, 10_000))
-def test_an_offer_is_never_above_its_capacity_and_stays_within_a_bound(basis, pool, used, use, last, most):
+def test_an_offer_is_never_above_its_capacity_and_stays_within_a_bound(
+    basis: Basis, pool: CpuSet, used: dict[int, float] | None, use: ReclaimedUse | None, last: CpuOffer, most: int
+) -> None:
     rules = UTIL if basis == "util" else SUPPLY
     offer = cpu_offer(basis, CpuFigures(pool, NUMAS, used, use), last, rules)
     assert list(offer.millis) == list(offer.capacity_millis) == [n for n, cpus in NUMAS.items() if cpus & pool]
@@ -66,13 +71,13 @@ def test_an_offer_is_never_above_its_capacity_and_stays_within_a_bound(basis, po
     assert short.total_millis >= min(most, offer.total_millis) - len(NUMAS)
 
 
-def test_amounts_are_shortened_alike():
+def test_amounts_are_shortened_alike() -> None:
     assert within({0: 300, 1: 100}, 200) == {0: 150, 1: 50}
     assert within({0: 3, 1: 1}, 4) == {0: 3, 1: 1}
     assert within({0: 0}, -1) == {0: 0}
 
 
-def test_figures_of_a_sample(sample):
+def test_figures_of_a_sample(sample: MakeSample) -> None:
     busy = CpuUsage(cpus="0-7", busy_percent=(0, 50, 0, 0, 0, 100, 0, 0))
     reclaim = PoolReading(pool="reclaim", cpu_usage_cores=1.5, cpu_limit_cores=4.0)
     figures = cpu_figures(sample(node={"cpus": busy}, pools=(reclaim,)), POOL, NUMAS)
@@ -87,6 +92,8 @@ def test_figures_of_a_sample(sample):
         pytest.param({"cpus": CpuUsage(cpus="0-7", busy_percent=(0,) * 8)}, {}, "use", id="the reclaimed pods"),
     ],
 )
-def test_what_a_sample_does_not_say_is_not_known(sample, node, pool, unknown):
+def test_what_a_sample_does_not_say_is_not_known(
+    sample: MakeSample, node: dict[str, CpuUsage], pool: dict[str, float], unknown: str
+) -> None:
     figures = cpu_figures(sample(node=node, pools=(PoolReading(pool="reclaim", **pool),)), POOL, NUMAS)
     assert getattr(figures, unknown) is None

@@ -1,8 +1,11 @@
 """The memory guard: what reclaimed pods may use at all."""
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from present import present
 
 from services.advisor.core.memory.limit import MemoryZone, guarded_limit_bytes, next_limit_bytes
 from services.advisor.whatif.memory.guard import high_bytes
@@ -31,23 +34,27 @@ zones = st.lists(
         ),
     ],
 )
-def test_the_limit_is_the_use_and_what_lies_above_the_critical_watermark(zones, scale, critical, factor, want):
+def test_the_limit_is_the_use_and_what_lies_above_the_critical_watermark(
+    zones: list[MemoryZone], scale: int, critical: int, factor: float, want: int
+) -> None:
     assert guarded_limit_bytes(zones, scale, critical, factor) == want
 
 
 @pytest.mark.parametrize(
     "zones", [[], [MemoryZone(100, 50, 1), MemoryZone(100, 50, None)]], ids=["no zone", "unknown use"]
 )
-def test_without_the_use_of_every_zone_there_is_no_limit(zones):
+def test_without_the_use_of_every_zone_there_is_no_limit(zones: list[MemoryZone]) -> None:
     with pytest.raises(Refused) as refusal:
         guarded_limit_bytes(zones, 10, 1)
     assert refusal.value.reason == "missing_metric"
 
 
 @given(zones, st.integers(0, 1000), byte_counts, st.floats(0, 4), st.randoms())
-def test_a_limit_is_never_below_the_use_nor_above_what_is_there(zones, scale, critical, factor, rng):
+def test_a_limit_is_never_below_the_use_nor_above_what_is_there(
+    zones: list[MemoryZone], scale: int, critical: int, factor: float, rng: Random
+) -> None:
     limit = guarded_limit_bytes(zones, scale, critical, factor)
-    used = sum(zone.reclaim_used_bytes for zone in zones)
+    used = sum(present(zone.reclaim_used_bytes) for zone in zones)
     assert used <= limit <= used + sum(zone.free_bytes for zone in zones)
     assert high_bytes(limit) <= limit
     shuffled = list(zones)
@@ -56,7 +63,9 @@ def test_a_limit_is_never_below_the_use_nor_above_what_is_there(zones, scale, cr
 
 
 @given(zones, st.integers(0, 1000), byte_counts, byte_counts)
-def test_the_more_is_kept_free_the_lower_the_limit(zones, scale, critical, more):
+def test_the_more_is_kept_free_the_lower_the_limit(
+    zones: list[MemoryZone], scale: int, critical: int, more: int
+) -> None:
     assert guarded_limit_bytes(zones, scale, critical + more) <= guarded_limit_bytes(zones, scale, critical)
 
 
@@ -71,12 +80,12 @@ def test_the_more_is_kept_free_the_lower_the_limit(zones, scale, critical, more)
         pytest.param(100, None, 20, 100, id="the first limit"),
     ],
 )
-def test_a_limit_goes_up_at_once_and_down_in_steps(wanted, before, used, want):
+def test_a_limit_goes_up_at_once_and_down_in_steps(wanted: int, before: int | None, used: int, want: int) -> None:
     assert next_limit_bytes(wanted, before, used, step_bytes=50) == want
 
 
 @given(byte_counts, byte_counts, byte_counts, st.integers(1, 1 << 40))
-def test_steps_lead_to_what_is_wanted_and_never_below_the_use(wanted, before, used, step):
+def test_steps_lead_to_what_is_wanted_and_never_below_the_use(wanted: int, before: int, used: int, step: int) -> None:
     after = next_limit_bytes(wanted, before, used, step)
     assert after >= used
     assert after >= min(wanted, before - step)

@@ -1,5 +1,8 @@
 """Memory headroom, canonical and NUMA aware, and what each NUMA node may give."""
 
+from random import Random
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,11 +32,11 @@ from sublet.reference.memory.provision import NumaFree, provision_bytes
 TOTALS = {0: 100, 1: 40}
 
 
-def shared(rss=None, cache=None, asked=0, **fields) -> Holder:
+def shared(rss: int | None = None, cache: int | None = None, asked: int = 0, **fields: Any) -> Holder:
     return Holder("shared_cores", Resident(rss, cache), asked, **fields)
 
 
-def batch(rss=None, asked=0, **fields) -> Holder:
+def batch(rss: int | None = None, asked: int = 0, **fields: Any) -> Holder:
     return Holder("reclaimed_cores", Resident(rss), asked, **fields)
 
 
@@ -57,17 +60,17 @@ def closed(*numas: int) -> Holder:
         pytest.param(Holder("dedicated_cores", Resident(100), exclusive=True, numas=(1,)), 110, id="exclusive, lends"),
     ],
 )
-def test_what_a_container_takes_from_the_node(holder, want):
+def test_what_a_container_takes_from_the_node(holder: Holder, want: int) -> None:
     assert claimed_bytes(holder, TOTALS) == want
 
 
-def test_a_node_of_unknown_size_cannot_be_taken_whole():
+def test_a_node_of_unknown_size_cannot_be_taken_whole() -> None:
     with pytest.raises(Refused, match="NUMA node 2") as refusal:
         claimed_bytes(closed(2), TOTALS)
     assert refusal.value.reason == "missing_metric"
 
 
-def test_requests_are_split_over_the_nodes_a_pod_may_use():
+def test_requests_are_split_over_the_nodes_a_pod_may_use() -> None:
     holders = [batch(asked=10, numas=(0, 1)), batch(asked=6), batch(asked=4, numas=(1, 5)), shared(asked=99)]
     assert reclaimed_requests(holders, (0, 1)) == {0: 8, 1: 10}
     assert open_numas([closed(1), *holders], (2, 1, 0)) == (0, 2)
@@ -94,11 +97,13 @@ NODE = NodeUse(64, 256 * GIB, 1000, 500, 300, 10)
                      [], 0, id="too many CPUs for its memory"),
     ],
 )  # fmt: skip
-def test_the_buffer_by_utilisation(node, rules, tenants, holders, want):
+def test_the_buffer_by_utilisation(
+    node: NodeUse, rules: BufferRules, tenants: int, holders: list[Holder], want: int
+) -> None:
     assert util_buffer_bytes(node, rules, tenants, holders) == pytest.approx(want)
 
 
-def test_canonical_headroom_is_bounded_by_capacity_without_reserve():
+def test_canonical_headroom_is_bounded_by_capacity_without_reserve() -> None:
     holders = [shared(100)]
     assert canonical_headroom_bytes(1000, 50, holders, {}) == 840
     assert canonical_headroom_bytes(1000, 50, holders, {}, (NODE, BufferRules())) == 950
@@ -122,7 +127,7 @@ def test_canonical_headroom_is_bounded_by_capacity_without_reserve():
         pytest.param([batch(5, 10), batch(asked=15)], 1.25, 0, id="a reclaimed one as well"),
     ],
 )
-def test_asked_and_used(holders, per_use, kept):
+def test_asked_and_used(holders: list[Holder], per_use: float, kept: float) -> None:
     assert (request_per_use(holders), kept_ratio(holders, 0.1)) == pytest.approx((per_use, kept))
 
 
@@ -150,7 +155,9 @@ ROOMS = {0: NumaRoom(1000, 400, 200), 1: NumaRoom(1000, 200, 0)}
         ),
     ],
 )  # fmt: skip
-def test_numa_aware_headroom(holders, rules, limits, want):
+def test_numa_aware_headroom(
+    holders: list[Holder], rules: NumaRules, limits: ReclaimLimits | None, want: dict[int, int]
+) -> None:
     assert numa_headroom_bytes(ROOMS, holders, 100, 100, rules, limits) == pytest.approx(want, abs=1)
 
 
@@ -170,7 +177,15 @@ holders = st.lists(
 
 
 @given(rooms, holders, sizes, st.integers(0, 1000), st.floats(0, 1), sizes, st.randoms())
-def test_numa_headroom_obeys_its_laws(rooms, holders, reserved, scale, cache, limit, rng):
+def test_numa_headroom_obeys_its_laws(
+    rooms: dict[int, NumaRoom],
+    holders: list[Holder],
+    reserved: int,
+    scale: int,
+    cache: float,
+    limit: int,
+    rng: Random,
+) -> None:
     rules = NumaRules(cache_ratio=cache, max_oversold_ratio=1)
     found = numa_headroom_bytes(rooms, holders, reserved, scale, rules, ReclaimLimits(limit))
     assert list(found) == sorted(rooms)
@@ -185,13 +200,17 @@ def test_numa_headroom_obeys_its_laws(rooms, holders, reserved, scale, cache, li
 
 
 @given(rooms, sizes, st.integers(0, 1000))
-def test_without_pods_a_numa_node_never_offers_more_than_is_free_there(rooms, reserved, scale):
+def test_without_pods_a_numa_node_never_offers_more_than_is_free_there(
+    rooms: dict[int, NumaRoom], reserved: int, scale: int
+) -> None:
     found = numa_headroom_bytes(rooms, [], reserved, scale, NumaRules())
     assert all(found[numa] <= room.free_bytes for numa, room in rooms.items())
 
 
 @given(rooms, holders, sizes, sizes, st.integers(0, 1000))
-def test_a_larger_reserve_never_leaves_more(rooms, holders, reserved, more, scale):
+def test_a_larger_reserve_never_leaves_more(
+    rooms: dict[int, NumaRoom], holders: list[Holder], reserved: int, more: int, scale: int
+) -> None:
     before = numa_headroom_bytes(rooms, holders, reserved, scale, NumaRules())
     after = numa_headroom_bytes(rooms, holders, reserved + more, scale, NumaRules())
     assert all(after[numa] <= before[numa] for numa in before)
@@ -207,19 +226,21 @@ def test_a_larger_reserve_never_leaves_more(rooms, holders, reserved, more, scal
         pytest.param({}, [batch(asked=400)], {}, id="no node"),
     ],
 )
-def test_what_a_numa_node_may_give(free, holders, want):
+def test_what_a_numa_node_may_give(free: dict[int, int], holders: list[Holder], want: dict[int, int]) -> None:
     assert provision_bytes({n: NumaFree(1000, amount) for n, amount in free.items()}, holders, 100, 100) == want
 
 
 @given(rooms, holders, sizes, st.integers(0, 1000))
-def test_a_numa_node_gives_between_nothing_and_its_memory(rooms, holders, reserved, scale):
+def test_a_numa_node_gives_between_nothing_and_its_memory(
+    rooms: dict[int, NumaRoom], holders: list[Holder], reserved: int, scale: int
+) -> None:
     nodes = {numa: NumaFree(room.total_bytes, room.free_bytes) for numa, room in rooms.items()}
     found = provision_bytes(nodes, holders, reserved, scale)
     assert list(found) == sorted(rooms)
     assert all(0 <= amount <= nodes[numa].total_bytes for numa, amount in found.items())
 
 
-def asked(**inputs):
+def asked(**inputs: Any) -> MemoryHeadroomQuestion:
     base = {"policy": "canonical", "capacity_bytes": 1000, "reserved_bytes": 0, "containers": []}
     return MemoryHeadroomQuestion.model_validate(base | inputs)
 
@@ -240,25 +261,25 @@ EXCLUSIVE = {"qos": "dedicated_cores", "numa_exclusive": True, "numas": [1]}
         ),
     ],
 )
-def test_what_is_not_known_is_refused_and_never_taken_for_zero(inputs, reason):
+def test_what_is_not_known_is_refused_and_never_taken_for_zero(inputs: dict[str, Any], reason: str) -> None:
     with pytest.raises(Refused) as refusal:
         memory_headroom(asked(**inputs))
     assert refusal.value.reason == reason
 
 
-def test_a_node_that_is_taken_whole_gives_nothing_and_need_not_be_known():
+def test_a_node_that_is_taken_whole_gives_nothing_and_need_not_be_known() -> None:
     answer = memory_headroom(asked(**AWARE, numas={0: ROOM}, containers=[EXCLUSIVE | {"reclaimable": False}]))
     assert (answer.headroom_bytes, answer.per_numa_bytes) == (50, {0: 50, 1: 0})
 
 
-def test_with_reclaim_off_every_exclusive_pod_takes_its_nodes_and_the_others_their_requests():
+def test_with_reclaim_off_every_exclusive_pod_takes_its_nodes_and_the_others_their_requests() -> None:
     other = {"qos": "shared_cores", "request_bytes": 300, "rss_bytes": 10}
     sizes = {0: ROOM, 1: ROOM | {"total_bytes": 200}}
     answer = memory_headroom(asked(enable_reclaim=False, containers=[EXCLUSIVE, other], numas=sizes))
     assert (answer.headroom_bytes, answer.per_numa_bytes) == (500, None)
 
 
-def test_numbers_of_a_policy_that_are_missing_are_malformed():
+def test_numbers_of_a_policy_that_are_missing_are_malformed() -> None:
     with pytest.raises(ValueError, match="numa_nodes"):
         asked(policy="numa_aware")
     with pytest.raises(ValueError, match="machine and node"):

@@ -1,5 +1,7 @@
 """Whose page cache is dropped, and how much of it at once."""
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,16 +30,16 @@ def batch(pod: str, cache: int | None) -> Cached:
         pytest.param(Shortage(1000, 99, 100), [batch("a", 500)], ["a"], id="just below it"),
     ],
 )
-def test_whose_cache_is_dropped(shortage, containers, want):
+def test_whose_cache_is_dropped(shortage: Shortage, containers: list[Cached], want: list[str]) -> None:
     assert pods_to_reap(shortage, containers) == want
 
 
-def test_the_critical_watermark_is_twice_the_distance_and_at_least_so_much():
+def test_the_critical_watermark_is_twice_the_distance_and_at_least_so_much() -> None:
     assert critical_watermark_bytes(10_000, 50, 20) == 100
     assert critical_watermark_bytes(10_000, 50, 200) == 200
 
 
-def test_the_least_counts_for_every_numa_node():
+def test_the_least_counts_for_every_numa_node() -> None:
     inputs = {
         "total_bytes": 1000,
         "free_bytes": 150,
@@ -49,7 +51,7 @@ def test_the_least_counts_for_every_numa_node():
     assert cache_reaper(CacheReaperQuestion.model_validate(inputs | {"numas": 2})).drop_cache == ["a"]
 
 
-def test_what_is_dropped_now_is_bounded_by_pod_and_by_the_target():
+def test_what_is_dropped_now_is_bounded_by_pod_and_by_the_target() -> None:
     caches = {"a": 90, "b": 60, "c": 60}
     assert drops(SHORT, ["a", "b", "c"], caches, most_bytes=64) == {"a": 64, "b": 60, "c": 16}
     assert drops(SHORT, ["a", "x"], {"a": 0}) == {}
@@ -67,7 +69,7 @@ containers = st.lists(
 
 
 @given(shortages, containers, st.randoms(), st.integers(1, 1 << 30))
-def test_the_reaper_obeys_its_laws(shortage, containers, rng, most):
+def test_the_reaper_obeys_its_laws(shortage: Shortage, containers: list[Cached], rng: Random, most: int) -> None:
     pods = pods_to_reap(shortage, containers)
     assert set(pods) <= {c.pod for c in containers if c.qos == "reclaimed_cores" and c.cache_bytes is not None}
     assert len(set(pods)) == len(pods)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.observation.sample_view import view_of
-from services.advisor.core.offer.cpu import CpuOffer
-from services.advisor.core.offer.offering import OfferInputs, ReclaimOfferRules, offering
+from services.advisor.core.offer.cpu import Basis, CpuOffer
+from services.advisor.core.offer.offering import Offering, OfferInputs, ReclaimOfferRules, offering
 from services.advisor.core.offer.utilization import UtilRules
-from services.advisor.core.round.decide import SizingRules, decide
+from services.advisor.core.round.decide import Round, SizingRules, decide
 from services.advisor.policies.canonical import POLICY
 from shared.contracts.pod import Pod
 from shared.contracts.sample import (
@@ -59,24 +59,24 @@ def seen(
     return OfferInputs(sample, view if fresh else view.blind(), pool, NUMAS)
 
 
-def made(what: OfferInputs, rules: ReclaimOfferRules, last: CpuOffer = NOTHING):
+def made(what: OfferInputs, rules: ReclaimOfferRules, last: CpuOffer = NOTHING) -> tuple[Round, Offering]:
     done = decide(what.view, 0.0, POLICY, POLICY.settings(), SizingRules(), None)
     return done, offering(done, what, rules, SizingRules(), last)
 
 
-def test_by_default_the_rounds_own_figures_are_offered():
+def test_by_default_the_rounds_own_figures_are_offered() -> None:
     done, offer = made(seen(), ReclaimOfferRules())
     assert offer.fields == {**done.fields(), "drop_cache": ()}
     assert offer.fields["reclaimed_cpu_millis"] == 44_000
 
 
-def test_by_supply_what_others_use_of_the_pool_is_not_offered():
+def test_by_supply_what_others_use_of_the_pool_is_not_offered() -> None:
     _, offer = made(seen(others_percent=25), ReclaimOfferRules(cpu="supply"))
     assert offer.fields["reclaimed_cpu_millis"] == 33_000
     assert offer.fields.get("oversold_ratio", 1.0) == 1.0
 
 
-def test_by_use_a_little_used_pool_is_offered_more_than_once_within_its_bound():
+def test_by_use_a_little_used_pool_is_offered_more_than_once_within_its_bound() -> None:
     rules = ReclaimOfferRules(cpu="util", util=UtilRules(max_oversold_ratio=1.2))
     last = NOTHING
     for _ in range(20):
@@ -90,14 +90,14 @@ def test_by_use_a_little_used_pool_is_offered_more_than_once_within_its_bound():
 @pytest.mark.parametrize("what", [seen(pool=None), seen(others_percent=None), seen(used_cores=None), seen(fresh=False)],
                          ids=["no allocation", "no CPU figures", "no use", "stale"])  # fmt: skip
 @pytest.mark.parametrize("rule", ["supply", "util"])
-def test_what_is_not_known_adds_nothing(what, rule):
+def test_what_is_not_known_adds_nothing(what: OfferInputs, rule: Basis) -> None:
     last = CpuOffer({0: 5000, 1: 5000}, {0: 22_000, 1: 22_000})
     _, offer = made(what, ReclaimOfferRules(cpu=rule), last)
     assert offer.fields["reclaimed_cpu_millis"] <= 10_000
 
 
 @given(st.integers(0, 100), st.floats(0, 48), st.sampled_from(["pool", "supply", "util"]), st.integers(1, 99))
-def test_no_rule_offers_more_than_the_advice_allows(percent, used, rule, free_gib):
+def test_no_rule_offers_more_than_the_advice_allows(percent: int, used: float, rule: Basis, free_gib: int) -> None:
     done, offer = made(
         seen(others_percent=percent, used_cores=used, free_gib=free_gib),
         ReclaimOfferRules(cpu=rule, memory="numa_aware"),
@@ -107,7 +107,7 @@ def test_no_rule_offers_more_than_the_advice_allows(percent, used, rule, free_gi
     assert fields["reclaimed_memory_bytes"] <= done.reclaimed_memory_bytes
 
 
-def test_page_cache_goes_when_memory_is_short_and_only_then():
+def test_page_cache_goes_when_memory_is_short_and_only_then() -> None:
     _, calm = made(seen(free_gib=60, cache_gib=10), ReclaimOfferRules())
     assert calm.fields["drop_cache"] == ()
     _, short = made(seen(free_gib=1, cache_gib=10), ReclaimOfferRules())

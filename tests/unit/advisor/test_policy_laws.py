@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from random import Random
 from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from present import present
 
 from services.advisor.core.model.figures import Figures, NodeMemory, Resident
 from services.advisor.core.model.machine import Bounds
@@ -52,14 +54,14 @@ def advise(name: str, view: View, now_s: float = 0.0, last: Round | None = None)
     return decide(view, now_s, policy, policy.settings(), SizingRules(), last)
 
 
-def test_the_folder_holds_the_default_policy_under_its_files_name():
+def test_the_folder_holds_the_default_policy_under_its_files_name() -> None:
     assert "canonical" in POLICIES
     assert all(policy.name == name for name, policy in POLICIES.items())
 
 
 @every_policy
 @given(view=views)
-def test_a_policy_never_leaves_the_bounds_of_the_machine(name, view):
+def test_a_policy_never_leaves_the_bounds_of_the_machine(name: str, view: View) -> None:
     fields = advise(name, view).fields()
     share, reclaim, reserve = (pool.cpus for pool in fields["pools"])
     assert view.bounds.min_share_cpus <= share <= view.bounds.cpus
@@ -73,20 +75,20 @@ def test_a_policy_never_leaves_the_bounds_of_the_machine(name, view):
 
 @every_policy
 @given(view=views, random=st.randoms())
-def test_a_policy_decides_the_same_in_every_order_of_the_containers(name, view, random):
+def test_a_policy_decides_the_same_in_every_order_of_the_containers(name: str, view: View, random: Random) -> None:
     shuffled = replace(view, containers=tuple(random.sample(view.containers, len(view.containers))))
     assert advise(name, shuffled).fields() == advise(name, view).fields()
 
 
 @every_policy
 @given(view=views, data=st.data())
-def test_more_load_never_gives_tenants_less(name, view, data):
+def test_more_load_never_gives_tenants_less(name: str, view: View, data: st.DataObject) -> None:
     tenants = [i for i, c in enumerate(view.containers) if c.cpu.usage_cores]
     if not tenants:
         return
     index = data.draw(st.sampled_from(tenants))
     before = view.containers[index]
-    busier = Figures(before.cpu.usage_cores + data.draw(st.floats(0, 32)), before.cpu.load1, before.cpu.load5)
+    busier = Figures(present(before.cpu.usage_cores) + data.draw(st.floats(0, 32)), before.cpu.load1, before.cpu.load5)
     changed = list(view.containers)
     changed[index] = replace(before, cpu=busier)
     less, more = advise(name, view), advise(name, replace(view, containers=tuple(changed)))
@@ -96,7 +98,7 @@ def test_more_load_never_gives_tenants_less(name, view, data):
 
 @every_policy
 @given(view=views, newcomer=containers)
-def test_a_further_container_never_gives_tenants_less(name, view, newcomer):
+def test_a_further_container_never_gives_tenants_less(name: str, view: View, newcomer: list[ContainerView]) -> None:
     less, more = advise(name, view), advise(name, replace(view, containers=(*view.containers, *newcomer)))
     assert more.sizes.share_cpus >= less.sizes.share_cpus
     assert more.reclaimed_memory_bytes <= less.reclaimed_memory_bytes
@@ -104,7 +106,9 @@ def test_a_further_container_never_gives_tenants_less(name, view, newcomer):
 
 @every_policy
 @given(view=views, asked=st.floats(0.1, 16), load=cores)
-def test_a_tenant_whose_use_is_not_known_counts_at_least_its_request(name, view, asked, load):
+def test_a_tenant_whose_use_is_not_known_counts_at_least_its_request(
+    name: str, view: View, asked: float, load: float | None
+) -> None:
     """A load average that is there already says little of a container that has just begun."""
     unknown = ContainerView(
         "default/new", "aa", "main", "shared_cores", asked, GIB, Figures(None, load, None), Resident()
@@ -115,7 +119,9 @@ def test_a_tenant_whose_use_is_not_known_counts_at_least_its_request(name, view,
 
 @every_policy
 @given(view=views, now_s=st.floats(0, 1000))
-def test_a_view_without_figures_takes_nothing_from_tenants_and_offers_no_more(name, view, now_s):
+def test_a_view_without_figures_takes_nothing_from_tenants_and_offers_no_more(
+    name: str, view: View, now_s: float
+) -> None:
     last = advise(name, view)
     blind = advise(name, view.blind(), now_s, last)
     assert blind.sizes.share_cpus >= last.sizes.share_cpus
@@ -126,7 +132,7 @@ def test_a_view_without_figures_takes_nothing_from_tenants_and_offers_no_more(na
 
 @every_policy
 @given(view=views)
-def test_missing_memory_figures_never_raise_the_offer_or_set_a_limit(name, view):
+def test_missing_memory_figures_never_raise_the_offer_or_set_a_limit(name: str, view: View) -> None:
     last = advise(name, view)
     unknown = advise(name, replace(view, memory=NodeMemory()), 1.0, last)
     assert unknown.reclaimed_memory_bytes <= last.reclaimed_memory_bytes
@@ -135,5 +141,5 @@ def test_missing_memory_figures_never_raise_the_offer_or_set_a_limit(name, view)
 
 @every_policy
 @given(view=views)
-def test_every_decision_says_why(name, view):
+def test_every_decision_says_why(name: str, view: View) -> None:
     assert all(reason.rule and reason.numbers for reason in advise(name, view).why)

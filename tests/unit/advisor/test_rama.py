@@ -1,5 +1,7 @@
 """rama: which indicators are judged, how they steer the size, and what they may not do."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,28 +42,28 @@ ONLY_PSI = {"cpu_usage_ratio": None, "sched_wait": None}
         pytest.param(seen(15.0), {}, 16.0, id="at the target: what it has"),
     ],
 )
-def test_the_size_in_force_is_corrected(view, settings, want):
+def test_the_size_in_force_is_corrected(view: View, settings: dict[str, Any], want: float) -> None:
     assert cores(view, **settings) == pytest.approx(want)
 
 
-def test_a_pool_that_is_busier_than_its_target_asks_for_more_and_an_idle_one_for_less():
+def test_a_pool_that_is_busier_than_its_target_asks_for_more_and_an_idle_one_for_less() -> None:
     assert cores(seen(19.0)) > 16 > cores(seen(12.5))
 
 
-def test_pressure_and_waiting_tasks_ask_for_more_although_the_usage_is_at_its_target():
+def test_pressure_and_waiting_tasks_ask_for_more_although_the_usage_is_at_its_target() -> None:
     calm = cores(seen(15.0))
     assert cores(seen(15.0, signs=Signs(pressure_percent=40.0))) > calm
     assert cores(seen(15.0, signs=Signs(waiting_tasks=20.0))) > calm
 
 
-def test_an_indicator_without_target_or_figure_is_not_judged():
+def test_an_indicator_without_target_or_figure_is_not_judged() -> None:
     slow = seen(15.0, signs=Signs(cycles_per_instruction=9.0))
     assert cores(slow) == cores(seen(15.0))
     assert cores(slow, cpi=1.0) > cores(seen(15.0))
     assert cores(seen(15.0), **ONLY_PSI) == 18.75  # no PSI: the canonical estimate
 
 
-def test_corrections_add_up_over_time_and_count_by_the_time_that_has_passed():
+def test_corrections_add_up_over_time_and_count_by_the_time_that_has_passed() -> None:
     psi, settings = seen(15.0, signs=Signs(pressure_percent=40.0)), RamaSettings.model_validate(ONLY_PSI)
     state, first = judge(State(), psi, 0.0, settings)
     slow, after_5_s = judge(state, psi, 5.0, settings)
@@ -72,7 +74,7 @@ def test_corrections_add_up_over_time_and_count_by_the_time_that_has_passed():
     assert slow.at_s == 5.0
 
 
-def test_what_more_cpus_cannot_mend_does_not_take_the_machine():
+def test_what_more_cpus_cannot_mend_does_not_take_the_machine() -> None:
     last: Round | None = None
     for second in range(0, 600, 5):
         web = ContainerView("default/web", "web", "main", "shared_cores", 2.0, 0, Figures(8.0), Resident())
@@ -83,7 +85,9 @@ def test_what_more_cpus_cannot_mend_does_not_take_the_machine():
 
 
 @given(st.none() | st.floats(0, 44), st.integers(4, 44), st.floats(0, 100), st.floats(0, 100), st.floats(0, 8))
-def test_never_less_than_what_is_used_nor_far_from_the_canonical_estimate(usage, size, pressure, waiting, request):
+def test_never_less_than_what_is_used_nor_far_from_the_canonical_estimate(
+    usage: float | None, size: int, pressure: float, waiting: float, request: float
+) -> None:
     view = seen(usage, size, Signs(waiting, pressure), request)
     asked, plain = cores(view), cores(seen(usage, None, request=request))
     assert asked >= (usage or 0.0) - 1e-9

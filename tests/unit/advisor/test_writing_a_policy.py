@@ -4,6 +4,9 @@ import json
 import re
 import shlex
 import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -21,24 +24,25 @@ CHOOSE = "import json, sys; from services.advisor.settings import choose; c = ch
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory):
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy_of_tree(tmp_path_factory.mktemp("tree"), COPIED)
 
 
-def chosen(tree, section):
+def chosen(tree: Path, section: Mapping[str, Any]) -> list[Any]:
     """The policy and its settings that a section selects."""
     show = CHOOSE + "print(json.dumps([c.policy.name, c.policy_settings.model_dump(mode='json'), c.problems]))"
-    return json.loads(run(tree, [".venv/bin/python", "-c", show], json.dumps(section)))
+    told: list[Any] = json.loads(run(tree, [".venv/bin/python", "-c", show], json.dumps(section)))
+    return told
 
 
-def commands(part):
+def commands(part: str) -> Iterator[str]:
     for block in re.findall(r"```sh\n(.*?)```", part, re.DOTALL):
         yield from block.strip().splitlines()
 
 
-def walk(tree, part):
+def walk(tree: Path, part: str) -> dict[str, str]:
     """Write and run what a part of the page prints, from top to bottom; the output of every command."""
-    told = {}
+    told: dict[str, str] = {}
     for kind, text in re.findall(r"```(\w+)\n(.*?)```", part, re.DOTALL):
         if kind == "python":
             head, _, body = text.partition("\n")
@@ -48,13 +52,13 @@ def walk(tree, part):
     return told
 
 
-def rows(output):
+def rows(output: str) -> list[str]:
     """The first words of a table's rows."""
     return [line.split()[0] for line in output.splitlines() if line.strip()]
 
 
 @pytest.mark.timeout(300)
-def test_from_the_template_to_a_policy_that_was_tested_compared_and_selected(tree):
+def test_from_the_template_to_a_policy_that_was_tested_compared_and_selected(tree: Path) -> None:
     told = walk(tree, BEFORE_WHEEL)
     replays = [rows(output) for line, output in told.items() if "sublet replay" in line]
     assert all({"canonical", "halfway"} <= set(row) for row in replays)
@@ -71,7 +75,7 @@ def test_from_the_template_to_a_policy_that_was_tested_compared_and_selected(tre
 
 
 @pytest.mark.timeout(300)
-def test_a_wheel_registers_its_policy(tree):
+def test_a_wheel_registers_its_policy(tree: Path) -> None:
     told = walk(tree, WHEEL)
     (replayed,) = (output for line, output in told.items() if "sublet replay" in line)
     assert {"canonical", "asked:part=0.5"} <= set(rows(replayed))
@@ -79,12 +83,12 @@ def test_a_wheel_registers_its_policy(tree):
     assert chosen(tree, section) == ["asked", {"mode": "enforce", "part": 1.0}, []]
 
 
-def test_the_entry_point_on_the_page_is_that_of_the_example():
+def test_the_entry_point_on_the_page_is_that_of_the_example() -> None:
     (printed,) = (tomllib.loads(text) for kind, text in BLOCKS if kind == "toml")
     project = tomllib.loads((ROOT / "examples/policy-wheel/pyproject.toml").read_text())
     assert printed["project"]["entry-points"] == project["project"]["entry-points"]
 
 
-def test_every_block_is_of_a_kind_that_is_tried():
+def test_every_block_is_of_a_kind_that_is_tried() -> None:
     assert {kind for kind, _ in BLOCKS} == {"sh", "python", "yaml", "toml"}
     assert "halfway" not in known_policies()
