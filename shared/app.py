@@ -24,6 +24,7 @@ from shared.wire import Wire
 
 log = structlog.get_logger()
 
+# One timer that does nothing else: how late it runs is how long some handler has held the loop.
 LAG_PERIOD_S = 1.0
 CANCEL_AGAIN_S = 1.0
 CLOSE_TIMEOUT_S = 10.0
@@ -103,6 +104,8 @@ class Runner:
             SubletError: a service could not be built (BadConfig, Unfit, …); those built before are closed.
         """
         try:
+            # In here, not before: where the third service cannot be built, the two before it must be closed all the
+            # same.
             self._build()
             return await self._work(stop)
         finally:
@@ -110,6 +113,8 @@ class Runner:
 
     async def _work(self, stop: asyncio.Event) -> int:
         stopping = asyncio.create_task(stop.wait(), name="stop")
+        # Health and `ask` are tasks beside the services, so a service that hangs in an await is still seen and still
+        # answers.
         tasks = [asyncio.create_task(self._never_returns(name, app), name=name) for name, app in self.apps.items()]
         tasks += [
             asyncio.create_task(self._beat(), name="heartbeat"),
@@ -122,6 +127,7 @@ class Runner:
         finally:
             log.info("process.stopping", services=list(self.apps))
             await _end([stopping, *tasks])
+        # Only what had ended before the cancellation: a task that fails while it is being stopped is no death.
         died = [task for task in tasks if task in done]
         for task in died:
             failure = task.exception()
@@ -130,6 +136,8 @@ class Runner:
 
     def _build(self) -> None:
         for plan in self.plans:
+            # A wire for each, though they share a bus: sequence numbers, revision and subscriptions are the service's
+            # own.
             wire = Wire(self.bus, self.clock, node=self.common.node, service=plan.name)
             self.wires[plan.name] = wire
             try:
@@ -155,6 +163,7 @@ class Runner:
                     await app.close()
             except Exception as error:  # noqa: BLE001 - the others must be closed too
                 log.error("service.close_failed", of=name, why=str(error) or type(error).__name__)
+        # The bus is drained last: what the services say in their `close` goes out with it.
         with contextlib.suppress(SubletError):
             await self.bus.drain()
 
@@ -170,6 +179,7 @@ class Runner:
         while True:
             for name, app in self.apps.items():
                 health = self._health(name, app)
+                # Before the first input there is no age: a gauge at 0 would say "fresh".
                 if health.input_age_s is not None:
                     telemetry.INPUT_AGE.labels(name, "newest").set(health.input_age_s)
                 wire = self.wires[name]
@@ -192,14 +202,17 @@ class Runner:
         with contextlib.suppress(Unavailable):
             keys = (GLOBAL_CONFIG_KEY, node_config_key(self.common.node))  # another node's is none of its business
             await self.bus.watch(CONFIG_BUCKET, self._configure, keys=keys)
+        # For ever: a task of the runner that returns counts as a death.
         await asyncio.Event().wait()
 
     def _configure(self, entry: Entry) -> None:
         """Take an entry for all nodes, or for this one, which goes before it setting by setting."""
         if entry.key not in (GLOBAL_CONFIG_KEY, node_config_key(self.common.node)) or entry.value is None:
             return
+        # Kept even if it is refused below: with the next entry the two together may be valid.
         self._newest[entry.key] = entry
         for name in self.apps:
+            # For each service by itself: one that refuses its section keeps no other from taking its own.
             good = self._good.setdefault(name, {})
             wanted = [dict(self._newest)]
             if (beside_good := {**good, entry.key: entry}) != wanted[0]:

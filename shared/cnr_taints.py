@@ -31,6 +31,7 @@ async def keep_cnr_taints(
         return False
     spec = {"spec": {"taints": list(wanted.values())}} if wanted else {}
     after = await objects.apply(CNRS, {"metadata": {"name": node}, **spec}, manager=manager)
+    # Apply takes out what this manager applied. An entry of ours that another manager owns has to be patched away.
     kept = [row for row in _taints(after) if not mine(row) or _key(row) in wanted]
     if len(kept) != len(_taints(after)):
         meta = {"name": node, "resourceVersion": after["metadata"]["resourceVersion"]}

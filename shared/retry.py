@@ -31,6 +31,8 @@ async def until_stored(
         try:
             return await store(max(LAST_TRY_S, min(TRY_S, deadline - clock.monotonic())))
         except NotStored:
+            # A subclass of Unavailable, so it comes first: it is raised for what no repetition can cure (closed, too
+            # large).
             raise
         except Unavailable as error:
             why = error

@@ -92,6 +92,7 @@ def read_file(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise BadConfig(f"settings file {path}: {error}", reason="unreadable") from error
     except yaml.YAMLError as error:
+        # `from None`: the parser's own message quotes the text, and the text may hold a password.
         raise BadConfig(f"settings file {path}: not YAML{_place(error)}", reason="unreadable") from None
     if document is None:
         return {}
@@ -110,6 +111,7 @@ def read_environment(env: Mapping[str, str]) -> dict[str, Any]:
     """
     tree: dict[str, Any] = {}
     for name in sorted(env):
+        # Any other variable with the prefix has to be a setting: a typing error in one is refused, not ignored.
         if name.startswith(PREFIX) and name != FILE_VARIABLE:
             _plant(tree, name, env[name])
     return tree

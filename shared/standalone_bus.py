@@ -18,6 +18,7 @@ from shared.ports import Bus, Entry, Received, Stored, Subscription
 
 log = structlog.get_logger()
 
+# Only subjects of the node: readiness and facts are for others, and "delivered" would be a lie inside this process.
 NODE_REACH = f"{ROOT}.node."
 
 
@@ -35,6 +36,7 @@ class _Interest:
         self.ended(self)
         await self.inner.stop()
 
+    # Asked at the delivery too: between `call_soon` and now the reader may have stopped.
     def hand(self, received: Received) -> None:
         if self.live:
             self.handler(received)
@@ -55,7 +57,10 @@ class StandaloneBus:
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> bool:
         """Send and forget; while the server is away, to this process only. True: somebody can have heard it."""
+        # Over the wire first, also for neighbours in this process: handing over as well would deliver every message
+        # twice.
         sent = await self._inner.publish(subject, data, headers)
+        # Said at the change alone: this runs for every message.
         self._say(alone=not sent)
         if sent or not subject.startswith(NODE_REACH):
             return sent

@@ -21,9 +21,11 @@ M = TypeVar("M", bound=Message)
 
 log = structlog.get_logger()
 
+# A refusal quotes what a stranger sent: a line of the log has room for so much of it.
 SAID_CHARACTERS = 300
 
 
+# All listeners of this process get the same payload one right after the other: few entries will do.
 @lru_cache(maxsize=4)
 def _decoded(message: type[Message], payload: bytes) -> Message:
     """A message is read once, however many services of this process listen: messages are frozen."""
@@ -81,8 +83,11 @@ class Newest(Generic[M]):
         name, now_s = self._message.kind, self._clock.monotonic()
         try:
             message = cast("M", _decoded(self._message, received.data))
+            # The server's rights already keep a node from another's subjects; without them (one host, an operator's own
+            # server) this is the only check. See docs/facts/safety-rules.md#rule-8-least-right.
             if self._node is not None and message.node != self._node:
                 raise Refused(f"{name} speaks for node {message.node!r}, this is {self._node!r}", reason="foreign_node")
+            # With the dots, node "a" does not pass for node "ab"; a suffix (`.evictor`) may follow the subject.
             if not (received.subject + ".").startswith(state_subject(self._message, message.node) + "."):
                 raise Refused(f"{name} of {message.node!r} came on {received.subject}", reason="foreign_subject")
             verdict = self._gate.admit(message.boot_id, message.seq, now_s)
@@ -91,6 +96,8 @@ class Newest(Generic[M]):
         except Refused as refusal:
             self._refuse(received, refusal, now_s)
             return
+        # Only what is admitted makes the slot younger: refused messages must never make old input look fresh
+        # (docs/facts/safety-rules.md#rule-1-absent-is-not-zero).
         telemetry.TAKEN.labels(self._service, name).inc()
         self._value, self._received_at = message, now_s
         self._fresh.set()
@@ -112,6 +119,7 @@ class Newest(Generic[M]):
                 await self._fresh.wait()
         except TimeoutError:
             return None
+        # Between the wait and this line nothing else runs, so no message can come in that is then forgotten.
         self._fresh.clear()
         return self._value
 
@@ -121,6 +129,7 @@ class Wire:
 
     def __init__(self, bus: Bus, clock: Clock, *, node: str, service: str) -> None:
         self.bus, self.clock, self.node, self.service = bus, clock, node, service
+        # Lives are told apart, never ordered: a clock that is set back must not make a new one look old.
         self.boot_id = uuid.uuid4().hex[:16]
         self.config_rev = 0
         self._seq: dict[type[Message], int] = {}

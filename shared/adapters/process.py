@@ -27,6 +27,7 @@ from shared.standalone_bus import StandaloneBus
 
 log = structlog.get_logger()
 
+# Nothing for others: state folders hold labels, annotations and addresses of tenants' pods.
 UMASK = 0o027
 DIED, BAD_SETTING, NOT_THERE, UNFIT = 1, 2, 3, 4
 CODES: dict[type[SubletError], int] = {BadConfig: BAD_SETTING, Unavailable: NOT_THERE, Unfit: UNFIT}
@@ -91,8 +92,10 @@ async def run_process(
 
     with _signals_set(stop):
         bus = await _unless_stopped(connect_bus or to_nats, stop)
+        # A stop that came while NATS was awaited is a clean end, not a failure: nothing had begun.
         if bus is None:
             return 0
+        # Alone in its process a service has no neighbours to hand messages to; it goes to its safe state without NATS.
         runner = Runner(plans, bus if len(plans) == 1 else StandaloneBus(bus), clock, common, raw)
         gc.freeze()  # what is imported by now stays for good: the collector need not look at it again and again
         async with _http(common, runner):
@@ -108,6 +111,7 @@ async def _unless_stopped(connect_bus: Connect, stop: asyncio.Event) -> Bus | No
         return await connecting if connecting.done() else None
     finally:
         for task in (connecting, stopping):
+            # Both, whichever won: a connection attempt that is not cancelled would go on for `connect_timeout_s`.
             task.cancel()
         await asyncio.gather(connecting, stopping, return_exceptions=True)
 
@@ -123,6 +127,7 @@ async def _http(common: CommonSettings, runner: Runner) -> AsyncIterator[None]:
     try:
         await server.start(common.http_host, common.http_port)
     except Unavailable:
+        # The runner, which drains otherwise, has not begun.
         await runner.bus.drain()
         raise
     try:

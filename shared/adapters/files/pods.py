@@ -33,6 +33,7 @@ class PodsFile:
         """
         ordered = tuple(sorted(pods, key=lambda pod: (pod.key, pod.uid)))
         text = _PODS.dump_json(ordered, exclude_defaults=True)
+        # A new file is a new generation, and that wakes the services that read it.
         if text != self._written:
             replace_file(self.path, text, what="pods of this node")
             self._written = text

@@ -37,6 +37,7 @@ def write_whole(path: Path, text: bytes, *, mode: int = MODE, durable: bool = Fa
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
     try:
         with os.fdopen(handle, "wb") as file:
+            # By descriptor and after the umask: the mode is the one asked for, whatever the process's umask takes away.
             os.fchmod(handle, mode)
             file.write(text)
             file.flush()
@@ -46,6 +47,7 @@ def write_whole(path: Path, text: bytes, *, mode: int = MODE, durable: bool = Fa
     except OSError:
         fresh.unlink(missing_ok=True)
         raise
+    # The new name is an entry of the folder: without this a power cut may bring the old file back.
     if durable:
         _sync_folder(path.parent)
 

@@ -18,8 +18,10 @@ from shared.adapters.host.hostfs import read_text
 from shared.core.cgroups.knobs import V1_FILES, V2_FILES, Knob, Version, from_file, to_file
 from shared.errors import Refused, Unavailable
 
+# cpuacct has no setting here: it is where the CPU counters of a group lie on v1.
 V1_CONTROLLERS = ("cpuset", "cpu", "cpuacct", "memory")
 V2_CONTROLLERS = ("cpuset", "cpu", "memory")
+# No leading dot, so that ".." is no component.
 _COMPONENT = re.compile(r"^[a-zA-Z0-9_][-a-zA-Z0-9_.:@]{0,254}$")
 GONE = (errno.ENOENT, errno.ENODEV)  # docs/facts/linux-cgroups.md#a-group-that-vanishes
 _INHERIT_TRIES = 3  # the parent's set may be changed by qrm between reading it and taking it over
@@ -62,6 +64,7 @@ class Cgroups:
         path = self.root / controller if self.version == 1 and controller else self.root
         for part in _checked(group):
             path = path / part
+            # At every step: a link in the middle would lead out as well as one at the end.
             if path.is_symlink():
                 raise Refused(f"cgroup {group!r}: {path} is a symbolic link", reason="bad_path")
         return path
@@ -169,6 +172,7 @@ class Cgroups:
         for knob in (Knob.MEMS, Knob.CPUS):
             for tries_left in reversed(range(_INHERIT_TRIES)):
                 theirs = str(self.read(parent, knob) or "")
+                # A group that has a set already keeps it: it may be one that qrm has written.
                 if str(self.read(group, knob) or "") or not theirs:
                     break
                 try:
@@ -188,6 +192,7 @@ class Cgroups:
 
     def pids(self, group: str) -> list[int]:
         """Processes in the cgroup and everything below it, ascending; empty where it is gone."""
+        # From all hierarchies: on v1 a process can be in the group of one controller and elsewhere in another.
         found: set[int] = set()
         for controller in self.controllers:
             top = self.folder(group, controller)
@@ -220,6 +225,7 @@ class Cgroups:
 
     def remove(self, group: str) -> bool:
         """Remove a cgroup and everything below it, deepest first; False while a task is still in it."""
+        # Goes on after a group that is still busy: what can go goes now, and the next call has less to do.
         emptied = True
         for controller in self.controllers:
             top = self.folder(group, controller)

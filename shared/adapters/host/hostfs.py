@@ -96,6 +96,7 @@ class KeptFiles:
 
     def __init__(self, limit: int | None = None) -> None:
         """At most `limit` files stay open; by default half of what the process may open."""
+        # The other half stays for sockets, databases and files that are read once.
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._limit = min(_MOST_KEPT, soft // 2) if limit is None else limit
         self._open: dict[str, tuple[int, int, int]] = {}
@@ -138,6 +139,7 @@ class KeptFiles:
         return len(self._open)
 
     def _first(self, path: str) -> str | None:
+        # Above the limit it is only slower.
         if len(self._open) >= self._limit:
             return read_text(path)
         try:
@@ -152,6 +154,7 @@ class KeptFiles:
             file_system = self._file_system(status.st_dev)
             short_bytes = _SHORT_BYTES.get(file_system, 0)
             text = _reread(descriptor, short_bytes)
+            # A kept descriptor of a plain file would go on showing the file that was replaced.
             keep = file_system in _KERNEL_FILE_SYSTEMS
         except OSError as error:
             if error.errno in ABSENT:
@@ -165,6 +168,7 @@ class KeptFiles:
         return text
 
     def _file_system(self, device: int) -> str:
+        # Read anew for an unknown device: something has been mounted since.
         if device not in self._file_systems:
             self._file_systems = _file_systems()
         return self._file_systems.setdefault(device, "")
@@ -175,6 +179,7 @@ class KeptFiles:
 
 def _reread(descriptor: int, short_bytes: int) -> str:
     part = os.pread(descriptor, _CHUNK_BYTES, 0)
+    # A short first part is the whole file, and the read that would find the end is saved.
     if len(part) >= short_bytes:
         parts, end = [part], len(part)
         while part := os.pread(descriptor, _CHUNK_BYTES, end):

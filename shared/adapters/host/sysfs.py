@@ -97,6 +97,7 @@ def _numa_by_cpu(host_root: Path) -> dict[int, int]:
 
 def _core_group(folder: str, cpu: int, socket: int, online: CpuSet) -> tuple[int, ...]:
     """What exactly the siblings of a core share."""
+    # The second is the older name, before Linux 5.3.
     for name in ("core_cpus_list", "thread_siblings_list"):
         if siblings := _cpu_list(f"{folder}/topology/{name}") & online:
             return (min(siblings),)

@@ -32,6 +32,7 @@ CALL_S = 15.0
 """Longest call but a watch. The client has no limit below five minutes (docs/facts/kubernetes.md#no-limit-of-time)."""
 SILENCE_S = 75.0
 """A watch on which nothing comes for so long is broken: the server sends a bookmark about once a minute."""
+# The size of client-go's own pager.
 PAGE = 500
 MAX_ANSWER_BYTES = 16 << 20
 """One object has 3 MB at most. A page that is larger is asked for again in halves: how large the objects of a page
@@ -121,6 +122,7 @@ class Kube:
             try:
                 page = await self.get(path, limit=size, **query, **following)
             except TooLarge:
+                # The server's `continue` token holds for any size of page, so the same page is asked for again.
                 if size == 1:
                     raise
                 size = max(1, size // 2)
@@ -153,7 +155,12 @@ class Kube:
             KubeError, Unavailable: as `call`.
         """
         return await self.call(
-            "PATCH", path, body=body, query={"fieldManager": manager, "force": "true", **query}, content=_APPLY
+            # By force: a field that somebody else has set by hand would otherwise stop every later write with 409.
+            "PATCH",
+            path,
+            body=body,
+            query={"fieldManager": manager, "force": "true", **query},
+            content=_APPLY,
         )
 
     async def delete(self, path: str, body: Mapping[str, Any] | None = None) -> Document:
@@ -181,6 +188,8 @@ class Kube:
             Unavailable: no answer within the time, or none that can be read. Whether it was done is not known.
         """
         what = f"{method} {path}"
+        # A limit for each call, since no layer below has one that is short enough
+        # (docs/facts/kubernetes.md#no-limit-of-time).
         limit = aiohttp.ClientTimeout(total=timeout_s, connect=CONNECT_S)
         try:
             response = await self._known(_Request(method, path, limit, body, query, content))
@@ -199,6 +208,7 @@ class Kube:
         """
         what = f"watch {path}"
         wanted = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version, **query}
+        # No limit for the whole: a watch is meant to last. Silence is what ends it.
         limit = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=SILENCE_S)
         try:
             response = await self._known(_Request("GET", path, limit, query=wanted))
@@ -210,6 +220,8 @@ class Kube:
             finally:
                 response.close()
         except KubeError as error:
+            # It also comes as an event within an answer of 200, so it is told here and not by the answer's status
+            # (docs/facts/kubernetes.md#watch-of-an-old-version).
             if error.status == 410:
                 raise Gone(str(error)) from error
             raise
@@ -225,13 +237,16 @@ class Kube:
     async def _known(self, request: _Request) -> aiohttp.ClientResponse:
         """The answer to a request, which is sent again where the first one was signed with a token of yesterday."""
         client = await self._ready()
+        # What was sent, to see after a refusal whether there is anything newer to send.
         shown = dict(client.configuration.api_key)
         response = await _send(client, request)
         if response.status != UNAUTHORIZED:
             return response
         await self._renew(client)
+        # The same credentials once more would only be refused once more.
         if shown == client.configuration.api_key:
             return response
+        # The unread body of the refusal would keep its connection from the pool.
         response.release()
         return await _send(client, request)
 
@@ -247,6 +262,7 @@ class Kube:
 
     async def _renew(self, client: ApiClient) -> None:
         """Read the credentials anew. What cannot be read now leaves the old ones in use."""
+        # Also where the reading fails: a broken mount is tried again after `TOKEN_S`, not at every call.
         self._read_at_s = self._monotonic()
         try:
             await _read_credentials(self._kubeconfig, client.configuration)
@@ -291,6 +307,7 @@ async def _bounded(what: str, response: aiohttp.ClientResponse) -> bytes:
 
 
 def _event(what: str, line: bytes) -> Document:
+    # Bounded, for the size of an object is its author's choice.
     event = read_json_object(line, what=what, max_bytes=MAX_EVENT_BYTES)
     if event.get("type") == "ERROR":
         said = event.get("object")
@@ -306,6 +323,7 @@ def _answer(what: str, status: int, text: bytes) -> Document:
     except Refused as refusal:
         if status < BAD_REQUEST:
             raise Unavailable(f"{what}: no answer that can be read from the API server: {refusal}") from None
+        # A proxy before the server answers with a page of its own; its status counts all the same.
         document = {"message": text[:200].decode(errors="replace")}
     if status >= BAD_REQUEST:
         raise KubeError(what, status, document)

@@ -38,6 +38,7 @@ class KubeEvictor:
         except Unavailable:
             return "unknown"
         meta, status = document.get("metadata") or {}, document.get("status") or {}
+        # A finished pod has no process, and its object may stay for a long time: for an eviction it is gone.
         if meta.get("uid") != pod.uid or status.get("phase") in FINISHED:
             return "gone"
         return "terminating" if meta.get("deletionTimestamp") else "running"
@@ -59,10 +60,13 @@ class KubeEvictor:
         """
         del why
         standing = await self._fresh_lookup(pod)
+        # Asked before every call: with a wrong UID the server refuses, and still uses up a slot of the disruption
+        # budget (docs/facts/kubernetes.md#eviction-measured).
         if standing == "gone":
             return ActionResult("gone", f"pod {pod.key} ({pod.uid}) is not there any more")
         if standing == "unknown":
             return ActionResult("unknown", f"pod {pod.key} ({pod.uid}): the API server does not say where it stands")
+        # Another eviction would be answered 201 and change nothing.
         if standing == "terminating":
             return ActionResult("accepted", f"pod {pod.key} is terminating")
         try:
@@ -80,6 +84,7 @@ def _path(pod: Pod) -> str:
 
 def _eviction(pod: Pod, grace_s: float, *, dry_run: bool) -> dict[str, Any]:
     grace = max(LEAST_GRACE_S, math.ceil(grace_s))
+    # The UID and never a resource version: a stale version burns a slot as well.
     options: dict[str, Any] = {"preconditions": {"uid": pod.uid}, "gracePeriodSeconds": grace}
     if dry_run:
         options["dryRun"] = ["All"]
@@ -100,5 +105,6 @@ def _refusal(pod: Pod, error: KubeError) -> ActionResult:
         case 500 if "more than one PodDisruptionBudget" in str(error):
             return ActionResult("refused", f"pod {pod.key} has more than one disruption budget; leave one: {error}")
         case status if status >= SERVER_ERROR:
+            # It may have been done before the answer was lost: only a look tells.
             return ActionResult("unknown", str(error))
     return ActionResult("failed", str(error))

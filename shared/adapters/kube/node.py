@@ -48,6 +48,7 @@ class KubeNode:
             await self._show(again=True)
             head = {key: whole[key] for key in ("apiVersion", "kind", "metadata")}
             path = f"{CNRS}/{self._node}"
+            # Spec and status are two resources: an apply to the one leaves out the other.
             await self._kube.apply(path, head | {"spec": whole.get("spec", {})}, manager=MANAGER)
             await self._kube.apply(f"{path}/status", head | {"status": whole.get("status", {})}, manager=MANAGER)
         except KubeError as error:
@@ -69,6 +70,7 @@ class KubeNode:
     async def _show(self, *, again: bool) -> bool:
         if self._offered is None or not (again or self.withdrawn or self._amounts() != self._shown):
             return False
+        # Anew from the reading: what made the version stale may be the mark.
         for left in reversed(range(TRIES)):
             try:
                 await self._write_amounts()
@@ -79,6 +81,8 @@ class KubeNode:
         return True
 
     async def _write_amounts(self) -> None:
+        # In this order: the Node's version, then the mark. A mark that is set behind this line is followed by a write
+        # of the Node by central, and the version here is stale by then.
         version = (await self._kube.get(f"/api/v1/nodes/{self._node}"))["metadata"]["resourceVersion"]
         self.withdrawn = await self._marked()
         amounts = self._amounts()
@@ -112,6 +116,7 @@ async def remove_offer(kube: Kube, node: str) -> None:
     Raises:
         KubeError, Unavailable: the API server refuses, or cannot be reached.
     """
+    # null takes a key out in a merge patch.
     nothing = dict.fromkeys(sorted(OTHER_NAME))
     change = {"status": {"capacity": nothing, "allocatable": nothing}}
     await kube.merge(f"/api/v1/nodes/{node}/status", change, manager=MANAGER)

@@ -94,6 +94,7 @@ class KubeObjects:
         try:
             await self._kube.delete(kind.path(name, namespace or DEFAULT), options)
         except KubeError as error:
+            # 409 is another UID under this name: the object that was meant is gone, which is what was wanted.
             if error.status not in (NOT_FOUND, CONFLICT):
                 raise _told(error) from error
 
@@ -106,6 +107,7 @@ def _told(error: KubeError) -> SubletError:
     """The port's word for what the server said."""
     if error.status == CONFLICT:
         return Conflict(str(error), reason=error.reason)
+    # 429 is the server's priority and fairness: it is busy, and the same call may work later.
     if error.status == TOO_MANY or error.status >= SERVER_ERROR:
         return Unavailable(str(error), reason=error.reason)
     return Refused(str(error), reason=error.reason)

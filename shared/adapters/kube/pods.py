@@ -89,7 +89,10 @@ class KubePods:
 
     async def _tell_forever(self, shown: KubeNode) -> None:
         while True:
+            # Read before the wait, for `_tell` sets it anew.
             late = self._show_due
+            # Nothing has changed for the whole time: write anyway, since somebody may have made the Node anew. A write
+            # that is only late is no such case.
             again = not await self._woken(self._patience_s(shown)) and not late
             await self._collect()
             if self._mirror.age_s is not None and not await self._tell(shown, again=again):
@@ -129,12 +132,14 @@ class KubePods:
 
     async def _tell(self, shown: KubeNode, *, again: bool) -> bool:
         known = {uid: one.pod for uid, one in self._mirror.objects.items() if one.pod is not None}
+        # Forgets the pods that are gone; a UID is never used again.
         self._classes = {uid: pod.qos for uid, pod in known.items()}
         unread = (self._mirror.objects.keys() - known.keys()) | self._mirror.unread.keys()
         self._unread = f"pods that cannot be read: {len(unread)}, among them UID {min(unread)!r}" if unread else ""
         now_s = self._clock.monotonic()
         try:
             self._written_at_s, self._written_who = now_s, self._who()
+            # The file first: the node's other services must know of a pod also where the API server takes no write.
             self._file.write(without_doubled_files(list(known.values())))
             self._show_due = now_s < self._shown_at_s + SHOW_GAP_S
             if not self._show_due and await shown.show(again=again):

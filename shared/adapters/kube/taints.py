@@ -71,9 +71,12 @@ class KubeTaints:
     async def _replace(self, wanted: Sequence[Mapping[str, Any]]) -> bool:
         """False where somebody else has written the Node meanwhile."""
         version, entries = await self._read()
+        # Compared before it is written: a Node is watched by everybody, and each write wakes all of them.
         if [taint.document() for taint in in_order(taint for _, taint in entries if taint.ours)] == wanted:
             return True
+        # As they stand in the document: a taint of others may have fields that the model does not know.
         listed = [*(entry for entry, taint in entries if not taint.ours), *wanted]
+        # null takes the list out in a merge patch.
         change = {"metadata": {"resourceVersion": version}, "spec": {"taints": listed or None}}
         try:
             await self._kube.merge(self._path, change, manager=MANAGER)

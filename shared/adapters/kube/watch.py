@@ -84,6 +84,8 @@ class Mirror(Generic[T]):
                     log.warning("watch.broken", path=self._path, why=str(error))
                 self.why = str(error)
                 tries = 0 if self._fresh() else tries + 1
+            # Also after a watch that has ended well: an API server that is stopped ends those of all nodes in the same
+            # moment.
             await self._clock.sleep(delay_s(tries, base_s=AGAIN_BASE_S, cap_s=AGAIN_CAP_S, roll=self._roll()))
 
     def _fresh(self) -> bool:
@@ -94,13 +96,17 @@ class Mirror(Generic[T]):
         kept: dict[str, T | None] = {}
         async with contextlib.aclosing(self._kube.pages(self._path, **self._query)) as pages:
             async for page in pages:  # of a page nothing stays but what is kept: pods may be large, and many
+                # The first page's: a watch from there tells again what changed while the others were read, and misses
+                # nothing.
                 version = version or str(page["metadata"]["resourceVersion"])
                 for item in page.get("items") or ():
                     uid = uid_of(item)
                     kept[uid] = self._reader.read(uid, item, (before or {}).get(uid))
         self._reader.retain(kept)
+        # Replaced at once, at the end of the list: half a list must not look like pods that are gone.
         self._objects = {uid: thing for uid, thing in kept.items() if thing is not None}
         self._confirm()
+        # Most lists only confirm what the watch has said; nobody needs to be woken for that.
         if before != self._objects:
             self._changed()
         return version
@@ -120,6 +126,7 @@ class Mirror(Generic[T]):
         if objects is None:  # pragma: no cover - a watch follows its list
             return
         thing = None if kind == "DELETED" else self._reader.read(uid, document, objects.get(uid))
+        # A change of fields that are not kept wakes nobody.
         if objects.get(uid) == thing:
             return
         if thing is None:

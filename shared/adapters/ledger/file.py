@@ -81,6 +81,7 @@ class LedgerFile:
         self._disconnect()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
+            # Before anything is opened: a second evictor must not even look for damage in a file that is being written.
             self._take_lock()
         except OSError as error:
             raise Unavailable(f"eviction ledger {self._path}: {error}", reason="ledger") from error
@@ -89,6 +90,7 @@ class LedgerFile:
             self._connect(first_episode)
         except sqlite3.DatabaseError as error:
             self._disconnect()
+            # The low byte is the primary code. A full disk or a locked file is no reason to part with the history.
             if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _BROKEN:
                 raise Unavailable(f"eviction ledger {self._path}: {error}", reason="ledger") from error
             word = self._move_aside(str(error))
@@ -115,6 +117,7 @@ class LedgerFile:
         """All of it on the disk, or nothing of it. A broken uniqueness is the caller's to explain."""
         with self.reading():
             db = self.db
+            # The write lock at once: a transaction that begins by reading could be refused only when it comes to write.
             db.execute("BEGIN IMMEDIATE")
             try:
                 yield db
@@ -166,7 +169,10 @@ class LedgerFile:
         self._create()
         db = self._connection = sqlite3.connect(self._path, isolation_level=None, timeout=BUSY_TIMEOUT_S)
         db.execute("PRAGMA journal_mode = WAL")
+        # In write-ahead mode NORMAL, to which some builds default, does not sync at a commit; an intent must be on the
+        # disk before the call that it announces.
         db.execute("PRAGMA synchronous = FULL")
+        # A damaged page may be found only when it is read, in the middle of an eviction: looked for at the start.
         found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
             broken = sqlite3.DatabaseError(found)
@@ -174,6 +180,7 @@ class LedgerFile:
             raise broken
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:
+            # `executescript` commits what is open before it starts, so the transaction is part of the script.
             db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}")
             db.execute("INSERT INTO meta VALUES ('next_episode', ?)", (first_episode,))
             db.execute("COMMIT")
@@ -194,6 +201,7 @@ class LedgerFile:
         while (aside := self._path.with_name(f"ledger.db.broken-{number}")).exists():
             number += 1
         try:
+            # The log goes along: SQLite would play it into the new, empty file of this name.
             for suffix in ("-wal", "-shm", ""):
                 part = self._path.with_name(f"ledger.db{suffix}")
                 if part.exists():

@@ -19,6 +19,7 @@ def read_ledger(state_dir: Path) -> list[LedgerEntry]:
     if not path.exists():
         return []
     try:
+        # Without `immutable`, though nothing is written: the evictor is writing, and its log has to be read as well.
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:
             messages = db.execute("SELECT intent, msg_id, sequence, published_at_s FROM outbox").fetchall()

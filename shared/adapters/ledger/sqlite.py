@@ -102,6 +102,7 @@ class SqliteLedger(LedgerFile):
                 db.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", meta.items())
                 _queue(db, record.id, outgoing)
         except sqlite3.IntegrityError as error:
+            # The index on live intents: one pod has one eviction under way, whatever two plugins want at once.
             raise Conflict(
                 f"pod {record.pod.key} ({record.pod.uid}): an eviction is already under way", reason="live_intent"
             ) from error
@@ -131,6 +132,7 @@ class SqliteLedger(LedgerFile):
             if not record.spends:
                 db.execute("DELETE FROM spent WHERE intent = ?", (record.id,))
             elif record.final or record.step == "accepted":
+                # From "accepted" on the eviction counts as carried out; `coalesce` keeps the first moment.
                 db.execute("UPDATE spent SET at_s = coalesce(at_s, ?) WHERE intent = ?", (now_s, record.id))
 
     def live(self) -> Sequence[IntentRecord]:
@@ -193,6 +195,8 @@ class SqliteLedger(LedgerFile):
         """Mark as acknowledged."""
         with self.transaction() as db:
             db.execute(
+                # Not deleted: what is acknowledged need not be on the server's disk yet
+                # (docs/facts/nats.md#acknowledged-is-not-on-disk).
                 "UPDATE outbox SET published_at_s = ?, sequence = ?, held = 0 WHERE msg_id = ?",
                 (now_s, sequence, fact_id),
             )

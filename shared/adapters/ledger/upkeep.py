@@ -13,6 +13,7 @@ KEEP_SPENT_S = 86_400.0
 """How long evictions are counted: the longest window of a budget."""
 KEEP_REFUSALS, KEEP_REFUSALS_S = 1_000, 86_400.0
 """How many refusals stay at most, and for how long."""
+# A transaction runs on the evictor's own thread, and a backlog of thousands would hold it.
 PRUNE_AT_ONCE = 500
 
 
@@ -34,6 +35,7 @@ def prune(db: sqlite3.Connection, now_s: float) -> None:
     ).fetchall()
     db.executemany("DELETE FROM calls WHERE intent = ?", finished)
     db.executemany("DELETE FROM intents WHERE id = ?", finished)
+    # Before spans are compared below.
     _start_anew(db, now_s)
     counted = db.execute("SELECT intent, at_s FROM spent WHERE at_s IS NOT NULL").fetchall()
     over = [(intent,) for intent, at_s in counted if passed_s(float(at_s), now_s) >= KEEP_SPENT_S]

@@ -42,7 +42,9 @@ class LocalEvictor:
         except (Unavailable, Refused, OSError):
             return "unknown"
         if stored is None or stored.status.finished:
+            # A record that says "finished" is not believed against a living process.
             return "running" if alive else "gone"
+        # While its watcher lives it may be about to start a container.
         if not alive and not stored.folder.watched():
             return "gone"
         return "terminating" if stored.status.terminating else "running"
@@ -66,6 +68,7 @@ class LocalEvictor:
             finish_if_over(self._pods, self._cgroups, pod.uid, top=self._top)
             return ActionResult("gone", f"pod {pod.key} ({pod.uid}) has no process left")
         try:
+            # The mark before the first signal: from here on no container of the pod starts.
             self._pods.mark_terminating(pod.uid, grace_s, reason, why)
             stored = self._pods.get(pod.uid)
         except Unavailable as error:
@@ -101,6 +104,7 @@ class LocalEvictor:
         await self._poll(lambda: not self._cgroups.pids(group), lambda: self._deadlines[pod.uid])
         if kill_group(self._cgroups, group):
             log.info("pod.killed", pod=pod.key, uid=pod.uid)
+        # Again and again: a process that forks between two listings leaves a child that neither had.
         await self._poll(lambda: not kill_group(self._cgroups, group), lambda: float("inf"))
         await self._poll(
             lambda: finish_if_over(self._pods, self._cgroups, pod.uid, top=self._top) and self._cgroups.remove(group),

@@ -44,6 +44,7 @@ def touch_generation(pods_dir: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         marker = os.open(pods_dir / GENERATION, os.O_WRONLY | os.O_CREAT | _NO_LINK, 0o640)
         try:
+            # Set by hand: the kernel's own stamp moves with its tick, and two changes within one would look like none.
             os.utime(marker, ns=(now := time.time_ns(), now))
         finally:
             os.close(marker)
@@ -132,6 +133,7 @@ class PodFolder:
 
     def remove(self) -> bool:
         """Take the pod out of the store in one step; False where it was not there."""
+        # Renamed first: a reader sees the whole pod or none, never a folder that is being emptied.
         gone = self.path.with_name(f".gone-{self.uid}")
         try:
             self.path.rename(gone)
@@ -160,6 +162,7 @@ class PodFolder:
         """Whether the process that watches this pod lives."""
         try:
             with (self.path / "alive.lock").open("rb") as file:
+                # Shared, so that two who ask at once do not take each other for the watcher.
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except FileNotFoundError:
             return False

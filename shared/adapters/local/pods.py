@@ -70,6 +70,7 @@ class LocalPods:
             Unavailable: as `pods`.
         """
         try:
+            # Names that are no UID are this store's own: pods that are being added or removed, and locks.
             names = [entry.name for entry in os.scandir(self.path) if re.fullmatch(UID_PATTERN, entry.name)]
         except FileNotFoundError:
             return []
@@ -145,6 +146,7 @@ class LocalPods:
             with self._names():
                 old = self._make_room(pod)
                 aside = PodFolder(self.path / f".new-{pod.uid}")
+                # Left by a process that was killed between the two.
                 shutil.rmtree(aside.path, ignore_errors=True)
                 aside.path.mkdir(mode=0o700)
                 try:
@@ -155,6 +157,7 @@ class LocalPods:
                 except BaseException:
                     shutil.rmtree(aside.path, ignore_errors=True)
                     raise
+                # Only now: where adding fails, the finished pod of that name and its logs are still there.
                 for uid in old:
                     self.remove(uid)
         except PermissionError as error:

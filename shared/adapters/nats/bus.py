@@ -42,6 +42,7 @@ class NatsSubscription:
     async def stop(self) -> None:
         """No further call to the handler after this returns."""
         self.live = False
+        # `live` alone already stops the handler; the server is told so that it does not go on sending.
         if self.inner is not None:
             with contextlib.suppress(*FAILURES), cancellable():
                 await self.inner.unsubscribe()
@@ -79,11 +80,14 @@ class NatsBus:
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> bool:
         """Send and forget; while disconnected the message is dropped and counted, never sent late."""
         reason = "offline"
+        # Asked first: the client itself would keep the message for after the outage, when it is no longer true
+        # (docs/facts/nats.md#the-python-client).
         if self._link.connected:
             try:
                 with cancellable():
                     await self._link.client.publish(subject, data, headers=dict(headers) if headers else None)
             except nats.errors.MaxPayloadError:
+                # The connection is well and stays; only this message is lost, and counted under a reason of its own.
                 reason = "too_large"
             except FAILURES as error:
                 self._link.report("publish_failed", subject=subject, why=str(error))
@@ -123,6 +127,7 @@ class NatsBus:
         """Every message from now on; when this returns, the server knows."""
 
         async def take(message: Msg) -> None:
+            # The client may hand over what it had received before it was told to stop.
             if subscription.live:
                 self._hand_over(Received(message.subject, message.data, message.headers or {}), handler)
 
@@ -211,10 +216,12 @@ class NatsBus:
         """Answer requests; a question that `answer` fails on is answered with the error."""
 
         async def reply(message: Msg) -> None:
+            # Without an inbox to answer to, working out the answer would be for nobody.
             if not (subscription.live and message.reply):
                 return
             try:
                 body, headers = answer(message.data), None
+                # The client would raise at the publish, and the asker would wait for his whole time.
                 if len(body) > self._link.client.max_payload:
                     raise ValueError(f"the answer has {len(body)} bytes, the server takes less")
             except Exception as error:  # the asker must hear of it

@@ -51,7 +51,10 @@ class Callout:
         self._link = link = await self._opened()
         with unavailable(SUBJECT):
             for key, answer in self._answers.items():
+                # A queue group for each key: one of several centrals answers a question, and each key is asked by
+                # itself.
                 await link.client.subscribe(SUBJECT, queue=f"central-{key}", cb=self._taking(answer))
+            # Before `failure` is cleared the server must know of the subscriptions: readiness says "somebody answers".
             await link.settle()
         self.failure = ""
         why = await link.wait_closed()
@@ -71,6 +74,7 @@ class Callout:
 
     def _taking(self, answer: Answer) -> Callable[[Msg], Awaitable[None]]:
         async def take(message: Msg) -> None:
+            # Dropped without an answer: a refusal would end a login that only came at a bad moment.
             if len(self._under_way) >= WAITING:
                 telemetry.REFUSED.labels("central", "login", "too_many").inc()
                 return

@@ -100,6 +100,7 @@ class ConfigStore:
                 )
                 log.info("bucket.created", bucket=bucket)
                 return
+            # Other properties stay as an operator set them. Direct reads are what a leaf without consumers watches by.
             wanted = {"allow_direct": True, "num_replicas": replicas or config.num_replicas}
             if any(getattr(config, name) != value for name, value in wanted.items()):
                 await self._link.js.update_stream(config, **wanted)
@@ -143,7 +144,10 @@ class ConfigStore:
             changed.set()
 
         with contextlib.suppress(SubletError), unavailable(f"key {bucket}/{key}"):
+            # No leaf lets `$KV` of its hub pass: a node hears of its keys under the name that the hub's accounts give
+            # them.
             subject = f"{NODE_KV}.{bucket}.{key}" if self._link.at_leaf else _subject(bucket, key)
+            # Subscribed before the first read: a change in between is then heard of.
             hearing = await self._link.client.subscribe(subject, cb=hear)
             forget = self._link.on_reconnect(changed.set)
             try:
@@ -157,6 +161,7 @@ class ConfigStore:
         while not self._link.closed:
             if changed.is_set():
                 soon = list(SOON_S)
+            # Before the read, not after: a change that is heard while the read is under way makes for another one.
             changed.clear()
             again = False
             try:
@@ -164,8 +169,10 @@ class ConfigStore:
                     found = await self._read(bucket, key)
                     if newest.advance(found.sequence):
                         self._hand_over(found, _subject(bucket, ""), handler)
+                    # An older answer may be a server that lags, or a bucket made anew: asking again tells which.
                     again = newest.behind
             except NotFoundError:
+                # A key that was never written: most nodes have none of their own. No reason to ask more often.
                 log.debug("config.no_key", key=key)
             except Unavailable as error:
                 log.debug("config.awaited", key=key, why=str(error))

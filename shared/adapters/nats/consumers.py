@@ -77,11 +77,13 @@ class Durables:
             try:
                 while page := await self._link.js.consumers_info(EVENTS_STREAM, offset=len(found)):
                     found += page
+                    # The client does not hand over the server's total; a page that is not full is the last one.
                     if len(page) < PAGE:
                         break
             except NotFoundError as error:
                 _refuse_missing_stream(error)
                 raise
+            # An ephemeral consumer has no durable name: it is one of `OrderedReader`'s, and goes by itself.
             states = [await self._state(info) for info in found if info.config.durable_name]
         return sorted(states, key=lambda state: state.durable.name)
 
@@ -96,6 +98,8 @@ class Durables:
         with unavailable(f"consumer {wanted.name}"):
             try:
                 try:
+                    # Read and changed, not written anew: a field that is not said falls back to its default at the
+                    # server.
                     config = (await self._link.js.consumer_info(EVENTS_STREAM, wanted.name)).config
                 except NotFoundError as error:
                     _refuse_missing_stream(error)
@@ -138,6 +142,7 @@ class Durables:
     async def _state(self, info: ConsumerInfo) -> DurableState:
         durable = _durable(info.config)
         pending, unacknowledged = info.num_pending or 0, info.num_ack_pending or 0
+        # The floor, not the last delivery: behind it lies the first event that is not done with.
         after = info.ack_floor.stream_seq if info.ack_floor else 0
         oldest = await self._oldest(durable, after) if pending or unacknowledged else None
         return DurableState(durable, pending, unacknowledged, info.num_redelivered or 0, info.num_waiting or 0, oldest)
@@ -145,6 +150,7 @@ class Durables:
     async def _oldest(self, durable: Durable, after: int) -> datetime | None:
         """When the first event behind the last acknowledged one was stored."""
         times: list[datetime] = []
+        # One request for each filter: the server looks for the next message of one subject at a time.
         for subject in durable.filters:
             try:
                 raw = await self._link.js.get_msg(EVENTS_STREAM, seq=after + 1, subject=subject, next=True)
@@ -164,12 +170,14 @@ def _refuse_missing_stream(error: NotFoundError) -> None:
 
 
 def _durable(config: ConsumerConfig) -> Durable:
+    # Servers before 2.10 know the single field alone, so both are read.
     one = (config.filter_subject,) if config.filter_subject else ()
     return Durable(
         name=config.durable_name or "",
         filters=tuple(sorted(config.filter_subjects or one or (">",))),
         start=_start(config),
         ack_wait_s=config.ack_wait or 0.0,
+        # The server writes -1 for "no limit".
         max_deliver=config.max_deliver if (config.max_deliver or 0) > 0 else None,
         max_ack_pending=config.max_ack_pending or 0,
         ack_policy=str(config.ack_policy),

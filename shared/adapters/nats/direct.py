@@ -98,6 +98,7 @@ class DirectReader:
         asked = {"seq": self._next, "next_by_subj": self._subject, "batch": BATCH}
         try:
             with cancellable():
+                # One for each batch, so that late answers to an earlier one cannot be taken for this one's.
                 inbox = await client.subscribe(client.new_inbox())
                 try:
                     await client.publish(
@@ -122,11 +123,14 @@ class DirectReader:
             if headers.get(STATUS) not in (BATCH_OVER, NOTHING):
                 raise Broken(f"stream {self._stream}: {headers.get(STATUS, '')} {headers.get('Description', '')}")
             return False
+        # Each answer names the one before it, with 0 for the first: a gap means that one was lost on the way.
         if int(headers[BEFORE]) != before:
             raise Broken(f"stream {self._stream}: {headers[SEQUENCE]} after {headers[BEFORE]}, got {before}")
         sequence = sequence_of(message)
         own = {name: value for name, value in headers.items() if name not in ADDED}
         self._held.append((Received(headers[SUBJECT], message.data, own, sequence), int(headers[WAITING])))
+        # Advanced with every message, not at the end: where a batch breaks, the next request goes on behind the last
+        # one kept.
         self._next = sequence + 1
         return True
 

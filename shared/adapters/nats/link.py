@@ -30,6 +30,7 @@ from shared.ports import Clock
 log = structlog.get_logger()
 
 API_TIMEOUT_S = 5.0
+# With two outstanding, a half-open connection is noticed within 30 s; the client's own default takes minutes.
 PING_INTERVAL_S = 10
 MAX_OUTSTANDING_PINGS = 2
 FIRST_CONNECT_PAUSE_S = 0.25
@@ -61,6 +62,7 @@ def cancellable() -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
+        # A failure in the same moment as a cancellation is the cancellation's: the task has to end, not to handle it.
         if _cancellations() > before:
             raise asyncio.CancelledError from error
         raise
@@ -108,6 +110,7 @@ class Link:
     @property
     def js(self) -> JetStreamContext:
         """JetStream over this connection."""
+        # Made anew each time: whether the server is a leaf may change with a reconnection.
         return self.client.jetstream(timeout=API_TIMEOUT_S, prefix=NODE_API if self.at_leaf else DEFAULT_PREFIX)
 
     @property
@@ -118,6 +121,7 @@ class Link:
     @property
     def at_leaf(self) -> bool:
         """Whether the server has no streams of its own: it is a leaf, and its hub may give it no consumers."""
+        # The client has no public field for what the server said of itself at the greeting.
         return not self.client._server_info.get("jetstream")
 
     @property
@@ -138,6 +142,8 @@ class Link:
         except TimeoutError as error:
             why = self.client.last_error
             await self._give_up()
+            # The client tries a refused login again like a server that is away; only here, at the end of the time, is
+            # it told apart.
             if isinstance(why, nats.errors.AuthorizationError) or REFUSED_LOGIN in str(why).lower():
                 raise Unavailable(
                     f"the NATS server at {where} does not take this login: user and password stand in nats_url "
@@ -161,6 +167,8 @@ class Link:
 
     async def _connected_within(self, timeout_s: float) -> None:
         """Connect, or raise TimeoutError, also where the client forgets that it was cancelled and tries on."""
+        # A task of its own and `asyncio.wait`, not `wait_for`: the client may swallow one cancellation, so it is
+        # repeated below.
         connecting = asyncio.create_task(self._connect())
         try:
             await asyncio.wait({connecting}, timeout=timeout_s)
@@ -185,6 +193,7 @@ class Link:
             tls_handshake_first=to.encrypted,
             name=self._name,
             inbox_prefix=self._inbox(),
+            # 60 by default, and then the client is closed for good (docs/facts/nats.md#the-python-client).
             max_reconnect_attempts=-1,
             # Only the first connection waits this long between tries; later the handler below owns all the waiting.
             reconnect_time_wait=FIRST_CONNECT_PAUSE_S,  # type: ignore[arg-type]  # any number of seconds will do
@@ -212,6 +221,7 @@ class Link:
 
     async def wait_closed(self) -> str:
         """Return, with the reason, once the client is closed for good."""
+        # Several wait for this future; the cancellation of one of them must not cancel it for the others.
         return await asyncio.shield(self._closed)
 
     async def settle(self) -> None:
@@ -225,10 +235,12 @@ class Link:
 
     async def drain(self) -> None:
         """Deliver what was received, send what was published, close; where there is no server, only close."""
+        # Closed already: the client would raise, and nothing is left to deliver.
         if self.closed:
             return
         try:
             async with asyncio.timeout(DRAIN_TIMEOUT_S + 3 * FLUSH_TIMEOUT_S):
+                # Without a server `drain` cannot flush; it raises at once, and closing is all that is left.
                 if self.connected:
                     await self.settle()
                 await self.client.drain()  # raises while reconnecting
@@ -255,6 +267,7 @@ class Link:
             # nats-py forgets the connection of a try that the server refused: its socket would stay open until a
             # collection (docs/facts/nats.md#the-python-client).
             last_try.close()  # type: ignore[no-untyped-call]
+        # Without this pause thousands of clients would come back in the same moment, every 2 s.
         delay = delay_s(self._attempt, base_s=RECONNECT_BASE_S, cap_s=RECONNECT_CAP_S, roll=random.random())  # noqa: S311 - jitter
         self._attempt += 1
         return min(servers, key=lambda server: server.reconnects), delay
@@ -264,6 +277,7 @@ class Link:
             telemetry.DROPPED.labels(self.service, "slow_consumer").inc()
             self.report("slow_consumer", subject=error.subject)
             return
+        # Also before the connection stands: a server that is awaited shows as a count, while the log says it once.
         telemetry.BUS_ERRORS.labels(type(error).__name__).inc()
         if self._opened:
             self.report(type(error).__name__, why=str(error))
@@ -286,6 +300,8 @@ class Link:
         telemetry.RECONNECTS.inc()
         telemetry.CONNECTED.set(1)
         log.info("bus.reconnected")
+        # Subscriptions are the client's to renew, but a reader with a pull request under way must begin anew: the
+        # request died with the connection.
         self._tell()
 
     async def _on_closed(self) -> None:
@@ -300,6 +316,7 @@ class Link:
     async def _on_lame_duck(self) -> None:
         """The server is about to go: move on, where there is another one, before everybody does at once."""
         log.warning("bus.server_leaving")
+        # With one server there is nowhere to go: it is left when it closes, as at any other end of a connection.
         if len(self.client.servers) > 1:
             await self.client.force_reconnect()
 

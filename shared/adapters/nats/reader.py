@@ -22,6 +22,7 @@ from shared.ports import Received
 
 BATCH = 256
 EXPIRES_S = 30.0
+# The server sends one when it has nothing to deliver, so that silence means that the request is lost.
 HEARTBEAT_S = 5.0
 SILENCE_S = 2 * HEARTBEAT_S + 1.0
 """A pull request under way that is silent for longer is lost."""
@@ -74,7 +75,9 @@ class OrderedReader:
             opt_start_seq=None if last_per_subject else max(1, start),
             ack_policy=AckPolicy.NONE,
             filter_subject=subject,
+            # Where `close` cannot reach the server any more, the consumer removes itself.
             inactive_threshold=INACTIVE_S,
+            # Its place in the stream is this reader's; nothing of it is worth a disk or a replica.
             mem_storage=True,
             num_replicas=1,
         )
@@ -85,9 +88,11 @@ class OrderedReader:
     async def _start(self) -> None:
         client = self._link.client
         with not_found_or_unavailable(f"stream {self._stream}"):
+            # The consumer before the inbox: a stream that does not exist leaves no subscription behind.
             info = await self._link.js.add_consumer(self._stream, self._config)
             self._subscription = await client.subscribe(client.new_inbox(), cb=self._take)
         self.pending = info.num_pending or 0
+        # A pull request does not survive the connection; None in the inbox ends the wait for it.
         self._forget = self._link.on_reconnect(lambda: self._inbox.put_nowait(None))
 
     async def _take(self, message: Msg) -> None:
@@ -103,6 +108,7 @@ class OrderedReader:
             if self._asked == 0:
                 await self._ask()
             message = await self._receive()
+            # Deliveries carry an acknowledgement subject, the server's own words (heartbeat, end of a request) do not.
             if message.reply.startswith(DATA_REPLY):
                 return self._in_order(message)
             self._note(message.headers or {})
@@ -138,6 +144,7 @@ class OrderedReader:
 
     def _in_order(self, message: Msg) -> tuple[Received, int]:
         meta = message.metadata
+        # Counted for this consumer, so a filter leaves no gaps: one that is missing was lost on the way.
         if meta.sequence.consumer != self._consumer_sequence + 1:
             raise Broken(f"stream {self._stream}: delivery {meta.sequence.consumer} after {self._consumer_sequence}")
         self._consumer_sequence += 1
@@ -151,6 +158,7 @@ class OrderedReader:
         if self._link.closed:
             return
         with contextlib.suppress(*FAILURES), cancellable():
+            # Both are courtesies: a closed connection ends the one, and idleness the other.
             await self._subscription.unsubscribe()
             if self._link.connected:
                 await self._link.js.delete_consumer(self._stream, self._config.name or "")

@@ -35,6 +35,7 @@ async def make_room(link: Link, spec: StreamSpec) -> Sequence[Cut]:
         held = Held(info.state.messages, info.state.bytes, limits.max_msgs or 0, limits.max_bytes or 0)
         telemetry.STREAM_MESSAGES.labels(spec.name).set(held.messages)
         telemetry.STREAM_BYTES.labels(spec.name).set(held.size_bytes)
+        # The two gauges above are set on every call: operators watch them long before anything has to go.
         if held.level <= FULL:
             return ()
         found = cuts(held, await _sample(link, spec, info))
@@ -43,6 +44,7 @@ async def make_room(link: Link, spec: StreamSpec) -> Sequence[Cut]:
             await link.js.purge_stream(spec.name, subject=subject, keep=cut.keep)
             kind = "node" if cut.node else "oldest"
             telemetry.STREAM_CUTS.labels(spec.name, kind).inc()
+            # A node that held too much is worth a look; that the oldest messages give way is what the limits are for.
             say = log.error if cut.node else log.info
             say("stream.cut", stream=spec.name, node=cut.node or None, keep=cut.keep, held_bytes=held.size_bytes)
         return found
@@ -63,5 +65,6 @@ async def _weigh(link: Link, spec: StreamSpec, sequence: int) -> Weighed | None:
         raw = await link.js.get_msg(spec.name, seq=sequence)
     except NotFoundError:
         return None
+    # `hdrs` is base 64, four characters for three bytes.
     size = len(raw.subject or "") + len(raw.data or b"") + len(raw.hdrs or "") * 3 // 4 + OVERHEAD_BYTES
     return Weighed(spec.node_of(raw.subject or ""), size)

@@ -24,7 +24,9 @@ from shared.retry import until_stored
 log = structlog.get_logger()
 
 EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
+# The first names the sequence that was found, the second is the same refusal without a number.
 WRONG_LAST_SEQUENCE = (10071, 10164)
+# A reader breaks when the server restarts or a message is lost on the way; a new one may come through.
 READ_ATTEMPTS = 3
 UNCHANGEABLE = {"retention": RetentionPolicy.LIMITS.value, "storage": StorageType.FILE.value}
 
@@ -60,13 +62,20 @@ class Streams:
         self, subject: str, data: bytes, headers: Mapping[str, str], timeout_s: float, what: str
     ) -> Stored:
         if self._link.closed:
+            # No repetition can help a closed client; Unavailable below is tried again within the budget.
             raise NotStored(f"{what}: the bus client is closed", reason="closed")
         if not self._link.connected:
             raise Unavailable(f"{what}: not connected", reason="offline")
         try:
             with unavailable(what):
                 ack = await self._link.js.publish(
-                    subject, data, timeout=timeout_s, stream=stream_of(subject), headers=dict(headers)
+                    # With the stream's name a message that another stream has caught by its subjects is refused, not
+                    # stored there.
+                    subject,
+                    data,
+                    timeout=timeout_s,
+                    stream=stream_of(subject),
+                    headers=dict(headers),
                 )
         except Unavailable as error:
             if isinstance(error.__cause__, nats.errors.MaxPayloadError):
@@ -76,6 +85,7 @@ class Streams:
             if isinstance(error.__cause__, APIError) and error.__cause__.err_code in WRONG_LAST_SEQUENCE:
                 return await self._stored_before(subject, headers, what, str(error.__cause__.description))
             raise
+        # "Duplicate" says only that the id was seen: whether it was this message has to be looked up.
         if ack.duplicate:
             await self._compare(ack, subject, data, what)
         return Stored(ack.stream, ack.seq, bool(ack.duplicate))
@@ -102,6 +112,7 @@ class Streams:
         Raises:
             Conflict: somebody else's message is there.
         """
+        # Whatever was stored first after the expected sequence is what made this attempt fail.
         after = int(headers[EXPECTED_LAST]) + 1
         with unavailable(f"{what}: looking for it"):
             stream = stream_of(subject) or await self._link.js.find_stream_name_by_subject(subject)
@@ -123,6 +134,7 @@ class Streams:
             try:
                 return await read(stream, subject, last_per_subject=last_per_subject)
             except NotFoundError:
+                # Central makes the streams: before its first start there is nothing to read, and that is no trouble.
                 return ()
             except Broken as error:
                 why = error
@@ -148,9 +160,11 @@ class Streams:
         reader = await opened(self._link, stream, subject, last_per_subject=last_per_subject)
         found: list[Received] = []
         try:
+            # Up to what was there at the opening: a stream that is being written would never end.
             while len(found) < reader.pending:
                 received, waiting = await reader.next()
                 found.append(received)
+                # Messages may have been dropped by a limit since the opening; then fewer come than were announced.
                 if waiting == 0:
                     break
         finally:
@@ -182,7 +196,11 @@ class Streams:
             **limits,
             "subjects": list(spec.subjects),
             "duplicate_window": spec.duplicate_window_s,
+            # A stream that nodes write refuses what is new when it is full: dropping the oldest would let one node's
+            # flood erase the facts of all others. `make_room` then chooses.
             "discard": DiscardPolicy.NEW if spec.of_node else DiscardPolicy.OLD,
+            # Without a wish the operator's number stays: bringing a cluster of three back to one replica would lose its
+            # safety.
             **({} if spec.replicas is None else {"num_replicas": spec.replicas}),
         }
         with unavailable(f"stream {spec.name}"):
@@ -231,7 +249,9 @@ def _new_stream(name: str) -> StreamConfig:
         name=name,
         retention=RetentionPolicy.LIMITS,
         storage=StorageType.FILE,
+        # Events are JSON with the same keys over and over.
         compression=StoreCompression.S2,
+        # `DirectReader` asks by it.
         allow_direct=True,
         deny_delete=True,
         num_replicas=1,

@@ -35,7 +35,10 @@ async def tail(
             try:
                 while True:
                     received, _ = await reader.next()
+                    # Only a message resets the pause: a reader that opens well and breaks at once must not be opened in
+                    # a tight loop.
                     attempt = 0
+                    # A new reader of `last_per_subject` begins with messages that were handed out before.
                     if position.advance(received.sequence):
                         yield received
             finally:
@@ -58,6 +61,7 @@ async def opened(
         NotFoundError: the stream does not exist.
         Broken, Unavailable: the stream cannot be read now.
     """
+    # `DirectReader` reads from a sequence on, and cannot say which message is the last of its subject.
     if not last_per_subject and await has_no_consumers(link):
         return await DirectReader.open(link, stream, subject, start=start)
     return await OrderedReader.open(link, stream, subject, start=start, last_per_subject=last_per_subject)

@@ -61,6 +61,8 @@ class AccountsFile:
         except OSError as error:
             raise Unavailable(f"{self.path}: {error.strerror}; try with sudo", reason="accounts") from error
         with lock:
+            # A lock beside the file, for the file itself is replaced as a whole: a lock on it would be one on the old
+            # inode.
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
@@ -109,6 +111,8 @@ class AccountsFile:
         Raises:
             Unavailable: it cannot be written.
         """
+        # The services' password outlives the server: running services reconnect with the one that they were started
+        # with.
         passwords = self.passwords()
         text = json.dumps(document(logins, passwords), indent=1)
         try:

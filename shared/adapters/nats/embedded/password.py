@@ -37,8 +37,10 @@ def password_hash(password: str) -> str:
             crypt = ctypes.CDLL(name).crypt
         except (OSError, AttributeError):
             continue
+        # Without it ctypes would cut the returned pointer to an int.
         crypt.argtypes, crypt.restype = (ctypes.c_char_p, ctypes.c_char_p), ctypes.c_char_p
         made: bytes | None = crypt(password.encode(), setting.encode())
+        # A library without bcrypt answers with another scheme's hash, or with "*0".
         if made is not None and made.startswith(setting[: len("$2b$06$")].encode()):
             return made.decode()
     raise Unfit("no bcrypt in this system's C library: install libcrypt (libxcrypt)", reason="no_bcrypt")

@@ -38,6 +38,7 @@ class LocalServer:
             Unfit: another user's server.
         """
         with self.accounts.held():
+            # Kept to be put back: a server that refuses the new file would refuse to start with it, too.
             before = self.accounts.logins()
             after = {**before, team: hashed} if hashed else {name: before[name] for name in before if name != team}
             self.accounts.write(after)
@@ -50,6 +51,7 @@ class LocalServer:
                 raise
 
     def _reload(self) -> None:
+        # Before the signal: the answer to an earlier reload stands in the log as well.
         read = self.log_file.stat().st_size
         try:
             os.kill(self.pid, signal.SIGHUP)
@@ -80,6 +82,7 @@ def local_server(folder: Path) -> LocalServer | None:
     for path in sorted(folder.glob(f"{PROGRAM}_*.ports")) if folder.is_dir() else ():
         with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
             pid = int(_PORTS.fullmatch(path.name)[1])  # type: ignore[index]  # no match is a TypeError: not our file
+            # The number may be another process's by now; only ours has this configuration on its command line.
             if os.fsencode(config) not in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
                 continue  # left by a server that was killed
             log = json.loads(re.findall(r"^log_file: (.*)$", config.read_text(), re.MULTILINE)[0])

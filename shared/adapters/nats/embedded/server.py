@@ -98,6 +98,7 @@ class NatsServer:
         binary = find_binary()
         self._store_dir.mkdir(parents=True, exist_ok=True)
         self._adopt_global_account()
+        # The teams' logins are taken over from the file of the life before: a restart cuts nobody off.
         accounts = AccountsFile(self._store_dir / ACCOUNTS)
         self._passwords = accounts.write(accounts.logins())
         config = self._store_dir / CONFIG
@@ -145,6 +146,8 @@ class NatsServer:
             f'listen: "{HOST}:{self._port or -1}"\n'
             f"log_file: {quoted['log']}\n"
             f"ports_file_dir: {quoted['ports']}\n"
+            # Synced at every write: otherwise an acknowledged fact may still be lost for two minutes
+            # (docs/facts/nats.md#acknowledged-is-not-on-disk).
             f"jetstream {{ store_dir: {quoted['store']}, sync_interval: always, max_file_store: {MAX_STORE_BYTES} }}\n"
             f"{self._access()}\n"
         )
@@ -186,6 +189,8 @@ class NatsServer:
     def _accepts(self) -> bool:
         try:
             with socket.create_connection((HOST, self._port), timeout=1.0) as connection:
+                # The greeting, not the connection alone: the kernel completes a handshake before the server calls
+                # accept.
                 return connection.recv(4) == b"INFO"
         except OSError:
             return False
