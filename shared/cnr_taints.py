@@ -27,6 +27,7 @@ async def keep_cnr_taints(
     """
     wanted = {_key(row): dict(row) for row in rows}
     standing = await objects.get(CNRS, node)
+    # Compared first: the CNR is watched, and a write that changes nothing is still a request a round.
     if {_key(row): dict(row) for row in _taints(standing) if mine(row)} == wanted:
         return False
     spec = {"spec": {"taints": list(wanted.values())}} if wanted else {}

@@ -21,6 +21,7 @@ class LogLimit:
             self._said[kind] = (said_s, held_back + 1)
             return None
         if len(self._said) >= MAX_KINDS and kind not in self._said:
+            # Forgetting only makes a line come sooner; growing without a bound would be worse.
             self._said.clear()
         self._said[kind] = (now_s, 0)
         return held_back

@@ -18,7 +18,9 @@ from sublet.bridge.request import BROKEN, HttpAnswer, verdict, wait_s
 Post = Callable[[EvictionEvent, Mapping[str, str]], Awaitable[HttpAnswer]]
 """Delivers an event that has been checked; beside it, the headers of its trace."""
 Say = Callable[[str], None]
+# Some seconds: a failure of our own that passes (no memory, no descriptor) has passed by then.
 BROKEN_TRIES = 5
+# Lanes are named by what events say, so without a bound their number would be a stranger's choice.
 MAX_REFUSED_LANES = 1000
 _TRACE = {"traceparent": re.compile(r"[0-9a-f-]{1,64}"), "tracestate": re.compile(r"[!-~]{1,512}")}
 
@@ -53,6 +55,7 @@ class Bridge:
             Unavailable: the bus client is closed, or the place file cannot be read.
             OSError: the place cannot be written.
         """
+        # From the place on disk, not by a durable at the server: the bridge alone knows what its receiver has taken.
         source = self.bus.follow(EVENTS_STREAM, subject, from_sequence=self.place.sequence() + 1)
         try:
             async with Lanes(self._deliver, self.place.done) as lanes, contextlib.aclosing(source) as events:  # type: ignore[type-var]  # typed as the port says
@@ -63,6 +66,7 @@ class Bridge:
 
     async def _sort(self, received: Received, lanes: Lanes[tuple[Received, EvictionEvent]]) -> None:
         event = read_event(received.subject, received.headers, received.data)
+        # Before anything can end it: the place may only pass a sequence that is known and closed.
         lanes.opened(received.sequence)
         if isinstance(event, RefusedMessage):
             self._bury(received, event.reason, f"sequence {received.sequence}", why=event.why)
@@ -76,6 +80,7 @@ class Bridge:
 
     async def _deliver(self, lane: str, item: tuple[Received, EvictionEvent]) -> None:
         (received, event), tries = item, 0
+        # Only what has the form of a trace: everything else in the headers is the publisher's own.
         trace = {name: text for name, form in _TRACE.items() if form.fullmatch(text := received.headers.get(name, ""))}
         while True:
             answer = await self._posted(event, trace)

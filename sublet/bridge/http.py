@@ -24,6 +24,7 @@ async def posting(url: str, key: bytes | None, clock: Clock) -> AsyncIterator[Po
             body = event.encode()  # what was checked, and no second meaning of the same bytes
             headers = request_headers(event, body, trace, key, int(clock.wall().timestamp()))
             try:
+                # A redirect could lead the events, and their signature, to an address that the operator has not named.
                 async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
                     return HttpAnswer(response.status, retry_after_s(response.headers.get("retry-after")))
             except (aiohttp.ClientError, TimeoutError):

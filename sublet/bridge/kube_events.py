@@ -77,6 +77,7 @@ async def posting_events(kube: Kube, clock: Clock) -> AsyncIterator[Post]:
 
     async def post(event: EvictionEvent, _trace: Mapping[str, str]) -> HttpAnswer:
         document = event_document(event)
+        # Done with, not put aside: what is not told is no failure.
         if document is None or too_old(event, clock.wall()):
             return HttpAnswer(TAKEN)
         now_s = clock.monotonic()
@@ -84,6 +85,7 @@ async def posting_events(kube: Kube, clock: Clock) -> AsyncIterator[Post]:
         left = bucket.spend(now_s, capacity=NODE_BURST, per_s=NODE_EVENTS_PER_S)
         if left is None:
             return HttpAnswer(CROWDED)
+        # Only a token that was there is spent: what is turned away does not push the next one back.
         buckets[event.node] = left
         path = f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"
         try:
@@ -106,6 +108,7 @@ def _answer(error: KubeError) -> HttpAnswer:
     401 is about ourselves, not about the event: tried again for as long as the event is news.
     """
     leaving = any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)
+    # The name follows from the event and its node, so what exists is this Event.
     if error.status in (EXISTS, NOT_FOUND) or leaving:
         return HttpAnswer(TAKEN)
     if error.status == FORBIDDEN:

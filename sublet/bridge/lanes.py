@@ -53,11 +53,13 @@ class Lanes(Generic[T]):
         if first is None:
             self._done(self._newest)
         elif first != before:
+            # Only when the oldest open one closes: those behind it are done, but a restart must begin at the gap.
             self._done(first - 1)
         self._room.set()
 
     async def add(self, lane: str, sequence: int, item: T, *, waits: bool) -> bool:
         """Put it behind the others of its lane; False where that is full. `waits`: until the lane is empty instead."""
+        # Without lanes the stream is read one by one: what waits at the server costs nothing here.
         most = 0 if waits else ALL_ITEMS
         while len(self._open) - 1 > most:
             self._room.clear()
@@ -76,4 +78,5 @@ class Lanes(Generic[T]):
             sequence, item = queue.popleft()
             await self._work(lane, item)
             self.closed(sequence)
+        # The lane goes with its last item: lanes are named by what events say, and there is no end of names.
         del self._lanes[lane]

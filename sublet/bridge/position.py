@@ -45,6 +45,8 @@ class BridgePosition:
             OSError: it cannot be written; the event will be delivered again after a restart.
         """
         self._path.parent.mkdir(parents=True, exist_ok=True)
+        # Not durable: a place that is lost in a power cut costs some events that are delivered twice, which receivers
+        # must expect anyway.
         write_whole(self._path, json.dumps({"sequence": sequence}).encode())
 
     def bury(self, received: Received, *, status: int, why: str) -> None:
@@ -54,6 +56,7 @@ class BridgePosition:
             OSError: it cannot be written.
         """
         self.dead.parent.mkdir(parents=True, exist_ok=True)
+        # Headers are a stranger's as well, and all of them together are bounded.
         left, headers = MAX_FACT_BYTES, {}
         for name, value in received.headers.items():
             headers[name], left = value[:left], max(0, left - len(value))

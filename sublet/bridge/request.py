@@ -24,6 +24,7 @@ MAX_RETRY_AFTER_S = 3600.0
 GONE = 410
 BROKEN = 499
 """Stands for a failure of our own with one event."""
+# Timeout, too early, too many: the other 4xx speak of the event itself.
 _AGAIN = (408, 425, 429)
 
 Verdict = Literal["done", "again", "dead", "stop"]
@@ -101,5 +102,6 @@ def verdict(answer: HttpAnswer, tries: int = 1, *, known: bool = False) -> Verdi
 def wait_s(answer: HttpAnswer, tries: int, roll: float) -> float:
     """Seconds before the next try: what the receiver asked for, within reason, else longer and longer."""
     if answer.retry_after_s is not None:
+        # A date in the past, and a receiver that asks for years.
         return min(max(0.0, answer.retry_after_s), MAX_RETRY_AFTER_S)
     return delay_s(tries, base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S, roll=roll)

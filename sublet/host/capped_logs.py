@@ -44,6 +44,7 @@ def cap(path: Path, max_bytes: int = MAX_LOG_BYTES) -> None:
 
 def _move(handle: int, aside: Path, start: int, count: int) -> None:
     try:
+        # `O_EXCL` below wants a free name, and on a full disk the copy needs the room of the old one.
         aside.unlink(missing_ok=True)
         kept = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
         try:

@@ -20,6 +20,7 @@ def check_host(common: CommonSettings) -> list[str]:
         cgroups = Cgroups(common.host_root)
     except Unavailable as error:
         return [*missing, str(error)]
+    # Asked as root only: for anybody else every folder is read-only, which says nothing of the mount.
     if not missing:
         for controller in cgroups.controllers:
             folder = cgroups.folder("", controller)
@@ -56,6 +57,7 @@ def take_host(common: CommonSettings) -> int | None:
     if common.substrate != "host":
         return None
     folder = Cgroups(common.host_root).folder("", "cpuset")
+    # The folder itself can be locked: two state folders on one host still have one cgroup tree.
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -31,6 +31,7 @@ from sublet.state.folder import StateFolder
 
 log = structlog.get_logger()
 
+# Central first: it makes the streams and the bucket that the others wait for.
 START_ORDER = (CENTRAL, *NODE_SERVICES)
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
@@ -82,10 +83,13 @@ class Session:
             Conflict: Sublet is up already.
             Unavailable: NATS or a service did not come up in time.
         """
+        # Before the state folder is made: a machine that is not fit is left as it was.
         require_fit(self.common)
         self._folder = StateFolder.claim(self.state_dir)
         try:
             self._host = take_host(self.common)
+            # Asked before anything starts, for qrm makes the groups itself; what a start that fails may end depends on
+            # it.
             self._found_groups = self._on_host and any_groups(self.common.host_root)
             await self._start_all()
             await self._wait_ready()
@@ -107,6 +111,7 @@ class Session:
             self.server.start()  # in this thread: the server lives as long as the thread that started it
             self.nats_url = self.server.url
             write_reader(self.state_dir, self.common.node, self.server.reader_url, self.common.reader_group)
+        # Before the services: a command that is typed meanwhile finds its way.
         write_login(self.state_dir, self.common.node, self.nats_url)
         where = f"  (process {self.server.pid})" if self.server else ""
         self.say(f"NATS        {without_secrets(self.nats_url)}{where}")
@@ -150,6 +155,8 @@ class Session:
         }
         # A simulated kernel moves in steps: looking more often than it steps would show the steps, not the load.
         calm = {"SUBLET_METRICS__PROBE_S": "1"} if self.common.substrate == "sim" else {}
+        # In this order: what the user has set goes before the simulator's wishes, and what this run knows before what
+        # the user has set, or a service would look for another bus.
         return {**calm, **os.environ, **own, **self.extra_env}
 
     async def _keep_server(self, server: NatsServer) -> None:
@@ -211,6 +218,7 @@ class Session:
     def _refuse_hopeless(self) -> None:
         """A service that cannot use its settings, or not run here, will not do so at the next try either."""
         for child in self.children.values():
+            # Not NOT_THERE: a NATS server or a port that is missing now may come.
             if child.last_code in (BAD_SETTING, UNFIT):
                 raise Unfit(f"{child.name}: {child.last_words()}")
         for task in self._tasks:
@@ -219,6 +227,7 @@ class Session:
 
     async def stop(self) -> list[str]:
         """Take everything away, in the order that is safe at every moment; returns what could not be removed."""
+        # Pods first: their limits are kept as long as anything of them runs.
         self.say("stopping: pods first, then the services, then what they made")
         if self._on_host:
             await asyncio.to_thread(end_pods, self.common.host_root, grace_s=POD_GRACE_S)
@@ -255,6 +264,7 @@ class Session:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        # The server last: what the services say in their last moments goes over it.
         if self.server is not None:
             await asyncio.to_thread(self.server.stop)
 

@@ -58,6 +58,7 @@ class Child:
             process = self._start()
             if process is not None:
                 changed()
+                # The exit code is kept for `Session`, which gives up at once on a setting that cannot be used.
                 self.last_code = await ended(process)
                 if self._stopping.is_set():
                     return
@@ -88,6 +89,7 @@ class Child:
             out = os.open(self.log_file, _LOG_FLAGS, 0o640)
         except OSError as error:
             log.warning("service.without_log", of=self.name, log=str(self.log_file), why=error.strerror)
+            # Better without a log than without the service.
             out = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         try:
             yield out
@@ -124,6 +126,7 @@ async def ended(process: "subprocess.Popen[bytes]") -> int:
         while process.poll() is None:
             await asyncio.sleep(_POLL_S)
         return process.returncode
+    # A pidfd is readable when its process has ended: no thread waits, and no SIGCHLD handler of the loop is needed.
     loop.add_reader(handle, over.set)
     try:
         while process.poll() is None:

@@ -44,6 +44,7 @@ def remove_groups(host_root: Path, *, grace_s: float) -> list[str]:
     """End every pod and remove `sublet/`; returns what could not be removed."""
     cgroups = Cgroups(host_root)
     end_processes(cgroups, ROOT, grace_s)
+    # Again for a while: a group can go only when the last of its tasks has left it, some moments after the KILL.
     if _wait(lambda: cgroups.remove(ROOT), KILL_PATIENCE_S):
         return []
     return list(cgroups.tree(ROOT)) or [ROOT]

@@ -18,6 +18,8 @@ def read_url(path: Path, also: str = "") -> str:
     if also:
         raise BadConfig("--nats-url and --nats-url-file: want one of them", reason="option")
     try:
+        # O_NONBLOCK: to open a pipe without a writer would wait for ever. Owner and mode are asked of the open file, so
+        # that nobody can exchange it in between.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             facts = os.fstat(file.fileno())
             text = file.read(_LARGEST_BYTES + 1).decode().strip()

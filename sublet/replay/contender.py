@@ -105,6 +105,7 @@ def _sizes(cpus: int, advice: Mapping[str, Any]) -> Sizes:
     pools: tuple[PoolSize, ...] = advice["pools"]
     reclaim = sum(size.cpus for size in pools if size.pool == RECLAIM)
     own = sum(size.cpus for size in pools if size.pool not in (RECLAIM, RESERVE))
+    # On a machine with overlapping pools tenants may run everywhere.
     tenants = cpus if advice["overlap"] else min(own, cpus)
     quota = advice["reclaimed_quota_millis"]
     return Sizes(

@@ -78,6 +78,7 @@ class _Run:
 
     def step(self, frame: Frame, view: View, load: FrameLoad, judge: bool) -> None:
         """Judge what is in force, then let the contender decide anew."""
+        # Of the batch work that runs by the offers so far: an offer of this frame has its effect in the next.
         wanted, batch_cores = load.tenants_cores, self._batch.cores(self._rules)
         if self._sizes is not None:
             violated = self.score.count(frame.covers_s, self._cpus, wanted, self._sizes, batch_cores)
@@ -86,7 +87,9 @@ class _Run:
                     self._curve.start_s = frame.at_s - frame.covers_s
                 self._curve.add(frame.at_s, wanted, self._sizes, batch_cores, violated and frame.covers_s > 0)
             used_cores = self._sizes.batch_use_cores(batch_cores)
+            # What the contender may see follows from its own sizes: no two have the same view from here on.
             view = as_seen(view, wanted, self._sizes.tenants_cores, used_cores, load.system_cores)
+        # By a sample without rates the service does not decide either.
         if not judge:
             return
         before, self._sizes = self._sizes, self._decider.decide(view, load.system_cores, frame.at_s)
@@ -158,6 +161,7 @@ def replay(
 
 def _replay_node(trace: Trace, runs: Sequence[_Run]) -> tuple[int, float]:
     """Number of frames, and the time of the last one."""
+    # Contenders with the same bounds see the same view: it is made once.
     distinct = list(dict.fromkeys(run.bounds for run in runs))
     count, first_s, last_s = 0, None, 0.0
     for frame in trace.frames():

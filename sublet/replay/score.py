@@ -5,6 +5,7 @@ from typing import Self
 
 from sublet.replay.contender import Sizes
 
+# Use is a sum of floating point numbers; a millionth of a core is no violation.
 EPSILON_CORES = 1e-6
 HOUR_S = 3600.0
 

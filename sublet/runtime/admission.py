@@ -35,6 +35,7 @@ def admit(records: Sequence[PodRecord], note: Callable[[str], None]) -> None:
 
 
 def _chooses(pod: Pod) -> bool:
+    # Labels too: Koordinator's class is one, and qrm judges what it means.
     return pod.qos == "dedicated_cores" or bool(pod.annotations.keys() - {QOS_LEVEL}) or bool(pod.labels)
 
 

@@ -61,8 +61,10 @@ def apply_pods(
             lines.append(f"pod/{manifest.record.pod.name} created")
         for text in manifest.notes:
             note(text)
+    # Together with what runs already: each pod by itself may fit.
     for text in warn_over_offer(runtime, wanted):
         note(text)
+    # Everything that can refuse comes before the first start.
     require_untainted(runtime, wanted)
     admit(wanted, note)
     _start_all(runtime, wanted, user)
@@ -78,6 +80,7 @@ def _start_all(runtime: Runtime, records: list[PodRecord], user: PodUser | None)
             started.append(record)
     except SubletError:
         for record in started:
+            # Without grace: these have been running for a moment, and the document is refused as a whole.
             if stored := runtime.pods.get(record.pod.uid):
                 asyncio.run(runtime.end(stored, 0.0))
         raise
@@ -87,6 +90,7 @@ def _require_same(stored: StoredPod, record: PodRecord) -> None:
     pod = stored.record.pod
     if stored.status.terminating:
         raise Conflict(f"pod {pod.key}: it is being ended; try again when it is gone", reason="exists")
+    # A UID is given anew with each reading, so it is left out of the comparison.
     same_uid = record.model_copy(update={"pod": record.pod.model_copy(update={"uid": pod.uid})})
     if same_uid != stored.record:
         raise Conflict(

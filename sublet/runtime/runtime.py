@@ -96,10 +96,13 @@ class Runtime:
                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False,
                 )  # fmt: skip
         finally:
+            # This end too, or the read below would wait for a writer that is this process.
             os.close(theirs)
         with os.fdopen(ours) as pipe:
+            # To its end: the watcher closes it after one line, and a watcher that dies closes it without any.
             said = pipe.read()
         if said != READY:
+            # First the watcher, then the pod's folder: it writes its last status there.
             self._await_watcher(folder)
             self._clear(record)
             raise Refused(f"pod {record.pod.key}: {said or 'its watcher could not be started'}", reason="not_started")
@@ -116,6 +119,7 @@ class Runtime:
         except BaseException:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
             raise
+        # The lock goes over to the watcher with the descriptor, so there is no moment in which nobody holds it.
         os.set_inheritable(alive.fileno(), True)
         os.execv(_SHIM[0], [*_SHIM, str(folder.path), str(alive.fileno())])  # noqa: S606
 
@@ -133,6 +137,7 @@ class Runtime:
         result = await evictor.evict(pod, grace_s=grace_s, reason=reason, why=why)
         if result.outcome == "failed":
             raise Unavailable(result.detail)
+        # Both: the evictor ends processes, and the watcher, which is their parent, then writes down exit codes.
         await evictor.ended(pod.uid)
         await asyncio.to_thread(self._await_watcher, stored.folder)
         self._clear(stored.record)
@@ -146,6 +151,7 @@ class Runtime:
         if self.simulated:
             return
         for stored in self.pods.stored():
+            # Without a launch it is none of ours: the simulator's pods lie in the same store.
             if not stored.status.finished and (stored.folder.path / LAUNCH).exists():
                 finish_if_over(self.pods, self.cgroups, stored.record.pod.uid, top=self.top)
 
@@ -159,6 +165,7 @@ class Runtime:
             env = user.environment(os.environ)
             document = launch_document(record, user, env, host_root=str(self.common.host_root), top=self.top)
             write_json(folder.path / LAUNCH, document)
+            # Inside the block, while the pod is still aside: from its first moment in the store it counts as watched.
             alive = folder.lock_alive()
         try:
             self._make_groups(record)

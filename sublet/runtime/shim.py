@@ -62,12 +62,14 @@ class Shim:
                 self.folder.merge_status(reason="NotStarted", message=str(problem))
                 raise
             now = timestamp()
+            # The numbers are for people: whoever ends a pod goes by its cgroup, never by these.
             started = {name: {"pid": pid, "started_at": now} for pid, name in self._running.items()}
             self.folder.merge_status(phase="Running", started_at=now, containers=started)
 
     def watch(self) -> None:
         """Pass signals on and collect exit codes until every container has ended."""
         while self._running:
+            # Taken one by one while they are blocked: no handler runs in the middle of a status that is being written.
             info = signal.sigwaitinfo({*FORWARDED, signal.SIGCHLD})
             if info.si_signo == signal.SIGCHLD:
                 self._reap()
@@ -93,6 +95,7 @@ class Shim:
 
     def _reap(self) -> None:
         self._collect()
+        # Again until none is new: while one container is emptied, another may end.
         while ended := sorted(self._codes.keys() - self._closed):
             for name in ended:
                 self._end_container(name)
@@ -177,15 +180,20 @@ def run(folder: PodFolder, ready: int | None) -> int:
 def main(arguments: list[str]) -> int:
     """The command line, as in the module's first line."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {*FORWARDED, signal.SIGCHLD})
+    # Ignored, as a caller may have left it, it would have the kernel reap children itself, and the exit codes with
+    # them.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     folder = PodFolder(Path(arguments[0]))
     descriptors = [int(argument) for argument in arguments[1:]]
     for descriptor in descriptors:
+        # The containers must not have them: one that held the lock would keep its pod "watched" for as long as it runs.
         os.set_inheritable(descriptor, False)
     ready = descriptors[1] if len(descriptors) > 1 else None
     if ready is not None and os.fork():
         os._exit(0)  # the starter waits for this process only
+    # What a container leaves behind becomes a child of this process, which can then reap it.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # After the fork, and set back in each container: children inherit it.
     set_oom_score(_OWN_OOM_SCORE)
     return run(folder, ready)
 

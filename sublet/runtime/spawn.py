@@ -56,6 +56,7 @@ def _become(cgroups: Cgroups, container: Mapping[str, Any], log: Path | None, re
     """In the child: join the cgroup first, then what takes root, then become the pod's user and run the command."""
     step, code = f"join cgroup {container['group']}", CANNOT_START
     try:
+        # First, so that no instruction of the pod's runs outside of its limits.
         cgroups.attach(container["group"], os.getpid())
         step = "prepare"
         set_oom_score(container["oom_score_adj"])
@@ -66,9 +67,11 @@ def _become(cgroups: Cgroups, container: Mapping[str, Any], log: Path | None, re
         step = f"become user {user['uid']}"
         give_up_rights(user["uid"], user["gid"], user["groups"])
         step = f"enter folder {container['workdir']}"
+        # As the pod's user, not as root: a folder that is closed to him stays closed.
         os.chdir(container["workdir"])
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these; a command expects them
             signal.signal(number, signal.SIG_DFL)
+        # The watcher blocks signals, and a mask outlives exec.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         command = container["command"]
         step, code = f"run {command[0]}", CANNOT_EXECUTE
@@ -81,6 +84,7 @@ def _become(cgroups: Cgroups, container: Mapping[str, Any], log: Path | None, re
         message = f"container {container['name']}: cannot {step}: {why}"
         os.write(report, json.dumps({"message": message, "code": code}).encode())
     finally:
+        # Not `sys.exit`: that would run what the watcher has registered, in a copy of it.
         os._exit(CANNOT_START)
 
 

@@ -106,6 +106,7 @@ class SimGroups:
             return self._machine.topology.all
         own = CpuSet.parse(str(self._read(group, Knob.CPUS) or ""))
         above = self.cpus(group.rpartition("/")[0])
+        # As on v2: a set that has nothing in common with the parent's falls back to the parent's.
         return (own & above) or above
 
     def limit_cores(self, group: str) -> float | None:

@@ -68,6 +68,7 @@ class SimHost:
             self._applied += 1
         self._applied += 1
         record = read_pod(manifest, uid).record
+        # Read before the pod is stored: a pod that cannot be played must not be started by the next step.
         demands_of(record)
         self.pods.add(record)
         return record.pod
@@ -208,6 +209,7 @@ async def follow(host: SimHost, scenario: Scenario, clock: Clock) -> None:
     start_s = clock.monotonic()
     while True:
         for step in scenario.steps:
+            # Towards an absolute time: steps that take long do not push the story back.
             await clock.sleep(max(0.0, start_s + step.at_s - clock.monotonic()))
             try:
                 host.perform(step)

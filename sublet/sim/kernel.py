@@ -77,7 +77,9 @@ class Kernel:
         """
         step_s = 0.0 if self._now_s is None else max(0.0, now_s - self._now_s)
         self._now_s = now_s
+        # First, so that groups that a service has made meanwhile have files before they are counted.
         self.groups.adopt_new()
+        # Before CPU is shared out: what is dead does not run in this step.
         killed = self._kill_for_memory()
         wants = {name: self._want(name, running) for name, running in self._running.items()}
         if step_s:

@@ -93,9 +93,11 @@ class SimulationRun:
             SubletError: the services cannot be built.
         """
         bus = MemoryBus(clock=self.clock, name="sim")
+        # Before the services are built: the first event of a story may come in its first tick.
         await bus.subscribe(event_filter(), self._take_event)
         runner = Runner(plans(), bus, self.clock, self._common, merge(SETTINGS, self.scenario.settings))
         self._start_s = self.clock.monotonic()
+        # The host first: the services read files at their start.
         await self._tick()
         stop = asyncio.Event()
         services = asyncio.create_task(runner.run(stop))
@@ -136,6 +138,7 @@ class SimulationRun:
     @property
     def _t_s(self) -> float:
         """The tick that this moment belongs to, in seconds since the start."""
+        # The eighth keeps a sum of floating point numbers that falls just short of a whole tick in it.
         return float(int(self.clock.monotonic() - self._start_s + TICK_S / 8))
 
     def _do_due(self, to_do: list[Step]) -> list[Step]:

@@ -56,6 +56,7 @@ class Exec(_Part):
 
     @model_validator(mode="after")
     def _readable(self) -> "Exec":
+        # Checked with the document, not when its time comes.
         demand_of(self.command)
         return self
 

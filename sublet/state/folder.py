@@ -18,6 +18,7 @@ from shared.adapters.files.taints import TaintFile
 from shared.errors import Conflict, Unfit
 from sublet.state.files import MARK, PREPARED, WITNESSES, Until, known
 
+# The group may read: `reader_group` gets the bus for its members there. Others see nothing.
 MODE = 0o750
 _LOCK = "up.lock"
 _WORD = (
@@ -49,6 +50,7 @@ class StateFolder:
             before = _names_before(path)
             if MARK not in before:
                 _mark(path)
+            # Only takes rights away: an operator's tighter mode stays.
             path.chmod(stat.S_IMODE(path.stat().st_mode) & MODE)
             return cls(path, before, _locked(path / _LOCK), made=made)
         except OSError as error:
@@ -63,10 +65,12 @@ class StateFolder:
 
     def undo(self) -> None:
         """Remove what was not there when the folder was claimed; the logs stay, they say what went wrong."""
+        # By name, not by age: what a start before this one left is not this one's to remove.
         _remove(self.path, (name for name in _names(self.path) if name not in self._before), {Until.STOP})
 
     def release(self) -> None:
         """Let go; a folder that was made for this run, and holds nothing now, goes too."""
+        # While the lock is still held: after it is given up, the file may be the next owner's.
         self._unlink(_LOCK)
         self._lock.close()
         if set(_names(self.path)) <= {MARK} and MARK not in self._before:
@@ -102,6 +106,7 @@ def require_own(path: Path) -> None:
     facts = path.lstat()
     if not stat.S_ISDIR(facts.st_mode):
         raise Unfit(f"state folder {path}: it is no folder; {_ANOTHER}")
+    # Also for root: a folder of another user holds what that user has put there, and it would be run as root.
     if facts.st_uid != os.geteuid():
         raise Unfit(
             f"state folder {path}: it belongs to user {facts.st_uid}, and this is user {os.geteuid()}; {_ANOTHER}"
@@ -123,6 +128,7 @@ def require_own_path(path: Path) -> None:
     path = path.absolute()
     if path.is_symlink():
         raise Unfit(f"state folder {path}: it is a link to {path.readlink()}; name that folder itself, if it is yours")
+    # The path as it is written and as links resolve it: either of them could be exchanged.
     for above in {*path.parents, *path.parent.resolve().parents, path.parent.resolve()}:
         with contextlib.suppress(FileNotFoundError):
             _require_unmovable(path, above)
@@ -132,6 +138,7 @@ def _require_unmovable(path: Path, above: Path) -> None:
     facts = above.lstat()
     if facts.st_uid not in (0, os.geteuid()):
         raise Unfit(f"state folder {path}: {above} belongs to user {facts.st_uid}, who may exchange it; {_ANOTHER}")
+    # The sticky bit, as on /tmp: everybody may write, and nobody rename what is another's.
     if stat.S_ISDIR(facts.st_mode) and facts.st_mode & 0o002 and not facts.st_mode & stat.S_ISVTX:
         raise Unfit(f"state folder {path}: everybody may write in {above} and exchange it; {_ANOTHER}")
 
@@ -148,6 +155,7 @@ def _names_before(path: Path) -> frozenset[str]:
     """
     names = frozenset(_names(path))
     if MARK in names:
+        # A mark that anybody else could have made proves nothing.
         facts = (path / MARK).lstat()
         if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
             raise Unfit(f"state folder {path}: its mark {MARK} was not made by this user; {_ANOTHER}")
@@ -187,6 +195,7 @@ def _locked(path: Path) -> IO[str]:
         raise Conflict(
             f"Sublet is already up here (process {owner}, {path}); stop it before starting another"
         ) from error
+    # Only once it is locked: until then the process id in it is the owner's, and is told.
     held.truncate(0)
     held.write(str(os.getpid()))
     held.flush()
@@ -197,6 +206,7 @@ def _remove(path: Path, names: Iterable[str], until: set[Until]) -> None:
     """Remove those of the names that are ours, of the kind that we make, and not meant to stay longer."""
     for name, is_folder in _kinds(path, names):
         own = known(name)
+        # The lock's own file stays until `release`: without it a second start could come in the middle.
         if own is None or own.until not in until or own.folder is not is_folder or name == _LOCK:
             continue
         if is_folder:

@@ -70,6 +70,8 @@ def read_nats_url(text: str) -> NatsAddress:
     """
     if len(text) > MAX_URL_CHARACTERS:
         raise BadConfig(f"nats_url: at most {MAX_URL_CHARACTERS} characters are read; {WANTED}", reason="invalid")
+    # A password that the Secret does not have, such as a previous one when none is being replaced: its part is left
+    # out.
     known = [part for part in text.split(",") if not _UNRESOLVED.search(part.rpartition("@")[0])]
     parts = [_server(part.strip(" ")) for part in known or [""]]
     logins = list(dict.fromkeys(login for _, login, _ in parts))
@@ -93,9 +95,11 @@ def read_nats_url(text: str) -> NatsAddress:
 
 def _server(part: str) -> tuple[str, str | None, str]:
     """One server without its login, the login as it stands, and its authority."""
+    # From the left: an unencoded password may hold "://" as well.
     scheme, found, rest = part.partition("://")
     if not found:
         scheme, rest = "nats", part
+    # From the right: an unencoded password may hold an "@", a host cannot.
     login, at, place = rest.rpartition("@")
     matched = _PLACE.fullmatch(place)
     port = int((matched and matched["port"]) or DEFAULT_PORT)

@@ -44,10 +44,13 @@ class NewestGate:
         """Say what a message is, without taking it."""
         silent = now_s - self._heard_s > SILENT_PERIODS * self.period_s
         if boot_id == self.boot_id:
+            # The second case: a message with a number out of all reach was taken once. When nothing above it follows, a
+            # refused number that counts on from another one is the living sender's.
             if seq > self.seq or (silent and self._refused_seq < seq < self.seq and self._refused_seq >= 0):
                 return "new"
             return "replayed" if seq == self.seq else "stale"
         past = self._retired.get(boot_id)
+        # A boot that nobody has seen replaces the current one at once: a restart must not cost a period of silence.
         return "new" if past is None or (silent and seq > past.seq) else "retired"
 
     def admit(self, boot_id: str, seq: int, now_s: float) -> Verdict:
@@ -71,6 +74,7 @@ class NewestGate:
         if self.boot_id is not None and boot_id != self.boot_id:
             self._retired.pop(boot_id, None)
             self._retired[self.boot_id] = _Retired(self.seq, now_s)
+            # The oldest goes; dictionaries keep the order in which boots were retired.
             if len(self._retired) > _REMEMBERED_BOOTS:
                 del self._retired[next(iter(self._retired))]
         self.boot_id, self.seq, self._heard_s, self._refused_seq = boot_id, seq, now_s, -1
@@ -78,5 +82,6 @@ class NewestGate:
     def _overhear(self, past: _Retired, seq: int, now_s: float) -> None:
         if seq > past.seq:
             past.seq = seq
+            # What was under way at the change of boots arrives within a period and is no second sender.
             if now_s - past.at_s > self.period_s:
                 past.spoke_s = now_s

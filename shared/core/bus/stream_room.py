@@ -68,12 +68,15 @@ def cuts(held: Held, sample: Sequence[Weighed]) -> tuple[Cut, ...]:
         return ()
     weights, counts = Counter[str](), Counter[str]()
     for one in sample:
+        # By what is short: a flood of tiny messages fills the count long before the bytes.
         weights[one.node] += 1 if held.counts else max(1, one.size_bytes)
         counts[one.node] += 1
+    # With fewer than ten nodes an even share is more than a tenth; below it nobody is cut.
     share = max(SHARE, 1 / len(weights)) * ROOM
     heavy = []
     for node, weight in sorted(weights.items()):
         level = held.level * weight / weights.total()
+        # A single node cannot hold more than its share at the cost of others: then the oldest go.
         if level > share and len(weights) > 1:
             heavy.append(Cut(node, int(held.messages * counts[node] / len(sample) * share / level)))
     return tuple(heavy) or (Cut("", int(held.messages * ROOM / held.level)),)

@@ -13,6 +13,7 @@ Version = Literal[1, 2]
 UNLIMITED = -1
 PERIOD_US = 100_000
 MIN_QUOTA_US = 1_000  # both versions refuse less
+# The kernel's own bounds on v1 (docs/facts/linux-cgroups.md#cpu-weight).
 MIN_SHARES, MAX_SHARES = 2, 262_144
 SHARES_PER_CORE = 1_024
 _V1_UNLIMITED_BYTES = 1 << 60  # v1 prints "no limit" as the largest page-aligned number; nothing real is above this
@@ -82,7 +83,9 @@ def to_file(knob: Knob, value: str | int, version: Version) -> str:
         quota_us = UNLIMITED if number < 0 else max(MIN_QUOTA_US, number * PERIOD_US // 1000)
         if version == 1:
             return str(quota_us)
+        # With the period: a container runtime may have chosen another one.
         return f"{'max' if number < 0 else quota_us} {PERIOD_US}"
+    # Microseconds for each period, like the quota.
     if knob is Knob.CPU_BURST:
         return str(number * PERIOD_US // 1000)
     if knob is Knob.CPU_SHARES and version == 2:
@@ -101,6 +104,7 @@ def from_file(knob: Knob, text: str, version: Version) -> str | int:
         quota, _, period = text.partition(" ")
         if quota in ("max", "-1"):
             return UNLIMITED
+        # On v1 the period stands in a file of its own, and is taken for the default.
         return int(quota) * 1000 // int(period or PERIOD_US)
     if text == "max":
         return UNLIMITED
@@ -117,6 +121,7 @@ def same(knob: Knob, wanted: str | int, text: str, version: Version, page_bytes:
     if knob in (Knob.MEMORY_MAX, Knob.MEMORY_HIGH):
         there, number = from_file(knob, text, version), int(wanted)
         return there == (number if number < 0 else number - number % page_bytes)
+    # Compared after the rounding that the file's unit does to both.
     if knob is Knob.CPU_QUOTA:
         there = from_file(knob, text, version)
         return there == from_file(knob, to_file(knob, wanted, version), version)

@@ -63,11 +63,13 @@ class KubeletLayout:
 
     def container_group(self, pod: Pod, container: Container) -> str | None:
         """See `Layout`; there is none before the runtime has given the container an id."""
+        # One container stands for too many; only the pod's own group is true of all of them.
         if pod.as_one:
             return self.pod_group(pod)
         runtime, _, name = container.id.partition("://")
         if not name:
             return None
+        # CRI-O puts its prefix before the id under both drivers.
         plain = self.driver == "cgroupfs" and runtime != "cri-o"
         leaf = name if plain else f"{_SCOPES[runtime]}-{name}"
         return f"{self.pod_group(pod)}/{leaf}{'.scope' if self.driver == 'systemd' else ''}"
@@ -76,11 +78,13 @@ class KubeletLayout:
         """See `Layout`: the best-effort group, as long as every pod in it is a reclaimed one and no other pod is."""
         reclaimed = {pod.uid for pod in pods if pod.qos == "reclaimed_cores"}
         best_effort = {pod.uid for pod in pods if _kube_qos(pod) == "BestEffort"}
+        # A limit on that group would otherwise hit a pod of another class, or miss a reclaimed one.
         return self._path(*_HOMES["BestEffort"]) if reclaimed == best_effort else None
 
     def _path(self, *below: str) -> str:
         steps = [*filter(None, [self.root]), "kubepods", *below]
         if self.driver == "systemd":
+            # A dash in the name of a slice is a step down, so systemd's kubelet writes UIDs with underscores.
             names = [step.replace("-", "_") for step in steps]
             steps = ["-".join(names[: depth + 1]) + ".slice" for depth in range(len(names))]
         return "/".join(steps)
@@ -110,6 +114,7 @@ def _identity(pod: Pod) -> str:
 
 def _kube_qos(pod: Pod) -> KubeQos:
     """Kubernetes' class of a pod; reclaimed amounts are extended resources, which do not count for it."""
+    # Said in the pod's status, by which kubelet goes as well.
     if pod.kube_qos is not None:
         return pod.kube_qos
     if pod.qos == "reclaimed_cores":

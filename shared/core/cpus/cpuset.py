@@ -94,6 +94,7 @@ def _mask(text: str) -> int:
         if not first.isascii() or not first.isdigit() or (dash and not (last.isascii() and last.isdigit())):
             raise ValueError(f"CPU list {text!r}: cannot read {part!r}, want '3' or '0-3'")
         low, high = int(first), int(last or first)
+        # Bounded before the mask is built: "0-9999999999" would take all memory.
         if high < low or high >= MAX_CPUS:
             raise ValueError(f"CPU list {text!r}: range {part!r} must ascend and end below {MAX_CPUS}")
         mask |= (1 << (high + 1)) - (1 << low)

@@ -54,6 +54,7 @@ class Topology:
             if row.id in seen:
                 raise ValueError(f"topology: CPU {row.id} is given twice")
             seen.add(row.id)
+            # `core_id` repeats from socket to socket and from die to die.
             key = (row.socket, row.die, row.core)
             lowest.setdefault(key, row.id)
             if numa_of_core.setdefault(key, row.numa) != row.numa:
@@ -149,6 +150,7 @@ class Topology:
     @cached_property
     def placeable(self) -> CpuSet:
         """Every CPU that is not isolated; all of them where none would be left, so that this is never empty."""
+        # A machine on which everything is isolated still has to run its tenants somewhere.
         return self.all - self.isolated or self.all
 
     @cached_property

@@ -195,6 +195,7 @@ def _lost(
             if message != entry.intent_id and message not in there:
                 yield Fault("lost", f"event {message} was stored as {sequence} and is not in the stream")
         last = PHASE_OF_STEP.get(entry.step)
+        # An event that still waits in the outbox is late, not lost.
         known = any(message.startswith(f"{entry.intent_id}/{last}/") for message in {*entry.waiting, *entry.sent})
         if entry.step in FINAL_STEPS and last not in phases and not known:
             yield Fault("lost", f"intent {entry.intent_id} of pod {entry.pod} has {last}, and no event says so")

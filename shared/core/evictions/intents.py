@@ -22,6 +22,7 @@ FINAL_STEPS: frozenset[Step] = frozenset({"succeeded", "failed", "refused", "can
 
 _NEXT: dict[Step, frozenset[Step]] = {
     "intended": frozenset({"requested", "refused", "cancelled", "failed"}),
+    # "requested" follows itself: a call whose outcome is not known is made again, and each is written down before.
     "requested": frozenset({"requested", "accepted", "refused", "cancelled", "failed"}),
     "accepted": frozenset({"succeeded", "failed"}),
 }
@@ -74,6 +75,7 @@ class IntentRecord:
     @property
     def spends(self) -> bool:
         """Whether it uses up budgets: it evicts, may still, or may have. A dry run always uses up its own."""
+        # An intent that was refused after a call may have evicted all the same.
         return not self.final or self.attempts > 0 or self.intent.mode == "dry-run"
 
     def follow(self, step: Step, *, detail: str = "", now_s: float | None = None) -> "IntentRecord":
@@ -94,6 +96,8 @@ class IntentRecord:
 
     def expired(self, now_s: float) -> bool:
         """Whether the time to begin is over: the deadline has passed, or the machine was started anew since."""
+        # A clock below the moment of opening has started anew: what was decided before a reboot is not carried out
+        # after it.
         return now_s < self.opened_at_s or now_s - self.opened_at_s > self.intent.deadline_s
 
 
@@ -137,6 +141,7 @@ class TokenBucket:
 
     def spend(self, now_s: float, *, capacity: float, per_s: float) -> "TokenBucket | None":
         """The bucket with one token less, or None when there is none."""
+        # By the time that has certainly passed: a reboot must not fill the bucket.
         tokens = min(capacity, self.tokens + passed_s(self.at_s, now_s) * per_s)
         return TokenBucket(tokens - 1, now_s) if tokens >= 1 else None
 

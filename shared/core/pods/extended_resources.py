@@ -31,6 +31,7 @@ def requests_of(document: Mapping[str, Any]) -> dict[str, int]:
         own = _requests(container)
         if container.get("restartPolicy") == "Always":
             beside += own
+        # A sidecar starts in its turn and stays, so it counts beside every init container behind it.
         largest |= beside if container.get("restartPolicy") == "Always" else beside + own
     together = sum((_requests(container) for container in spec.get("containers") or ()), beside)
     return dict(together | largest)

@@ -21,6 +21,7 @@ from shared.errors import Refused
 
 _PHASES = ("Pending", "Running", "Succeeded", "Failed")
 _KUBE_QOS: tuple[KubeQos, ...] = get_args(KubeQos)
+# The API server takes any number; an eviction that waits for a day would be none.
 _MAX_GRACE_S = 3600.0
 _IDENTITY = frozenset({"uid", "namespace", "name"})
 
@@ -42,6 +43,7 @@ def pod_of(
         default = class_of_kube(kube, of_the_cluster=_is_of_the_cluster(meta, spec))
     asks_reclaimed = any(names_reclaimed(_map(row.get("resources"))) for row in (*containers, *starting))
     qos = lowest_class(written, labels, asks_reclaimed=asks_reclaimed, default=default)
+    # Labels of a running pod can be patched; requests of reclaimed resources cannot, so these still count.
     if first_class is not None and not asks_reclaimed:
         qos = first_class
     ids = {name: row.get("containerID") for row in _statuses(status) if isinstance(name := row.get("name"), str)}
@@ -59,6 +61,7 @@ def pod_of(
             "labels": words.labels,
             "unread": words.unread,
             "grace_s": _grace_s(meta, spec),
+            # "Unknown" is a node that does not answer, and this node asks: the pod runs.
             "phase": next((phase for phase in _PHASES if phase == status.get("phase")), "Running"),
             "terminating": bool(meta.get("deletionTimestamp")),
             "owner": _owner(meta),
@@ -120,6 +123,7 @@ def _containers(rows: Iterable[Mapping[str, Any]], qos: QosClass, ids: Mapping[s
 def _container(row: Mapping[str, Any], qos: QosClass, identity: object) -> Container | None:
     """None where it has no name that kubelet would run."""
     fields = {"name": row.get("name"), **known_amounts(_map(row.get("resources")), qos)}
+    # An id of a runtime that is not known costs the container's group, not the container.
     for given in ({**fields, "id": identity}, fields):
         try:
             return Container.model_validate(given)
@@ -137,6 +141,7 @@ def _kube_qos(containers: Iterable[Mapping[str, Any]]) -> KubeQos | None:
 
 def _grace_s(meta: Mapping[str, Any], spec: Mapping[str, Any]) -> float:
     given = meta.get("deletionGracePeriodSeconds", spec.get("terminationGracePeriodSeconds"))
+    # In Python True is an int.
     if isinstance(given, bool) or not isinstance(given, int | float):
         return 30.0
     return min(_MAX_GRACE_S, max(0.0, given))

@@ -56,6 +56,7 @@ def pod_limits(pod: Pod, unsaid_bytes: int) -> GroupLimits:
     limits = [_memory_bytes(pod, container, unsaid_bytes) for container in (*pod.containers, *pod.init_containers)]
     if not limits and pod.qos == "reclaimed_cores":
         return GroupLimits(shares, unsaid_bytes or None)
+    # One container without a limit has all of the machine's memory, so the pod has it.
     if not limits or not all(limits):
         return GroupLimits(shares, None)
     together_bytes = _together(pod, lambda one: _memory_bytes(pod, one, unsaid_bytes))

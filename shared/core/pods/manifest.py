@@ -89,6 +89,7 @@ def read_pod(document: object, uid: str, fallback: Fallback = "shared_cores") ->
     where = f"pod {namespace}/{name}"
     spec = mapping(top.get("spec"), f"{where}: spec")
     written = texts(meta.get("annotations"), f"{where}: annotations")
+    # Kubelet's own annotations would have the pod taken for a static one.
     annotations = {key: value for key, value in written.items() if not key.startswith(CONFIG_PREFIX)}
     labels = texts(meta.get("labels"), f"{where}: labels")
     default = class_of_kube(_kube_qos(spec, where)) if fallback == "kubernetes" else DEFAULT_CLASS

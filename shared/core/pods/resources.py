@@ -113,6 +113,7 @@ def _amounts(given: object, qos: str, where: str, notes: list[str]) -> dict[str,
     amounts: dict[str, int] = {}
     for spelling, quantity in given.items():
         name = _BATCH.get(str(spelling)) or canonical_resource(str(spelling))
+        # 0 of the other kind asks for nothing: it is no contradiction.
         if name in other and _amount(quantity, other[name], name, f"{where}: {spelling}") == 0:
             continue
         if name in other:

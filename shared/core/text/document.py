@@ -54,6 +54,7 @@ def words(given: object, where: str) -> tuple[str, ...]:
 
 def integer(given: object, where: str) -> int:
     """A whole number of 32 bits."""
+    # In Python True is an int.
     if not isinstance(given, int) or isinstance(given, bool) or abs(given) > _MAX_INTEGER:
         raise refused(where, f"{given!r}: want a whole number")
     return given

@@ -11,6 +11,7 @@ def key_values(text: str, names: Iterable[str]) -> dict[str, int]:
     Searched, not split: a `memory.stat` has half a hundred lines and three are wanted.
     """
     values = {}
+    # With line ends on both sides, so that "file" does not find "inactive_file".
     lines = f"\n{text}\n"
     for name in names:
         start = lines.find(f"\n{name} ")
@@ -36,5 +37,6 @@ def _meminfo_line(name: str) -> re.Pattern[str]:
 
 def task_state(stat: str) -> str:
     """The state letter of `/proc/<tid>/stat`; the command before it may itself hold blanks and brackets."""
+    # From the right: `comm` is the process's to choose.
     end = stat.rfind(")")
     return stat[end + 2 : end + 3] if end > 0 else ""

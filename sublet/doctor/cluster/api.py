@@ -170,6 +170,7 @@ def _lacks(kind: Document, fields: tuple[str, ...]) -> str:
 
 
 def _declared(schema: Mapping[str, Any], steps: list[str]) -> bool:
+    # From there on the API server keeps whatever it is given.
     if not steps or schema.get("x-kubernetes-preserve-unknown-fields"):
         return True
     below = (schema.get("properties") or {}).get(steps[0])

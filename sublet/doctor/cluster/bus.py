@@ -39,6 +39,7 @@ def certificate(facts: ClusterFacts) -> Finding:
     at = str((held["metadata"].get("annotations") or {}).get(RENEW_AT) or "")
     if not at.isdecimal():
         return ok("encrypted; whoever made its certificate renews it")
+    # Bounded, for an annotation may hold any number, and `datetime` ends with the year 9999.
     renew_at = datetime.fromtimestamp(min(int(at), 1 << 34), UTC)
     if facts.now >= renew_at:
         return warning(f"the bus' certificate is to be renewed since {renew_at:%Y-%m-%d}", RENEW)

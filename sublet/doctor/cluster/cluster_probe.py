@@ -22,6 +22,7 @@ from sublet.doctor.cluster.rights import (
 )
 from sublet.doctor.finding import Known, Unknown
 
+# A doctor must not be a load of its own: some of these lists are large.
 AT_ONCE = 8
 MOST_KUBELETS = 20
 """Nodes whose kubelet is asked: the nodes of a pool are alike, and each answer goes through the API server."""

@@ -63,6 +63,7 @@ def cgroups(facts: HostFacts) -> Finding:
 
 def writable(facts: HostFacts) -> Finding:
     """Whether cgroups can be written."""
+    # For anybody else every cgroup is read-only: that says nothing about the mount.
     if not facts.root:
         return unchecked("only root writes cgroups", "run it as root: sudo sublet doctor --node")
     if isinstance(facts.read_only, Unknown):

@@ -60,6 +60,7 @@ def cpu_manager(facts: HostFacts) -> Finding:
         if isinstance(configured, Unknown):
             return unchecked(state)
         return judged_policy(configured.cpu_manager_policy, "by kubelet's configuration")
+    # Kubelet does not start with a state file of another policy, so this shows at its next restart at the latest.
     if not isinstance(configured, Unknown) and configured.cpu_manager_policy != state.policy:
         return problem(
             f"configured {configured.cpu_manager_policy}, but its state file says {state.policy}: kubelet refuses that",

@@ -87,6 +87,7 @@ class HostProbe:
         return found["MemAvailable"]
 
     def _state_free_bytes(self) -> int:
+        # A folder that is not made yet: its room is that of the nearest one above that is there.
         there = next(folder for folder in (self._state_dir, *self._state_dir.parents) if folder.exists())
         found = os.statvfs(there)
         return found.f_bavail * found.f_frsize

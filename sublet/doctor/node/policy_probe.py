@@ -25,6 +25,7 @@ async def seen_policy(
     except OSError as error:
         raise Unavailable("only an agent's pod can try it") from error
     host = host or f"sublet-bus.{place}.svc"
+    # Both, as a control: where the allowed one is closed too, something else is in the way.
     allowed, forbidden = await asyncio.gather(_open(host, leaves), _open(host, clients))
     return PolicySeen(host, allowed=allowed, forbidden=forbidden)
 

@@ -64,6 +64,7 @@ def _from_lines(name: str, source: BinaryIO, chosen: FileFormat, packing: Packin
 def _format_of(name: str, source: BinaryIO) -> FileFormat:
     magic = source.read(len(_XZ))
     source.seek(0)
+    # By content: a file that was downloaded or renamed has any name.
     if magic.startswith((_GZIP, b"{")):
         return "recording"
     with _text(source) as text:
@@ -93,6 +94,7 @@ def _text(source: BinaryIO) -> Iterator[IO[str]]:
     try:
         yield text
     finally:
+        # The wrapper would close `source`, which the caller still reads; an unpacker in between is closed alone.
         if not packed:
             text.detach()
 

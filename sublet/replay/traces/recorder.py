@@ -49,6 +49,7 @@ async def record(
             if left_s <= 0:
                 return "time"
             sample = await _next(samples, stopping, left_s)
+            # Before the sample: both may have come in the same turn, and a stop takes no further frame.
             if stopping.done():
                 return "stopped"
             if sample is None:

@@ -71,6 +71,7 @@ class Writer:
         self._put(self._packer.compress(to_json(value) + b"\n"))
 
     def _flush(self) -> None:
+        # So that all that was written so far can be unpacked, whatever becomes of the recorder.
         self._put(self._packer.flush(zlib.Z_SYNC_FLUSH))
         self._out.flush()
 

@@ -62,6 +62,7 @@ def nodes_of(series: Sequence[TenantSeries], interval_s: float, packing: Packing
     Raises:
         BadConfig: there are fewer series than a node takes, or the step does not fit the interval.
     """
+    # By hash, so that a seed gives another mix, and the same one in every Python.
     ordered = sorted(series, key=lambda s: (hashlib.sha256(f"{packing.seed}/{s.id}".encode()).digest(), s.id))
     size = packing.pods_per_node or len(ordered)
     if len(ordered) < size or not ordered:

@@ -32,6 +32,7 @@ def take_by_numa_balance(
         Refused: `not_enough_cpus`, fewer CPUs are available than wanted.
     """
     taking = Taking(available, count)
+    # Whole cores first, so that no core is shared by two pools while there is a choice.
     if granularity == "core":
         taking.whole(_in_turns(_free_cores(topology, taking.left), reverse=reverse))
     if taking.need:

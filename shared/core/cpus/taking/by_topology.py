@@ -22,6 +22,7 @@ def take_by_topology(topology: Topology, available: CpuSet, count: int, *, align
     """
     taking = Taking(available, count)
     if taking.need:
+        # A free socket is taken only where all of it is needed; the smallest first leaves the larger ones whole.
         taking.whole(free(by_available(units_of(topology.sockets), taking.left), taking.left))
     if align_l3 and taking.need:
         _take_aligned(topology, taking)
