@@ -45,5 +45,5 @@ def _taints(cnr: Mapping[str, Any] | None) -> Sequence[TaintRow]:
 
 
 def _key(row: TaintRow) -> tuple[str, str]:
-    """By which the list tells entries apart."""
+    """Key and effect of a row: the keys of the list in its schema."""
     return str(row.get("key")), str(row.get("effect"))

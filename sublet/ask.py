@@ -41,7 +41,7 @@ class AskTarget:
     node: str
     nats_url: str
     services: tuple[str, ...] = SERVICES
-    """Those that answer for the node: on Kubernetes central is the cluster's, and nodes have no way to ask it."""
+    """The services that answer for the node; on Kubernetes without central, which nodes have no way to ask."""
 
 
 def target() -> AskTarget:

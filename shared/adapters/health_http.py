@@ -1,7 +1,7 @@
 """An HTTP server answers orchestrators and Prometheus: /livez, /readyz, /metrics.
 
-Whoever reaches the port may ask, and it is the event loop of the services that answers: figures are put together once a
-second at most, a request has a bound, and of too many connections the oldest one ends, so that a probe still comes in.
+Everybody who reaches the port may ask, and the event loop of the services answers. Therefore figures are put together
+once a second at most, a request has a bound, and the oldest of too many connections ends, so that a probe gets through.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from shared.contracts.readiness import ServiceHealth
 from shared.errors import Unavailable
 
 SCRAPE_S = 1.0
-"""The figures are so old at most; whoever asks again before gets the same ones."""
+"""The greatest age of the figures; a scrape that comes sooner gets the same ones again."""
 MOST_CONNECTIONS = 32
 MOST_SCRAPES_A_SECOND = 20
-"""What more ask for the figures is refused; probes are always answered."""
+"""Further scrapes within the second are refused; probes are always answered."""
 MOST_LINE_BYTES = 2048
-"""Of the request line, and of one header."""
+"""The longest request line, and the longest header."""
 MOST_BODY_BYTES = 1024
 KEEP_OPEN_S = 75.0
 
@@ -86,7 +86,7 @@ class HealthServer:
         return self._scrapes > MOST_SCRAPES_A_SECOND
 
     async def _livez(self, _request: web.Request) -> web.Response:
-        """That this is answered at all says that the event loop turns."""
+        """Answer at all: that says that the event loop turns."""
         return web.Response(text="ok\n")
 
     async def _readyz(self, _request: web.Request) -> web.Response:

@@ -29,7 +29,7 @@ TAKEN, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, EXISTS, CROWDED = 201, 401, 403, 404,
 FORBIDDEN_TRIES = 5
 """A namespace may forbid Events (a quota, a webhook); a right that is missing for a moment is granted by then."""
 NODE_BURST, NODE_EVENTS_PER_S = 1000.0, 2.0
-"""Of one node: what it says beyond that stays in the stream, and does not fill the API server."""
+"""Limits for one node: further events stay in the stream alone, and do not fill the API server."""
 _MAX_NAME, _MAX_NOTE, _MAX_INSTANCE = 253, 1024, 128
 _REASONS: dict[Phase, tuple[str, str]] = {
     "created": ("Normal", "EvictCreated"),

@@ -9,7 +9,7 @@ from typing import Generic, Self, TypeVar
 T = TypeVar("T")
 
 LANE_ITEMS, ALL_ITEMS = 1_000, 5_000
-"""That may wait in one lane, and in all of them; a few KiB each."""
+"""Most items that wait in one lane, and in all of them; an item has a few KiB."""
 
 
 class Lanes(Generic[T]):
@@ -41,12 +41,12 @@ class Lanes(Generic[T]):
         await self._tasks.__aexit__(kind, error, trace)
 
     def opened(self, sequence: int) -> None:
-        """There is a sequence to be done with; they come in the order of the stream."""
+        """Note a sequence that is to be done; sequences come in the order of the stream."""
         self._open[sequence] = None
         self._newest = sequence
 
     def closed(self, sequence: int) -> None:
-        """It is done with."""
+        """Note that a sequence is done with."""
         before = next(iter(self._open))
         del self._open[sequence]
         first = next(iter(self._open), None)

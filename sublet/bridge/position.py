@@ -10,7 +10,7 @@ from shared.errors import Refused, Unavailable
 from shared.ports import Received
 
 DEAD_BYTES = 4 << 20
-"""Of the file of what was put aside; the one before it is kept, older ones go: anybody may make more of it."""
+"""Longest file of what was put aside. One older file is kept: any publisher can add to them without end."""
 _NAME = re.compile(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
 
 

@@ -38,7 +38,7 @@ class HttpAnswer:
     status: int
     retry_after_s: float | None = None
     tries: int = 1
-    """After how many such answers a refusal counts."""
+    """How many such answers make a refusal final."""
 
 
 def read_secret(text: str) -> bytes:

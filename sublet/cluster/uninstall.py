@@ -16,9 +16,9 @@ from shared.errors import Unavailable
 from shared.ports import Clock
 
 WRITERS = {"node": ("agents", "DaemonSet sublet-node"), "central": ("centrals", "Deployment sublet-central")}
-"""Who would write it all again, by component: what they are called, and what makes them."""
+"""Components whose pods would write everything again: what messages call them, and the workload that makes them."""
 FINALIZERS = ("kcc.katalyst.kubewharf.io/", "kcct.katalyst.kubewharf.io/")
-"""Of central, which is not there any more to let an object go."""
+"""Finalizers of central, which is not there any more to take them away."""
 MANAGER = "sublet-uninstall"
 POLL_S = 2.0
 NOT_FOUND = 404

@@ -10,7 +10,7 @@ import structlog
 log = structlog.get_logger()
 
 MAX_LOG_BYTES = 8 << 20
-"""Of each process; with the one kept aside twice as much stays."""
+"""Longest log of a process; with the one kept aside it takes twice as much."""
 LOOK_S = 2.0
 
 

@@ -63,7 +63,7 @@ class Session:
     _folder: StateFolder | None = None
     _host: int | None = None
     _found_groups: bool = True
-    """Whether this host had pods' groups before this start: they are not this start's to end."""
+    """Whether this host had pods' groups before this start: this start does not end those."""
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     @property
@@ -247,7 +247,7 @@ class Session:
         self._let_go()
 
     async def _undo(self) -> None:
-        """Of a start that failed: what was there before it stays, pods above all."""
+        """Undo a start that failed. What was there before the start stays, pods above all."""
         if self._found_groups and self.children:
             self.say("pods that ran before go on; to end them: sublet down")
             await self.leave()

@@ -29,7 +29,7 @@ MEMORY_BYTES = 195_924_424 << 10
 """As the tutorial's node."""
 DEPLOYMENT_S = 540.0
 NOISE_LASTS = 0.8
-"""Of one frame's noise as much is left in the next."""
+"""Part of one frame's noise that is left in the next."""
 _GIB = 1 << 30
 
 

@@ -148,7 +148,7 @@ def _saying_ready(handle: int | None) -> Iterator[None]:
 
 
 def _farewell(pod: str, status: Mapping[str, Any]) -> None:
-    """Tell whoever waits in the foreground that the pod did not end by itself."""
+    """Tell the user in the foreground that the pod did not end by itself."""
     why = f" ({status['message']})" if status.get("message") else ""
     more = f"; see: sublet explain pod/{pod.removeprefix('default/')}" if status["reason"] == EVICTED else ""
     print(f"sublet run: pod {pod} was {status['reason'].lower()}{why}{more}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """The node's taint may keep a reclaimed pod away before it starts.
 
-In a cluster the scheduler asks this, for every pod. On one host whoever starts a shared or dedicated pod wants it here
-and nowhere else; what the pressure is to be kept from is more batch work.
+In a cluster the scheduler asks this, for every pod. On one host it is asked for reclaimed pods alone: the taint is
+there to keep more batch work away, and a shared or dedicated pod that is started here is wanted here.
 
 Facts: docs/facts/katalyst-eviction.md#conditions-and-taints.
 """

@@ -168,7 +168,7 @@ class SimGroups:
             self._put(group, "", "memory.numa_stat", f"anon {spread}\nfile {nothing}\n")
 
     def _read(self, group: str, knob: Knob) -> str | int | None:
-        """A setting; None where there is none, or where whoever wrote it was killed before he did."""
+        """A setting; None where there is none, or where its writer was killed between emptying and writing the file."""
         text = _settled(partial(self.cgroups.raw, group, knob))
         return from_file(knob, text, self.cgroups.version) if text else None
 

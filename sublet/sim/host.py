@@ -134,7 +134,7 @@ class SimHost:
             self._ended_by_kernel(container)
 
     async def live(self, clock: Clock, period_s: float = LIVE_PERIOD_S) -> None:
-        """Step for ever. Whoever computes rates over less than some ten periods sees the steps, not the load."""
+        """Step for ever. Rates over less than some ten periods show the steps, not the load."""
         while True:
             self.step(clock.monotonic())
             await clock.sleep(period_s)

@@ -1,6 +1,6 @@
 """Every name in the state folder, who keeps it, and when it goes. What is not listed here is not Sublet's.
 
-Whoever adds a file to the state folder adds a line here, or keeps it below `plugins/<name>/`, which is listed already.
+A new file in the state folder needs a line here, unless it lies below `plugins/<name>/`, which is listed already.
 """
 
 import re

@@ -32,7 +32,7 @@ class Habit:
     phase: float
     noise: float
     noise_kept: float
-    """Of one period's noise as much is left in the next."""
+    """Part of one period's noise that is left in the next."""
     burst: float
     burst_every_s: float
     burst_lasts_s: float

@@ -6,7 +6,7 @@ from pathlib import Path
 from shared.errors import Unavailable
 
 MODE = 0o640
-"""The owner's to write, the group's to read: labels, annotations and addresses are nobody else's matter."""
+"""The owner's to write, the group's to read: pods' labels, annotations and addresses are not for others."""
 _PRIVATE = 0o600
 """Until it is whole."""
 

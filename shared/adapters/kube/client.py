@@ -80,7 +80,7 @@ class Kube:
     """One API server. Paths are as in its reference, `/api/v1/nodes/{name}` filled in by the caller.
 
     It is that of a kubeconfig file, else that of the cluster in which this process runs; the first call finds out.
-    Who is not known there (401) reads his credentials anew, and asks once more where they have changed.
+    After a 401 the credentials are read anew, and the request is repeated once where they have changed.
     """
 
     def __init__(self, kubeconfig: Path | None = None, *, monotonic: Callable[[], float] = time.monotonic) -> None:

@@ -20,7 +20,7 @@ MANAGER = "sublet-reporter"
 OFFERED = (TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY)
 NOT_FOUND, CONFLICT = 404, 409
 TRIES = 5
-"""Of one write. Others write a Node every few seconds at most."""
+"""Tries for one write. Others write a Node every few seconds at most."""
 
 
 class KubeNode:

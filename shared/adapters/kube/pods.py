@@ -1,10 +1,10 @@
 """`KubePods` mirrors this node's pods from the API server, writes them to a file for others, and counts requests.
 
-The file is also the memory of the classes: what a UID was taken for first is what the other services have acted upon,
-so after a restart it stands again.
+The file also remembers classes: a pod keeps the class that its UID was given first, since the other services have acted
+upon it. After a restart that class is read back.
 
-Whoever may patch a pod may do so fifty times a second, and each list wakes the other services. A pod that comes, ends
-or changes its class is told at once; other changes are collected, and what the Node shows follows every 2 s at most.
+A tenant may patch a pod fifty times a second, and each list wakes the other services. Therefore only a pod that comes,
+ends or changes its class is written at once; other changes are collected, and the Node is written every 2 s at most.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ RETRY_S = 1.0
 SHOW_S = 60.0
 """The Node's amounts are written anew so often, in case somebody has made the Node anew."""
 COLLECT_S = 0.5
-"""Between two lists whose pods are the same; only their words differ."""
+"""Pause between two lists with the same pods, of which only annotations, labels or amounts differ."""
 SOON_S = 0.05
-"""Between any two lists."""
+"""Pause between any two lists."""
 SHOW_GAP_S = 2.0
-"""Between two writes of the Node because of what pods ask for."""
+"""Pause between two writes of the Node that follow from what pods ask for."""
 WITHDRAWN_S = 5.0
-"""So often it is asked whether they may be shown again, while central has taken them from sale."""
+"""While central has withdrawn the amounts: how often the Node is asked whether they may be shown again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class KubePods:
                 self._wake.set()
 
     def _patience_s(self, shown: KubeNode) -> float:
-        """How long nobody need look where no pod changes."""
+        """How long to wait where no pod changes."""
         if self._show_due:
             return max(0.0, self._shown_at_s + SHOW_GAP_S - self._clock.monotonic())
         return WITHDRAWN_S if shown.withdrawn else SHOW_S
@@ -154,7 +154,7 @@ class KubePods:
 
 
 def _classes_in(file: PodsFile) -> dict[str, QosClass]:
-    """By UID, what the life before took each pod for; nothing where it left no list that can be read."""
+    """The class that the process before this one gave each UID; empty where its list cannot be read."""
     try:
         return {pod.uid: pod.qos for pod in file.pods()}
     except Unavailable as error:

@@ -1,8 +1,8 @@
 """`KubeTaints` replaces Sublet's taints in a Node's `spec.taints` and leaves all others as they stand.
 
-The list has no keys for a merge, so it is written as a whole, at the version at which it was read: whoever writes in
-between makes the API server refuse (409), and it is read again. The Node's taints keep pods away; the CNR, in which the
-quick start looks, says them as well.
+The list has no keys for a merge, so it is written as a whole, at the version at which it was read. If somebody else
+writes in between, the API server refuses (409), and the list is read again. The Node's taints keep pods away; the CNR,
+in which the quick start looks, says them as well.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from shared.ports import Objects
 
 CONFLICT = 409
 TRIES = 5
-"""Of one write. A Node is written every few seconds at most; whoever loses five times running waits for the next."""
+"""Tries for one write. A Node is written every few seconds at most; after five conflicts the next round tries again."""
 
 
 class KubeTaints:

@@ -8,7 +8,7 @@ from shared.errors import Unavailable
 
 PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
 REVIEW_S = 1.5
-"""Less than the 2 s after which a leaf gives its login up, and tries again."""
+"""Longest review: less than the 2 s after which a leaf gives its login up and tries again."""
 
 
 class KubeTokens:

@@ -27,7 +27,7 @@ _FIRST_POLL_S, _LONGEST_POLL_S = 0.01, 0.25
 
 
 class LocalEvictor:
-    """The EvictionActuator of the host. Needs no help from the process that watches the pod, which may be dead."""
+    """The EvictionActuator of the host. It works without the process that watches the pod, which may be dead."""
 
     def __init__(self, state_dir: Path, cgroups: Cgroups, clock: Clock, *, top: str = ROOT) -> None:
         self._pods, self._cgroups, self._clock, self._top = LocalPods(state_dir), cgroups, clock, top

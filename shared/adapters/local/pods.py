@@ -207,7 +207,7 @@ class LocalPods:
             return False
 
     def remove(self, uid: str) -> bool:
-        """Take a pod out of the store, whole; False where there was none. Its processes are not this call's matter."""
+        """Take a pod out of the store, whole; False where there was none. Its processes are left alone."""
         return self.folder(uid).remove()
 
     @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """The authorization callout answers the NATS server about logins that its configuration does not know (NATS ADR-26).
 
-On a connection of its own, for only a user of the callout's account is asked, and nobody else shall read what is shown.
+It has a connection of its own: the server asks a user of the callout's account alone, and no other user may read the
+logins that are shown there.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ SUBJECT = "$SYS.REQ.USER.AUTH"
 AT_ONCE, WAITING = 32, 1024
 """Questions under way, and those taken at all: after an outage all nodes come at the same time, and so may strangers.
 
-Who is not answered asks again.
+A server that gets no answer asks again.
 """
 CONNECT_S, PAUSE_S = 20.0, 1.0
 
@@ -30,8 +31,8 @@ CONNECT_S, PAUSE_S = 20.0, 1.0
 class Callout:
     """Listens as the user of `url`, and sends what is said by who answers.
 
-    `answers` are by the public key that they are signed with: of several processes that have a key, one is asked, and
-    each key is asked for itself, so that hubs may know different ones for a time. None is no answer.
+    `answers` maps the public key with which an answer is signed to the function that answers. Each question goes to one
+    process for each key, so that hubs may know different keys for a time. A function that returns None does not answer.
     """
 
     def __init__(self, url: str, *, name: str, clock: Clock, answers: Mapping[str, Answer]) -> None:

@@ -1,7 +1,7 @@
 """`ConfigStore` keeps configuration in a JetStream bucket: one service writes it, all watch it.
 
-A watch of some keys needs no consumer, which a leaf may not have: it hears of a change and reads the key. What it then
-may read, and what not, stands in the subjects, so that a server can tell one node's key from another's.
+A watch of some keys needs no consumer, which a leaf may not have: it hears of a change and then reads the key. The key
+is part of the subject of both, so that a server can allow a node its own keys and refuse those of others.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ log = structlog.get_logger()
 
 HISTORY = 10
 REREAD_S = 60.0
-"""A change of which nothing was heard is found after so long."""
+"""A key is read again after so long, in case its change was not heard."""
 SOON_S = (0.1, 0.4, 2.0, 5.0)
-"""What is heard of may not be stored yet, least of all on the server that answers: it is read again after these."""
+"""A change is heard before every server has stored it, so the key is read again after each of these."""
 AGAIN_S = 0.5
-"""After no answer, as where there is no bucket yet, or one of a server that lags behind."""
+"""Pause after no answer (there may be no bucket yet), or after the answer of a server that lags behind."""
 DELETED_BY = ("KV-Operation", "Nats-Marker-Reason")
 """Headers of a marker that stands for a deleted key: set by a client, or by the server."""
 

@@ -30,9 +30,9 @@ class DurableState:
     pending: int
     """Events that it has not been given yet."""
     unacknowledged: int
-    """Given, and not acknowledged yet."""
+    """Events that were given and are not acknowledged yet."""
     redelivered: int
-    """Of these, given more than once."""
+    """How many of the unacknowledged were given more than once."""
     asking: int
     """Requests under way: 0 means that nobody reads now."""
     oldest: datetime | None

@@ -17,7 +17,7 @@ log = structlog.get_logger()
 
 AT_ONCE = 20
 OVERHEAD_BYTES = 22
-"""Of a message in its file, beside subject, headers and body."""
+"""What a message takes in its file beside subject, headers and body."""
 
 
 async def make_room(link: Link, spec: StreamSpec) -> Sequence[Cut]:

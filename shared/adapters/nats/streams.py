@@ -91,7 +91,7 @@ class Streams:
         return Stored(ack.stream, ack.seq, bool(ack.duplicate))
 
     async def _compare(self, ack: PubAck, subject: str, data: bytes, what: str) -> None:
-        """Message ids are the stream's, not the sender's: whoever comes first with one has it.
+        """A stream has one space of message ids for all senders: the first message with an id takes it.
 
         Raises:
             IdTaken: the first one was not this message, or is not there any more.
@@ -141,7 +141,7 @@ class Streams:
         raise Unavailable(f"stream {stream}: could not be read in {READ_ATTEMPTS} tries, last: {why}", reason="bus")
 
     async def _read_singly(self, stream: str, subject: str, *, last_per_subject: bool) -> Sequence[Received]:
-        """Message by message, for who may have no consumer. As slow as it sounds: for the few of one node."""
+        """Read message by message, for a login that may have no consumer: slow, meant for the few of one node."""
         found: list[Received] = []
         with unavailable(f"stream {stream}"):
             while True:
@@ -238,7 +238,7 @@ def _refuse_other_kind(config: StreamConfig) -> None:
 
 
 def _lower(now: float | None, wanted: float) -> float:
-    """Of two limits, where 0 or less is none."""
+    """The lower of two limits; 0 or less is no limit."""
     given = [limit for limit in (now, wanted) if limit is not None and limit > 0]
     return min(given, default=wanted)
 

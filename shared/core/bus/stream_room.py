@@ -1,7 +1,7 @@
 """A nearly full stream loses messages of the nodes that hold more than their share, then its oldest. Pure.
 
-A full stream refuses what is new, and the senders keep it: so nobody's flood can drop what others have stored. It may
-only fill what is free, until room is made again.
+A full stream refuses new messages, and their senders keep them. So one node's flood cannot drop what other nodes have
+stored: it can only fill what is free, until room is made again.
 """
 
 from collections import Counter
@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FULL = 0.7
-"""Of a stream's bytes, or messages: from here on room is made."""
+"""Part of a stream's bytes, or messages, above which room is made."""
 ROOM = 0.6
-"""What is left when it is made."""
+"""Part of them that is left when room has been made."""
 SHARE = 0.1
-"""Of that, what one node may hold when room is needed; more where there are fewer than ten nodes."""
+"""Part of `ROOM` that one node may hold when room is needed; with fewer than ten nodes it is more."""
 ENOUGH = 200
 """Messages that have to be looked at to know whose bytes a stream holds."""
 

@@ -35,7 +35,7 @@ PHASE_OF_STEP: dict[Step, Phase] = {
     "refused": "refused",
     "cancelled": "cancelled",
 }
-"""The event that tells of a step; `requested` is nobody's business but the ledger's."""
+"""The event that tells of a step; `requested` has none: only the ledger needs it."""
 
 
 def passed_s(since_s: float, now_s: float) -> float:
@@ -106,7 +106,7 @@ CallKind = Literal["dry-run", "evict", "lookup"]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call to whoever evicts, and what became of it."""
+    """One call to the actuator, and what became of it."""
 
     what: CallKind
     outcome: str

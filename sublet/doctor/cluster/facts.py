@@ -35,9 +35,9 @@ class ClusterFacts:
     """Names of all ValidatingAdmissionPolicies."""
     own_namespace: Known[Document | None]
     daemon_sets: Known[Documents]
-    """Of all namespaces."""
+    """DaemonSets of all namespaces."""
     deployments: Known[Documents]
-    """Of Sublet's namespace, as the next."""
+    """Deployments of Sublet's namespace; the StatefulSets below are of it, too."""
     stateful_sets: Known[Documents]
     bus_passwords: Known[Document | None]
     """The Secret that the hub takes its passwords from; None where it is not there."""
@@ -70,7 +70,7 @@ class ClusterFacts:
 
 
 class ClusterProbe(Protocol):
-    """Whoever can look at a cluster."""
+    """Something that can look at a cluster."""
 
     async def facts(self) -> ClusterFacts:
         """Everything, without raising: what cannot be had is `Unknown`."""

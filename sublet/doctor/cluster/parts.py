@@ -11,7 +11,7 @@ from sublet.doctor.finding import Finding, Known, Unknown, ok, problem, some, un
 ALLOWED, ENFORCE = "sublet.io/system-cores", "pod-security.kubernetes.io/enforce"
 SCHEDULER = "katalyst-scheduler"
 LEASE_STALE_S = 60.0
-"""Four times central's lease: whoever still holds it is not there."""
+"""Four times central's lease: a holder that has not renewed it for so long is dead."""
 UNSEEN_S = 60.0
 """A scheduler looks at a new pod within moments; one that was never looked at for so long has none."""
 

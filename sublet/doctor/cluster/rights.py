@@ -94,7 +94,7 @@ GIVEN: Mapping[str, tuple[_Given, ...]] = {
 
 
 def to_install(namespace: str) -> list[Right]:
-    """What whoever installs or upgrades needs, but for the rights that must be handed on."""
+    """Rights that installing or upgrading takes, without those that must be handed on."""
     return [
         Right(verb, group, resource, where.format(namespace=namespace))
         for group, resource, where in MADE
@@ -108,7 +108,7 @@ def of_account(account: str, namespace: str) -> list[Right]:
 
 
 def to_hand_on(namespace: str) -> list[Right]:
-    """Who gives a right needs it, or may escalate; a role of somebody else's is bound by who may bind it."""
+    """Rights that the chart gives away: its user needs each of them, or `escalate`; a foreign role takes `bind`."""
     return sorted({right for account in GIVEN for right in of_account(account, namespace)})
 
 

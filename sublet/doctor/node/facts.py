@@ -72,7 +72,7 @@ class HostFacts:
     """Controllers that kubelet's top group has; on v2 it must hand them down itself."""
     kubelet: Known[Kubelet]
     layouts: Known[tuple[KubeletLayout, ...]]
-    """Those whose top group is there; two after a change of the driver without a reboot."""
+    """Layouts whose top group is there: two after a change of the driver without a reboot."""
     cpu_manager: Known[CpuManager]
     state_dir: str
     state_free_bytes: Known[int]
@@ -85,7 +85,7 @@ class HostFacts:
 
 
 class NodeProbe(Protocol):
-    """Whoever can look at a node."""
+    """Something that can look at a node."""
 
     async def facts(self) -> HostFacts:
         """Everything, without raising: what cannot be had is `Unknown`."""

@@ -16,10 +16,10 @@ from sublet.replay.traces.frames import Faults, Frame, Trace, sample_of
 from sublet.replay.traces.recording import GZIP, VERSION
 
 MAX_GAP_S = 30.0
-"""After a longer silence nothing is known of the time in between: it does not count."""
+"""Longest silence that counts: of the time in a longer one nothing is known."""
 _CHUNK_BYTES = 1 << 16
 _PACKED_BYTES = 1 << 9
-"""Unpacked at once: where the data is damaged, what of this piece was good is lost too."""
+"""Bytes that are unpacked at once: where the data is damaged, the whole piece is lost."""
 _MAX_LINE_BYTES = 8 << 20
 
 

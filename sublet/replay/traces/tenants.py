@@ -25,7 +25,7 @@ Between = Literal["hold", "linear"]
 LOAD1_S, LOAD5_S = 60.0, 300.0
 STEP_S = 30.0
 MAX_FRAMES = 5_000_000
-"""Of one node: two months of a frame a second."""
+"""Most frames of one node: two months of a frame a second."""
 MILLIS = 1000
 
 
@@ -119,7 +119,7 @@ class _Tenant:
         return PodReading(pod=self.pod, containers=(container,)), use
 
     def _use(self, from_s: float, to_s: float) -> float | None:
-        """By the value at the start of the time, or in a straight line at its middle."""
+        """The use in cores: the value at the start of the time, or that of the straight line at its middle."""
         times, cores = self._series.times_s, self._series.cores
         at_s = (from_s + to_s) / 2 if self._linear else from_s
         index = bisect_right(times, at_s) - 1

@@ -25,19 +25,19 @@ from shared.errors import Unavailable, Unfit
 
 ACCOUNT, READERS, TEAM = "SUBLET", "READERS", "TEAM_"
 SERVICES_USER, READER_USER = "_sublet", "_reader"
-"""Of the services of this machine, who may do everything, and of who may only read; no team can have such a name."""
+"""Logins of this machine's services, which may do everything, and of readers; no team can have such a name."""
 INBOX = "_INBOX.>"
 ASK = ask_subject("*", "*")
 READ_EVENTS = tuple(f"{API}.{call}" for call in READERS_CALLS)
 HAS_STREAMS = f"{API}.INFO"
 """Answered in a reader's own account: no. A client then reads without a consumer."""
 LIMITS = {"max_connections": 16, "max_subscriptions": 256, "max_payload": 64 << 10}
-"""Of one team: what it opens costs memory of the server that all share. Requests and acknowledgements are small."""
+"""Limits of one team, since its connections cost memory of the server that all share; its messages are small."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passwords:
-    """Of the two logins that are always there; they stand in the file as they are, which its owner alone may read."""
+    """Passwords of the two logins that are always there, unhashed in the file, which its owner alone may read."""
 
     services: str = field(repr=False)
     reader: str = field(repr=False)
@@ -70,14 +70,14 @@ class AccountsFile:
         """The hashed password of each team; none where there is no file yet.
 
         Raises:
-            Unavailable: the file cannot be read; without it nobody's rights are known.
+            Unavailable: the file cannot be read; without it the teams' rights are not known.
             Unfit: it is another user's.
         """
         users = self._users()
         return {user: word for account, (user, word) in users.items() if account.startswith(TEAM)}
 
     def passwords(self) -> Passwords:
-        """Those in the file; new ones where it has none yet.
+        """The passwords in the file; new ones where it has none yet.
 
         Raises:
             Unavailable: the file cannot be read.
@@ -138,7 +138,7 @@ def document(logins: Mapping[str, str], passwords: Passwords) -> dict[str, Any]:
 
 
 def reader_account(password: str) -> dict[str, Any]:
-    """Who may read: it asks the services about themselves and fetches stored events; it can name nothing else."""
+    """The account of readers: it may ask the services about themselves and fetch stored events, and nothing else."""
     mapped = {subject: subject.replace(API, MAPPED, 1) for subject in READ_EVENTS}
     rights = {"publish": [ASK, HAS_STREAMS, *mapped.values()], "subscribe": [INBOX, "_INBOX_cli.>"]}
     return {

@@ -153,7 +153,7 @@ class NatsServer:
         )
 
     def _access(self) -> str:
-        """Who may come in, and what they may do."""
+        """The part of the configuration that holds accounts, logins and their rights."""
         return f'include "{ACCOUNTS}"'
 
     def _adopt_global_account(self) -> None:
