@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from shared.adapters.host.cgroup import V1_CONTROLLERS, Cgroups
+from shared.core.cgroups.knobs import Version
 from shared.core.cgroups.layout import QOS_CLASSES, ROOT, class_group
 
 _V1 = {
@@ -37,8 +38,9 @@ _V2 = {
 class PlainCgroups:
     """The tree below a host root; `add` does what mkdir does in a kernel."""
 
-    def __init__(self, host_root: Path, *, cpus: str = "0-47", mems: str = "0-1", version: int = 1) -> None:
-        self.version, self._cpus, self._mems = version, cpus, mems
+    def __init__(self, host_root: Path, *, cpus: str = "0-47", mems: str = "0-1", version: Version = 1) -> None:
+        self.version: Version = version
+        self._cpus, self._mems = cpus, mems
         self._base = host_root / "sys/fs/cgroup"
         self._base.mkdir(parents=True)
         if version == 2:

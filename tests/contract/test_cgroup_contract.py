@@ -10,7 +10,7 @@ import pytest
 from plain_cgroups import PlainCgroups
 
 from shared.adapters.host.cgroup import Cgroups
-from shared.core.cgroups.knobs import UNLIMITED, Knob
+from shared.core.cgroups.knobs import UNLIMITED, Knob, Version
 from shared.errors import Refused, Unavailable
 
 _KERNEL = os.geteuid() == 0 and os.access("/sys/fs/cgroup/cpuset/cgroup.procs", os.W_OK)
@@ -35,7 +35,7 @@ class Host:
 )
 def host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Host]:
     if request.param != "kernel":
-        plain = PlainCgroups(tmp_path, cpus="0-1", mems="0", version=int(request.param[1]))
+        plain = PlainCgroups(tmp_path, cpus="0-1", mems="0", version=1 if request.param == "v1 files" else 2)
         yield Host(plain.cgroups, "top", plain.add)
         return
     cgroups, top = Cgroups(Path("/")), f"sublet-test-{uuid.uuid4().hex[:8]}"
@@ -122,7 +122,7 @@ def test_a_name_that_could_leave_the_root_is_refused(host: Host, name: str) -> N
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_nothing_is_changed_through_a_symbolic_link(tmp_path: Path, version: int) -> None:
+def test_nothing_is_changed_through_a_symbolic_link(tmp_path: Path, version: Version) -> None:
     plain = PlainCgroups(tmp_path, version=version)
     plain.add("top")
     outside = tmp_path / "outside"

@@ -1,7 +1,7 @@
 """A qrm with its cgroups, its pods and an advisor, for tests in virtual time."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from services.qrm.adapters.kernel.offloader import CgroupOffloader
 from services.qrm.adapters.kernel.start_watch import StartWatch
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.app import QrmApp
+from services.qrm.core.writes.plan import WantedSets
 from services.qrm.ports import QrmPorts
 from services.qrm.settings import NAME, QrmSettings
 from shared import telemetry
@@ -63,12 +64,13 @@ class Lease:
     """The lease as qrm sees it; `left` is what an earlier life left behind."""
 
     def __init__(self, left: float = 0.0) -> None:
-        self.left, self.renewals, self.stopped, self.fell = left, [], False, False
+        self.left, self.stopped, self.fell = left, False, False
+        self.renewals: list[tuple[float, dict[str, str]]] = []
 
     def left_s(self) -> float:
         return self.left
 
-    def renew(self, left_s: float, floor: dict[str, Any]) -> None:
+    def renew(self, left_s: float, floor: Mapping[str, WantedSets]) -> None:
         self.renewals.append((left_s, {group: str(want.sets.cpus) for group, want in floor.items()}))
 
     def ensure_watchdog(self) -> None:
@@ -86,7 +88,7 @@ class Node:
     """One qrm with its cgroups, its pods, an advisor's voice and the allocations heard."""
 
     def __init__(self, folder: Path, lease: Lease | None = None, *, plain: PlainCgroups | None = None,
-                 topology: Topology | None = None, layout: Layout | None = None, **qrm: Any):  # fmt: skip
+                 topology: Topology | None = None, layout: Layout | None = None, **qrm: Any) -> None:  # fmt: skip
         self.plain = plain or PlainCgroups(folder / "host")
         if plain is None:
             self.plain.add_classes()
@@ -167,4 +169,4 @@ def conditions(allocation: Allocation) -> dict[str, str]:
 
 
 def refusals(reason: str) -> float:
-    return telemetry.REFUSED.labels("qrm", "advice", reason)._value.get()
+    return float(telemetry.REFUSED.labels("qrm", "advice", reason)._value.get())

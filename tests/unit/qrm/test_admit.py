@@ -33,7 +33,7 @@ def asked(*new: Pod, there: tuple[Pod, ...] = ()) -> AdmissionTold:
     return admit(node, new, lambda node: arrange_floor(node, CpuSet()))
 
 
-def test_a_pod_that_fits_is_told_its_cpus():
+def test_a_pod_that_fits_is_told_its_cpus() -> None:
     told = asked(pod("a", 4))
     assert told.refused == {}
     assert len(CpuSet.parse(told.cpus["default/a"])) == 4
@@ -48,18 +48,18 @@ def test_a_pod_that_fits_is_told_its_cpus():
     ],
     ids=["more than there is", "more memory than there is", "one node is too small"],
 )
-def test_a_pod_that_cannot_be_placed_is_refused_with_the_reason(new, why):
+def test_a_pod_that_cannot_be_placed_is_refused_with_the_reason(new: Pod, why: str) -> None:
     told = asked(new)
     assert why in told.refused["default/a"]
     assert told.cpus == {}
 
 
-def test_the_last_of_several_that_do_not_fit_together_is_refused():
+def test_the_last_of_several_that_do_not_fit_together_is_refused() -> None:
     told = asked(pod("a", 23), pod("b", 23), pod("c", 4))
     assert list(told.refused) == ["default/c"]
 
 
-def test_nobody_who_runs_loses_his_place_to_a_newcomer():
+def test_nobody_who_runs_loses_his_place_to_a_newcomer() -> None:
     there = (pod("e", 20), pod("f", 20))
     told = asked(pod("a", 20, EXCLUSIVE), there=there)
     assert list(told.refused) == ["default/a"]

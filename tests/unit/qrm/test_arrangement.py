@@ -49,13 +49,13 @@ def sizes(what: Arrangement) -> dict[str, int]:
     return {pool: len(cpus) for pool, cpus in what.pools.items()}
 
 
-def test_without_advice_a_named_pool_has_what_its_pods_asked_for():
+def test_without_advice_a_named_pool_has_what_its_pods_asked_for() -> None:
     a, b = pod("a", 1500, BATCH), pod("b", 1000, BATCH)
     assert own(placed(advise(), a, b)) == {a.uid: ("batch", 3), b.uid: ("batch", 3)}
 
 
 @pytest.mark.parametrize("millis", [9000, 1000])
-def test_a_named_pool_has_the_size_that_is_advised_and_no_more_than_its_pods_ask_for(millis):
+def test_a_named_pool_has_the_size_that_is_advised_and_no_more_than_its_pods_ask_for(millis: int) -> None:
     a, b = pod("a", millis, BATCH), pod("b", 1000, BATCH)
     what = placed(advise(of_pods("batch", 8), reclaim=34), a, b)
     size = min(8, millis // 1000 + 1)
@@ -63,14 +63,14 @@ def test_a_named_pool_has_the_size_that_is_advised_and_no_more_than_its_pods_ask
     assert sizes(what) == {"share": 14 - size, "reclaim": 34}
 
 
-def test_a_named_pool_may_be_smaller_than_its_pods_ask_for():
+def test_a_named_pool_may_be_smaller_than_its_pods_ask_for() -> None:
     a, b = pod("a", 8500, BATCH), pod("b", 1000, BATCH)
     what = placed(advise(of_pods("batch", 8), reclaim=34), a, b)
     assert own(what) == {a.uid: ("batch", 8), b.uid: ("batch", 8)}
     assert sizes(what) == {"share": 6, "reclaim": 34}
 
 
-def test_it_grows_and_shrinks_from_what_it_has():
+def test_it_grows_and_shrinks_from_what_it_has() -> None:
     a = pod("a", 9000, BATCH)
     before = placed(advise(of_pods("batch", 8), reclaim=34), a)
     after = placed(advise(of_pods("batch", 6), reclaim=36), a, held=before.held)
@@ -78,7 +78,7 @@ def test_it_grows_and_shrinks_from_what_it_has():
     assert len(after.owned[a.uid].cpus) == 6
 
 
-def test_a_bound_pool_has_its_size_on_its_node_once_it_has_one():
+def test_a_bound_pool_has_its_size_on_its_node_once_it_has_one() -> None:
     a, b = pod("a", 12_000, BOUND), pod("b", 8000, BOUND)
     first = placed(advise(), a, b)
     numas = {uid: one.numas for uid, one in first.owned.items()}
@@ -89,7 +89,7 @@ def test_a_bound_pool_has_its_size_on_its_node_once_it_has_one():
     assert {uid: one.numas for uid, one in after.owned.items()} == numas
 
 
-def test_advice_of_more_than_its_node_holds_takes_no_pool_away():
+def test_advice_of_more_than_its_node_holds_takes_no_pool_away() -> None:
     a = pod("a", 2000, BOUND)
     first = placed(advise(), a)
     assert own(placed(advise(of_pods("share-NUMA0", 30, 0), reclaim=12), a, held=first.held)) == {
@@ -97,7 +97,7 @@ def test_advice_of_more_than_its_node_holds_takes_no_pool_away():
     }
 
 
-def test_an_isolated_pod_leaves_the_share_pool_and_comes_back():
+def test_an_isolated_pod_leaves_the_share_pool_and_comes_back() -> None:
     a, b = pod("a"), pod("b", 8000)
     what = placed(advise(of_pods("isolation-default.b", 8), reclaim=34), a, b)
     assert own(what) == {b.uid: ("isolation-default.b", 8)}
@@ -106,7 +106,7 @@ def test_an_isolated_pod_leaves_the_share_pool_and_comes_back():
     assert own(placed(advise(), a, b, held=what.held)) == {}
 
 
-def test_a_bound_pod_is_isolated_on_its_node():
+def test_a_bound_pod_is_isolated_on_its_node() -> None:
     a, b = pod("a", 8000, BOUND), pod("b", 1000, BOUND)
     first = placed(advise(), a, b)
     isolated = placed(advise(of_pods("isolation-default.a", 8, 0), reclaim=34), a, b, held=first.held)
@@ -114,20 +114,20 @@ def test_a_bound_pod_is_isolated_on_its_node():
     assert len(isolated.owned[a.uid].cpus) == 8
 
 
-def test_pools_whose_pods_have_gone_are_passed_over():
+def test_pools_whose_pods_have_gone_are_passed_over() -> None:
     gone = advise(of_pods("batch", 8), of_pods("isolation-default.x", 4), of_pods("dedicated", 8, 1), reclaim=22)
     what = placed(gone, pod("a"))
     assert own(what) == {}
     assert sizes(what) == {"share": 26, "reclaim": 22}
 
 
-def test_a_class_pool_cannot_pass_for_one_of_pods():
+def test_a_class_pool_cannot_pass_for_one_of_pods() -> None:
     with pytest.raises(Refused, match="'share'"):
         placed(advise(of_pods("share", 8)))
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 40), st.integers(1, 4))
-def test_whatever_is_advised_nobody_loses_everything(batch, isolated, share, members):
+def test_whatever_is_advised_nobody_loses_everything(batch: int, isolated: int, share: int, members: int) -> None:
     """Sizes that do not fit are cut; share and reclaimed pool keep a CPU each."""
     pods = [pod("x"), *(pod(f"b{i}", 1000, BATCH) for i in range(members))]
     parts = [of_pods("batch", min(48, batch)), of_pods("isolation-default.x", min(48, isolated))]

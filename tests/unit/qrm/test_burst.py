@@ -34,18 +34,18 @@ def pod(qos: str = "shared_cores", limit: int = 2000, **said: str) -> Pod:
         (pod("reclaimed_cores"), 40.0, 0.0),
     ],
 )  # fmt: skip
-def test_the_percent_of_the_quota(one, default, percent):
+def test_the_percent_of_the_quota(one: Pod, default: float, percent: float) -> None:
     assert burst_percent(one, default) == percent
 
 
-def test_only_containers_with_a_quota_are_written():
+def test_only_containers_with_a_quota_are_written() -> None:
     writes = list(burst_writes([pod(cpu_burst_policy="static", cpu_burst_percent="25")], OwnLayout(), 0.0))
     assert writes == [Write("sublet/shared_cores/poda1/c", Knob.CPU_BURST, 500)]
 
 
-def test_nothing_is_written_where_nobody_asks():
+def test_nothing_is_written_where_nobody_asks() -> None:
     assert list(burst_writes([pod(), pod("reclaimed_cores", cpu_burst_policy="static")], OwnLayout(), 0.0)) == []
 
 
-def test_a_pod_that_closes_it_has_it_taken_away():
+def test_a_pod_that_closes_it_has_it_taken_away() -> None:
     assert [w.value for w in burst_writes([pod(cpu_burst_policy="closed")], OwnLayout(), 50.0)] == [0]

@@ -1,6 +1,7 @@
 """The checkpoint: kept on change, read back, and set aside when it cannot be trusted."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,9 @@ def test_it_is_written_only_when_something_has_changed(tmp_path: Path) -> None:
     ],
     ids=["hardly more memory", "more memory", "a limit", "another mode", "another lease"],
 )
-def test_it_is_written_where_a_restart_would_do_something_else(tmp_path: Path, changes, written: bool) -> None:
+def test_it_is_written_where_a_restart_would_do_something_else(
+    tmp_path: Path, changes: dict[str, float | str], written: bool
+) -> None:
     file = CheckpointFile(tmp_path, "n1")
     advice = advise(share=2, reclaim=46).model_copy(update={"reclaimed_memory_bytes": 1000})
     file.save(advice, POOLS)
@@ -69,7 +72,9 @@ def test_it_is_written_where_a_restart_would_do_something_else(tmp_path: Path, c
         pytest.param(lambda text: json.dumps({"machineState": {}}), "checksum: Field required", id="another program's"),
     ],
 )  # fmt: skip
-def test_a_damaged_or_foreign_one_is_set_aside_and_the_word_says_why(tmp_path: Path, spoil, says: str) -> None:
+def test_a_damaged_or_foreign_one_is_set_aside_and_the_word_says_why(
+    tmp_path: Path, spoil: Callable[[str], str], says: str
+) -> None:
     path = saved(tmp_path)
     path.write_text(spoil(path.read_text()))
     with pytest.raises(Refused, match=says):

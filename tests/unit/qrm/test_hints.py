@@ -6,34 +6,34 @@ from hypothesis import strategies as st
 from services.qrm.core.placement.hints import Hint, hints, merge
 
 
-def test_the_fewest_nodes_that_hold_the_need_are_preferred():
+def test_the_fewest_nodes_that_hold_the_need_are_preferred() -> None:
     assert hints({0: 4, 1: 8}, 6) == (Hint((1,), True), Hint((0, 1), False))
     assert hints({0: 4, 1: 4}, 6) == (Hint((0, 1), True),)
     assert hints({0: 4, 1: 4}, 9) == ()
 
 
-def test_a_number_of_nodes_is_kept_to():
+def test_a_number_of_nodes_is_kept_to() -> None:
     assert hints({0: 8, 1: 8, 2: 8}, 2, exactly=2) == (
         Hint((0, 1), True), Hint((0, 2), True), Hint((1, 2), True),
     )  # fmt: skip
 
 
-def test_memory_decides_where_cpus_do_not():
+def test_memory_decides_where_cpus_do_not() -> None:
     cpu, memory = hints({0: 8, 1: 8}, 4), hints({0: 10, 1: 100}, 50)
     assert merge({"cpu": cpu, "memory": memory}) == Hint((1,), True)
 
 
-def test_resources_that_cannot_agree_on_one_node_agree_on_two():
+def test_resources_that_cannot_agree_on_one_node_agree_on_two() -> None:
     cpu, memory = hints({0: 8, 1: 1}, 4), hints({0: 10, 1: 100}, 50)
     assert merge({"cpu": cpu, "memory": memory}) == Hint((0, 1), False)
 
 
-def test_nothing_fits_where_one_resource_has_no_hint():
+def test_nothing_fits_where_one_resource_has_no_hint() -> None:
     assert merge({"cpu": hints({0: 8}, 4), "memory": hints({0: 1}, 50)}) is None
     assert merge({}) is None
 
 
-def test_a_wished_order_breaks_ties():
+def test_a_wished_order_breaks_ties() -> None:
     cpu = hints({0: 8, 1: 8}, 4)
     assert merge({"cpu": cpu}) == Hint((0,), True)
     assert merge({"cpu": cpu}, order={1: -1}) == Hint((1,), True)
@@ -43,7 +43,9 @@ AMOUNTS = st.dictionaries(st.integers(0, 5), st.integers(0, 50), min_size=1, max
 
 
 @given(AMOUNTS, AMOUNTS, st.integers(1, 80), st.integers(1, 80))
-def test_the_choice_holds_every_request_and_no_smaller_choice_does(cpus, memory, need_cpus, need_memory):
+def test_the_choice_holds_every_request_and_no_smaller_choice_does(
+    cpus: dict[int, int], memory: dict[int, int], need_cpus: int, need_memory: int
+) -> None:
     best = merge({"cpu": hints(cpus, need_cpus), "memory": hints(memory, need_memory)})
     both = sorted(cpus.keys() & memory.keys())
     if best is None:

@@ -1,5 +1,7 @@
 """The pods of the node as qrm keeps them: what was left out of one is said, and makes nobody ill."""
 
+from fixture_types import Virtual
+
 from services.qrm.conditions import READ_IN_PART, Conditions
 from services.qrm.core.placement.requests import request_of
 from services.qrm.inventory import PodInventory
@@ -15,15 +17,15 @@ class Listed:
     def __init__(self, *pods: Pod) -> None:
         self.listed, self.counted = pods, 1
 
-    def pods(self):
+    def pods(self) -> tuple[Pod, ...]:
         return self.listed
 
-    def generation(self):
+    def generation(self) -> int:
         return self.counted
 
 
-def test_a_pod_that_is_read_in_part_is_a_condition_and_no_illness(virtual):
-    async def main():
+def test_a_pod_that_is_read_in_part_is_a_condition_and_no_illness(virtual: Virtual) -> None:
+    async def main() -> None:
         source, conditions = Listed(ODD, Pod(uid="a2", name="well")), Conditions()
         inventory = PodInventory(source, LoopClock(), conditions)
         inventory.read()
@@ -39,7 +41,7 @@ def test_a_pod_that_is_read_in_part_is_a_condition_and_no_illness(virtual):
     virtual(main())
 
 
-def test_koordinators_label_gives_cpus_to_a_dedicated_pod_alone():
+def test_koordinators_label_gives_cpus_to_a_dedicated_pod_alone() -> None:
     wishes = {qos: request_of(Pod(uid="a", name="p", qos=qos, labels={"koordinator.sh/qosClass": "LSR"}))
               for qos in ("dedicated_cores", "shared_cores", "reclaimed_cores", "system_cores")}  # fmt: skip
     assert {qos for qos, wish in wishes.items() if wish is not None} == {"dedicated_cores"}

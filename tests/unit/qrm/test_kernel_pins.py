@@ -46,13 +46,13 @@ def pin(node: Kubelet, one: Pod, cpus: str) -> None:
     node.plain.set(node.container(one), "cpuset.cpus", cpus)
 
 
-def test_a_container_narrower_than_its_pod_with_as_many_cpus_as_it_asked_for_is_kubelets(node):
+def test_a_container_narrower_than_its_pod_with_as_many_cpus_as_it_asked_for_is_kubelets(node: Kubelet) -> None:
     pin(node, PINNED, "1-4")
     node.run(TENANT, BATCH)
     assert pins(node, PINNED, TENANT, BATCH).read() == {PINNED.uid: CpuSet.parse("1-4")}
 
 
-def test_under_the_policy_none_nobody_is_and_that_stays_so_after_sublet_has_written(node):
+def test_under_the_policy_none_nobody_is_and_that_stays_so_after_sublet_has_written(node: Kubelet) -> None:
     node.run(PINNED, FRACTION)
     found = pins(node, PINNED, FRACTION)
     assert found.read() == {}
@@ -61,7 +61,7 @@ def test_under_the_policy_none_nobody_is_and_that_stays_so_after_sublet_has_writ
     assert found.read() == pins(node, PINNED, FRACTION).read() == {}
 
 
-def test_a_pod_of_its_own_by_sublet_is_not_kubelets_also_in_the_next_life(node):
+def test_a_pod_of_its_own_by_sublet_is_not_kubelets_also_in_the_next_life(node: Kubelet) -> None:
     node.run(OWNER, TENANT)
     found = pins(node, OWNER, TENANT)
     assert found.read() == {}
@@ -70,7 +70,7 @@ def test_a_pod_of_its_own_by_sublet_is_not_kubelets_also_in_the_next_life(node):
     assert pins(node, OWNER, TENANT).read() == {}
 
 
-def test_before_its_container_is_there_a_pod_is_left_alone_and_so_is_nobody_else(node):
+def test_before_its_container_is_there_a_pod_is_left_alone_and_so_is_nobody_else(node: Kubelet) -> None:
     node.plain.add(node.layout.pod_group(PINNED))
     found = pins(node, PINNED, TENANT)
     assert found.read() == {PINNED.uid: CpuSet()}
@@ -79,7 +79,7 @@ def test_before_its_container_is_there_a_pod_is_left_alone_and_so_is_nobody_else
     assert found.read() == {PINNED.uid: CpuSet.parse("1-4")}
 
 
-def test_a_container_that_starts_again_does_not_make_its_pod_unknown(node):
+def test_a_container_that_starts_again_does_not_make_its_pod_unknown(node: Kubelet) -> None:
     node.run(PINNED)
     found = pins(node, PINNED)
     assert found.read() == {}
@@ -88,18 +88,18 @@ def test_a_container_that_starts_again_does_not_make_its_pod_unknown(node):
 
 
 @pytest.mark.parametrize("cpus", ["0-47", "1-3", "1-5"])
-def test_another_number_of_cpus_is_the_pool_that_kubelet_shares(node, cpus):
+def test_another_number_of_cpus_is_the_pool_that_kubelet_shares(node: Kubelet, cpus: str) -> None:
     pin(node, PINNED, cpus)
     assert pins(node, PINNED).read() == {}
 
 
-def test_where_no_pod_is_known_nobody_is_pinned(node):
+def test_where_no_pod_is_known_nobody_is_pinned(node: Kubelet) -> None:
     source = Known(PINNED)
     source.number = 0
     assert KernelPins(node.plain.cgroups, node.layout, source).read() == {}
 
 
-def test_kubelets_folder_is_seen_where_its_checkpoint_is(tmp_path):
+def test_kubelets_folder_is_seen_where_its_checkpoint_is(tmp_path: Path) -> None:
     assert not sees_folder(tmp_path)
     (tmp_path / STATE_FILE).parent.mkdir(parents=True)
     assert not sees_folder(tmp_path)

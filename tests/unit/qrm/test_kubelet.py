@@ -31,19 +31,19 @@ def kubelet_says(root: Path, text: str) -> None:
         ("", ""),
     ],
 )
-def test_the_pinned_cpus_are_those_of_the_entries(tmp_path, text, cpus):
+def test_the_pinned_cpus_are_those_of_the_entries(tmp_path: Path, text: str, cpus: str) -> None:
     kubelet_says(tmp_path, text)
     assert str(CpuSet.union(exclusive_cpus(tmp_path).values())) == cpus
 
 
-def test_without_kubelet_nothing_is_pinned(tmp_path):
+def test_without_kubelet_nothing_is_pinned(tmp_path: Path) -> None:
     assert exclusive_cpus(tmp_path) == {}
 
 
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"entries": {}}', '{"policyName": "static", "entries": {"u": {"c": "x"}}}']
 )
-def test_a_file_that_cannot_be_read_is_not_taken_for_nothing(tmp_path, text):
+def test_a_file_that_cannot_be_read_is_not_taken_for_nothing(tmp_path: Path, text: str) -> None:
     kubelet_says(tmp_path, text)
     with pytest.raises(Unavailable, match="cpu_manager_state"):
         exclusive_cpus(tmp_path)

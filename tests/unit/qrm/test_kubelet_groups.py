@@ -15,6 +15,7 @@ from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.core.writes.outcome import WriteOutcome
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
+from shared.core.cgroups.knobs import Version
 from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout
 from shared.core.cpus.cpuset import CpuSet
 
@@ -36,7 +37,7 @@ OWNER = pod("d", "dedicated_cores", "Guaranteed", 4, annotations=BOUND)
 class Kubelet:
     """A node with kubelet's tree as plain files."""
 
-    def __init__(self, folder: Path, driver: Driver, version: int) -> None:
+    def __init__(self, folder: Path, driver: Driver, version: Version) -> None:
         self.layout = KubeletLayout(driver)
         self.plain = PlainCgroups(folder, version=version)
         self.pinned: dict[str, CpuSet] = {}
@@ -79,7 +80,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Kubelet:
     return Kubelet(tmp_path, *request.param)
 
 
-def test_pods_and_containers_get_their_pool_and_the_groups_above_stay_kubelets(node):
+def test_pods_and_containers_get_their_pool_and_the_groups_above_stay_kubelets(node: Kubelet) -> None:
     node.run(TENANT, BATCH)
     outcome = node.apply(TENANT, BATCH)
     assert not outcome.problems
@@ -89,7 +90,7 @@ def test_pods_and_containers_get_their_pool_and_the_groups_above_stay_kubelets(n
     assert node.apply(TENANT, BATCH).writes == 0
 
 
-def test_a_dedicated_pod_has_cpus_of_its_own(node):
+def test_a_dedicated_pod_has_cpus_of_its_own(node: Kubelet) -> None:
     node.run(TENANT, BATCH, OWNER)
     node.apply(TENANT, BATCH, OWNER)
     own, others = CpuSet.parse(node.cpus(OWNER)[0]), CpuSet.parse(node.cpus(BATCH)[0])
@@ -97,14 +98,14 @@ def test_a_dedicated_pod_has_cpus_of_its_own(node):
     assert not own & (others | CpuSet.parse(node.cpus(TENANT)[0]))
 
 
-def test_a_pod_whose_group_is_not_there_yet_is_no_problem_and_comes_later(node):
+def test_a_pod_whose_group_is_not_there_yet_is_no_problem_and_comes_later(node: Kubelet) -> None:
     assert not node.apply(TENANT).problems
     node.run(TENANT)
     node.apply(TENANT)
     assert node.cpus(TENANT) == (SHARE, SHARE)
 
 
-def test_a_pod_that_kubelet_has_pinned_keeps_what_kubelet_wrote(node):
+def test_a_pod_that_kubelet_has_pinned_keeps_what_kubelet_wrote(node: Kubelet) -> None:
     node.run(TENANT, OWNER)
     node.pinned = {OWNER.uid: CpuSet.parse("1-4")}
     node.machine.refresh()
@@ -113,17 +114,20 @@ def test_a_pod_that_kubelet_has_pinned_keeps_what_kubelet_wrote(node):
     assert not CpuSet.parse(node.cpus(TENANT)[0]) & CpuSet.parse("1-4")
 
 
-def test_only_reclaimed_pods_are_put_behind_all_others(node):
+def test_only_reclaimed_pods_are_put_behind_all_others(node: Kubelet) -> None:
     node.run(TENANT, BATCH)
     node.apply(TENANT, BATCH)
-    idle = lambda pod: node.plain.get(node.layout.pod_group(pod), "cpu.idle", "cpu")  # noqa: E731
+
+    def idle(pod: Pod) -> str:
+        return node.plain.get(node.layout.pod_group(pod), "cpu.idle", "cpu")
+
     assert (idle(BATCH), idle(TENANT)) == ("1", "0")
     weight = "cpu.shares" if node.plain.version == 1 else "cpu.weight"
     top = node.plain.get(node.layout.top, weight, "cpu")
     assert top == ("1024" if node.plain.version == 1 else "100")
 
 
-def test_a_container_that_may_burst_gets_its_allowance(node):
+def test_a_container_that_may_burst_gets_its_allowance(node: Kubelet) -> None:
     said = {"katalyst.kubewharf.io/cpu_enhancement": '{"cpu_burst_policy": "static", "cpu_burst_percent": "50"}'}
     container = Container(name="c", cpu_limit_millis=2000, id=f"containerd://{'f' * 12}")
     bursting = Pod(uid="f", name="f", kube_qos="Burstable", containers=(container,), annotations=said)
@@ -133,7 +137,7 @@ def test_a_container_that_may_burst_gets_its_allowance(node):
     assert node.plain.get(node.container(bursting), name, "cpu") == "100000"
 
 
-def test_the_memory_limit_goes_to_the_best_effort_group_while_it_holds_reclaimed_pods_alone(node):
+def test_the_memory_limit_goes_to_the_best_effort_group_while_it_holds_reclaimed_pods_alone(node: Kubelet) -> None:
     name = "memory.limit_in_bytes" if node.plain.version == 1 else "memory.max"
     home = node.layout.homes[2]
     unlimited = node.plain.get(home, name, "memory")
@@ -146,7 +150,7 @@ def test_the_memory_limit_goes_to_the_best_effort_group_while_it_holds_reclaimed
     assert node.groups.memory_limit() is not None
 
 
-def test_what_is_said_is_what_the_pods_have_and_for_a_pool_without_pods_what_the_next_one_gets(node):
+def test_what_is_said_is_what_the_pods_have_and_for_a_pool_without_pods_what_the_next_one_gets(node: Kubelet) -> None:
     node.run(TENANT)
     outcome = node.apply(TENANT)
     pods = pods_in_force((TENANT,), node.what.owned, outcome, node.layout)
@@ -155,7 +159,7 @@ def test_what_is_said_is_what_the_pods_have_and_for_a_pool_without_pods_what_the
     assert {p.pool: p.cpus for p in pools} == {"share": SHARE, "reclaim": RECLAIM}
 
 
-def test_a_tree_without_a_cpuset_controller_is_said(node):
+def test_a_tree_without_a_cpuset_controller_is_said(node: Kubelet) -> None:
     node.run(TENANT)
     for name in ("cpuset.cpus", "cpuset.mems"):
         (node.plain.folder(node.layout.pod_group(TENANT), "cpuset") / name).unlink()

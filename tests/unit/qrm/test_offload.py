@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from present import present
 
 from services.qrm.adapters.kernel.offloader import PIECE_BYTES, CgroupOffloader, ReclaimResult
 from services.qrm.core.memory.offload import (
@@ -50,12 +51,12 @@ QUIET = MemoryReading(usage_bytes=1000 * MIB, pressure_percent=0.0, refault_page
         pytest.param(KNOWN, replace(QUIET, refault_pages=99), 0, "a figure is missing", id="the counter went back"),
     ],
 )
-def test_a_step(pace, seen, want, why):
+def test_a_step(pace: OffloadPace, seen: MemoryReading, want: int, why: str) -> None:
     decision = next_step(pace, RULES, 10.0, seen)
     assert (decision.bytes, decision.why) == (want, why)
 
 
-def test_after_a_step_too_far_there_is_a_pause_and_a_stride_of_half_that_grows_again():
+def test_after_a_step_too_far_there_is_a_pause_and_a_stride_of_half_that_grows_again() -> None:
     noisy = next_step(KNOWN, RULES, 10.0, replace(QUIET, pressure_percent=9.0))
     still = next_step(noisy.pace, RULES, 20.0, replace(QUIET, pressure_percent=9.0))
     assert (still.pace.boldness, still.pace.resume_s) == (0.5, 80.0)
@@ -65,7 +66,7 @@ def test_after_a_step_too_far_there_is_a_pause_and_a_stride_of_half_that_grows_a
     assert next_step(replace(calm.pace, boldness=0.99), RULES, 90.0, QUIET).pace.boldness == 1.0
 
 
-def test_a_group_is_never_asked_to_go_below_what_it_keeps():
+def test_a_group_is_never_asked_to_go_below_what_it_keeps() -> None:
     rules = replace(RULES, stride=0.5)
     assert next_step(KNOWN, rules, 10.0, replace(QUIET, usage_bytes=70 * MIB)).bytes == 6 * MIB
     assert next_step(KNOWN, rules, 10.0, replace(QUIET, usage_bytes=64 * MIB)).bytes == 0
@@ -80,7 +81,9 @@ seens = st.builds(
 
 
 @given(st.lists(st.tuples(st.floats(0, 120), seens), max_size=30))
-def test_a_step_is_bounded_and_nothing_is_taken_from_a_group_that_suffers(looks):
+def test_a_step_is_bounded_and_nothing_is_taken_from_a_group_that_suffers(
+    looks: list[tuple[float, MemoryReading]],
+) -> None:
     pace, now_s = OffloadPace(), 0.0
     for after_s, seen in looks:
         now_s += after_s
@@ -90,14 +93,15 @@ def test_a_step_is_bounded_and_nothing_is_taken_from_a_group_that_suffers(looks)
         assert decision.bytes % 4096 == 0
         if decision.bytes:
             assert RULES.least_bytes <= decision.bytes <= RULES.most_bytes
-            assert seen.usage_bytes - decision.bytes >= RULES.keep_bytes
-            assert decision.bytes <= seen.usage_bytes * RULES.stride
-            assert seen.pressure_percent < RULES.target_percent
+            usage = present(seen.usage_bytes)
+            assert usage - decision.bytes >= RULES.keep_bytes
+            assert decision.bytes <= usage * RULES.stride
+            assert present(seen.pressure_percent) < RULES.target_percent
             assert before.resume_s is None or now_s >= before.resume_s
 
 
 @given(st.integers(0, 1 << 40), st.floats(0, 1), st.floats(0, 1))
-def test_more_pressure_never_makes_a_larger_step(usage, one, other):
+def test_more_pressure_never_makes_a_larger_step(usage: int, one: float, other: float) -> None:
     low, high = sorted((one, other))
     steps = [next_step(KNOWN, RULES, 10.0, MemoryReading(usage, pressure, 100)).bytes for pressure in (low, high)]
     assert steps[0] >= steps[1]
@@ -112,7 +116,7 @@ def test_more_pressure_never_makes_a_larger_step(usage, one, other):
         pytest.param("", None, id="empty"),
     ],
 )
-def test_the_pressure_of_a_file(text, want):
+def test_the_pressure_of_a_file(text: str, want: float | None) -> None:
     assert pressure_percent(text) == want
 
 
@@ -125,15 +129,16 @@ def test_the_pressure_of_a_file(text, want):
         pytest.param({}, None, id="none"),
     ],
 )
-def test_refaults_of_a_stat_file(stat, want):
+def test_refaults_of_a_stat_file(stat: dict[str, str], want: int | None) -> None:
     assert refault_pages(stat) == want
 
 
 class Kernel:
     """Takes writes to `memory.reclaim`, and answers after so many bytes with an error."""
 
-    def __init__(self, error: int = 0, after_bytes: int = 0):
-        self.error, self.left, self.writes = error, after_bytes, []
+    def __init__(self, error: int = 0, after_bytes: int = 0) -> None:
+        self.error, self.left = error, after_bytes
+        self.writes: list[tuple[str, int]] = []
 
     def __call__(self, path: Path, text: str) -> None:
         if self.error and self.left < int(text):
@@ -169,7 +174,9 @@ def tree(tmp_path: Path) -> Path:
         pytest.param(Kernel(errno.EINVAL), ReclaimResult(40 * MIB, 0, "refused"), id="refused"),
     ],
 )
-def test_a_step_is_written_in_pieces_until_the_kernel_has_no_more(tree, kernel, want):
+def test_a_step_is_written_in_pieces_until_the_kernel_has_no_more(
+    tree: Path, kernel: Kernel, want: ReclaimResult
+) -> None:
     offloader = CgroupOffloader(Cgroups(tree), kernel)
     (first, _), (second, done) = offloader.step("batch", RULES, 0.0), offloader.step("batch", RULES, 10.0)
     assert (first.bytes, second.bytes) == (0, 40 * MIB)
@@ -178,7 +185,7 @@ def test_a_step_is_written_in_pieces_until_the_kernel_has_no_more(tree, kernel, 
     assert sum(size for _, size in kernel.writes) == want.given_bytes
 
 
-def test_it_writes_to_the_file_that_is_there_and_makes_none(tree):
+def test_it_writes_to_the_file_that_is_there_and_makes_none(tree: Path) -> None:
     offloader = CgroupOffloader(Cgroups(tree))
     assert offloader.reclaim("batch", 5 * MIB).status == "done"
     assert (tree / "sys/fs/cgroup/batch/memory.reclaim").read_text() == str(5 * MIB)
@@ -188,25 +195,25 @@ def test_it_writes_to_the_file_that_is_there_and_makes_none(tree):
     assert not (tree / "sys/fs/cgroup/batch/memory.reclaim").exists()
 
 
-def test_a_name_that_leaves_the_root_is_refused(tree):
+def test_a_name_that_leaves_the_root_is_refused(tree: Path) -> None:
     with pytest.raises(Refused):
         CgroupOffloader(Cgroups(tree)).reclaim("../batch", MIB)
 
 
-def test_what_cannot_be_read_is_not_known(tree):
+def test_what_cannot_be_read_is_not_known(tree: Path) -> None:
     for name in ("memory.current", "memory.pressure", "memory.stat"):
         (tree / "sys/fs/cgroup/batch" / name).unlink()
     assert CgroupOffloader(Cgroups(tree)).observe("batch") == MemoryReading()
 
 
-def test_a_group_that_came_back_is_looked_at_anew(tree):
+def test_a_group_that_came_back_is_looked_at_anew(tree: Path) -> None:
     offloader = CgroupOffloader(Cgroups(tree), Kernel())
     offloader.step("batch", RULES, 0.0)
     offloader.forget(frozenset())
     assert offloader.step("batch", RULES, 10.0)[0].bytes == 0
 
 
-def test_cgroup_v1_is_left_alone(tmp_path):
+def test_cgroup_v1_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "sys/fs/cgroup/cpuset").mkdir(parents=True)
     offloader = CgroupOffloader(Cgroups(tmp_path), Kernel())
     decision, done = offloader.step("batch", RULES, 0.0)

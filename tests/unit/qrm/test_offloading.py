@@ -3,6 +3,7 @@
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from plain_cgroups import PlainCgroups
@@ -18,7 +19,7 @@ BATCH = Pod(uid="b1", name="batch", qos="reclaimed_cores")
 WEB = Pod(uid="a1", name="web", qos="shared_cores")
 
 
-def world(folder: Path, **qrm: object) -> Node:
+def world(folder: Path, **qrm: Any) -> Node:
     plain = PlainCgroups(folder / "host", version=2)
     plain.add_classes()
     node = Node(folder, plain=plain, **qrm)
@@ -58,7 +59,9 @@ def one_thread() -> None:
     ],
     ids=["default", "on", "for tenants", "qrm only observes"],
 )
-def test_who_is_asked_for_memory(tmp_path: Path, virtual: Run, settings, batch, web) -> None:
+def test_who_is_asked_for_memory(
+    tmp_path: Path, virtual: Run, settings: dict[str, dict[str, bool | list[str]] | str], batch: bool, web: bool
+) -> None:
     async def story() -> None:
         one_thread()
         async with world(tmp_path, **settings) as node:
@@ -76,7 +79,9 @@ def test_who_is_asked_for_memory(tmp_path: Path, virtual: Run, settings, batch, 
     [(BATCH, {}, True), (WEB, {}, False), (BATCH, {"mode": "dry-run"}, False)],
     ids=["a reclaimed pod", "a tenant never", "qrm does not write"],
 )
-def test_page_cache_goes_as_advised(tmp_path: Path, virtual: Run, whose, settings, dropped) -> None:
+def test_page_cache_goes_as_advised(
+    tmp_path: Path, virtual: Run, whose: Pod, settings: dict[str, str], dropped: bool
+) -> None:
     async def story() -> None:
         one_thread()
         async with world(tmp_path, **settings) as node:

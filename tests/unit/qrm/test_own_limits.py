@@ -83,7 +83,9 @@ SIZES = st.integers(0, 4 * GIB)
 
 
 @given(st.sampled_from((1, 2)), st.integers(1, 2 * GIB), SIZES, SIZES, st.lists(st.integers(-GIB, GIB), max_size=12))
-def test_nobody_is_killed_for_the_way_down_and_a_hard_limit_never_goes_up(version, limit, held, cache, changes):
+def test_nobody_is_killed_for_the_way_down_and_a_hard_limit_never_goes_up(
+    version: Version, limit: int, held: int, cache: int, changes: list[int]
+) -> None:
     memory = Memory(version, held, cache)
     for change in changes:
         before = memory.hard
@@ -99,7 +101,9 @@ def test_nobody_is_killed_for_the_way_down_and_a_hard_limit_never_goes_up(versio
 
 
 @given(st.sampled_from((1, 2)), st.integers(1, 2 * GIB), SIZES, SIZES)
-def test_the_limit_is_in_force_once_there_is_room_for_it_and_then_nothing_is_left_to_do(version, limit, held, cache):
+def test_the_limit_is_in_force_once_there_is_room_for_it_and_then_nothing_is_left_to_do(
+    version: Version, limit: int, held: int, cache: int
+) -> None:
     memory = Memory(version, held, cache)
     for _ in range(2 + (held + cache) // STEP_BYTES):
         for knob, value in own_limit_steps(limit, memory.hard, memory.use, version):

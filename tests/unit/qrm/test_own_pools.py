@@ -55,8 +55,8 @@ TINY = st.sampled_from([0, 1, 1, 1, 100, 400, 1000, 1500, 2000, 5000])
 @settings(max_examples=1000, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(MACHINES, st.lists(st.tuples(TINY, WISHES), max_size=24), st.booleans())
 def test_law_own_pools_have_what_they_ask_for_at_most_and_the_shared_pods_what_they_ask_for_first(
-    machine, asked, floor
-):
+    machine: Topology, asked: list[tuple[int, dict[str, str] | None]], floor: bool
+) -> None:
     pods = [pod(number, millis, annotations) for number, (millis, annotations) in enumerate(asked)]
     node = Node(machine, {}, pods)
     everybody = len(machine.all)
@@ -80,7 +80,7 @@ def test_law_own_pools_have_what_they_ask_for_at_most_and_the_shared_pods_what_t
 
 
 @pytest.mark.parametrize("count", [10, 40, 100])
-def test_many_tiny_pools_leave_the_honest_pods_every_cpu(count):
+def test_many_tiny_pools_leave_the_honest_pods_every_cpu(count: int) -> None:
     honest = [pod(number, 2000) for number in range(10)]
     tiny = [pod(1000 + number, 1, in_pool(f"x{number}")) for number in range(count)]
     for what in (
@@ -92,7 +92,7 @@ def test_many_tiny_pools_leave_the_honest_pods_every_cpu(count):
         assert len(what.problems) == count
 
 
-def test_a_pool_is_had_only_by_a_name_that_an_administrator_gave():
+def test_a_pool_is_had_only_by_a_name_that_an_administrator_gave() -> None:
     pods = [pod(1, 3000, in_pool("batch")), pod(2, 3000, in_pool("mine")), pod(3, 3000, BOUND | in_pool("near"))]
     what = arrange_floor(Node(TUTORIAL_NODE, {}, pods, pools=("batch",)), CpuSet())
     assert {own.pool for own in what.owned.values()} == {"batch"}
@@ -106,12 +106,14 @@ def test_a_pool_is_had_only_by_a_name_that_an_administrator_gave():
     ("pools", "in_cluster", "names"),
     [(None, False, None), (None, True, ()), (["batch"], False, ("batch",)), (["batch"], True, ("batch",))],
 )
-def test_where_nothing_is_said_a_host_has_any_pool_and_a_cluster_none(pools, in_cluster, names):
+def test_where_nothing_is_said_a_host_has_any_pool_and_a_cluster_none(
+    pools: list[str] | None, in_cluster: bool, names: tuple[str, ...] | None
+) -> None:
     assert check(QrmSettings, {"pools": pools}, where="qrm").pool_names(in_cluster=in_cluster) == names
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 64, "-a", "a\n", "../a"])
-def test_a_name_that_is_no_word_is_none_wherever_it_comes_from(name):
+def test_a_name_that_is_no_word_is_none_wherever_it_comes_from(name: str) -> None:
     what = arrange_floor(Node(TUTORIAL_NODE, {}, [pod(1, 3000, in_pool(name))]), CpuSet())
     assert what.owned == {}
     with pytest.raises(BadConfig):

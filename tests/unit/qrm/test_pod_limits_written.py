@@ -11,12 +11,14 @@ from services.qrm.adapters.kernel.pod_limits import PodLimits
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.memory.limits import MARGIN_BYTES
 from shared.contracts.pod import Container, Pod
-from shared.core.cgroups.knobs import UNLIMITED, Knob, from_file, to_file
-from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR
+from shared.core.cgroups.knobs import UNLIMITED, Knob, Version, from_file, to_file
+from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, Driver
 from shared.core.pods.limits import limits_of, unsaid_memory_bytes
 
 MIB, GIB = 1 << 20, 1 << 30
-KINDS = [(driver, version) for driver in ("cgroupfs", "systemd") for version in (1, 2)]
+DRIVERS: tuple[Driver, ...] = ("cgroupfs", "systemd")
+VERSIONS: tuple[Version, ...] = (1, 2)
+KINDS = [(driver, version) for driver in DRIVERS for version in VERSIONS]
 MEMORY = {1: "memory.limit_in_bytes", 2: "memory.max"}
 USE = {1: "memory.usage_in_bytes", 2: "memory.current"}
 SHARES = {1: "cpu.shares", 2: "cpu.weight"}
@@ -89,7 +91,7 @@ def groups_of(node: Limited, pod: Pod = PAIR) -> list[str]:
     return list(limits_of(pod, node.layout, UNSAID))
 
 
-def test_each_container_has_its_limit_and_its_weight_and_the_pod_the_sum_behind_all_others(node):
+def test_each_container_has_its_limit_and_its_weight_and_the_pod_the_sum_behind_all_others(node: Limited) -> None:
     node.start(PAIR, TENANT)
     top, first, second = groups_of(node)
     assert not node.apply(PAIR, TENANT).problems
@@ -99,7 +101,7 @@ def test_each_container_has_its_limit_and_its_weight_and_the_pod_the_sum_behind_
     assert [node.plain.cgroups.read(group, Knob.CPU_QUOTA) for group in (top, first, second)] == [UNLIMITED] * 3
 
 
-def test_a_tenants_groups_are_left_as_kubelet_made_them(node):
+def test_a_tenants_groups_are_left_as_kubelet_made_them(node: Limited) -> None:
     node.start(PAIR, TENANT)
     before = node.files(TENANT)
     node.apply(PAIR, TENANT)
@@ -107,14 +109,14 @@ def test_a_tenants_groups_are_left_as_kubelet_made_them(node):
     assert node.files(TENANT) == before
 
 
-def test_a_container_that_says_nothing_is_bound_and_so_is_its_pod(node):
+def test_a_container_that_says_nothing_is_bound_and_so_is_its_pod(node: Limited) -> None:
     pod = batch(container("a"), container("b", memory=0))
     node.start(pod)
     node.apply(pod)
     assert [node.limit(group) for group in groups_of(node, pod)] == [GIB + UNSAID, GIB, UNSAID]
 
 
-def test_what_kubelet_writes_anew_is_written_again(node):
+def test_what_kubelet_writes_anew_is_written_again(node: Limited) -> None:
     node.start(PAIR)
     node.apply(PAIR)
     for group in groups_of(node)[1:]:
@@ -124,7 +126,7 @@ def test_what_kubelet_writes_anew_is_written_again(node):
     assert node.weight(groups_of(node)[2]) == node.shares(2000)
 
 
-def test_a_container_that_comes_late_is_limited_when_it_comes(node):
+def test_a_container_that_comes_late_is_limited_when_it_comes(node: Limited) -> None:
     early = batch(PAIR.containers[0].model_copy(update={"id": ""}), PAIR.containers[1])
     node.plain.add(node.layout.pod_group(PAIR))
     assert not node.apply(early).problems
@@ -135,14 +137,14 @@ def test_a_container_that_comes_late_is_limited_when_it_comes(node):
     assert [node.limit(group) for group in (top, first, second)] == [3 * GIB, GIB, 2 * GIB]
 
 
-def test_an_init_container_is_not_held_to_the_containers_limits(node):
+def test_an_init_container_is_not_held_to_the_containers_limits(node: Limited) -> None:
     pod = batch(container("a"), init_containers=(container("i", 500, 4 * GIB),))
     node.start(pod)
     node.apply(pod)
     assert sorted(node.limit(group) for group in groups_of(node, pod)) == [GIB, 4 * GIB, 4 * GIB]
 
 
-def test_a_static_pod_is_found_by_the_hash_of_its_file(node):
+def test_a_static_pod_is_found_by_the_hash_of_its_file(node: Limited) -> None:
     pod = batch(container("a"), annotations={CONFIG_MIRROR: "x", CONFIG_HASH: "5" * 32}, owner="Node/n1")
     node.start(pod)
     node.apply(pod)
@@ -150,7 +152,7 @@ def test_a_static_pod_is_found_by_the_hash_of_its_file(node):
     assert "5" * 32 in groups_of(node, pod)[0]
 
 
-def test_who_uses_more_already_is_not_killed_for_it_and_gets_his_limit_once_he_has_given_back(node):
+def test_who_uses_more_already_is_not_killed_for_it_and_gets_his_limit_once_he_has_given_back(node: Limited) -> None:
     node.start(PAIR)
     limits, group = node.alone(), groups_of(node)[1]
     for now_s, used in enumerate((3 * GIB, 3 * GIB + MIB, 3 * GIB + MARGIN_BYTES)):
@@ -164,7 +166,7 @@ def test_who_uses_more_already_is_not_killed_for_it_and_gets_his_limit_once_he_h
         assert node.plain.get(group, "memory.high", "memory") == "max"
 
 
-def test_a_lower_limit_of_somebody_else_stays(node):
+def test_a_lower_limit_of_somebody_else_stays(node: Limited) -> None:
     node.start(PAIR)
     group = groups_of(node)[1]
     node.plain.cgroups.write(group, Knob.MEMORY_MAX, MIB)
@@ -172,7 +174,7 @@ def test_a_lower_limit_of_somebody_else_stays(node):
     assert node.limit(group) == MIB
 
 
-def test_a_limit_stays_though_somebody_calls_the_pod_a_tenant(node):
+def test_a_limit_stays_though_somebody_calls_the_pod_a_tenant(node: Limited) -> None:
     node.start(PAIR)
     node.apply(PAIR)
     held = [node.limit(group) for group in groups_of(node)]
@@ -184,23 +186,28 @@ def test_a_limit_stays_though_somebody_calls_the_pod_a_tenant(node):
     assert node.plain.get(groups_of(node)[0], "cpu.idle", "cpu") == "1"
 
 
-def test_what_is_in_force_is_not_read_again_before_its_time(node, monkeypatch):
+def test_what_is_in_force_is_not_read_again_before_its_time(node: Limited, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a group is gone: an init container that has ended keeps its id."""
     node.start(PAIR)
     pod = PAIR.model_copy(update={"init_containers": (container("i"),)})
     limits = node.alone()
     for now_s in (0.0, 1.0):
         assert limits.settle([pod], now_s, VERIFY_S) == []
-    reads = []
+    reads: list[str] = []
     raw = node.plain.cgroups.raw
-    monkeypatch.setattr(limits.writer.cgroups, "raw", lambda *what: reads.append(what) or raw(*what))
+
+    def counted(group: str, knob: Knob) -> str | None:
+        reads.append(group)
+        return raw(group, knob)
+
+    monkeypatch.setattr(limits.writer.cgroups, "raw", counted)
     limits.settle([pod], 5.0, VERIFY_S)
     assert not reads
     limits.settle([pod], 1.0 + VERIFY_S, VERIFY_S)
     assert reads
 
 
-def test_a_container_that_starts_anew_is_limited_at_once(node):
+def test_a_container_that_starts_anew_is_limited_at_once(node: Limited) -> None:
     node.start(PAIR)
     limits = node.alone()
     for now_s in (0.0, 1.0):
@@ -211,7 +218,7 @@ def test_a_container_that_starts_anew_is_limited_at_once(node):
     assert node.limit(groups_of(node, again)[2]) == 2 * GIB
 
 
-def test_a_group_that_comes_after_its_id_is_looked_for_until_it_is_there(node):
+def test_a_group_that_comes_after_its_id_is_looked_for_until_it_is_there(node: Limited) -> None:
     node.start(batch(PAIR.containers[0]))
     limits = node.alone()
     for now_s in (0.0, 1.0, 2.0):
@@ -221,7 +228,7 @@ def test_a_group_that_comes_after_its_id_is_looked_for_until_it_is_there(node):
     assert node.limit(groups_of(node)[2]) == 2 * GIB
 
 
-def test_without_a_memory_controller_it_is_looked_for_again_each_time(node):
+def test_without_a_memory_controller_it_is_looked_for_again_each_time(node: Limited) -> None:
     node.start(PAIR)
     limits, group = node.alone(), groups_of(node)[1]
     path = node.plain.folder(group, "memory") / MEMORY[node.plain.version]
@@ -239,7 +246,12 @@ AMOUNTS = st.lists(st.tuples(st.integers(0, 8000), st.sampled_from((0, MIB, GIB)
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kind=st.sampled_from(KINDS), amounts=AMOUNTS, used=st.lists(st.integers(0, 2 * GIB), min_size=4, max_size=4))
-def test_after_two_passes_everybody_within_his_limit_is_held_to_it(tmp_path_factory, kind, amounts, used):
+def test_after_two_passes_everybody_within_his_limit_is_held_to_it(
+    tmp_path_factory: pytest.TempPathFactory,
+    kind: tuple[Driver, Version],
+    amounts: list[tuple[int, int]],
+    used: list[int],
+) -> None:
     node = Limited(tmp_path_factory.mktemp("host"), *kind)
     pod = batch(*(container(f"c{n}", *amount) for n, amount in enumerate(amounts)))
     node.start(pod)

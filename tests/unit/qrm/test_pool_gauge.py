@@ -20,18 +20,18 @@ def pool(name: str, cpus: str) -> PoolAllocation:
     return PoolAllocation(pool=name, cpus=cpus, mems="0")
 
 
-def test_pools_of_ones_own_are_one_sum():
+def test_pools_of_ones_own_are_one_sum() -> None:
     show_sizes([pool("share", "0-3"), pool("reclaim", "4-5"), pool("flink", "6"), pool("dedicated", "7-9")])
     assert sizes() == {"share": 4, "reclaim": 2, "own": 4}
 
 
-def test_a_pool_that_is_gone_has_no_series_any_more():
+def test_a_pool_that_is_gone_has_no_series_any_more() -> None:
     show_sizes([pool("share", "0-3"), pool("reclaim", "4-5"), pool("reserve", "6")])
     show_sizes([pool("share", "0-3"), pool("reclaim", "4-5")])
     assert sizes() == {"share": 4, "reclaim": 2, "own": 0}
 
 
-def test_a_hundred_thousand_pools_and_pods_that_come_and_go_leave_nothing_behind():
+def test_a_hundred_thousand_pools_and_pods_that_come_and_go_leave_nothing_behind() -> None:
     registry = CollectorRegistry()
     shown = Exposition(lambda: 0.0, registry)
     lines = []

@@ -19,17 +19,19 @@ from shared.errors import Refused
         ({"a": 9, "b": 9, "c": 9}, 3, {"a": 1, "b": 1, "c": 1}),
     ],
 )
-def test_sizes(wishes, available, sizes):
+def test_sizes(wishes: dict[str, int], available: int, sizes: dict[str, int]) -> None:
     assert fit(wishes, available) == sizes
 
 
-def test_fewer_cpus_than_pools_is_refused():
+def test_fewer_cpus_than_pools_is_refused() -> None:
     with pytest.raises(Refused, match="2 pools"):
         fit({"a": 1, "b": 1}, 1)
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 100), min_size=1), st.integers(6, 200))
-def test_the_sum_fits_nobody_gets_nothing_and_nobody_gets_more_than_wished(wishes, available):
+def test_the_sum_fits_nobody_gets_nothing_and_nobody_gets_more_than_wished(
+    wishes: dict[str, int], available: int
+) -> None:
     sizes = fit(wishes, available)
     assert sizes.keys() == wishes.keys()
     assert sum(sizes.values()) <= available
@@ -39,7 +41,7 @@ def test_the_sum_fits_nobody_gets_nothing_and_nobody_gets_more_than_wished(wishe
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 100), min_size=1), st.integers(6, 200))
-def test_who_wishes_more_gets_no_less(wishes, available):
+def test_who_wishes_more_gets_no_less(wishes: dict[str, int], available: int) -> None:
     sizes = fit(wishes, available)
     for one in wishes:
         for other in wishes:

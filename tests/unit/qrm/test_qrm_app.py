@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixture_types import Virtual
 from plain_cgroups import PlainCgroups
 from qrm_world import (
     FLOOR,
@@ -194,7 +195,7 @@ def test_pods_that_cannot_be_listed_are_not_taken_for_gone(tmp_path: Path, virtu
 @pytest.mark.parametrize("by", ["settings", "advice"])
 def test_a_weaker_mode_writes_nothing_and_offers_nothing(tmp_path: Path, virtual: Run, mode: str, by: str) -> None:
     async def story() -> None:
-        node = Node(tmp_path, **({"mode": mode} if by == "settings" else {"mode": "enforce"}))
+        node = Node(tmp_path, mode=mode if by == "settings" else "enforce")
         if by == "advice":
             node.app.reconfigure({"mode": "dry-run"})  # nothing is written before the advice either
         async with node:
@@ -331,7 +332,7 @@ def test_cgroups_that_cannot_be_made_are_said_and_do_not_end_the_service(tmp_pat
         def refuse(_group: str) -> None:
             raise PermissionError(13, "Permission denied")
 
-        plain.cgroups.make = refuse  # type: ignore[method-assign]
+        plain.cgroups.make = refuse  # type: ignore[method-assign, assignment]
         async with Node(tmp_path, plain=plain) as node:
             allocation = await node.hear(node.advice())
             assert (allocation.status, allocation.reclaimed_cpu_millis) == ("failed", 0)
@@ -354,10 +355,15 @@ def test_settings_are_taken_whole_or_not_at_all(tmp_path: Path, virtual: Run) ->
     virtual(story())
 
 
-def test_the_reclaimed_class_is_bounded_by_an_advised_quota_and_freed_when_the_advice_names_none(tmp_path, virtual):
+def test_the_reclaimed_class_is_bounded_by_an_advised_quota_and_freed_when_the_advice_names_none(
+    tmp_path: Path, virtual: Virtual
+) -> None:
     async def story() -> None:
         async with Node(tmp_path) as node:
-            quota = lambda: node.plain.get(RECLAIMED, "cpu.cfs_quota_us", "cpu")  # noqa: E731
+
+            def quota() -> str:
+                return node.plain.get(RECLAIMED, "cpu.cfs_quota_us", "cpu")
+
             await node.hear(node.advice(6, 42, reclaimed_quota_millis=1500))
             assert quota() == "150000"
             await asyncio.sleep(30)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from present import present
 from test_pod_limits_written import GIB, KINDS, PAIR, TENANT, Limited, batch, container, groups_of
 
 from services.qrm.adapters.kernel.restore import restore_kubelet_groups
@@ -39,12 +40,12 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Limited:
     made = Limited(tmp_path, *request.param)
     made.start(*PODS)
     for group in (node_group for pod in PODS for node_group in groups_of(made, pod)):
-        made.plain.cgroups.write(group, Knob.CPUS, CpuSet.parse("0-47"))
-        made.plain.cgroups.write(group, Knob.MEMS, CpuSet.parse("0-1"))
+        made.plain.cgroups.write(group, Knob.CPUS, "0-47")
+        made.plain.cgroups.write(group, Knob.MEMS, "0-1")
     return made
 
 
-def test_every_setting_of_every_group_is_what_kubelet_wrote(node):
+def test_every_setting_of_every_group_is_what_kubelet_wrote(node: Limited) -> None:
     before = of_node(node)
     node.apply(*PODS, limit_bytes=4 * GIB)
     assert {path for path, text in of_node(node).items() if before.get(path) != text}, "nothing was taken"
@@ -52,7 +53,7 @@ def test_every_setting_of_every_group_is_what_kubelet_wrote(node):
     assert of_node(node) == before
 
 
-def test_what_kubelets_cpu_manager_has_given_away_is_nobody_elses(node):
+def test_what_kubelets_cpu_manager_has_given_away_is_nobody_elses(node: Limited) -> None:
     node.pinned = {OWNER.uid: CpuSet.parse("1-4")}
     node.machine.refresh()
     node.apply(*PODS)
@@ -62,7 +63,7 @@ def test_what_kubelets_cpu_manager_has_given_away_is_nobody_elses(node):
     assert {node.plain.get(group) for group in groups_of(node)} == {"0,5-47"}
 
 
-def test_a_pod_that_is_gone_is_no_problem_and_a_second_time_changes_nothing(node):
+def test_a_pod_that_is_gone_is_no_problem_and_a_second_time_changes_nothing(node: Limited) -> None:
     node.apply(*PODS)
     assert given_back(node, *PODS, batch(container("late"))) == ()
     left = of_node(node)
@@ -70,9 +71,9 @@ def test_a_pod_that_is_gone_is_no_problem_and_a_second_time_changes_nothing(node
     assert of_node(node) == left
 
 
-def test_the_limit_of_the_class_is_lifted(node):
+def test_the_limit_of_the_class_is_lifted(node: Limited) -> None:
     node.apply(PAIR, limit_bytes=4 * GIB)
-    home = node.layout.reclaimed_group(())
+    home = present(node.layout.reclaimed_group(()))
     assert given_back(node, PAIR) == ()
     assert node.plain.cgroups.read(home, Knob.MEMORY_MAX) in (None, UNLIMITED)
 
@@ -85,11 +86,14 @@ class Died(BaseException):
     """The process is killed."""
 
 
-def test_killed_at_any_write_the_second_try_ends_with_the_node_that_it_was(node, monkeypatch):
+def test_killed_at_any_write_the_second_try_ends_with_the_node_that_it_was(
+    node: Limited, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = of_node(node)
-    write, written = Cgroups.write, []
+    write = Cgroups.write
+    written: list[Knob] = []
 
-    def dying(self, group, knob, value):
+    def dying(self: Cgroups, group: str, knob: Knob, value: int | str) -> bool | None:
         if len(written) == alive:
             raise Died
         written.append(knob)

@@ -13,6 +13,7 @@ from services.qrm.adapters.kernel.start_watch import StartWatch, process_name
 from services.qrm.core.starting import StartRules
 from shared.adapters.host.cgroup import V1_CONTROLLERS
 from shared.contracts.pod import Container, Pod
+from shared.core.cgroups.knobs import Version
 from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout
 from shared.core.cpus.cpuset import CpuSet
 
@@ -25,7 +26,7 @@ INIT, PROGRAM = "runc:[2:INIT]", "python3"
 class Starting(Kubelet):
     """A node with processes in its groups, and the watch over them."""
 
-    def __init__(self, folder: Path, driver: Driver, version: int) -> None:
+    def __init__(self, folder: Path, driver: Driver, version: Version) -> None:
         super().__init__(folder, driver, version)
         self.host = folder
         self.watch = StartWatch(self.plain.cgroups, self.layout, process_name(folder))
@@ -74,7 +75,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Starting:
     return Starting(tmp_path, *request.param)
 
 
-def test_a_pod_is_as_kubelet_made_it_until_its_container_runs(node):
+def test_a_pod_is_as_kubelet_made_it_until_its_container_runs(node: Starting) -> None:
     node.kubelet_makes(BATCH)
     for holds in (None, INIT):
         if holds:
@@ -90,7 +91,9 @@ def test_a_pod_is_as_kubelet_made_it_until_its_container_runs(node):
     assert node.cpus(BATCH) == (RECLAIM, RECLAIM)
 
 
-def test_a_container_that_starts_anew_has_its_pods_weight_and_width_again_until_the_budget_is_spent(node):
+def test_a_container_that_starts_anew_has_its_pods_weight_and_width_again_until_the_budget_is_spent(
+    node: Starting,
+) -> None:
     node.kubelet_makes(BATCH)
     node.plain.add(node.container(BATCH))
     node.process(node.container(BATCH), 1001, PROGRAM)
@@ -110,7 +113,7 @@ def test_a_container_that_starts_anew_has_its_pods_weight_and_width_again_until_
     assert node.plain.get(node.layout.pod_group(BATCH)) == RECLAIM
 
 
-def test_a_pod_that_starts_is_never_on_a_cpu_that_is_somebodys_own(node):
+def test_a_pod_that_starts_is_never_on_a_cpu_that_is_somebodys_own(node: Starting) -> None:
     node.run(TENANT, OWNER)
     node.kubelet_makes(BATCH)
     node.put(TENANT, OWNER, BATCH)
@@ -120,7 +123,7 @@ def test_a_pod_that_starts_is_never_on_a_cpu_that_is_somebodys_own(node):
     assert wide == CpuSet.parse(node.cpus(TENANT)[0]) | CpuSet.union(node.what.pools[name] for name in ("reclaim",))
 
 
-def test_a_group_that_cannot_be_counted_starts_behind_all_others(node):
+def test_a_group_that_cannot_be_counted_starts_behind_all_others(node: Starting) -> None:
     node.kubelet_makes(BATCH)
     name = "cpuacct.usage" if node.plain.version == 1 else "cpu.stat"
     (node.plain.folder(node.layout.pod_group(BATCH), "cpuacct") / name).unlink()

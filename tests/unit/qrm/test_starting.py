@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.qrm.core.starting import PodStart, StartRules, Starts, progress
+from services.qrm.core.starting import Holds, PodStart, StartProgress, StartRules, Starts, progress
 
 RULES = StartRules(most=2, each_s=60.0, each_cpu_s=10.0)
 
@@ -26,21 +26,23 @@ RULES = StartRules(most=2, each_s=60.0, each_cpu_s=10.0)
         pytest.param({"sandbox": "own", "i": "nothing"}, [None], ["i"], "waiting", id="behind an init container"),
     ],
 )
-def test_how_far_the_start_of_a_pod_is(inside, staying, preparing, expected):
+def test_how_far_the_start_of_a_pod_is(
+    inside: dict[str, Holds], staying: list[str | None], preparing: list[str], expected: StartProgress
+) -> None:
     assert progress(inside, staying, preparing) == expected
 
 
-def seen(**pods: tuple[str, float]) -> dict[str, PodStart]:
+def seen(**pods: tuple[StartProgress, float]) -> dict[str, PodStart]:
     return {uid: PodStart(f"default/{uid}", how, cpu_s) for uid, (how, cpu_s) in pods.items()}
 
 
-def test_who_waits_is_not_counted_and_of_those_that_start_the_first_by_name_come_first():
+def test_who_waits_is_not_counted_and_of_those_that_start_the_first_by_name_come_first() -> None:
     starts = Starts()
     now = seen(d=("starting", 0), c=("starting", 0), b=("starting", 0), a=("waiting", 0), e=("started", 0))
     assert starts.exempt(now, RULES, 0.0) == {"a", "b", "c"}
 
 
-def test_who_started_first_is_not_pushed_out_by_a_name():
+def test_who_started_first_is_not_pushed_out_by_a_name() -> None:
     starts = Starts()
     starts.exempt(seen(y=("starting", 0), z=("starting", 0)), RULES, 0.0)
     more = seen(a=("starting", 0), y=("starting", 0), z=("starting", 0))
@@ -48,17 +50,17 @@ def test_who_started_first_is_not_pushed_out_by_a_name():
     assert starts.exempt(more | seen(y=("started", 1)), RULES, 2.0) == {"a", "z"}
 
 
-def test_a_pod_that_starts_again_and_again_has_one_budget_of_time():
+def test_a_pod_that_starts_again_and_again_has_one_budget_of_time() -> None:
     starts, kept = Starts(), []
     for t in range(0, 200, 5):
-        how = "starting" if t % 20 < 10 else "started"
+        how: StartProgress = "starting" if t % 20 < 10 else "started"
         kept.append("a" in starts.exempt(seen(a=(how, 0.0)), RULES, float(t)))
     assert kept[0]
     assert 0 < sum(kept) * 5 <= RULES.each_s
     assert not any(kept[-16:])
 
 
-def test_a_pod_that_works_while_it_claims_to_start_has_one_budget_of_cpu_time():
+def test_a_pod_that_works_while_it_claims_to_start_has_one_budget_of_cpu_time() -> None:
     starts = Starts()
     for t in range(9):
         assert starts.exempt(seen(a=("waiting", 1.2 * t)), RULES, t / 10)
@@ -66,17 +68,17 @@ def test_a_pod_that_works_while_it_claims_to_start_has_one_budget_of_cpu_time():
     assert not starts.exempt(seen(a=("starting", 10.8)), RULES, 1000.0), "time alone gives nothing back"
 
 
-def test_what_a_pod_used_behind_all_others_is_not_counted():
+def test_what_a_pod_used_behind_all_others_is_not_counted() -> None:
     starts = Starts()
     starts.exempt(seen(a=("started", 0.0)), RULES, 0.0)
     assert starts.exempt(seen(a=("starting", 5000.0)), RULES, 9000.0) == {"a"}
 
 
-def test_a_pod_of_which_no_figure_is_known_starts_behind_all_others():
+def test_a_pod_of_which_no_figure_is_known_starts_behind_all_others() -> None:
     assert not Starts().exempt({"a": PodStart("default/a", "starting", None)}, RULES, 0.0)
 
 
-def test_nobody_keeps_anything_where_none_may():
+def test_nobody_keeps_anything_where_none_may() -> None:
     off = StartRules(most=0, each_s=60.0, each_cpu_s=10.0)
     assert not Starts().exempt(seen(a=("waiting", 0), b=("starting", 0)), off, 0.0)
 
@@ -86,7 +88,9 @@ LOOKS = st.lists(st.dictionaries(st.sampled_from("abcdef"), st.tuples(HOW, st.fl
 
 
 @given(LOOKS, st.integers(0, 3))
-def test_never_more_than_so_many_never_for_longer_never_one_that_runs_and_whatever_the_order(looks, most):
+def test_never_more_than_so_many_never_for_longer_never_one_that_runs_and_whatever_the_order(
+    looks: list[dict[str, tuple[StartProgress, float]]], most: int
+) -> None:
     rules = StartRules(most, each_s=6.0, each_cpu_s=4.0)
     starts, mirrored = Starts(), Starts()
     used: dict[str, float] = {}

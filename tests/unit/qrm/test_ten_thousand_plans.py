@@ -1,8 +1,9 @@
 """From one arrangement of a node to the next, ten thousand times: every prefix of every plan is a safe state."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from random import Random
+from typing import Any
 
 from cpuset_model import CpusetModel, check_safe
 
@@ -10,7 +11,7 @@ from services.qrm.core.placement.arrangement import Arrangement, Node, arrange
 from services.qrm.core.writes.classes import wanted_groups
 from services.qrm.core.writes.plan import Sets, WantedSets, plan_writes
 from shared.contracts.advice import PoolAdvice, PoolSize
-from shared.contracts.pod import Container, Pod
+from shared.contracts.pod import Container, Pod, QosClass
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import OwnLayout, class_group, pod_group
 from shared.core.cpus.cpuset import CpuSet
@@ -20,11 +21,11 @@ PLANS = 10_000
 TOP = "t"
 MACHINE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=4, threads=2)
 MEMS = CpuSet.of([0, 1])
-CLASSES = ("shared_cores", "dedicated_cores", "reclaimed_cores", "system_cores")
+CLASSES: tuple[QosClass, ...] = ("shared_cores", "dedicated_cores", "reclaimed_cores", "system_cores")
 RECLAIMED = class_group("reclaimed_cores", TOP)
 MEMORY, CPU = "katalyst.kubewharf.io/memory_enhancement", "katalyst.kubewharf.io/cpu_enhancement"
 BOUND = json.dumps({"numa_binding": "true"})
-KINDS = (
+KINDS: tuple[tuple[QosClass, dict[str, str]], ...] = (
     ("dedicated_cores", {MEMORY: BOUND}),
     ("dedicated_cores", {MEMORY: json.dumps({"numa_binding": "true", "numa_exclusive": "true"})}),
     ("dedicated_cores", {}),
@@ -47,10 +48,16 @@ def some_advice(chance: Random) -> PoolAdvice:
     reserve, overlap = chance.choice((0, 0, 2)), chance.random() < 0.1
     share = chance.randint(1, cpus - reserve)
     reclaim = chance.randint(0, cpus - reserve - share)
-    return PoolAdvice.model_construct(
-        seq=1, pools=(PoolSize(pool="share", cpus=share), PoolSize(pool="reclaim", cpus=reclaim),
-                      PoolSize(pool="reserve", cpus=reserve)), overlap=overlap,
-    )  # fmt: skip
+    fields: dict[str, Any] = {
+        "seq": 1,
+        "pools": (
+            PoolSize(pool="share", cpus=share),
+            PoolSize(pool="reclaim", cpus=reclaim),
+            PoolSize(pool="reserve", cpus=reserve),
+        ),
+        "overlap": overlap,
+    }
+    return PoolAdvice.model_construct(**fields)
 
 
 def groups_of(pods: list[Pod], before: dict[str, CpuSet]) -> dict[str, CpuSet]:
@@ -65,7 +72,9 @@ def groups_of(pods: list[Pod], before: dict[str, CpuSet]) -> dict[str, CpuSet]:
 
 def story(chance: Random, steps: int) -> Iterator[tuple[Arrangement, list[Pod]]]:
     """A node's life: pods come and go, sizes change."""
-    pods, held, number = [], {}, 0
+    pods: list[Pod] = []
+    held: Mapping[str, CpuSet] = {}
+    number = 0
     for _ in range(steps):
         pods = [pod for pod in pods if chance.random() < 0.8]
         while len(pods) < 6 and chance.random() < 0.6:
@@ -78,7 +87,7 @@ def story(chance: Random, steps: int) -> Iterator[tuple[Arrangement, list[Pod]]]
         yield what, list(pods)
 
 
-def test_every_prefix_of_ten_thousand_plans_is_safe():
+def test_every_prefix_of_ten_thousand_plans_is_safe() -> None:
     chance = Random(20260101)
     prefixes = 0
     now = {TOP: MACHINE.all} | {class_group(qos, TOP): MACHINE.all for qos in CLASSES}

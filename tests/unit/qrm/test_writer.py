@@ -9,7 +9,7 @@ from plain_cgroups import PlainCgroups
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.writes.classes import wanted_groups
 from services.qrm.core.writes.plan import Sets
-from shared.core.cgroups.knobs import Knob, Write
+from shared.core.cgroups.knobs import Knob, Version, Write
 from shared.core.cgroups.layout import OwnLayout
 from shared.core.cpus.cpuset import CpuSet
 
@@ -21,7 +21,7 @@ POD = "sublet/reclaimed_cores/poda1"
 class Stubborn(PlainCgroups):
     """A tree whose kernel answers some groups with an error."""
 
-    def __init__(self, host_root: Path, version: int = 1, **errors: int) -> None:
+    def __init__(self, host_root: Path, version: Version = 1, **errors: int) -> None:
         super().__init__(host_root, version=version)
         self.errors = {name.replace("__", "/"): number for name, number in errors.items()}
         self.tries: list[str] = []
@@ -36,7 +36,7 @@ class Stubborn(PlainCgroups):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_pass_brings_every_level_to_its_pool(tmp_path: Path, version: int) -> None:
+def test_a_pass_brings_every_level_to_its_pool(tmp_path: Path, version: Version) -> None:
     plain = PlainCgroups(tmp_path, version=version)
     plain.add_classes()
     plain.add(POD)
