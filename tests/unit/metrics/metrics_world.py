@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 from services.metrics.app import MetricsApp
-from services.metrics.core.figures.figure import Gauge, OfferedFigures, Rate
+from services.metrics.core.figures.figure import Gauge, OfferedFigures, OffersByKind, Rate
 from services.metrics.core.figures.results import SourceReading, TargetReading
 from services.metrics.core.figures.target import NODE, TENANTS, Target
+from services.metrics.core.figures.values import CpuTicks, Value
 from services.metrics.ports import Collected, MetricsPorts
 from services.metrics.settings import MetricsSettings
 from shared.adapters.clock import LoopClock
@@ -17,6 +19,7 @@ from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample
 from shared.errors import Unavailable
 from shared.fakes.memory_bus import MemoryBus
+from shared.ports import Received
 from shared.settings import CommonSettings, section
 from shared.wire import Wire
 
@@ -30,19 +33,22 @@ CONTAINER = Target("container", "aa/main", "g")
 class Host:
     """Collector, tripwire, pod source and alarm in one: cores and free memory are what a test says from now on."""
 
-    offered = {
+    offered: OffersByKind = {
         "node": {"all": OfferedFigures.of([Gauge(n) for n in ("online_cpus", "memory_total_bytes", "memory_free_bytes",
                                                      "watermark_scale_factor")] + [USAGE])},
         "pool": {"all": OfferedFigures.of([USAGE])},
         "container": {"all": OfferedFigures.of([USAGE])},
     }  # fmt: skip
 
-    def __init__(self, clock: LoopClock):
+    def __init__(self, clock: LoopClock) -> None:
         self.clock = clock
-        self.cores, self.free, self.listed, self.number = 0.5, 5 * GIB, [POD], 1
+        self.cores, self.free, self.number = 0.5, 5 * GIB, 1
+        self.listed: Sequence[Pod] | None = [POD]
         self.used_ns, self.since_s = 1e12, 0.0
-        self.failing = self.failures = None
+        self.failing: str | None = None
+        self.failures: dict[str, str] | None = None
         self.listings = self.looks = self.node_ns = 0
+        self.probing: Callable[[], tuple[int, int]] = self.counted
         self.wake: Callable[[], None] = lambda: None
         self.closed = False
 
@@ -53,12 +59,17 @@ class Host:
     def usage_ns(self) -> int:
         return int(self.used_ns + self.cores * 1e9 * (self.clock.monotonic() - self.since_s))
 
-    def collect(self, pods):
+    def collect(self, pods: Sequence[Pod]) -> Collected:
         if self.failing:
             raise OSError(self.failing)
         now_s = self.clock.monotonic()
-        node = {"online_cpus": "0-3", "memory_total_bytes": TOTAL, "memory_free_bytes": self.free,
-                "watermark_scale_factor": 10, "cpu_usage_ns": self.node_ns}  # fmt: skip
+        node: dict[str, Value | CpuTicks] = {
+            "online_cpus": "0-3",
+            "memory_total_bytes": TOTAL,
+            "memory_free_bytes": self.free,
+            "watermark_scale_factor": 10,
+            "cpu_usage_ns": self.node_ns,
+        }
         usage = {"cpu_usage_ns": self.usage_ns}
         readings = {
             target: TargetReading(now_s, {"all": SourceReading(now_s, usage)}, 1) for target in (TENANTS, CONTAINER)
@@ -67,33 +78,36 @@ class Host:
             {NODE: TargetReading(now_s, {"all": SourceReading(now_s, node)}), **readings}, self.failures or {}
         )
 
-    def probe(self):
+    def probe(self) -> tuple[int, int]:
+        return self.probing()
+
+    def counted(self) -> tuple[int, int]:
         self.looks += 1
         return self.usage_ns, self.free
 
-    def pods(self):
+    def pods(self) -> Sequence[Pod]:
         self.listings += 1
         if self.listed is None:
             raise Unavailable("the list of pods is torn")
         return self.listed
 
-    def generation(self):
+    def generation(self) -> int:
         return self.number
 
-    def show(self, sample, *, missing, failing):
+    def show(self, sample: NodeSample, *, missing: int, failing: int) -> None:
         self.shown = (sample.seq, missing, failing)
 
-    def arm(self, wake):
+    def arm(self, wake: Callable[[], None]) -> None:
         self.wake = wake
 
-    def close(self):
+    def close(self) -> None:
         self.closed = True
 
 
 class Service:
     """The app, its host, and the samples it sends with the time they came at."""
 
-    def __init__(self, settings: dict | None = None):
+    def __init__(self, settings: dict[str, Any] | None = None) -> None:
         self.clock, self.bus = LoopClock(), MemoryBus()
         self.host = Host(self.clock)
         wire = Wire(self.bus, self.clock, node="node1", service="metrics")
@@ -120,10 +134,10 @@ class Service:
 
 
 @contextlib.asynccontextmanager
-async def running(settings: dict | None = None) -> AsyncIterator[Service]:
+async def running(settings: dict[str, Any] | None = None) -> AsyncIterator[Service]:
     service = Service(settings)
 
-    def keep(received):
+    def keep(received: Received) -> None:
         service.samples.append((service.clock.monotonic(), NodeSample.decode(received.data)))
 
     await service.bus.subscribe(state_subject(NodeSample, "node1"), keep)

@@ -3,20 +3,28 @@
 import asyncio
 import itertools
 import json
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
+from fixture_types import Virtual
 from metrics_world import GIB, POD, TOTAL, Service, running
+from present import present
 
 from shared.contracts.pod import Pod
 from shared.errors import BadConfig
 
+Story = Callable[[Service], Awaitable[None]]
+Scene = Callable[..., None]
+"""Plays a story over a running service in virtual time."""
+
 
 @pytest.fixture
-def scene(virtual):
+def scene(virtual: Virtual) -> Scene:
     """Run a test's story over a running service in virtual time."""
 
-    def play(story, settings: dict | None = None):
-        async def whole():
+    def play(story: Story, settings: dict[str, Any] | None = None) -> None:
+        async def whole() -> None:
             async with running(settings) as service:
                 await story(service)
 
@@ -25,27 +33,27 @@ def scene(virtual):
     return play
 
 
-def test_a_quiet_node_is_sampled_once_a_period_and_has_rates_at_once(scene):
-    async def story(service):
+def test_a_quiet_node_is_sampled_once_a_period_and_has_rates_at_once(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(7)
         assert service.said == [(0.0, "start"), (0.1, "start"), (2.1, "period"), (4.1, "period"), (6.1, "period")]
         first, second = service.samples[0][1], service.samples[1][1]
         assert first.window_s is first.pods[0].containers[0].cpu_usage_cores is None
-        assert second.pool("share").cpu_usage_cores == pytest.approx(0.5)
+        assert present(second.pool("share")).cpu_usage_cores == pytest.approx(0.5)
         assert service.last.window_s == pytest.approx(2.0)
         assert service.host.looks == pytest.approx(70, abs=2)
 
     scene(story)
 
 
-def test_a_spike_of_the_tenants_shows_within_two_probes_at_its_height(scene):
-    async def story(service):
+def test_a_spike_of_the_tenants_shows_within_two_probes_at_its_height(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(7.55)
         service.host.load(3.0)
         start_s = service.clock.monotonic()
         await asyncio.sleep(0.26)
         assert service.since(start_s) == [(0.05, "tenant"), (0.15, "tenant")]
-        pools = [sample.pool("share").cpu_usage_cores for _, sample in service.samples[-2:]]
+        pools = [present(sample.pool("share")).cpu_usage_cores for _, sample in service.samples[-2:]]
         assert pools == [pytest.approx(1.75, abs=0.01), pytest.approx(3.0, abs=0.01)]
         container = service.last.pods[0].containers[0]
         assert container.cpu_usage_cores == pytest.approx(3.0, abs=0.01)
@@ -54,8 +62,8 @@ def test_a_spike_of_the_tenants_shows_within_two_probes_at_its_height(scene):
     scene(story)
 
 
-def test_steady_tenants_wake_nobody_again_and_the_period_goes_on(scene):
-    async def story(service):
+def test_steady_tenants_wake_nobody_again_and_the_period_goes_on(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(7.55)
         service.host.load(3.0)
         start_s = service.clock.monotonic()
@@ -65,8 +73,8 @@ def test_steady_tenants_wake_nobody_again_and_the_period_goes_on(scene):
     scene(story)
 
 
-def test_bursts_of_the_same_height_are_news_once_a_period(scene):
-    async def story(service):
+def test_bursts_of_the_same_height_are_news_once_a_period(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(6.5)
         start_s = service.clock.monotonic()
         for _ in range(10):  # 0.2 s at four cores, 0.2 s idle
@@ -80,8 +88,8 @@ def test_bursts_of_the_same_height_are_news_once_a_period(scene):
     scene(story)
 
 
-def test_falling_below_the_watch_is_confirmed_also_where_a_second_look_finds_it(scene):
-    async def story(service):
+def test_falling_below_the_watch_is_confirmed_also_where_a_second_look_finds_it(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(6.55)
         start_s = service.clock.monotonic()
         service.host.free = 2 * GIB  # a drop worth a pass, and its second look
@@ -93,8 +101,8 @@ def test_falling_below_the_watch_is_confirmed_also_where_a_second_look_finds_it(
     scene(story)
 
 
-def test_falling_memory_is_told_at_once_and_twice_for_confirmation(scene):
-    async def story(service):
+def test_falling_memory_is_told_at_once_and_twice_for_confirmation(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(6.55)
         start_s = service.clock.monotonic()
         service.host.free = GIB // 2
@@ -105,8 +113,8 @@ def test_falling_memory_is_told_at_once_and_twice_for_confirmation(scene):
     scene(story)
 
 
-def test_below_the_watermark_every_probe_is_a_sample(scene):
-    async def story(service):
+def test_below_the_watermark_every_probe_is_a_sample(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(6.55)
         start_s = service.clock.monotonic()
         service.host.free = TOTAL // 10_000
@@ -116,8 +124,8 @@ def test_below_the_watermark_every_probe_is_a_sample(scene):
     scene(story)
 
 
-def test_a_new_pod_is_told_at_once(scene):
-    async def story(service):
+def test_a_new_pod_is_told_at_once(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(6.55)
         start_s = service.clock.monotonic()
         service.host.listed = [POD, Pod(uid="bb", name="batch", qos="reclaimed_cores")]
@@ -129,16 +137,16 @@ def test_a_new_pod_is_told_at_once(scene):
     scene(story)
 
 
-def test_pods_are_listed_again_only_when_they_may_have_changed(scene):
-    async def story(service):
+def test_pods_are_listed_again_only_when_they_may_have_changed(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(20)
         assert service.host.listings == 1
 
     scene(story)
 
 
-def test_without_the_list_of_pods_nothing_is_said_and_health_says_why(scene):
-    async def story(service):
+def test_without_the_list_of_pods_nothing_is_said_and_health_says_why(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(6.55)
         assert service.app.health().ok
         start_s = service.clock.monotonic()
@@ -157,8 +165,8 @@ def test_without_the_list_of_pods_nothing_is_said_and_health_says_why(scene):
     scene(story)
 
 
-def test_a_host_that_cannot_be_read_is_no_sample_either(scene):
-    async def story(service):
+def test_a_host_that_cannot_be_read_is_no_sample_either(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(6.55)
         service.host.failing = "too many open files"
         before = len(service.samples)
@@ -169,8 +177,8 @@ def test_a_host_that_cannot_be_read_is_no_sample_either(scene):
     scene(story)
 
 
-def test_a_failing_source_is_in_health_while_the_rest_goes_on(scene):
-    async def story(service):
+def test_a_failing_source_is_in_health_while_the_rest_goes_on(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         service.host.failures = {"memory": "sublet/shared_cores: invalid literal"}
         await asyncio.sleep(2.5)
         assert service.host.shown == (3, 0, 1)
@@ -184,8 +192,8 @@ def test_a_failing_source_is_in_health_while_the_rest_goes_on(scene):
     scene(story)
 
 
-def test_health_before_the_first_sample_and_when_passes_stop(virtual):
-    async def story():
+def test_health_before_the_first_sample_and_when_passes_stop(virtual: Virtual) -> None:
+    async def story() -> None:
         service = Service()
         assert service.app.health().why == "no sample yet"
         async with running() as live:
@@ -199,8 +207,8 @@ def test_health_before_the_first_sample_and_when_passes_stop(virtual):
     virtual(story())
 
 
-def test_pressure_wakes_a_pass_between_two_probes_and_backs_off_when_it_brings_nothing_new(scene):
-    async def story(service):
+def test_pressure_wakes_a_pass_between_two_probes_and_backs_off_when_it_brings_nothing_new(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(6.52)
         start_s = service.clock.monotonic()
         for _ in range(400):
@@ -214,8 +222,8 @@ def test_pressure_wakes_a_pass_between_two_probes_and_backs_off_when_it_brings_n
     scene(story)
 
 
-def test_pressure_with_news_keeps_the_gate_open(scene):
-    async def story(service):
+def test_pressure_with_news_keeps_the_gate_open(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(6.52)
         start_s = service.clock.monotonic()
         for step in range(40):
@@ -227,8 +235,8 @@ def test_pressure_with_news_keeps_the_gate_open(scene):
     scene(story)
 
 
-def test_a_counter_that_goes_back_is_named_while_its_figure_is_missing(scene):
-    async def story(service):
+def test_a_counter_that_goes_back_is_named_while_its_figure_is_missing(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(2.5)
         service.host.used_ns -= 10**11
         await asyncio.sleep(2)
@@ -241,8 +249,8 @@ def test_a_counter_that_goes_back_is_named_while_its_figure_is_missing(scene):
     scene(story)
 
 
-def test_a_counter_of_the_node_that_goes_back_makes_it_unwell_for_that_pass(scene):
-    async def story(service):
+def test_a_counter_of_the_node_that_goes_back_makes_it_unwell_for_that_pass(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         service.host.node_ns = 10**9
         await asyncio.sleep(2.5)
         assert service.app.health().ok
@@ -255,20 +263,20 @@ def test_a_counter_of_the_node_that_goes_back_makes_it_unwell_for_that_pass(scen
     scene(story)
 
 
-def test_a_defect_in_a_probe_ends_the_service(virtual):
-    async def story():
+def test_a_defect_in_a_probe_ends_the_service(virtual: Virtual) -> None:
+    async def story() -> None:
         service = Service()
         task = asyncio.create_task(service.app.run())
         await asyncio.sleep(1)
-        service.host.probe = lambda: 1 // 0
+        service.host.probing = lambda: (1 // 0, 0)
         await asyncio.wait([task], timeout=1)
         assert isinstance(task.exception(), ZeroDivisionError)
 
     virtual(story())
 
 
-def test_state_is_the_last_sample_as_json(scene):
-    async def story(service):
+def test_state_is_the_last_sample_as_json(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         assert service.app.state() == {"sample": None, "missing": {}}
         await asyncio.sleep(1)
         state = json.loads(json.dumps(service.app.state()))
@@ -278,8 +286,8 @@ def test_state_is_the_last_sample_as_json(scene):
     scene(story)
 
 
-def test_a_new_period_holds_from_the_next_probe_on_and_a_bad_one_is_refused_whole(scene):
-    async def story(service):
+def test_a_new_period_holds_from_the_next_probe_on_and_a_bad_one_is_refused_whole(scene: Scene) -> None:
+    async def story(service: Service) -> None:
         await asyncio.sleep(2.5)
         service.app.reconfigure({"period_s": 0.5})
         with pytest.raises(BadConfig, match="period_s"):
@@ -295,16 +303,16 @@ def test_a_new_period_holds_from_the_next_probe_on_and_a_bad_one_is_refused_whol
     scene(story)
 
 
-def test_an_unknown_setting_is_refused_with_the_one_that_was_meant(virtual):
-    async def story():
+def test_an_unknown_setting_is_refused_with_the_one_that_was_meant(virtual: Virtual) -> None:
+    async def story() -> None:
         with pytest.raises(BadConfig, match="period_s"):
             Service({"periods_s": 1})
 
     virtual(story())
 
 
-def test_closing_disarms_the_kernels_triggers(virtual):
-    async def story():
+def test_closing_disarms_the_kernels_triggers(virtual: Virtual) -> None:
+    async def story() -> None:
         async with running() as service:
             await asyncio.sleep(0.5)
         assert service.host.closed

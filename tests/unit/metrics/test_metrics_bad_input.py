@@ -13,15 +13,24 @@ from kernel_trees import KernelTree, put
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
-from services.metrics.core.figures.figure import BusyCpus, Damped, Gauge, OfferedFigures, Rate, Ratio
+from services.metrics.core.figures.figure import (
+    BusyCpus,
+    Damped,
+    Figure,
+    Gauge,
+    OfferedFigures,
+    OffersByKind,
+    Rate,
+    Ratio,
+)
 from services.metrics.core.figures.results import LastPass, SourceReading, TargetReading
 from services.metrics.core.figures.target import NODE, TENANTS
-from services.metrics.core.figures.values import CpuTicks, Point
+from services.metrics.core.figures.values import CpuTicks, FigureOutcome, Point
 from services.metrics.core.sample.summary import summarise
 from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
-from shared.contracts.sample import NodeSample
+from shared.contracts.sample import CpuUsage, NodeSample
 from shared.core.cgroups.layout import container_group
 from shared.errors import SubletError
 
@@ -44,7 +53,9 @@ def passes(tree: KernelTree, times: int) -> tuple[list[NodeSample], dict[str, st
     now_s = [0.0]
     host = HostReader(tree.root, Cgroups(tree.root))
     collector = Collector(host, known_sources(), LocalTargets(tree.root), lambda: now_s[0])
-    memory, samples, failures = LastPass(), [], {}
+    memory = LastPass()
+    samples: list[NodeSample] = []
+    failures: dict[str, str] = {}
     pods = [POD]
     for _ in range(times):
         now_s[0] += 2.0
@@ -53,7 +64,7 @@ def passes(tree: KernelTree, times: int) -> tuple[list[NodeSample], dict[str, st
         fields, memory = summarise(memory, collected.readings, collector.offered, pods, now_s[0])
         fields["sent_at"] = datetime.now(UTC)
         samples.append(NodeSample(node="n", boot_id="0" * 8, seq=1, **fields))
-    return samples, failures | memory.rejected
+    return samples, {**failures, **memory.rejected}
 
 
 def attempt(tree: KernelTree) -> list[NodeSample] | SubletError:
@@ -65,7 +76,7 @@ def attempt(tree: KernelTree) -> list[NodeSample] | SubletError:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_file_of_nonsense_spoils_its_own_figures_only(tmp_path, version):
+def test_a_file_of_nonsense_spoils_its_own_figures_only(tmp_path: Path, version: int) -> None:
     tree = plant(version, tmp_path)
     files = {path.name: path for path in sorted(tmp_path.rglob("*")) if path.is_file() and "cpu/cpu" not in str(path)}
     for spoiled, garbage in itertools.product(files.values(), GARBAGE):
@@ -91,21 +102,22 @@ def test_a_file_of_nonsense_spoils_its_own_figures_only(tmp_path, version):
         pytest.param("sys/devices/system/node/node0/cpulist", "0-\n", "numa", id="no list of CPUs"),
     ],
 )
-def test_a_malformed_file_is_named_by_its_source(tmp_path, file, text, source):
+def test_a_malformed_file_is_named_by_its_source(tmp_path: Path, file: str, text: str, source: str) -> None:
     tree = plant(1, tmp_path)
     put(tree.root / file, text)
     _, failures = passes(tree, 1)
     assert list(failures) == [source]
 
 
-def test_a_machine_whose_time_stands_still_has_no_usage_and_says_so(tmp_path):
+def test_a_machine_whose_time_stands_still_has_no_usage_and_says_so(tmp_path: Path) -> None:
     samples, failures = passes(plant(2, tmp_path), 3)
-    assert samples[-1].node_reading.cpu_usage_cores is samples[-1].node_reading.cpus is None
+    reading = samples[-1].node_reading
+    assert (reading.cpu_usage_cores, reading.cpus) == (None, None)
     assert failures["node: cpu_usage_cores"] == "cpu_all_ticks stands still at 901800"
     assert "no CPU has grown" in failures["node: cpus"]
 
 
-def test_a_numa_node_without_a_metric_has_none_and_the_others_have_theirs(tmp_path):
+def test_a_numa_node_without_a_metric_has_none_and_the_others_have_theirs(tmp_path: Path) -> None:
     tree = plant(1, tmp_path)
     (tree.root / "sys/devices/system/node/node1/meminfo").unlink()
     put(tree.root / "proc/zoneinfo", "Node 0, zone   Normal\n        min      1\n        low      2\n")
@@ -118,8 +130,8 @@ def test_a_numa_node_without_a_metric_has_none_and_the_others_have_theirs(tmp_pa
 
 
 @pytest.mark.parametrize(("cores", "told"), [(6.0, 6.0), (6.1, None), (1e9, None)])
-def test_usage_of_more_cpus_than_there_are_is_not_believed(cores, told):
-    offered = {
+def test_usage_of_more_cpus_than_there_are_is_not_believed(cores: float, told: float | None) -> None:
+    offered: OffersByKind = {
         "node": {"all": OfferedFigures.of([Gauge("online_cpus")])},
         "pool": {"all": OfferedFigures.of([Rate("cpu_usage_cores", of="used")])},
     }
@@ -136,21 +148,23 @@ def test_usage_of_more_cpus_than_there_are_is_not_believed(cores, told):
 
 @pytest.mark.parametrize("value", [-1, math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("figure", [Rate("f", of="c"), Ratio("f", of="c", over="d"), Damped("f", of="c", period_s=60)])
-def test_a_counter_that_is_no_number_is_named(figure, value):
+def test_a_counter_that_is_no_number_is_named(figure: Figure, value: float) -> None:
     outcome = figure.compute({"c": value, "d": 5}, 2.0, {"c": Point(1, 0.0), "d": Point(1, 0.0)})
     assert outcome.value is None
     assert "c is" in outcome.rejected
 
 
-def test_a_clock_that_went_back_gives_no_rate_and_counts_again_from_there():
+def test_a_clock_that_went_back_gives_no_rate_and_counts_again_from_there() -> None:
     figure = Rate("f", of="c")
     outcome = figure.compute({"c": 9}, 1.0, {"c": Point(1, 5.0)})
     assert (outcome.value, outcome.rejected) == (None, "the clock went back by 4.0 s")
     assert figure.compute({"c": 13}, 3.0, outcome.points).value == 2.0
 
 
-def test_a_clock_that_jumped_ahead_gives_the_average_over_that_time_and_says_how_long_it_was():
-    offered = {"node": {"all": OfferedFigures.of([Gauge("online_cpus"), Rate("cpu_usage_cores", of="used")])}}
+def test_a_clock_that_jumped_ahead_gives_the_average_over_that_time_and_says_how_long_it_was() -> None:
+    offered: OffersByKind = {
+        "node": {"all": OfferedFigures.of([Gauge("online_cpus"), Rate("cpu_usage_cores", of="used")])}
+    }
     memory = LastPass()
     for now_s, used in ((0.0, 0), (3600.0, 7200)):
         reading = TargetReading(now_s, {"all": SourceReading(now_s, {"online_cpus": "0-3", "used": used})})
@@ -161,7 +175,7 @@ def test_a_clock_that_jumped_ahead_gives_the_average_over_that_time_and_says_how
 CPUS = BusyCpus("cpus", of="ticks")
 
 
-def cpus_between(before: CpuTicks, now: CpuTicks):
+def cpus_between(before: CpuTicks, now: CpuTicks) -> FigureOutcome:
     known = CPUS.compute({"ticks": before}, 0.0, {})
     assert known.value is None
     return CPUS.compute({"ticks": now}, 2.0, known.points)
@@ -183,18 +197,20 @@ def cpus_between(before: CpuTicks, now: CpuTicks):
         pytest.param(CpuTicks((0,), (0,), (0,)), CpuTicks((0,), (30,), (20,)), {0: 100}, id="never more than all"),
     ],
 )
-def test_how_busy_each_cpu_is(before, now, busy):
-    assert cpus_between(before, now).value.by_cpu() == busy
+def test_how_busy_each_cpu_is(before: CpuTicks, now: CpuTicks, busy: dict[int, int]) -> None:
+    usage = cpus_between(before, now).value
+    assert isinstance(usage, CpuUsage)
+    assert usage.by_cpu() == busy
 
 
-def test_cpus_whose_time_has_not_grown_are_unknown_and_named():
+def test_cpus_whose_time_has_not_grown_are_unknown_and_named() -> None:
     ticks = CpuTicks((0, 1), (5, 5), (9, 9))
     outcome = cpus_between(ticks, ticks)
     assert (outcome.value, bool(outcome.rejected)) == (None, True)
 
 
 @given(st.dictionaries(st.integers(0, 600), st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1))
-def test_each_cpu_has_its_own_share(growth):
+def test_each_cpu_has_its_own_share(growth: dict[int, tuple[int, int]]) -> None:
     cpus = tuple(sorted(growth))
     before = CpuTicks(cpus, (7,) * len(cpus), (9,) * len(cpus))
     now = CpuTicks(
@@ -204,4 +220,5 @@ def test_each_cpu_has_its_own_share(growth):
     )
     value = cpus_between(before, now).value
     wanted = {cpu: round(100 * busy / (busy + idle)) for cpu, (busy, idle) in growth.items() if busy + idle}
+    assert value is None or isinstance(value, CpuUsage)
     assert (value.by_cpu() if value else {}) == wanted

@@ -1,6 +1,7 @@
 """The sample as gauges: the same figures, absent ones without a series, and no more series than stated."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -30,40 +31,46 @@ def pod(name: str, *usages: float | None) -> PodReading:
     )
 
 
-def sample(**fields) -> NodeSample:
+def sample(**fields: Any) -> NodeSample:
     node = {"online_cpus": "0-3"} | fields.pop("node", {})
     return NodeSample(
         node="n", boot_id="0" * 8, seq=1, sent_at=NOW, node_reading=NodeReading.model_validate(node), **fields
     )
 
 
-@pytest.fixture
-def scrape():
-    """Show a sample and read the page that Prometheus would."""
-    registry = CollectorRegistry(auto_describe=True)
-    clock = [100.0]
-    exposition = Exposition(lambda: clock[0], registry)
+class Scrape:
+    """Shows a sample and reads the page that Prometheus would."""
 
-    def read(shown: NodeSample | None = None, *, after_s: float = 0.0, missing: int = 0) -> dict:
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry(auto_describe=True)
+        self._now_s = 100.0
+        self._exposition = Exposition(lambda: self._now_s, self._registry)
+        self.close = self._exposition.close
+
+    def __call__(
+        self, shown: NodeSample | None = None, *, after_s: float = 0.0, missing: int = 0
+    ) -> dict[tuple[Any, ...], float]:
         if shown is not None:
-            exposition.show(shown, missing=missing, failing=0)
-        clock[0] += after_s
-        page = generate_latest(registry).decode()
+            self._exposition.show(shown, missing=missing, failing=0)
+        self._now_s += after_s
+        page = generate_latest(self._registry).decode()
         return {
             (one.name, *sorted(one.labels.items())): one.value
             for family in text_string_to_metric_families(page)
             for one in family.samples
         }
 
-    read.close = exposition.close
-    return read
+
+@pytest.fixture
+def scrape() -> Scrape:
+    return Scrape()
 
 
-def test_before_the_first_sample_there_is_nothing(scrape):
+def test_before_the_first_sample_there_is_nothing(scrape: Scrape) -> None:
     assert scrape() == {}
 
 
-def test_the_page_has_the_figures_of_the_sample(scrape):
+def test_the_page_has_the_figures_of_the_sample(scrape: Scrape) -> None:
     page = scrape(
         sample(
             node={
@@ -97,7 +104,7 @@ def test_the_page_has_the_figures_of_the_sample(scrape):
     assert page[("sublet_pod_cpu_usage_cores", ("namespace", "default"), ("pod", "web"))] == 0.75
 
 
-def test_what_is_absent_has_no_series(scrape):
+def test_what_is_absent_has_no_series(scrape: Scrape) -> None:
     names = {key[0] for key in scrape(sample(pods=(pod("half", 0.5, None), pod("none"))))}
     assert names == {
         "sublet_sample_age_seconds",
@@ -108,13 +115,13 @@ def test_what_is_absent_has_no_series(scrape):
     }
 
 
-def test_the_number_of_pods_with_series_is_bounded(scrape):
+def test_the_number_of_pods_with_series_is_bounded(scrape: Scrape) -> None:
     page = scrape(sample(pods=tuple(pod(f"p{n:03}", 0.1) for n in range(MOST_PODS + 3))))
     assert sum(key[0] == "sublet_pod_cpu_usage_cores" for key in page) == MOST_PODS
     assert page[("sublet_pods_left_out",)] == 3
 
 
-def test_once_closed_it_shows_nothing(scrape):
+def test_once_closed_it_shows_nothing(scrape: Scrape) -> None:
     scrape(sample())
     scrape.close()
     assert scrape() == {}

@@ -1,5 +1,6 @@
 """A sample is never longer than its readers read, whatever pods there are."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import pytest
@@ -42,13 +43,13 @@ def sample(*pods: PodReading) -> NodeSample:
                       node_reading=NodeReading(online_cpus="0-3"), pods=pods)  # fmt: skip
 
 
-def test_a_sample_that_fits_is_sent_as_it_is():
+def test_a_sample_that_fits_is_sent_as_it_is() -> None:
     whole = sample(reading(1), reading(2))
     fit = fitted(whole, MAX_MESSAGE_BYTES)
     assert (fit.sample, fit.payload, fit.shortened, fit.left_out) == (whole, whole.encode(), 0, 0)
 
 
-def test_the_pod_that_takes_the_most_room_loses_detail_and_nobody_else():
+def test_the_pod_that_takes_the_most_room_loses_detail_and_nobody_else() -> None:
     small, large = reading(1, 3), reading(2, 2000)
     fit = fitted(sample(small, large), MAX_MESSAGE_BYTES)
     assert (fit.shortened, fit.left_out) == (1, 0)
@@ -60,7 +61,7 @@ def test_the_pod_that_takes_the_most_room_loses_detail_and_nobody_else():
     assert shown.containers[0].throttled_ratio is None
 
 
-def test_a_figure_that_one_container_does_not_have_the_sum_does_not_have():
+def test_a_figure_that_one_container_does_not_have_the_sum_does_not_have() -> None:
     large = reading(2, 2000)
     holed = (large.containers[0].model_copy(update={"cpu_usage_cores": None}), *large.containers[1:])
     (shown,) = fitted(sample(large.model_copy(update={"containers": holed})), MAX_MESSAGE_BYTES).sample.pods
@@ -68,7 +69,7 @@ def test_a_figure_that_one_container_does_not_have_the_sum_does_not_have():
     assert shown.containers[0].memory_rss_bytes == 2000 * (5 << 20)
 
 
-def test_containers_that_ask_for_no_memory_are_not_mixed_with_those_that_do():
+def test_containers_that_ask_for_no_memory_are_not_mixed_with_those_that_do() -> None:
     large = reading(2, 2000)
     mixed = tuple(
         c.model_copy(update={"memory_request_bytes": 0}) if n % 2 else c for n, c in enumerate(large.pod.containers)
@@ -79,7 +80,7 @@ def test_containers_that_ask_for_no_memory_are_not_mixed_with_those_that_do():
     assert [bool(c.memory_request_bytes) for c in shown.pod.containers] == [True, False]
 
 
-def test_who_made_a_pod_and_its_class_are_never_left_out():
+def test_who_made_a_pod_and_its_class_are_never_left_out() -> None:
     pods = [reading(number, 20, words=500) for number in range(400)]
     fit = fitted(sample(*pods), 500_000)
     assert fit.left_out == 0
@@ -87,7 +88,7 @@ def test_who_made_a_pod_and_its_class_are_never_left_out():
     assert all(one.pod.labels[LABELS_READ[0]] == "BE" for one in fit.sample.pods)
 
 
-def test_pods_without_figures_go_first_and_are_counted():
+def test_pods_without_figures_go_first_and_are_counted() -> None:
     pods = [reading(number, measured=number % 2 == 0) for number in range(60)]
     fit = fitted(sample(*pods), LEAST_BYTES)
     assert 0 < fit.sample.pods_left_out == fit.left_out == 60 - len(fit.sample.pods)
@@ -101,7 +102,9 @@ PODS = st.lists(
 
 @given(PODS, st.sampled_from([LEAST_BYTES, 50_000, 200_000]))
 @settings(max_examples=60, deadline=None)
-def test_law_whatever_pods_there_are_the_sample_is_below_its_limit(shapes, most_bytes):
+def test_law_whatever_pods_there_are_the_sample_is_below_its_limit(
+    shapes: list[tuple[int, bool, int]], most_bytes: int
+) -> None:
     pods = [
         reading(number, count, measured=measured, words=words) for number, (count, measured, words) in enumerate(shapes)
     ]
@@ -116,15 +119,15 @@ def test_law_whatever_pods_there_are_the_sample_is_below_its_limit(shapes, most_
 class Narrow(MemoryBus):
     """A bus that refuses what is longer than it takes."""
 
-    def __init__(self, most_bytes: int):
+    def __init__(self, most_bytes: int) -> None:
         super().__init__()
         self.most_bytes, self.away = most_bytes, False
 
     @property
-    def connected(self):
+    def connected(self) -> bool:
         return not self.away
 
-    async def publish(self, subject, data, headers=None):
+    async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> bool:
         return not self.away and len(data) <= self.most_bytes
 
 
@@ -134,7 +137,9 @@ def narrow() -> tuple[Narrow, SamplePublisher]:
     return bus, SamplePublisher(Wire(bus, SystemClock(), node="node1", service="metrics"))
 
 
-async def test_what_the_bus_refuses_is_a_failure_and_the_next_one_is_shorter(narrow):
+async def test_what_the_bus_refuses_is_a_failure_and_the_next_one_is_shorter(
+    narrow: tuple[Narrow, SamplePublisher],
+) -> None:
     _, publisher = narrow
     whole = sample(*(reading(number, 10) for number in range(200)))
     said = []
@@ -145,7 +150,7 @@ async def test_what_the_bus_refuses_is_a_failure_and_the_next_one_is_shorter(nar
     assert "refuses" not in said[-1]
 
 
-async def test_a_bus_that_is_away_is_a_failure_until_it_is_back(narrow):
+async def test_a_bus_that_is_away_is_a_failure_until_it_is_back(narrow: tuple[Narrow, SamplePublisher]) -> None:
     bus, publisher = narrow
     bus.away = True
     await publisher.publish(sample(reading(1)))

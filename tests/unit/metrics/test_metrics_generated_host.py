@@ -1,5 +1,7 @@
 """The simulator's host answers every source: its files are read by the same readers as a kernel's."""
 
+from pathlib import Path
+
 import pytest
 
 from services.metrics.adapters.collector import Collector
@@ -22,7 +24,7 @@ CPUS = 4
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_every_figure_of_a_running_pod(tmp_path, version):
+def test_every_figure_of_a_running_pod(tmp_path: Path, version: int) -> None:
     machine = SimMachine(sockets=2, cores_per_numa=1, threads=2, memory=8 << 30, cgroup_version=version)
     kernel, now_s = Kernel(tmp_path, machine), 0.0
     kernel.start(container_group(POD, "main"), SimDemand(threads=CPUS + 2, memory_bytes=MEMORY))

@@ -5,6 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from kernel_trees import KernelTree
+from present import present
 
 from services.metrics.adapters.host import HostReader
 from services.metrics.core.figures.target import Target
@@ -12,10 +14,10 @@ from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import KeptFiles, read_text
 
 
-def test_a_file_of_the_kernel_stays_open_and_tells_what_is_now():
+def test_a_file_of_the_kernel_stays_open_and_tells_what_is_now() -> None:
     files = KeptFiles()
     path = f"/proc/{os.getpid()}/comm"
-    name = files.read(path)
+    name = present(files.read(path))
     assert name == read_text(path)
     assert (len(files), files.inode(path)) == (1, Path(path).stat().st_ino)
     try:
@@ -28,14 +30,14 @@ def test_a_file_of_the_kernel_stays_open_and_tells_what_is_now():
 
 
 @pytest.mark.parametrize("path", ["/proc/self/mountinfo", "/proc/self/maps", "/proc/self/status", "/proc/version"])
-def test_long_and_short_files_are_read_to_their_end(path):
+def test_long_and_short_files_are_read_to_their_end(path: str) -> None:
     files = KeptFiles()
     for _ in range(2):  # opened, and open
-        assert len(files.read(path)) == pytest.approx(len(read_text(path)), rel=0.2)
+        assert len(present(files.read(path))) == pytest.approx(len(present(read_text(path))), rel=0.2)
     files.close()
 
 
-def test_a_task_that_ended_is_absent_and_its_file_is_closed():
+def test_a_task_that_ended_is_absent_and_its_file_is_closed() -> None:
     files = KeptFiles()
     task = subprocess.Popen(["sleep", "60"])
     path = f"/proc/{task.pid}/stat"
@@ -46,7 +48,7 @@ def test_a_task_that_ended_is_absent_and_its_file_is_closed():
     assert len(files) == 0
 
 
-def test_a_plain_file_is_opened_each_time_since_it_may_be_another_one(tmp_path):
+def test_a_plain_file_is_opened_each_time_since_it_may_be_another_one(tmp_path: Path) -> None:
     files, path = KeptFiles(), tmp_path / "cpuacct.usage"
     assert files.read(str(path)) is None
     path.write_text("1\n")
@@ -58,7 +60,7 @@ def test_a_plain_file_is_opened_each_time_since_it_may_be_another_one(tmp_path):
     assert (len(files), files.inode(str(path))) == (0, None)
 
 
-def test_no_more_files_stay_open_than_the_limit_and_dropping_closes_a_folders():
+def test_no_more_files_stay_open_than_the_limit_and_dropping_closes_a_folders() -> None:
     files = KeptFiles(limit=2)
     for name in ("stat", "status", "comm"):
         assert files.read(f"/proc/self/{name}")
@@ -69,12 +71,12 @@ def test_no_more_files_stay_open_than_the_limit_and_dropping_closes_a_folders():
     assert len(files) == 0
 
 
-def test_a_file_that_may_not_be_read_is_an_error(tmp_path):
+def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         KeptFiles().read(str(tmp_path))
 
 
-def test_targets_that_are_measured_no_more_are_forgotten(tree):
+def test_targets_that_are_measured_no_more_are_forgotten(tree: KernelTree) -> None:
     tree.group("sublet/shared_cores/podaa/main")
     host = HostReader(tree.root, Cgroups(tree.root))
     target = Target("container", "aa/main", "sublet/shared_cores/podaa/main", "share")
@@ -87,7 +89,7 @@ def test_targets_that_are_measured_no_more_are_forgotten(tree):
     assert host.tally(folder, {"7": 30}, ["7"]) == 0
 
 
-def test_members_that_are_left_out_once_are_made_up_for():
+def test_members_that_are_left_out_once_are_made_up_for() -> None:
     host = HostReader.__new__(HostReader)
     host._tallies = {}
     looks = [{"a": 5, "b": 5}, {"a": 6}, {"b": 9}, {"a": 3, "b": 9}, {"b": 10}]

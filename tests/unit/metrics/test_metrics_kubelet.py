@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kernel_trees import KernelTree
+from present import present
 
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
@@ -19,7 +21,7 @@ from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.kubelet_tree import find_layout
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample, PoolReading
-from shared.core.cgroups.kubelet_layout import KubeletLayout
+from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout
 
 S = 10**9
 MIB = 1 << 20
@@ -38,7 +40,7 @@ BATCH, ENCODE = pod("dd", "reclaimed_cores", "BestEffort"), pod("ee", "reclaimed
 class Node:
     """A node with kubelet's tree; a pod's group counts what its containers used, and those that have ended."""
 
-    def __init__(self, folder: Path, driver: str, version: int) -> None:
+    def __init__(self, folder: Path, driver: Driver, version: int) -> None:
         self.tree = KernelTree(folder, version)
         self.tree.machine()
         self.tree.node()
@@ -55,7 +57,12 @@ class Node:
 
     def used(self, pod: Pod, seconds: float, memory: int = 100 * MIB, tasks: str = "") -> None:
         """What a pod has used since it began, and uses now."""
-        figures = {"usage_ns": int(seconds * S), "memory": memory, "rss": memory // 2, "inactive_file": memory // 4}
+        figures: dict[str, Any] = {
+            "usage_ns": int(seconds * S),
+            "memory": memory,
+            "rss": memory // 2,
+            "inactive_file": memory // 4,
+        }
         self.tree.group(self.layout.pod_group(pod), **figures)
         group = self.layout.container_group(pod, pod.containers[0])
         assert group is not None
@@ -86,9 +93,9 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Node:
     return Node(tmp_path, *request.param)
 
 
-def test_a_pools_usage_is_that_of_its_pods(node):
+def test_a_pools_usage_is_that_of_its_pods(node: Node) -> None:
     pods = [WEB, API, OWNER, BATCH]
-    for one, seconds in ((WEB, 10), (API, 20), (OWNER, 30), (BATCH, 40)):
+    for one, seconds in ((WEB, 10.0), (API, 20.0), (OWNER, 30.0), (BATCH, 40.0)):
         node.used(one, seconds)
     first = node.sample(pods)
     assert [pool.cpu_usage_cores for pool in first.pools] == [None] * 4
@@ -98,7 +105,7 @@ def test_a_pools_usage_is_that_of_its_pods(node):
     assert {pool.pool: pool.cpu_usage_cores for pool in sample.pools if pool.pool != "reclaim"} == pytest.approx(
         {"share": 0.75, "dedicated": 2.0, "reserve": 0.0}
     )
-    share = sample.pool("share")
+    share = present(sample.pool("share"))
     assert (share.memory_usage_bytes, share.memory_rss_bytes, share.memory_working_set_bytes) == (
         200 * MIB, 100 * MIB, 150 * MIB,
     )  # fmt: skip
@@ -110,7 +117,7 @@ def test_a_pools_usage_is_that_of_its_pods(node):
     assert not [name for name in node.memory.rejected if not name.startswith("node")]
 
 
-def test_containers_are_measured_where_kubelet_puts_them_and_one_without_an_id_has_no_figures(node):
+def test_containers_are_measured_where_kubelet_puts_them_and_one_without_an_id_has_no_figures(node: Node) -> None:
     fresh = Pod(uid="ff", name="fresh", phase="Pending", containers=(Container(name="main"),))
     node.used(WEB, 10)
     node.sample([WEB, fresh])
@@ -120,25 +127,25 @@ def test_containers_are_measured_where_kubelet_puts_them_and_one_without_an_id_h
     assert readings["ff"].model_dump(exclude_defaults=True) == {"name": "main"}
 
 
-def test_reclaimed_pods_alone_in_a_group_are_told_by_it_with_its_limits(node):
+def test_reclaimed_pods_alone_in_a_group_are_told_by_it_with_its_limits(node: Node) -> None:
     best_effort = node.layout.homes[-1]
     node.used(BATCH, 1)
     for seconds in (4, 6):
         node.tree.group(best_effort, usage_ns=seconds * S, memory_limit=512 * MIB, cpu_quota_us=150_000)
-        reclaim = node.sample([BATCH]).pool("reclaim")
+        reclaim = present(node.sample([BATCH]).pool("reclaim"))
     assert (reclaim.cpu_usage_cores, reclaim.memory_limit_bytes, reclaim.cpu_limit_cores) == (1, 512 * MIB, 1.5)
 
 
-def test_reclaimed_pods_beside_others_are_summed(node):
+def test_reclaimed_pods_beside_others_are_summed(node: Node) -> None:
     pods = [BATCH, ENCODE, pod("ab", kube="BestEffort")]
     for seconds in (4, 6):
         for one in pods:
             node.used(one, seconds)
-        reclaim = node.sample(pods).pool("reclaim")
+        reclaim = present(node.sample(pods).pool("reclaim"))
     assert (reclaim.cpu_usage_cores, reclaim.memory_limit_bytes) == (2, None)
 
 
-def test_a_pod_that_comes_or_goes_is_no_spike(node):
+def test_a_pod_that_comes_or_goes_is_no_spike(node: Node) -> None:
     node.used(WEB, 10)
     node.used(API, 4)
     node.sample([WEB])
@@ -146,32 +153,32 @@ def test_a_pod_that_comes_or_goes_is_no_spike(node):
         (12, [WEB], 1), (14, [WEB, API], None), (16, [WEB, API], 1), (22, [WEB], None), (24, [WEB], 1),
     ):  # fmt: skip
         node.used(WEB, seconds)
-        assert node.sample(pods).pool("share").cpu_usage_cores == cores
+        assert present(node.sample(pods).pool("share")).cpu_usage_cores == cores
 
 
-def test_a_group_made_anew_under_its_name_is_no_spike(node):
+def test_a_group_made_anew_under_its_name_is_no_spike(node: Node) -> None:
     pods = [WEB, API]
     for one in pods:
         node.used(one, 10)
     node.sample(pods)
     node.remove(API)
     node.used(API, 14)
-    assert node.sample(pods).pool("share").cpu_usage_cores is None
-    assert node.sample(pods).pool("share").cpu_usage_cores == 0
+    assert present(node.sample(pods).pool("share")).cpu_usage_cores is None
+    assert present(node.sample(pods).pool("share")).cpu_usage_cores == 0
 
 
-def test_a_group_that_is_not_there_is_not_in_the_sum(node):
+def test_a_group_that_is_not_there_is_not_in_the_sum(node: Node) -> None:
     pods = [WEB, API]
     for one in pods:
         node.used(one, 10)
     node.sample(pods)
     node.remove(API)
-    assert node.sample(pods).pool("share").cpu_usage_cores is None
+    assert present(node.sample(pods).pool("share")).cpu_usage_cores is None
     node.used(WEB, 12)
-    assert node.sample(pods).pool("share").cpu_usage_cores == 1
+    assert present(node.sample(pods).pool("share")).cpu_usage_cores == 1
 
 
-def test_a_file_that_cannot_be_read_makes_the_sum_absent_and_is_named(node):
+def test_a_file_that_cannot_be_read_makes_the_sum_absent_and_is_named(node: Node) -> None:
     pods = [WEB, API, OWNER]
     for one in pods:
         node.used(one, 10)
@@ -180,16 +187,16 @@ def test_a_file_that_cannot_be_read_makes_the_sum_absent_and_is_named(node):
     file.unlink()
     file.mkdir()
     spoilt = node.sample(pods)
-    assert spoilt.pool("share").cpu_usage_cores is None
-    assert spoilt.pool("share").memory_usage_bytes == 200 * MIB
-    assert spoilt.pool("dedicated").cpu_usage_cores == 0
+    assert present(spoilt.pool("share")).cpu_usage_cores is None
+    assert present(spoilt.pool("share")).memory_usage_bytes == 200 * MIB
+    assert present(spoilt.pool("dedicated")).cpu_usage_cores == 0
     assert "cpu_usage" in node.failures
     file.rmdir()
     node.used(API, 10)
-    assert [node.sample(pods).pool("share").cpu_usage_cores for _ in range(2)] == [None, 0]
+    assert [present(node.sample(pods).pool("share")).cpu_usage_cores for _ in range(2)] == [None, 0]
 
 
-def test_a_link_in_place_of_a_pods_group_makes_the_sum_absent(node, tmp_path):
+def test_a_link_in_place_of_a_pods_group_makes_the_sum_absent(node: Node, tmp_path: Path) -> None:
     node.used(WEB, 10)
     controller = "cpuacct" if node.tree.version == 1 else ""
     folder = node.tree.folder(node.layout.pod_group(API), controller)
@@ -199,19 +206,19 @@ def test_a_link_in_place_of_a_pods_group_makes_the_sum_absent(node, tmp_path):
     assert "symbolic link" in node.failures["cgroup"]
 
 
-def test_a_pool_without_pods_uses_nothing_and_one_whose_groups_are_missing_is_unknown(node):
+def test_a_pool_without_pods_uses_nothing_and_one_whose_groups_are_missing_is_unknown(node: Node) -> None:
     node.sample([])
     empty = node.sample([])
     known = {pool.pool: (pool.cpu_usage_cores, pool.memory_usage_bytes) for pool in empty.pools}
     assert [known[name] for name in ("share", "dedicated", "reserve")] == [(0, 0)] * 3
     assert node.sample([WEB]).pool("share") is None
     pending = WEB.model_copy(update={"phase": "Pending"})
-    assert node.sample([pending]).pool("share").memory_usage_bytes == 0
+    assert present(node.sample([pending]).pool("share")).memory_usage_bytes == 0
     going = WEB.model_copy(update={"terminating": True})
-    assert node.sample([going]).pool("share").memory_usage_bytes == 0
+    assert present(node.sample([going]).pool("share")).memory_usage_bytes == 0
 
 
-def test_the_tripwire_sums_what_a_pass_sums(node):
+def test_the_tripwire_sums_what_a_pass_sums(node: Node) -> None:
     pods = [WEB, API, BATCH]
     for one, seconds in ((WEB, 10), (API, 20), (BATCH, 40)):
         node.used(one, seconds)
@@ -223,7 +230,7 @@ def test_the_tripwire_sums_what_a_pass_sums(node):
     assert node.tripwire.probe()[0] == 32 * S
 
 
-def test_the_tripwire_says_nothing_once_when_pods_have_come_or_gone(node):
+def test_the_tripwire_says_nothing_once_when_pods_have_come_or_gone(node: Node) -> None:
     node.used(WEB, 10)
     node.used(API, 1000)
     node.sample([WEB])
@@ -235,7 +242,7 @@ def test_the_tripwire_says_nothing_once_when_pods_have_come_or_gone(node):
     assert [node.tripwire.probe()[0] for _ in range(2)] == [None, 10 * S]
 
 
-def test_the_tripwire_leaves_out_who_is_not_there_and_knows_nothing_where_nobody_is(node):
+def test_the_tripwire_leaves_out_who_is_not_there_and_knows_nothing_where_nobody_is(node: Node) -> None:
     node.used(WEB, 10)
     node.sample([WEB, API])
     node.tripwire.probe()
@@ -250,14 +257,14 @@ def test_the_tripwire_leaves_out_who_is_not_there_and_knows_nothing_where_nobody
     assert [node.tripwire.probe()[0] for _ in range(2)] == [None, 0]
 
 
-def test_every_figure_of_a_pool_is_there_that_others_decide_by(node):
+def test_every_figure_of_a_pool_is_there_that_others_decide_by(node: Node) -> None:
     """The advisor's views and the evictor's cpu_suppression read these (`NodeSample.pool`)."""
     for seconds in (10, 12):
         for one in (WEB, BATCH):
             node.used(one, seconds, tasks="R")
         node.tree.group(node.layout.homes[-1], usage_ns=seconds * S)
         sample = node.sample([WEB, BATCH])
-    share, reclaim = sample.pool("share"), sample.pool("reclaim")
+    share, reclaim = sample.pool("share"), present(sample.pool("reclaim"))
     assert isinstance(share, PoolReading)
     assert None not in (share.cpu_usage_cores, share.sched_wait_tasks, share.memory_working_set_bytes, share.load1)
     assert None not in (reclaim.cpu_usage_cores, reclaim.memory_usage_bytes)

@@ -2,8 +2,12 @@
 
 import errno
 import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+from fixture_types import NewPod
 from kernel_trees import GIB, KernelTree, put
 
 from services.metrics.adapters import host as host_files
@@ -16,36 +20,46 @@ from services.metrics.core.sample.summary import summarise
 from services.metrics.registry import known_sources
 from services.metrics.sources import nic
 from shared.adapters.host.cgroup import Cgroups
-from shared.adapters.host.hostfs import root_file_system
+from shared.adapters.host.hostfs import read_record, root_file_system
+from shared.contracts.sample import NodeReading
 from shared.core.file_system import FileSystem
 
 DISK = FileSystem(capacity_bytes=100 * GIB, used_bytes=60 * GIB, available_bytes=35 * GIB, inodes=1000, inodes_free=400)
 
 
+ReadFileSystem = Callable[[str], FileSystem | None]
+
+
 @pytest.fixture
-def tree(tmp_path):
+def tree(tmp_path: Path) -> KernelTree:
     made = KernelTree(tmp_path / "host", 2)
     made.machine()
     made.node()
     return made
 
 
-def node_of(tree, file_system=root_file_system, at_s=0.0):
+def node_of(tree: KernelTree, file_system: ReadFileSystem = root_file_system, at_s: float = 0.0) -> NodeReading:
     """The node's reading as a sample tells it."""
     host = HostReader(tree.root, Cgroups(tree.root), file_system)
     collector = Collector(host, known_sources(), LocalTargets(tree.root), lambda: at_s)
     collected = collector.collect([])
     assert not collected.failures
-    return summarise(LastPass(), collected.readings, collector.offered, [], at_s)[0]["node_reading"]
+    made: NodeReading = summarise(LastPass(), collected.readings, collector.offered, [], at_s)[0]["node_reading"]
+    return made
 
 
-def told(tree, prefix, **how):
-    return {name: value for name, value in node_of(tree, **how).extra.items() if name.startswith(prefix)}
+def told(tree: KernelTree, prefix: str, file_system: ReadFileSystem = root_file_system) -> dict[str, float]:
+    return {name: value for name, value in node_of(tree, file_system).extra.items() if name.startswith(prefix)}
 
 
-def test_the_root_file_system_is_told_in_bytes_and_inodes(tree):
-    asked = []
-    assert told(tree, "rootfs_", file_system=lambda root: asked.append(root) or DISK) == {
+def test_the_root_file_system_is_told_in_bytes_and_inodes(tree: KernelTree) -> None:
+    asked: list[str] = []
+
+    def disk(root: str) -> FileSystem:
+        asked.append(root)
+        return DISK
+
+    assert told(tree, "rootfs_", file_system=disk) == {
         "rootfs_capacity_bytes": 100 * GIB,
         "rootfs_used_bytes": 60 * GIB,
         "rootfs_available_bytes": 35 * GIB,
@@ -63,18 +77,20 @@ def test_the_root_file_system_is_told_in_bytes_and_inodes(tree):
         pytest.param(0, 0, set(), id="a file system of nothing"),
     ],
 )
-def test_what_a_file_system_does_not_count_is_absent_and_not_0(tree, capacity_bytes, inodes, wanted):
+def test_what_a_file_system_does_not_count_is_absent_and_not_0(
+    tree: KernelTree, capacity_bytes: int, inodes: int, wanted: set[str]
+) -> None:
     odd = FileSystem(capacity_bytes, used_bytes=0, available_bytes=0, inodes=inodes, inodes_free=0)
     assert told(tree, "rootfs_", file_system=lambda root: odd).keys() == wanted
 
 
-def test_the_disk_below_a_generated_host_is_not_its_own(tree):
+def test_the_disk_below_a_generated_host_is_not_its_own(tree: KernelTree) -> None:
     assert root_file_system(str(tree.root)) is None
     assert told(tree, "rootfs_") == {}
     assert root_file_system(str(tree.root / "nowhere")) is None
 
 
-def test_a_real_host_says_what_statvfs_says():
+def test_a_real_host_says_what_statvfs_says() -> None:
     found, wanted = root_file_system(""), os.statvfs("/")
     assert found is not None
     assert found.capacity_bytes == wanted.f_blocks * wanted.f_frsize
@@ -99,13 +115,15 @@ def test_a_real_host_says_what_statvfs_says():
         pytest.param({"hardware": False}, None, None, id="made by the kernel"),
     ],
 )
-def test_a_card_has_a_link_or_none_or_does_not_say(tree, card, up, speed):
+def test_a_card_has_a_link_or_none_or_does_not_say(
+    tree: KernelTree, card: dict[str, Any], up: int | None, speed: int | None
+) -> None:
     tree.card("eth0", **card)
     wanted = {"nic_up.eth0": up, "nic_speed_bytes_per_s.eth0": speed}
     assert told(tree, "nic_") == {name: value for name, value in wanted.items() if value is not None}
 
 
-def test_cards_are_told_by_name_and_only_so_many(tree, monkeypatch):
+def test_cards_are_told_by_name_and_only_so_many(tree: KernelTree, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nic, "MOST_CARDS", 2)
     for name in ("eth2", "eth0", "eth1.7", "lo", "veth9"):
         tree.card(name, hardware=name.startswith("eth"))
@@ -113,12 +131,12 @@ def test_cards_are_told_by_name_and_only_so_many(tree, monkeypatch):
     assert list(told(tree, "nic_up.")) == ["nic_up.eth0", "nic_up.eth1.7"]
 
 
-def test_a_driver_that_has_no_answer_now_is_no_failure(tree, monkeypatch):
-    def refuse(path):
+def test_a_driver_that_has_no_answer_now_is_no_failure(tree: KernelTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
         raise OSError(errno.EINVAL if path.endswith("speed") else errno.EACCES, "as a card that is down")
 
     tree.card("eth0", state="up")
-    read = host_files.read_record
+    read = read_record
     monkeypatch.setattr(host_files, "read_record", lambda path: refuse(path) if path.endswith("speed") else read(path))
     assert told(tree, "nic_") == {"nic_up.eth0": 1}
     monkeypatch.setattr(host_files, "read_record", refuse)
@@ -127,11 +145,17 @@ def test_a_driver_that_has_no_answer_now_is_no_failure(tree, monkeypatch):
     assert list(failures) == ["nic"]
 
 
-def test_slow_figures_are_read_seldom_and_say_how_old_they_are(tree):
+def test_slow_figures_are_read_seldom_and_say_how_old_they_are(tree: KernelTree) -> None:
     """A disk fills and a link goes in seconds; neither is worth a look in every pass."""
     tree.card("eth0")
-    at_s, looks = 0.0, []
-    host = HostReader(tree.root, Cgroups(tree.root), lambda root: looks.append(at_s) or DISK)
+    at_s = 0.0
+    looks: list[float] = []
+
+    def disk(root: str) -> FileSystem:
+        looks.append(at_s)
+        return DISK
+
+    host = HostReader(tree.root, Cgroups(tree.root), disk)
     collector = Collector(host, known_sources(), LocalTargets(tree.root), lambda: at_s)
     memory, ages = LastPass(), []
     for at_s in (0.0, 2.0, 4.0, 12.0, 24.0):
@@ -144,7 +168,7 @@ def test_slow_figures_are_read_seldom_and_say_how_old_they_are(tree):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_system_time_of_a_container_is_a_rate(tmp_path, make_pod, version):
+def test_system_time_of_a_container_is_a_rate(tmp_path: Path, make_pod: NewPod, version: int) -> None:
     tree = KernelTree(tmp_path / "host", version)
     tree.machine()
     tree.node()

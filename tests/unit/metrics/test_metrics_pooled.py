@@ -1,5 +1,8 @@
 """Laws of pools that are the sums of their groups."""
 
+from random import Random
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +15,7 @@ WHOLE, CONTAINER = Target("pool", "reclaim", "kubepods/besteffort"), Target("con
 
 
 @st.composite
-def groups(draw) -> dict[Target, TargetReading]:
+def groups(draw: st.DrawFn) -> dict[Target, TargetReading]:
     """Parts of two pools; of some a source has failed, of some a value is not there."""
     found = {}
     for number in draw(st.lists(st.integers(0, 20), unique=True, max_size=8)):
@@ -29,28 +32,32 @@ def groups(draw) -> dict[Target, TargetReading]:
 
 
 @given(groups())
-def test_a_value_is_the_sum_over_all_groups_or_not_there(parts):
+def test_a_value_is_the_sum_over_all_groups_or_not_there(parts: dict[Target, TargetReading]) -> None:
     made = pooled(parts, SUMS)
     assert {target.name for target in made} == {target.pool for target in parts}
     for target, reading in made.items():
         own = [one for part, one in parts.items() if part.pool == target.name]
         for source, names in SUMS.items():
             for name in names:
-                values = [one.sources[source].raw.get(name) if source in one.sources else None for one in own]
+                values: list[Any] = [
+                    one.sources[source].raw.get(name) if source in one.sources else None for one in own
+                ]
                 assert reading.raw.get(name) == (None if None in values else sum(values))
         assert "limit" not in reading.raw
 
 
 @given(groups(), st.randoms())
-def test_the_order_in_which_groups_are_read_does_not_matter(parts, random):
+def test_the_order_in_which_groups_are_read_does_not_matter(parts: dict[Target, TargetReading], random: Random) -> None:
     mixed = list(parts.items())
     random.shuffle(mixed)
     assert pooled(dict(mixed), SUMS) == pooled(parts, SUMS)
 
 
 @given(groups(), groups())
-def test_a_pool_is_the_same_only_while_its_groups_are(before, now):
-    def sets(parts, pool):
+def test_a_pool_is_the_same_only_while_its_groups_are(
+    before: dict[Target, TargetReading], now: dict[Target, TargetReading]
+) -> None:
+    def sets(parts: dict[Target, TargetReading], pool: str) -> set[tuple[str, int]]:
         return {(target.group, reading.identity) for target, reading in parts.items() if target.pool == pool}
 
     was, is_now = pooled(before, SUMS), pooled(now, SUMS)
@@ -60,7 +67,7 @@ def test_a_pool_is_the_same_only_while_its_groups_are(before, now):
 
 
 @given(groups(), st.sampled_from(["share", "reserve"]))
-def test_nothing_adds_nothing(parts, pool):
+def test_nothing_adds_nothing(parts: dict[Target, TargetReading], pool: str) -> None:
     with_nothing = pooled({member_of(pool): empty_pool(SUMS, 50.0), **parts}, SUMS)[pool_of_members(pool)]
     without = pooled(parts, SUMS).get(pool_of_members(pool))
     zero = dict.fromkeys(["used_ns", "held_bytes", "shared_bytes"], 0)
@@ -68,7 +75,7 @@ def test_nothing_adds_nothing(parts, pool):
 
 
 @given(groups())
-def test_whatever_is_no_part_of_a_pool_stays_as_it_is(parts):
+def test_whatever_is_no_part_of_a_pool_stays_as_it_is(parts: dict[Target, TargetReading]) -> None:
     others = {
         target: TargetReading(1.0, {"x": SourceReading(1.0, {"limit": 5})}, 7) for target in (NODE, WHOLE, CONTAINER)
     }

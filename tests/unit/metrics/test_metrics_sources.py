@@ -5,37 +5,45 @@ import os
 from pathlib import Path
 
 import pytest
+from fixture_types import NewPod
 from hypothesis import given
 from hypothesis import strategies as st
 from kernel_trees import GIB, KernelTree, put
+from pydantic import BaseModel
 
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LocalTargets
 from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.core.figures.figure import Gauge
-from services.metrics.core.figures.target import GROUPS, NODE, TENANTS, Target
+from services.metrics.core.figures.target import GROUPS, NODE, TENANTS, Kind, Target
 from services.metrics.core.figures.values import CpuTicks
 from services.metrics.core.source import Source
 from services.metrics.registry import known_sources
 from services.metrics.sources.pressure import parse
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import KeptFiles, read_text
+from shared.contracts.pod import Pod
 from shared.contracts.sample import ContainerReading, GroupNuma, NodeReading, NumaReading, PoolReading, Pressure
 from shared.core.text.kernel_text import key_values, meminfo_bytes, task_state
 
 SHARED = "sublet/shared_cores"
 PAGE = os.sysconf("SC_PAGE_SIZE")
-TYPED = {"node": NodeReading, "numa": NumaReading, "pool": PoolReading, "container": ContainerReading}
+TYPED: dict[Kind, type[BaseModel]] = {
+    "node": NodeReading,
+    "numa": NumaReading,
+    "pool": PoolReading,
+    "container": ContainerReading,
+}
 RESERVED = {"name", "pool", "numa", "extra"}
 
 
-def container(pod) -> Target:
+def container(pod: Pod) -> Target:
     """The target of a pod's container "main"."""
     return Target("container", f"{pod.uid}/main", f"{SHARED}/pod{pod.uid}/main", "share")
 
 
-def test_the_node_is_read_in_full(tree, collector):
+def test_the_node_is_read_in_full(tree: KernelTree, collector: Collector) -> None:
     raw = collector.collect([]).readings[NODE].raw
     assert raw == {
         "online_cpus": "0-3",
@@ -64,7 +72,7 @@ def test_the_node_is_read_in_full(tree, collector):
     }
 
 
-def test_every_numa_node_is_read(tree, collector):
+def test_every_numa_node_is_read(tree: KernelTree, collector: Collector) -> None:
     tree.numa_memory(1, free=3 << 20, total=GIB, inactive_file=5 << 20)
     readings = collector.collect([]).readings
     assert readings[Target("numa", "1")].raw == {
@@ -81,7 +89,7 @@ def test_every_numa_node_is_read(tree, collector):
     assert readings[Target("numa", "0")].raw["watermark_low_bytes"] == (45 + 200) * PAGE, "summed over the zones"
 
 
-def test_a_container_is_read_in_full(tree, collector, make_pod):
+def test_a_container_is_read_in_full(tree: KernelTree, collector: Collector, make_pod: NewPod) -> None:
     pod = make_pod("web")
     group = f"{SHARED}/pod{pod.uid}/main"
     tids = tree.tasks("RDSRZ")
@@ -125,7 +133,9 @@ def test_a_container_is_read_in_full(tree, collector, make_pod):
         pytest.param(None, None, id="no such file"),
     ],
 )
-def test_a_numa_node_says_its_socket_where_that_is_known(tree, collector, package, socket):
+def test_a_numa_node_says_its_socket_where_that_is_known(
+    tree: KernelTree, collector: Collector, package: str | None, socket: int | None
+) -> None:
     path = tree.root / "sys/devices/system/cpu/cpu1/topology/physical_package_id"
     path.unlink() if package is None else path.write_text(package)
     collected = collector.collect([])
@@ -133,7 +143,7 @@ def test_a_numa_node_says_its_socket_where_that_is_known(tree, collector, packag
     assert collected.failures == {}
 
 
-def test_a_container_without_limits_has_none(tree, collector, make_pod):
+def test_a_container_without_limits_has_none(tree: KernelTree, collector: Collector, make_pod: NewPod) -> None:
     pod = make_pod("web")
     tree.group(container(pod).group)
     raw = collector.collect([pod]).readings[container(pod)].raw
@@ -141,7 +151,9 @@ def test_a_container_without_limits_has_none(tree, collector, make_pod):
     assert not {"cpu_limit_cores", "memory_limit_bytes"} & raw.keys()
 
 
-def test_the_tasks_of_groups_below_a_container_are_its_own(tree, collector, make_pod):
+def test_the_tasks_of_groups_below_a_container_are_its_own(
+    tree: KernelTree, collector: Collector, make_pod: NewPod
+) -> None:
     pod = make_pod("web")
     tree.group(f"{container(pod).group}/nested/deeper", tids=tree.tasks("RD"))
     tree.group(container(pod).group, tids=tree.tasks("RS"))
@@ -149,7 +161,9 @@ def test_the_tasks_of_groups_below_a_container_are_its_own(tree, collector, make
     assert (raw["runnable_tasks"], raw["loaded_tasks"]) == (2, 3)
 
 
-def test_of_very_many_tasks_some_are_looked_at_and_count_for_all(tree, collector, make_pod, monkeypatch):
+def test_of_very_many_tasks_some_are_looked_at_and_count_for_all(
+    tree: KernelTree, collector: Collector, make_pod: NewPod, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("services.metrics.adapters.host.MOST_TASKS", 0)  # four tasks of each container at least
     pod = make_pod("web")
     counts = []
@@ -159,13 +173,17 @@ def test_of_very_many_tasks_some_are_looked_at_and_count_for_all(tree, collector
     assert sorted(counts) == [0, 8], "every second task, and the others in the next pass"
 
 
-def test_waiting_is_summed_over_tasks_that_come_and_go(tree, collector, make_pod):
+def test_waiting_is_summed_over_tasks_that_come_and_go(
+    tree: KernelTree, collector: Collector, make_pod: NewPod
+) -> None:
     pod = make_pod("web")
     first, second, third = tree.tasks("SSS")
 
-    def waited(tids, usage_ns):
+    def waited(tids: list[int], usage_ns: int) -> float:
         tree.group(container(pod).group, tids=tids, usage_ns=usage_ns)
-        return collector.collect([pod]).readings[container(pod)].raw["sched_wait_ns"]
+        found = collector.collect([pod]).readings[container(pod)].raw["sched_wait_ns"]
+        assert isinstance(found, int | float)
+        return found
 
     assert waited([first, second], 1) == 0
     tree.task_waited(first, 1000 + first + 50)
@@ -177,7 +195,7 @@ def test_waiting_is_summed_over_tasks_that_come_and_go(tree, collector, make_pod
     assert waited([third], 3 * 10**8) == 60
 
 
-def test_pools_and_containers_have_pressure_of_their_own_on_v2_only(tree, collector):
+def test_pools_and_containers_have_pressure_of_their_own_on_v2_only(tree: KernelTree, collector: Collector) -> None:
     tree.group(SHARED)
     raw = collector.collect([]).readings[TENANTS].raw
     wanted = {"cpu_pressure", "memory_pressure", "io_pressure"} if tree.version == 2 else set()
@@ -186,13 +204,13 @@ def test_pools_and_containers_have_pressure_of_their_own_on_v2_only(tree, collec
         assert raw["cpu_pressure"] == Pressure(some_avg10_percent=3, some_avg60_percent=4, full_avg10_percent=1)
 
 
-def test_a_cgroup_that_does_not_exist_has_no_reading(tree, collector, make_pod):
+def test_a_cgroup_that_does_not_exist_has_no_reading(tree: KernelTree, collector: Collector, make_pod: NewPod) -> None:
     collected = collector.collect([make_pod("web")])
     assert {target.kind for target in collected.readings} == {"node", "numa"}
     assert not collected.failures
 
 
-def test_a_cgroup_made_anew_has_another_identity(tree, collector, tmp_path):
+def test_a_cgroup_made_anew_has_another_identity(tree: KernelTree, collector: Collector, tmp_path: Path) -> None:
     tree.group(SHARED)
     first = collector.collect([]).readings[TENANTS].identity
     usage_folder = tree.folder(SHARED, "cpuacct")
@@ -201,7 +219,7 @@ def test_a_cgroup_made_anew_has_another_identity(tree, collector, tmp_path):
     assert collector.collect([]).readings[TENANTS].identity != first
 
 
-def test_missing_files_leave_figures_absent_and_nothing_fails(tree, collector):
+def test_missing_files_leave_figures_absent_and_nothing_fails(tree: KernelTree, collector: Collector) -> None:
     tree.group(SHARED)
     for folder in {tree.folder(SHARED, c) for c in ("cpu", "cpuacct", "memory")}:
         for file in folder.iterdir():
@@ -214,7 +232,9 @@ def test_missing_files_leave_figures_absent_and_nothing_fails(tree, collector):
     assert not collected.failures
 
 
-def test_what_the_tasks_of_a_container_do_is_not_known_from_another_pid_namespace(tree, make_pod):
+def test_what_the_tasks_of_a_container_do_is_not_known_from_another_pid_namespace(
+    tree: KernelTree, make_pod: NewPod
+) -> None:
     pod = make_pod("web")
     tree.group(f"{SHARED}/pod{pod.uid}/main", tids=tree.tasks("RRR"))
     (tree.root / "proc/self").symlink_to(f"{os.getpid() + 1}")
@@ -226,7 +246,7 @@ def test_what_the_tasks_of_a_container_do_is_not_known_from_another_pid_namespac
     assert "cpu_usage_ns" in raw
 
 
-def test_a_garbled_file_spoils_its_own_source_only_and_is_named(tree, collector):
+def test_a_garbled_file_spoils_its_own_source_only_and_is_named(tree: KernelTree, collector: Collector) -> None:
     put(tree.root / "proc/loadavg", "soon\n")
     collected = collector.collect([])
     assert list(collected.failures) == ["node_load"]
@@ -234,22 +254,29 @@ def test_a_garbled_file_spoils_its_own_source_only_and_is_named(tree, collector)
     assert "load1" not in collected.readings[NODE].raw
 
 
-def test_online_cpus_come_from_proc_stat_where_sysfs_is_silent(tree, collector):
+def test_online_cpus_come_from_proc_stat_where_sysfs_is_silent(tree: KernelTree, collector: Collector) -> None:
     (tree.root / "sys/devices/system/cpu/online").unlink()
     assert collector.collect([]).readings[NODE].raw["online_cpus"] == "0-3"
 
 
-def test_kswapd_is_summed_over_the_zones_of_old_kernels(tree, collector):
+def test_kswapd_is_summed_over_the_zones_of_old_kernels(tree: KernelTree, collector: Collector) -> None:
     put(tree.root / "proc/vmstat", "pgsteal_kswapd_dma 1\npgsteal_kswapd_normal 41\npgsteal_direct_normal 9\n")
     assert collector.collect([]).readings[NODE].raw["kswapd_steal_pages"] == 42
 
 
-def test_every_file_is_read_once_a_pass(tree, collector, make_pod, monkeypatch):
+def test_every_file_is_read_once_a_pass(
+    tree: KernelTree, collector: Collector, make_pod: NewPod, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pod = make_pod("web")
     tree.group(f"{SHARED}/pod{pod.uid}/main", tids=tree.tasks("RR"))
-    opened = []
+    opened: list[str] = []
     whole = KeptFiles.read
-    monkeypatch.setattr(KeptFiles, "read", lambda files, path: opened.append(path) or whole(files, path))
+
+    def read(files: KeptFiles, path: str) -> str | None:
+        opened.append(path)
+        return whole(files, path)
+
+    monkeypatch.setattr(KeptFiles, "read", read)
     collector.collect([pod])
     assert len(opened) == len(set(opened)) > 10
     once = len(opened)
@@ -258,7 +285,9 @@ def test_every_file_is_read_once_a_pass(tree, collector, make_pod, monkeypatch):
     assert len(opened[once:]) == len(set(opened[once:]))
 
 
-def test_a_link_in_the_cgroup_tree_is_not_followed(tree, collector, make_pod, tmp_path):
+def test_a_link_in_the_cgroup_tree_is_not_followed(
+    tree: KernelTree, collector: Collector, make_pod: NewPod, tmp_path: Path
+) -> None:
     pod = make_pod("web")
     tree.group(SHARED)
     outside = tmp_path / "outside"
@@ -269,14 +298,14 @@ def test_a_link_in_the_cgroup_tree_is_not_followed(tree, collector, make_pod, tm
     assert "symbolic link" in collected.failures["cgroup"]
 
 
-def test_the_tripwire_sees_what_a_pass_sees(tree, collector):
+def test_the_tripwire_sees_what_a_pass_sees(tree: KernelTree, collector: Collector) -> None:
     tree.group(SHARED, usage_ns=123_456_000)
     tree.node(free=77 << 20)
     assert HostTripwire(tree.root, Cgroups(tree.root)).probe() == (123_456_000, 77 << 20)
     assert collector.collect([]).readings[TENANTS].raw["cpu_usage_ns"] == 123_456_000
 
 
-def test_the_tripwire_sees_nothing_where_nothing_is(tmp_path):
+def test_the_tripwire_sees_nothing_where_nothing_is(tmp_path: Path) -> None:
     empty = KernelTree(tmp_path, 1)
     assert HostTripwire(tmp_path, Cgroups(tmp_path)).probe() == (None, None)
     empty.group(SHARED)
@@ -285,7 +314,7 @@ def test_the_tripwire_sees_nothing_where_nothing_is(tmp_path):
 
 
 @pytest.mark.parametrize("name", known_sources())
-def test_every_source_offers_what_it_names(name, tree, collector, make_pod):
+def test_every_source_offers_what_it_names(name: str, tree: KernelTree, collector: Collector, make_pod: NewPod) -> None:
     """A law over the folder: a new source is tested before its author writes a test."""
     source = known_sources()[name]
     pod = make_pod("web")
@@ -302,7 +331,7 @@ def test_every_source_offers_what_it_names(name, tree, collector, make_pod):
             )  # figures fit their typed fields
 
 
-def test_what_a_gate_watches_is_read_in_every_pass(tree, collector, make_pod):
+def test_what_a_gate_watches_is_read_in_every_pass(tree: KernelTree, collector: Collector, make_pod: NewPod) -> None:
     """A law over the folder: a gate that watches what is itself behind one would never open."""
     pod = make_pod("web")
     tree.group(container(pod).group)
@@ -316,7 +345,7 @@ def test_what_a_gate_watches_is_read_in_every_pass(tree, collector, make_pod):
                 assert {move.name for move in gate.moved} <= readings[target].raw.keys(), name
 
 
-def test_a_new_source_adds_its_figures_with_no_other_edit(tree):
+def test_a_new_source_adds_its_figures_with_no_other_edit(tree: KernelTree) -> None:
     from services.metrics.core.figures.results import LastPass
     from services.metrics.core.sample.summary import summarise
 
@@ -328,10 +357,12 @@ def test_a_new_source_adds_its_figures_with_no_other_edit(tree):
     assert fields["node_reading"].extra == {"temperature_celsius": 41.5}
 
 
-def test_two_sources_may_not_offer_the_same_figure(tree):
+def test_two_sources_may_not_offer_the_same_figure(tree: KernelTree) -> None:
     twin = Source(dict.fromkeys(GROUPS, (Gauge("memory_rss_bytes"),)), lambda host, target: {})
     with pytest.raises(ValueError, match=r"twin.*memory_rss_bytes"):
-        Collector(None, known_sources() | {"twin": twin}, lambda pods: [], lambda: 0.0)
+        Collector(
+            HostReader(tree.root, Cgroups(tree.root)), known_sources() | {"twin": twin}, lambda pods: [], lambda: 0.0
+        )
 
 
 @pytest.mark.parametrize(
@@ -342,50 +373,50 @@ def test_two_sources_may_not_offer_the_same_figure(tree):
         pytest.param("full avg10=1.00 avg60=2.00 avg300=3.00 total=4\n", None, id="no some line"),
     ],
 )
-def test_pressure_files_of_older_kernels_are_read(text, wanted):
+def test_pressure_files_of_older_kernels_are_read(text: str, wanted: tuple[float, float, float] | None) -> None:
     found = parse(text)
     assert wanted == (found and (found.some_avg10_percent, found.some_avg60_percent, found.full_avg10_percent))
 
 
 @given(st.text(), st.sampled_from("RSDZTtXIP"))
-def test_the_state_of_a_task_is_found_whatever_its_command_is_called(command, state):
+def test_the_state_of_a_task_is_found_whatever_its_command_is_called(command: str, state: str) -> None:
     assert task_state(f"12 ({command}) {state} 1 12 12 0 -1") == state
 
 
-def test_a_task_line_without_a_command_has_no_state():
+def test_a_task_line_without_a_command_has_no_state() -> None:
     assert task_state("") == task_state("12 R") == ""
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z_]{1,12}", fullmatch=True), st.integers(0, 2**63)))
-def test_key_values_come_back_as_written(values):
+def test_key_values_come_back_as_written(values: dict[str, int]) -> None:
     text = "".join(f"{key} {value}\n" for key, value in values.items())
     assert key_values(text, [*values, "NOT THERE"]) == values
     assert key_values(text.rstrip(), values) == values
 
 
-def test_a_line_that_is_no_number_is_left_out():
+def test_a_line_that_is_no_number_is_left_out() -> None:
     assert key_values("a b\nab 3\nb -1\nc \n", ("a", "b", "c")) == {}
 
 
 @pytest.mark.parametrize("before", ["", "Node 0 "])
-def test_meminfo_fields_are_taken_by_their_whole_name_and_need_a_unit(before):
+def test_meminfo_fields_are_taken_by_their_whole_name_and_need_a_unit(before: str) -> None:
     text = "".join(
         f"{before}{line}\n" for line in ("Inactive:   9 kB", "Inactive(file):  2 kB", "HugePages_Total:   4")
     )
     assert meminfo_bytes(text, ("Inactive(file)", "HugePages_Total", "file)", "MemFree")) == {"Inactive(file)": 2048}
 
 
-def test_a_long_file_is_read_to_its_end(tmp_path):
+def test_a_long_file_is_read_to_its_end(tmp_path: Path) -> None:
     text = "".join(f"line {number}\n" for number in itertools.islice(itertools.count(), 40_000))
     put(tmp_path / "long", text)
     assert read_text(str(tmp_path / "long")) == text
 
 
-def test_a_file_that_is_there_but_may_not_be_read_is_an_error(tmp_path):
+def test_a_file_that_is_there_but_may_not_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         read_text(str(tmp_path))
 
 
-def test_a_vanished_file_is_absent():
+def test_a_vanished_file_is_absent() -> None:
     assert read_text("/proc/0/stat") is None
     assert read_text(str(Path("/proc/self/stat/below"))) is None

@@ -1,10 +1,12 @@
 """When a pass is worth making at once: the decision table of the tripwire, and the limit on pressure triggers."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from present import present
 
 from services.metrics.core.wakeup import (
     KernelMemory,
@@ -53,7 +55,7 @@ TOLD = LastReported(CALM, memory_total_bytes=10 * GIB, watermark_bytes=10 * MIB,
         pytest.param({}, {"memory_free_bytes": 0, "tenant_cores": 9.0}, "memory", id="the watermark before all"),
     ],
 )  # fmt: skip
-def test_why_a_pass_is_made_now(told, seen, trigger):
+def test_why_a_pass_is_made_now(told: dict[str, Any], seen: dict[str, Any], trigger: str | None) -> None:
     assert why_now(replace(TOLD, **told), replace(CALM, **seen), BOUNDS) == trigger
 
 
@@ -67,19 +69,22 @@ def test_why_a_pass_is_made_now(told, seen, trigger):
         pytest.param((0.1, 5), (0.1, 9), None, id="no time has passed"),
     ],
 )
-def test_what_two_probes_show(before, now, cores):
+def test_what_two_probes_show(
+    before: tuple[float, int | None], now: tuple[float, int | None], cores: float | None
+) -> None:
     seen = observation(TripwireReading(*before, 1, 1), TripwireReading(*now, 77, 3))
-    assert seen == Observation(cores and pytest.approx(cores), 77, 3)
+    approximately: Any = cores and pytest.approx(cores)
+    assert seen == Observation(approximately, 77, 3)
 
 
-def test_the_watermark_is_a_share_of_ten_thousandths():
+def test_the_watermark_is_a_share_of_ten_thousandths() -> None:
     assert watermark(10_000, 10) == 10
     assert watermark(None, 10) is watermark(10, None) is None
 
 
-def told_after(*samples: tuple[float, float | None, int]) -> LastReported:
+def told_after(*samples: tuple[float, float | None, int]) -> LastReported | None:
     """What is told after samples of (time, tenants' cores, free bytes)."""
-    told = None
+    told: LastReported | None = None
     for now_s, cores, free in samples:
         told = reported(told, Observation(cores, free, 1), KernelMemory(10 * GIB, 10), now_s, BOUNDS)
     return told
@@ -95,8 +100,8 @@ def told_after(*samples: tuple[float, float | None, int]) -> LastReported:
         pytest.param([(0, 3.0, GIB), (1.0, None, GIB)], 3.0, id="an absent figure takes no peak away"),
     ],
 )
-def test_a_load_in_bursts_is_news_once(samples, peak):
-    assert told_after(*samples).peak_cores == peak
+def test_a_load_in_bursts_is_news_once(samples: list[tuple[float, float | None, int]], peak: float) -> None:
+    assert present(told_after(*samples)).peak_cores == peak
 
 
 @pytest.mark.parametrize(
@@ -109,11 +114,11 @@ def test_a_load_in_bursts_is_news_once(samples, peak):
         pytest.param([GIB - 1, GIB + 103 * MIB], True, id="clearly recovered"),
     ],
 )
-def test_the_watch_over_memory_arms_again_only_after_recovery(free, armed):
-    assert told_after(*((n, 0.0, f) for n, f in enumerate(free))).watch_armed is armed
+def test_the_watch_over_memory_arms_again_only_after_recovery(free: list[int], armed: bool) -> None:
+    assert present(told_after(*((n, 0.0, f) for n, f in enumerate(free)))).watch_armed is armed
 
 
-def test_steady_pressure_backs_off_to_the_period_and_news_opens_the_gate():
+def test_steady_pressure_backs_off_to_the_period_and_news_opens_the_gate() -> None:
     gate, gaps = PressureGate(0.1), []
     for now_s in range(7):
         gate = gate.after(now_s, news=False, min_gap_s=0.1, max_gap_s=2.0)
@@ -122,7 +127,7 @@ def test_steady_pressure_backs_off_to_the_period_and_news_opens_the_gate():
     assert gate.after(9, news=True, min_gap_s=0.1, max_gap_s=2.0) == PressureGate(0.1, 9)
 
 
-def test_the_gate_opens_when_the_gap_is_over():
+def test_the_gate_opens_when_the_gap_is_over() -> None:
     gate = PressureGate(0.4, 10.0)
     assert not gate.allows(10.3)
     assert gate.allows(10.4)
@@ -130,7 +135,9 @@ def test_the_gate_opens_when_the_gap_is_over():
 
 
 @given(st.lists(st.booleans(), max_size=50), st.floats(0.02, 1), st.floats(1, 60))
-def test_pressure_never_wakes_more_often_than_the_least_gap_nor_more_rarely_than_the_period(news, least, most):
+def test_pressure_never_wakes_more_often_than_the_least_gap_nor_more_rarely_than_the_period(
+    news: list[bool], least: float, most: float
+) -> None:
     gate = PressureGate(least)
     for n, was_news in enumerate(news):
         gate = gate.after(n, news=was_news, min_gap_s=least, max_gap_s=most)
@@ -138,7 +145,7 @@ def test_pressure_never_wakes_more_often_than_the_least_gap_nor_more_rarely_than
 
 
 @given(st.floats(0, 64), st.floats(0, 64), st.integers(0, 8 * GIB), st.integers(0, 8 * GIB))
-def test_what_has_just_been_told_is_no_news(peak_cores, cores, free_before, free):
+def test_what_has_just_been_told_is_no_news(peak_cores: float, cores: float, free_before: int, free: int) -> None:
     before = reported(None, Observation(peak_cores, free_before, 1), KernelMemory(8 * GIB, 10), 0.0, BOUNDS)
     told = reported(before, Observation(cores, free, 1), KernelMemory(8 * GIB, 10), 1.0, BOUNDS)
     reason = why_now(told, Observation(cores, free, 1), BOUNDS)

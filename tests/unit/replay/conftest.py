@@ -26,7 +26,7 @@ def topology() -> Topology:
 
 
 @pytest.fixture
-def recorded(topology) -> Callable[..., bytes]:
+def recorded(topology: Topology) -> Callable[..., bytes]:
     """A recording of these samples, one every `step_s`."""
 
     def make(samples: Sequence[NodeSample], *, close: bool = True, step_s: float = 2.0) -> bytes:

@@ -1,12 +1,15 @@
 """A small node for the tests of the replay."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from shared.contracts.sample import NodeSample
 from sublet.replay.traces.frames import Frame, Trace, sample_of
 
 CPUS = 48
+
+NewTrace = Callable[..., Trace]
+"""Makes the trace of a node."""
 
 
 def make_sample(use: Sequence[float | None], seq: int = 1, at_s: float = 0.0, **node: Any) -> NodeSample:

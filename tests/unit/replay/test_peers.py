@@ -1,6 +1,7 @@
 """The peers' formulas against worked examples: those of their own tests and documents."""
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from services.advisor.core.model.figures import Figures, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, View
+from shared.contracts.pod import QosClass
 from sublet.replay.peers import (
     PEERS,
     KatalystPool,
@@ -23,7 +25,14 @@ MACHINE = Trace("node1", 48, True, lambda: iter(()))
 BOUNDS = Bounds.of(48, smt=True)
 
 
-def container(usage=None, load1=None, load5=None, request=0.0, qos="shared_cores", pod="default/web") -> ContainerView:
+def container(
+    usage: float | None = None,
+    load1: float | None = None,
+    load5: float | None = None,
+    request: float = 0.0,
+    qos: QosClass = "shared_cores",
+    pod: str = "default/web",
+) -> ContainerView:
     return ContainerView(pod, "a0", "main", qos, request, 0, Figures(usage, load1, load5), Resident())
 
 
@@ -41,16 +50,16 @@ def view(*containers: ContainerView) -> View:
         ({}, 4.0),
     ],
 )
-def test_katalyst_estimate(figures, cores):
+def test_katalyst_estimate(figures: dict[str, Any], cores: float) -> None:
     assert katalyst_estimate_cores(container(**figures)) == cores
 
 
 @pytest.mark.parametrize(("need", "share"), [(0.0, 4), (1.25, 6), (2.0, 6), (3.0, 8), (100.0, 44)])
-def test_katalyst_sizes_of_the_quick_start(need, share):
+def test_katalyst_sizes_of_the_quick_start(need: float, share: int) -> None:
     assert katalyst_round(KatalystPool(), need, 48, True, 0.0).size == share
 
 
-def test_katalyst_grows_by_ten_a_round_and_shrinks_by_two_in_thirty_seconds():
+def test_katalyst_grows_by_ten_a_round_and_shrinks_by_two_in_thirty_seconds() -> None:
     pool, sizes = KatalystPool(), []
     for at_s, need in [(0, 1.0), (5, 40.0), (10, 40.0), (15, 40.0), (20, 40.0), (25, 1.0), (30, 1.0), (55, 1.0)]:
         pool = katalyst_round(pool, need, 48, True, at_s)
@@ -58,7 +67,7 @@ def test_katalyst_grows_by_ten_a_round_and_shrinks_by_two_in_thirty_seconds():
     assert sizes == [6, 16, 26, 36, 44, 42, 42, 40]
 
 
-def test_katalyst_acts_every_five_seconds_and_makes_up_for_a_longer_frame():
+def test_katalyst_acts_every_five_seconds_and_makes_up_for_a_longer_frame() -> None:
     decider = PEERS["katalyst"].start(MACHINE)
     low, high = view(container(usage=1.0)), view(container(usage=32.0))
     sizes = [decider.decide(v, 0.0, at_s).tenants_cores for at_s, v in [(0.0, low), (2.0, high), (4.0, high)]]
@@ -78,19 +87,21 @@ def test_katalyst_acts_every_five_seconds_and_makes_up_for_a_longer_frame():
         (1, 0.0, 0.0, None, 0, 1),
     ],
 )
-def test_koordinator_suppression(cpus, used, system, before, ticks, wanted):
+def test_koordinator_suppression(
+    cpus: int, used: float, system: float, before: int | None, ticks: int, wanted: int
+) -> None:
     assert suppressed_cpus(cpus, used, system, before, ticks) == wanted
 
 
 @pytest.mark.parametrize(
     ("cpus", "system", "used", "millis"), [(100, 7.0, 33.0, 20_000), (8, 0.2, 0.059, 4541), (48, 20.0, 20.0, 0)]
 )
-def test_koordinator_batch_cpu(cpus, system, used, millis):
+def test_koordinator_batch_cpu(cpus: int, system: float, used: float, millis: int) -> None:
     """The second is the example of its release notes: 4541."""
     assert batch_allocatable_millis(cpus, system, used) == millis
 
 
-def test_koordinator_reports_the_mean_of_five_minutes_each_minute_and_only_what_differs():
+def test_koordinator_reports_the_mean_of_five_minutes_each_minute_and_only_what_differs() -> None:
     decider = PEERS["koordinator"].start(MACHINE)
 
     def offer(at_s: float, usage: float) -> float:
@@ -104,7 +115,7 @@ def test_koordinator_reports_the_mean_of_five_minutes_each_minute_and_only_what_
     assert last[-1] == pytest.approx(28.8 - 13.0)
 
 
-def test_koordinator_counts_the_request_of_a_pod_without_a_figure():
+def test_koordinator_counts_the_request_of_a_pod_without_a_figure() -> None:
     decider = PEERS["koordinator"].start(MACHINE)
     assert decider.decide(view(container(request=10.0)), 0.0, 0.0).offered_cores == pytest.approx(18.8)
 
@@ -114,7 +125,9 @@ def test_koordinator_counts_the_request_of_a_pod_without_a_figure():
     steps=st.lists(st.tuples(st.floats(0.5, 400), st.none() | st.floats(0, 100)), min_size=1, max_size=20),
     cpus=st.integers(1, 128),
 )
-def test_a_peer_never_gives_away_more_than_there_is(name, steps, cpus):
+def test_a_peer_never_gives_away_more_than_there_is(
+    name: str, steps: list[tuple[float, float | None]], cpus: int
+) -> None:
     decider = PEERS[name].start(Trace("n", cpus, True, lambda: iter(())))
     at_s = 0.0
     for passed_s, usage in steps:

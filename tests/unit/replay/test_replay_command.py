@@ -7,15 +7,16 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import typer
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from services.advisor.registry import known_policies
-from shared.errors import BadConfig, Refused, Unavailable
+from shared.errors import BadConfig, Refused, SubletError, Unavailable
 from sublet.commands import replay
 from sublet.replay import generate
 from sublet.replay.report.curves import MAX_BINS, bins, moment
@@ -30,33 +31,37 @@ batch pods of 2 cores fill the offer; what runs above it for 60 s is evicted
 """
 
 
+Run = Callable[..., Result]
+"""Runs the command with these arguments."""
+
+
 @pytest.fixture
-def run():
+def run() -> Run:
     app = typer.Typer()
     app.command()(replay.replay)
 
-    def invoke(*arguments: object):
+    def invoke(*arguments: object) -> Result:
         return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
     return invoke
 
 
 @pytest.fixture
-def small(tmp_path) -> Path:
+def small(tmp_path: Path) -> Path:
     path = tmp_path / "small.jsonl.gz"
     with path.open("wb") as out:
         generate.write(out, seed=5, length_s=60.0)
     return path
 
 
-def test_the_shipped_recording_is_the_one_that_the_generator_makes():
+def test_the_shipped_recording_is_the_one_that_the_generator_makes() -> None:
     made = io.BytesIO()
     generate.write(made)
     assert gzip.decompress(made.getvalue()) == gzip.decompress(SHIPPED.read_bytes())
     assert SHIPPED.stat().st_size < 200_000
 
 
-def test_peers_and_baseline_on_the_shipped_recording(run):
+def test_peers_and_baseline_on_the_shipped_recording(run: Run) -> None:
     """These do not change when our policies do."""
     result = run(SHIPPED, "-o", "json", *BASELINES)
     rows = {row["name"]: row for row in json.loads(result.stdout)["rows"]}
@@ -68,7 +73,7 @@ def test_peers_and_baseline_on_the_shipped_recording(run):
     }
 
 
-def test_every_policy_is_compared_and_says_the_same_in_every_process():
+def test_every_policy_is_compared_and_says_the_same_in_every_process() -> None:
     """Standard output to the byte, whatever the order of sets and dicts; the speed is on standard error."""
     command = [sys.executable, "-m", "sublet", "replay", str(SHIPPED), "--peer", "katalyst"]
     first, again = (
@@ -82,7 +87,7 @@ def test_every_policy_is_compared_and_says_the_same_in_every_process():
     assert re.search(rb"\d+ times real time", first.stderr)
 
 
-def test_the_page_needs_nothing_from_elsewhere(run, tmp_path):
+def test_the_page_needs_nothing_from_elsewhere(run: Run, tmp_path: Path) -> None:
     texts = []
     for name in ("one.html", "two.html"):
         result = run(SHIPPED, "--policy", "canonical", "--peer", "katalyst", "--plot", tmp_path / name)
@@ -96,20 +101,20 @@ def test_the_page_needs_nothing_from_elsewhere(run, tmp_path):
     assert "prefers-color-scheme:dark" in text
 
 
-def test_without_a_violation_the_page_says_so(run, small, tmp_path):
+def test_without_a_violation_the_page_says_so(run: Run, small: Path, tmp_path: Path) -> None:
     assert run(small, "--policy", "canonical:reserve_cores=40", "--plot", tmp_path / "out.html").exit_code == 0
     text = (tmp_path / "out.html").read_text()
     assert "Nobody withheld anything" in text
     assert text.count("<svg") == 2
 
 
-def test_names_beside_dots_do_not_cover_each_other():
+def test_names_beside_dots_do_not_cover_each_other() -> None:
     heights = _apart([(0.0, 10.0), (5.0, 11.0), (5.0, 12.0), (500.0, 12.0)])
     assert heights[3] == 12.0
     assert all(lower - upper >= _LABEL_PX - 0.5 for upper, lower in pairwise(heights[:3]))
 
 
-def test_a_name_in_a_file_cannot_write_into_the_page(run, small, tmp_path):
+def test_a_name_in_a_file_cannot_write_into_the_page(run: Run, small: Path, tmp_path: Path) -> None:
     evil = tmp_path / "<script>x.jsonl.gz"
     evil.write_bytes(small.read_bytes())
     run(evil, "--policy", "canonical", "--plot", tmp_path / "out.html")
@@ -126,7 +131,15 @@ def test_a_name_in_a_file_cannot_write_into_the_page(run, small, tmp_path):
         (["--plot", "out.html", "--plot-node", "other"], Refused, "other"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(run, small, tmp_path, monkeypatch, arguments, error, word):
+def test_what_cannot_be_done_is_said_in_one_line(
+    run: Run,
+    small: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    error: type[SubletError],
+    word: str,
+) -> None:
     monkeypatch.chdir(tmp_path)
     result = run(small, *arguments)
     assert isinstance(result.exception, error)
@@ -136,13 +149,13 @@ def test_what_cannot_be_done_is_said_in_one_line(run, small, tmp_path, monkeypat
 
 @pytest.mark.parametrize("option", ["--step", "--pod-cores", "--batch-pod-cores", "--evict-after"])
 @pytest.mark.parametrize("value", ["nan", "-1", "inf", "x"])
-def test_a_number_that_is_none_is_refused(run, small, option, value):
+def test_a_number_that_is_none_is_refused(run: Run, small: Path, option: str, value: str) -> None:
     result = run(small, option, value)
     assert result.exit_code == 2
     assert option in result.stderr
 
 
-def test_a_cut_file_is_replayed_and_the_loss_is_said(run, small):
+def test_a_cut_file_is_replayed_and_the_loss_is_said(run: Run, small: Path) -> None:
     plain = gzip.decompress(small.read_bytes())
     small.write_bytes(plain[: len(plain) // 2])
     result = run(small, "--policy", "canonical", "-o", "json")
@@ -152,7 +165,7 @@ def test_a_cut_file_is_replayed_and_the_loss_is_said(run, small):
     assert "1 lost or refused" in run(small, "--policy", "canonical").stdout
 
 
-def test_a_file_without_a_frame_is_refused(run, small):
+def test_a_file_without_a_frame_is_refused(run: Run, small: Path) -> None:
     head = gzip.decompress(small.read_bytes()).splitlines(keepends=True)[0]
     small.write_bytes(head)
     result = run(small, "--policy", "canonical")
@@ -160,14 +173,14 @@ def test_a_file_without_a_frame_is_refused(run, small):
     assert "no frame" in str(result.exception)
 
 
-def test_the_rule_of_a_trace_is_printed(run, tmp_path):
+def test_the_rule_of_a_trace_is_printed(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "use.csv"
     path.write_text("time_s,id,usage_cores\n0,a,1\n0,b,2\n60,a,3\n60,b,2\n")
     result = run(path, "--policy", "canonical", "--seed", "7", "--pod-cores", "3")
     assert "2 tenants of 3 cores on 48 CPUs, seed 7; a frame every 30 s, values held" in result.stdout
 
 
-def test_a_long_curve_is_drawn_in_few_columns_and_loses_no_violation():
+def test_a_long_curve_is_drawn_in_few_columns_and_loses_no_violation() -> None:
     curve = Curve()
     for n in range(10_000):
         curve.at_s.append(2.0 * (n + 1))
@@ -183,5 +196,5 @@ def test_a_long_curve_is_drawn_in_few_columns_and_loses_no_violation():
 
 
 @pytest.mark.parametrize(("at_s", "step_s", "text"), [(90, 30, "1:30"), (5400, 1800, "1:30 h"), (0, 120, "0:00")])
-def test_times_on_the_axis(at_s, step_s, text):
+def test_times_on_the_axis(at_s: int, step_s: int, text: str) -> None:
     assert moment(at_s, step_s) == text

@@ -1,18 +1,22 @@
 """The replay itself: what is judged, what is seen, and what is told of it."""
 
 from dataclasses import replace
+from typing import Any, Never
 
 import pytest
+from fixture_types import NewSample
 from hypothesis import given
 from hypothesis import strategies as st
-from replay_world import make_trace
+from present import present
+from replay_world import NewTrace, make_trace
 
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import View
+from services.advisor.policies.canonical import CanonicalSettings
 from services.advisor.registry import known_policies
 from shared.errors import BadConfig, Refused
 from sublet.replay.batch import BatchRules
-from sublet.replay.contender import PolicyContender, Sizes, StaticContender, policy_of
+from sublet.replay.contender import Contender, PolicyContender, Sizes, StaticContender, policy_of
 from sublet.replay.peers import PEERS
 from sublet.replay.run import as_seen, replay
 from sublet.replay.score import Score
@@ -26,7 +30,8 @@ class Scripted:
 
     def __init__(self, *tenants: float) -> None:
         self.name = "scripted"
-        self.tenants, self.seen = list(tenants), []
+        self.tenants = list(tenants)
+        self.seen: list[list[float | None]] = []
 
     def bounds(self, trace: Trace) -> Bounds:
         return Bounds.of(trace.cpus, smt=trace.smt)
@@ -40,28 +45,28 @@ class Scripted:
         return Sizes(cores, 48 - cores, 48 - cores)
 
 
-def score(trace: Trace, contender, rules: BatchRules = RULES) -> dict:
+def score(trace: Trace, contender: Contender, rules: BatchRules = RULES) -> dict[str, Any]:
     return replay([trace], [contender], rules).rows[0].score.figures()
 
 
-def test_demand_is_judged_by_the_sizes_that_were_decided_before_it(trace):
+def test_demand_is_judged_by_the_sizes_that_were_decided_before_it(trace: NewTrace) -> None:
     """Grown too late: the frame that shows the demand is the one that violates."""
     found = score(trace([5.0, 20.0, 20.0]), Scripted(10.0, 30.0, 30.0))
     assert (found["violation_s"], found["violation_core_s"]) == (2.0, 20.0)
     assert score(trace([5.0, 20.0, 20.0]), Scripted(20.0))["violation_s"] == 0.0
 
 
-def test_the_first_frame_is_not_judged(trace):
+def test_the_first_frame_is_not_judged(trace: NewTrace) -> None:
     assert score(trace([47.0]), Scripted(4.0))["violation_s"] == 0.0
 
 
-def test_a_contender_sees_no_more_use_than_it_gave(trace):
+def test_a_contender_sees_no_more_use_than_it_gave(trace: NewTrace) -> None:
     contender = Scripted(10.0)
     replay([trace([8.0, 40.0, 8.0])], [contender], RULES)
     assert contender.seen == [[8.0], [10.0], [8.0]]
 
 
-def test_load_averages_are_seen_whole(sample):
+def test_load_averages_are_seen_whole(sample: NewSample) -> None:
     from services.advisor.core.observation.sample_view import view_of
 
     one = sample([20.0, 20.0])
@@ -74,26 +79,26 @@ def test_load_averages_are_seen_whole(sample):
     assert as_seen(view, 40.0, 40.0, 0.0, 0.0).containers == view.containers
 
 
-def test_offered_time_and_size_changes_are_summed(trace):
+def test_offered_time_and_size_changes_are_summed(trace: NewTrace) -> None:
     found = score(trace([1.0] * 4, step_s=1800.0), Scripted(8.0, 8.0, 16.0, 8.0))
     assert found["offered_core_hours"] == pytest.approx((40 + 40 + 32) / 2)
     assert found["offered_percent"] == pytest.approx(100 * 112 / 144, abs=0.01)
     assert found["size_changes"] == 2
 
 
-def test_batch_work_that_the_offer_no_longer_carries_is_evicted(trace):
+def test_batch_work_that_the_offer_no_longer_carries_is_evicted(trace: NewTrace) -> None:
     found = score(trace([1.0] * 80), Scripted(8.0, 28.0))
     assert found["evictions"] == 10
 
 
-def test_time_after_a_gap_does_not_count(sample):
+def test_time_after_a_gap_does_not_count(sample: NewSample) -> None:
     frames = [Frame(0.0, 0.0, sample([1.0])), Frame(100.0, 0.0, sample([40.0])), Frame(102.0, 2.0, sample([1.0]))]
     outcome = replay([Trace("n", 48, True, lambda: iter(frames))], [Scripted(8.0)], RULES)
     assert outcome.node_s == 2.0
     assert outcome.rows[0].score.violation_s == 0.0
 
 
-def test_a_first_pass_without_rates_decides_nothing(sample):
+def test_a_first_pass_without_rates_decides_nothing(sample: NewSample) -> None:
     first = sample([None]).model_copy(update={"window_s": None})
     frames = [Frame(0.0, 0.0, first), Frame(2.0, 2.0, sample([3.0], 2, 2.0))]
     contender = Scripted(8.0)
@@ -102,13 +107,13 @@ def test_a_first_pass_without_rates_decides_nothing(sample):
     assert outcome.node_s == 0.0
 
 
-def test_shared_cpus_are_the_tenants_as_far_as_no_batch_pod_uses_them():
+def test_shared_cpus_are_the_tenants_as_far_as_no_batch_pod_uses_them() -> None:
     sizes = Sizes(48, 20, 20, shared_cores=20)
     assert [sizes.room_cores(wanted) for wanted in (0, 12, 40)] == [48, 36, 28]
     assert Sizes(30, 18, 18).room_cores(40) == 30
 
 
-def test_what_tenants_use_is_at_least_what_their_pool_uses(sample):
+def test_what_tenants_use_is_at_least_what_their_pool_uses(sample: NewSample) -> None:
     one = sample([2.0, None], cpu_usage_cores=9.0)
     assert (load_of(one).tenants_cores, load_of(one).system_cores) == (2.0, 7.0)
     pooled = one.model_validate(one.model_dump() | {"pools": [{"pool": "share", "cpu_usage_cores": 5.0}]})
@@ -116,18 +121,18 @@ def test_what_tenants_use_is_at_least_what_their_pool_uses(sample):
     assert load_of(sample([2.0])).system_cores == 0.0
 
 
-def test_nodes_add_up_and_the_plotted_one_is_found(trace):
+def test_nodes_add_up_and_the_plotted_one_is_found(trace: NewTrace) -> None:
     traces = [trace([1.0, 1.0], node="a"), trace([30.0, 30.0, 30.0], node="b")]
     outcome = replay(traces, [Scripted(10.0)], RULES, plot_node="b")
     assert (outcome.nodes, outcome.frames, outcome.plotted, outcome.node_s) == (("a", "b"), 5, "b", 6.0)
     assert outcome.rows[0].score.violation_core_s == 80.0
-    curve = outcome.rows[0].curve
+    curve = present(outcome.rows[0].curve)
     assert list(curve.at_s) == [2.0, 4.0]
     assert list(curve.violated) == [1, 1]
 
 
-def test_a_policy_that_raises_ends_the_replay_with_its_name_and_moment(trace):
-    def broken(*_args):
+def test_a_policy_that_raises_ends_the_replay_with_its_name_and_moment(trace: NewTrace) -> None:
+    def broken(*_args: object) -> Never:
         raise ZeroDivisionError("no cores")
 
     chosen = policy_of("canonical")
@@ -148,13 +153,14 @@ def test_a_policy_that_raises_ends_the_replay_with_its_name_and_moment(trace):
         ("canonical:reserve_cores=-1", "reserve_cores"),
     ],
 )
-def test_a_policy_that_cannot_be_used_is_refused(text, word):
+def test_a_policy_that_cannot_be_used_is_refused(text: str, word: str) -> None:
     with pytest.raises(BadConfig, match=word):
         policy_of(text)
 
 
-def test_settings_of_the_policy_and_of_the_advisor_are_told_apart(trace):
+def test_settings_of_the_policy_and_of_the_advisor_are_told_apart(trace: NewTrace) -> None:
     chosen = policy_of("canonical:usage_factor=2,reserve_cores=8").choice
+    assert isinstance(chosen.policy_settings, CanonicalSettings)
     assert (chosen.policy_settings.usage_factor, chosen.settings.reserve_cores) == (2.0, 8)
     more = replay([trace([4.0] * 3)], [policy_of("canonical"), policy_of("canonical:reserve_cores=12")], RULES)
     assert more.rows[0].score.offered_core_s > more.rows[1].score.offered_core_s
@@ -163,7 +169,7 @@ def test_settings_of_the_policy_and_of_the_advisor_are_told_apart(trace):
 @pytest.mark.parametrize("contender", [*map(policy_of, known_policies()), *PEERS.values(), StaticContender()],
                          ids=lambda contender: contender.name)  # fmt: skip
 @given(wanted=st.lists(st.floats(0, 60), min_size=2, max_size=25))
-def test_laws_of_every_contender(contender, wanted):
+def test_laws_of_every_contender(contender: Contender, wanted: list[float]) -> None:
     """The same twice; nobody gives more than the machine; what was missing is what was wanted above the room."""
     trace = make_trace(wanted, step_s=30.0)
     first, again = (replay([trace], [contender], RULES, plot_node="").rows[0] for _ in range(2))
@@ -172,7 +178,7 @@ def test_laws_of_every_contender(contender, wanted):
     assert found.offered_core_s <= found.machine_core_s
     assert found.batch_core_s <= found.offered_core_s + 1e-6
     assert found.batch_core_s + found.tenants_core_s - found.violation_core_s <= found.machine_core_s + 1e-6
-    curve = first.curve
+    curve = present(first.curve)
     missing = sum(max(0.0, w - r) for w, r in zip(curve.wanted_cores, curve.room_cores, strict=True))
     assert found.violation_core_s == pytest.approx(30.0 * missing, abs=1e-3)
     assert found.violation_s == 30.0 * sum(curve.violated)

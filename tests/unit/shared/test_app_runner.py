@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
+from fixture_types import Virtual
 
 from shared import app, telemetry
 from shared.adapters.clock import LoopClock
@@ -25,7 +26,8 @@ class FakeApp:
     """A service whose life the test writes."""
 
     def __init__(self, name: str, log: list[str], life: Callable[[], Any] | None = None) -> None:
-        self.name, self.log, self.settings = name, log, {}
+        self.name, self.log = name, log
+        self.settings: dict[str, Any] = {}
         self._life = life
 
     async def run(self) -> None:
@@ -64,6 +66,12 @@ class World:
 
         return build
 
+    def settings(self, name: str) -> dict[str, Any]:
+        """What a service was last configured with."""
+        app = self.runner.apps[name]
+        assert isinstance(app, FakeApp)
+        return app.settings
+
     def start(self) -> "asyncio.Task[int]":
         return asyncio.create_task(self.runner.run(self.stop))
 
@@ -77,7 +85,7 @@ async def returns() -> None:
     await asyncio.sleep(5)
 
 
-def test_stop_ends_with_0_after_close_and_drain(virtual):
+def test_stop_ends_with_0_after_close_and_drain(virtual: Virtual) -> None:
     async def story() -> None:
         world = World(metrics=None, qrm=None)
         running = world.start()
@@ -92,7 +100,9 @@ def test_stop_ends_with_0_after_close_and_drain(virtual):
 
 
 @pytest.mark.parametrize("life", [fails, returns], ids=["fails", "returns"])
-def test_a_service_that_ends_takes_the_process_down_with_1(virtual, life):
+def test_a_service_that_ends_takes_the_process_down_with_1(
+    virtual: Virtual, life: Callable[[], Awaitable[None]]
+) -> None:
     async def story() -> None:
         world = World(metrics=None, qrm=life)
         assert await world.start() == 1
@@ -103,7 +113,7 @@ def test_a_service_that_ends_takes_the_process_down_with_1(virtual, life):
     virtual(story())
 
 
-def test_a_bus_that_closed_for_good_takes_the_process_down_with_1(virtual):
+def test_a_bus_that_closed_for_good_takes_the_process_down_with_1(virtual: Virtual) -> None:
     async def story() -> None:
         world = World(metrics=None)
         running = world.start()
@@ -115,7 +125,7 @@ def test_a_bus_that_closed_for_good_takes_the_process_down_with_1(virtual):
     virtual(story())
 
 
-def test_a_bus_that_is_only_away_takes_nothing_down(virtual):
+def test_a_bus_that_is_only_away_takes_nothing_down(virtual: Virtual) -> None:
     async def story() -> None:
         world = World(metrics=None)
         running = world.start()
@@ -133,7 +143,7 @@ def test_a_bus_that_is_only_away_takes_nothing_down(virtual):
 
 
 @pytest.mark.parametrize("end", ["stop", "death"])
-def test_a_service_that_misses_its_cancellation_is_cancelled_again(virtual, end):
+def test_a_service_that_misses_its_cancellation_is_cancelled_again(virtual: Virtual, end: str) -> None:
     async def deaf() -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
@@ -151,7 +161,9 @@ def test_a_service_that_misses_its_cancellation_is_cancelled_again(virtual, end)
     virtual(story())
 
 
-def test_a_service_that_cannot_close_keeps_nobody_else_from_closing(virtual, monkeypatch):
+def test_a_service_that_cannot_close_keeps_nobody_else_from_closing(
+    virtual: Virtual, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def story() -> None:
         world = World(metrics=None, qrm=None)
         running = world.start()
@@ -166,7 +178,7 @@ def test_a_service_that_cannot_close_keeps_nobody_else_from_closing(virtual, mon
     virtual(story())
 
 
-def test_a_service_that_cannot_be_built_is_told_and_the_others_are_closed(virtual):
+def test_a_service_that_cannot_be_built_is_told_and_the_others_are_closed(virtual: Virtual) -> None:
     async def story() -> None:
         world = World(metrics=None)
 
@@ -182,7 +194,7 @@ def test_a_service_that_cannot_be_built_is_told_and_the_others_are_closed(virtua
     virtual(story())
 
 
-def test_every_service_beats_asks_are_answered_and_input_age_is_shown(virtual):
+def test_every_service_beats_asks_are_answered_and_input_age_is_shown(virtual: Virtual) -> None:
     async def story() -> None:
         world = World(metrics=None, qrm=None)
         beats: list[Health] = []
@@ -200,7 +212,7 @@ def test_every_service_beats_asks_are_answered_and_input_age_is_shown(virtual):
     virtual(story())
 
 
-def test_configuration_reaches_its_service_and_its_revision_the_messages(virtual):
+def test_configuration_reaches_its_service_and_its_revision_the_messages(virtual: Virtual) -> None:
     async def story() -> None:
         world = World(metrics=None, qrm=None)
         running = world.start()
@@ -209,8 +221,8 @@ def test_configuration_reaches_its_service_and_its_revision_the_messages(virtual
         await world.bus.put(CONFIG_BUCKET, "pool.x", b"not for all")
         await world.bus.put(CONFIG_BUCKET, "global", b'{"qrm": {"a": 1}, "unknown": 5}')
         await asyncio.sleep(1)
-        assert world.runner.apps["qrm"].settings == {"a": 1}
-        assert world.runner.apps["metrics"].settings == {}
+        assert world.settings("qrm") == {"a": 1}
+        assert world.settings("metrics") == {}
         assert {w.config_rev for w in world.runner.wires.values()} == {2}
         world.stop.set()
         await running
@@ -223,7 +235,9 @@ def test_configuration_reaches_its_service_and_its_revision_the_messages(virtual
     [b'{"qrm": {"bad": true}}', b'{"qrm": [1]}', b"[]", b"{", b"\xff", b'{"qrm": 5}'],
     ids=["refused by the service", "section is a list", "list", "cut off", "no text", "section is a number"],
 )
-def test_configuration_that_cannot_be_used_is_counted_and_the_last_good_one_stays(virtual, document):
+def test_configuration_that_cannot_be_used_is_counted_and_the_last_good_one_stays(
+    virtual: Virtual, document: bytes
+) -> None:
     async def story() -> None:
         world = World(qrm=None)
         running = world.start()
@@ -234,7 +248,7 @@ def test_configuration_that_cannot_be_used_is_counted_and_the_last_good_one_stay
         await world.bus.put(CONFIG_BUCKET, "global", document)
         await asyncio.sleep(1)
         assert telemetry.CONFIG_REFUSED.labels("qrm")._value.get() == before + 1
-        assert world.runner.apps["qrm"].settings == {"a": 1}
+        assert world.settings("qrm") == {"a": 1}
         assert world.runner.wires["qrm"].config_rev == 1
         assert not running.done()
         world.stop.set()
@@ -243,14 +257,14 @@ def test_configuration_that_cannot_be_used_is_counted_and_the_last_good_one_stay
     virtual(story())
 
 
-def test_one_service_that_refuses_its_section_keeps_no_other_from_taking_its_own(virtual):
+def test_one_service_that_refuses_its_section_keeps_no_other_from_taking_its_own(virtual: Virtual) -> None:
     async def story() -> None:
         world = World(metrics=None, qrm=None)
         running = world.start()
         await world.bus.ensure_bucket(CONFIG_BUCKET)
         await world.bus.put(CONFIG_BUCKET, "global", b'{"metrics": {"bad": true}, "qrm": {"a": 2}}')
         await asyncio.sleep(1)
-        assert world.runner.apps["qrm"].settings == {"a": 2}
+        assert world.settings("qrm") == {"a": 2}
         assert (world.runner.wires["metrics"].config_rev, world.runner.wires["qrm"].config_rev) == (0, 1)
         world.stop.set()
         await running

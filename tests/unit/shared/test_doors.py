@@ -68,7 +68,7 @@ def calls(tree: ast.Module) -> Iterator[tuple[str, str, ast.Call]]:
                     yield name, "", node
 
 
-def test_who_parses_text_is_a_door_or_reads_what_is_ours():
+def test_who_parses_text_is_a_door_or_reads_what_is_ours() -> None:
     known = DOORS.keys() | OUR_OWN_FILES | WHAT_A_PERSON_GIVES | DEMO
     found = {
         path
@@ -80,7 +80,7 @@ def test_who_parses_text_is_a_door_or_reads_what_is_ours():
     assert sorted(known - found - {"shared/contracts/bus/stored.py", "shared/contracts/envelope.py"}) == []
 
 
-def test_nothing_is_unpickled_or_evaluated():
+def test_nothing_is_unpickled_or_evaluated() -> None:
     bad = [
         (path, node.lineno)
         for path, tree in modules()
@@ -90,7 +90,7 @@ def test_nothing_is_unpickled_or_evaluated():
     assert bad == []
 
 
-def test_intents_and_events_are_read_at_their_door_alone():
+def test_intents_and_events_are_read_at_their_door_alone() -> None:
     """A body without its subject says nothing of who speaks."""
     found = {path for path, tree in modules() for name, owner, _ in calls(tree) if name == "decode" and owner in FACTS}
     assert found <= {
@@ -99,7 +99,7 @@ def test_intents_and_events_are_read_at_their_door_alone():
     }  # the ledger wrote them itself
 
 
-def test_pods_of_the_api_server_are_read_at_their_door_alone():
+def test_pods_of_the_api_server_are_read_at_their_door_alone() -> None:
     """`spec.containers` of a document is nobody's business but the readers of pods."""
     readers = {path for path, tree in modules() if _names(tree, "containerStatuses") or _names(tree, "initContainers")}
     assert readers <= {"shared/core/pods/kube_pod.py", "shared/core/pods/manifest.py",
@@ -107,12 +107,12 @@ def test_pods_of_the_api_server_are_read_at_their_door_alone():
                        "sublet/doctor/cluster/cluster_probe.py"}  # fmt: skip
 
 
-def test_answers_are_asked_for_in_one_place():
+def test_answers_are_asked_for_in_one_place() -> None:
     found = {path for path, tree in modules() for name, owner, _ in calls(tree) if name == "request" and owner == "bus"}
     assert found <= {"sublet/ask.py", "sublet/runtime/admission.py", "sublet/demo/chain.py"}
 
 
-def test_every_bounded_read_names_its_bound():
+def test_every_bounded_read_names_its_bound() -> None:
     for path, tree in modules():
         for name, owner, node in calls(tree):
             if name in BOUNDED and not owner and path in DOORS:

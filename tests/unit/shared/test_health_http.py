@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import aiohttp
 import pytest
@@ -24,7 +25,7 @@ class Process:
         async with aiohttp.ClientSession() as session, session.get(self.url + path) as response:
             return response.status, await response.text()
 
-    async def ready(self) -> tuple[int, dict]:
+    async def ready(self) -> tuple[int, dict[str, Any]]:
         async with aiohttp.ClientSession() as session, session.get(f"{self.url}/readyz") as response:
             return response.status, await response.json()
 
@@ -39,13 +40,13 @@ async def process() -> AsyncIterator[Process]:
     await server.close()
 
 
-async def test_a_living_process_says_so_whatever_its_services_say(process):
+async def test_a_living_process_says_so_whatever_its_services_say(process: Process) -> None:
     process.healths = [ServiceHealth(service="qrm", ok=False)]
     process.connected = False
     assert await process.get("/livez") == (200, "ok\n")
 
 
-async def test_ready_means_every_service_is_well_and_the_bus_is_there(process):
+async def test_ready_means_every_service_is_well_and_the_bus_is_there(process: Process) -> None:
     status, document = await process.ready()
     assert (status, document["ready"], document["reasons"]) == (200, True, [])
     assert document["services"] == [{"service": "qrm", "ok": True, "why": "", "input_age_s": None}]
@@ -66,20 +67,22 @@ async def test_ready_means_every_service_is_well_and_the_bus_is_there(process):
     ],
     ids=["bus away", "service unwell", "no reason given", "still starting", "both"],
 )
-async def test_not_ready_is_503_with_the_reasons(process, healths, connected, reasons):
+async def test_not_ready_is_503_with_the_reasons(
+    process: Process, healths: list[ServiceHealth], connected: bool, reasons: list[str]
+) -> None:
     process.healths, process.connected = healths, connected
     status, document = await process.ready()
     assert (status, document["ready"], document["reasons"]) == (503, False, reasons)
 
 
-async def test_metrics_are_in_the_text_format_of_prometheus(process):
+async def test_metrics_are_in_the_text_format_of_prometheus(process: Process) -> None:
     telemetry.TAKEN.labels("test_http", "advice").inc()
     status, text = await process.get("/metrics")
     assert status == 200
     assert 'sublet_messages_taken_total{message="advice",service="test_http"} 1.0' in text
 
 
-async def test_a_port_that_is_taken_is_named_with_the_way_out(process):
+async def test_a_port_that_is_taken_is_named_with_the_way_out(process: Process) -> None:
     port = int(process.url.rpartition(":")[2])
     second = HealthServer(healths=list, connected=lambda: True)
     with pytest.raises(Unavailable, match=f"http_port {port}: .*; choose another port, or 0 for none"):

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from fixture_types import Virtual
 
 from shared import telemetry
 from shared.contracts.bus.subjects import INTENTS_STREAM, STREAMS
@@ -19,7 +20,7 @@ async def ready_bus() -> MemoryBus:
     return bus
 
 
-def test_lost_acknowledgements_are_repeated_with_the_same_id_and_stored_once(virtual):
+def test_lost_acknowledgements_are_repeated_with_the_same_id_and_stored_once(virtual: Virtual) -> None:
     async def story() -> None:
         bus = await ready_bus()
         before = telemetry.STORE_RETRIES._value.get()
@@ -32,7 +33,7 @@ def test_lost_acknowledgements_are_repeated_with_the_same_id_and_stored_once(vir
     virtual(story())
 
 
-def test_an_absence_shorter_than_the_budget_is_survived(virtual):
+def test_an_absence_shorter_than_the_budget_is_survived(virtual: Virtual) -> None:
     async def story() -> None:
         bus = await ready_bus()
         bus.go_offline()
@@ -43,7 +44,7 @@ def test_an_absence_shorter_than_the_budget_is_survived(virtual):
 
 
 @pytest.mark.parametrize("budget_s", [0.0, 0.5, 20.0])
-def test_the_budget_is_kept_and_the_outcome_called_unknown(virtual, budget_s):
+def test_the_budget_is_kept_and_the_outcome_called_unknown(virtual: Virtual, budget_s: float) -> None:
     async def story() -> None:
         bus = await ready_bus()
         bus.go_offline()
@@ -59,7 +60,7 @@ def test_the_budget_is_kept_and_the_outcome_called_unknown(virtual, budget_s):
     virtual(story())
 
 
-def test_a_conflict_ends_the_tries_at_once(virtual):
+def test_a_conflict_ends_the_tries_at_once(virtual: Virtual) -> None:
     async def story() -> None:
         bus = await ready_bus()
         await bus.publish_durable(SUBJECT, b"x", msg_id="1")
@@ -70,7 +71,7 @@ def test_a_conflict_ends_the_tries_at_once(virtual):
     virtual(story())
 
 
-def test_an_id_is_forgotten_after_the_duplicate_window(virtual):
+def test_an_id_is_forgotten_after_the_duplicate_window(virtual: Virtual) -> None:
     """The window is ten minutes: whoever repeats later needs the expected sequence."""
 
     async def story() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import traceback
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -85,7 +86,7 @@ def refusal(values: object) -> str:
 
 
 @given(passwords)
-def test_a_refused_setting_is_named_and_a_password_in_it_is_not_shown(password):
+def test_a_refused_setting_is_named_and_a_password_in_it_is_not_shown(password: str) -> None:
     address = f"nats://logins:{password}@bus:4222"
     for values in (
         {"logins": {"url": address}},
@@ -103,13 +104,13 @@ def test_a_refused_setting_is_named_and_a_password_in_it_is_not_shown(password):
         assert "central" in said
 
 
-def test_other_values_are_shown():
+def test_other_values_are_shown() -> None:
     assert "central.limit = 7" in refusal({"limit": 7})
     assert "central.servers.0 = 'x'" in refusal({"servers": ["x"]})
 
 
 @given(passwords)
-def test_a_variable_that_is_no_yaml_is_named_alone(password):
+def test_a_variable_that_is_no_yaml_is_named_alone(password: str) -> None:
     for text in (f"nats://u:{password}@h", password, f"{{{password}"):
         assert WORD not in refused_variable(text)
 
@@ -123,12 +124,12 @@ def refused_variable(text: str) -> str:
     return ""
 
 
-def test_a_refused_variable_is_named():
+def test_a_refused_variable_is_named() -> None:
     assert "SUBLET_NATS_URL=(not shown): not a YAML value (line 1" in refused_variable("[nats://u:p@h")
 
 
 @pytest.mark.parametrize("password", PASSWORDS)
-def test_a_file_that_is_no_yaml_says_where_and_not_what(password, tmp_path):
+def test_a_file_that_is_no_yaml_says_where_and_not_what(password: str, tmp_path: Path) -> None:
     path = tmp_path / "settings.yaml"
     path.write_text(f"node: a\nnats_url: nats://u:{password}@h\nbad: [{password}\n*{password}", encoding="utf-8")
     with pytest.raises(BadConfig, match="not YAML") as caught:
@@ -137,7 +138,7 @@ def test_a_file_that_is_no_yaml_says_where_and_not_what(password, tmp_path):
 
 
 @pytest.mark.parametrize("password", PASSWORDS)
-async def test_a_password_comes_through_the_settings_and_no_error_or_log_of_the_bus_has_it(password):
+async def test_a_password_comes_through_the_settings_and_no_error_or_log_of_the_bus_has_it(password: str) -> None:
     address = with_login("nats://127.0.0.1:1", "user", password)
     for text in (address, json.dumps(address)):
         common = common_settings(raw_settings({"SUBLET_NATS_URL": text}))
@@ -149,7 +150,7 @@ async def test_a_password_comes_through_the_settings_and_no_error_or_log_of_the_
 
 
 @pytest.mark.parametrize("password", PASSWORDS)
-async def test_also_where_nobody_encoded_it(password):
+async def test_also_where_nobody_encoded_it(password: str) -> None:
     with capture_logs() as logs, pytest.raises(SubletError) as caught:
         await connect(f"nats://user:{password}@127.0.0.1:1", name="t/a", connect_timeout_s=0.02, clock=SystemClock())
     assert WORD not in "".join(traceback.format_exception(caught.value)) + repr(logs)

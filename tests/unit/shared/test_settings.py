@@ -1,7 +1,7 @@
 """Settings: defaults, file, environment; every refusal names the key, the value and what was probably meant."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from pydantic import Field
@@ -33,7 +33,7 @@ class QrmSettings(Settings):
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
-def test_a_common_setting_that_cannot_be_used_is_named(raw, words):
+def test_a_common_setting_that_cannot_be_used_is_named(raw: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(BadConfig) as caught:
         common_settings(raw)
     assert [word for word in words if word not in str(caught.value)] == []
@@ -51,18 +51,18 @@ def test_a_common_setting_that_cannot_be_used_is_named(raw, words):
     ],
     ids=str,
 )
-def test_a_section_that_cannot_be_used_is_named_with_its_path(values, words):
+def test_a_section_that_cannot_be_used_is_named_with_its_path(values: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(BadConfig) as caught:
         section(QrmSettings, {"qrm": values}, "qrm")
     assert [word for word in words if word not in str(caught.value)] == []
 
 
 @pytest.mark.parametrize("raw", [{}, {"qrm": None}, {"qrm": {}}], ids=["absent", "empty", "no keys"])
-def test_an_absent_section_is_its_defaults(raw):
+def test_an_absent_section_is_its_defaults(raw: dict[str, Any]) -> None:
     assert section(QrmSettings, raw, "qrm") == QrmSettings()
 
 
-def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_path):
+def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
     file = tmp_path / "sublet.yaml"
     file.write_text("http_port: 1\nheartbeat_s: 3\nqrm:\n  period_s: 7\n  policy: mine\n")
     raw = raw_settings({"SUBLET_HTTP_PORT": "2", "SUBLET_QRM__PERIOD_S": "8", "OTHER": "x"}, file)
@@ -71,7 +71,7 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_p
     assert section(QrmSettings, raw, "qrm") == QrmSettings(period_s=8, policy="mine")
 
 
-def test_the_file_may_be_named_in_the_environment(tmp_path):
+def test_the_file_may_be_named_in_the_environment(tmp_path: Path) -> None:
     file = tmp_path / "sublet.yaml"
     file.write_text("http_port: 9\n")
     assert common_settings(raw_settings({"SUBLET_CONFIG": str(file)})).http_port == 9
@@ -87,7 +87,7 @@ def test_the_file_may_be_named_in_the_environment(tmp_path):
     ],
     ids=["not YAML", "a list", "a word", "missing"],
 )
-def test_a_file_that_cannot_be_used_is_named(tmp_path, text, word):
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, text: str, word: str) -> None:
     file = tmp_path / "sublet.yaml"
     if text is not None:
         file.write_text(text)
@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path, text, word):
     assert str(file) in str(caught.value)
 
 
-def test_an_empty_file_is_no_settings(tmp_path):
+def test_an_empty_file_is_no_settings(tmp_path: Path) -> None:
     file = tmp_path / "sublet.yaml"
     file.write_text("# nothing yet\n")
     assert raw_settings({}, file) == {}
@@ -112,7 +112,7 @@ def test_an_empty_file_is_no_settings(tmp_path):
     ],
     ids=["number", "kinds", "sections", "others"],
 )
-def test_environment_names_are_paths_and_values_yaml(env, tree):
+def test_environment_names_are_paths_and_values_yaml(env: dict[str, str], tree: dict[str, Any]) -> None:
     assert read_environment(env) == tree
 
 
@@ -124,18 +124,18 @@ def test_environment_names_are_paths_and_values_yaml(env, tree):
     ],
     ids=["value and section", "not YAML"],
 )
-def test_an_environment_that_cannot_be_read_is_refused(env, word):
+def test_an_environment_that_cannot_be_read_is_refused(env: dict[str, str], word: str) -> None:
     with pytest.raises(BadConfig, match=word):
         read_environment(env)
 
 
-def test_merging_goes_into_mappings_and_changes_neither_side():
+def test_merging_goes_into_mappings_and_changes_neither_side() -> None:
     base, over = {"a": {"x": 1, "y": 2}, "b": 1}, {"a": {"y": 3}, "b": {"c": 4}}
     assert merge(base, over) == {"a": {"x": 1, "y": 3}, "b": {"c": 4}}
     assert (base, over) == ({"a": {"x": 1, "y": 2}, "b": 1}, {"a": {"y": 3}, "b": {"c": 4}})
 
 
-def test_the_defaults_name_this_host_and_the_real_root():
+def test_the_defaults_name_this_host_and_the_real_root() -> None:
     common = CommonSettings()
     assert common.node
     assert (common.host_root, common.nats_url) == (Path("/"), "nats://127.0.0.1:4222")

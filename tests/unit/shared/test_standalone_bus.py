@@ -1,6 +1,7 @@
 """A node's bus while the server is away: its own messages flow, nothing durable is pretended, and it ends by itself."""
 
 import pytest
+from fixture_types import Until
 
 from shared.errors import NotStored
 from shared.fakes.memory_bus import MemoryBus
@@ -21,8 +22,11 @@ def node(inner: MemoryBus) -> StandaloneBus:
     return StandaloneBus(inner)
 
 
-async def test_alone_a_node_message_reaches_the_readers_of_its_subject_and_nobody_else(node, inner, until):
-    got, other = [], []
+async def test_alone_a_node_message_reaches_the_readers_of_its_subject_and_nobody_else(
+    node: StandaloneBus, inner: MemoryBus, until: Until
+) -> None:
+    got: list[Received] = []
+    other: list[Received] = []
     await node.subscribe(EVERY_SAMPLE, got.append)
     await node.subscribe("sublet.node.n1.advice", other.append)
     inner.go_offline()
@@ -33,8 +37,8 @@ async def test_alone_a_node_message_reaches_the_readers_of_its_subject_and_nobod
     assert node.connected is False
 
 
-async def test_a_publisher_never_runs_its_readers(node, inner, until):
-    got = []
+async def test_a_publisher_never_runs_its_readers(node: StandaloneBus, inner: MemoryBus, until: Until) -> None:
+    got: list[Received] = []
     await node.subscribe(SAMPLE, got.append)
     inner.go_offline()
     await node.publish(SAMPLE, b"1")
@@ -42,8 +46,8 @@ async def test_a_publisher_never_runs_its_readers(node, inner, until):
     await until(lambda: got)
 
 
-async def test_with_the_server_a_message_arrives_once(node, inner, until):
-    got = []
+async def test_with_the_server_a_message_arrives_once(node: StandaloneBus, inner: MemoryBus, until: Until) -> None:
+    got: list[Received] = []
     await node.subscribe(SAMPLE, got.append)
     await node.publish(SAMPLE, b"1")
     inner.go_offline()
@@ -54,22 +58,25 @@ async def test_with_the_server_a_message_arrives_once(node, inner, until):
     assert sorted(received.data for received in got) == [b"1", b"2", b"3"]
 
 
-async def test_what_leaves_the_node_is_dropped_and_said_so(node, inner):
-    got = []
+async def test_what_leaves_the_node_is_dropped_and_said_so(node: StandaloneBus, inner: MemoryBus) -> None:
+    got: list[Received] = []
     await node.subscribe("sublet.central.>", got.append)
     inner.go_offline()
     assert await node.publish("sublet.central.readiness", b"1") is False
     assert got == []
 
 
-async def test_a_durable_publish_still_fails(node, inner):
+async def test_a_durable_publish_still_fails(node: StandaloneBus, inner: MemoryBus) -> None:
     inner.go_offline()
     with pytest.raises(NotStored):
         await node.publish_durable("sublet.node.n1.x", b"1", msg_id="1", budget_s=0.0)
 
 
-async def test_a_stopped_reader_hears_nothing_even_of_what_was_on_its_way(node, inner, until):
-    got, rest = [], []
+async def test_a_stopped_reader_hears_nothing_even_of_what_was_on_its_way(
+    node: StandaloneBus, inner: MemoryBus, until: Until
+) -> None:
+    got: list[Received] = []
+    rest: list[Received] = []
     reader = await node.subscribe(SAMPLE, got.append)
     await node.subscribe(SAMPLE, rest.append)
     inner.go_offline()

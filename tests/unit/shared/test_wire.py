@@ -3,10 +3,13 @@
 import asyncio
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from fixture_types import Virtual
 from hypothesis import given
 from hypothesis import strategies as st
+from present import present
 from structlog.testing import capture_logs
 
 from shared import telemetry
@@ -20,7 +23,13 @@ from shared.ports import Received
 from shared.wire import Newest, Wire
 
 SUBJECT = "sublet.node.v1.advice.node-a"
-ADVICE = {"policy": "canonical", "pools": (), "reclaimed_cpu_millis": 0, "reclaimed_memory_bytes": 0}
+ADVICE: dict[str, Any] = {"policy": "canonical", "pools": (), "reclaimed_cpu_millis": 0, "reclaimed_memory_bytes": 0}
+
+
+def memory_bus(wire: Wire) -> MemoryBus:
+    """The bus of a wire, which can go away."""
+    assert isinstance(wire.bus, MemoryBus)
+    return wire.bus
 
 
 def wires(broker: MemoryBroker, node: str = "node-a") -> Wire:
@@ -29,10 +38,11 @@ def wires(broker: MemoryBroker, node: str = "node-a") -> Wire:
 
 
 def refused(reason: str) -> float:
-    return telemetry.REFUSED.labels("test", "advice", reason)._value.get()
+    count: float = telemetry.REFUSED.labels("test", "advice", reason)._value.get()
+    return count
 
 
-def test_stamped_messages_count_up_within_one_life_and_carry_the_envelope(virtual):
+def test_stamped_messages_count_up_within_one_life_and_carry_the_envelope(virtual: Virtual) -> None:
     async def story() -> None:
         wire = wires(MemoryBroker())
         wire.config_rev = 7
@@ -45,7 +55,7 @@ def test_stamped_messages_count_up_within_one_life_and_carry_the_envelope(virtua
     virtual(story())
 
 
-def test_the_newest_message_wins_and_is_handed_out_once(virtual):
+def test_the_newest_message_wins_and_is_handed_out_once(virtual: Virtual) -> None:
     async def story() -> None:
         broker = MemoryBroker()
         reader, writer = wires(broker), wires(broker)
@@ -53,14 +63,14 @@ def test_the_newest_message_wins_and_is_handed_out_once(virtual):
         assert (slot.value, slot.age_s, slot.within(10)) == (None, None, None)
         for _ in range(3):
             await writer.publish(writer.stamp(PoolAdvice, **ADVICE))
-        assert (await slot.next()).seq == 3
+        assert present(await slot.next()).seq == 3
         assert await slot.next(timeout_s=5) is None
-        assert slot.value.seq == 3
+        assert present(slot.value).seq == 3
 
     virtual(story())
 
 
-def test_the_age_is_counted_from_the_receipt_whatever_the_sender_says(virtual):
+def test_the_age_is_counted_from_the_receipt_whatever_the_sender_says(virtual: Virtual) -> None:
     async def story() -> None:
         broker = MemoryBroker()
         reader, writer = wires(broker), wires(broker)
@@ -76,7 +86,7 @@ def test_the_age_is_counted_from_the_receipt_whatever_the_sender_says(virtual):
     virtual(story())
 
 
-def test_a_stale_message_is_never_handed_out_as_fresh(virtual):
+def test_a_stale_message_is_never_handed_out_as_fresh(virtual: Virtual) -> None:
     """An offline bus delivers nothing; what is in the slot only grows older."""
 
     async def story() -> None:
@@ -85,14 +95,14 @@ def test_a_stale_message_is_never_handed_out_as_fresh(virtual):
         slot = await reader.newest(PoolAdvice)
         await writer.publish(writer.stamp(PoolAdvice, **ADVICE))
         await slot.next()
-        reader.bus.go_offline()
+        memory_bus(reader).go_offline()
         assert await writer.publish(writer.stamp(PoolAdvice, **ADVICE)) is True
         await asyncio.sleep(60)
-        assert slot.value.seq == 1
+        assert present(slot.value).seq == 1
         assert slot.within(59) is None
-        reader.bus.go_online()
+        memory_bus(reader).go_online()
         await writer.publish(writer.stamp(PoolAdvice, **ADVICE))
-        assert (await slot.next()).seq == 3
+        assert present(await slot.next()).seq == 3
 
     virtual(story())
 
@@ -112,7 +122,9 @@ def test_a_stale_message_is_never_handed_out_as_fresh(virtual):
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_bad_messages_are_refused_counted_and_leave_the_last_good_one(virtual, change, reason):
+def test_bad_messages_are_refused_counted_and_leave_the_last_good_one(
+    virtual: Virtual, change: dict[str, Any], reason: str
+) -> None:
     async def story() -> None:
         broker = MemoryBroker()
         reader, writer = wires(broker), wires(broker)
@@ -131,7 +143,7 @@ def test_bad_messages_are_refused_counted_and_leave_the_last_good_one(virtual, c
     virtual(story())
 
 
-def test_duplicated_and_reordered_messages_change_nothing(virtual):
+def test_duplicated_and_reordered_messages_change_nothing(virtual: Virtual) -> None:
     async def story() -> None:
         broker = MemoryBroker()
         reader, writer = wires(broker), wires(broker)
@@ -142,13 +154,13 @@ def test_duplicated_and_reordered_messages_change_nothing(virtual):
         for _ in range(3):  # 1 twice, then 3, then 2
             await writer.publish(writer.stamp(PoolAdvice, **ADVICE))
         await asyncio.sleep(0.1)
-        assert slot.value.seq == 3
+        assert present(slot.value).seq == 3
         assert (refused("replayed"), refused("stale")) == (before[0] + 1, before[1] + 1)
 
     virtual(story())
 
 
-def test_a_dropped_message_costs_only_itself(virtual):
+def test_a_dropped_message_costs_only_itself(virtual: Virtual) -> None:
     async def story() -> None:
         broker = MemoryBroker()
         reader, writer = wires(broker), wires(broker)
@@ -156,25 +168,25 @@ def test_a_dropped_message_costs_only_itself(virtual):
         broker.drop(SUBJECT)
         for _ in range(2):
             assert await writer.publish(writer.stamp(PoolAdvice, **ADVICE))
-        assert (await slot.next()).seq == 2
+        assert present(await slot.next()).seq == 2
 
     virtual(story())
 
 
-def test_publishing_without_a_bus_says_so_and_keeps_nothing_back(virtual):
+def test_publishing_without_a_bus_says_so_and_keeps_nothing_back(virtual: Virtual) -> None:
     async def story() -> None:
         broker = MemoryBroker()
         writer = wires(broker)
-        writer.bus.go_offline()
+        memory_bus(writer).go_offline()
         assert await writer.publish(writer.stamp(PoolAdvice, **ADVICE)) is False
-        writer.bus.go_online()
+        memory_bus(writer).go_online()
         await asyncio.sleep(10)
         assert broker.published[SUBJECT] == 0
 
     virtual(story())
 
 
-def test_after_stop_nothing_is_taken(virtual):
+def test_after_stop_nothing_is_taken(virtual: Virtual) -> None:
     async def story() -> None:
         broker = MemoryBroker()
         reader, writer = wires(broker), wires(broker)
@@ -186,7 +198,7 @@ def test_after_stop_nothing_is_taken(virtual):
     virtual(story())
 
 
-def test_of_two_advisors_that_alternate_the_living_one_is_followed_within_three_periods(virtual):
+def test_of_two_advisors_that_alternate_the_living_one_is_followed_within_three_periods(virtual: Virtual) -> None:
     async def story() -> None:
         broker = MemoryBroker()
         reader, one, other = wires(broker), wires(broker), wires(broker)
@@ -195,25 +207,25 @@ def test_of_two_advisors_that_alternate_the_living_one_is_followed_within_three_
             for wire in (one, other):
                 await wire.publish(wire.stamp(PoolAdvice, **ADVICE))
                 await asyncio.sleep(PERIOD_S / 2)
-        assert slot.value.boot_id == other.boot_id
+        assert present(slot.value).boot_id == other.boot_id
         assert "TwoSenders" in reader.two_senders
         died_s = reader.clock.monotonic() - PERIOD_S / 2
-        while slot.value.boot_id != one.boot_id:
+        while present(slot.value).boot_id != one.boot_id:
             await one.publish(one.stamp(PoolAdvice, **ADVICE))
             await asyncio.sleep(0)
-            if slot.value.boot_id != one.boot_id:
+            if present(slot.value).boot_id != one.boot_id:
                 await asyncio.sleep(PERIOD_S)
         assert reader.clock.monotonic() - died_s <= 3 * PERIOD_S
         for _ in range(4):
             await one.publish(one.stamp(PoolAdvice, **ADVICE))
             await asyncio.sleep(PERIOD_S)
-        assert slot.value.boot_id == one.boot_id
+        assert present(slot.value).boot_id == one.boot_id
         assert reader.two_senders == ""
 
     virtual(story())
 
 
-def test_a_message_on_another_nodes_subject_is_refused(virtual):
+def test_a_message_on_another_nodes_subject_is_refused(virtual: Virtual) -> None:
     async def story() -> None:
         wire = wires(MemoryBroker())
         slot = Newest(PoolAdvice, wire.clock, service="test", node="node-a")
@@ -232,7 +244,7 @@ def test_a_message_on_another_nodes_subject_is_refused(virtual):
 
 
 @given(st.binary(max_size=300), st.text(max_size=40))
-def test_the_door_never_raises_and_lets_nothing_in_that_is_no_message(data, subject):
+def test_the_door_never_raises_and_lets_nothing_in_that_is_no_message(data: bytes, subject: str) -> None:
     slot = Newest(PoolAdvice, SystemClock(), service="test", node="node-a")
     with capture_logs() as said:
         for _ in range(3):
@@ -241,7 +253,7 @@ def test_the_door_never_raises_and_lets_nothing_in_that_is_no_message(data, subj
     assert len(said) <= 2
 
 
-def test_a_flood_of_refused_messages_is_one_line_a_second_and_says_how_many_were_held_back(virtual):
+def test_a_flood_of_refused_messages_is_one_line_a_second_and_says_how_many_were_held_back(virtual: Virtual) -> None:
     async def story() -> None:
         slot = Newest(PoolAdvice, LoopClock(), service="test", node="node-a")
         with capture_logs() as said:

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 from printed_page import ROOT, copy_of_tree, run
@@ -14,9 +15,9 @@ PLANS = "import sublet.node as n; print([plan.name for plan in n.PLANS])"
 READY = "from services.reporter.settings import ReporterSettings as R; print(R().services)"
 
 
-def walk(tree):
+def walk(tree: Path) -> dict[str, str]:
     """Write and run what the page prints, from top to bottom; the output of every command."""
-    told = {}
+    told: dict[str, str] = {}
     for kind, text in BLOCKS:
         if kind == "python":
             head, _, body = text.partition("\n")
@@ -32,7 +33,7 @@ def walk(tree):
 
 
 @pytest.mark.timeout(300)
-def test_a_service_is_a_folder_and_an_entry(tmp_path):
+def test_a_service_is_a_folder_and_an_entry(tmp_path: Path) -> None:
     tree = copy_of_tree(tmp_path, COPIED)
     told = walk(tree)
     (contracts,) = (output for line, output in told.items() if "lint-imports" in line)
@@ -47,5 +48,5 @@ def test_a_service_is_a_folder_and_an_entry(tmp_path):
     assert "SUBLET_IDLE__SAMPLES" in (tree / "docs/settings.md").read_text()
 
 
-def test_every_block_is_of_a_kind_that_is_tried():
+def test_every_block_is_of_a_kind_that_is_tried() -> None:
     assert {kind for kind, _ in BLOCKS} == {"sh", "python", "toml"}

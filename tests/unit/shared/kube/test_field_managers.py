@@ -1,8 +1,11 @@
 """Every write to the API server bears the name of the service that makes it: `managedFields` tell them apart."""
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
 import pytest
+from fixture_types import Virtual
 from kube_api import Api, FakeKube, serving
 
 from services.central.adapters.cnr_conditions import MANAGER as CENTRAL
@@ -42,16 +45,16 @@ def api() -> Api:
 
 
 @pytest.fixture
-def kube(api) -> FakeKube:
+def kube(api: Api) -> FakeKube:
     return FakeKube(api)
 
 
-def offer(cpu_millis: int) -> dict:
+def offer(cpu_millis: int) -> dict[str, Any]:
     amounts = {TUTORIAL_RECLAIMED_CPU: str(cpu_millis)}
     return {**CNRS.head, "metadata": {"name": "n1"}, "status": {"resourceAllocatable": amounts}}
 
 
-async def test_the_name_is_a_parameter_of_every_request_that_writes(tmp_path):
+async def test_the_name_is_a_parameter_of_every_request_that_writes(tmp_path: Path) -> None:
     async with serving(api := Api(), tmp_path) as kubeconfig:
         kube = Kube(kubeconfig)
         collection = PODS.collection("default")
@@ -63,12 +66,12 @@ async def test_the_name_is_a_parameter_of_every_request_that_writes(tmp_path):
     assert api.writers == {(collection, "first"), (path, "second"), (path, "third")}
 
 
-async def test_the_reporter_writes_node_and_cnr_under_its_name(api, kube):
+async def test_the_reporter_writes_node_and_cnr_under_its_name(api: Api, kube: FakeKube) -> None:
     await KubeNode(kube, "n1", dict).write(offer(4000))
     assert api.writers == {(f"{NODE}/status", REPORTER), (CNR, REPORTER), (f"{CNR}/status", REPORTER)}
 
 
-async def test_the_evictor_taints_and_evicts_under_its_name(api, kube):
+async def test_the_evictor_taints_and_evicts_under_its_name(api: Api, kube: FakeKube) -> None:
     api.put(CNR, {"spec": {"taints": [{"key": PRESSURE.key, "effect": "NoExecute"}]}})  # to be taken out: a patch
     pod = Pod(namespace="default", name="web", uid="aa")
     api.run_pod("web", "aa")
@@ -80,10 +83,12 @@ async def test_the_evictor_taints_and_evicts_under_its_name(api, kube):
     assert api.writers == {(NODE, EVICTOR), (CNR, EVICTOR), (eviction, EVICTOR)}
 
 
-def test_central_leads_and_keeps_its_objects_under_its_name(api, virtual, tmp_path, monkeypatch):
+def test_central_leads_and_keeps_its_objects_under_its_name(
+    api: Api, virtual: Virtual, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kube_client, "Kube", lambda _kubeconfig: FakeKube(api))
 
-    async def run():
+    async def run() -> None:
         clock = LoopClock()
         wire = Wire(MemoryBus(), clock, node="hub", service="central")
         common = CommonSettings(substrate="kubernetes", state_dir=tmp_path)
@@ -102,14 +107,14 @@ def test_central_leads_and_keeps_its_objects_under_its_name(api, virtual, tmp_pa
     assert {manager for _, manager in api.writers} == {CENTRAL}
 
 
-async def test_an_uninstall_lets_go_of_configuration_objects_under_its_own_name(api, kube):
+async def test_an_uninstall_lets_go_of_configuration_objects_under_its_own_name(api: Api, kube: FakeKube) -> None:
     path = KCCS.path("one", "default")
     api.put(path, {"metadata": {"namespace": "default", "finalizers": [f"{FINALIZERS[0]}x"]}})
     await uninstall_from_cluster(kube, LoopClock(), "sublet-system", wait_s=0, say=lambda _line: None)
     assert api.writers == {(path, UNINSTALL)}
 
 
-async def test_doctor_knows_all_who_write_reclaimed_resources_to_a_node(api, kube):
+async def test_doctor_knows_all_who_write_reclaimed_resources_to_a_node(api: Api, kube: FakeKube) -> None:
     await KubeNode(kube, "n1", dict).write(offer(4000))
     marks = NodeMarks(KubeObjects(kube, LoopClock(), manager=CENTRAL))
     await marks.withdraw(node_of(api.objects[NODE]), Judged("lost", "silent"))

@@ -1,8 +1,12 @@
 """Evictions by the API server's answers: no budget's slot is burnt, nobody's successor goes, each status is told."""
 
 import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
+from fixture_types import Virtual
 from kube_api import Api, FakeKube, pod_path
 
 from shared.adapters.kube.client import Kube
@@ -23,11 +27,11 @@ class World:
         self.api.run_pod("web", "aa", app="web")
 
     @property
-    def calls(self) -> list[dict]:
+    def calls(self) -> list[dict[str, Any]]:
         """The bodies of the eviction calls."""
         return [body or {} for method, path, body in self.api.requests if path == CALL]
 
-    async def outcome(self, pod: Pod = POD, **options: object) -> str:
+    async def outcome(self, pod: Pod = POD, **options: Any) -> str:
         return (await self.evictor.evict(pod, grace_s=30, **options)).outcome
 
 
@@ -36,7 +40,7 @@ def world() -> World:
     return World()
 
 
-async def test_a_call_names_the_uid_and_the_grace_and_no_version(world):
+async def test_a_call_names_the_uid_and_the_grace_and_no_version(world: World) -> None:
     await world.outcome()
     assert world.calls == [{
         "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "web", "namespace": "default"},
@@ -45,12 +49,12 @@ async def test_a_call_names_the_uid_and_the_grace_and_no_version(world):
 
 
 @pytest.mark.parametrize(("grace_s", "sent"), [(0, 1), (0.1, 1), (1.0, 1), (1.2, 2), (30.0, 30)])
-async def test_no_pod_leaves_the_api_before_its_processes_have_ended(world, grace_s, sent):
+async def test_no_pod_leaves_the_api_before_its_processes_have_ended(world: World, grace_s: float, sent: int) -> None:
     await world.evictor.evict(POD, grace_s=grace_s)
     assert world.calls[0]["deleteOptions"]["gracePeriodSeconds"] == sent
 
 
-async def test_a_dry_run_costs_no_slot(world):
+async def test_a_dry_run_costs_no_slot(world: World) -> None:
     world.api.budgets["web"] = {"app": "web", "allowed": 1}
     assert await world.outcome(dry_run=True) == "accepted"
     assert world.calls[0]["deleteOptions"]["dryRun"] == ["All"]
@@ -58,7 +62,7 @@ async def test_a_dry_run_costs_no_slot(world):
     assert await world.evictor.lookup(POD) == "running"
 
 
-async def test_a_thousand_successors_burn_no_slot_and_none_of_them_goes(world):
+async def test_a_thousand_successors_burn_no_slot_and_none_of_them_goes(world: World) -> None:
     world.api.budgets["web"] = {"app": "web", "allowed": 1}
     for life in range(1000):
         world.api.run_pod("web", f"b{life}", app="web")
@@ -66,24 +70,24 @@ async def test_a_thousand_successors_burn_no_slot_and_none_of_them_goes(world):
     assert (world.calls, world.api.burnt, world.api.budgets["web"]["allowed"]) == ([], 0, 1)
 
 
-async def test_a_pod_made_anew_between_the_look_and_the_call_lives_and_the_outcome_is_looked_up(world):
+async def test_a_pod_made_anew_between_the_look_and_the_call_lives_and_the_outcome_is_looked_up(world: World) -> None:
     class Late(FakeKube):
-        async def create(self, path, body, **query):
+        async def create(self, path: str, body: Mapping[str, Any], *, manager: str, **query: object) -> dict[str, Any]:
             world.api.run_pod("web", "bb", app="web")
-            return await super().create(path, body, **query)
+            return await super().create(path, body, manager=manager, **query)
 
     assert (await KubeEvictor(Late(world.api)).evict(POD, grace_s=0)).outcome == "unknown"
     assert world.api.objects[PATH]["metadata"]["uid"] == "bb"
     assert await world.evictor.lookup(POD) == "gone"
 
 
-async def test_of_a_pod_that_ends_already_nothing_more_is_asked(world):
+async def test_of_a_pod_that_ends_already_nothing_more_is_asked(world: World) -> None:
     assert [await world.outcome() for _ in range(3)] == ["accepted"] * 3
     assert len(world.calls) == 1
     assert await world.evictor.lookup(POD) == "terminating"
 
 
-async def test_a_budget_without_a_slot_makes_wait_and_two_budgets_are_the_owners_mistake(world):
+async def test_a_budget_without_a_slot_makes_wait_and_two_budgets_are_the_owners_mistake(world: World) -> None:
     world.api.budgets["web"] = {"app": "web", "allowed": 0}
     assert await world.outcome() == "wait"
     assert await world.outcome(dry_run=True) == "wait"
@@ -98,7 +102,7 @@ STATUSES = {400: "failed", 401: "failed", 403: "refused", 404: "gone", 405: "fai
 
 @pytest.mark.parametrize(("code", "outcome"), STATUSES.items())
 @pytest.mark.parametrize("dry_run", [False, True])
-async def test_each_status_of_an_eviction_call(world, code, outcome, dry_run):
+async def test_each_status_of_an_eviction_call(world: World, code: int, outcome: str, dry_run: bool) -> None:
     world.api.refuse["POST", CALL] = code
     told = await world.evictor.evict(POD, grace_s=30, dry_run=dry_run)
     assert (told.outcome, bool(told.detail)) == (outcome, True)
@@ -106,7 +110,9 @@ async def test_each_status_of_an_eviction_call(world, code, outcome, dry_run):
 
 @pytest.mark.parametrize(("code", "standing"), [(404, "gone"), (401, "unknown"), (403, "unknown"), (429, "unknown"),
                                                 (500, "unknown"), (503, "unknown")])  # fmt: skip
-async def test_each_status_of_a_look_and_no_call_without_one_that_saw_the_pod(world, code, standing):
+async def test_each_status_of_a_look_and_no_call_without_one_that_saw_the_pod(
+    world: World, code: int, standing: str
+) -> None:
     world.api.refuse["GET", PATH] = code
     assert await world.evictor.lookup(POD) == standing
     assert await world.outcome() == standing
@@ -114,18 +120,18 @@ async def test_each_status_of_a_look_and_no_call_without_one_that_saw_the_pod(wo
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-async def test_a_pod_that_has_finished_is_gone(world, phase):
+async def test_a_pod_that_has_finished_is_gone(world: World, phase: str) -> None:
     world.api.run_pod("web", "aa", status={"phase": phase})
     assert await world.evictor.lookup(POD) == await world.outcome() == "gone"
     assert world.calls == []
 
 
-async def test_a_server_that_is_away_makes_the_outcome_unknown_never_gone(world):
+async def test_a_server_that_is_away_makes_the_outcome_unknown_never_gone(world: World) -> None:
     world.api.away = True
     assert await world.evictor.lookup(POD) == await world.outcome() == "unknown"
 
 
-async def test_without_a_way_to_a_server_nothing_is_known(tmp_path):
+async def test_without_a_way_to_a_server_nothing_is_known(tmp_path: Path) -> None:
     assert await KubeEvictor(Kube(tmp_path / "none")).lookup(POD) == "unknown"
 
 
@@ -136,7 +142,7 @@ class LateKube(FakeKube):
         super().__init__(world.api)
         self._world, self._late = world, answers
 
-    async def call(self, method: str, path: str, **options: object) -> dict:
+    async def call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         document = await super().call(method, path, **options)
         if method == "GET" and self._late:
             self._late -= 1
@@ -145,7 +151,7 @@ class LateKube(FakeKube):
         return document
 
 
-def test_an_answer_that_came_late_is_asked_for_again_before_anything_is_sent(virtual):
+def test_an_answer_that_came_late_is_asked_for_again_before_anything_is_sent(virtual: Virtual) -> None:
     world = World()
     world.evictor = KubeEvictor(LateKube(world, answers=1))
     assert virtual(world.outcome()) == "gone"

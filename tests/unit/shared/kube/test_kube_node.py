@@ -1,5 +1,7 @@
 """The node's objects at the API server: the CNR whole, the Node's amounts by what its pods ask for, nothing else."""
 
+from typing import Any
+
 import pytest
 from kube_api import Api, FakeKube
 
@@ -11,7 +13,7 @@ NODE, CNR = "/api/v1/nodes/n1", f"{CNRS}/n1"
 OTHERS = {"cpu": "48", "memory": "192Gi"}
 
 
-def document(millis: int | None = 44_000, **spec: object) -> dict:
+def document(millis: int | None = 44_000, **spec: object) -> dict[str, Any]:
     offered = {} if millis is None else {TUTORIAL_RECLAIMED_CPU: f"{millis}", TUTORIAL_RECLAIMED_MEMORY: "1Gi"}
     head = {"apiVersion": "node.katalyst.kubewharf.io/v1alpha1", "kind": "CustomNodeResource"}
     return {**head, "metadata": {"name": "n1"}, "spec": spec, "status": {"resourceAllocatable": offered}}
@@ -21,7 +23,8 @@ class World:
     """A Node with resources of its own, and a writer for it."""
 
     def __init__(self) -> None:
-        self.api, self.asks = Api(), {}
+        self.api = Api()
+        self.asks: dict[str, int] = {}
         self.make_node()
         self.node = KubeNode(FakeKube(self.api), "n1", lambda: self.asks)
 
@@ -44,7 +47,7 @@ def world() -> World:
     return World()
 
 
-async def test_the_offer_stands_on_the_node_under_both_names_before_the_cnr_tells_it(world):
+async def test_the_offer_stands_on_the_node_under_both_names_before_the_cnr_tells_it(world: World) -> None:
     await world.node.write(document(a=1))
     assert world.shown == {TUTORIAL_RECLAIMED_CPU: "44k", RECLAIMED_CPU: "44k",
                            TUTORIAL_RECLAIMED_MEMORY: "1073741824", RECLAIMED_MEMORY: "1073741824"}  # fmt: skip
@@ -53,7 +56,7 @@ async def test_the_offer_stands_on_the_node_under_both_names_before_the_cnr_tell
     assert world.api.objects[CNR]["status"] == document()["status"]
 
 
-async def test_what_pods_ask_for_under_one_name_is_not_offered_under_the_other(world):
+async def test_what_pods_ask_for_under_one_name_is_not_offered_under_the_other(world: World) -> None:
     world.asks = {TUTORIAL_RECLAIMED_CPU: 4000}
     await world.node.write(document())
     assert (world.shown[RECLAIMED_CPU], world.shown[TUTORIAL_RECLAIMED_CPU]) == ("40k", "44k")
@@ -62,12 +65,12 @@ async def test_what_pods_ask_for_under_one_name_is_not_offered_under_the_other(w
     assert (world.shown[RECLAIMED_CPU], world.shown[TUTORIAL_RECLAIMED_CPU]) == ("40k", "0")
 
 
-async def test_before_the_first_offer_nothing_is_shown(world):
+async def test_before_the_first_offer_nothing_is_shown(world: World) -> None:
     await world.node.show(again=True)
     assert (world.shown, world.patches) == ({}, [])
 
 
-async def test_the_node_is_written_on_change_only_and_anew_where_somebody_made_it_anew(world):
+async def test_the_node_is_written_on_change_only_and_anew_where_somebody_made_it_anew(world: World) -> None:
     await world.node.write(document())
     before = len(world.patches)
     await world.node.show()
@@ -77,14 +80,14 @@ async def test_the_node_is_written_on_change_only_and_anew_where_somebody_made_i
     assert world.shown[RECLAIMED_CPU] == "44k"
 
 
-async def test_an_offer_of_nothing_is_shown_as_0_and_one_that_is_left_out_leaves_nothing_new(world):
+async def test_an_offer_of_nothing_is_shown_as_0_and_one_that_is_left_out_leaves_nothing_new(world: World) -> None:
     await world.node.write(document(0))
     assert world.shown[RECLAIMED_CPU] == world.shown[TUTORIAL_RECLAIMED_CPU] == "0"
 
 
 @pytest.mark.parametrize("path", [f"{NODE}/status", CNR, f"{CNR}/status"])
 @pytest.mark.parametrize("code", [403, 404, 409, 500])
-async def test_a_refusal_is_unavailable_and_the_next_write_makes_it_good(world, path, code):
+async def test_a_refusal_is_unavailable_and_the_next_write_makes_it_good(world: World, path: str, code: int) -> None:
     world.api.refuse["PATCH", path] = code
     with pytest.raises(Unavailable, match="the test says so"):
         await world.node.write(document())
@@ -93,7 +96,7 @@ async def test_a_refusal_is_unavailable_and_the_next_write_makes_it_good(world, 
     assert (world.shown[RECLAIMED_CPU], CNR in world.api.objects) == ("44k", True)
 
 
-async def test_amounts_that_could_not_be_shown_are_shown_at_the_next_change_of_pods(world):
+async def test_amounts_that_could_not_be_shown_are_shown_at_the_next_change_of_pods(world: World) -> None:
     await world.node.write(document())
     world.asks, world.api.away = {TUTORIAL_RECLAIMED_CPU: 1000}, True
     with pytest.raises(Unavailable, match="no answer"):
@@ -103,7 +106,7 @@ async def test_amounts_that_could_not_be_shown_are_shown_at_the_next_change_of_p
     assert world.shown[RECLAIMED_CPU] == "43k"
 
 
-async def test_what_is_withdrawn_is_gone_and_all_else_stays(world):
+async def test_what_is_withdrawn_is_gone_and_all_else_stays(world: World) -> None:
     await world.node.write(document())
     await remove_offer(FakeKube(world.api), "n1")
     assert world.api.objects[NODE]["status"] == {"capacity": OTHERS, "allocatable": OTHERS}

@@ -2,9 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+from fixture_types import Virtual
 from kube_api import Api, FakeKube, pod_path
 
 from shared.adapters.clock import LoopClock
@@ -12,6 +15,7 @@ from shared.adapters.files.pods import PodsFile
 from shared.adapters.kube.node import KubeNode
 from shared.adapters.kube.pods import COLLECT_S, SHOW_GAP_S, SHOW_S, KubePods
 from shared.contracts.pod import RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU
+from shared.core.pods.qos import Fallback
 from shared.errors import Unavailable
 
 NODE = "/api/v1/nodes/n1"
@@ -23,7 +27,7 @@ OFFER = {"apiVersion": "v", "kind": "CustomNodeResource", "metadata": {"name": "
 class World:
     """A node's pods at work."""
 
-    def __init__(self, state_dir, fallback="shared_cores") -> None:
+    def __init__(self, state_dir: Path, fallback: Fallback = "shared_cores") -> None:
         self.api, self.file = Api(), PodsFile(state_dir)
         self.make_node()
         kube = FakeKube(self.api)
@@ -33,7 +37,7 @@ class World:
     def make_node(self) -> None:
         self.api.put(NODE, {"spec": {}, "status": {}})
 
-    def run_batch(self, name: str, amount: str = "2k", node: str = "n1", **parts) -> None:
+    def run_batch(self, name: str, amount: str = "2k", node: str = "n1", **parts: Any) -> None:
         spec = {"containers": [{"name": "main", "resources": {"requests": {TUTORIAL_RECLAIMED_CPU: amount}}}]}
         self.api.run_pod(
             name, name.encode().hex(), metadata={"annotations": BATCH}, spec={"nodeName": node, **spec}, **parts
@@ -45,7 +49,8 @@ class World:
 
     @property
     def shown(self) -> dict[str, str]:
-        return self.api.objects[NODE]["status"].get("allocatable", {})
+        amounts: dict[str, str] = self.api.objects[NODE]["status"].get("allocatable", {})
+        return amounts
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
@@ -59,12 +64,16 @@ class World:
                 await task
 
 
+Scene = Callable[..., None]
+"""Tells a story of a node in virtual time; keywords are options of its world."""
+
+
 @pytest.fixture
-def scene(virtual, tmp_path):
+def scene(virtual: Virtual, tmp_path: Path) -> Scene:
     """Tell a story of a node in virtual time."""
 
-    def play(story, **options):
-        async def whole():
+    def play(story: Callable[[World], Awaitable[None]], **options: Any) -> None:
+        async def whole() -> None:
             await story(World(tmp_path / "state", **options))
 
         virtual(whole())
@@ -72,8 +81,8 @@ def scene(virtual, tmp_path):
     return play
 
 
-def test_before_the_first_list_nothing_is_written_and_it_is_said_why(scene):
-    async def story(world):
+def test_before_the_first_list_nothing_is_written_and_it_is_said_why(scene: Scene) -> None:
+    async def story(world: World) -> None:
         world.run_batch("encode")
         world.api.away = True
         async with world.at_work():
@@ -88,8 +97,8 @@ def test_before_the_first_list_nothing_is_written_and_it_is_said_why(scene):
     scene(story)
 
 
-def test_only_this_nodes_pods_are_kept_and_each_change_reaches_the_file(scene):
-    async def story(world):
+def test_only_this_nodes_pods_are_kept_and_each_change_reaches_the_file(scene: Scene) -> None:
+    async def story(world: World) -> None:
         world.run_batch("encode")
         world.run_batch("elsewhere", node="n2")
         async with world.at_work():
@@ -104,8 +113,8 @@ def test_only_this_nodes_pods_are_kept_and_each_change_reaches_the_file(scene):
     scene(story)
 
 
-def test_what_pods_ask_for_is_counted_and_shown_on_the_node_at_once(scene):
-    async def story(world):
+def test_what_pods_ask_for_is_counted_and_shown_on_the_node_at_once(scene: Scene) -> None:
+    async def story(world: World) -> None:
         async with world.at_work():
             await world.node.write(OFFER)
             assert world.shown[RECLAIMED_CPU] == "44k"
@@ -121,8 +130,8 @@ def test_what_pods_ask_for_is_counted_and_shown_on_the_node_at_once(scene):
     scene(story)
 
 
-def test_patches_of_a_pod_are_collected_and_a_new_pod_is_told_at_once(scene):
-    async def story(world):
+def test_patches_of_a_pod_are_collected_and_a_new_pod_is_told_at_once(scene: Scene) -> None:
+    async def story(world: World) -> None:
         world.run_batch("encode")
         async with world.at_work():
             lists = set()
@@ -140,8 +149,8 @@ def test_patches_of_a_pod_are_collected_and_a_new_pod_is_told_at_once(scene):
     scene(story)
 
 
-def test_pods_that_come_and_go_write_the_node_every_two_seconds_at_most(scene):
-    async def story(world):
+def test_pods_that_come_and_go_write_the_node_every_two_seconds_at_most(scene: Scene) -> None:
+    async def story(world: World) -> None:
         async with world.at_work():
             await world.node.write(OFFER)
             await asyncio.sleep(SHOW_GAP_S)
@@ -159,8 +168,8 @@ def test_pods_that_come_and_go_write_the_node_every_two_seconds_at_most(scene):
     scene(story)
 
 
-def test_a_change_that_nobody_asked_for_writes_nothing(scene):
-    async def story(world):
+def test_a_change_that_nobody_asked_for_writes_nothing(scene: Scene) -> None:
+    async def story(world: World) -> None:
         async with world.at_work():
             world.run_batch("encode")
             await asyncio.sleep(0.1)
@@ -174,8 +183,8 @@ def test_a_change_that_nobody_asked_for_writes_nothing(scene):
     scene(story)
 
 
-def test_a_node_made_anew_gets_its_amounts_again(scene):
-    async def story(world):
+def test_a_node_made_anew_gets_its_amounts_again(scene: Scene) -> None:
+    async def story(world: World) -> None:
         async with world.at_work():
             await world.node.write(OFFER)
             world.make_node()
@@ -186,8 +195,8 @@ def test_a_node_made_anew_gets_its_amounts_again(scene):
     scene(story)
 
 
-def test_while_the_node_cannot_be_written_the_file_still_follows_and_it_is_tried_again(scene):
-    async def story(world):
+def test_while_the_node_cannot_be_written_the_file_still_follows_and_it_is_tried_again(scene: Scene) -> None:
+    async def story(world: World) -> None:
         async with world.at_work():
             await world.node.write(OFFER)
             world.api.refuse["PATCH", f"{NODE}/status"] = 500
@@ -201,8 +210,8 @@ def test_while_the_node_cannot_be_written_the_file_still_follows_and_it_is_tried
     scene(story)
 
 
-def test_a_file_that_cannot_be_written_is_told_and_tried_again(scene, tmp_path):
-    async def story(world):
+def test_a_file_that_cannot_be_written_is_told_and_tried_again(scene: Scene, tmp_path: Path) -> None:
+    async def story(world: World) -> None:
         (tmp_path / "state").write_text("no folder")
         world.run_batch("encode")
         async with world.at_work():
@@ -215,8 +224,8 @@ def test_a_file_that_cannot_be_written_is_told_and_tried_again(scene, tmp_path):
 
 
 @pytest.mark.parametrize(("fallback", "qos"), [("shared_cores", "shared_cores"), ("kubernetes", "reclaimed_cores")])
-def test_a_best_effort_pod_without_a_class_is_what_the_setting_says(scene, fallback, qos):
-    async def story(world):
+def test_a_best_effort_pod_without_a_class_is_what_the_setting_says(scene: Scene, fallback: Fallback, qos: str) -> None:
+    async def story(world: World) -> None:
         world.api.run_pod("plain", "aa", status={"qosClass": "BestEffort"})
         async with world.at_work():
             assert [pod.qos for pod in world.file.pods()] == [qos]
@@ -229,8 +238,8 @@ def written(pods: PodsFile) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("restart", [False, True])
-def test_the_class_of_a_pod_stays_whatever_is_written_onto_it_also_over_a_restart(scene, restart):
-    async def story(world):
+def test_the_class_of_a_pod_stays_whatever_is_written_onto_it_also_over_a_restart(scene: Scene, restart: bool) -> None:
+    async def story(world: World) -> None:
         spec = {"nodeName": "n1", "containers": [{"name": "main"}]}
         world.api.run_pod("batch", "b0", metadata={"annotations": BATCH}, spec=spec)
         world.api.run_pod("web", "b1", spec=spec)
@@ -250,7 +259,7 @@ def test_the_class_of_a_pod_stays_whatever_is_written_onto_it_also_over_a_restar
             await asyncio.sleep(0.1)
             assert written(world.file) == {"batch": "reclaimed_cores", "late": "reclaimed_cores", "web": "shared_cores"}
 
-    def relabel(world, spec):
+    def relabel(world: World, spec: dict[str, Any]) -> None:
         for name, uid, labels in (("batch", "b0", {"koordinator.sh/qosClass": "LSR"}),
                                   ("web", "b1", {"koordinator.sh/qosClass": "SYSTEM"})):  # fmt: skip
             world.api.run_pod(name, uid, metadata={"annotations": {}, "labels": labels}, spec=spec)
@@ -258,8 +267,8 @@ def test_the_class_of_a_pod_stays_whatever_is_written_onto_it_also_over_a_restar
     scene(story)
 
 
-def test_a_list_that_cannot_be_read_leaves_what_the_spec_says(scene):
-    async def story(world):
+def test_a_list_that_cannot_be_read_leaves_what_the_spec_says(scene: Scene) -> None:
+    async def story(world: World) -> None:
         world.file.path.parent.mkdir(parents=True)
         world.file.path.write_text("torn")
         world.run_batch("batch")
@@ -273,8 +282,8 @@ def test_a_list_that_cannot_be_read_leaves_what_the_spec_says(scene):
     scene(story)
 
 
-def test_a_pod_that_cannot_be_read_is_counted_and_named(scene):
-    async def story(world):
+def test_a_pod_that_cannot_be_read_is_counted_and_named(scene: Scene) -> None:
+    async def story(world: World) -> None:
         world.run_batch("encode")
         world.api.run_pod("Odd_Name", "b7", spec={"nodeName": "n1", "containers": [{"name": "main"}]})
         async with world.at_work():
