@@ -62,9 +62,13 @@ class ReporterApp:
     async def _report_forever(self, allocations: Newest[Allocation]) -> None:
         """At once on a new allocation, else once every tick."""
         while True:
+            # Also without a new one: health, usage and ages move by themselves.
             await allocations.next(self._settings.tick_s)
+            # A reconfiguration may name more services; those that are heard already are not subscribed again.
             for service in self._settings.services:
                 await self._listen(service)
+            # Before the report: writing to the API server may take long, and central must not take
+            # this node for silent meanwhile.
             await self._heartbeat()
             await self._report()
 
@@ -86,6 +90,7 @@ class ReporterApp:
             return
         ready = all(health.ok for health in self._services)
         readiness = self._wire.stamp(Readiness, ready=ready, services=self._services)
+        # Only what was sent counts as said: else a change would be lost with the bus.
         if await self._wire.publish(readiness):
             if not same:
                 failing = [f"{h.service}: {h.why}" for h in self._services if not h.ok]
@@ -105,6 +110,7 @@ class ReporterApp:
             return
         try:
             await self._writer.write(cnr(self._wire.node, found))
+        # `_written` stays, so that the next tick tries again with what is true then.
         except Unavailable as error:
             if not self._write_failure:
                 log.error("report.failed", why=str(error))
@@ -123,6 +129,8 @@ class ReporterApp:
     def _view(self, now_s: float) -> FieldView:
         allocation, sample, settings = self._allocation, self._sample, self._settings
         applied = allocation.value if allocation else None
+        # An old allocation stays in the object, for it is still in force; that nothing new comes is
+        # said by a condition.
         fresh = bool(allocation and allocation.within(settings.max_allocation_age_s))
         return FieldView(
             now=self._clock.wall(),

@@ -27,6 +27,7 @@ def _of_a_cluster(context: Context) -> ReporterPorts:
     from shared.adapters.kube.pods import KubePods
 
     common, kube = context.common, Kube(context.common.kubeconfig)
+    # The other services of the node have no way to the API server: they read the pods from this file.
     pods = KubePods(kube, common.node, PodsFile(common.state_dir), context.clock, fallback=common.qos_fallback)
     node = KubeNode(kube, common.node, pods.asked)
     return ReporterPorts(node, SideTask(lambda: pods.run(node), pods.failure, kube.close))

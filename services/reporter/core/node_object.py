@@ -36,6 +36,7 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any], path: str) -> dict
         here = joined.get(key)
         if isinstance(here, Mapping) and isinstance(value, Mapping):
             joined[key] = _joined(here, value, f"{path}{key}.")
+        # The later field would win in silence, by the order of their names.
         elif key in joined:
             raise ValueError(f"report fields: two of them write {path}{key}")
         else:
@@ -59,4 +60,5 @@ def must_write(
         return True
     if any(field.urgent(written.get(name), now.get(name), settings) for name, (field, settings) in fields.items()):
         return True
+    # A node on which nothing happens costs the API server nothing.
     return since_written_s >= refresh_s and changed(written, now)

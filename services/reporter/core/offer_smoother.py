@@ -35,4 +35,5 @@ class OfferSmoother:
         elif applied < reported or (may_rise and now_s - self._sampled_s >= self._period_s):
             self._offer = next_offer(self._offer, self._rules, now_s, Headroom(applied, at_most=applied))
             self._sampled_s = now_s
+        # Down: never more than is in force.
         return math.floor(self._offer.reported or 0)

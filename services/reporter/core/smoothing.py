@@ -36,6 +36,7 @@ class SmoothingRules:
         negligible: float = 0.0,
     ) -> Self:
         """A window over `window_s` with a sample every `period_s`; a sample counts for twice the window."""
+        # Rounded first: 0.3 / 0.1 is a little less than 3 in binary fractions.
         size = max(1, math.floor(round(window_s / period_s, 9)))
         return cls(WindowRules(size, 2 * window_s, None, min_step, max_step), fall, negligible)
 
@@ -77,8 +78,11 @@ def next_offer(offer: SmoothedOffer, rules: SmoothingRules, now_s: float, headro
     window, sample = offer.window, headroom.sample
     if sample is not None:
         window = moved(window, rules.window, now_s, sample)
+        # The value and not the samples: a rise goes on from here by its steps, and does not jump back
+        # with the next average.
         if rules.fall == "at_once" and offer.reported is not None and sample < offer.reported:
             window = replace(window, value=sample)
+    # An average lies behind: after a fall it would still offer what is no longer there.
     if headroom.at_most is not None and window.value is not None:
         window = replace(window, value=min(window.value, headroom.at_most))
     return SmoothedOffer(window, _told(window.value, rules, headroom))

@@ -28,6 +28,8 @@ def fragment(view: FieldView) -> Fragment | None:
     sockets: dict[int, list[int]] = {}
     for numa in numas:
         if numa.socket is None:
+            # One unknown socket leaves out all of them: a tree in which some nodes have a socket and
+            # some have none is neither shape.
             return {"status": {"topologyZone": list(zone.values())}}
         sockets.setdefault(numa.socket, []).append(numa.numa)
     zones = [
@@ -68,6 +70,7 @@ def _zone(number: int, facts: dict[str, Any], reclaimed: dict[str, dict[str, str
 def _facts(numa: NumaReading, sample: NodeSample, allocation: Allocation | None) -> dict[str, Any]:
     """Capacity of one NUMA node; allocatable and allocations only where an allocation says what is in force."""
     cpus = CpuSet.parse(numa.cpus)
+    # A NUMA node may have memory alone.
     capacity = {"cpu": format_units(len(cpus))} if cpus else {}
     if numa.memory_total_bytes is not None:
         capacity["memory"] = format_units(numa.memory_total_bytes)
