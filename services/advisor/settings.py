@@ -207,7 +207,7 @@ def choice_of(settings: AdvisorSettings) -> PolicyChoice:
 
 
 def _in_mode_of(section: Mapping[str, Any], settings: PolicySettings) -> PolicySettings:
-    """The settings of the policy that stands in; with the broken one's mode it goes no further than that was to go."""
+    """The settings of the policy that stands in, with the mode of the broken one, which bounds how far it goes."""
     # Of the broken policy's section only this key is known; its others belong to a model that cannot be loaded.
     mode = check(PolicySettings, {key: value for key, value in section.items() if key == "mode"}, where=NAME).mode
     return settings.model_copy(update={"mode": mode})

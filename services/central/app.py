@@ -91,12 +91,12 @@ class CentralApp:
         return self._cluster is None or self._cluster.leading
 
     def _begin_to_lead(self) -> None:
-        """Begin with a full detection window, and compare the bucket with what another one may have left."""
+        """Begin with a full detection window, and compare the bucket anew: another central may have written it."""
         self._probe = self._probe.restarted(self._clock.monotonic())
         self._config.forget()
 
     def _hear_node(self, received: Received) -> None:
-        """One heartbeat; a node may speak only for itself, and only so often and so much."""
+        """Take one heartbeat. A node may speak only for itself; the rate and the size of its messages are bounded."""
         now_s, token = self._clock.monotonic(), received.subject.rpartition(".")[2]
         # Before anything is parsed: a flood must cost as little as it can. The subject names the node, and the server
         # has checked that it may use it.

@@ -1,4 +1,4 @@
-"""The controllers that need an API server: everybody observes, the leader alone writes, and stops with its lease."""
+"""The controllers that need an API server: every central observes, the leader alone writes, until its lease ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,6 +1,6 @@
 """Maps samples to evictions: the plugins judge each sample at once, and the arbiter begins what no guard refuses.
 
-Every step is in the ledger before it is made. Without a working ledger nobody is evicted, and health says so.
+Every step is in the ledger before it is made. Without a working ledger no pod is evicted, and health says so.
 """
 
 import asyncio
@@ -258,7 +258,7 @@ class EvictorApp:
             log.error("ledger.broken", why=self._closed)
 
     def _lose_ledger(self, error: Unavailable) -> None:
-        """Fail closed: no eviction begins or goes on until the ledger can be written again."""
+        """Fail closed: no eviction begins or continues until the ledger can be written again."""
         if self._closed != str(error):
             log.error("ledger.unavailable", why=str(error))
         # `_maintain` opens the file anew, and looks whether it is whole, before anything goes on.

@@ -25,7 +25,7 @@ from shared.errors import Conflict
 log = structlog.get_logger()
 
 ACTING: tuple[Mode, ...] = ("enforce", "dry-run")
-"""Each mode is a round of its own with its own budgets: what is only rehearsed holds back nothing real."""
+"""Each mode is a round of its own with its own budgets: a rehearsed eviction never holds back a real one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Arbiter:
         """Begins to carry out an intent that the ledger has."""
 
     def round(self, given: RoundInput, settings: EvictorSettings, barred: Refusal | None) -> None:
-        """Choose and begin; with `barred` nobody is evicted for that reason.
+        """Choose victims and begin their evictions; where `barred` is given, no pod is evicted for that reason.
 
         Raises:
             Unavailable: the ledger does not work; what was begun is in it.

@@ -45,7 +45,7 @@ class DetectorState:
 
     configured: Configured
     memory: Any
-    """What the plugin itself remembers; nobody else reads it."""
+    """The plugin's own memory; only the plugin reads it."""
     confirmation: Confirmation
     finding: Pressure | Silence = "unknown"
     refusals: tuple[Refusal, ...] = ()
@@ -249,7 +249,7 @@ def _hold(
 
 
 def _own(rules: ConfirmationRules, state: DetectorState) -> ConfirmationRules:
-    """With what the plugin sets for itself; of the two times of cooling the longer counts."""
+    """The rules with the plugin's own settings; of the two cooling times the longer one counts."""
     own = state.settings
     return replace(rules, cooling_s=max(rules.cooling_s, own.cooling_s), met_for_s=own.met_for_s)
 

@@ -128,7 +128,7 @@ class QrmApp:
             return None
 
     def _read_starting(self) -> frozenset[str]:
-        """UIDs of the pods that keep what kubelet gave them; nobody where that cannot be told."""
+        """UIDs of the pods that keep what kubelet gave them; none where their groups cannot be read."""
         rules = self._settings.starts.rules(len(self._ports.machine.topology.all))
         try:
             starting = self._ports.starts.exempt(self._inventory.pods, rules, self._clock.monotonic())
@@ -195,7 +195,7 @@ class QrmApp:
         return decision
 
     def _accept(self, fresh: ActiveAdvice, node: Node) -> Arrangement | None:
-        """What fresh advice means; None where it is refused as a whole: then the last good one stays for its lease."""
+        """The arrangement of fresh advice; None where that is refused as a whole: the last good one stays."""
         try:
             self._state, arranged = accept(self._state, node, fresh, self._settings.order)
         except Refused as refusal:
@@ -206,7 +206,7 @@ class QrmApp:
         return arranged
 
     def _renew(self, node: Node, lease_until_s: float) -> bool:
-        """Renew the lease, where this mode writes anything that must end; False: nobody would end it."""
+        """Renew the lease, where this mode writes limits that must end; False: no watchdog would end them."""
         if self._renewal is None or self._mode() != "enforce":
             return True
         # One poll more than our own deadline: while qrm lives it falls to the floor itself.
@@ -214,7 +214,7 @@ class QrmApp:
         return self._renewal.renew(left_s, lease_floor(self._state, node), self._inventory.pods, self._mark)
 
     def _shorten_lease(self) -> None:
-        """Limits that nobody would end may not grow for longer than a lease after somebody last would have."""
+        """Let a lease that no watchdog would end run out one lease after a watchdog was last known to live."""
         if self._renewal is not None:
             self._state = self._state.with_lease_until(self._renewal.watched_at_s + self._settings.lease_s)
 

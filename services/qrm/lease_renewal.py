@@ -17,10 +17,10 @@ class LeaseRenewal:
         self.covered: object = None
         """The mark of the pods and groups that the lease on disk names."""
         self.watched_at_s = float("inf")
-        """When somebody was last known to end the lease in qrm's place; infinite before the first try."""
+        """When a watchdog, which ends the lease for qrm, was last known to live; infinite before the first try."""
 
     def renew(self, left_s: float, floor: Arrangement, pods: Sequence[Pod], mark: object) -> bool:
-        """Let the lease run for so many seconds; False: nobody would end it.
+        """Let the lease run for `left_s` seconds; False: no watchdog would end it.
 
         `mark` stands for the pods and groups that the floor names.
         """

@@ -31,7 +31,7 @@ class UsableMachine(Protocol):
     pinned_pods: Mapping[str, CpuSet]
     """CPUs that somebody else (kubelet's static CPU manager) has given to containers, by their pod's UID."""
     pins_unread: str
-    """Why that is not known now; then the last that was known stays."""
+    """Why the pins cannot be read now; the last known ones stay then."""
 
     @property
     def pinned(self) -> CpuSet:
@@ -192,7 +192,7 @@ class CheckpointStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QrmPorts:
-    """All of them; without a lease nobody ends the reclaimed limits in qrm's place (the simulator)."""
+    """All ports of qrm. Without a lease (in the simulator) no watchdog ends the reclaimed limits in qrm's place."""
 
     machine: UsableMachine
     groups: PodGroups

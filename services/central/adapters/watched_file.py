@@ -21,7 +21,7 @@ class WatchedFile:
         """The text, when it is another file than at the last call; None when it is the same, or there is none.
 
         Raises:
-            BadConfig: it is there and cannot be read as text; said once for each change.
+            BadConfig: the file is there and cannot be read as text; raised once for each change of it.
         """
         try:
             there = self.path.stat()

@@ -61,7 +61,7 @@ class ConfigController:
         self._changed.set()
 
     async def run(self) -> None:
-        """Pass by pass until cancelled; trouble is said and tried again."""
+        """Run pass after pass until cancelled; a pass that fails is logged and tried again."""
         while True:
             await self._until_due()
             # Changes come in crowds (a rollout, a resync): what comes meanwhile is one pass.

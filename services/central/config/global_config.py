@@ -15,7 +15,7 @@ log = structlog.get_logger()
 
 
 class GlobalConfig:
-    """Every central observes the file, so that a new leader knows it; the leader alone writes."""
+    """Every central observes the file, so that a new leader knows what it says; the leader alone writes the bucket."""
 
     def __init__(self, text: ConfigText, bus: Bus) -> None:
         self._text, self._bus = text, bus

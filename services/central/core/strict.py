@@ -1,4 +1,4 @@
-"""The base of models of what somebody else wrote: config objects, taints and their parts."""
+"""The base of models for documents that others write: config objects, taints and their parts."""
 
 from pydantic import BaseModel, ConfigDict
 

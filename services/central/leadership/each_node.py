@@ -1,4 +1,4 @@
-"""Work that concerns one node each: what fails is logged, waits before its next try, and delays no other node."""
+"""Work node by node: a node that fails is logged, waits before its next try, and delays no other node."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ log = structlog.get_logger()
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 AWAY_AFTER = 3
-"""Nodes in a row of which there was no answer: then it is the server that is away, and the others are not tried."""
+"""After so many nodes in a row without an answer the server counts as away, and the other nodes are not tried."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,7 +183,7 @@ class Leader:
                 "leaseTransitions": epoch, "renewTime": now, **taken}  # fmt: skip
 
     async def release(self) -> None:
-        """Let another one take over at once; what cannot be said runs out by itself."""
+        """Give the lease back, so that another central takes over at once; where that fails it runs out by itself."""
         # First of all here: from this line on nothing of this one's is written, whatever becomes of the call.
         held, self._held_until_s = self.leading, float("-inf")
         if not held or self._observed is None:

@@ -38,7 +38,7 @@ LISTED_NODES = 100
 
 
 class NodeController:
-    """The newest view, and what follows from it."""
+    """Acts on the newest view of the cluster."""
 
     def __init__(self, observer: NodeObserver, ports: NodePorts, leader: Leader, clock: Clock) -> None:
         self._observer, self._ports, self._leader, self._clock = observer, ports, leader, clock
@@ -118,7 +118,7 @@ class NodeController:
         return NodeCase(name, view.judged[name], view.tainted(name), has_pods, view.nodes[name].place, failing)
 
     async def _withdraw(self, view: ClusterView, name: str) -> None:
-        """Take from sale what a silent node offers; a node that is heard again offers it anew by itself.
+        """Withdraw the offer of a silent node; a node that is heard again writes its offer anew by itself.
 
         The condition that says so comes first: the reporter of a node that is only cut off from the bus reads it, and
         offers nothing meanwhile. No guard is asked, for this touches no running pod.

@@ -14,11 +14,11 @@ from shared.errors import Conflict, IdTaken, Unavailable
 from shared.ports import Bus, Clock, Received
 
 Announced = Literal["stored", "away", "taken"]
-"""stored: the stream has it. away: the bus is. taken: central has a live intent for this pod."""
+"""stored: the stream has it. away: the bus cannot be reached. taken: central has a live intent for this pod."""
 
 
 class Announcer:
-    """Publishes with the sequence of the pod's last intent that it has read, so that of two writers one is refused.
+    """Publishes an intent together with the sequence of the pod's last intent: of two writers the stream refuses one.
 
     Facts: docs/facts/nats.md#publishing-facts.
     """
@@ -34,7 +34,7 @@ class Announcer:
         self._ledger.discard(record.id)
 
     async def announce(self, record: IntentRecord, within_s: float) -> Announced:
-        """Try for so long; then the ledger sends the message of a hard pressure later, that of a soft one never."""
+        """Try for `within_s`; after that a hard pressure's intent is left to the outbox, a soft one's is dropped."""
         try:
             async with asyncio.timeout(within_s):
                 # A bus that is known to be away is not tried: under a hard pressure each half second counts.

@@ -72,7 +72,7 @@ class Pressure:
     """"<Name>/<Effect>" for the node's conditions and taints."""
     why: Reason = field(default_factory=lambda: Reason(rule="threshold"))
     below: bool = False
-    """Too little is the pressure (free memory), not too much: what is observed must rise to the threshold."""
+    """The pressure is too little of something (free memory): the observed figure must rise to the threshold."""
 
 
 Silence = Literal["calm", "unknown"]

@@ -37,9 +37,9 @@ class Outbox:
         self._ledger, self._bus, self._clock = ledger, bus, clock
         self._news = asyncio.Event()
         self._left_over: set[str] | None = None
-        """What a life before may have sent; None: not asked yet."""
+        """Facts that an earlier life may have sent; None: not read from the ledger yet."""
         self._stored: dict[str, dict[tuple[str, bytes], int]] = {}
-        """Sequences by message id and body of what streams hold, by subject; while something is left over."""
+        """By subject, the sequences of stored messages by message id and body; empty unless messages are left over."""
         self._unread = 0
         """How often a stream could not be read although the bus was there."""
         self.alarm = ""
@@ -48,7 +48,7 @@ class Outbox:
         """The message that is being sent, and when it was for the first time."""
 
     def wake(self) -> None:
-        """There may be something to send."""
+        """Wake the sender: there may be something to send."""
         self._news.set()
 
     async def run(self) -> None:

@@ -33,7 +33,7 @@ class RefusalBook:
         self._written_at_s: float | None = None
 
     def load(self) -> None:
-        """Take over what the ledger has; what came while it was away stays.
+        """Read the ledger's refusals; those that were noted while it was away stay.
 
         Raises:
             Unavailable: it cannot be read.
@@ -44,7 +44,7 @@ class RefusalBook:
         }
 
     def note(self, plugin: str, refusal: Refusal, now_s: float) -> None:
-        """A guard has said no."""
+        """Record the refusal of a guard."""
         fresh = KeptRefusal(refusal.pod, refusal.uid, plugin, refusal.why, refusal.says, 1, now_s, now_s)
         before = self._kept.get(fresh.key)
         if before is None:

@@ -112,5 +112,6 @@ class Source:
     cost: Cost = "cheap"
     gates: Gates = field(default_factory=dict)
     adds_up: frozenset[str] = frozenset()
-    """Raw values of cgroups whose sum is that of a pool that has no cgroup of its own (`reads.pooled`): of what is read
-    in every pass also counters, of what is not only levels, because its readings are of different times."""
+    """Raw values that may be summed over cgroups to those of a pool without a cgroup of its own (`reads.pooled`):
+    levels and, where the source is read in every pass, counters. Readings behind a gate are of different times, so
+    that sums of their counters mean nothing."""

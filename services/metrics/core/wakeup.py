@@ -116,7 +116,7 @@ def why_now(last: LastReported, seen: Observation, bounds: WakeBounds) -> Trigge
 def reported(
     before: LastReported | None, seen: Observation, memory: KernelMemory, now_s: float, bounds: WakeBounds
 ) -> LastReported:
-    """What counts as reported once a sample is out.
+    """The state to compare probes with once a sample is published.
 
     The tenants' peak stays for `peak_hold_s`, so that a load that comes in bursts is news once and not with every
     burst; the watch over free memory arms again only when memory has clearly recovered.

@@ -78,7 +78,7 @@ class Starts:
     def exempt(self, seen: Mapping[str, PodStart], rules: StartRules, now_s: float) -> frozenset[str]:
         """UIDs of the pods that keep what kubelet gave them, until they are looked at again.
 
-        Who waits costs nobody anything and is not counted. Who had it before goes first, then the order of names.
+        A waiting pod takes nothing from others and is not counted. Pods that were exempt before go first, then by name.
         """
         # Built from the pods that are there: the account of one that is gone is forgotten, and a new UID begins anew.
         accounts = {uid: _charged(self._accounts.get(uid), start, now_s) for uid, start in seen.items()}

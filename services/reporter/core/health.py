@@ -33,5 +33,5 @@ def _folded(service: str, heard: tuple[ServiceHealth, float] | None, max_age_s: 
 
 
 def facts(services: Sequence[ServiceHealth]) -> tuple[tuple[str, bool, str | None], ...]:
-    """What makes a readiness another one: which service is ok and works with what configuration, not ages."""
+    """The facts that make a readiness a new one: which services are ok and their configurations; ages are left out."""
     return tuple((health.service, health.ok, health.config_hash) for health in services)

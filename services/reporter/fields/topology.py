@@ -44,7 +44,7 @@ def fragment(view: FieldView) -> Fragment | None:
 
 
 def _reclaimed(view: FieldView, numas: list[NumaReading]) -> dict[int, dict[str, dict[str, str]]]:
-    """By NUMA node its share of the offer and of what is applied; empty where no CPU of the pool is known."""
+    """Shares of the reported offer and of the applied one, by NUMA node; empty where no CPU of the pool is known."""
     pool = view.allocation.pool(RECLAIM) if view.allocation else None
     if view.allocation is None or pool is None:
         return {}

@@ -10,7 +10,7 @@ from services.advisor.core.model.view import CPU_TENANTS, View
 def need_cores(figures: Figures) -> float | None:
     """What one container uses or queues for now: the larger of its use and its 1-minute load. None: not measured.
 
-    Use alone cannot exceed what the container was given; who waits for a CPU counts in the load.
+    Use alone cannot exceed what the container was given; the load also counts tasks that wait for a CPU.
     """
     return None if figures.usage_cores is None else max(figures.usage_cores, figures.load1 or 0.0)
 

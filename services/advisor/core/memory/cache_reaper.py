@@ -40,7 +40,7 @@ class Shortage:
 
 
 def critical_watermark_bytes(total_bytes: int, watermark_scale_factor: float, least_bytes: int) -> float:
-    """Free memory below which page cache is dropped: twice the distance of the kernel's watermarks, and at least so."""
+    """Free memory below which page cache is dropped: twice the kernel's watermark distance, at least `least_bytes`."""
     return max(float(least_bytes), WATERMARK_FACTOR * total_bytes * watermark_scale_factor / SCALE_UNIT)
 
 

@@ -28,7 +28,7 @@ class NumaRules:
     cache_ratio: float = 0.0
     """Part of the inactive page cache that counts as free."""
     request_ratio: float = 0.1
-    """Part of the tenants' requests that is kept for them at most."""
+    """Largest part of the tenants' requests that is kept back for them."""
     max_oversold_ratio: float = 2.0
     """Headroom as a multiple of the limit of the reclaimed pods' cgroup; 0: no such bound."""
 

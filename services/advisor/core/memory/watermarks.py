@@ -3,4 +3,4 @@
 SCALE_UNIT = 10_000
 """`vm.watermark_scale_factor` counts ten-thousandths of the memory."""
 WATERMARK_FACTOR = 2
-"""Twice the distance of the watermarks is left free, so that the kernel's reclaim seldom wakes."""
+"""Free memory is kept at twice the distance between the watermarks, so that the kernel's reclaim seldom wakes."""

@@ -24,7 +24,7 @@ class NodeCpus:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The CPUs of the node, and what is kept back for and from every region."""
+    """The CPUs of the node, and the reserves: what reclaimed pods keep, and what regions get on top of their need."""
 
     node: NodeCpus
     cpus: Mapping[int, int]

@@ -64,7 +64,7 @@ def within(by_numa: Mapping[int, int], most: int) -> dict[int, int]:
 
 
 def cpu_offer(basis: Basis, figures: CpuFigures, last: CpuOffer, rules: HeadroomRules) -> CpuOffer:
-    """The next offer. Where its figures are missing it is at most the last one: what is not known adds nothing."""
+    """The next offer. Where figures are missing it is at most the last offer: what is not known adds nothing."""
     pools = numa_pools(figures.pool, figures.numas, figures.used_ratio or {}, last.millis)
     held = {numa: pools[numa].pool_cpus * MILLIS for numa in sorted(pools) if pools[numa].pool_cpus}
     if basis == "pool":

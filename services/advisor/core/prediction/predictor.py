@@ -86,7 +86,7 @@ class StepModel(BaseModel):
     margin: Annotated[float, Field(ge=1, le=100)]
     """Factor on the weighted sum."""
     trained_on: dict[str, str | int | float] = {}
-    """Files, examples, seed: for people."""
+    """Files, examples and the random seed of the training; for people, not used here."""
 
     @model_validator(mode="after")
     def _known_features(self) -> Self:

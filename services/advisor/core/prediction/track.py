@@ -81,7 +81,7 @@ class Track:
         return replace(track, largest=max(track.largest, need_cores) if step == self.step else need_cores)
 
     def _closed(self, now_s: float, rules: TrackRules) -> "Track":
-        """The state after the open step: predictions of it are judged, and one is made of what follows."""
+        """The state after the open step ends: it judges the pending predictions, and a new one is made."""
         step = self.step or 0
         # Before the new bound is made: a prediction is judged only by steps that follow it.
         judged = [replace(p, missed=p.missed or self.largest > p.bound_cores * ROUNDING) for p in self.pending]

@@ -69,5 +69,5 @@ def region_reasons(provision: Provision, before: Mapping[str, Ramp]) -> list[Rea
 
 
 def named(reason: Reason, region: str) -> Reason:
-    """A policy's reason with the region that it is of."""
+    """A policy's reason with the name of its region."""
     return reason.model_copy(update={"rule": f"{region}: {reason.rule}"})

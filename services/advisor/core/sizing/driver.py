@@ -1,7 +1,7 @@
 """`size_regions` drives one round of sizing: who is isolated, what each region needs, and what it gets.
 
-There is one driver for all who size a node. They differ in where needs come from: the service asks a policy,
-`sublet whatif` reads them from a question.
+Service and `sublet whatif` size a node with this one driver. They differ in where needs come from: the service asks a
+policy, `sublet whatif` reads them from a question.
 """
 
 import math

@@ -28,7 +28,7 @@ def fit_pools(
         fixed: CPUs of pools that never get more than they want.
         available_cpus: for all of them.
         expand: the wanting pools divide what is left over.
-        unit: CPUs that stay together where all wishes are multiples of it, as long as every pool can have one.
+        unit: CPUs that stay together, where all wishes are multiples of it and every pool can have one.
     """
     everything = {**wanted, **fixed}
     if sum(everything.values()) > available_cpus:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from shared.core.evictions.intents import TokenBucket
 
 MAX_HEARTBEAT_BYTES = 8 << 10
-"""Five services, each with a sentence of what is wrong, take some 2 kB."""
+"""A heartbeat of five services, each with a sentence about its fault, takes some 2 kB."""
 HEARTBEATS_PER_S, HEARTBEAT_BURST = 2.0, 20
 """Of one node. An agent sends one every two seconds, and once more when a service turns well or unwell."""
 CONFIG_NEWS_PER_S, CONFIG_NEWS_BURST = 0.1, 10

@@ -24,7 +24,7 @@ HEARTBEAT_S = 10.0
 
 @dataclass(slots=True)
 class Heartbeat:
-    """The newest heartbeat of one node, stamped with central's own monotonic clock."""
+    """The newest heartbeat of one node, with the time of its arrival by central's own monotonic clock."""
 
     heard_at_s: float
     ready: bool
@@ -63,14 +63,14 @@ def reconcile(ledger: Ledger, nodes: Collection[str], now_s: float) -> None:
 
 
 def forget(ledger: Ledger, now_s: float, rules: Rules) -> None:
-    """Drop nodes silent for so long that they are not part of the cluster any more."""
+    """Drop nodes that have been silent for longer than `forget_s`: they are not part of the cluster any more."""
     for node in [node for node, heartbeat in ledger.items() if now_s - heartbeat.heard_at_s > rules.forget_s]:
         del ledger[node]
 
 
 @dataclass(frozen=True, slots=True)
 class BusProbe:
-    """Central's own message over the bus: when it last came back, and since when it always has.
+    """Central's own message over the bus: when it last came back, and since when it has come back without a gap.
 
     While central did not hear the bus, no node can be called silent: that time counts for none of them.
     """
@@ -127,7 +127,7 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """All that central knows by the bus: heartbeats and its own probe; and where the nodes are."""
+    """All that central knows from the bus, heartbeats and its own probe, and the place of each node."""
 
     ledger: Ledger
     probe: BusProbe

@@ -46,7 +46,7 @@ class Mapped:
 
 
 def settings_of(config: Mapping[str, Any] | None) -> Mapped:
-    """The settings behind a `spec.config`, fields in the order of their names; null is not said.
+    """The settings behind a `spec.config`, fields in the order of their names; a field that is null counts as absent.
 
     Raises:
         Refused: `ValidateFailed`, naming field, value and bound.

@@ -1,7 +1,7 @@
 """A config object ("target") and whether it may exist beside the others (docs/facts/katalyst-cluster.md#valid-configs).
 
 A target is for the nodes it names, for those its selector takes, or for all. Two targets of one sort must not claim the
-same node. What is refused is said with field, value and bound.
+same node. A refusal names field, value and bound.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

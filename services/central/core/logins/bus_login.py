@@ -87,7 +87,7 @@ def node_of(review: Mapping[str, Any], *, agents: str) -> str:
     """The node that a reviewed token (the status of a TokenReview) speaks for; `agents` is its agents' user name.
 
     Raises:
-        Refused: it is not valid, for somebody else, somebody else's, or bound to no node.
+        Refused: the token is not valid, is made for another audience, belongs to another user, or is bound to no node.
     """
     # `is not True`: anything else, also a text that says so, is no.
     if review.get("authenticated") is not True:

@@ -15,7 +15,7 @@ from services.central.core.objects.nodes import NodeSeen
 
 @dataclass(frozen=True, slots=True)
 class CompanionSeen:
-    """A CNR with its taints and what central said in it, or a CNC with its entries."""
+    """A CNR with its taints and the conditions that central writes, or a CNC with its entries."""
 
     name: str
     uid: str
@@ -28,7 +28,7 @@ class CompanionSeen:
     """Those that central writes."""
     entries: tuple[ConfigEntry, ...] = ()
     reported: bool = False
-    """Whether an agent has ever said of a CNR what its node offers."""
+    """Whether an agent has ever written into the CNR what its node offers."""
 
 
 def companion_metadata(name: str, uid: str, labels: Mapping[str, str]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def node_of(document: Mapping[str, Any]) -> NodeSeen:
 
 @dataclass(frozen=True, slots=True)
 class LeaseSeen:
-    """A lease of a node's kubelet; `renewed` is its holder's clock, of which only the change counts."""
+    """A lease of a node's kubelet; `renewed` is written by the kubelet's clock, so only a change of it counts."""
 
     node: str
     renewed: str

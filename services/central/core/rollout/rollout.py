@@ -116,8 +116,8 @@ def _own_nodes(
 ) -> dict[str, list[str]]:
     """The nodes of each target, ascending.
 
-    A node that has a refused target keeps it, unless another one goes before it anyway: what the refused one was
-    meant for can no longer be told.
+    A node that has a refused target keeps it, unless another target goes before it anyway: nobody can tell any more for
+    which nodes the refused one was meant.
     """
     own: dict[str, list[str]] = defaultdict(list)
     bad = {target.key: target for target in live if target.key in refused}

@@ -69,7 +69,7 @@ class Account:
 
     budgets: tuple[Budget, ...] = ()
     ages_s: Mapping[tuple[Scope, str], tuple[float, ...]] = field(default_factory=dict)
-    """Ages of the evictions inside the budget's window, by scope and whose they are."""
+    """Ages of the evictions inside the budget's window, by scope and by node, namespace or owner."""
     staying: Mapping[str, int] = field(default_factory=dict)
     """Pods of each owner that are here."""
 
@@ -103,7 +103,7 @@ class Account:
 def account(
     budgets: Iterable[Budget], spent: Iterable[Spent], now_s: float, staying: Mapping[str, int] | None = None
 ) -> Account:
-    """Count what the ledger holds against the budgets. What is not over counts, however old it is.
+    """Count the ledger's evictions against the budgets. An eviction that has not ended counts, however old it is.
 
     Args:
         staying: by owner, its pods that are here and not on their way out.
@@ -120,7 +120,7 @@ def account(
 
 
 def _whose(scope: Scope, namespace: str, owner: str | None) -> str | None:
-    """Whose budget it is; None: a pod that stands alone has no owner's."""
+    """The node (""), namespace or owner that a budget of this scope belongs to; None: a pod without an owner."""
     match scope:
         case "node":
             return ""

@@ -58,7 +58,7 @@ def choose(
     account: Account = NO_BUDGETS,
     limits: RoundLimits = ONE_EACH,
 ) -> tuple[PluginChoice, ...]:
-    """Whom to evict now, plugins by name, nobody twice, never more than the burst.
+    """The victims of this round, by plugin in the order of names; no pod twice, and never more than the burst.
 
     While any pressure is hard, soft ones wait: what the hard one frees may end them.
     """
@@ -110,7 +110,7 @@ def _one_of_all(
     around: Surroundings,
     account: Account,
 ) -> list[PluginChoice]:
-    """The one victim among the first of each plugin that the order of soft candidates puts last."""
+    """One victim for all soft plugins: of their first candidates the one that the soft order puts last."""
     choices = []
     for plugin, candidates in by_plugin.items():
         able, refusals = allowed(candidates, around)

@@ -38,7 +38,7 @@ class Confirmation:
     """When the row began."""
 
     def observe(self, finding: Pressure | Silence, t_s: float, rules: ConfirmationRules) -> "Confirmation":
-        """One more sample. Another scope, a step from soft to hard, a silence, or too long a gap starts a new row."""
+        """Count one sample. Another scope, a step from soft to hard, a silence, or too long a gap starts a new row."""
         if not isinstance(finding, Pressure):
             # `seen_at_s` stays: a calm sample is fresh evidence too, against.
             return Confirmation(None, 0, t_s)
@@ -72,7 +72,7 @@ class Confirmation:
         return None
 
     def met_for_s(self, now_s: float) -> float:
-        """How long the pressure has certainly been there."""
+        """For how long the pressure has certainly been there, in seconds."""
         return 0.0 if self.since_s is None else passed_s(self.since_s, now_s)
 
 

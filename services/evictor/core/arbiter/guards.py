@@ -28,7 +28,7 @@ Guard = Literal[Never, NotNow, BudgetGuard, Bound, Closed, HoldReason]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A no: of a guard that spared a pod, or with an empty `pod` of one that held a plugin as a whole."""
+    """A refusal: by a guard that spared a pod or, with an empty `pod`, by one that held back a plugin as a whole."""
 
     pod: str
     why: Guard
@@ -67,7 +67,7 @@ class Surroundings:
     live_uids: Collection[str] = ()
     """Pods with an eviction under way."""
     backing_off_uids: Collection[str] = ()
-    """Pods whose disruption budget said no a moment ago."""
+    """Pods whose eviction did not work a moment ago."""
 
 
 def protection(annotations: Mapping[str, str], priority: int | None, *, system_cores: bool) -> Never | None:

@@ -16,11 +16,11 @@ def excess(pressure: Pressure) -> float | None:
 def select(
     candidates: Iterable[Candidate], account: Account, wanted: float | None
 ) -> tuple[tuple[Candidate, ...], tuple[Refusal, ...]]:
-    """The candidates that free what is wanted, in the order given, as far as the budgets go; and whom a budget spared.
+    """The candidates that together free `wanted`, in the order given, within the budgets; and the refusals of budgets.
 
     Args:
-        wanted: what they are to free together; None selects one. A candidate of unknown relief goes alone: what it
-            brings shows when it is gone.
+        wanted: how much they should free together; None selects one. A candidate of unknown relief goes alone: its
+            effect shows only when it is gone.
     """
     taken: list[Candidate] = []
     refusals = []

@@ -10,7 +10,7 @@ from shared.core.pods.qos_annotations import NUMA_BIND_RESULT
 
 
 def bound_numas(view: View) -> dict[str, int]:
-    """The NUMA node that a pod is bound to, by UID; who is bound to none, or to several, is left out.
+    """The NUMA node of each bound pod, by UID; a pod that is bound to no node, or to several, is left out.
 
     A scheduler's annotation counts. A pod without one is where all of its memory nodes lie, as applied: on a host
     nobody annotates pods.

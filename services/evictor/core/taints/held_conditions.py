@@ -77,7 +77,7 @@ class HeldConditions:
         return HeldConditions(dict(sorted(still.items())), t_s)
 
     def adopting(self, standing: Iterable[Taint], now_s: float) -> "HeldConditions":
-        """The conditions with those of the taints that an earlier evictor has left, as if they were seen now."""
+        """The conditions together with those behind the taints of an earlier evictor, which count as seen now."""
         held = dict(self.held)
         for taint in standing:
             condition = f"{taint.key.removeprefix(TAINT_PREFIX)}/{taint.effect}"

@@ -71,5 +71,5 @@ def before_of(past: Points, name: str) -> Point | None:
 
 
 def went_back(name: str, before: Point, now: Point) -> str:
-    """What is said of a counter that is less than it was."""
+    """The reason for rejecting a counter that has decreased."""
     return f"{name} went back from {before.value:.0f} to {now.value:.0f}"

@@ -35,7 +35,7 @@ class Gate:
 WORKED = Moved("cpu_usage_ns", 2e6)
 """2 ms of CPU time: a tenth of a percent of a core over the default period."""
 GREW = Moved("memory_usage_bytes", 1 << 20)
-"""1 MiB more or less: what all other figures of its memory may be off by."""
+"""A change of 1 MiB: all other figures of the target's memory may be off by so much."""
 
 Gates = Mapping[Kind, Gate]
 

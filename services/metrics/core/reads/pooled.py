@@ -22,7 +22,7 @@ def is_member(target: Target) -> bool:
 
 
 def member_of(pool: str, group: str = "") -> Target:
-    """One group of a pool; without a group nothing, which makes the pool known to be empty while it has no others."""
+    """One group of a pool. Without a group it stands for nothing: a pool without groups is known to be empty."""
     return Target("pool", pool, group, pool)
 
 
@@ -32,7 +32,7 @@ def pool_of_members(pool: str) -> Target:
 
 
 def empty_pool(sums: Sums, now_s: float) -> TargetReading:
-    """What a pool without pods uses: nothing, which is known and not absent."""
+    """The reading of a pool without pods: it uses nothing, which is known and not absent."""
     return TargetReading(
         now_s, {source: SourceReading(now_s, dict.fromkeys(sorted(names), 0)) for source, names in sums.items()}
     )

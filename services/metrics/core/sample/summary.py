@@ -1,6 +1,6 @@
 """Make the fields of a NodeSample of what a pass read: all targets' figures, pools' totals, what is rejected. Pure.
 
-What says the same as in the last pass is taken over as it was built then.
+A part of the message that has not changed since the last pass is taken over as it was built then.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -31,7 +31,7 @@ class CheckpointWriter:
     async def run(self, report_failure: Callable[[str], None]) -> None:
         """Write what is offered until cancelled, and then once more what came last.
 
-        `report_failure` hears after each write why it failed; empty: it did not.
+        `report_failure` is called after each write with the reason why it failed; the text is empty where it did not.
         """
         try:
             while True:

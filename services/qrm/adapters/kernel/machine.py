@@ -39,7 +39,7 @@ class HostMachine:
         self.pinned_pods: Mapping[str, CpuSet] = {}
         """CPUs that somebody else (kubelet's static CPU manager) has given to containers, by their pod's UID."""
         self.pins_unread = ""
-        """Why that is not known now; then the last that was known stays."""
+        """Why the pins cannot be read now; the last known ones stay then."""
         self._look_at_pins()
         self._granted: CpuSet | None = None
         self.whole: Topology

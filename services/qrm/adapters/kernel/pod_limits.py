@@ -35,7 +35,7 @@ class PodLimits:
     writer: CgroupWriter
     layout: Layout
     unsaid_bytes: int
-    """Memory limit of a container that has said none."""
+    """Memory limit of a container that asks for no memory."""
     _settled: dict[str, _Settled] = field(default_factory=dict)
 
     def settle(self, pods: Sequence[Pod], now_s: float, verify_s: float) -> list[Problem]:

@@ -1,6 +1,6 @@
 """How far the starts of reclaimed pods are, by the processes in their groups: the kernel knows it first.
 
-A process of the runtime that is to become the container's is told by its name, which the kernel changes when it does.
+A runtime's process that will become the container's is recognised by its name, which changes when it does.
 A container that gives itself such a name passes as one that is not there yet, and uses up its pod's budget.
 """
 
@@ -35,7 +35,9 @@ class StartWatch:
     """By UID the groups of a pod that was found started: until they change, it is not looked into again."""
 
     def exempt(self, pods: Sequence[Pod], rules: StartRules, now_s: float) -> frozenset[str]:
-        """Their UIDs. Where Sublet makes the groups itself, pods start in them without a runtime, and there are none.
+        """UIDs of the pods that keep what kubelet gave them.
+
+        Where Sublet makes the groups itself, pods start in them without a runtime, and there are none.
 
         Raises:
             OSError: a group is there and cannot be read.

@@ -55,12 +55,12 @@ class OffloadPace:
     resume_s: float | None = None
     """Nothing is given back before; None: no pause."""
     refaults: tuple[float, int] | None = None
-    """When the counter of refaults was read last, and what it said."""
+    """Time and value of the last reading of the refault counter."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffloadStep:
-    """How much to give back now, what to remember, and which rule said so."""
+    """How much to give back now, what to remember for the next step, and the rule that decided."""
 
     bytes: int
     pace: OffloadPace
@@ -116,7 +116,7 @@ def pressure_percent(text: str) -> float | None:
 
 
 def refault_pages(stat: Mapping[str, str]) -> int | None:
-    """Pages of files and of swapped memory that were read in again, of a `memory.stat`; None where neither is told."""
+    """Pages of files and swapped memory that were read in again, from a `memory.stat`; None where it has neither."""
     told = [stat[name] for name in ("workingset_refault_anon", "workingset_refault_file") if name in stat]
     numbers = [int(value) for value in told if value.isdigit()]
     return sum(numbers) if numbers and len(numbers) == len(told) else None

@@ -39,7 +39,7 @@ class Assignment:
 
     @property
     def cpus(self) -> CpuSet:
-        """All CPUs that are somebody's own."""
+        """All CPUs that pods have for themselves."""
         whole = CpuSet()
         for own in self.owned.values():
             whole |= own.cpus
@@ -105,7 +105,7 @@ def assign(
         supply: what may be given away.
         requests: of the pods that run here, in any order.
         held: what pods have had so far, by UID.
-        shared_cores: what the pods without a request ask for; pools by name or NUMA node leave so much, too.
+        shared_cores: what the pods of the shared pool ask for; pools by name or NUMA node leave that much free.
     """
     state = _Assigning(supply.topology, supply.free, dict(supply.memory_bytes), supply.keep, held)
     # Pods that have CPUs come first, so that no newcomer takes them away.

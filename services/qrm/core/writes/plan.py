@@ -31,7 +31,7 @@ class Sets:
 
 @dataclass(frozen=True, slots=True)
 class WantedSets:
-    """What a cgroup shall have. Groups below that are not named themselves follow it.
+    """The wanted sets of a cgroup. Groups below it that are not named themselves follow it.
 
     `rank` says who yields: lower ranks give first and get last. It counts for everything below. None is for a group
     that only holds others: it is widened before and narrowed after all of them. `own` CPUs are for this group alone:
@@ -46,7 +46,7 @@ class WantedSets:
 def goal_sets(
     tree_now: Mapping[str, Sets], wanted: Mapping[str, WantedSets], pinned: Collection[str] = ()
 ) -> dict[str, Sets]:
-    """What every group of the tree shall have in the end; groups that follow nobody are left out.
+    """The wanted sets of every group in the tree; groups that follow no wanted group are left out.
 
     `pinned` groups keep what they have (somebody else writes them, or the kernel refuses); the groups above make room
     for them. A set that leaves its parent's is cut down to it, or becomes the parent's where nothing would remain.
@@ -172,7 +172,7 @@ class _Plan:
         return _top_down(group for group, own in self._ranks.items() if own == rank)
 
     def _yielded(self, groups: list[str]) -> Masks:
-        """What lower ranks keep until all others have moved: old and new set together, as far as that is possible."""
+        """The sets of the lowest rank until all others have moved: where possible what its old and new set share."""
         kept: Masks = {}
         for group in groups:
             here, goal = self._here[group], self._goal[group]
@@ -187,7 +187,7 @@ class _Plan:
         return kept
 
     def _waypoint(self, here: CpuSet, goal: CpuSet, parent: str) -> CpuSet:
-        """Where a group waits whose old and new set share nothing: on CPUs that no group has, or gets, for itself."""
+        """Where a group waits whose old and new set share nothing: if possible on CPUs that no group has for itself."""
         # Nobody waits for these CPUs: standing still costs no write and disturbs nobody.
         if not self._promised & here:
             return here

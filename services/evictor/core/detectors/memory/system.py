@@ -60,7 +60,7 @@ class ShortageClocks:
     read_at_s: float = 0.0
 
     def after(self, reading: SystemReading, limits: SystemLimits) -> tuple["ShortageClocks", Action]:
-        """One step further, and the strongest of what stall and kswapd ask for."""
+        """The state one step later, and the strongest of the actions that stall and kswapd ask for."""
         stalled, by_stall = self._stall(reading, limits.stall)
         moved, by_kswapd = stalled._kswapd(reading, limits)
         return moved, stronger(by_stall, by_kswapd)

@@ -37,7 +37,7 @@ class OfferedZone(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class CrowdedZone(Generic[T]):
-    """One resource of one zone of which too much is asked, and who asks, the largest request first."""
+    """One resource of a zone that is requested beyond its threshold, and its requesters, the largest first."""
 
     zone: OfferedZone[T]
     offer: OfferedResource
