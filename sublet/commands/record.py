@@ -57,7 +57,9 @@ def record(
             with path.open("xb") as out:
                 writer = Writer(out, where.node, topology, max_bytes=int(max_mb * 1e6))
                 try:
-                    ending = await recorder.record(samples, writer, clock, stop, line.show, for_s)
+                    ending = await recorder.record(
+                        samples, writer, clock, recorder.RecordingEnd(stop, for_s), line.show
+                    )
                 finally:
                     writer.close()
         except FileExistsError:

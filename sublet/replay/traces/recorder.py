@@ -27,25 +27,28 @@ class Progress:
     """How long no sample has come."""
 
 
+@dataclass(frozen=True, slots=True)
+class RecordingEnd:
+    """When a recording ends: once `stop` is set, and after `for_s` seconds unless that is None."""
+
+    stop: asyncio.Event
+    for_s: float | None = None
+
+
 async def record(
-    samples: Newest[NodeSample],
-    writer: Writer,
-    clock: Clock,
-    stop: asyncio.Event,
-    tell: Callable[[Progress], None],
-    for_s: float | None = None,
+    samples: Newest[NodeSample], writer: Writer, clock: Clock, until: RecordingEnd, tell: Callable[[Progress], None]
 ) -> Ending:
-    """Write each new sample until `stop` is set, the time is over, or the writer takes no more.
+    """Write each new sample until it is told to stop, the time is over, or the writer takes no more.
 
     A frame's time is that of its receipt on this machine's monotonic clock: a wall clock that is set does not matter.
     """
     started_s = heard_s = clock.monotonic()
-    stopping: asyncio.Future[Any] = asyncio.ensure_future(stop.wait())
+    stopping: asyncio.Future[Any] = asyncio.ensure_future(until.stop.wait())
     try:
         while True:
             now_s = clock.monotonic()
             tell(Progress(now_s - started_s, writer.frames, writer.bytes, now_s - heard_s))
-            left_s = TELL_EVERY_S if for_s is None else min(TELL_EVERY_S, started_s + for_s - now_s)
+            left_s = TELL_EVERY_S if until.for_s is None else min(TELL_EVERY_S, started_s + until.for_s - now_s)
             if left_s <= 0:
                 return "time"
             sample = await _next(samples, stopping, left_s)

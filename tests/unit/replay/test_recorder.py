@@ -16,7 +16,7 @@ from shared.wire import Wire
 from sublet.replay import progress
 from sublet.replay.traces.frames import Faults, Frame
 from sublet.replay.traces.reading import read_recording
-from sublet.replay.traces.recorder import SILENCE_S, Progress, record
+from sublet.replay.traces.recorder import SILENCE_S, Progress, RecordingEnd, record
 from sublet.replay.traces.recording import Writer
 
 
@@ -52,7 +52,7 @@ async def recording(
         stop.set()
 
     others = [asyncio.ensure_future(send()), *([asyncio.ensure_future(end())] if stop_at_s else [])]
-    ending = await record(samples, writer, clock, stop, told_of.append, for_s)
+    ending = await record(samples, writer, clock, RecordingEnd(stop, for_s), told_of.append)
     for other in others:
         other.cancel()
     writer.close()
