@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sublet.demo.case import DemoCase
-from sublet.demo.svg import Band, PlotSeries, plot
+from sublet.demo.svg import Axes, Band, PlotSeries, plot
 
 BLUE, ORANGE, GREEN, GREY = "#2563eb", "#ea580c", "#16a34a", "#6b7280"
 _STYLE = """
@@ -128,12 +128,10 @@ def host_plots(cases: list[DemoCase], cpus: int) -> str:
             PlotSeries("shared", BLUE, [(m.at_s - zero, m.share_cpus) for m in case.moments], step=True),
         ]
         rows.append(f"<h3>{escape(case.title)}</h3><div class=row>")
-        rows.append(
-            plot("Latency of the service", "ms", latency, span_s=span, top=_nice(min(highest, 1000.0)), bands=bands)
-        )
-        rows.append(plot("CPU use of the machine", "CPUs", use, span_s=span, top=float(cpus), bands=bands))
+        rows.append(plot("Latency of the service", Axes("ms", span, _nice(min(highest, 1000.0))), latency, bands=bands))
+        rows.append(plot("CPU use of the machine", Axes("CPUs", span, float(cpus)), use, bands=bands))
         if any(m.reclaim_cpus is not None for m in case.moments):
-            rows.append(plot("Pools, as the kernel has them", "CPUs", pools, span_s=span, top=float(cpus), bands=bands))
+            rows.append(plot("Pools, as the kernel has them", Axes("CPUs", span, float(cpus)), pools, bands=bands))
         rows.append("</div>")
     return "".join(rows)
 

@@ -18,7 +18,7 @@ from shared.contracts.pod import QosClass
 from shared.core.cgroups.layout import class_group, container_group
 from shared.settings import CommonSettings
 from sublet.demo.chain import Chain
-from sublet.demo.svg import Band, PlotSeries, plot
+from sublet.demo.svg import Axes, Band, PlotSeries, plot
 from sublet.demo.watch import TimelineRecorder, TimelineRow, busy_seconds
 from sublet.host.session import READY_TIMEOUT_S, Session
 from sublet.sim.host import SimHost
@@ -207,5 +207,5 @@ def _plots(case: SimCase, spike_at_s: float) -> str:
         ("Pools, as the tree has them", [reclaimed, shared]),
         ("CPU use of the machine", [use]),
     )  # fmt: skip
-    drawn = (plot(title, "CPUs", series, span_s=span, top=float(CPUS), bands=bands) for title, series in lines)
+    drawn = (plot(title, Axes("CPUs", span, float(CPUS)), series, bands=bands) for title, series in lines)
     return f"<div class=row>{''.join(drawn)}</div>"

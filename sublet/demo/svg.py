@@ -30,10 +30,18 @@ class Band:
     name: str
 
 
-def plot(
-    title: str, unit: str, series: Sequence[PlotSeries], *, span_s: float, top: float, bands: Sequence[Band] = ()
-) -> str:
-    """One plot. `top` is the largest value of the vertical axis; values above are drawn at the top edge."""
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """The axes of a plot: seconds from 0 to `span_s`, and values from 0 to `top`; higher ones lie at the top edge."""
+
+    unit: str
+    span_s: float
+    top: float
+
+
+def plot(title: str, axes: Axes, series: Sequence[PlotSeries], *, bands: Sequence[Band] = ()) -> str:
+    """One plot."""
+    span_s, top = axes.span_s, axes.top
 
     def x(at_s: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * min(max(at_s / span_s, 0.0), 1.0)
@@ -57,7 +65,7 @@ def plot(
         parts.append(f'<text x="{LEFT - 4}" y="{y(value) + 4:.1f}" class="a e">{value:g}</text>')
     parts.append(f'<text x="{LEFT}" y="{HEIGHT - 8}" class="a">0 s</text>')
     parts.append(f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 8}" class="a e">{span_s:.0f} s</text>')
-    parts.append(f'<text x="{WIDTH - RIGHT}" y="14" class="a e">{escape(unit)}</text>')
+    parts.append(f'<text x="{WIDTH - RIGHT}" y="14" class="a e">{escape(axes.unit)}</text>')
     for number, line in enumerate(series):
         parts.append(_dots(line, x, y) if line.dots else _path(line, x, y))
         parts.append(
