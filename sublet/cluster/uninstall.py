@@ -4,6 +4,7 @@ Rule: docs/facts/safety-rules.md#rule-10-stopping-is-safe.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from shared.adapters.kube.client import Kube, KubeError
@@ -26,6 +27,20 @@ GIVE_BACK = "sublet-give-back"
 """The DaemonSet whose pods give nodes back: the agents may not have known that they end for good."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Patience:
+    """How long the uninstall waits in all, over all that it waits for."""
+
+    clock: Clock
+    end_s: float
+    wait_s: float
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is up."""
+        return self.clock.monotonic() >= self.end_s
+
+
 async def uninstall_from_cluster(
     kube: Kube, clock: Clock, namespace: str, *, wait_s: float, say: Callable[[str], None]
 ) -> None:
@@ -35,10 +50,10 @@ async def uninstall_from_cluster(
     Raises:
         Unavailable: one of them still runs, or the API server refuses or cannot be reached; what is done stays done.
     """
-    end_s = clock.monotonic() + wait_s
+    patience = _Patience(clock, clock.monotonic() + wait_s, wait_s)
     for component in WRITERS:
-        await _gone(kube, clock, namespace, component, end_s, wait_s)
-    await _given_back(kube, clock, namespace, end_s, say)
+        await _gone(kube, namespace, component, patience)
+    await _given_back(kube, namespace, patience, say)
     try:
         for node in (await kube.list(NODES.collection()))["items"]:
             await _clean(kube, node, say)
@@ -52,7 +67,7 @@ async def uninstall_from_cluster(
         raise Unavailable(f"uninstall: {error}; run it again", reason=error.reason) from error
 
 
-async def _gone(kube: Kube, clock: Clock, namespace: str, component: str, end_s: float, wait_s: float) -> None:
+async def _gone(kube: Kube, namespace: str, component: str, patience: _Patience) -> None:
     labels = f"app.kubernetes.io/name=sublet,app.kubernetes.io/component={component}"
     while True:
         try:
@@ -61,17 +76,17 @@ async def _gone(kube: Kube, clock: Clock, namespace: str, component: str, end_s:
             raise Unavailable(f"uninstall: {error}", reason=error.reason) from error
         if not running:
             return
-        if clock.monotonic() >= end_s:
+        if patience.over:
             who, made_by = WRITERS[component]
             names = ", ".join(sorted(pod["metadata"]["name"] for pod in running))
             raise Unavailable(
-                f"uninstall: {who} still run after {wait_s:g} s in {namespace}: {names}; delete {made_by}",
+                f"uninstall: {who} still run after {patience.wait_s:g} s in {namespace}: {names}; delete {made_by}",
                 reason="agents",
             )
-        await clock.sleep(POLL_S)
+        await patience.clock.sleep(POLL_S)
 
 
-async def _given_back(kube: Kube, clock: Clock, namespace: str, end_s: float, say: Callable[[str], None]) -> None:
+async def _given_back(kube: Kube, namespace: str, patience: _Patience, say: Callable[[str], None]) -> None:
     path = f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{GIVE_BACK}"
     while True:
         try:
@@ -86,10 +101,10 @@ async def _given_back(kube: Kube, clock: Clock, namespace: str, end_s: float, sa
             for name in sorted(away):
                 say(f"nodes/{name}: not ready, its pods keep their limits until it is booted anew")
             return
-        if clock.monotonic() >= end_s:
+        if patience.over:
             pods = f"kubectl -n {namespace} get pods -l app.kubernetes.io/component=give-back -o wide"
             raise Unavailable(f"uninstall: {late} nodes are not given back yet: {pods}; run it again", reason="agents")
-        await clock.sleep(POLL_S)
+        await patience.clock.sleep(POLL_S)
 
 
 def _late(daemonset: Mapping[str, Any]) -> int:
