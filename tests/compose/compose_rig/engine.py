@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +37,7 @@ class Engine:
         """For DOCKER_HOST."""
         return f"unix://{self.folder / 'docker.sock'}"
 
-    def docker(self, *words: str | Path, env: Mapping[str, str] | None = None, timeout_s: float = 300.0) -> str:
+    def docker(self, *words: str | Path, timeout_s: float = 300.0) -> str:
         """A client command's output.
 
         Raises:
@@ -45,7 +45,7 @@ class Engine:
         """
         done = subprocess.run(
             ["docker", *map(str, words)],
-            env={**os.environ, "DOCKER_HOST": self.address, "DOCKER_CONFIG": str(client_folder()), **(env or {})},
+            env={**os.environ, "DOCKER_HOST": self.address, "DOCKER_CONFIG": str(client_folder())},
             capture_output=True,
             text=True,
             check=False,

@@ -5,21 +5,21 @@ import os
 import signal
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from rig_parts import until
+from testcontainers.compose import DockerCompose
 
 from compose_rig.engine import Engine
-from compose_rig.parts import HERE, PROJECT
+from compose_rig.parts import HERE, PROJECT, client_folder
 from shared.core.evictions.audit import LedgerEntry
 
 FOLDER = PROJECT / "deploy/compose"
 NAME = "sublet-test"
-IMAGE = "sublet:test"
-BUILD_LIMIT_S, UP_LIMIT_S, RESTART_LIMIT_S = 400.0, 150.0, 60.0
-_FILES = ("--file", str(FOLDER / "docker-compose.yaml"), "--file", str(HERE / "engine.yaml"))
+RESTART_LIMIT_S = 60.0
+_FILES = [str(FOLDER / "docker-compose.yaml"), str(HERE / "engine.yaml")]
 _LABEL = f"label=com.docker.compose.project={NAME}"
 _LEDGER = """
 import json, pathlib
@@ -29,49 +29,44 @@ print(json.dumps([asdict(entry) for entry in read_ledger(pathlib.Path("/var/lib/
 """
 
 
+def environment(engine: Engine, base: str) -> Mapping[str, str]:
+    """What compose has to find in the environment of this process, since testcontainers hands that on as it is."""
+    client = {"DOCKER_HOST": engine.address, "DOCKER_CONFIG": str(client_folder())}
+    project = {"COMPOSE_PROJECT_NAME": NAME, "COMPOSE_REMOVE_ORPHANS": "1", "BASE": base, "SUBLET_IMAGE": "sublet:test"}
+    return client | project | {name: str(_free_port()) for name in ("NATS_PORT", "NATS_HTTP_PORT")}
+
+
 @dataclass(frozen=True)
 class Project:
-    """The running project."""
+    """The running project.
+
+    A failed command raises CalledProcessError, and its words are in the test's log. For compose, testcontainers starts
+    no reaper: that would need an image from a registry.
+    """
 
     engine: Engine
-    base: str
-
-    @cached_property
-    def _environment(self) -> Mapping[str, str]:
-        ports = {name: str(_free_port()) for name in ("NATS_PORT", "NATS_HTTP_PORT")}
-        return {"BASE": self.base, "SUBLET_IMAGE": IMAGE, **ports}
+    compose: DockerCompose = field(
+        default_factory=partial(DockerCompose, FOLDER, _FILES, docker_command_path=str(HERE / "docker"))
+    )
 
     @property
     def nats_url(self) -> str:
         """The bus, as the host reaches it."""
-        return f"nats://127.0.0.1:{self._environment['NATS_PORT']}"
-
-    def compose(self, *words: str, timeout_s: float = 60.0) -> str:
-        """A compose command's output.
-
-        Raises:
-            EngineError: it failed; with its last words.
-        """
-        return self.engine.docker("compose", "--project-name", NAME, *_FILES, *words,
-                                  env=self._environment, timeout_s=timeout_s)  # fmt: skip
+        return f"nats://127.0.0.1:{os.environ['NATS_PORT']}"
 
     def build(self) -> None:
-        """Make the image of this checkout."""
-        self.compose("build", "--quiet", timeout_s=BUILD_LIMIT_S)
+        """Make the image of this checkout, and start everything with it."""
+        replace(self.compose, build=True, quiet_build=True).start()
         self.engine.docker("image", "prune", "--force")
         self.engine.docker("builder", "prune", "--force", "--keep-storage", "1GB")
 
     def up(self) -> None:
-        """Start what does not run, and wait until everything is healthy.
-
-        Raises:
-            EngineError: something did not become so; with the last words of every container.
-        """
-        self.compose("up", "--wait", "--wait-timeout", f"{UP_LIMIT_S:.0f}", timeout_s=2 * UP_LIMIT_S)
+        """Start what does not run, and wait until everything is healthy."""
+        self.compose.start()
 
     def down(self) -> None:
         """Remove containers, network and volumes."""
-        self.compose("down", "--volumes", "--remove-orphans", "--timeout", "20", timeout_s=120.0)
+        self.compose.stop()
 
     def left(self) -> list[str]:
         """What the engine still has of this project."""
@@ -81,19 +76,18 @@ class Project:
 
     def containers(self) -> dict[str, dict[str, Any]]:
         """What the engine says about each container, by the name of its service."""
-        ids = self.engine.docker("ps", "--all", "--quiet", "--filter", _LABEL).split()
-        found = json.loads(self.engine.docker("inspect", *ids)) if ids else []
-        return {one["Config"]["Labels"]["com.docker.compose.service"]: one for one in found}
+        found = self.compose.get_containers(include_all=True)
+        told = json.loads(self.engine.docker("inspect", *(str(one.ID) for one in found)))
+        return {str(one.Service): facts for one, facts in zip(found, told, strict=True)}
 
     def healthy(self, service: str) -> bool:
         """Whether its container runs and its health check passes."""
-        state = self.containers()[service]["State"]
-        return bool(state["Running"]) and state["Health"]["Status"] == "healthy"
+        found = self.compose.get_container(service, include_all=True)
+        return (found.State, found.Health) == ("running", "healthy")
 
-    def kill(self, *services: str) -> None:
+    def kill(self, service: str) -> None:
         """`docker kill`: gone at once, and it stays so until somebody starts it."""
-        found = self.containers()
-        self.engine.docker("kill", *(found[service]["Id"] for service in services))
+        self.engine.docker("kill", str(self.compose.get_container(service).ID))
 
     def crash(self, service: str) -> None:
         """End its process as a crash would, and wait until the restart policy has brought it back, healthy."""
@@ -104,12 +98,8 @@ class Project:
         until(lambda: self.healthy(service), RESTART_LIMIT_S, f"{service}, restarted, being healthy")
 
     def exec(self, service: str, *words: str) -> str:
-        """What a command prints in a running container.
-
-        Raises:
-            EngineError: it failed; with its last words.
-        """
-        return self.compose("exec", "--no-TTY", service, *words)
+        """What a command prints in a running container."""
+        return self.compose.exec_in_container([*words], service)[0]
 
     def ledger(self, service: str) -> list[LedgerEntry]:
         """The ledger of the evictor in this container."""
@@ -118,7 +108,12 @@ class Project:
 
     def logs(self, service: str) -> list[str]:
         """The lines of a container, without prefix."""
-        return self.compose("logs", "--no-log-prefix", "--no-color", service).splitlines()
+        return [line.partition("| ")[2] for line in self.compose.get_logs(service)[0].splitlines()]
+
+    def last_words(self) -> str:
+        """Of every container, for somebody who asks why one is not healthy."""
+        texts = [text for one in self.compose.get_containers(include_all=True) for text in one.get_logs()]
+        return "\n".join(line for text in texts for line in text.decode().splitlines()[-5:])
 
 
 def _free_port() -> int:
