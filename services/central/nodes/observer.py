@@ -59,7 +59,7 @@ class NodeObserver:
         return ClusterView(judged, nodes, {one.name: one for one in cnrs}, pods, assessment)
 
     def _api_age_s(self) -> float | None:
-        """For how long the API server may have been away, or a mirror behind; None: some was never there.
+        """For how long the API server may have been away or a mirror behind; None: one of them was never there.
 
         A mirror in which nothing happens hears of its watch once a minute, so its age alone says little: it counts only
         when the watch failed, or was silent for longer than that.

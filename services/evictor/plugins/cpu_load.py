@@ -61,6 +61,7 @@ class OverloadedPoolPressure(Pressure):
 def evaluate(rings: Rings, view: View, settings: CpuLoadSettings) -> tuple[Rings, OverloadedPoolPressure | Silence]:
     """Take the loads into the rings when a period is over; judge the rings, and the loads of this moment as well."""
     loads = {r.pod.uid: (r, load) for r in view.pods if (load := load1(r)) is not None}
+    # The rings go too: without knowing the pools, samples of before could be counted for another pool.
     if view.allocation is None or not loads:
         return Rings(), "unknown"
     pools = {p.pool: len(CpuSet.parse(p.cpus)) for p in view.allocation.pools if judged(p.pool)}
@@ -82,6 +83,7 @@ def evaluate(rings: Rings, view: View, settings: CpuLoadSettings) -> tuple[Rings
     if found is None:
         return rings, "calm"
     ranked = tuple((pod.of, loads[pod.of.uid][1]) for pod in found.pods)
+    # The rings say "often enough"; an eviction needs the pressure of this moment as well.
     if sum(load for _, load in ranked) <= found.bound:
         return rings, "calm"
     return rings, _pressure(found.pool, pools[found.pool], found.bound, ranked, hard=found.met == "HARD_MET")

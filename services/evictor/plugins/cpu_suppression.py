@@ -65,6 +65,7 @@ def evaluate(
     supply = _supply(view)
     if supply is None:
         return SuppressionMemory(), "unknown"
+    # Nobody knows how the pods fared in between: a gap must not count as suppression.
     if memory.seen_at_s is not None and view.t_s - memory.seen_at_s > settings.longest_gap_s:
         memory = SuppressionMemory()
     claims = [_claim(r.pod) for r in view.pods if r.pod.qos == "reclaimed_cores" and not r.pod.terminating]
@@ -115,6 +116,7 @@ def _supply(view: View) -> float | None:
     if pool is None or reading is None or reading.cpu_usage_cores is None or usage is None:
         return None
     percent, cpus = usage.by_cpu(), tuple(CpuSet.parse(pool.cpus))
+    # A CPU without a figure would count as idle, and hide the suppression.
     if any(cpu not in percent for cpu in cpus):
         return None
     busy = sum(percent[cpu] for cpu in cpus) / 100

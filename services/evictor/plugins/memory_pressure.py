@@ -96,8 +96,10 @@ def near(view: View, settings: MemoryPressureSettings) -> MemoryShortage | None:
 
 def _advance(memory: MemoryRows, reading: CombinedReading, t_s: float, settings: MemoryPressureSettings) -> MemoryRows:
     since = None if memory.stepped_at_s is None else t_s - memory.stepped_at_s
+    # After a gap the rows begin anew: steps that nobody saw are no steps in a row.
     if since is None or since > LOST_AFTER_PERIODS * settings.period_s:
         return MemoryRows(RowCounters().counted(reading, settings.limits, settings.period_s), t_s)
+    # A sample between two steps may end a row, but not lengthen it, however many samples come.
     if since < settings.period_s:
         return MemoryRows(memory.counters.relieved(reading), memory.stepped_at_s)
     return MemoryRows(memory.counters.counted(reading, settings.limits, since), t_s)

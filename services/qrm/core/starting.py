@@ -44,7 +44,7 @@ class PodStart:
 
 @dataclass(frozen=True, slots=True)
 class _Account:
-    """What a pod has used up of its budget, as of its last look."""
+    """The part of its budget that a pod has used up, as of the last look at it."""
 
     at_s: float
     last: PodStart

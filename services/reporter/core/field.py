@@ -24,7 +24,7 @@ TIMES = frozenset({"lastHeartbeatTime", "updateTime"})
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What is reported of the offer in force: never more than it."""
+    """The part of the offer in force that is reported; never more than the offer."""
 
     cpu_millis: int
     memory_bytes: int

@@ -7,7 +7,7 @@ from shared.adapters.host.cgroup import Cgroups
 
 
 def memory_use(cgroups: Cgroups, group: str) -> MemoryUse | None:
-    """Use of one group and all below it; None where it cannot be read."""
+    """The memory use of one group and all groups below it; None where it cannot be read."""
     v1 = cgroups.version == 1
     usage = cgroups.text(group, "memory.usage_in_bytes" if v1 else "memory.current", "memory")
     stat = cgroups.text(group, "memory.stat", "memory") or ""

@@ -79,6 +79,7 @@ class RowCounters:
                 numa: self.numa_below.get(numa, 0) + 1 if reading.numa_below(numa) else 0
                 for numa in reading.numa_total_bytes
             },
+            # From the second step on: one reading of a counter says nothing of its rate.
             self.kswapd_busy + 1 if busy else 0,
             now,
         )
@@ -112,6 +113,7 @@ def judge(counters: RowCounters, reading: CombinedReading, limits: CombinedLimit
     """Actions for these counters and this reading; the strongest one wins."""
     numa_actions: dict[str, Action] = {}
     for numa in sorted(reading.numa_total_bytes, key=numa_order):
+        # Both: a long row alone asks for nothing once the node is above its watermark again.
         below = limits.numa_level and reading.numa_below(numa)
         long = counters.numa_below.get(numa, 0) >= limits.numa_free_below_watermark_times
         numa_actions[numa] = ("all" if long else "reclaimed") if below else "noop"

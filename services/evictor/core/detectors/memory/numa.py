@@ -59,9 +59,12 @@ class Patience:
 def counted(count: int, free_bytes: float, marks: Marks, patience: Patience) -> int:
     """The count of one node one step further."""
     if free_bytes < marks.min_bytes:
+        # Below min there is no time to count: the node is at once as far as it would be after long
+        # pressure, less the steps to wait.
         return max(count + 1, patience.all_pods - patience.danger_wait)
     if free_bytes < marks.low_bytes:
         return count + (2 if count >= HASTE_FROM and marks.deep(free_bytes) else 1)
+    # Down by one a step, and not to 0: a node that swings around its watermark is still short of memory.
     return max(0, min(count - 1, patience.reclaimed))
 
 

@@ -12,7 +12,7 @@ from shared.core.pods.qos import CRITICAL_PRIORITY
 
 
 def memory_user(reading: PodReading, numas: Iterable[str]) -> MemoryUser[Pod]:
-    """Where a container does not say on which NUMA node its memory lies, the pod's whole use stands in for it there."""
+    """A pod as a user of memory; where the NUMA nodes of its memory are unknown, its whole use stands for each."""
     pod, usage, by_numa = reading.pod, reading.memory_usage_bytes, numa_usage_bytes(reading)
     return MemoryUser(
         namespace=pod.namespace,
@@ -72,12 +72,13 @@ def ranked(
             ),
             relief[p.of.uid],
         )
+        # Stable: within reclaimed pods and within tenants the order of the shortages stays.
         for p in sorted(order, key=lambda p: p.qos != "reclaimed_cores")
     )
 
 
 def _frees_bytes(reading: PodReading, numa: str | None) -> int | None:
-    """The memory that its going frees there; None where that is unknown.
+    """The memory that an eviction of the pod frees there; None where that is unknown.
 
     The stand-in of `memory_user` is good enough for an order, but not to add up.
     """

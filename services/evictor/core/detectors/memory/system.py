@@ -67,6 +67,7 @@ class ShortageClocks:
 
     def _stall(self, reading: SystemReading, limits: StallLimits | None) -> tuple["ShortageClocks", Action]:
         workload, pods = reading.workload_some_percent, reading.pods_some_percent or ()
+        # Whole percents, as the limits are meant (docs/facts/katalyst-eviction.md#system-memory).
         if limits is None or workload is None or int(workload) < limits.workload_percent:
             return replace(self, stalled_since_s=None), "noop"
         percents = [int(percent) for percent in pods]
@@ -88,6 +89,7 @@ class ShortageClocks:
         before, now, t_s = self.steal_pages, reading.kswapd_steal_pages, reading.t_s
         if now is None or before is None:
             return replace(self, kswapd_since_s=None, steal_pages=now, read_at_s=t_s)
+        # The same sample again, or an older one: no interval to take a rate of.
         if t_s <= self.read_at_s:
             return self
         busy = (now - before) / (t_s - self.read_at_s) >= pages_per_s

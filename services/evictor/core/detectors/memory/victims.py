@@ -66,6 +66,7 @@ def in_order(
         floor = 0.0 if numa is None else order.min_utilization_ratio * numa_total_bytes.get(numa, 0)
         able = [p for p in pods if p.evictable(action) and _at_least(p.usage(numa), floor)]
         first = sorted(able, key=lambda pod: _sort_key(pod, numa, order.ranking))[: order.top_n]
+        # A pod that several shortages name goes for the first of them, and is counted once.
         chosen += [pod for pod in first if pod not in chosen]
     return chosen
 
