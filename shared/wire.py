@@ -35,8 +35,8 @@ def _decoded(message: type[Message], payload: bytes) -> Message:
 def message_id(fact_id: str) -> str:
     """A NATS message id for a fact: a stream drops a second message of the same id, whoever sends it.
 
-    Ids of facts follow from what others can know. With a part that nobody can, nobody can have used it before; the
-    writer keeps it for as long as it may repeat the message.
+    The id of a fact follows from what others can know, so somebody could use it first and have the fact dropped. The
+    random part prevents that; the writer keeps the whole id for as long as it may repeat the message.
     """
     return f"{fact_id}/{secrets.token_hex(8)}"
 

@@ -36,7 +36,7 @@ Connect = Callable[[], Awaitable[Bus]]
 
 
 def main(plans: Sequence[Plan]) -> NoReturn:
-    """Run services in this process until a signal or a death, and exit. What they write is not everybody's to read."""
+    """Run services in this process until a signal or a death, and exit. The umask keeps what they write from others."""
     os.umask(UMASK)
     sys.exit(start(plans, os.environ))
 

@@ -1,8 +1,8 @@
 """Eviction events as Events of Kubernetes, for `kubectl get events`: one more receiver of the bridge.
 
 Reasons and texts are the tutorial's (docs/facts/katalyst-eviction.md#events-of-an-eviction). An Event is named after
-the CloudEvent that it tells and its node, so that one delivered twice, by this bridge or by another, is still one
-Event, and none that another node has made up takes its place.
+its CloudEvent and its node. So an event that is delivered twice, by this bridge or by another, is still one Event, and
+no event that another node makes up can take its place.
 """
 
 import contextlib

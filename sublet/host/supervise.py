@@ -1,6 +1,7 @@
 """Keep child processes running: start, notice the end, start again with growing pauses, stop in order.
 
-No shortage ends that: a fork that fails is tried again, and a service whose log cannot be written runs without one.
+A shortage does not end the supervision: a fork that fails is tried again, and a service whose log cannot be written
+runs without one.
 """
 
 import asyncio

@@ -70,7 +70,7 @@ class Contender(Protocol):
 class PolicyContender:
     """A policy of the advisor, decided by the very functions that the service calls.
 
-    No other policy stands in where it fails: that would be another policy's result.
+    Where it fails no other policy stands in for it: the row would then show that policy's result.
     """
 
     name: str

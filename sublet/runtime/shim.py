@@ -1,8 +1,8 @@
 """The process that watches one pod: `python -m sublet.runtime.shim FOLDER ALIVE_FD [READY_FD]`.
 
 It starts the pod's containers inside their cgroups, passes signals on, collects exit codes and, at the end, removes the
-cgroups and writes the last status. It belongs to the pod, not to Sublet: it outlives a restart of Sublet, and the pod
-outlives its death. Standard library only, because there is one for each pod.
+cgroups and writes the last status. The process belongs to the pod, not to Sublet: it outlives a restart of Sublet, and
+the pod outlives the death of this process. Standard library only, because there is one for each pod.
 
 ALIVE_FD holds the pod's `alive.lock`. With READY_FD it is detached: output goes to the pod's logs, and one line on that
 descriptor says whether the pod started. Without, it stands in the foreground: standard streams are the container's, its

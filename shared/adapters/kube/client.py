@@ -1,7 +1,7 @@
 """`Kube` sends documents to the API server by the official client's transport and tokens; every call has a limit.
 
-The client's models are not used: a server that is newer or older than them must still be understood, and what Sublet
-does not know must come back as it was.
+The client's models are not used: a server that is newer or older than they are must be understood as well, and a field
+that Sublet does not know must be written back as it was read.
 """
 
 import time

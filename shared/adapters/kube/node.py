@@ -28,7 +28,7 @@ class KubeNode:
 
     def __init__(self, kube: Kube, node: str, asked: Callable[[], Mapping[str, int]]) -> None:
         self._kube, self._node, self._asked = kube, node, asked
-        """`asked`: what this node's pods ask for, by the very names that they use."""
+        """`asked` gives what this node's pods ask for, under the names that the pods use."""
         self._offered: dict[str, int] | None = None
         self._shown: dict[str, int] | None = None
         self.withdrawn = False

@@ -146,7 +146,7 @@ class LocalPods:
             with self._names():
                 old = self._make_room(pod)
                 aside = PodFolder(self.path / f".new-{pod.uid}")
-                # Left by a process that was killed between the two.
+                # Left by a process that was killed while it added this pod.
                 shutil.rmtree(aside.path, ignore_errors=True)
                 aside.path.mkdir(mode=0o700)
                 try:

@@ -32,7 +32,7 @@ NANOS = 1_000_000_000
 DATA_REPLY = "$JS.ACK."
 STATUS, HEARTBEAT, REQUEST_OVER = "Status", "100", ("404", "408")
 LAST_DELIVERY = "Nats-Last-Consumer"
-"""In a heartbeat, the last delivery: where that never came nothing behind it will show the gap."""
+"""Header of a heartbeat: the last delivery. If that one was lost, no later message would show the gap."""
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ UNSAID_PART, LEAST_UNSAID_BYTES = 8, 256 << 20
 def unsaid_memory_bytes(machine_bytes: int) -> int:
     """What a container of a reclaimed pod gets that does not say how much memory it takes: an eighth of the machine's.
 
-    It is bounded, and the same as long as the machine is: a limit that followed the offer would end who relied on it.
+    The amount follows from the machine alone: a limit that followed the offer would kill pods that relied on it.
     """
     return max(LEAST_UNSAID_BYTES, machine_bytes // UNSAID_PART)
 

@@ -6,8 +6,8 @@ shared_cores. A cluster may add selectors of its own: other annotations that mea
 every time, so words that contradict each other are an error whichever is read first.
 
 A pod that is to be made is read by `qos_class`, which refuses what is not clear. A pod that is there already is read by
-`lowest_class`, which always answers: nobody may gain by words that contradict each other. The admission policy of the
-chart (admission/pod-qos.yaml) says both in the API server's language, and one table of the tests holds all three.
+`lowest_class`, which always answers: a pod must not gain by words that contradict each other. The admission policy of
+the chart (admission/pod-qos.yaml) says both in the API server's language, and one table of the tests holds all three.
 """
 
 from collections.abc import Mapping
