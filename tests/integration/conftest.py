@@ -1,6 +1,7 @@
 """Fixtures of the integration tests."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +9,7 @@ from shared.adapters.nats.embedded.server import NatsServer
 
 
 @pytest.fixture
-def server(tmp_path) -> Iterator[NatsServer]:
+def server(tmp_path: Path) -> Iterator[NatsServer]:
     """A NATS server of the test's own, to kill and to start again."""
     server = NatsServer(store_dir=tmp_path / "nats")
     server.start()

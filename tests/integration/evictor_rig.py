@@ -47,7 +47,7 @@ class Voices:
     async def speak(self, offered_millis: int) -> None:
         """A sample, what is offered to the pod, and a heartbeat of the node."""
         wire = self.wire
-        offer = {"reclaimed_cpu_millis": offered_millis, "reclaimed_memory_bytes": 1 << 40}
+        offer: dict[str, Any] = {"reclaimed_cpu_millis": offered_millis, "reclaimed_memory_bytes": 1 << 40}
         await wire.publish(wire.stamp(Allocation, status="applied", **offer))
         here = (PodReading(pod=VICTIM),) if self.evictor.running(VICTIM.uid) else ()
         await wire.publish(wire.stamp(NodeSample, node_reading=NodeReading(online_cpus="0-47"), pods=here))

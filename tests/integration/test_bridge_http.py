@@ -1,5 +1,6 @@
 """The bridge's POST over real HTTP on loopback: what arrives, and how trouble looks."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -18,7 +19,7 @@ EVENT = EvictionEvent(
 )  # fmt: skip
 
 
-async def serve(handler) -> tuple[web.AppRunner, str]:
+async def serve(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> tuple[web.AppRunner, str]:
     app = web.Application()
     app.router.add_post("/hook", handler)
     runner = web.AppRunner(app)
@@ -29,7 +30,7 @@ async def serve(handler) -> tuple[web.AppRunner, str]:
     return runner, f"http://{host}:{port}/hook"
 
 
-async def test_body_and_headers_arrive_as_they_are():
+async def test_body_and_headers_arrive_as_they_are() -> None:
     got = []
 
     async def take(request: web.Request) -> web.Response:
@@ -54,7 +55,7 @@ async def test_body_and_headers_arrive_as_they_are():
     ],
     ids=["too many", "a redirect is not followed"],
 )
-async def test_the_status_is_passed_on(response, answer):
+async def test_the_status_is_passed_on(response: web.Response, answer: HttpAnswer) -> None:
     async def take(_request: web.Request) -> web.Response:
         return response
 
@@ -66,6 +67,6 @@ async def test_the_status_is_passed_on(response, answer):
         await runner.cleanup()
 
 
-async def test_nobody_there_is_no_answer():
+async def test_nobody_there_is_no_answer() -> None:
     async with posting("http://127.0.0.1:9/hook", None, SystemClock()) as post:
         assert await post(EVENT, {}) == HttpAnswer(0)

@@ -5,11 +5,15 @@ The leaf of the node that does harm has a configuration of its own, without the 
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 
 import nats
 import pytest
 from bus_rights_rig import PASSWORD, Hub, Leaf, at_the_hub, running, started_hub
+from fixture_types import Until
+from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from shared.adapters.nats.bus import NatsBus
 from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
@@ -50,7 +54,7 @@ LAST = ("sublet.cluster.v1.intent.z.last", "sublet.cluster.v1.event.eviction.cre
 class World:
     """Central at the hub, the agent of node b, and a client of node a's leaf that asks for whatever it wants."""
 
-    def __init__(self, hub: Hub, central: NatsBus, other: NatsBus, thief: nats.NATS) -> None:
+    def __init__(self, hub: Hub, central: NatsBus, other: NatsBus, thief: Client) -> None:
         self.hub, self.central, self.other, self.thief = hub, central, other, thief
         self.heard: list[str] = []
         """Subjects that reach somebody at the hub, or the other node."""
@@ -101,14 +105,14 @@ CONFIG = {"global": b"g", "node.a": b"of a", "node.b": b"of b"}
 
 
 @pytest.fixture
-async def hub(tmp_path) -> AsyncIterator[Hub]:
+async def hub(tmp_path: Path) -> AsyncIterator[Hub]:
     hub = started_hub(tmp_path / "hub", {"NODES {": WATCHER})
     yield hub
     await hub.close()
 
 
 @pytest.fixture
-async def central(hub) -> NatsBus:
+async def central(hub: Hub) -> NatsBus:
     bus = await hub.client(f"central:{PASSWORD}", "central/c")
     for spec in STREAMS:
         await bus.ensure_stream(spec)
@@ -118,14 +122,14 @@ async def central(hub) -> NatsBus:
     return bus
 
 
-def leaf(tmp_path, hub, node, **more) -> Leaf:
+def leaf(tmp_path: Path, hub: Hub, node: str, **more: Mapping[str, str]) -> Leaf:
     made = Leaf(tmp_path / f"leaf-{node}", hub, node, **more)
     made.log_in_with(hub.reviews.issue(node))
     return made
 
 
 @pytest.fixture
-async def world(tmp_path, hub, central) -> AsyncIterator[World]:
+async def world(tmp_path: Path, hub: Hub, central: NatsBus) -> AsyncIterator[World]:
     a, b = leaf(tmp_path, hub, "a", replaced=UNLIMITED), leaf(tmp_path, hub, "b")
     async with hub.central_answers():
         with running(a.server, b.server):
@@ -134,7 +138,7 @@ async def world(tmp_path, hub, central) -> AsyncIterator[World]:
             world = World(hub, central, other, thief)
             spy = await nats.connect(hub.url(f"central:{PASSWORD}"))
 
-            async def note(message) -> None:  # what the server and central say of themselves is nobody's attempt
+            async def note(message: Msg) -> None:  # what the server and central say of themselves is nobody's attempt
                 world.lasts += message.subject == "$KV.sublet-config.node.z"
                 if message.subject in (*LAST, "$KV.sublet-config.node.z"):
                     return
@@ -151,14 +155,14 @@ async def world(tmp_path, hub, central) -> AsyncIterator[World]:
                 await bus.drain()
 
 
-async def test_a_node_says_what_is_its_own(world, until):
+async def test_a_node_says_what_is_its_own(world: World, until: Until) -> None:
     for subject in MINE:
         await world.thief.publish(subject, b"{}")
     await until(lambda: set(world.heard) == set(MINE))
     assert (await world.stored(INTENTS_STREAM), await world.stored(EVENTS_STREAM)) == ([MINE[1]], [MINE[2]])
 
 
-async def test_nothing_that_a_node_says_for_another_gets_through(world, until):
+async def test_nothing_that_a_node_says_for_another_gets_through(world: World, until: Until) -> None:
     for subject in NOT_MINE:
         await world.thief.publish(subject, b"forged")
     await world.thief.publish(MINE[0], b"{}")
@@ -168,13 +172,13 @@ async def test_nothing_that_a_node_says_for_another_gets_through(world, until):
     assert await world.stored(EVENTS_STREAM) == []
 
 
-async def test_an_answer_cannot_be_sent_in_somebody_elses_name(world, until):
+async def test_an_answer_cannot_be_sent_in_somebody_elses_name(world: World, until: Until) -> None:
     """A server answers to whatever subject the asker names: in its own account that would be a way round all rights."""
     targets = ("$KV.sublet-config.global", *NOT_MINE[:3])
     answers: list[str] = []
     watcher = await nats.connect(world.hub.url("watcher:watcher-word"))
 
-    async def note(message) -> None:
+    async def note(message: Msg) -> None:
         answers.append(message.subject)
 
     for target in targets:
@@ -224,10 +228,10 @@ ASKS = (
 )
 
 
-async def test_a_node_neither_reads_anothers_configuration_nor_touches_a_stream(world, until):
+async def test_a_node_neither_reads_anothers_configuration_nor_touches_a_stream(world: World, until: Until) -> None:
     answers = {}
 
-    async def note(message) -> None:
+    async def note(message: Msg) -> None:
         answers[message.subject] = (message.data, (message.headers or {}).get("Status"))
 
     await world.thief.subscribe("_INBOX_node.a.x.*", cb=note)
@@ -242,12 +246,12 @@ async def test_a_node_neither_reads_anothers_configuration_nor_touches_a_stream(
     assert {spec.name for spec in STREAMS} <= set(await _streams(world))
 
 
-async def test_who_asks_for_what_a_node_may_not_is_told_so(world):
+async def test_who_asks_for_what_a_node_may_not_is_told_so(world: World) -> None:
     with pytest.raises(Unavailable, match=f"{EVENTS_STREAM}: nobody answers there: .* this login may not ask for it"):
         await world.other.ensure_stream(next(spec for spec in STREAMS if spec.name == EVENTS_STREAM))
 
 
-async def _streams(world):
+async def _streams(world: World) -> list[str | None]:
     client = await nats.connect(world.hub.url(f"central:{PASSWORD}"))
     try:
         return [info.config.name for info in await client.jetstream().streams_info()]
@@ -265,10 +269,10 @@ GLOBAL = "SUBLET.KV.sublet-config.global"
 ALL = (">", "*.>", "SUBLET.>", "$KV.>", "$JS.>", "_INBOX_node.>", "sublet.cluster.>", "$SYS.REQ.USER.AUTH")
 
 
-async def test_a_node_that_listens_to_others_hears_only_its_own(world, until):
+async def test_a_node_that_listens_to_others_hears_only_its_own(world: World, until: Until) -> None:
     heard: list[str] = []
 
-    async def note(message) -> None:
+    async def note(message: Msg) -> None:
         heard.append(message.subject)
 
     for subject in (*OF_B, GLOBAL):
@@ -279,10 +283,10 @@ async def test_a_node_that_listens_to_others_hears_only_its_own(world, until):
     assert heard == [GLOBAL]
 
 
-async def test_a_node_that_listens_to_everything_hears_nothing_of_others(world, until):
+async def test_a_node_that_listens_to_everything_hears_nothing_of_others(world: World, until: Until) -> None:
     heard: list[str] = []
 
-    async def note(message) -> None:
+    async def note(message: Msg) -> None:
         heard.append(message.subject)
 
     for subject in ALL:
@@ -294,17 +298,17 @@ async def test_a_node_that_listens_to_everything_hears_nothing_of_others(world, 
     assert [subject for subject in heard if ".b" in subject or "USER.AUTH" in subject] == []
 
 
-async def _ask_for_a_login(hub):
+async def _ask_for_a_login(hub: Hub) -> None:
     """Until the hub has asked central, and refused."""
-    stranger = nats.NATS()
+    stranger = Client()
     with pytest.raises(nats.errors.Error, match="Authorization Violation"):
         await stranger.connect(hub.url("leaf:word"), allow_reconnect=False)
     await stranger.close()
 
 
-async def _traffic_of_b(world, until, value):
+async def _traffic_of_b(world: World, until: Until, value: bytes) -> None:
     """What a node and central say to each other, until it has arrived; the last is what every node may hear."""
-    got = []
+    got: list[Entry] = []
     await world.other.watch(CONFIG_BUCKET, got.append, keys=("global", "node.b"))
     await world.other.publish("sublet.cluster.v1.ready.b", b"{}")
     await world.other.publish_durable("sublet.cluster.v1.intent.b.0b-1", value, msg_id="b1")
@@ -314,8 +318,9 @@ async def _traffic_of_b(world, until, value):
     await until(lambda: {(entry.key, entry.value) for entry in got} >= {("node.b", value), ("global", value)})
 
 
-async def test_the_services_calls_pass_and_the_outboxs_and_clerks_with_them(world, until):
-    node, got = world.other, []
+async def test_the_services_calls_pass_and_the_outboxs_and_clerks_with_them(world: World, until: Until) -> None:
+    node = world.other
+    got: list[Entry] = []
     await node.watch(CONFIG_BUCKET, got.append, keys=("global", "node.b"))
     await until(lambda: len(got) == 2)
     await world.central.put(CONFIG_BUCKET, "node.b", b"new")

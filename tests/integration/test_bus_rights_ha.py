@@ -1,20 +1,24 @@
 """Three hubs as the overlay `ha` configures them: streams and configuration on all three, and leaves at any of them."""
 
 import asyncio
+from collections.abc import Iterator
+from pathlib import Path
 
 import nats
 import pytest
-from bus_rights_rig import PASSWORD, Hub, Leaf, at_the_hub, free_port, hub_server, running
+from bus_rights_rig import PASSWORD, ChartServer, Hub, Leaf, at_the_hub, free_port, hub_server, running
 from central_rig import central_on
+from present import present
 
 from shared.adapters.clock import SystemClock
 from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS
+from shared.ports import Entry
 from shared.wire import Wire
 
 ALL = {spec.name for spec in STREAMS} | {f"KV_{CONFIG_BUCKET}"}
 
 
-def three(tmp_path):
+def three(tmp_path: Path) -> Iterator[ChartServer]:
     ports = [free_port() for _ in range(3)]
     routes = ",".join(f"127.0.0.1:{port}" for port in ports)
     for n, port in enumerate(ports):
@@ -24,16 +28,16 @@ def three(tmp_path):
         yield server
 
 
-async def replicas(url) -> dict[str, int]:
+async def replicas(url: str) -> dict[str, int]:
     client = await nats.connect(url)
     try:
         found = await client.jetstream(timeout=20).streams_info()
-        return {info.config.name: info.config.num_replicas for info in found}
+        return {present(info.config.name): present(info.config.num_replicas) for info in found}
     finally:
         await client.close()
 
 
-async def _until_all_have(url, wanted):
+async def _until_all_have(url: str, wanted: int) -> None:
     async with asyncio.timeout(60):
         while True:
             try:
@@ -47,7 +51,7 @@ async def _until_all_have(url, wanted):
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-async def test_an_upgrade_to_three_servers_keeps_everything_on_all_of_them(tmp_path):
+async def test_an_upgrade_to_three_servers_keeps_everything_on_all_of_them(tmp_path: Path) -> None:
     servers = list(three(tmp_path))
     hub = Hub(servers[0])
     with running(*servers):
@@ -68,7 +72,8 @@ async def test_an_upgrade_to_three_servers_keeps_everything_on_all_of_them(tmp_p
         leaf.log_in_with(hub.reviews.issue("a"))
         async with hub.central_answers():  # asked by the third, answered at the first
             with running(leaf.server):
-                agent, got = await at_the_hub(leaf), []
+                agent = await at_the_hub(leaf)
+                got: list[Entry] = []
                 await agent.watch(CONFIG_BUCKET, got.append, keys=("global",))
                 await agent.publish_durable("sublet.cluster.v1.intent.a.0a-1", b"1", msg_id="1")
                 while not got:

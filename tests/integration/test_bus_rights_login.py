@@ -3,13 +3,15 @@
 import asyncio
 import base64
 import contextlib
+import functools
 import json
 import os
 import shutil
 import ssl
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import nats
 import pytest
@@ -30,6 +32,7 @@ from bus_rights_rig import (
     running,
     started_hub,
 )
+from fixture_types import Until
 from test_bus_rights import leaf
 
 from services.central.core.logins.bus_login import AUDIENCE, NODE_NAME
@@ -55,7 +58,9 @@ async def hub(tmp_path: Path) -> AsyncIterator[Hub]:
     await hub.close()
 
 
-async def test_a_leaf_that_lost_the_hub_comes_back_with_the_newest_token_and_never_left_its_node(tmp_path, hub):
+async def test_a_leaf_that_lost_the_hub_comes_back_with_the_newest_token_and_never_left_its_node(
+    tmp_path: Path, hub: Hub
+) -> None:
     leaf = Leaf(tmp_path / "leaf", hub, "a")
     token = leaf.folder / "token"
     token.write_text(hub.reviews.issue("a", "first"))
@@ -77,7 +82,9 @@ async def test_a_leaf_that_lost_the_hub_comes_back_with_the_newest_token_and_nev
     assert leaf.server.said("Server Exiting")
 
 
-async def test_only_leaves_that_know_the_hubs_authority_come_in_and_show_it_a_token(tmp_path, hub, until):
+async def test_only_leaves_that_know_the_hubs_authority_come_in_and_show_it_a_token(
+    tmp_path: Path, hub: Hub, until: Until
+) -> None:
     knows, trusts_another, plain = (
         Leaf(tmp_path / "knows", hub, "a"),
         Leaf(tmp_path / "trusts-another", hub, "b"),
@@ -96,7 +103,9 @@ async def test_only_leaves_that_know_the_hubs_authority_come_in_and_show_it_a_to
     assert set(asked) == {"token-of-a"}
 
 
-async def test_a_renewed_certificate_is_shown_soon_and_what_nodes_tell_is_stored_before_and_after(tmp_path, hub, until):
+async def test_a_renewed_certificate_is_shown_soon_and_what_nodes_tell_is_stored_before_and_after(
+    tmp_path: Path, hub: Hub, until: Until
+) -> None:
     leaf = Leaf(tmp_path / "leaf", hub, "a")
     leaf.log_in_with(hub.reviews.issue("a"))
     hub.server.stop()
@@ -156,15 +165,15 @@ def noted(hub: Hub) -> list[str]:
     asked: list[str] = []
     review = hub.reviews.review
 
-    async def note(token: str, audience: str) -> object:
+    async def note(token: str, audience: str) -> Mapping[str, Any]:
         asked.append(token)
         return await review(token, audience)
 
-    hub.reviews.review = note
+    hub.reviews.review = note  # type: ignore[method-assign]  # what asks, asks this object
     return asked
 
 
-async def test_a_leaf_shows_nothing_to_a_hub_without_a_certificate(tmp_path, until):
+async def test_a_leaf_shows_nothing_to_a_hub_without_a_certificate(tmp_path: Path, until: Until) -> None:
     hub = started_hub(tmp_path / "hub", {HUB_LEAF_TLS: ""})
     leaf = Leaf(tmp_path / "leaf", hub, "a")
     leaf.log_in_with(hub.reviews.issue("a"))
@@ -176,7 +185,7 @@ async def test_a_leaf_shows_nothing_to_a_hub_without_a_certificate(tmp_path, unt
     assert asked == []
 
 
-REFUSED = {
+REFUSED: dict[str, dict[str, Any]] = {
     "not valid": {"authenticated": False},
     "for somebody else": {"audiences": ["https://kubernetes.default.svc"]},
     "audiences unknown": {"audiences": []},
@@ -186,7 +195,9 @@ REFUSED = {
 }
 
 
-async def test_a_token_that_does_not_say_which_agent_it_is_opens_nothing(tmp_path, hub, until):
+async def test_a_token_that_does_not_say_which_agent_it_is_opens_nothing(
+    tmp_path: Path, hub: Hub, until: Until
+) -> None:
     strangers = []
     for number, changes in enumerate(REFUSED.values()):
         stranger = Leaf(tmp_path / f"leaf-{number}", hub, "a")
@@ -198,7 +209,7 @@ async def test_a_token_that_does_not_say_which_agent_it_is_opens_nothing(tmp_pat
             assert not hub.server.said("JetStream using domains")  # what it says of a leaf that is in
 
 
-async def test_a_leaf_comes_in_with_no_password_of_the_hub_but_centrals(tmp_path, hub, until):
+async def test_a_leaf_comes_in_with_no_password_of_the_hub_but_centrals(tmp_path: Path, hub: Hub, until: Until) -> None:
     async with hub.central_answers():
         for login in ("leaf:leaf", "bridge:bridge-word"):
             user, word = login.split(":")
@@ -206,10 +217,10 @@ async def test_a_leaf_comes_in_with_no_password_of_the_hub_but_centrals(tmp_path
             url = f"nats-leaf://{user}:{word}@127.0.0.1:{hub.server.leaf_port}"
             (one.folder / "nats-login/remote.conf").write_text(f'url: "{url}"\n')
             with running(one.server):
-                await until(lambda one=one: one.server.said("Authorization Violation"))
+                await until(functools.partial(one.server.said, "Authorization Violation"))
 
 
-async def test_who_has_a_password_comes_in_while_no_central_answers(tmp_path):
+async def test_who_has_a_password_comes_in_while_no_central_answers(tmp_path: Path) -> None:
     team = 'TEAM_x { users: [{ user: x, password: "team-word" }] }\n\n      SUBLET {'
     hub = started_hub(tmp_path / "hub", {"SUBLET {": team})
     try:
@@ -221,7 +232,7 @@ async def test_who_has_a_password_comes_in_while_no_central_answers(tmp_path):
         await hub.close()
 
 
-async def test_a_token_is_no_login_for_a_client(hub):
+async def test_a_token_is_no_login_for_a_client(hub: Hub) -> None:
     token = hub.reviews.issue("a")
     async with hub.central_answers():
         with pytest.raises(Unavailable) as refused:
@@ -229,7 +240,7 @@ async def test_a_token_is_no_login_for_a_client(hub):
     assert refused.value.reason == "login"
 
 
-async def test_central_away_keeps_who_is_in_and_lets_others_wait(tmp_path, hub, until):
+async def test_central_away_keeps_who_is_in_and_lets_others_wait(tmp_path: Path, hub: Hub, until: Until) -> None:
     a, b = leaf(tmp_path, hub, "a"), leaf(tmp_path, hub, "b")
     with running(a.server, b.server):
         async with hub.central_answers():
@@ -245,7 +256,7 @@ async def test_central_away_keeps_who_is_in_and_lets_others_wait(tmp_path, hub, 
         await late.drain()
 
 
-async def test_the_api_server_away_is_a_refusal_and_no_right(tmp_path, hub, until):
+async def test_the_api_server_away_is_a_refusal_and_no_right(tmp_path: Path, hub: Hub, until: Until) -> None:
     one = leaf(tmp_path, hub, "a")
     hub.reviews.away = True
     async with hub.central_answers():
@@ -256,7 +267,7 @@ async def test_the_api_server_away_is_a_refusal_and_no_right(tmp_path, hub, unti
             await agent.drain()
 
 
-def test_the_audience_is_the_one_of_the_chart():
+def test_the_audience_is_the_one_of_the_chart() -> None:
     (daemon,) = [d for d in documents() if d["kind"] == "DaemonSet"]
     text = json.dumps(daemon["spec"]["template"]["spec"]["volumes"])
     assert f'"audience": "{AUDIENCE}"' in text

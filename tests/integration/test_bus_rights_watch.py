@@ -4,30 +4,37 @@ from collections.abc import AsyncIterator
 
 import nats
 import pytest
+from fixture_types import Until
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.config import _Newest
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS
 from shared.ports import Entry
 
 
 @pytest.fixture
-async def bus(server) -> AsyncIterator[NatsBus]:
+async def bus(server: NatsServer) -> AsyncIterator[NatsBus]:
     bus = await connect(server.url, name="test/node-a", connect_timeout_s=5, clock=SystemClock())
     await bus.ensure_bucket(CONFIG_BUCKET)
     yield bus
     await bus.drain()
 
 
-async def test_it_goes_on_over_restarts(bus, server, until):
-    got = []
+async def test_it_goes_on_over_restarts(bus: NatsBus, server: NatsServer, until: Until) -> None:
+    got: list[Entry] = []
     await bus.watch(CONFIG_BUCKET, got.append, keys=("global",))
     for life in range(3):
         revision = await bus.put(CONFIG_BUCKET, "global", b"%d" % life)
-        await until(lambda revision=revision, life=life: got[-1:] == [Entry("global", b"%d" % life, revision)])
+        newest = Entry("global", b"%d" % life, revision)
+
+        def came(newest: Entry = newest) -> bool:
+            return got[-1:] == [newest]
+
+        await until(came)
         server.kill()
         await until(lambda: not bus.connected)
         server.start()
@@ -35,8 +42,8 @@ async def test_it_goes_on_over_restarts(bus, server, until):
     assert len(got) == 3
 
 
-async def test_a_change_while_it_was_away_is_found(bus, server, until):
-    got = []
+async def test_a_change_while_it_was_away_is_found(bus: NatsBus, server: NatsServer, until: Until) -> None:
+    got: list[Entry] = []
     await bus.watch(CONFIG_BUCKET, got.append, keys=("global",))
     await bus.put(CONFIG_BUCKET, "global", b"1")
     await until(lambda: len(got) == 1)
@@ -49,8 +56,8 @@ async def test_a_change_while_it_was_away_is_found(bus, server, until):
     await other.drain()
 
 
-async def test_a_deleted_key_is_told(bus, server, until):
-    got = []
+async def test_a_deleted_key_is_told(bus: NatsBus, server: NatsServer, until: Until) -> None:
+    got: list[Entry] = []
     await bus.put(CONFIG_BUCKET, "global", b"1")
     await bus.watch(CONFIG_BUCKET, got.append, keys=("global", "node.a"))
     await until(lambda: got)
@@ -60,8 +67,8 @@ async def test_a_deleted_key_is_told(bus, server, until):
     await client.close()
 
 
-async def test_a_bucket_that_was_made_anew_begins_again(bus, server, until):
-    got = []
+async def test_a_bucket_that_was_made_anew_begins_again(bus: NatsBus, server: NatsServer, until: Until) -> None:
+    got: list[Entry] = []
     await bus.watch(CONFIG_BUCKET, got.append, keys=("global",))
     for value in (b"1", b"2", b"3"):
         await bus.put(CONFIG_BUCKET, "global", value)
@@ -74,11 +81,11 @@ async def test_a_bucket_that_was_made_anew_begins_again(bus, server, until):
     await client.close()
 
 
-async def test_a_bucket_of_an_older_version_is_made_readable(server, until):
+async def test_a_bucket_of_an_older_version_is_made_readable(server: NatsServer, until: Until) -> None:
     client = await nats.connect(server.url)
     await client.jetstream().create_key_value(bucket=CONFIG_BUCKET, history=10)
     bus = await connect(server.url, name="test/node-a", connect_timeout_s=5, clock=SystemClock())
-    got = []
+    got: list[Entry] = []
     await bus.watch(CONFIG_BUCKET, got.append, keys=("global",))
     await bus.put(CONFIG_BUCKET, "global", b"1")
     await bus.ensure_bucket(CONFIG_BUCKET)
@@ -89,7 +96,9 @@ async def test_a_bucket_of_an_older_version_is_made_readable(server, until):
     await bus.drain()
 
 
-async def test_more_replicas_than_servers_are_refused_and_none_leaves_them_alone(bus, server):
+async def test_more_replicas_than_servers_are_refused_and_none_leaves_them_alone(
+    bus: NatsBus, server: NatsServer
+) -> None:
     with pytest.raises(Exception, match="replicas"):
         await bus.ensure_bucket(CONFIG_BUCKET, replicas=3)
     await bus.ensure_bucket(CONFIG_BUCKET)
@@ -98,7 +107,7 @@ async def test_more_replicas_than_servers_are_refused_and_none_leaves_them_alone
 
 
 @given(st.lists(st.integers(1, 9), min_size=1))
-def test_a_server_that_lags_behind_once_is_not_believed(revisions):
+def test_a_server_that_lags_behind_once_is_not_believed(revisions: list[int]) -> None:
     """Between rising answers, each of an older revision is taken for what it is: not news."""
     newest, highest = _Newest(), 0
     for revision in revisions:
@@ -113,6 +122,6 @@ def test_a_server_that_lags_behind_once_is_not_believed(revisions):
         assert not newest.behind
 
 
-def test_an_older_revision_that_is_said_twice_is_the_new_state():
+def test_an_older_revision_that_is_said_twice_is_the_new_state() -> None:
     newest = _Newest()
     assert [newest.advance(revision) for revision in (7, 2, 2, 2, 3)] == [True, False, True, False, True]

@@ -5,7 +5,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import nats
 import pytest
@@ -13,6 +15,7 @@ from evictor_rig import NODE, TOO_LITTLE_MILLIS, Voices, evictor_app
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.stored import read_event
 from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS
@@ -29,11 +32,14 @@ class Planting:
     def __init__(self, bus: NatsBus, fault: str, phase: str) -> None:
         self._bus, self._fault, self._phase = bus, fault, phase
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._bus, name)
 
-    async def publish_durable(self, subject, data, *, msg_id, headers=None, **how):
+    async def publish_durable(
+        self, subject: str, data: bytes, *, msg_id: str, headers: Mapping[str, str] | None = None, **how: Any
+    ) -> Stored:
         event = read_event(subject, headers, data) if headers and "ce-id" in headers else None
+        assert event is None or isinstance(event, EvictionEvent)
         if event is None or event.phase != self._phase or self._fault == "none":
             return await self._bus.publish_durable(subject, data, msg_id=msg_id, headers=headers, **how)
         if self._fault == "removed":
@@ -47,7 +53,7 @@ class Planting:
             await self._send(subject, event.model_copy(update={"attempt": event.attempt + 1}), **how)
         return stored
 
-    async def _send(self, subject: str, event: EvictionEvent, **how):
+    async def _send(self, subject: str, event: EvictionEvent, **how: Any) -> Stored:
         headers = event_headers(event)
         return await self._bus.publish_durable(subject, event.encode(), msg_id=event.event_id, headers=headers, **how)
 
@@ -74,11 +80,15 @@ async def evict_one(url: str, state_dir: Path, fault: str, phase: str) -> None:
     await bus.drain()
 
 
+Audited = Callable[..., tuple[int, dict[str, Any]]]
+"""Evicts with a fault at a phase; the exit code of the audit, and what it prints."""
+
+
 @pytest.fixture
-def audit(server, tmp_path):
+def audit(server: NatsServer, tmp_path: Path) -> Audited:
     """What the command prints and with which code it ends, after an eviction to which something was done."""
 
-    def run(fault: str = "none", phase: str = "") -> tuple[int, dict]:
+    def run(fault: str = "none", phase: str = "") -> tuple[int, dict[str, Any]]:
         state_dir = tmp_path / "state"
         asyncio.run(evict_one(server.url, state_dir, fault, phase))
         done = command(server.url, state_dir, "--output", "json")
@@ -95,7 +105,7 @@ def command(url: str, state_dir: Path, *words: str) -> subprocess.CompletedProce
     )  # fmt: skip
 
 
-def test_a_whole_history_ends_in_0(audit, server, tmp_path):
+def test_a_whole_history_ends_in_0(audit: Audited, server: NatsServer, tmp_path: Path) -> None:
     code, found = audit()
     assert (code, found["whole"], found["events"], found["intents"], found["waiting"]) == (0, True, 3, 1, 0)
     said = command(server.url, tmp_path / "state")
@@ -109,13 +119,15 @@ def test_a_whole_history_ends_in_0(audit, server, tmp_path):
 @pytest.mark.parametrize(
     ("fault", "kind"), [("removed", "lost"), ("doubled", "doubled"), ("wrong UID", "wrong_pod")]
 )  # fmt: skip
-def test_what_is_planted_is_named_and_ends_in_1(audit, fault, kind, phase):
+def test_what_is_planted_is_named_and_ends_in_1(audit: Audited, fault: str, kind: str, phase: str) -> None:
     code, found = audit(fault, phase)
     assert (code, found["whole"]) == (1, False)
     assert kind in {fault["kind"] for fault in found["faults"]}
 
 
-def test_streams_that_were_made_anew_have_lost_what_the_ledger_told(audit, server, tmp_path):
+def test_streams_that_were_made_anew_have_lost_what_the_ledger_told(
+    audit: Audited, server: NatsServer, tmp_path: Path
+) -> None:
     audit()
     asyncio.run(make_anew(server.url))
     gone = command(server.url, tmp_path / "state")
@@ -134,13 +146,13 @@ async def make_anew(url: str) -> None:
     await client.close()
 
 
-def test_a_message_that_cannot_be_read_ends_in_1_and_is_named(audit):
+def test_a_message_that_cannot_be_read_ends_in_1_and_is_named(audit: Audited) -> None:
     code, found = audit("unreadable", "created")
     assert code == 1
     assert {fault["kind"] for fault in found["faults"]} == {"lost", "unreadable"}
 
 
-def test_without_a_server_or_with_a_ledger_that_is_none_it_ends_in_3(server, tmp_path):
+def test_without_a_server_or_with_a_ledger_that_is_none_it_ends_in_3(server: NatsServer, tmp_path: Path) -> None:
     (tmp_path / "ledger.db").write_text("no database")
     broken = command(server.url, tmp_path)
     assert broken.returncode == 3

@@ -5,9 +5,12 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
+from fixture_types import Until
 
+from services.evictor.ports import EvictionLedger
 from services.evictor.record.outbox import Outbox
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
@@ -100,7 +103,9 @@ async def fill(bus: NatsBus) -> int:
     return MANY
 
 
-async def test_a_full_disk_keeps_what_it_has_and_the_next_fact_waits_for_room(disk, server, until):
+async def test_a_full_disk_keeps_what_it_has_and_the_next_fact_waits_for_room(
+    disk: Disk, server: NatsServer, until: Until
+) -> None:
     clock = SystemClock()
     bus = await connect(server.url, name="evictor/node-a", connect_timeout_s=10, clock=clock)
     for spec in STREAMS:
@@ -108,7 +113,7 @@ async def test_a_full_disk_keeps_what_it_has_and_the_next_fact_waits_for_room(di
     acknowledged = await fill(bus)
     assert 10 < acknowledged < MANY
     ledger = OneFact()
-    outbox = Outbox(ledger, bus, clock)
+    outbox = Outbox(cast("EvictionLedger", ledger), bus, clock)
     sending = asyncio.create_task(outbox.run())
     outbox.wake()
     await asyncio.sleep(0)

@@ -10,6 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from evictor_rig import NODE, PLENTY_MILLIS, TOO_LITTLE_MILLIS, VICTIM, Voices, evictor_app
+from fixture_types import Until
+from present import present
 
 from services.central.main import PLAN as CENTRAL
 from services.evictor.app import EvictorApp
@@ -17,11 +19,13 @@ from services.evictor.settings import NAME
 from shared import telemetry
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.app import Context, Plan, Runner
 from shared.contracts.allocation import Allocation
-from shared.contracts.bus.stored import read_event
+from shared.contracts.bus.stored import RefusedMessage, read_event
 from shared.contracts.bus.subjects import EVENTS_STREAM, MAX_FACT_BYTES, intent_subject, state_subject
-from shared.contracts.eviction import EvictionIntent
+from shared.contracts.envelope import Message
+from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.readiness import Readiness
 from shared.contracts.sample import NodeSample
 from shared.settings import common_settings
@@ -37,11 +41,15 @@ SMALL = {
     "another version": b'{"v": 9}',
     "many keys": b"{" + b",".join(b'"k%d":1' % n for n in range(60_000)) + b"}",
 }
-STATE = {"sample": ("evictor", NodeSample), "alloc": ("evictor", Allocation), "ready": ("central", Readiness)}
+STATE: dict[str, tuple[str, type[Message]]] = {
+    "sample": ("evictor", NodeSample),
+    "alloc": ("evictor", Allocation),
+    "ready": ("central", Readiness),
+}
 
 
 @pytest.fixture
-async def voices(server, tmp_path: Path) -> AsyncIterator[Voices]:
+async def voices(server: NatsServer, tmp_path: Path) -> AsyncIterator[Voices]:
     """Those of a calm node, whose evictor and central have heard every kind of message."""
     clock, stop = SystemClock(), asyncio.Event()
     bus = await connect(server.url, name="services", connect_timeout_s=10, clock=clock)
@@ -64,13 +72,19 @@ async def voices(server, tmp_path: Path) -> AsyncIterator[Voices]:
         await voices.bus.drain()
 
 
+def phase_of(event: EvictionEvent | RefusedMessage) -> str:
+    assert isinstance(event, EvictionEvent)
+    return event.phase
+
+
 async def evicted(voices: Voices) -> list[str]:
     """Offer far too little until the pod has gone; the phases that are told."""
     await voices.speak_until(lambda: voices.evictor.kills, TOO_LITTLE_MILLIS)
     told: list[str] = []
     async with asyncio.timeout(20):
         while "succeeded" not in told:
-            told = [read_event(m.subject, m.headers, m.data).phase for m in await voices.bus.replay(EVENTS_STREAM, ">")]
+            events = [read_event(m.subject, m.headers, m.data) for m in await voices.bus.replay(EVENTS_STREAM, ">")]
+            told = [phase_of(event) for event in events]
     return told
 
 
@@ -79,14 +93,15 @@ def taken() -> list[float]:
 
 
 def refused() -> float:
-    return sum(
+    count: float = sum(
         telemetry.REFUSED.labels(service, message.kind, reason)._value.get()
         for service, message in STATE.values()
         for reason in ("malformed", "unknown_version", "too_large")
     )
+    return count
 
 
-async def test_poison_on_every_subject_is_refused_and_the_next_message_taken(voices, until):
+async def test_poison_on_every_subject_is_refused_and_the_next_message_taken(voices: Voices, until: Until) -> None:
     before = refused()
     for message in (of for _, of in STATE.values()):
         for poison in SMALL.values():
@@ -97,7 +112,7 @@ async def test_poison_on_every_subject_is_refused_and_the_next_message_taken(voi
     assert await evicted(voices) == ["intended", "created", "succeeded"]
 
 
-async def test_poison_in_the_stream_of_intents_stands_in_nobodys_way(voices):
+async def test_poison_in_the_stream_of_intents_stands_in_nobodys_way(voices: Voices) -> None:
     intent = voices.wire.stamp(
         EvictionIntent, intent_id="0" * 36, namespace="default", pod=VICTIM.name, pod_uid=VICTIM.uid,
         qos=VICTIM.qos, plugin="central", scope="lost_node", episode=1, epoch=3,
@@ -109,10 +124,12 @@ async def test_poison_in_the_stream_of_intents_stands_in_nobodys_way(voices):
     assert await evicted(voices) == ["intended", "created", "succeeded"]
 
 
-async def test_eight_megabytes_cost_their_sender_the_connection_and_nobody_else(voices, server):
+async def test_eight_megabytes_cost_their_sender_the_connection_and_nobody_else(
+    voices: Voices, server: NatsServer
+) -> None:
     subject, size = state_subject(NodeSample, NODE), 8 << 20
     where = urlsplit(server.url)
-    login = json.dumps({"verbose": False, "user": where.username, "pass": unquote(where.password)}).encode()
+    login = json.dumps({"verbose": False, "user": where.username, "pass": unquote(present(where.password))}).encode()
 
     def send() -> bytes:
         with socket.create_connection((where.hostname, where.port), timeout=10) as stranger:

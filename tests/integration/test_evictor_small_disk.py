@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,13 +25,14 @@ pytestmark = pytest.mark.skipif(not _fit(), reason="needs a mount namespace: roo
 WHOLE = ["intended", "created", "succeeded"]
 
 
-def lived(scenario: str, folder: Path) -> list[dict]:
+def lived(scenario: str, folder: Path) -> list[dict[str, Any]]:
     """What an evictor shows while its disk of 1 MB is not usable, and afterwards."""
-    paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests/unit/evictor")))
+    paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests", ROOT / "tests/unit/evictor")))
     words = [*UNSHARE, sys.executable, str(HERE / "small_disk.py"), scenario, str(folder)]
     done = subprocess.run(words, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    told: list[dict[str, Any]] = json.loads(done.stdout)
+    return told
 
 
 @pytest.mark.parametrize(
@@ -43,8 +45,8 @@ def lived(scenario: str, folder: Path) -> list[dict]:
     ],
 )
 def test_without_a_ledger_that_can_be_written_nobody_is_evicted_and_afterwards_all_is_told(
-    tmp_path, scenario, why, kills, phases
-):
+    tmp_path: Path, scenario: str, why: str, kills: int, phases: list[str]
+) -> None:
     broken, after = lived(scenario, tmp_path)
     assert (broken["ok"], broken["kills"], broken["phases"]) == (False, kills, phases)
     assert "eviction ledger" in broken["why"]

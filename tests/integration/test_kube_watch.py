@@ -3,9 +3,14 @@
 import asyncio
 import json
 from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
+from present import present
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.kube import client as kube_client
@@ -19,9 +24,9 @@ PATH = "/api/v1/pods"
 class ApiServer:
     """Lists `items` in pages of `page` at most; each watch follows its script and then stays open, or ends."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.items: dict[str, str] = {}
-        self.scripts: deque[list] = deque()
+        self.scripts: deque[list[Any]] = deque()
         self.lists = self.watches = 0
         self.page = 2
         self.url = ""
@@ -48,17 +53,17 @@ class ApiServer:
             if step == "stay":
                 await asyncio.Event().wait()
             elif step == "break":
-                request.transport.close()
+                present(request.transport).close()
             else:
                 await response.write(json.dumps(step).encode() + b"\n")
         return response
 
 
-def _object(name: str, value: str) -> dict:
+def _object(name: str, value: str) -> dict[str, Any]:
     return {"metadata": {"uid": f"uid-{name}", "name": name}, "value": value}
 
 
-def event(kind: str, name: str, value: str = "1") -> dict:
+def event(kind: str, name: str, value: str = "1") -> dict[str, Any]:
     return {"type": kind, "object": _object(name, value)}
 
 
@@ -67,7 +72,7 @@ BOOKMARK = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "9"}}
 
 
 @pytest.fixture
-async def server(tmp_path):
+async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
     api = ApiServer()
     app = web.Application()
     app.router.add_get("/{path:.*}", api.answer)
@@ -81,7 +86,7 @@ async def server(tmp_path):
 
 
 @pytest.fixture
-async def kube(server, tmp_path):
+async def kube(server: ApiServer, tmp_path: Path) -> AsyncIterator[Kube]:
     config = {
         "apiVersion": "v1", "kind": "Config", "current-context": "here",
         "clusters": [{"name": "here", "cluster": {"server": server.url}}],
@@ -94,8 +99,16 @@ async def kube(server, tmp_path):
     await client.close()
 
 
+@dataclass
+class Mirrored:
+    """A mirror at work, and a way to wait until it holds something."""
+
+    mirror: Mirror[str]
+    holds: Callable[[dict[str, str]], Awaitable[None]]
+
+
 @pytest.fixture
-async def mirrored(kube):
+async def mirrored(kube: Kube) -> AsyncIterator[Mirrored]:
     """A mirror at work, and a way to wait until it holds something."""
     changed = asyncio.Event()
     mirror = Mirror(kube, PATH, lambda o: o["value"], SystemClock(), changed=changed.set, roll=lambda: 0.0)
@@ -107,13 +120,12 @@ async def mirrored(kube):
                 changed.clear()
                 await changed.wait()
 
-    mirror.holds = holds
-    yield mirror
+    yield Mirrored(mirror, holds)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_all_pages_are_listed_and_events_are_followed(server, mirrored):
+async def test_all_pages_are_listed_and_events_are_followed(server: ApiServer, mirrored: Mirrored) -> None:
     server.items = dict.fromkeys("abcde", "1")
     server.scripts.append([event("ADDED", "f"), event("MODIFIED", "a", "2"), BOOKMARK, event("DELETED", "b"), "stay"])
     await mirrored.holds({"a": "2", "c": "1", "d": "1", "e": "1", "f": "1"})
@@ -121,7 +133,9 @@ async def test_all_pages_are_listed_and_events_are_followed(server, mirrored):
 
 
 @pytest.mark.parametrize("script", [[TOO_OLD], [410], [500], [event("ADDED", "x"), "break"], [event("ADDED", "x")]])
-async def test_whatever_ends_a_watch_the_collection_is_listed_again(server, mirrored, script):
+async def test_whatever_ends_a_watch_the_collection_is_listed_again(
+    server: ApiServer, mirrored: Mirrored, script: list[Any]
+) -> None:
     server.items = {"a": "1"}
     server.scripts.append(script)
     await mirrored.holds({"a": "1"})
@@ -129,7 +143,9 @@ async def test_whatever_ends_a_watch_the_collection_is_listed_again(server, mirr
     await mirrored.holds({"b": "1"})
 
 
-async def test_a_watch_that_falls_silent_is_broken(server, mirrored, monkeypatch):
+async def test_a_watch_that_falls_silent_is_broken(
+    server: ApiServer, mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kube_client, "SILENCE_S", 0.2)
     server.items = {"a": "1"}
     await mirrored.holds({"a": "1"})
@@ -137,32 +153,34 @@ async def test_a_watch_that_falls_silent_is_broken(server, mirrored, monkeypatch
     await mirrored.holds({"b": "1"})
 
 
-async def test_what_was_never_listed_is_not_an_empty_list(kube):
+async def test_what_was_never_listed_is_not_an_empty_list(kube: Kube) -> None:
     mirror = Mirror(kube, PATH, lambda o: o, SystemClock())
     assert mirror.age_s is None
     with pytest.raises(Unavailable, match="not listed yet"):
         _ = mirror.objects
 
 
-async def test_a_server_that_does_not_answer_is_unavailable_within_the_time(kube, server):
+async def test_a_server_that_does_not_answer_is_unavailable_within_the_time(kube: Kube, server: ApiServer) -> None:
     server.scripts.append(["stay"])
     with pytest.raises(Unavailable, match="no answer from the API server"):
         await kube.call("GET", PATH, query={"watch": "true"}, timeout_s=0.2)
 
 
-async def test_a_refusal_carries_the_servers_words(kube, server):
+async def test_a_refusal_carries_the_servers_words(kube: Kube, server: ApiServer) -> None:
     server.scripts.append([410])
     with pytest.raises(KubeError, match="too old") as caught:
         await kube.get(PATH, watch="true")
     assert caught.value.status == 410
 
 
-async def test_without_a_cluster_it_is_said_what_is_missing(tmp_path):
+async def test_without_a_cluster_it_is_said_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="set `kubeconfig`"):
         await Kube(tmp_path / "nothing").get(PATH)
 
 
-async def test_a_collection_of_objects_too_large_for_a_page_is_read_in_smaller_pages(kube, server, monkeypatch):
+async def test_a_collection_of_objects_too_large_for_a_page_is_read_in_smaller_pages(
+    kube: Kube, server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However large the objects are that tenants make, a page is bounded, and none of them is left out."""
     monkeypatch.setattr(kube_client, "MAX_ANSWER_BYTES", 4000)
     server.page, server.items = 500, {f"pod-{number:02}": "x" * 900 for number in range(40)}
@@ -170,7 +188,9 @@ async def test_a_collection_of_objects_too_large_for_a_page_is_read_in_smaller_p
     assert [item["metadata"]["name"] for item in found["items"]] == sorted(server.items)
 
 
-async def test_an_object_too_large_for_any_page_is_said(kube, server, monkeypatch):
+async def test_an_object_too_large_for_any_page_is_said(
+    kube: Kube, server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kube_client, "MAX_ANSWER_BYTES", 500)
     server.items = {"pod-1": "x" * 900}
     with pytest.raises(Unavailable, match="more than 500 bytes"):

@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from fixture_types import Until
 from kube_api import Api, pod_path, serving
 
 from services.metrics.main import PLAN as METRICS
 from shared.adapters.clock import SystemClock
 from shared.adapters.kube.node import CNRS
 from shared.adapters.nats.bus import connect
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.app import Context, Runner
 from shared.contracts.allocation import Allocation
 from shared.contracts.kube.taint import TAINT_PREFIX
@@ -127,7 +129,9 @@ class ClusterNode:
 class Heard:
     """The node, its services at work, and what they said last."""
 
-    def __init__(self, node: ClusterNode, samples: Newest[NodeSample], allocations: Newest[Allocation], runner: Runner):
+    def __init__(
+        self, node: ClusterNode, samples: Newest[NodeSample], allocations: Newest[Allocation], runner: Runner
+    ) -> None:
         self.node, self._samples, self._allocations, self.runner = node, samples, allocations, runner
 
     @property
@@ -145,7 +149,7 @@ class Heard:
 
 
 @pytest.fixture(params=[("systemd", 2), ("cgroupfs", 1)], ids=["systemd, v2", "cgroupfs, v1"])
-async def heard(request, nats_server, tmp_path) -> AsyncIterator[Heard]:
+async def heard(request: pytest.FixtureRequest, nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Heard]:
     driver, version = request.param
     node, clock, stop = ClusterNode(tmp_path / "host", KubeletLayout(driver), version), SystemClock(), asyncio.Event()
     node.run_pod("web", "shared_cores", "Burstable", BUSY, cpu="2", memory="2Gi")
@@ -173,7 +177,7 @@ async def heard(request, nats_server, tmp_path) -> AsyncIterator[Heard]:
             await others.drain()
 
 
-async def test_a_cluster_node_is_measured_placed_and_told_of(heard, until):
+async def test_a_cluster_node_is_measured_placed_and_told_of(heard: Heard, until: Until) -> None:
     node = heard.node
     await until(lambda: heard.used("share") > 1.5 and heard.used("reclaim") > 0.5)
     assert {reading.pod.name for reading in heard.sample.pods} == {"web", "encode"}
@@ -191,7 +195,9 @@ async def test_a_cluster_node_is_measured_placed_and_told_of(heard, until):
     assert {TUTORIAL_RECLAIMED_CPU, RECLAIMED_CPU} <= node.allocatable.keys()
 
 
-async def test_a_pod_that_comes_is_seen_placed_and_counted_and_one_that_goes_is_forgotten(heard, until):
+async def test_a_pod_that_comes_is_seen_placed_and_counted_and_one_that_goes_is_forgotten(
+    heard: Heard, until: Until
+) -> None:
     node = heard.node
     await until(lambda: heard.allocation and heard.allocation.status == "applied")
     node.run_pod("batch", "reclaimed_cores", "BestEffort", SimDemand(1, GIB), **{TUTORIAL_RECLAIMED_CPU: "1k"})
@@ -203,7 +209,9 @@ async def test_a_pod_that_comes_is_seen_placed_and_counted_and_one_that_goes_is_
     await until(lambda: "batch" not in {reading.pod.name for reading in heard.sample.pods})
 
 
-async def test_a_reclaimed_pod_is_held_to_the_memory_that_it_asked_for_or_to_a_share_and_no_tenant_is(heard, until):
+async def test_a_reclaimed_pod_is_held_to_the_memory_that_it_asked_for_or_to_a_share_and_no_tenant_is(
+    heard: Heard, until: Until
+) -> None:
     node = heard.node
     node.run_pod("batch", "reclaimed_cores", "BestEffort", SimDemand(1, GIB), **{RECLAIMED_MEMORY: "2Gi"})
     await until(lambda: node.limits("batch") == (2 * GIB, 2 * GIB))
@@ -214,7 +222,9 @@ async def test_a_reclaimed_pod_is_held_to_the_memory_that_it_asked_for_or_to_a_s
     assert node.limits("web") == (None, None)
 
 
-async def test_pressure_on_memory_evicts_the_reclaimed_pod_through_the_api_and_taints_the_node(heard, until):
+async def test_pressure_on_memory_evicts_the_reclaimed_pod_through_the_api_and_taints_the_node(
+    heard: Heard, until: Until
+) -> None:
     node, call = heard.node, f"{pod_path('encode')}/eviction"
     await until(lambda: heard.allocation and heard.allocation.status == "applied")
     await until(lambda: heard.used("share") > 1.5)
@@ -228,7 +238,9 @@ async def test_pressure_on_memory_evicts_the_reclaimed_pod_through_the_api_and_t
     assert pod_path("web") in node.api.objects
 
 
-async def test_while_the_api_server_is_away_the_node_goes_on_and_only_afterwards_somebody_goes(heard, until):
+async def test_while_the_api_server_is_away_the_node_goes_on_and_only_afterwards_somebody_goes(
+    heard: Heard, until: Until
+) -> None:
     node, call = heard.node, f"{pod_path('encode')}/eviction"
     await until(lambda: heard.allocation and heard.allocation.status == "applied")
     await until(lambda: heard.used("share") > 1.5)
@@ -246,7 +258,7 @@ async def test_while_the_api_server_is_away_the_node_goes_on_and_only_afterwards
     await until(lambda: f"{TAINT_PREFIX}MemoryPressure" in node.taints)
 
 
-async def test_without_kubelets_groups_metrics_does_not_start_and_says_why(tmp_path):
+async def test_without_kubelets_groups_metrics_does_not_start_and_says_why(tmp_path: Path) -> None:
     Kernel(tmp_path, SimMachine(cgroup_version=2))
     clock = SystemClock()
     wire = Wire(MemoryBus(), clock, node=NODE, service="metrics")

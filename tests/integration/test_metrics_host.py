@@ -9,8 +9,11 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fixture_types import Until
+from present import present
 
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
@@ -59,7 +62,7 @@ def group() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def burning(group: str) -> Iterator[subprocess.Popen]:
+def burning(group: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process that burns one CPU in a cgroup."""
     process = subprocess.Popen(BURN)
     try:
@@ -72,14 +75,14 @@ def burning(group: str) -> Iterator[subprocess.Popen]:
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-async def test_a_process_that_burns_a_cpu_is_seen_in_its_cgroup_and_the_one_above(group, until):
+async def test_a_process_that_burns_a_cpu_is_seen_in_its_cgroup_and_the_one_above(group: str, until: Until) -> None:
     leaf, pool = Target("container", "aa/leaf", f"{group}/leaf", "share"), Target("pool", "share", group)
     collector = Collector(
         HostReader(ROOT, Cgroups(ROOT)), known_sources(), lambda pods: [NODE, pool, leaf], time.monotonic
     )
     memory, found = LastPass(), {}
 
-    def measure() -> dict:
+    def measure() -> dict[str, Any]:
         nonlocal memory
         collected = collector.collect([])
         assert not collected.failures
@@ -104,7 +107,7 @@ async def test_a_process_that_burns_a_cpu_is_seen_in_its_cgroup_and_the_one_abov
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_a_cgroup_that_is_removed_has_no_reading_and_a_new_one_another_identity(group):
+def test_a_cgroup_that_is_removed_has_no_reading_and_a_new_one_another_identity(group: str) -> None:
     cgroups, leaf = Cgroups(ROOT), Target("container", "aa/leaf", f"{group}/leaf")
     collector = Collector(HostReader(ROOT, cgroups), known_sources(), lambda pods: [leaf], time.monotonic)
     before = collector.collect([]).readings[leaf].identity
@@ -115,7 +118,7 @@ def test_a_cgroup_that_is_removed_has_no_reading_and_a_new_one_another_identity(
 
 
 @needs_cgroups
-def test_this_node_is_read_without_a_failure():
+def test_this_node_is_read_without_a_failure() -> None:
     collector = Collector(HostReader(ROOT, Cgroups(ROOT)), known_sources(), LocalTargets(ROOT), time.monotonic)
     collected = collector.collect([])
     assert not collected.failures
@@ -129,14 +132,14 @@ def test_this_node_is_read_without_a_failure():
 
 @needs_cgroups
 @needs_pressure
-def test_this_nodes_pressure_is_read():
+def test_this_nodes_pressure_is_read() -> None:
     collector = Collector(HostReader(ROOT, Cgroups(ROOT)), known_sources(), LocalTargets(ROOT), time.monotonic)
     raw = collector.collect([]).readings[NODE].raw
     assert 0 <= raw["cpu_pressure"].some_avg10_percent <= 100
     assert {"memory_pressure", "io_pressure"} <= raw.keys()
 
 
-def test_this_machines_topology_is_read():
+def test_this_machines_topology_is_read() -> None:
     topology = read_topology(ROOT)
     assert len(topology.all) == os.cpu_count()
     assert sum(len(cpus) for cpus in topology.numas.values()) == len(topology.all)
@@ -145,7 +148,7 @@ def test_this_machines_topology_is_read():
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @needs_pressure
-async def test_the_kernel_wakes_us_when_tasks_stall(until):
+async def test_the_kernel_wakes_us_when_tasks_stall(until: Until) -> None:
     woken = asyncio.Event()
     alarm = PressureTriggers(["/proc/pressure/cpu"])
     processes = []
@@ -166,7 +169,7 @@ async def test_the_kernel_wakes_us_when_tasks_stall(until):
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @needs_pressure
-async def test_a_pressure_file_is_armed_once_it_exists_and_another_file_is_let_be(tmp_path):
+async def test_a_pressure_file_is_armed_once_it_exists_and_another_file_is_let_be(tmp_path: Path) -> None:
     later, plain = tmp_path / "cpu.pressure", tmp_path / "plain"
     plain.write_text("")
     alarm = PressureTriggers([str(later), str(plain)])
@@ -185,7 +188,7 @@ async def test_a_pressure_file_is_armed_once_it_exists_and_another_file_is_let_b
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.skipif(not any((top / "cgroup.pressure").exists() for top in V2_TOPS), reason="no pressure by cgroup")
-async def test_a_removed_cgroup_is_let_go_and_a_new_one_of_its_name_is_armed_again(until):
+async def test_a_removed_cgroup_is_let_go_and_a_new_one_of_its_name_is_armed_again(until: Until) -> None:
     top = next(top for top in V2_TOPS if (top / "cgroup.pressure").exists())
     folder, wakes = top / f"sublettest{uuid.uuid4().hex[:12]}", []
     alarm = PressureTriggers([str(folder / "cpu.pressure")])
@@ -208,7 +211,7 @@ async def test_a_removed_cgroup_is_let_go_and_a_new_one_of_its_name_is_armed_aga
             folder.rmdir()
 
 
-async def test_an_alarm_without_files_holds_nothing_open():
+async def test_an_alarm_without_files_holds_nothing_open() -> None:
     alarm = PressureTriggers([])
     alarm.arm(lambda: None)
     assert alarm.armed == []
@@ -216,7 +219,7 @@ async def test_an_alarm_without_files_holds_nothing_open():
 
 
 @needs_cgroups
-async def test_the_service_as_wired_publishes_samples_of_this_host(tmp_path, until):
+async def test_the_service_as_wired_publishes_samples_of_this_host(tmp_path: Path, until: Until) -> None:
     clock, bus, samples = SystemClock(), MemoryBus(clock=SystemClock()), []
     wire = Wire(bus, clock, node="node1", service="metrics")
     common = CommonSettings(node="node1", state_dir=tmp_path)
@@ -231,6 +234,6 @@ async def test_the_service_as_wired_publishes_samples_of_this_host(tmp_path, unt
             await task
         await app.close()
     assert samples[0].trigger == samples[1].trigger == "start"
-    assert samples[1].window_s > 0
+    assert present(samples[1].window_s) > 0
     assert samples[1].node_reading.cpu_usage_cores is not None
     assert app.health().ok

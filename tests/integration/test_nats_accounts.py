@@ -12,7 +12,9 @@ from pathlib import Path
 import nats
 import nats.errors
 import pytest
+from fixture_types import Until
 from nats.aio.client import Client
+from present import present
 
 from shared import telemetry
 from shared.adapters.clock import SystemClock
@@ -35,7 +37,7 @@ NEXT = "$JS.API.CONSUMER.MSG.NEXT.SUBLET_EVENTS.{}"
 
 
 @pytest.fixture
-async def bus(server) -> AsyncIterator[NatsBus]:
+async def bus(server: NatsServer) -> AsyncIterator[NatsBus]:
     """Sublet's own connection, without a login, with an event and a durable for each team."""
     bus = await connect(server.url, name="test/node-a", connect_timeout_s=5, clock=SystemClock())
     for spec in STREAMS:
@@ -48,7 +50,7 @@ async def bus(server) -> AsyncIterator[NatsBus]:
 
 
 @pytest.fixture
-def running(server, tmp_path) -> LocalServer:
+def running(server: NatsServer, tmp_path: Path) -> LocalServer:
     found = local_server(tmp_path / "nats")
     assert found is not None
     assert (found.pid, found.url) == (server.pid, server.address)
@@ -97,13 +99,13 @@ class TeamClient:
             return "nobody answers"
 
 
-async def test_a_team_reads_its_durable_and_acknowledges(bus, running):
+async def test_a_team_reads_its_durable_and_acknowledges(bus: NatsBus, running: LocalServer) -> None:
     team = await TeamClient.come(await give(running, "team-a"))
     durable = await team.client.jetstream().pull_subscribe("", durable="team-a", stream=EVENTS_STREAM)
     [message] = await durable.fetch(1, timeout=10)
-    assert (message.data, message.headers["Nats-Msg-Id"]) == (b"team-a", "team-a")
+    assert (message.data, present(message.headers)["Nats-Msg-Id"]) == (b"team-a", "team-a")
     await message.ack_sync(timeout=10)
-    state = await bus.durables.named("team-a")
+    state = present(await bus.durables.named("team-a"))
     assert (state.pending, state.unacknowledged, state.oldest) == (0, 0, None)
     await team.client.close()
 
@@ -135,7 +137,7 @@ FORBIDDEN = (
 
 
 @pytest.mark.timeout(120)
-async def test_a_team_may_do_nothing_else(bus, server, running, until):
+async def test_a_team_may_do_nothing_else(bus: NatsBus, server: NatsServer, running: LocalServer, until: Until) -> None:
     url = await give(running, "team-a")
     await give(running, "team-b")
     team, operator = await TeamClient.come(url), await nats.connect(server.url)
@@ -144,7 +146,11 @@ async def test_a_team_may_do_nothing_else(bus, server, running, until):
     for subject in ("sublet.>", "sublet.node.v1.sample.node-a", EVENT.format("*"), "$JS.>", ">"):
         before = len(team.errors)
         await team.client.subscribe(subject)
-        await until(lambda before=before: len(team.errors) > before)
+
+        def refused(before: int = before) -> bool:
+            return len(team.errors) > before
+
+        await until(refused)
         assert "permissions violation" in team.errors[-1], subject
     assert '"name":"team-a"' in await team.said(INFO.format("team-a"))
     assert (await operator.jetstream().stream_info(EVENTS_STREAM)).state.last_seq == len(TEAMS)
@@ -156,7 +162,9 @@ async def test_a_team_may_do_nothing_else(bus, server, running, until):
     await operator.close()
 
 
-async def test_a_team_cannot_take_all_the_connections_there_are(bus, running, until):
+async def test_a_team_cannot_take_all_the_connections_there_are(
+    bus: NatsBus, running: LocalServer, until: Until
+) -> None:
     url = await give(running, "team-a")
     team = [await nats.connect(url) for _ in range(LIMITS["max_connections"])]
     one_more = Client()
@@ -170,7 +178,9 @@ async def test_a_team_cannot_take_all_the_connections_there_are(bus, running, un
         await client.close()
 
 
-async def test_logins_come_and_go_while_everybody_else_stays_connected(bus, running, until):
+async def test_logins_come_and_go_while_everybody_else_stays_connected(
+    bus: NatsBus, running: LocalServer, until: Until
+) -> None:
     before = telemetry.DISCONNECTS._value.get()
     one = await TeamClient.come(await give(running, "team-a"))
     other = await TeamClient.come(await give(running, "team-b"))
@@ -183,7 +193,7 @@ async def test_logins_come_and_go_while_everybody_else_stays_connected(bus, runn
     await other.client.close()
 
 
-async def test_a_new_password_ends_the_old_one(bus, running, until):
+async def test_a_new_password_ends_the_old_one(bus: NatsBus, running: LocalServer, until: Until) -> None:
     old = await TeamClient.come(await give(running, "team-a"))
     new = await TeamClient.come(await give(running, "team-a"))
     await until(lambda: old.turned_away)
@@ -192,7 +202,7 @@ async def test_a_new_password_ends_the_old_one(bus, running, until):
     await new.client.close()
 
 
-async def test_our_own_client_waits_while_its_login_is_gone(bus, running, until):
+async def test_our_own_client_waits_while_its_login_is_gone(bus: NatsBus, running: LocalServer, until: Until) -> None:
     password = new_password()
     hashed = password_hash(password)
     await asyncio.to_thread(running.set_login, "team-a", hashed)
@@ -209,7 +219,7 @@ async def test_our_own_client_waits_while_its_login_is_gone(bus, running, until)
     await closed
 
 
-async def test_a_wrong_login_is_called_one_and_stays_out_of_the_message(running):
+async def test_a_wrong_login_is_called_one_and_stays_out_of_the_message(running: LocalServer) -> None:
     url = running.url.replace("nats://", "nats://team-a:secret@")
     with pytest.raises(Unavailable, match=r"does not take this login.*sublet consumers rotate") as caught:
         await connect(url, name="test/a", connect_timeout_s=0.5, clock=SystemClock())
@@ -217,7 +227,9 @@ async def test_a_wrong_login_is_called_one_and_stays_out_of_the_message(running)
     assert "secret" not in str(caught.value)
 
 
-async def test_logins_and_streams_outlive_the_server(bus, server, running, until):
+async def test_logins_and_streams_outlive_the_server(
+    bus: NatsBus, server: NatsServer, running: LocalServer, until: Until
+) -> None:
     url = await give(running, "team-a")
     server.kill()
     await until(lambda: not bus.connected)
@@ -228,7 +240,9 @@ async def test_logins_and_streams_outlive_the_server(bus, server, running, until
     await team.client.close()
 
 
-async def test_a_server_started_anew_takes_the_logins_of_the_one_before(bus, server, running, tmp_path):
+async def test_a_server_started_anew_takes_the_logins_of_the_one_before(
+    bus: NatsBus, server: NatsServer, running: LocalServer, tmp_path: Path
+) -> None:
     url, ours, reader = await give(running, "team-a"), server.url, server.reader_url
     server.kill()
     another = NatsServer(store_dir=tmp_path / "nats", port=read_nats_url(ours).port)
@@ -242,7 +256,7 @@ async def test_a_server_started_anew_takes_the_logins_of_the_one_before(bus, ser
         another.stop()
 
 
-async def test_streams_of_a_server_without_accounts_are_adopted(tmp_path):
+async def test_streams_of_a_server_without_accounts_are_adopted(tmp_path: Path) -> None:
     class Before(NatsServer):
         def _access(self) -> str:
             return ""
@@ -260,7 +274,7 @@ async def test_streams_of_a_server_without_accounts_are_adopted(tmp_path):
         assert [path.name for path in (tmp_path / "jetstream").iterdir()] == [name]
 
 
-def test_what_the_server_refuses_is_taken_back(running):
+def test_what_the_server_refuses_is_taken_back(running: LocalServer) -> None:
     before = running.accounts.path.read_text()
     with pytest.raises(Unavailable, match="refuses the accounts"):
         running.set_login("_sublet", password_hash("x"))  # a user of this name is there: the wall is the name's pattern
@@ -268,7 +282,7 @@ def test_what_the_server_refuses_is_taken_back(running):
     running.set_login("team-a", password_hash("x"))
 
 
-def test_another_users_server_is_said_to_be_one(running, monkeypatch):
+def test_another_users_server_is_said_to_be_one(running: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
     def not_yours(pid: int, number: int) -> None:
         assert (pid, number) == (running.pid, signal.SIGHUP)
         raise PermissionError
@@ -279,7 +293,9 @@ def test_another_users_server_is_said_to_be_one(running, monkeypatch):
     assert running.accounts.logins() == {}
 
 
-def test_who_may_not_read_the_logins_is_told_and_sees_the_rest(running, monkeypatch):
+def test_who_may_not_read_the_logins_is_told_and_sees_the_rest(
+    running: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def not_yours(path: Path) -> str:
         raise PermissionError
 
@@ -291,7 +307,7 @@ def test_who_may_not_read_the_logins_is_told_and_sees_the_rest(running, monkeypa
     assert known_logins(running) is None
 
 
-def test_a_server_that_has_ended_is_not_found(server, running, tmp_path):
+def test_a_server_that_has_ended_is_not_found(server: NatsServer, running: LocalServer, tmp_path: Path) -> None:
     server.kill()
     assert list((tmp_path / "nats").glob("*.ports")), "it left this behind"
     assert local_server(tmp_path / "nats") is None
@@ -300,7 +316,7 @@ def test_a_server_that_has_ended_is_not_found(server, running, tmp_path):
         running.set_login("team-a", password_hash("x"))
 
 
-def test_the_file_holds_hashes_and_is_its_owners_alone(running):
+def test_the_file_holds_hashes_and_is_its_owners_alone(running: LocalServer) -> None:
     running.set_login("team-a", password_hash("secret-word"))
     text, log = running.accounts.path.read_text(), running.log_file.read_text()
     assert "secret-word" not in text + log
@@ -310,7 +326,7 @@ def test_the_file_holds_hashes_and_is_its_owners_alone(running):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"accounts": {"TEAM_a": {"users": []}}}', '{"accounts": []}'])
-def test_a_file_that_cannot_be_read_is_named_and_nothing_starts_without_it(text, tmp_path):
+def test_a_file_that_cannot_be_read_is_named_and_nothing_starts_without_it(text: str, tmp_path: Path) -> None:
     path: Path = tmp_path / "accounts.json"
     path.write_text(text)
     with pytest.raises(Unavailable, match=r"accounts\.json"):
@@ -319,19 +335,19 @@ def test_a_file_that_cannot_be_read_is_named_and_nothing_starts_without_it(text,
         NatsServer(store_dir=tmp_path).start()
 
 
-def test_a_system_without_bcrypt_says_so(monkeypatch):
+def test_a_system_without_bcrypt_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nats_password, "LIBRARIES", ("libno-such-thing.so",))
     with pytest.raises(Unfit, match="no bcrypt"):
         password_hash("x")
 
 
-def test_passwords_are_long_random_and_fit_into_an_address():
+def test_passwords_are_long_random_and_fit_into_an_address() -> None:
     made = {new_password() for _ in range(100)}
     assert len(made) == 100
     assert all(len(word) == 32 and set(word) <= set(nats_password._SALT.replace("./", "") + "-_") for word in made)
 
 
-async def test_the_snippet_for_another_server_is_what_ours_has(tmp_path):
+async def test_the_snippet_for_another_server_is_what_ours_has(tmp_path: Path) -> None:
     hashed = password_hash("secret")
     text = snippet("team-a", hashed)
     exported = [line for line in text.splitlines() if line.startswith("  {") and "service" in line]

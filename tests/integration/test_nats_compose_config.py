@@ -3,23 +3,29 @@
 import asyncio
 import contextlib
 import os
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+from typing import cast
 
 import nats
 import nats.errors
 import pytest
 from bus_rights_rig import ComposeServer
+from fixture_types import Until
 from nats.js.errors import NotFoundError
+from present import present
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS
 from shared.core.bus.durable import wanted_durable
+from shared.ports import Received
 
 EVENT = "sublet.cluster.v1.event.eviction.created.default.node-a"
 
 
 @pytest.fixture
-async def compose(tmp_path, monkeypatch):
+async def compose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ComposeServer]:
     monkeypatch.setitem(os.environ, "SUBLET_BUS_PASSWORD", "bus-word")
     monkeypatch.setitem(os.environ, "SUBLET_TEAM_PASSWORD", "team-word")
     server = ComposeServer(store_dir=tmp_path)
@@ -29,7 +35,7 @@ async def compose(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-async def bus(compose) -> NatsBus:
+async def bus(compose: ComposeServer) -> AsyncIterator[NatsBus]:
     bus = await connect(
         compose.url_of("sublet:bus-word"), name="central/central", connect_timeout_s=5, clock=SystemClock()
     )
@@ -42,16 +48,18 @@ async def bus(compose) -> NatsBus:
     await bus.drain()
 
 
-async def test_the_team_pulls_from_its_durable(compose, bus):
+async def test_the_team_pulls_from_its_durable(compose: ComposeServer, bus: NatsBus) -> None:
     client = await nats.connect(compose.url_of("team-a:team-word"))
     durable = await client.jetstream().pull_subscribe("", durable="team-a", stream=EVENTS_STREAM)
     [message] = await durable.fetch(1, timeout=10)
     await message.ack_sync(timeout=10)
-    assert (message.data, (await bus.durables.named("team-a")).pending) == (b"1", 0)
+    assert (message.data, present(await bus.durables.named("team-a")).pending) == (b"1", 0)
     await client.close()
 
 
-async def test_who_comes_without_a_name_reads_and_cannot_publish(compose, bus, until):
+async def test_who_comes_without_a_name_reads_and_cannot_publish(
+    compose: ComposeServer, bus: NatsBus, until: Until
+) -> None:
     refused: list[str] = []
 
     async def note(error: Exception) -> None:
@@ -64,12 +72,16 @@ async def test_who_comes_without_a_name_reads_and_cannot_publish(compose, bus, u
     await until(lambda: refused)
     assert "permissions violation for publish" in refused[0]
     with contextlib.suppress(NotFoundError):
-        assert not await client.jetstream().get_msg(EVENTS_STREAM, seq=2, direct=True)
+        found: object = await client.jetstream().get_msg(EVENTS_STREAM, seq=2, direct=True)
+        assert not found
     await client.close()
 
 
-async def test_a_reader_follows_as_the_subscriber_of_the_deployment_does(compose, bus):
+async def test_a_reader_follows_as_the_subscriber_of_the_deployment_does(compose: ComposeServer, bus: NatsBus) -> None:
     reader = await connect(compose.url, name="cli/subscriber", connect_timeout_s=5, clock=SystemClock())
-    async with asyncio.timeout(10), contextlib.aclosing(reader.follow(EVENTS_STREAM, ">")) as events:
+    async with (
+        asyncio.timeout(10),
+        contextlib.aclosing(cast("AsyncGenerator[Received, None]", reader.follow(EVENTS_STREAM, ">"))) as events,
+    ):
         assert (await anext(events)).data == b"1"
     await reader.drain()

@@ -12,20 +12,23 @@ from pathlib import Path
 
 import nats
 import pytest
+from fixture_types import Until
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.js.api import ConsumerConfig
+from nats.js.api import AckPolicy, ConsumerConfig
+from present import present
 
 from shared import telemetry
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded.accounts import AccountsFile
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.stored import RefusedMessage
 from shared.contracts.bus.subjects import DEAD_LETTERS_STREAM, EVENTS_STREAM, STREAMS, event_filter, event_subject
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.ids import intent_id
-from shared.core.bus.durable import changes, wanted_durable
+from shared.core.bus.durable import Durable, changes, wanted_durable
 from shared.errors import Conflict, Refused, Unavailable
 from sublet.consumers.dead import advisories, counts, dead_letters
 from sublet.consumers.messages import buried, buried_table
@@ -35,7 +38,7 @@ WAIT_S = 10.0
 
 
 @pytest.fixture
-async def bus(server) -> AsyncIterator[NatsBus]:
+async def bus(server: NatsServer) -> AsyncIterator[NatsBus]:
     bus = await connect(server.url, name="test/node-a", connect_timeout_s=5, clock=SystemClock())
     await make_streams(bus)
     yield bus
@@ -43,7 +46,7 @@ async def bus(server) -> AsyncIterator[NatsBus]:
 
 
 @pytest.fixture
-async def client(server) -> AsyncIterator[Client]:
+async def client(server: NatsServer) -> AsyncIterator[Client]:
     """A team, or an operator, with a client of NATS."""
     client = await nats.connect(server.url)
     yield client
@@ -96,16 +99,16 @@ WANTED = (
 
 
 @pytest.mark.parametrize("wanted", WANTED, ids=range(len(WANTED)))
-async def test_what_is_made_is_what_was_wanted(bus, wanted):
+async def test_what_is_made_is_what_was_wanted(bus: NatsBus, wanted: Durable) -> None:
     await bus.durables.put(wanted)
-    state = await bus.durables.named(wanted.name)
+    state = present(await bus.durables.named(wanted.name))
     assert state.durable == wanted
     assert changes(state.durable, wanted) == ()
     await bus.durables.put(wanted)
     assert [one.durable for one in await bus.durables.all()] == [wanted]
 
 
-async def test_a_durable_that_has_drifted_is_brought_back_and_keeps_its_place(bus, client):
+async def test_a_durable_that_has_drifted_is_brought_back_and_keeps_its_place(bus: NatsBus, client: Client) -> None:
     wanted = wanted_durable("team-a", namespaces=["team-a"])
     await bus.durables.put(wanted)
     await tell(bus, "1", "2", "3")
@@ -114,15 +117,15 @@ async def test_a_durable_that_has_drifted_is_brought_back_and_keeps_its_place(bu
     config = (await js.consumer_info(EVENTS_STREAM, "team-a")).config
     await js.add_consumer(EVENTS_STREAM, config.evolve(ack_wait=3.0, max_ack_pending=256, description="theirs"))
 
-    drifted = (await bus.durables.named("team-a")).durable
+    drifted = present(await bus.durables.named("team-a")).durable
     assert {change.field for change in changes(drifted, wanted)} == {"ack_wait_s", "max_ack_pending"}
     await bus.durables.put(wanted)
-    state = await bus.durables.named("team-a")
+    state = present(await bus.durables.named("team-a"))
     assert (state.durable, state.pending) == (wanted, 2)
     assert (await js.consumer_info(EVENTS_STREAM, "team-a")).config.description == "theirs"
 
 
-async def test_every_setting_that_the_server_lets_change_is_changed(bus):
+async def test_every_setting_that_the_server_lets_change_is_changed(bus: NatsBus) -> None:
     await bus.durables.put(wanted_durable("x", namespaces=["a"]))
     for wanted in (
         wanted_durable("x", namespaces=["a", "b"], max_deliver=3),
@@ -130,38 +133,38 @@ async def test_every_setting_that_the_server_lets_change_is_changed(bus):
         wanted_durable("x"),
     ):
         await bus.durables.put(wanted)
-        assert (await bus.durables.named("x")).durable == wanted
+        assert present(await bus.durables.named("x")).durable == wanted
 
 
-async def test_another_kind_of_durable_is_left_as_it_is(bus, client):
-    theirs = ConsumerConfig(durable_name="x", deliver_subject="theirs", ack_policy="none")
+async def test_another_kind_of_durable_is_left_as_it_is(bus: NatsBus, client: Client) -> None:
+    theirs = ConsumerConfig(durable_name="x", deliver_subject="theirs", ack_policy=AckPolicy.NONE)
     await client.jetstream().add_consumer(EVENTS_STREAM, theirs)
     with pytest.raises(Conflict, match="ack_policy is none, wanted explicit"):
-        changes((await bus.durables.named("x")).durable, wanted_durable("x"))
-    assert (await bus.durables.named("x")).durable.kind == "push"
+        changes(present(await bus.durables.named("x")).durable, wanted_durable("x"))
+    assert present(await bus.durables.named("x")).durable.kind == "push"
 
 
-async def test_what_the_server_refuses_is_said(bus):
+async def test_what_the_server_refuses_is_said(bus: NatsBus) -> None:
     with pytest.raises(Refused, match="consumer x: the server says"):
         await bus.durables.put(replace(wanted_durable("x"), filters=(event_filter(), event_filter(phase="created"))))
 
 
-async def test_how_far_behind_a_durable_is(bus, client):
+async def test_how_far_behind_a_durable_is(bus: NatsBus, client: Client) -> None:
     await bus.durables.put(wanted_durable("team-a", namespaces=["team-a"], ack_wait_s=0.1))
     await tell(bus, "other", namespace="team-b")
     await tell(bus, "1", "2")
-    state = await bus.durables.named("team-a")
-    kept = await bus.durables.kept(2)
+    state = present(await bus.durables.named("team-a"))
+    kept = present(await bus.durables.kept(2))
     assert (state.pending, state.unacknowledged, state.oldest) == (2, 0, kept.stored_at)
     await pull(client, "team-a")
     again = await pull(client, "team-a")  # nobody acknowledged it within its time
     assert again.metadata.num_delivered == 2
-    state = await bus.durables.named("team-a")
+    state = present(await bus.durables.named("team-a"))
     assert (state.pending, state.unacknowledged, state.redelivered) == (1, 1, 1)
     assert state.oldest == kept.stored_at
 
 
-async def test_without_a_stream_it_is_said_who_makes_it(server):
+async def test_without_a_stream_it_is_said_who_makes_it(server: NatsServer) -> None:
     bus = await connect(server.url, name="test/node-a", connect_timeout_s=5, clock=SystemClock())
     for asking in (bus.durables.all(), bus.durables.named("x"), bus.durables.put(wanted_durable("x"))):
         with pytest.raises(Unavailable, match="no stream SUBLET_EVENTS on this server: central makes it"):
@@ -169,7 +172,9 @@ async def test_without_a_stream_it_is_said_who_makes_it(server):
     await bus.drain()
 
 
-async def test_a_stream_deleted_under_us_takes_its_durables_and_both_are_made_anew(bus, client):
+async def test_a_stream_deleted_under_us_takes_its_durables_and_both_are_made_anew(
+    bus: NatsBus, client: Client
+) -> None:
     wanted = wanted_durable("team-a", namespaces=["team-a"])
     await bus.durables.put(wanted)
     await tell(bus, "1")
@@ -179,7 +184,7 @@ async def test_a_stream_deleted_under_us_takes_its_durables_and_both_are_made_an
     assert not await bus.durables.remove("team-a")
     await bus.durables.put(wanted)
     await tell(bus, "2")
-    assert (await pull(client, "team-a")).headers["ce-id"] == "2"
+    assert present((await pull(client, "team-a")).headers)["ce-id"] == "2"
 
 
 async def stored_advisories(bus: NatsBus, client: Client, name: str, want: int) -> None:
@@ -194,7 +199,9 @@ async def stored_advisories(bus: NatsBus, client: Client, name: str, want: int) 
     await durable.unsubscribe()
 
 
-async def test_what_is_given_up_is_kept_with_its_event_over_a_restart(bus, client, server, until):
+async def test_what_is_given_up_is_kept_with_its_event_over_a_restart(
+    bus: NatsBus, client: Client, server: NatsServer, until: Until
+) -> None:
     await bus.durables.put(wanted_durable("team-a", namespaces=["team-a"], max_deliver=2))
     await bus.durables.put(wanted_durable("team-b", namespaces=["team-b"], max_deliver=1))
     await tell(bus, "no-event", namespace="team-b")
@@ -219,7 +226,7 @@ async def test_what_is_given_up_is_kept_with_its_event_over_a_restart(bus, clien
     assert telemetry.STREAM_MESSAGES.labels(DEAD_LETTERS_STREAM)._value.get() == 2
 
 
-async def test_a_letter_whose_event_is_gone_says_so_and_nonsense_is_passed_over(bus, client):
+async def test_a_letter_whose_event_is_gone_says_so_and_nonsense_is_passed_over(bus: NatsBus, client: Client) -> None:
     await bus.durables.put(wanted_durable("team-a", max_deliver=1))
     await tell(bus, "1")
     await give_up(client, "team-a")
@@ -251,7 +258,7 @@ def command(url: str, folder: Path, *words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-async def test_a_team_from_its_first_day_to_its_last(bus, server, tmp_path):
+async def test_a_team_from_its_first_day_to_its_last(bus: NatsBus, server: NatsServer, tmp_path: Path) -> None:
     async def sublet(*words: str) -> tuple[int, str, str]:
         return await asyncio.to_thread(command, server.url, tmp_path, *words)
 
@@ -284,7 +291,7 @@ async def test_a_team_from_its_first_day_to_its_last(bus, server, tmp_path):
     assert "want 1 to 64 characters" in said
 
     team = await nats.connect(server.address.replace("nats://", f"nats://team-a:{password}@"))
-    assert (await pull(team, "team-a")).headers["ce-id"] == "1"
+    assert present((await pull(team, "team-a")).headers)["ce-id"] == "1"
     await team.close()
     code, out, _ = await sublet("list", "-o", "json")
     [listed] = json.loads(out)
@@ -305,7 +312,9 @@ async def test_a_team_from_its_first_day_to_its_last(bus, server, tmp_path):
     assert "sublet consumers add team-a" in said
 
 
-async def test_for_a_server_that_is_not_ours_it_writes_down_what_its_operator_adds(bus, server, tmp_path):
+async def test_for_a_server_that_is_not_ours_it_writes_down_what_its_operator_adds(
+    bus: NatsBus, server: NatsServer, tmp_path: Path
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     code, out, _ = await asyncio.to_thread(command, server.url, elsewhere, "add", "team-a", "-o", "json")
     made = json.loads(out)
@@ -317,7 +326,9 @@ async def test_for_a_server_that_is_not_ours_it_writes_down_what_its_operator_ad
     assert (json.loads(out)["durable"], json.loads(out)["password"]) == ("unchanged", None)
 
 
-async def test_dead_letters_are_listed_for_people(bus, client, server, tmp_path):
+async def test_dead_letters_are_listed_for_people(
+    bus: NatsBus, client: Client, server: NatsServer, tmp_path: Path
+) -> None:
     await bus.durables.put(wanted_durable("team-a", max_deliver=1))
     await store(bus, event("bad"))
     await give_up(client, "team-a")

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+from typing import cast
 
 import nats
 import pytest
@@ -20,7 +22,7 @@ LIMIT_S = 20.0
 
 
 @pytest.fixture
-async def compose(tmp_path, monkeypatch) -> AsyncIterator[ComposeServer]:
+async def compose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ComposeServer]:
     monkeypatch.setenv("SUBLET_BUS_PASSWORD", "bus-word")
     monkeypatch.setenv("SUBLET_TEAM_PASSWORD", "team-word")
     server = ComposeServer(store_dir=tmp_path)
@@ -34,7 +36,7 @@ async def opened(server: ComposeServer, login: str, name: str) -> NatsBus:
 
 
 @pytest.fixture
-async def bus(compose) -> AsyncIterator[NatsBus]:
+async def bus(compose: ComposeServer) -> AsyncIterator[NatsBus]:
     bus = await opened(compose, "sublet:bus-word", "central/c")
     for spec in STREAMS:
         await bus.ensure_stream(spec)
@@ -43,7 +45,7 @@ async def bus(compose) -> AsyncIterator[NatsBus]:
 
 
 @pytest.fixture
-async def reader(compose) -> AsyncIterator[NatsBus]:
+async def reader(compose: ComposeServer) -> AsyncIterator[NatsBus]:
     reader = await opened(compose, "", "cli/reader")
     yield reader
     await reader.drain()
@@ -54,16 +56,21 @@ async def tell(bus: NatsBus, first: int, last: int, namespace: str = "a") -> Non
         await bus.publish_durable(EVENT.format(namespace), b"%d" % number, msg_id=f"{namespace}/{number}")
 
 
+def following(reader: NatsBus, start: int = 1) -> AsyncGenerator[Received, None]:
+    """What the stream of events holds, and then what comes."""
+    return cast("AsyncGenerator[Received, None]", reader.follow(EVENTS_STREAM, ">", from_sequence=start))
+
+
 async def taken(reader: NatsBus, count: int, *, start: int = 1) -> list[Received]:
     found: list[Received] = []
     async with asyncio.timeout(LIMIT_S):
-        async with contextlib.aclosing(reader.follow(EVENTS_STREAM, ">", from_sequence=start)) as events:
+        async with contextlib.aclosing(following(reader, start)) as events:
             while len(found) < count:
                 found.append(await anext(events))
     return found
 
 
-async def test_more_than_a_batch_comes_whole_in_order_and_by_its_filter(bus, reader):
+async def test_more_than_a_batch_comes_whole_in_order_and_by_its_filter(bus: NatsBus, reader: NatsBus) -> None:
     count = BATCH + 5
     await asyncio.gather(tell(bus, 0, count), tell(bus, 0, 3, "b"))
     only_a = await reader.replay(EVENTS_STREAM, EVENT.format("a"))
@@ -74,10 +81,12 @@ async def test_more_than_a_batch_comes_whole_in_order_and_by_its_filter(bus, rea
     assert (await bus._link.js.stream_info(EVENTS_STREAM)).state.consumer_count == 0
 
 
-async def test_it_goes_on_live_and_over_a_restart_of_the_server(compose, bus, reader):
+async def test_it_goes_on_live_and_over_a_restart_of_the_server(
+    compose: ComposeServer, bus: NatsBus, reader: NatsBus
+) -> None:
     await tell(bus, 0, 1)
     async with asyncio.timeout(LIMIT_S):
-        async with contextlib.aclosing(reader.follow(EVENTS_STREAM, ">")) as events:
+        async with contextlib.aclosing(following(reader)) as events:
             assert (await anext(events)).data == b"0"
             await tell(bus, 1, 2)
             assert (await anext(events)).data == b"1"
@@ -87,13 +96,15 @@ async def test_it_goes_on_live_and_over_a_restart_of_the_server(compose, bus, re
             assert (await anext(events)).data == b"2"
 
 
-async def test_a_stream_that_is_not_there_yet_is_waited_for_and_one_made_anew_is_read_from_its_start(bus, reader):
+async def test_a_stream_that_is_not_there_yet_is_waited_for_and_one_made_anew_is_read_from_its_start(
+    bus: NatsBus, reader: NatsBus
+) -> None:
     js = bus._link.js
     spec = StreamConfig(name=EVENTS_STREAM, subjects=["sublet.cluster.*.event.>"], allow_direct=True)
     await js.delete_stream(EVENTS_STREAM)
     assert await reader.replay(EVENTS_STREAM, ">") == ()
     async with asyncio.timeout(LIMIT_S):
-        async with contextlib.aclosing(reader.follow(EVENTS_STREAM, ">")) as events:
+        async with contextlib.aclosing(following(reader)) as events:
             first = asyncio.ensure_future(anext(events))
             await js.add_stream(spec)
             await tell(bus, 0, 2)
@@ -113,7 +124,9 @@ FORGED = {
 }
 
 
-async def test_headers_of_a_sender_that_look_like_the_servers_change_nothing(compose, bus, reader):
+async def test_headers_of_a_sender_that_look_like_the_servers_change_nothing(
+    compose: ComposeServer, bus: NatsBus, reader: NatsBus
+) -> None:
     client = await nats.connect(compose.url_of("sublet:bus-word"))
     for headers in (FORGED, {"Status": "404"}, {"Status": "100"}):
         await client.jetstream().publish(EVENT.format("a"), b"", headers=headers)

@@ -2,11 +2,15 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any, cast
 
 import nats
 import pytest
+from fixture_types import Until
+from nats.aio.msg import Msg
 from nats.js.api import StreamConfig
+from prometheus_client import Counter, Gauge
 
 from shared import telemetry
 from shared.adapters.clock import SystemClock
@@ -14,17 +18,18 @@ from shared.adapters.nats import reader as nats_reader
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.adapters.nats.link import FAILURES, cancellable, unavailable
+from shared.adapters.nats.reader import OrderedReader
 from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS, StreamSpec
 from shared.contracts.readiness import Health, ServiceHealth
 from shared.errors import Conflict, NotStored, Unavailable
-from shared.ports import Bus, Entry
+from shared.ports import Bus, Entry, Received
 from shared.wire import Wire
 
 INTENT = "sublet.cluster.v1.intent.node-a.{}"
 
 
 @pytest.fixture
-async def bus(server) -> AsyncIterator[NatsBus]:
+async def bus(server: NatsServer) -> AsyncIterator[NatsBus]:
     bus = await new_client(server)
     for spec in STREAMS:
         await bus.ensure_stream(spec)
@@ -33,15 +38,23 @@ async def bus(server) -> AsyncIterator[NatsBus]:
     await bus.drain()
 
 
-async def new_client(server: NatsServer, **options) -> NatsBus:
+async def new_client(server: NatsServer, **options: Any) -> NatsBus:
     return await connect(server.url, name="test/node-a", connect_timeout_s=5, clock=SystemClock(), **options)
 
 
-def count(counter, *labels) -> float:
-    return (counter.labels(*labels) if labels else counter)._value.get()
+def following(bus: NatsBus) -> AsyncGenerator[Received, None]:
+    """What the stream of intents holds, and then what comes."""
+    return cast("AsyncGenerator[Received, None]", bus.follow(INTENTS_STREAM, ">"))
 
 
-async def test_acknowledged_facts_survive_the_kill_of_the_server(bus, server, until):
+def count(counter: Counter | Gauge, *labels: str) -> float:
+    value: float = (counter.labels(*labels) if labels else counter)._value.get()
+    return value
+
+
+async def test_acknowledged_facts_survive_the_kill_of_the_server(
+    bus: NatsBus, server: NatsServer, until: Until
+) -> None:
     for number in range(20):
         await bus.publish_durable(INTENT.format(number), b"%d" % number, msg_id=f"i{number}")
     server.kill()
@@ -51,8 +64,11 @@ async def test_acknowledged_facts_survive_the_kill_of_the_server(bus, server, un
     assert [int(m.data) for m in await bus.replay(INTENTS_STREAM, ">")] == list(range(20))
 
 
-async def test_a_follower_and_a_watch_go_on_over_restarts_without_loss_or_repetition(bus, server, until):
-    followed, values = [], []
+async def test_a_follower_and_a_watch_go_on_over_restarts_without_loss_or_repetition(
+    bus: NatsBus, server: NatsServer, until: Until
+) -> None:
+    followed: list[int] = []
+    values: list[Entry] = []
 
     async def follow() -> None:
         async for message in bus.follow(INTENTS_STREAM, INTENT.format(">")):
@@ -65,7 +81,11 @@ async def test_a_follower_and_a_watch_go_on_over_restarts_without_loss_or_repeti
             done = life * 10 + number
             await bus.publish_durable(INTENT.format(number), b"%d" % done, msg_id=f"i{done}")
         revision = await bus.put(CONFIG_BUCKET, "global", b"%d" % life)
-        await until(lambda life=life: len(followed) == 10 * (life + 1) and len(values) == life + 1)
+
+        def all_came(life: int = life) -> bool:
+            return len(followed) == 10 * (life + 1) and len(values) == life + 1
+
+        await until(all_came)
         assert values[-1] == Entry("global", b"%d" % life, revision)
         server.kill()
         await until(lambda: not bus.connected)
@@ -77,7 +97,9 @@ async def test_a_follower_and_a_watch_go_on_over_restarts_without_loss_or_repeti
         await following
 
 
-async def test_a_durable_publish_goes_through_a_restart_and_is_stored_once(bus, server, until):
+async def test_a_durable_publish_goes_through_a_restart_and_is_stored_once(
+    bus: NatsBus, server: NatsServer, until: Until
+) -> None:
     before = count(telemetry.STORE_RETRIES)
     server.kill()
     sending = [
@@ -91,7 +113,9 @@ async def test_a_durable_publish_goes_through_a_restart_and_is_stored_once(bus, 
     assert len(await bus.replay(INTENTS_STREAM, ">")) == 5
 
 
-async def test_a_durable_publish_gives_up_with_its_budget_and_leaves_no_late_message(bus, server, until):
+async def test_a_durable_publish_gives_up_with_its_budget_and_leaves_no_late_message(
+    bus: NatsBus, server: NatsServer, until: Until
+) -> None:
     server.kill()
     await until(lambda: not bus.connected)
     with pytest.raises(NotStored, match="not connected"):
@@ -101,7 +125,9 @@ async def test_a_durable_publish_gives_up_with_its_budget_and_leaves_no_late_mes
     assert len(await bus.replay(INTENTS_STREAM, ">")) == 0
 
 
-async def test_what_is_published_while_the_server_is_away_is_dropped_and_never_sent_late(bus, server, until):
+async def test_what_is_published_while_the_server_is_away_is_dropped_and_never_sent_late(
+    bus: NatsBus, server: NatsServer, until: Until
+) -> None:
     got, before = [], count(telemetry.DROPPED, "test", "offline")
     await bus.subscribe("sublet.node.v1.sample.node-a", lambda m: got.append(m.data))
     server.kill()
@@ -120,7 +146,7 @@ async def test_what_is_published_while_the_server_is_away_is_dropped_and_never_s
     assert got == [b"new"]
 
 
-async def test_connections_lost_and_found_are_counted(bus, server, until):
+async def test_connections_lost_and_found_are_counted(bus: NatsBus, server: NatsServer, until: Until) -> None:
     lost = count(telemetry.DISCONNECTS)
     server.kill()
     await until(lambda: count(telemetry.DISCONNECTS) == lost + 1 and count(telemetry.CONNECTED) == 0)
@@ -128,8 +154,10 @@ async def test_connections_lost_and_found_are_counted(bus, server, until):
     await until(lambda: count(telemetry.CONNECTED) == 1)
 
 
-async def test_a_stream_that_was_made_anew_is_followed_from_its_start(bus, server, until):
-    followed = bus.follow(INTENTS_STREAM, ">")
+async def test_a_stream_that_was_made_anew_is_followed_from_its_start(
+    bus: NatsBus, server: NatsServer, until: Until
+) -> None:
+    followed = following(bus)
     for number in range(3):
         await bus.publish_durable(INTENT.format(number), b"old", msg_id=f"old{number}")
         await anext(followed)
@@ -144,10 +172,12 @@ async def test_a_stream_that_was_made_anew_is_followed_from_its_start(bus, serve
     await followed.aclose()
 
 
-async def test_a_message_lost_on_the_way_is_noticed_and_read_again(bus, monkeypatch):
+async def test_a_message_lost_on_the_way_is_noticed_and_read_again(
+    bus: NatsBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     take, arrived = nats_reader.OrderedReader._take, 0
 
-    async def lossy(reader, message) -> None:
+    async def lossy(reader: OrderedReader, message: Msg) -> None:
         nonlocal arrived
         arrived += 1
         if arrived % 7:
@@ -156,16 +186,19 @@ async def test_a_message_lost_on_the_way_is_noticed_and_read_again(bus, monkeypa
     monkeypatch.setattr(nats_reader.OrderedReader, "_take", lossy)
     for number in range(30):
         await bus.publish_durable(INTENT.format(number), b"%d" % number, msg_id=f"i{number}")
-    followed = bus.follow(INTENTS_STREAM, ">")
+    followed = following(bus)
     assert [int((await anext(followed)).data) for _ in range(30)] == list(range(30))
     await followed.aclose()
 
 
-async def test_the_last_message_of_all_lost_on_the_way_is_noticed_as_well(bus, monkeypatch):
+async def test_the_last_message_of_all_lost_on_the_way_is_noticed_as_well(
+    bus: NatsBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(nats_reader, "HEARTBEAT_S", 0.2)
-    take, lost = nats_reader.OrderedReader._take, []
+    take = nats_reader.OrderedReader._take
+    lost: list[Msg] = []
 
-    async def lossy(reader, message) -> None:
+    async def lossy(reader: OrderedReader, message: Msg) -> None:
         if message.data == b"last" and not lost:
             lost.append(message)
         else:
@@ -174,17 +207,17 @@ async def test_the_last_message_of_all_lost_on_the_way_is_noticed_as_well(bus, m
     monkeypatch.setattr(nats_reader.OrderedReader, "_take", lossy)
     for number, data in enumerate((b"first", b"last")):
         await bus.publish_durable(INTENT.format(number), data, msg_id=f"i{number}")
-    followed = bus.follow(INTENTS_STREAM, ">")
+    followed = following(bus)
     assert [(await anext(followed)).data for _ in range(2)] == [b"first", b"last"]
     assert lost
     await followed.aclose()
 
 
-async def test_a_silent_reader_is_replaced(bus, monkeypatch):
+async def test_a_silent_reader_is_replaced(bus: NatsBus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nats_reader, "SILENCE_S", 0.1)
     ask, asked = nats_reader.OrderedReader._ask, 0
 
-    async def lost_at_first(reader) -> None:
+    async def lost_at_first(reader: OrderedReader) -> None:
         nonlocal asked
         asked += 1
         if asked > 1:
@@ -194,12 +227,12 @@ async def test_a_silent_reader_is_replaced(bus, monkeypatch):
 
     monkeypatch.setattr(nats_reader.OrderedReader, "_ask", lost_at_first)
     await bus.publish_durable(INTENT.format(1), b"1", msg_id="1")
-    followed = bus.follow(INTENTS_STREAM, ">")
+    followed = following(bus)
     assert (await anext(followed)).data == b"1"
     await followed.aclose()
 
 
-async def test_a_cancellation_that_meets_its_answer_is_not_lost():
+async def test_a_cancellation_that_meets_its_answer_is_not_lost() -> None:
     """In Python 3.11 `asyncio.wait_for` returns the answer and forgets that it was cancelled."""
     answer, reached = asyncio.get_running_loop().create_future(), []
 
@@ -217,7 +250,7 @@ async def test_a_cancellation_that_meets_its_answer_is_not_lost():
     assert reached == []
 
 
-async def test_a_cancellation_that_the_client_swallows_is_not_lost():
+async def test_a_cancellation_that_the_client_swallows_is_not_lost() -> None:
     """Its flush does so, and every publish flushes."""
     reached = []
 
@@ -234,13 +267,13 @@ async def test_a_cancellation_that_the_client_swallows_is_not_lost():
     assert reached == []
 
 
-async def test_a_reader_asks_anew_when_its_pull_request_ends(bus, monkeypatch):
+async def test_a_reader_asks_anew_when_its_pull_request_ends(bus: NatsBus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nats_reader, "EXPIRES_S", 0.05)
     monkeypatch.setattr(nats_reader, "HEARTBEAT_S", 0.02)
-    followed, asked = bus.follow(INTENTS_STREAM, ">"), 0
+    followed, asked = following(bus), 0
     ask = nats_reader.OrderedReader._ask
 
-    async def counted(reader) -> None:
+    async def counted(reader: OrderedReader) -> None:
         nonlocal asked
         asked += 1
         await ask(reader)
@@ -254,8 +287,8 @@ async def test_a_reader_asks_anew_when_its_pull_request_ends(bus, monkeypatch):
     await followed.aclose()
 
 
-async def test_a_reader_whose_consumer_was_removed_opens_another(bus, server):
-    followed = bus.follow(INTENTS_STREAM, ">")
+async def test_a_reader_whose_consumer_was_removed_opens_another(bus: NatsBus, server: NatsServer) -> None:
+    followed = following(bus)
     await bus.publish_durable(INTENT.format(1), b"1", msg_id="1")
     await anext(followed)
     client = await nats.connect(server.url)
@@ -267,9 +300,9 @@ async def test_a_reader_whose_consumer_was_removed_opens_another(bus, server):
     await followed.aclose()
 
 
-async def test_readers_leave_no_consumer_behind(bus, server):
+async def test_readers_leave_no_consumer_behind(bus: NatsBus, server: NatsServer) -> None:
     await bus.publish_durable(INTENT.format(1), b"1", msg_id="1")
-    followed = bus.follow(INTENTS_STREAM, ">")
+    followed = following(bus)
     await anext(followed)
     await followed.aclose()
     await bus.replay(INTENTS_STREAM, ">")
@@ -278,7 +311,7 @@ async def test_readers_leave_no_consumer_behind(bus, server):
     await client.close()
 
 
-async def test_a_fact_names_the_stream_it_expects(bus, server):
+async def test_a_fact_names_the_stream_it_expects(bus: NatsBus, server: NatsServer) -> None:
     """Another stream that took over the subject must not swallow an intent and acknowledge it."""
     client = await nats.connect(server.url)
     await client.jetstream().delete_stream(INTENTS_STREAM)
@@ -289,7 +322,7 @@ async def test_a_fact_names_the_stream_it_expects(bus, server):
     await client.close()
 
 
-async def test_streams_get_the_limits_of_their_specification(bus, server):
+async def test_streams_get_the_limits_of_their_specification(bus: NatsBus, server: NatsServer) -> None:
     client = await nats.connect(server.url)
     js = client.jetstream()
     config = (await js.stream_info(EVENTS_STREAM)).config
@@ -301,8 +334,10 @@ async def test_streams_get_the_limits_of_their_specification(bus, server):
     await client.close()
 
 
-async def test_a_deleted_key_is_told_to_the_watch_and_reads_as_none(bus, server, until):
-    got = []
+async def test_a_deleted_key_is_told_to_the_watch_and_reads_as_none(
+    bus: NatsBus, server: NatsServer, until: Until
+) -> None:
+    got: list[Entry] = []
     await bus.put(CONFIG_BUCKET, "global", b"1")
     await bus.watch(CONFIG_BUCKET, got.append)
     client = await nats.connect(server.url)
@@ -312,9 +347,10 @@ async def test_a_deleted_key_is_told_to_the_watch_and_reads_as_none(bus, server,
     await client.close()
 
 
-async def test_too_many_messages_at_once_are_counted_as_lost(server, until):
+async def test_too_many_messages_at_once_are_counted_as_lost(server: NatsServer, until: Until) -> None:
     slow = await new_client(server, pending_messages=10)
-    fast, got = await new_client(server), []
+    fast = await new_client(server)
+    got: list[Received] = []
     before = count(telemetry.DROPPED, "test", "slow_consumer")
     await slow.subscribe("burst", got.append)
     for number in range(2000):
@@ -330,7 +366,7 @@ async def test_too_many_messages_at_once_are_counted_as_lost(server, until):
     await fast.drain()
 
 
-async def test_too_large_a_message_is_dropped_or_not_stored_at_once(bus):
+async def test_too_large_a_message_is_dropped_or_not_stored_at_once(bus: NatsBus) -> None:
     before = count(telemetry.DROPPED, "test", "too_large")
     assert await bus.publish("x", b"x" * (2 << 20)) is False
     assert count(telemetry.DROPPED, "test", "too_large") == before + 1
@@ -339,7 +375,7 @@ async def test_too_large_a_message_is_dropped_or_not_stored_at_once(bus):
     assert caught.value.reason == "too_large"
 
 
-async def test_a_client_that_the_server_turns_away_for_good_says_why(server, until):
+async def test_a_client_that_the_server_turns_away_for_good_says_why(server: NatsServer, until: Until) -> None:
     bus = await new_client(server)
     closed = asyncio.create_task(bus.wait_closed())
     await bus._link.client._process_err("'maximum connections exceeded'")  # the client closes on any such word
@@ -349,7 +385,9 @@ async def test_a_client_that_the_server_turns_away_for_good_says_why(server, unt
         await bus.publish_durable("x", b"", msg_id="1")
 
 
-async def test_a_poisoned_message_is_refused_and_counted_and_the_next_one_taken(server, until):
+async def test_a_poisoned_message_is_refused_and_counted_and_the_next_one_taken(
+    server: NatsServer, until: Until
+) -> None:
     bus: Bus = await new_client(server)
     wire = Wire(bus, SystemClock(), node="node-a", service="test")
     slot = await wire.newest(Health, suffix=".qrm")
@@ -365,7 +403,7 @@ async def test_a_poisoned_message_is_refused_and_counted_and_the_next_one_taken(
     await bus.drain()
 
 
-async def test_a_conflict_is_never_retried(bus):
+async def test_a_conflict_is_never_retried(bus: NatsBus) -> None:
     await bus.publish_durable(INTENT.format(1), b"", msg_id="1", expect_last_subject_seq=0)
     before = count(telemetry.STORE_RETRIES)
     with pytest.raises(Conflict):

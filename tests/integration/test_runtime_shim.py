@@ -4,55 +4,63 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pods_rig import HOST, ROOT_ONLY, gone, own_top, record, runtime, start_foreground, wait_for, watcher_pid
+from present import present
 
 from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.local.stored_pod import StoredPod
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import class_group, container_group, pod_group
-from shared.core.pods.manifest import ContainerRun
+from shared.core.pods.manifest import ContainerRun, PodRecord
 from shared.errors import Conflict, Refused, Unfit
+from sublet.runtime.runtime import Runtime
 
 pytestmark = ROOT_ONLY
-CGROUPS = Cgroups(HOST) if Path("/sys/fs/cgroup/cpuset").is_dir() else None
+CGROUPS: Any = Cgroups(HOST) if Path("/sys/fs/cgroup/cpuset").is_dir() else None
+"""None where no test of this module can run."""
 
 
 @pytest.fixture
-def top():
+def top() -> Iterator[str]:
     with own_top() as name:
         yield name
 
 
 @pytest.fixture
-def pods(tmp_path, top):
+def pods(tmp_path: Path, top: str) -> Runtime:
     return runtime(tmp_path, top)
 
 
-def _start(pods, pod):
+def _start(pods: Runtime, pod: PodRecord) -> StoredPod:
     pods.start(pod, env=os.environ)
-    return pods.pods.get(pod.pod.uid)
+    return present(pods.pods.get(pod.pod.uid))
 
 
-def _finished(pods, pod):
-    wait_for(lambda: pods.pods.get(pod.pod.uid).status.finished)
-    return pods.pods.get(pod.pod.uid)
+def _finished(pods: Runtime, pod: PodRecord) -> StoredPod:
+    wait_for(lambda: present(pods.pods.get(pod.pod.uid)).status.finished)
+    return present(pods.pods.get(pod.pod.uid))
 
 
-def _nothing_left(pods, top):
+def _nothing_left(pods: Runtime, top: str) -> bool:
     children = {q: CGROUPS.children(class_group(q, top)) for q in ("shared_cores", "reclaimed_cores")}
     return children == {"shared_cores": [], "reclaimed_cores": []} and pods.pods.stored() == []
 
 
-def _memberships(text):
+def _memberships(text: str) -> dict[str, str]:
     """Controller to cgroup, of the controllers that Sublet uses."""
     rows = (line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2)
     return {name: path for _, names, path in rows for name in names.split(",") if name in CGROUPS.controllers}
 
 
 @pytest.mark.parametrize("foreground", [False, True], ids=["detached", "foreground"])
-def test_the_first_act_of_a_command_finds_itself_in_its_cgroup_of_every_hierarchy(pods, top, tmp_path, foreground):
+def test_the_first_act_of_a_command_finds_itself_in_its_cgroup_of_every_hierarchy(
+    pods: Runtime, top: str, tmp_path: Path, foreground: bool
+) -> None:
     pod = record("first", "cat", "/proc/self/cgroup")
     if foreground:
         said = start_foreground(tmp_path, top, pod).communicate()[0]
@@ -68,7 +76,9 @@ def test_the_first_act_of_a_command_finds_itself_in_its_cgroup_of_every_hierarch
     [("exit 0", 0), ("exit 3", 3), ("kill -KILL $$", 137), ("kill -TERM $$", 143)],
     ids=["success", "failure", "killed", "terminated"],
 )
-def test_the_foreground_passes_the_exit_code_on_and_leaves_nothing(pods, top, tmp_path, script, code):
+def test_the_foreground_passes_the_exit_code_on_and_leaves_nothing(
+    pods: Runtime, top: str, tmp_path: Path, script: str, code: int
+) -> None:
     process = start_foreground(tmp_path, top, record("job", "sh", "-c", script))
     process.communicate()
     assert process.returncode == code
@@ -80,7 +90,9 @@ def test_the_foreground_passes_the_exit_code_on_and_leaves_nothing(pods, top, tm
     [(("no-such-command",), 127, "No such file"), (("/dev/null",), 126, "Permission denied")],
     ids=["not found", "not executable"],
 )
-def test_a_command_that_cannot_run_is_named_with_the_shells_exit_code(pods, top, tmp_path, command, code, word):
+def test_a_command_that_cannot_run_is_named_with_the_shells_exit_code(
+    pods: Runtime, top: str, tmp_path: Path, command: tuple[str, ...], code: int, word: str
+) -> None:
     process = start_foreground(tmp_path, top, record("job", *command))
     said = process.communicate()[1]
     assert (process.returncode, word in said, "default/job" in said) == (code, True, True)
@@ -90,22 +102,24 @@ def test_a_command_that_cannot_run_is_named_with_the_shells_exit_code(pods, top,
     assert _nothing_left(pods, top)
 
 
-def test_standard_input_and_output_are_the_commands(top, tmp_path):
+def test_standard_input_and_output_are_the_commands(top: str, tmp_path: Path) -> None:
     assert start_foreground(tmp_path, top, record("cat", "cat")).communicate("through\n")[0] == "through\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
-def test_a_signal_to_the_foreground_reaches_the_command(top, tmp_path, number):
+def test_a_signal_to_the_foreground_reaches_the_command(top: str, tmp_path: Path, number: signal.Signals) -> None:
     name = number.name.removeprefix("SIG")
     script = f"trap 'echo got; exit 42' {name}; echo ready; while :; do sleep 0.01; done"
     process = start_foreground(tmp_path, top, record("trap", "sh", "-c", script), start_new_session=True)
-    assert process.stdout.readline() == "ready\n"
+    assert present(process.stdout).readline() == "ready\n"
     process.send_signal(number)
     assert process.communicate()[0] == "got\n"
     assert process.returncode == 42
 
 
-def test_a_signal_to_the_foreground_before_the_command_runs_is_not_lost(pods, top, tmp_path):
+def test_a_signal_to_the_foreground_before_the_command_runs_is_not_lost(
+    pods: Runtime, top: str, tmp_path: Path
+) -> None:
     process = start_foreground(tmp_path, top, record("early", "sleep", "300"))
     wait_for(pods.pods.stored)
     process.terminate()
@@ -114,7 +128,7 @@ def test_a_signal_to_the_foreground_before_the_command_runs_is_not_lost(pods, to
     assert _nothing_left(pods, top)
 
 
-def test_a_detached_pod_outlives_its_starter_and_its_output_is_kept(pods, top, tmp_path):
+def test_a_detached_pod_outlives_its_starter_and_its_output_is_kept(pods: Runtime, top: str, tmp_path: Path) -> None:
     pod = record("long", "sh", "-c", "echo out; echo err >&2; sleep 300")
     program = (
         "import sys; from pods_rig import *;"
@@ -129,7 +143,7 @@ def test_a_detached_pod_outlives_its_starter_and_its_output_is_kept(pods, top, t
     wait_for(lambda: stored.folder.log("main").read_text() == "out\nerr\n")
 
 
-def test_what_the_main_process_leaves_behind_ends_with_it(pods, top):
+def test_what_the_main_process_leaves_behind_ends_with_it(pods: Runtime, top: str) -> None:
     pod = record("daemon", "sh", "-c", "setsid sleep 300 & sleep 300 & exit 5")
     _start(pods, pod)
     stored = _finished(pods, pod)
@@ -138,7 +152,7 @@ def test_what_the_main_process_leaves_behind_ends_with_it(pods, top):
     assert not CGROUPS.exists(pod_group(pod.pod, top))
 
 
-def _with_side(pod, *command):
+def _with_side(pod: PodRecord, *command: str) -> PodRecord:
     """The pod with a second container."""
     second = pod.pod.containers[0].model_copy(update={"name": "side"})
     return pod.model_copy(
@@ -149,7 +163,7 @@ def _with_side(pod, *command):
     )
 
 
-def test_a_pod_of_several_containers_succeeds_when_all_do(pods, top):
+def test_a_pod_of_several_containers_succeeds_when_all_do(pods: Runtime, top: str) -> None:
     pod = _with_side(record("pair", "sh", "-c", "echo one"), "sh", "-c", "echo two")
     _start(pods, pod)
     stored = _finished(pods, pod)
@@ -157,16 +171,18 @@ def test_a_pod_of_several_containers_succeeds_when_all_do(pods, top):
     assert [stored.folder.log(name).read_text() for name in ("main", "side")] == ["one\n", "two\n"]
 
 
-def test_what_one_container_leaves_behind_ends_while_the_other_runs_on(pods, top):
+def test_what_one_container_leaves_behind_ends_while_the_other_runs_on(pods: Runtime, top: str) -> None:
     pod = _with_side(record("pair", "sh", "-c", "setsid sleep 300 & exit 0"), "sleep", "300")
     _start(pods, pod)
-    wait_for(lambda: pods.pods.get(pod.pod.uid).status.containers["main"].exit_code == 0)
+    wait_for(lambda: present(pods.pods.get(pod.pod.uid)).status.containers["main"].exit_code == 0)
     assert CGROUPS.pids(container_group(pod.pod, "main", top)) == []
     assert CGROUPS.pids(container_group(pod.pod, "side", top))
-    assert pods.pods.get(pod.pod.uid).status.phase == "Running"
+    assert present(pods.pods.get(pod.pod.uid)).status.phase == "Running"
 
 
-def test_if_one_container_cannot_run_the_other_is_ended_and_nothing_is_left(pods, top, tmp_path):
+def test_if_one_container_cannot_run_the_other_is_ended_and_nothing_is_left(
+    pods: Runtime, top: str, tmp_path: Path
+) -> None:
     pod = _with_side(record("half", "sleep", "300"), "no-such-command")
     with pytest.raises(Refused, match="side"):
         _start(pods, pod)
@@ -174,7 +190,7 @@ def test_if_one_container_cannot_run_the_other_is_ended_and_nothing_is_left(pods
     assert _nothing_left(pods, top)
 
 
-def test_a_pod_that_is_being_ended_already_starts_nothing(pods, top, tmp_path):
+def test_a_pod_that_is_being_ended_already_starts_nothing(pods: Runtime, top: str, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     pod = record("late", "touch", str(trace))
     folder, alive = pods._prepare(pod)
@@ -187,20 +203,20 @@ def test_a_pod_that_is_being_ended_already_starts_nothing(pods, top, tmp_path):
     assert _nothing_left(pods, top)
 
 
-def test_a_pod_that_is_being_started_is_not_taken_for_a_dead_one(pods, top):
+def test_a_pod_that_is_being_started_is_not_taken_for_a_dead_one(pods: Runtime, top: str) -> None:
     pod = record("young")
     folder, alive = pods._prepare(pod)
     with alive:
         pods.reconcile()
-        assert pods.pods.get(folder.uid).status.phase == "Pending"
+        assert present(pods.pods.get(folder.uid)).status.phase == "Pending"
         assert CGROUPS.exists(pod_group(pod.pod, top))
     pods.reconcile()
-    assert pods.pods.get(folder.uid).status.reason == "Lost"
+    assert present(pods.pods.get(folder.uid)).status.reason == "Lost"
     assert not CGROUPS.exists(pod_group(pod.pod, top))
 
 
-def test_settings_are_in_force_before_the_command_runs(pods, top):
-    amounts = {"cpu_request_millis": 500, "cpu_limit_millis": 1500, "memory_request_bytes": 64 << 20}
+def test_settings_are_in_force_before_the_command_runs(pods: Runtime, top: str) -> None:
+    amounts: dict[str, Any] = {"cpu_request_millis": 500, "cpu_limit_millis": 1500, "memory_request_bytes": 64 << 20}
     tenant = record("web", qos="shared_cores", **amounts, memory_limit_bytes=128 << 20)
     batch = record("encode", **amounts)
     for pod in (tenant, batch):
@@ -213,33 +229,33 @@ def test_settings_are_in_force_before_the_command_runs(pods, top):
 
 
 @pytest.mark.parametrize(("qos", "score"), [("reclaimed_cores", "900"), ("shared_cores", "0")])
-def test_the_kernel_is_told_whom_to_end_first(pods, qos, score):
+def test_the_kernel_is_told_whom_to_end_first(pods: Runtime, qos: str, score: str) -> None:
     pod = record("score", "cat", "/proc/self/oom_score_adj", qos=qos)
     _start(pods, pod)
     assert _finished(pods, pod).folder.log("main").read_text().strip() == score
 
 
-def test_a_pod_that_takes_more_memory_than_its_limit_is_said_to_have_been_killed_for_it(pods):
+def test_a_pod_that_takes_more_memory_than_its_limit_is_said_to_have_been_killed_for_it(pods: Runtime) -> None:
     pod = record("greedy", sys.executable, "-c", "b'x' * (256 << 20)", memory_request_bytes=48 << 20)
     _start(pods, pod)
     container = _finished(pods, pod).status.containers["main"]
     assert (container.exit_code, container.reason) == (137, "OOMKilled")
 
 
-def test_a_setting_that_the_kernel_refuses_leaves_nothing(pods, top):
+def test_a_setting_that_the_kernel_refuses_leaves_nothing(pods: Runtime, top: str) -> None:
     CGROUPS.write(class_group("shared_cores", top), Knob.CPU_QUOTA, 500)
     with pytest.raises(Unfit, match="default/web"):
         _start(pods, record("web", qos="shared_cores", cpu_limit_millis=2000))
     assert _nothing_left(pods, top)
 
 
-def test_before_sublet_is_up_the_next_step_is_named(tmp_path):
+def test_before_sublet_is_up_the_next_step_is_named(tmp_path: Path) -> None:
     with pytest.raises(Unfit, match="sudo sublet up"):
         runtime(tmp_path, "sublet-test-nowhere").start(record("early"), env={})
     assert not (tmp_path / "pods").exists()
 
 
-def test_a_running_pod_keeps_its_name(pods, top):
+def test_a_running_pod_keeps_its_name(pods: Runtime, top: str) -> None:
     first = record("one")
     _start(pods, first)
     with pytest.raises(Conflict, match="sublet delete pod/one"):
@@ -247,7 +263,9 @@ def test_a_running_pod_keeps_its_name(pods, top):
     assert CGROUPS.children(class_group("reclaimed_cores", top)) == [f"pod{first.pod.uid}"]
 
 
-def test_after_the_watchers_death_a_pod_runs_on_and_is_closed_when_its_processes_have_ended(pods, top):
+def test_after_the_watchers_death_a_pod_runs_on_and_is_closed_when_its_processes_have_ended(
+    pods: Runtime, top: str
+) -> None:
     pod = record("orphan", "sleep", "300")
     stored = _start(pods, pod)
     watcher = watcher_pid(stored.folder.path)
@@ -255,21 +273,21 @@ def test_after_the_watchers_death_a_pod_runs_on_and_is_closed_when_its_processes
     wait_for(lambda: not stored.folder.watched())
     pods.reconcile()
     assert [p.key for p in pods.pods.pods()] == ["default/orphan"]
-    main = stored.status.containers["main"].pid
+    main = present(stored.status.containers["main"].pid)
     os.kill(main, signal.SIGKILL)
     wait_for(lambda: gone(main))
     pods.reconcile()
-    closed = pods.pods.get(pod.pod.uid)
+    closed = present(pods.pods.get(pod.pod.uid))
     assert (closed.status.phase, closed.status.reason) == ("Failed", "Lost")
     assert not CGROUPS.exists(pod_group(pod.pod, top))
 
 
-def test_the_watcher_copes_with_a_state_directory_that_is_taken_away(pods, top, tmp_path):
+def test_the_watcher_copes_with_a_state_directory_that_is_taken_away(pods: Runtime, top: str, tmp_path: Path) -> None:
     pod = record("bare", "sleep", "300")
     stored = _start(pods, pod)
     watcher = watcher_pid(stored.folder.path)
     pods.pods.path.rename(tmp_path / "elsewhere")
-    os.kill(stored.status.containers["main"].pid, signal.SIGTERM)
+    os.kill(present(stored.status.containers["main"].pid), signal.SIGTERM)
     wait_for(lambda: gone(watcher))
     assert not CGROUPS.exists(pod_group(pod.pod, top))
     assert (tmp_path / "elsewhere" / pod.pod.uid / "shim.log").read_text() == ""
