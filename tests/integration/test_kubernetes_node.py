@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from fixture_types import Until
 from kube_api import Api, pod_path, serving
+from present import present
 
 from services.metrics.main import PLAN as METRICS
 from shared.adapters.clock import SystemClock
@@ -101,7 +102,8 @@ class ClusterNode:
 
     @property
     def allocatable(self) -> dict[str, str]:
-        return self.api.objects[NODE_PATH]["status"]["allocatable"]
+        amounts: dict[str, str] = self.api.objects[NODE_PATH]["status"]["allocatable"]
+        return amounts
 
     @property
     def taints(self) -> list[str]:
@@ -180,10 +182,10 @@ async def heard(request: pytest.FixtureRequest, nats_server: NatsServer, tmp_pat
 async def test_a_cluster_node_is_measured_placed_and_told_of(heard: Heard, until: Until) -> None:
     node = heard.node
     await until(lambda: heard.used("share") > 1.5 and heard.used("reclaim") > 0.5)
-    assert {reading.pod.name for reading in heard.sample.pods} == {"web", "encode"}
+    assert {reading.pod.name for reading in present(heard.sample).pods} == {"web", "encode"}
     await until(lambda: heard.allocation and heard.allocation.status == "applied")
-    pool = heard.allocation.pool("reclaim")
-    await until(lambda: node.cpus("encode") == heard.allocation.pool("reclaim").cpus)
+    pool = present(present(heard.allocation).pool("reclaim"))
+    await until(lambda: node.cpus("encode") == present(present(heard.allocation).pool("reclaim")).cpus)
     assert pool.cpus
     assert node.cpus("web") != node.cpus("encode")
 
@@ -202,11 +204,11 @@ async def test_a_pod_that_comes_is_seen_placed_and_counted_and_one_that_goes_is_
     await until(lambda: heard.allocation and heard.allocation.status == "applied")
     node.run_pod("batch", "reclaimed_cores", "BestEffort", SimDemand(1, GIB), **{TUTORIAL_RECLAIMED_CPU: "1k"})
     await until(lambda: heard.sample and "batch" in {reading.pod.name for reading in heard.sample.pods})
-    await until(lambda: node.cpus("batch") == heard.allocation.pool("reclaim").cpus)
+    await until(lambda: node.cpus("batch") == present(present(heard.allocation).pool("reclaim")).cpus)
     node.api.put(pod_path("batch"), {**node.api.objects[pod_path("batch")],
                                      "metadata": {**node.api.objects[pod_path("batch")]["metadata"],
                                                   "deletionTimestamp": "2026-01-01T00:00:00Z"}})  # fmt: skip
-    await until(lambda: "batch" not in {reading.pod.name for reading in heard.sample.pods})
+    await until(lambda: "batch" not in {reading.pod.name for reading in present(heard.sample).pods})
 
 
 async def test_a_reclaimed_pod_is_held_to_the_memory_that_it_asked_for_or_to_a_share_and_no_tenant_is(
@@ -230,7 +232,7 @@ async def test_pressure_on_memory_evicts_the_reclaimed_pod_through_the_api_and_t
     await until(lambda: heard.used("share") > 1.5)
     node.grow("web", left_bytes=MIB)
     await until(lambda: pod_path("encode") not in node.api.objects)
-    options = [body["deleteOptions"] for _, path, body in node.api.requests if path == call]
+    options = [present(body)["deleteOptions"] for _, path, body in node.api.requests if path == call]
     assert all(one["preconditions"] == {"uid": b"encode".hex()} for one in options)
     assert ["dryRun" in one for one in options] == [True, False]
     await until(lambda: f"{TAINT_PREFIX}MemoryPressure" in node.taints)
@@ -246,10 +248,10 @@ async def test_while_the_api_server_is_away_the_node_goes_on_and_only_afterwards
     await until(lambda: heard.used("share") > 1.5)
     node.api.failing = 503
     node.grow("web", left_bytes=MIB)
-    await until(lambda: heard.sample.node_reading.memory_free_bytes < 2 * MIB)
-    seen = heard.sample.seq
+    await until(lambda: present(present(heard.sample).node_reading.memory_free_bytes) < 2 * MIB)
+    seen = present(heard.sample).seq
     await until(lambda: "TaintsNotWritten" in str(heard.runner.apps["evictor"].state()))
-    await until(lambda: heard.sample.seq > seen + 5)
+    await until(lambda: present(heard.sample).seq > seen + 5)
     await until(lambda: heard.used("share") > 1.5)
     assert pod_path("encode") in node.api.objects
     assert not [path for _, path, _ in node.api.requests if path == call]
