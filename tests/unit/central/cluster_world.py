@@ -3,21 +3,28 @@
 import asyncio
 import contextlib
 import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from central_rig import central_on
+from fixture_types import Virtual
+from present import present
 
 from services.central.app import CentralApp
+from services.central.cluster import ClusterControllers
 from services.central.core.lost_nodes.lost_node import TAINT_KEY
 from services.central.main import ClusterAccess, build_cluster
 from services.central.settings import CentralSettings
 from shared.adapters.clock import LoopClock
 from shared.contracts.bus.subjects import CONFIG_BUCKET
-from shared.contracts.pod import Pod
+from shared.contracts.pod import Pod, QosClass
 from shared.contracts.readiness import Readiness, ServiceHealth, entry_hash, node_config_key
 from shared.core.api_kind import CNCS, CNRS, EVICTION_CONFIGS, KCCS, LEASES, NODES, PODS
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.fakes.memory_bus import MemoryBus
 from shared.fakes.memory_objects import MemoryObjects
+from shared.ports import ActionResult, Entry, Objects
 from shared.settings import check
 from shared.wire import Wire
 
@@ -30,11 +37,12 @@ AGENT = {"app.kubernetes.io/name": "sublet", "app.kubernetes.io/component": "nod
 class Kubelet(FakeEvictor):
     """Evictions with their effect on the pods at the API server; `killed` has their names."""
 
-    def __init__(self, clock, api):
+    def __init__(self, clock: LoopClock, api: MemoryObjects) -> None:
         super().__init__(clock)
-        self.api, self.killed, self.most_at_once = api, [], 0
+        self.api, self.most_at_once = api, 0
+        self.killed: list[str] = []
 
-    async def evict(self, pod, **more):
+    async def evict(self, pod: Pod, **more: Any) -> ActionResult:
         before = len(self.kills)
         result = await super().evict(pod, **more)
         if len(self.kills) > before:
@@ -50,14 +58,33 @@ class Kubelet(FakeEvictor):
         return result
 
 
-async def nothing():
+async def nothing() -> None:
     """Nothing to close."""
+
+
+@dataclass
+class Central:
+    """One central and what it was built of."""
+
+    app: CentralApp
+    cluster: ClusterControllers
+    bus: MemoryBus
+    task: asyncio.Task[None]
+
+    def state(self) -> Mapping[str, Any]:
+        return self.app.state()
+
+    def health(self) -> ServiceHealth:
+        return self.app.health()
+
+    async def close(self) -> None:
+        await self.app.close()
 
 
 class World:
     """One API server and one bus; centrals and nodes come as the story wants."""
 
-    def __init__(self, **central):
+    def __init__(self, **central: Any) -> None:
         self.clock = LoopClock()
         self.api, self.bus = MemoryObjects(self.clock), MemoryBus()
         self.evictor = Kubelet(self.clock, self.api)
@@ -67,27 +94,37 @@ class World:
         self.refusing: set[str] = set()
         self.wires: dict[str, Wire] = {}
         self.nodes: list[str] = []
-        self._tasks: list[asyncio.Task] = []
-        self.centrals: list[CentralApp] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self.centrals: list[Central] = []
+        self._app: Central | None = None
 
-    def central(self, api=None) -> CentralApp:
+    def central(self, api: Objects | None = None) -> Central:
         bus = MemoryBus(self.bus.broker)
         wire = Wire(bus, self.clock, node="hub", service="central")
         identity = f"central-{len(self.centrals)}"
         access = ClusterAccess(api or self.api, bus, self.evictor, identity, nothing)
         cluster = build_cluster(access, self.clock, self.settings.kubernetes)
         app = central_on(wire, self.clock, self.raw, cluster=cluster)
-        app.cluster, app.bus = cluster, bus
-        self.centrals.append(app)
-        app.task = self.start(app.run())
-        return app
+        one = Central(app, cluster, bus, self.start(app.run()))
+        self.centrals.append(one)
+        return one
 
-    def start(self, work) -> asyncio.Task:
+    @property
+    def app(self) -> Central:
+        """The central of a story that has one from the start."""
+        assert self._app is not None
+        return self._app
+
+    @app.setter
+    def app(self, one: Central) -> None:
+        self._app = one
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.append(task)
         return task
 
-    def node(self, *names, beats=True, **labels):
+    def node(self, *names: str, beats: bool = True, **labels: str) -> None:
         for name in names:
             allocatable = {"cpu": "48", CPU: "10k", OLD_CPU: "10k"}
             self.api.put(
@@ -107,7 +144,7 @@ class World:
                 self.start(self._beat(name))
             self.start(self._renew(name))
 
-    def agent(self, node, *, ready):
+    def agent(self, node: str, *, ready: bool) -> None:
         self.api.put(
             PODS,
             {
@@ -117,12 +154,12 @@ class World:
             },
         )
 
-    def kill_agent(self, node):
+    def kill_agent(self, node: str) -> None:
         """The agent dies: no heartbeat, and its pod is not ready."""
         self.silent.add(node)
         self.agent(node, ready=False)
 
-    def pod(self, node, name, qos="reclaimed_cores"):
+    def pod(self, node: str, name: str, qos: QosClass = "reclaimed_cores") -> None:
         made = self.api.put(
             PODS,
             {
@@ -133,12 +170,12 @@ class World:
         )
         self.evictor.run(Pod(uid=made["metadata"]["uid"], name=name, qos=qos))
 
-    async def _beat(self, name):
+    async def _beat(self, name: str) -> None:
         wire = self.wires[name] = Wire(MemoryBus(self.bus.broker), self.clock, node=name, service="reporter")
         entries: dict[str, str] = {}
         changed = asyncio.Event()
 
-        def take(entry):
+        def take(entry: Entry) -> None:
             if entry.key == node_config_key(name) and name not in self.refusing:
                 entries[name] = entry_hash(entry.value)
                 changed.set()
@@ -152,49 +189,53 @@ class World:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), 10)
 
-    async def _renew(self, name):
+    async def _renew(self, name: str) -> None:
         while True:
             if self.api.online:
                 spec = {"renewTime": str(self.clock.monotonic())}
                 self.api.put(LEASES, {"metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": spec})
             await asyncio.sleep(10)
 
-    def kcc(self, resource="evictionconfigurations", name="eviction-configuration", **spec):
+    def kcc(self, resource: str = "evictionconfigurations", name: str = "eviction-configuration", **spec: Any) -> None:
         target = {"group": "config.katalyst.kubewharf.io", "resource": resource, "version": "v1alpha1"}
         self.api.put(KCCS, {"metadata": {"name": name}, "spec": {"targetType": target, **spec}})
 
-    def threshold(self, ratio, name="default", **spec):
+    def threshold(self, ratio: float, name: str = "default", **spec: Any) -> None:
         """The tutorial's EvictionConfiguration."""
         config = {"reclaimedResourcesEvictionPluginConfig": {"evictionThreshold": {OLD_CPU: ratio}}}
         old = self.api.documents.get((EVICTION_CONFIGS, "default", name), {})
         document = {"metadata": {"name": name}, "spec": {"config": {"evictionPluginsConfig": config}, **spec}}
         self.api.put(EVICTION_CONFIGS, {**document, **({"status": old["status"]} if "status" in old else {})})
 
-    async def settings_of(self, node):
+    async def settings_of(self, node: str) -> float | None:
         """The threshold that a node's entry carries; None: it has none."""
         entry = await self.bus.get(CONFIG_BUCKET, node_config_key(node))
-        plugins = json.loads(entry.value).get("evictor", {}).get("plugins", {}) if entry else {}
-        return plugins.get("reclaimed_overcommit", {}).get("eviction_threshold", {}).get(CPU)
+        plugins = json.loads(present(entry.value)).get("evictor", {}).get("plugins", {}) if entry else {}
+        threshold: float | None = plugins.get("reclaimed_overcommit", {}).get("eviction_threshold", {}).get(CPU)
+        return threshold
 
-    def ec(self, name="default"):
-        return self.api.documents[EVICTION_CONFIGS, "default", name]["status"]
+    def ec(self, name: str = "default") -> dict[str, Any]:
+        status: dict[str, Any] = self.api.documents[EVICTION_CONFIGS, "default", name]["status"]
+        return status
 
-    def valid(self, name="default"):
+    def valid(self, name: str = "default") -> tuple[str, str, str]:
         (condition,) = self.ec(name)["conditions"]
         return condition["status"], condition["reason"], condition["message"]
 
-    def cnc(self, node):
-        return self.api.documents[CNCS, "", node].get("status", {}).get("katalystCustomConfigList", [])
+    def cnc(self, node: str) -> list[dict[str, Any]]:
+        status = self.api.documents[CNCS, "", node].get("status", {})
+        entries: list[dict[str, Any]] = status.get("katalystCustomConfigList", [])
+        return entries
 
-    def tainted(self, node):
+    def tainted(self, node: str) -> bool:
         taints = self.api.documents[CNRS, "", node].get("spec", {}).get("taints", [])
         return any(taint["key"] == TAINT_KEY for taint in taints)
 
-    def offered(self, node):
-        return self.api.documents[NODES, "", node]["status"]["allocatable"][CPU]
+    def offered(self, node: str) -> str:
+        return str(self.api.documents[NODES, "", node]["status"]["allocatable"][CPU])
 
     @contextlib.asynccontextmanager
-    async def running(self):
+    async def running(self) -> AsyncIterator["World"]:
         try:
             yield self
         finally:
@@ -202,14 +243,29 @@ class World:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             for task in self._tasks:
-                if not task.cancelled() and task.exception() is not None:
-                    raise task.exception()
+                if not task.cancelled() and (error := task.exception()) is not None:
+                    raise error
 
 
-def ten_nodes(virtual, story, nodes=10, rules=RULES):
+Story = Callable[[World], Awaitable[None]]
+
+
+class Playing(Protocol):
+    """Runs a story in a world of its own, in virtual time, with these settings of central."""
+
+    def __call__(self, story: Story, **central: Any) -> World: ...
+
+
+class TenNodes(Protocol):
+    """Runs a story of ten nodes, or so many, in virtual time."""
+
+    def __call__(self, story: Story, nodes: int = 10, rules: Mapping[str, int] = RULES) -> World: ...
+
+
+def ten_nodes(virtual: Virtual, story: Story, nodes: int = 10, rules: Mapping[str, int] = RULES) -> World:
     """Tell a story of ten nodes with a reclaimed and a shared pod each; it begins when all of them have been heard."""
 
-    async def whole():
+    async def whole() -> World:
         world = World(rules=rules)
         async with world.running():
             names = [f"n{i}" for i in range(nodes)]
@@ -222,19 +278,21 @@ def ten_nodes(virtual, story, nodes=10, rules=RULES):
             await story(world)
         return world
 
-    return virtual(whole())
+    world: World = virtual(whole())
+    return world
 
 
-def playing(virtual):
+def playing(virtual: Virtual) -> Playing:
     """Runs a story in a world of its own, in virtual time."""
 
-    def run(story, **central):
-        async def whole():
+    def run(story: Story, **central: Any) -> World:
+        async def whole() -> World:
             world = World(**central)
             async with world.running():
                 await story(world)
             return world
 
-        return virtual(whole())
+        played: World = virtual(whole())
+        return played
 
     return run

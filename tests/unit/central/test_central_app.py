@@ -4,9 +4,12 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 from central_rig import central_on
+from fixture_types import Virtual
+from present import present
 
 from shared import telemetry
 from shared.adapters.clock import LoopClock
@@ -28,10 +31,10 @@ class Text:
 
     name = "config.yaml"
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.fresh: str | None = None
 
-    def changed(self):
+    def changed(self) -> str | None:
         text, self.fresh = self.fresh, None
         return text
 
@@ -39,7 +42,7 @@ class Text:
 class Cluster:
     """Central, and nodes that beat."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.clock, self.text, self.bus = LoopClock(), Text(), MemoryBus()
         wire = Wire(self.bus, self.clock, node="hub", service="central")
         self.app = central_on(wire, self.clock, {}, text=self.text)
@@ -52,9 +55,9 @@ class Cluster:
             wire = self.nodes.setdefault(node, Wire(self.others, self.clock, node=node, service="reporter"))
             await wire.publish(wire.stamp(Readiness, ready=ready))
 
-    async def config(self):
+    async def config(self) -> tuple[dict[str, Any], int] | None:
         entry = await self.others.get(CONFIG_BUCKET, GLOBAL_CONFIG_KEY)
-        return entry and (json.loads(entry.value), entry.revision)
+        return None if entry is None else (json.loads(present(entry.value)), entry.revision)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["Cluster"]:
@@ -70,8 +73,11 @@ class Cluster:
             await self.app.close()
 
 
+Play = Callable[[Callable[[Cluster], Awaitable[None]]], Cluster]
+
+
 @pytest.fixture
-def play(virtual):
+def play(virtual: Virtual) -> Play:
     """Run a story in virtual time."""
 
     async def run(story: Callable[[Cluster], Awaitable[None]]) -> Cluster:
@@ -82,8 +88,8 @@ def play(virtual):
     return lambda story: virtual(run(story))
 
 
-def test_streams_and_bucket_are_made_at_start(play):
-    async def story(cluster):
+def test_streams_and_bucket_are_made_at_start(play: Play) -> None:
+    async def story(cluster: Cluster) -> None:
         assert cluster.app.health().ok
 
     cluster = play(story)
@@ -92,8 +98,8 @@ def test_streams_and_bucket_are_made_at_start(play):
     assert CONFIG_BUCKET in cluster.bus.broker.buckets
 
 
-def test_a_bus_that_comes_late_gets_its_streams_and_one_that_lost_them_gets_them_again(virtual):
-    async def run():
+def test_a_bus_that_comes_late_gets_its_streams_and_one_that_lost_them_gets_them_again(virtual: Virtual) -> None:
+    async def run() -> None:
         cluster = Cluster()
         cluster.bus.go_offline()
         async with cluster.running():
@@ -110,8 +116,8 @@ def test_a_bus_that_comes_late_gets_its_streams_and_one_that_lost_them_gets_them
     virtual(run())
 
 
-def test_nodes_are_counted_by_their_state(play):
-    async def story(cluster):
+def test_nodes_are_counted_by_their_state(play: Play) -> None:
+    async def story(cluster: Cluster) -> None:
         for _ in range(8):
             await cluster.beat("node.one", "node2")
             await cluster.beat("node3", ready=False)
@@ -126,8 +132,8 @@ def test_nodes_are_counted_by_their_state(play):
     play(story)
 
 
-def test_a_silent_node_becomes_late_and_central_does_nothing_about_it(play):
-    async def story(cluster):
+def test_a_silent_node_becomes_late_and_central_does_nothing_about_it(play: Play) -> None:
+    async def story(cluster: Cluster) -> None:
         for second in range(0, 3600, 10):
             await cluster.beat(*(f"n{i}" for i in range(10) if i or second < 60))
             await asyncio.sleep(10)
@@ -140,8 +146,8 @@ def test_a_silent_node_becomes_late_and_central_does_nothing_about_it(play):
     assert kinds == {"ready", "probe"}
 
 
-def test_a_central_cut_off_from_the_bus_judges_nobody(play):
-    async def story(cluster):
+def test_a_central_cut_off_from_the_bus_judges_nobody(play: Play) -> None:
+    async def story(cluster: Cluster) -> None:
         for _ in range(5):
             await cluster.beat("n1", "n2")
             await asyncio.sleep(10)
@@ -161,8 +167,8 @@ def test_a_central_cut_off_from_the_bus_judges_nobody(play):
     play(story)
 
 
-def test_a_node_that_speaks_for_another_is_refused(play):
-    async def story(cluster):
+def test_a_node_that_speaks_for_another_is_refused(play: Play) -> None:
+    async def story(cluster: Cluster) -> None:
         liar = Wire(cluster.others, cluster.clock, node="n2", service="reporter")
         message = liar.stamp(Readiness, ready=True).encode()
         await cluster.others.publish(state_subject(Readiness, "n1"), message)
@@ -173,8 +179,8 @@ def test_a_node_that_speaks_for_another_is_refused(play):
     play(story)
 
 
-def test_a_good_file_is_published_and_a_bad_one_leaves_the_last_good_value(play):
-    async def story(cluster):
+def test_a_good_file_is_published_and_a_bad_one_leaves_the_last_good_value(play: Play) -> None:
+    async def story(cluster: Cluster) -> None:
         assert await cluster.config() is None
         cluster.text.fresh = "evictor: {mode: observe}"
         await asyncio.sleep(2.1)
@@ -191,8 +197,8 @@ def test_a_good_file_is_published_and_a_bad_one_leaves_the_last_good_value(play)
     play(story)
 
 
-def test_a_file_read_while_the_bus_was_away_is_published_later_and_again_into_a_new_bucket(play):
-    async def story(cluster):
+def test_a_file_read_while_the_bus_was_away_is_published_later_and_again_into_a_new_bucket(play: Play) -> None:
+    async def story(cluster: Cluster) -> None:
         cluster.bus.go_offline()
         cluster.text.fresh = "qrm: {}"
         await asyncio.sleep(40)
@@ -206,8 +212,8 @@ def test_a_file_read_while_the_bus_was_away_is_published_later_and_again_into_a_
     play(story)
 
 
-def test_without_a_file_a_value_of_a_former_life_stays(play):
-    async def story(cluster):
+def test_without_a_file_a_value_of_a_former_life_stays(play: Play) -> None:
+    async def story(cluster: Cluster) -> None:
         await cluster.others.put(CONFIG_BUCKET, GLOBAL_CONFIG_KEY, b'{"qrm": {}}')
         await asyncio.sleep(100)
         assert await cluster.config() == ({"qrm": {}}, 1)
@@ -216,8 +222,8 @@ def test_without_a_file_a_value_of_a_former_life_stays(play):
     play(story)
 
 
-def test_new_rules_are_taken_whole_or_not_at_all_and_begin_with_a_warm_up(play):
-    async def story(cluster):
+def test_new_rules_are_taken_whole_or_not_at_all_and_begin_with_a_warm_up(play: Play) -> None:
+    async def story(cluster: Cluster) -> None:
         await asyncio.sleep(35)
         assert cluster.app.state()["paused"] == []
         with pytest.raises(BadConfig, match=r"central\.rules\.late: no such setting"):
@@ -231,8 +237,8 @@ def test_new_rules_are_taken_whole_or_not_at_all_and_begin_with_a_warm_up(play):
     play(story)
 
 
-def test_the_answer_lists_a_bounded_number_of_nodes(play):
-    async def story(cluster):
+def test_the_answer_lists_a_bounded_number_of_nodes(play: Play) -> None:
+    async def story(cluster: Cluster) -> None:
         await cluster.beat(*(f"n{i}" for i in range(300)), ready=False)
         await asyncio.sleep(1.1)
         state = cluster.app.state()
@@ -243,8 +249,8 @@ def test_the_answer_lists_a_bounded_number_of_nodes(play):
     play(story)
 
 
-def test_a_node_that_floods_is_heard_at_its_rate_and_no_other_is_late(play):
-    async def story(cluster):
+def test_a_node_that_floods_is_heard_at_its_rate_and_no_other_is_late(play: Play) -> None:
+    async def story(cluster: Cluster) -> None:
         hostile = cluster.nodes["n0"] = Wire(cluster.others, cluster.clock, node="n0", service="reporter")
         for _ in range(30):
             for _ in range(2000):
@@ -259,9 +265,9 @@ def test_a_node_that_floods_is_heard_at_its_rate_and_no_other_is_late(play):
     play(story)
 
 
-def test_a_heartbeat_of_a_large_size_is_refused_before_it_is_read(play, monkeypatch):
-    async def story(cluster):
-        read = []
+def test_a_heartbeat_of_a_large_size_is_refused_before_it_is_read(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(cluster: Cluster) -> None:
+        read: list[object] = []
         monkeypatch.setattr(Readiness, "decode", read.append)
         await cluster.others.publish(state_subject(Readiness, "n1"), b" " * 9000)
         await asyncio.sleep(0.01)

@@ -1,9 +1,11 @@
 """Central in a cluster: who leads, companions of Nodes, and dynamic configuration from the objects to the nodes."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
-from cluster_world import CPU, OLD_CPU, playing
+from cluster_world import CPU, OLD_CPU, Playing, World, playing
+from fixture_types import Virtual
 
 from services.central.main import PLAN
 from shared.adapters.clock import LoopClock
@@ -15,13 +17,13 @@ from shared.wire import Wire
 
 
 @pytest.fixture
-def play(virtual):
+def play(virtual: Virtual) -> Playing:
     """Run a story in virtual time."""
     return playing(virtual)
 
 
-def test_every_node_gets_its_companions_with_its_labels_and_as_its_owner(play):
-    async def story(world):
+def test_every_node_gets_its_companions_with_its_labels_and_as_its_owner(play: Playing) -> None:
+    async def story(world: World) -> None:
         world.node("n1", "n2", pool="a")
         world.central()
         await asyncio.sleep(1)
@@ -40,8 +42,8 @@ def test_every_node_gets_its_companions_with_its_labels_and_as_its_owner(play):
     play(story)
 
 
-def test_companions_are_made_again_follow_labels_and_go_with_their_node(play):
-    async def story(world):
+def test_companions_are_made_again_follow_labels_and_go_with_their_node(play: Playing) -> None:
+    async def story(world: World) -> None:
         world.node("n1", pool="a")
         world.central()
         await asyncio.sleep(1)
@@ -60,8 +62,8 @@ def test_companions_are_made_again_follow_labels_and_go_with_their_node(play):
     play(story)
 
 
-def test_a_node_made_anew_under_its_name_owns_its_companions(play):
-    async def story(world):
+def test_a_node_made_anew_under_its_name_owns_its_companions(play: Playing) -> None:
+    async def story(world: World) -> None:
         world.node("n1")
         world.central()
         await asyncio.sleep(1)
@@ -76,8 +78,8 @@ def test_a_node_made_anew_under_its_name_owns_its_companions(play):
     play(story)
 
 
-def test_the_tutorials_change_of_the_threshold_reaches_every_node_and_each_one_says_so(play):
-    async def story(world):
+def test_the_tutorials_change_of_the_threshold_reaches_every_node_and_each_one_says_so(play: Playing) -> None:
+    async def story(world: World) -> None:
         world.node("n1", "n2", "n3")
         world.central()
         await asyncio.sleep(5)
@@ -104,8 +106,8 @@ def test_the_tutorials_change_of_the_threshold_reaches_every_node_and_each_one_s
     play(story)
 
 
-def test_nodes_count_as_updated_only_when_they_say_that_they_work_with_it(play):
-    async def story(world):
+def test_nodes_count_as_updated_only_when_they_say_that_they_work_with_it(play: Playing) -> None:
+    async def story(world: World) -> None:
         world.node("n1", "n2")
         world.refusing.add("n2")
         world.central()
@@ -117,8 +119,8 @@ def test_nodes_count_as_updated_only_when_they_say_that_they_work_with_it(play):
     play(story)
 
 
-def test_a_bad_object_is_refused_in_words_the_last_good_one_stays_and_others_go_on(play):
-    async def story(world):
+def test_a_bad_object_is_refused_in_words_the_last_good_one_stays_and_others_go_on(play: Playing) -> None:
+    async def story(world: World) -> None:
         world.node("n1", pool="a")
         world.node("n2", pool="b")
         world.central()
@@ -145,8 +147,8 @@ def test_a_bad_object_is_refused_in_words_the_last_good_one_stays_and_others_go_
     play(story)
 
 
-def test_a_field_without_counterpart_is_named_in_the_status(play):
-    async def story(world):
+def test_a_field_without_counterpart_is_named_in_the_status(play: Playing) -> None:
+    async def story(world: World) -> None:
         world.node("n1")
         world.central()
         world.kcc()
@@ -160,8 +162,8 @@ def test_a_field_without_counterpart_is_named_in_the_status(play):
     play(story)
 
 
-def test_what_no_valid_kcc_declares_is_not_rolled_out_and_says_so(play):
-    async def story(world):
+def test_what_no_valid_kcc_declares_is_not_rolled_out_and_says_so(play: Playing) -> None:
+    async def story(world: World) -> None:
         world.node("n1")
         world.central()
         world.threshold(5)
@@ -180,8 +182,8 @@ def test_what_no_valid_kcc_declares_is_not_rolled_out_and_says_so(play):
     play(story)
 
 
-def test_a_canary_gets_it_first_and_the_others_keep_theirs_also_through_a_new_leader(play):
-    async def story(world):
+def test_a_canary_gets_it_first_and_the_others_keep_theirs_also_through_a_new_leader(play: Playing) -> None:
+    async def story(world: World) -> None:
         world.node("n1", "n2")
         first = world.central()
         world.kcc()
@@ -201,8 +203,8 @@ def test_a_canary_gets_it_first_and_the_others_keep_theirs_also_through_a_new_le
     play(story)
 
 
-def test_a_deleted_object_takes_its_settings_with_it(play):
-    async def story(world):
+def test_a_deleted_object_takes_its_settings_with_it(play: Playing) -> None:
+    async def story(world: World) -> None:
         world.node("n1")
         world.central()
         world.kcc()
@@ -216,8 +218,8 @@ def test_a_deleted_object_takes_its_settings_with_it(play):
     play(story)
 
 
-def test_a_temporary_object_ends(play):
-    async def story(world):
+def test_a_temporary_object_ends(play: Playing) -> None:
+    async def story(world: World) -> None:
         world.node("n1")
         world.central()
         world.kcc()
@@ -232,8 +234,8 @@ def test_a_temporary_object_ends(play):
     play(story)
 
 
-def test_a_bucket_that_was_lost_is_filled_again(play):
-    async def story(world):
+def test_a_bucket_that_was_lost_is_filled_again(play: Playing) -> None:
+    async def story(world: World) -> None:
         world.node("n1")
         world.central()
         world.kcc()
@@ -246,8 +248,8 @@ def test_a_bucket_that_was_lost_is_filled_again(play):
     play(story)
 
 
-def test_while_the_api_server_is_away_the_nodes_keep_what_they_have(play):
-    async def story(world):
+def test_while_the_api_server_is_away_the_nodes_keep_what_they_have(play: Playing) -> None:
+    async def story(world: World) -> None:
         world.node("n1")
         app = world.central()
         world.kcc()
@@ -267,8 +269,8 @@ def test_while_the_api_server_is_away_the_nodes_keep_what_they_have(play):
     play(story)
 
 
-def test_of_two_kinds_that_say_the_same_todays_goes_before_the_old_one(play):
-    async def story(world):
+def test_of_two_kinds_that_say_the_same_todays_goes_before_the_old_one(play: Playing) -> None:
+    async def story(world: World) -> None:
         world.node("n1")
         world.central()
         world.kcc()
@@ -287,8 +289,8 @@ def test_of_two_kinds_that_say_the_same_todays_goes_before_the_old_one(play):
     play(story)
 
 
-def test_on_substrate_kubernetes_central_is_built_with_a_cluster_beside_it(tmp_path, virtual):
-    async def run():
+def test_on_substrate_kubernetes_central_is_built_with_a_cluster_beside_it(tmp_path: Path, virtual: Virtual) -> None:
+    async def run() -> None:
         clock = LoopClock()
         wire = Wire(MemoryBus(), clock, node="hub", service="central")
         common = CommonSettings(substrate="kubernetes", state_dir=tmp_path, kubeconfig=tmp_path / "none")

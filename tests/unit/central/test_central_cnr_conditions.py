@@ -1,22 +1,25 @@
 """What central says in the CNRs: the agents' conditions, and its taint beside those of others."""
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import pytest
-from cluster_world import ten_nodes
+from cluster_world import TenNodes, World, ten_nodes
+from fixture_types import Virtual
 
 from services.central.core.lost_nodes.lost_node import TAINT_KEY
-from shared.core.api_kind import CNRS, PODS
+from shared.core.api_kind import CNRS, PODS, ApiKind
 from shared.errors import Refused
 
 
 @pytest.fixture
-def play(virtual):
+def play(virtual: Virtual) -> TenNodes:
     return partial(ten_nodes, virtual)
 
 
-def conditions(world, node):
+def conditions(world: World, node: str) -> dict[str, tuple[str, str]]:
     rows = world.api.documents[CNRS, "", node].get("status", {}).get("conditions", [])
     return {row["type"]: (row["status"], row["reason"]) for row in rows}
 
@@ -25,8 +28,8 @@ WELL = {"AgentNotFound": ("False", "AllAgentsFound"), "AgentReady": ("True", "Al
         "ReclaimedWithdrawn": ("False", "AgentHeard")}  # fmt: skip
 
 
-def test_the_cnr_says_how_the_agent_is_and_that_its_resources_are_withdrawn(play):
-    async def story(world):
+def test_the_cnr_says_how_the_agent_is_and_that_its_resources_are_withdrawn(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         assert [conditions(world, name) for name in world.nodes] == [WELL] * 10
         world.kill_agent("n3")
         await asyncio.sleep(34)
@@ -48,10 +51,10 @@ def test_the_cnr_says_how_the_agent_is_and_that_its_resources_are_withdrawn(play
     play(story)
 
 
-def test_what_cannot_be_known_leaves_the_conditions_as_they_are(play):
-    async def story(world):
+def test_what_cannot_be_known_leaves_the_conditions_as_they_are(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.silent.update(world.nodes)
-        world.app.bus.cut = True
+        world.app.bus.go_offline()
         world.api.go_offline()
         await asyncio.sleep(300)
         assert [conditions(world, name) for name in world.nodes] == [WELL] * 10
@@ -59,8 +62,8 @@ def test_what_cannot_be_known_leaves_the_conditions_as_they_are(play):
     play(story)
 
 
-def test_conditions_are_written_on_change_and_again_where_somebody_took_them_away(play):
-    async def story(world):
+def test_conditions_are_written_on_change_and_again_where_somebody_took_them_away(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         before = len(world.api.writes)
         await asyncio.sleep(300)
         told = [write for write in world.api.writes[before:] if write[0] == "apply-status"]
@@ -80,8 +83,8 @@ PRESSURE = {
 }
 
 
-def test_the_taints_of_others_in_the_cnr_stay_as_they_stand_field_by_field(play):
-    async def story(world):
+def test_the_taints_of_others_in_the_cnr_stay_as_they_stand_field_by_field(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         document = {"metadata": {"name": "n3"}, "spec": {"taints": [PRESSURE]}}
         await world.api.apply(CNRS, document, manager="sublet-evictor")
         world.kill_agent("n3")
@@ -96,8 +99,8 @@ def test_the_taints_of_others_in_the_cnr_stay_as_they_stand_field_by_field(play)
     play(story)
 
 
-def test_a_lost_taint_that_somebody_else_wrote_in_todays_shape_goes_with_the_loss(play):
-    async def story(world):
+def test_a_lost_taint_that_somebody_else_wrote_in_todays_shape_goes_with_the_loss(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         later = {"key": TAINT_KEY, "effect": "NoSchedule", "qosLevel": "reclaimed_cores", "value": "by hand"}
         world.api.put(CNRS, {**world.api.documents[CNRS, "", "n3"], "spec": {"taints": [PRESSURE, later]}})
         await asyncio.sleep(5)
@@ -106,16 +109,18 @@ def test_a_lost_taint_that_somebody_else_wrote_in_todays_shape_goes_with_the_los
     play(story)
 
 
-def test_a_cnr_that_takes_no_condition_keeps_no_other_node_from_its_due(play):
-    async def story(world):
+def test_a_cnr_that_takes_no_condition_keeps_no_other_node_from_its_due(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         apply = world.api.apply
 
-        async def refusing(kind, document, **more):
-            if document["metadata"]["name"] == "n0" and more.get("status"):
+        async def refusing(
+            kind: ApiKind, document: Mapping[str, Any], *, manager: str, status: bool = False
+        ) -> dict[str, Any]:
+            if document["metadata"]["name"] == "n0" and status:
                 raise Refused("n0: too many conditions", reason="Invalid")
-            return await apply(kind, document, **more)
+            return await apply(kind, document, manager=manager, status=status)
 
-        world.api.apply = refusing
+        world.api.apply = refusing  # type: ignore[method-assign]
         world.kill_agent("n0")
         world.kill_agent("n3")
         await asyncio.sleep(34)

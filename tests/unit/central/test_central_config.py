@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,7 @@ from shared.errors import BadConfig
         pytest.param("evictor: {memory: {mode: dry-run}}", {"evictor": {"memory": {"mode": "dry-run"}}}, id="nested"),
     ],
 )
-def test_a_good_document_is_taken_as_it_is(text, document):
+def test_a_good_document_is_taken_as_it_is(text: str, document: dict[str, dict[str, dict[str, str]]]) -> None:
     assert read_config(text, known=SERVICES) == document
 
 
@@ -37,17 +38,17 @@ def test_a_good_document_is_taken_as_it_is(text, document):
         pytest.param(f"evictor: {{a: {'x' * MAX_CONFIG_BYTES}}}", "at most 65536", id="too large"),
     ],
 )
-def test_a_bad_document_is_refused_in_clear_words(text, words):
+def test_a_bad_document_is_refused_in_clear_words(text: str, words: str) -> None:
     with pytest.raises(BadConfig, match=words):
         read_config(text, known=SERVICES)
 
 
-def test_the_order_of_keys_makes_no_new_value():
+def test_the_order_of_keys_makes_no_new_value() -> None:
     assert encode_config({"a": {}, "b": {}}) == encode_config({"b": {}, "a": {}})
     assert json.loads(encode_config({"a": {"x": 1}})) == {"a": {"x": 1}}
 
 
-def test_a_file_is_read_once_for_each_change(tmp_path):
+def test_a_file_is_read_once_for_each_change(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     file = WatchedFile(path)
     assert file.changed() is None
@@ -62,7 +63,7 @@ def test_a_file_is_read_once_for_each_change(tmp_path):
     assert file.changed() == "two!"
 
 
-def test_a_file_with_the_same_size_and_another_time_is_a_change(tmp_path):
+def test_a_file_with_the_same_size_and_another_time_is_a_change(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("one")
     file = WatchedFile(path)
@@ -72,7 +73,7 @@ def test_a_file_with_the_same_size_and_another_time_is_a_change(tmp_path):
     assert file.changed() == "two"
 
 
-def test_an_unreadable_file_is_named_once(tmp_path):
+def test_an_unreadable_file_is_named_once(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_bytes(b"\xff\xfe")
     file = WatchedFile(path)

@@ -1,6 +1,8 @@
 """The hash of a config: known values, Go's spelling, and laws."""
 
 import json
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from services.central.core.rollout.config_hash import canonical, hash_of
 
 
-def config(cpu, soft):
+def config(cpu: float, soft: dict[str, float] | None) -> dict[str, Any]:
     thresholds = {"evictionThreshold": {"cpu": cpu}, "softEvictionThreshold": soft}
     return {"evictionConfig": {"dryRun": None, "reclaimedResourcesEvictionConfig": thresholds}}
 
@@ -25,7 +27,7 @@ def config(cpu, soft):
         (config(5, None), "d66c6afd9fc2"),
     ],
 )
-def test_known_hashes(value, digits):
+def test_known_hashes(value: dict[str, Any] | None, digits: str) -> None:
     assert hash_of(value) == digits
 
 
@@ -51,7 +53,7 @@ def test_known_hashes(value, digits):
         (10**20 + 1, "100000000000000000000"),
     ],
 )
-def test_values_are_spelled_as_go_spells_them(value, text):
+def test_values_are_spelled_as_go_spells_them(value: object, text: str) -> None:
     assert canonical(value) == text
 
 
@@ -68,19 +70,19 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_the_text_means_the_value(value):
+def test_the_text_means_the_value(value: object) -> None:
     read = json.loads(canonical(value), parse_int=lambda text: int(text) if abs(int(text)) <= EXACT else float(text))
     assert read == value
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=5), st.randoms())
-def test_the_order_of_keys_means_nothing(value, random):
+def test_the_order_of_keys_means_nothing(value: dict[str, Any], random: Random) -> None:
     keys = list(value)
     random.shuffle(keys)
     assert hash_of({key: value[key] for key in keys}) == hash_of(value)
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=5), st.text())
-def test_a_null_counts(value, key):
+def test_a_null_counts(value: dict[str, Any], key: str) -> None:
     without = {k: v for k, v in value.items() if k != key}
     assert hash_of(without) != hash_of(without | {key: None})

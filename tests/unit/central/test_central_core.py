@@ -26,7 +26,9 @@ RULES = Rules()
 BOOT, NEXT_BOOT = "0" * 16, "1" * 16
 
 
-def beat(node="n1", seq=1, boot=BOOT, ready=True, services=()):
+def beat(
+    node: str = "n1", seq: int = 1, boot: str = BOOT, ready: bool = True, services: tuple[ServiceHealth, ...] = ()
+) -> Readiness:
     return Readiness(
         node=node, boot_id=boot, seq=seq, sent_at=datetime(2026, 1, 1, tzinfo=UTC), ready=ready, services=services
     )
@@ -56,14 +58,14 @@ def look(
         pytest.param(beat(seq=9), beat(seq=1, boot=NEXT_BOOT), "new", 5.0, id="a new life of the sender"),
     ],
 )
-def test_the_newest_heartbeat_counts(first, second, verdict, heard_at_s):
+def test_the_newest_heartbeat_counts(first: Readiness, second: Readiness, verdict: str, heard_at_s: float) -> None:
     ledger: Ledger = {}
     record(ledger, first, 0.0)
     assert record(ledger, second, 5.0) == verdict
     assert ledger["n1"].heard_at_s == heard_at_s
 
 
-def test_a_late_message_of_a_former_life_does_not_keep_a_node_alive():
+def test_a_late_message_of_a_former_life_does_not_keep_a_node_alive() -> None:
     ledger: Ledger = {}
     for message in (beat(seq=5), beat(seq=1, boot=NEXT_BOOT)):
         record(ledger, message, 0.0)
@@ -82,19 +84,19 @@ def test_a_late_message_of_a_former_life_does_not_keep_a_node_alive():
         pytest.param(31.0, False, "late", id="was not ready and fell silent"),
     ],
 )
-def test_a_nodes_state_by_its_heartbeat(age_s, ready, state):
+def test_a_nodes_state_by_its_heartbeat(age_s: float, ready: bool, state: str) -> None:
     assessment = look({"n1": Heartbeat(NOW_S - age_s, ready, ("qrm: no pods",))})
     assert assessment.nodes["n1"].state == state
 
 
-def test_an_unready_node_is_explained_by_its_services():
+def test_an_unready_node_is_explained_by_its_services() -> None:
     ledger: Ledger = {}
     ill = (ServiceHealth(service="metrics", ok=True), ServiceHealth(service="qrm", ok=False, why="no pods"))
     record(ledger, beat(ready=False, services=ill), NOW_S)
     assert look(ledger).nodes["n1"].why == "qrm: no pods"
 
 
-def test_silence_has_no_word_that_could_be_acted_on():
+def test_silence_has_no_word_that_could_be_acted_on() -> None:
     assert set(get_args(NodeState)) == {"ready", "unready", "late", "unknown"}
 
 
@@ -104,8 +106,8 @@ def test_silence_has_no_word_that_could_be_acted_on():
     st.floats(0, NOW_S),
 )
 def test_no_verdict_from_silence_goes_beyond_late_and_none_at_all_while_central_suspects_the_bus(
-    ages_s, heard_at_s, since_s
-):
+    ages_s: dict[str, float], heard_at_s: float | None, since_s: float
+) -> None:
     probe = BusProbe(heard_at_s, None if heard_at_s is None else min(since_s, heard_at_s))
     assessment = look(heard(**ages_s), probe)
     assert {standing.state for standing in assessment.nodes.values()} <= {"ready", "late", "unknown"}
@@ -115,7 +117,7 @@ def test_no_verdict_from_silence_goes_beyond_late_and_none_at_all_while_central_
         assert "late" not in {standing.state for standing in assessment.nodes.values()}
 
 
-def test_time_in_which_central_suspected_the_bus_is_no_silence_of_a_node():
+def test_time_in_which_central_suspected_the_bus_is_no_silence_of_a_node() -> None:
     ledger = heard(n1=1000.0, n2=1.0)
     back = BusProbe(heard_at_s=NOW_S, since_s=NOW_S - 20)
     assert look(ledger, back).nodes["n1"].state == "unknown"
@@ -125,7 +127,7 @@ def test_time_in_which_central_suspected_the_bus_is_no_silence_of_a_node():
     assert look(ledger, BusProbe(later, NOW_S - 20), now_s=later).nodes["n1"].why.startswith("silent for 35 s")
 
 
-def test_hearing_after_a_gap_starts_anew_and_without_a_gap_goes_on():
+def test_hearing_after_a_gap_starts_anew_and_without_a_gap_goes_on() -> None:
     probe = BusProbe().returned(100.0, RULES)
     assert probe == BusProbe(100.0, 100.0)
     assert probe.returned(105.0, RULES) == BusProbe(105.0, 100.0)
@@ -142,7 +144,7 @@ def test_hearing_after_a_gap_starts_anew_and_without_a_gap_goes_on():
         pytest.param(BusProbe(NOW_S, NOW_S - 29), "listened", id="warm-up after its start"),
     ],
 )
-def test_a_suspect_central_pauses_whatever_the_nodes_look_like(probe, word):
+def test_a_suspect_central_pauses_whatever_the_nodes_look_like(probe: BusProbe, word: str) -> None:
     (why,) = look(heard(n1=0.0, n2=0.0), probe).paused
     assert word in why
 
@@ -168,11 +170,11 @@ def long_silent(bad: int, total: int) -> Ledger:
         pytest.param(100, 100, True, id="everybody"),
     ],
 )
-def test_too_many_bad_nodes_pause_everything(bad, total, paused):
+def test_too_many_bad_nodes_pause_everything(bad: int, total: int, paused: bool) -> None:
     assert bool(look(long_silent(bad, total)).paused) is paused
 
 
-def test_nodes_that_say_they_are_unready_count_as_bad():
+def test_nodes_that_say_they_are_unready_count_as_bad() -> None:
     ledger = heard(n1=0.0, n2=0.0) | {f"x{i}": Heartbeat(NOW_S, False, ()) for i in range(2)}
     assert look(ledger).paused
 
@@ -181,7 +183,7 @@ def test_nodes_that_say_they_are_unready_count_as_bad():
     ("together", "paused"),
     [pytest.param(3, False, id="three"), pytest.param(4, True, id="four have one cause")],
 )
-def test_nodes_that_fall_silent_together_pause_everything(together, paused):
+def test_nodes_that_fall_silent_together_pause_everything(together: int, paused: bool) -> None:
     ledger = heard(**{f"n{i:02}": 40.0 + i if i < together else 0.0 for i in range(50)})
     assessment = look(ledger)
     assert bool(assessment.paused) is paused
@@ -189,7 +191,7 @@ def test_nodes_that_fall_silent_together_pause_everything(together, paused):
         assert assessment.guards.held_until_s["cluster"] == NOW_S + RULES.sudden_pause_s
 
 
-def test_a_pause_holds_until_its_cause_is_gone_for_long_enough():
+def test_a_pause_holds_until_its_cause_is_gone_for_long_enough() -> None:
     paused = look(long_silent(3, 10))
     calm = heard(**{f"n{i}": 0.0 for i in range(10)})
     soon = NOW_S + RULES.clean_s - 1
@@ -200,13 +202,13 @@ def test_a_pause_holds_until_its_cause_is_gone_for_long_enough():
     assert look(calm, BusProbe(soon + 2, 0.0), held, soon + 2).paused == ()
 
 
-def test_a_suspect_moment_does_not_end_a_pause():
+def test_a_suspect_moment_does_not_end_a_pause() -> None:
     paused = look(long_silent(3, 10))
     suspect = look(heard(n1=0.0), BusProbe(), paused)
     assert look(heard(n1=0.0, n2=0.0), LISTENING, suspect).paused
 
 
-def test_nodes_long_gone_leave_the_ledger():
+def test_nodes_long_gone_leave_the_ledger() -> None:
     ledger = heard(n1=0.0, n2=5.0)
     forget(ledger, NOW_S + RULES.forget_s + 1, RULES)
     assert not ledger
@@ -215,7 +217,7 @@ def test_nodes_long_gone_leave_the_ledger():
     assert ledger
 
 
-def test_nodes_that_there_are_but_were_never_heard_of_are_silent_from_now_on():
+def test_nodes_that_there_are_but_were_never_heard_of_are_silent_from_now_on() -> None:
     ledger = heard(n1=0.0, gone=0.0)
     reconcile(ledger, ["n2", "n1"], NOW_S)
     reconcile(ledger, ["n2", "n1"], NOW_S + 5)
@@ -225,7 +227,7 @@ def test_nodes_that_there_are_but_were_never_heard_of_are_silent_from_now_on():
     assert look(ledger, BusProbe(later, 0.0), now_s=later).nodes["n2"].silent_s == 31
 
 
-def test_silence_is_told_only_when_it_is_certain():
+def test_silence_is_told_only_when_it_is_certain() -> None:
     assessment = look(heard(heard=10.0, late=50.0), BusProbe(NOW_S, 0.0))
     assert {node: standing.silent_s for node, standing in assessment.nodes.items()} == {"heard": 0.0, "late": 50.0}
     suspect = look(heard(heard=10.0, late=50.0), BusProbe())
@@ -235,11 +237,11 @@ def test_silence_is_told_only_when_it_is_certain():
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.floats(0, 200)), unique_by=lambda row: row[0]))
-def test_the_order_in_which_nodes_were_heard_changes_nothing(rows):
+def test_the_order_in_which_nodes_were_heard_changes_nothing(rows: list[tuple[str, float]]) -> None:
     one, two = heard(**dict(rows)), heard(**dict(reversed(rows)))
     assert look(one) == look(two)
     assert list(look(two).nodes) == sorted(look(two).nodes)
 
 
-def test_counts_name_every_state():
+def test_counts_name_every_state() -> None:
     assert look(heard(n1=0.0, n2=99.0)).counts() == {"ready": 1, "unready": 0, "late": 1, "unknown": 0}

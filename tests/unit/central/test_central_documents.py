@@ -1,5 +1,7 @@
 """Config objects as people write them: every one is read or refused in words, and none stops central."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,12 +17,14 @@ FIELDS = ("config", "priority", "nodeLabelSelector", "ephemeralSelector", "updat
           "nodeLabelSelectorAllowedKeyList", "nodeLabelSelectorKey")  # fmt: skip
 
 
-def document(spec):
+def document(spec: object) -> dict[str, Any]:
     return {"metadata": {"namespace": "default", "name": "x", "uid": "u", "generation": 3}, "spec": spec}
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON) | JSON)
-def test_whatever_is_written_central_lives(spec):
+def test_whatever_is_written_central_lives(
+    spec: object,
+) -> None:
     seen, kcc = target_of(document(spec)), kcc_of(document(spec))
     assert seen.target.key == kcc.kcc.name == "default/x"
     assert seen.target.generation == kcc.generation == 3
@@ -40,7 +44,7 @@ def test_whatever_is_written_central_lives(spec):
     ],
     ids=str,
 )
-def test_what_cannot_be_read_is_for_no_node_never_for_all(spec):
+def test_what_cannot_be_read_is_for_no_node_never_for_all(spec: object) -> None:
     seen = target_of(document(spec))
     assert seen.problem.startswith("spec")
     assert not seen.target.for_all
@@ -55,11 +59,11 @@ def test_what_cannot_be_read_is_for_no_node_never_for_all(spec):
         ("r", "cannot be read"),
     ],
 )
-def test_a_kcc_for_a_foreign_kind_is_refused_with_field_value_and_bound(kind, words):
+def test_a_kcc_for_a_foreign_kind_is_refused_with_field_value_and_bound(kind: dict[str, str] | str, words: str) -> None:
     assert words in kcc_of(document({"targetType": kind})).problem
 
 
-def test_the_old_shape_of_a_kcc_allows_its_one_label():
+def test_the_old_shape_of_a_kcc_allows_its_one_label() -> None:
     spec = {"targetType": {"group": "config.katalyst.kubewharf.io", "version": "v1alpha1", "resource": "r"}}
     seen = kcc_of(document({**spec, "nodeLabelSelectorKey": "pool"}))
     assert [(entry.priority, entry.keys) for entry in seen.kcc.allowed_keys] == [(0, ["pool"])]
@@ -67,7 +71,7 @@ def test_the_old_shape_of_a_kcc_allows_its_one_label():
 
 
 @pytest.mark.parametrize(("now", "over"), [("2026-01-01T01:00:00Z", False), ("2026-01-01T01:00:01Z", True)])
-def test_a_temporary_object_is_over_after_its_duration_and_one_that_cannot_be_read_stays(now, over):
+def test_a_temporary_object_is_over_after_its_duration_and_one_that_cannot_be_read_stays(now: str, over: bool) -> None:
     spec = {"ephemeralSelector": {"nodeNames": ["n1"], "lastDuration": "1h"}}
     written = document(spec)
     written["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"

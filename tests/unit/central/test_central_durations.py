@@ -16,7 +16,7 @@ from shared.errors import Refused
         ("1us", 1e-6), ("1µs", 1e-6), ("1μs", 1e-6), ("1ns", 1e-9), ("0.1ns", 0), ("168h0m0s", 604_800),
     ],
 )  # fmt: skip
-def test_a_duration(text, seconds):
+def test_a_duration(text: str, seconds: float) -> None:
     assert duration_ns(text) == round(seconds * NS_PER_S)
 
 
@@ -42,13 +42,13 @@ def test_a_duration(text, seconds):
         "inf",
     ],
 )
-def test_what_is_no_duration_is_refused(text):
+def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(Refused, match="want a duration"):
         duration_ns(text)
 
 
 @given(st.integers(-(10**12), 10**12))
-def test_a_duration_says_what_it_is(milliseconds):
+def test_a_duration_says_what_it_is(milliseconds: int) -> None:
     assert duration_ns(f"{milliseconds}ms") == milliseconds * 1_000_000
 
 
@@ -62,7 +62,7 @@ def test_a_duration_says_what_it_is(milliseconds):
         ("2006-01-02T15:04:05.1234567891Z", 1_136_214_245_123_456_789),
     ],
 )
-def test_a_moment(text, ns):
+def test_a_moment(text: str, ns: int) -> None:
     assert moment_ns(text) == ns
 
 
@@ -71,12 +71,12 @@ def test_a_moment(text, ns):
              "2006-02-30T15:04:05Z", "2006-01-02T15:04:60Z", "20060102T150405Z", "2006-01-02T15:04:05+0100",
              "2006-01-02T15:04:05.Z"],
 )  # fmt: skip
-def test_what_is_no_moment_is_refused(text):
+def test_what_is_no_moment_is_refused(text: str) -> None:
     with pytest.raises(Refused, match="want a moment"):
         moment_ns(text)
 
 
 @given(st.integers(0, 10**18), st.integers(0, 10**15), st.integers(0, 10**18), st.integers(0, 10**15))
-def test_what_is_over_stays_over(created, lasts, now, later):
+def test_what_is_over_stays_over(created: int, lasts: int, now: int, later: int) -> None:
     assert expired(created, lasts, now + later) or not expired(created, lasts, now)
     assert not expired(created, lasts, created + lasts)

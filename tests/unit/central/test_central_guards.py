@@ -8,7 +8,7 @@ from services.central.core.lost_nodes.actions import NodeCase, plan_actions, pla
 from services.central.core.lost_nodes.guards import CLUSTER, NOWHERE, CountedNode, Guards, NodePlace, allowed_bad, weigh
 from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.lost_nodes.rules import Rules
-from services.central.core.lost_nodes.verdict import Judged
+from services.central.core.lost_nodes.verdict import Judged, NodeVerdict
 from services.central.whatif.pacing import next_action
 from shared.core.evictions.intents import TokenBucket
 
@@ -29,14 +29,14 @@ def look(found: list[CountedNode] | None, before: Guards | None = None, now_s: f
     return weigh(found, before or Guards(), now_s, RULES)
 
 
-def test_how_many_may_look_bad_for_every_size():
+def test_how_many_may_look_bad_for_every_size() -> None:
     for total in range(1, 2001):
         for bad in {0, 1, total - 1, total}:
             want = 0 if bad == total else max(1, total // 5)
             assert allowed_bad(total, bad, 0.2) == want, (total, bad)
 
 
-def test_a_share_of_every_pool_and_zone_for_every_count():
+def test_a_share_of_every_pool_and_zone_for_every_count() -> None:
     for total in range(1, 21):
         for bad in range(total + 1):
             place = NodePlace(pool="p", zone="z")
@@ -49,14 +49,14 @@ def test_a_share_of_every_pool_and_zone_for_every_count():
             assert not guards.paused
 
 
-def test_a_paused_cluster_pauses_every_place():
+def test_a_paused_cluster_pauses_every_place() -> None:
     guards = look(nodes(10, 3))
     assert guards.paused
     assert guards.actions_per_s == 0.0
     assert guards.objection(NodePlace(pool="p")).startswith("cluster: 3 of 10 nodes look bad, at most 2 may")
 
 
-def test_an_unknown_number_of_nodes_pauses():
+def test_an_unknown_number_of_nodes_pauses() -> None:
     guards = look(None, look(nodes(10)))
     assert guards.paused == ("it is not known how many nodes there are",)
     assert guards.actions_per_s == 0.0
@@ -67,7 +67,7 @@ def test_an_unknown_number_of_nodes_pauses():
 @pytest.mark.parametrize(
     ("total", "together", "paused"), [(50, 3, False), (50, 4, True), (100, 5, False), (100, 6, True), (1000, 50, False)]
 )
-def test_nodes_that_fell_silent_together(total, together, paused):
+def test_nodes_that_fell_silent_together(total: int, together: int, paused: bool) -> None:
     guards = look(nodes(total, together, silent_s=31.0))
     assert bool(guards.paused) is paused
     assert not look(nodes(total, together, silent_s=91.0)).paused
@@ -78,11 +78,11 @@ def test_nodes_that_fell_silent_together(total, together, paused):
 
 
 @pytest.mark.parametrize(("left", "paused"), [(100, False), (90, False), (89, True), (0, True)])
-def test_many_nodes_gone_at_once(left, paused):
+def test_many_nodes_gone_at_once(left: int, paused: bool) -> None:
     assert bool(look(nodes(left), look(nodes(100)), 1.0).paused) is paused
 
 
-def test_nodes_gone_one_after_another_are_noticed_and_believed_in_the_end():
+def test_nodes_gone_one_after_another_are_noticed_and_believed_in_the_end() -> None:
     guards = look(nodes(100))
     for gone in range(1, 12):
         guards = look(nodes(100 - gone), guards, 60.0 * gone)
@@ -93,7 +93,7 @@ def test_nodes_gone_one_after_another_are_noticed_and_believed_in_the_end():
     assert not look(nodes(89), guards, 961.0).paused
 
 
-def test_a_pause_ends_only_after_a_clean_time_and_then_the_pace_is_back():
+def test_a_pause_ends_only_after_a_clean_time_and_then_the_pace_is_back() -> None:
     calm, stormy = nodes(10), nodes(10, 3)
     guards = look(stormy)
     for now_s in range(10, 300, 10):
@@ -107,7 +107,7 @@ def test_a_pause_ends_only_after_a_clean_time_and_then_the_pace_is_back():
     assert (free.paused, free.actions_per_s, free.held_until_s) == ((), 0.1, {})
 
 
-def test_a_pool_holds_its_pause_by_itself():
+def test_a_pool_holds_its_pause_by_itself() -> None:
     place, other = NodePlace(pool="p"), nodes(50, 0, NodePlace(pool="q"), start=10)
     guards = look([*nodes(5, 2, place), *other])
     later = look([*nodes(5, 0, place), *other], guards, 100.0)
@@ -115,17 +115,19 @@ def test_a_pool_holds_its_pause_by_itself():
     assert (later.paused, later.actions_per_s) == ((), 0.1)
 
 
-def test_the_state_has_the_tutorials_names():
+def test_the_state_has_the_tutorials_names() -> None:
     assert look(nodes(10)).state == "Normal"
     assert look(nodes(10, 4)).state == "PartialDisruption"
     assert look(nodes(10, 10)).state == "FullDisruption"
 
 
-def case(node, lost_s, tainted=False, verdict="lost", place=NOWHERE):
+def case(
+    node: str, lost_s: int, tainted: bool = False, verdict: NodeVerdict = "lost", place: NodePlace = NOWHERE
+) -> NodeCase:
     return NodeCase(node, Judged(verdict, "", lost_s), tainted, has_reclaimed_pods=True, place=place)
 
 
-def test_one_token_each_taints_first_then_the_longest_lost():
+def test_one_token_each_taints_first_then_the_longest_lost() -> None:
     cases = [case("a", 2000, True), case("b", 700), case("c", 900), case("d", 9000, True), case("e", 0, True, "ready")]
     cases += [
         case("f", 2000, place=NodePlace(pool="p")),
@@ -146,7 +148,7 @@ def test_one_token_each_taints_first_then_the_longest_lost():
     assert next_action(Pace(0.1), left) == (10.0, TokenBucket(0.0, 10.0))
 
 
-def test_a_paused_cluster_acts_on_nobody_but_takes_taints_away():
+def test_a_paused_cluster_acts_on_nobody_but_takes_taints_away() -> None:
     guards = look(nodes(10, 5))
     planned, left = plan_actions(
         [case("a", 9000, True), case("e", 0, True, "ready")], guards, TokenBucket(1, 0.0), 0.0, RULES
@@ -159,7 +161,7 @@ def test_a_paused_cluster_acts_on_nobody_but_takes_taints_away():
     assert guards.held_until_s == {CLUSTER: 300.0}
 
 
-def test_guards_that_have_seen_nothing_let_nothing_pass():
+def test_guards_that_have_seen_nothing_let_nothing_pass() -> None:
     planned, _ = plan_actions([case("a", 9000, True)], Guards(), TokenBucket(1, 0.0), math.inf, RULES)
     assert [one.objection for one in planned] == ["waits for its turn"]
 
@@ -175,13 +177,13 @@ def test_guards_that_have_seen_nothing_let_nothing_pass():
         (["x", "y", "z"], 2, []),
     ],
 )
-def test_few_pods_of_a_node_go_at_a_time(under_way, tokens, going):
+def test_few_pods_of_a_node_go_at_a_time(under_way: list[str], tokens: float, going: list[str]) -> None:
     found, left = plan_evictions(["c", "b", "a"], under_way, TokenBucket(tokens, 0.0), 0.0, RULES)
     assert found == going
     assert left.tokens == tokens - len(going)
 
 
-def test_pods_of_all_lost_nodes_go_at_one_pace():
+def test_pods_of_all_lost_nodes_go_at_one_pace() -> None:
     bucket, gone = TokenBucket(2, 0.0), 0
     for now_s in range(61):
         for node in range(5):

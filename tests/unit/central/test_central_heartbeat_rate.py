@@ -9,7 +9,7 @@ GAPS = st.lists(st.floats(0, 5, allow_nan=False), min_size=1, max_size=200)
 
 
 @given(GAPS)
-def test_a_node_gets_its_burst_and_its_rate_and_no_more(gaps):
+def test_a_node_gets_its_burst_and_its_rate_and_no_more(gaps: list[float]) -> None:
     rate, now_s, taken = NodeRate(HEARTBEATS_PER_S, HEARTBEAT_BURST), 100.0, 0
     for gap in gaps:
         now_s += gap
@@ -18,7 +18,9 @@ def test_a_node_gets_its_burst_and_its_rate_and_no_more(gaps):
 
 
 @given(GAPS, st.integers(1, 50))
-def test_a_node_that_beats_as_agents_do_is_always_heard_however_much_another_sends(gaps, flood):
+def test_a_node_that_beats_as_agents_do_is_always_heard_however_much_another_sends(
+    gaps: list[float], flood: int
+) -> None:
     rate, now_s = NodeRate(HEARTBEATS_PER_S, HEARTBEAT_BURST), 0.0
     for _ in gaps:
         now_s += 1 / HEARTBEATS_PER_S
@@ -27,7 +29,7 @@ def test_a_node_that_beats_as_agents_do_is_always_heard_however_much_another_sen
         assert rate.admit("honest", now_s)
 
 
-def test_who_is_not_kept_has_a_full_bucket_again():
+def test_who_is_not_kept_has_a_full_bucket_again() -> None:
     rate = NodeRate(1.0, 2)
     assert [rate.admit("n1", 0.0) for _ in range(3)] == [True, True, False]
     rate.retain({"n2"})

@@ -1,6 +1,7 @@
 """Katalyst's configs as Sublet's settings: every value goes where the services take it, or is refused in words."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from shared.errors import Refused
 CPU, MEMORY = "resource.katalyst.kubewharf.io/reclaimed_millicpu", "resource.katalyst.kubewharf.io/reclaimed_memory"
 
 
-def at(path, value):
+def at(path: str, value: Any) -> Any:
     for part in reversed(path.split(".")):
         value = {part: value}
     return value
@@ -33,15 +34,15 @@ TUTORIAL = {
 }
 
 
-def test_the_tutorials_threshold_reaches_the_plugin_under_its_names_of_today():
+def test_the_tutorials_threshold_reaches_the_plugin_under_its_names_of_today() -> None:
     mapped = settings_of(TUTORIAL)
     _, plugins = read(mapped.settings["evictor"])
-    settings = plugins["reclaimed-resource-pressure-eviction-plugin"].settings
-    assert settings.eviction_threshold == {CPU: 10, MEMORY: 10}
+    settings = plugins["reclaimed-resource-pressure-eviction-plugin"].settings.model_dump()
+    assert settings["eviction_threshold"] == {CPU: 10, MEMORY: 10}
     assert (mapped.ignored, mapped.note) == ((), "")
 
 
-def test_the_tutorials_memory_config_reaches_the_plugin():
+def test_the_tutorials_memory_config_reaches_the_plugin() -> None:
     mapped = settings_of(
         at(
             "evictionPluginsConfig.memoryEvictionPluginConfig",
@@ -53,15 +54,16 @@ def test_the_tutorials_memory_config_reaches_the_plugin():
         )
     )
     _, plugins = read(mapped.settings["evictor"])
-    settings = plugins["memory-pressure-eviction-plugin"].settings
-    assert (settings.numa_level, settings.kswapd_exceed_times, settings.kswapd_rate_pages_per_s) == (False, 1, 2000)
+    settings = plugins["memory-pressure-eviction-plugin"].settings.model_dump()
+    names = ("numa_level", "kswapd_exceed_times", "kswapd_rate_pages_per_s")
+    assert tuple(settings[name] for name in names) == (False, 1, 2000)
 
 
 SAMPLES = (True, 1, 1.5, 0.5, 30, 2000, "5m", "10%", "10Gi", ["shared_cores"], {CPU: 3.0, MEMORY: 2})
 
 
 @pytest.mark.parametrize("path", sorted(FIELDS))
-def test_what_central_accepts_every_service_accepts(path):
+def test_what_central_accepts_every_service_accepts(path: str) -> None:
     """The bounds are written down twice; here they meet."""
     taken = 0
     for value in (*SAMPLES, *bounds(path)):
@@ -76,7 +78,7 @@ def test_what_central_accepts_every_service_accepts(path):
     assert taken
 
 
-def bounds(path):
+def bounds(path: str) -> list[float]:
     """Values at and around the bounds that central's own words name."""
     try:
         settings_of(at(path, float("nan")))
@@ -107,7 +109,7 @@ def bounds(path):
         ("reclaimedResourceConfig.reservedResourceForAllocate.cpu", "-1", "from 0"),
     ],
 )
-def test_a_wrong_value_is_refused_with_field_value_and_bound(path, value, words):
+def test_a_wrong_value_is_refused_with_field_value_and_bound(path: str, value: Any, words: str) -> None:
     with pytest.raises(Refused) as caught:
         settings_of(at(path, value))
     assert caught.value.reason == "ValidateFailed"
@@ -115,14 +117,14 @@ def test_a_wrong_value_is_refused_with_field_value_and_bound(path, value, words)
     assert words in str(caught.value)
 
 
-def test_two_spellings_of_one_resource_must_not_differ():
+def test_two_spellings_of_one_resource_must_not_differ() -> None:
     both = {"katalyst.kubewharf.io/reclaimed_memory": 5, MEMORY: 6}
     with pytest.raises(Refused, match="one name alone"):
         settings_of(at("evictionConfig.reclaimedResourcesEvictionConfig.evictionThreshold", both))
     assert thresholds("x", {**both, MEMORY: 5}) == {MEMORY: 5}
 
 
-def test_a_field_without_counterpart_is_named_and_the_others_are_used():
+def test_a_field_without_counterpart_is_named_and_the_others_are_used() -> None:
     mapped = settings_of(
         {
             "evictionConfig": {
@@ -144,14 +146,14 @@ def test_a_field_without_counterpart_is_named_and_the_others_are_used():
     assert plugins["memory_pressure"]["grace_period_s"] == 5
 
 
-def test_a_line_is_an_amount_or_a_share_and_never_both():
+def test_a_line_is_an_amount_or_a_share_and_never_both() -> None:
     path = "evictionConfig.rootfsPressureEvictionConfig.minimumImageFsFreeThreshold"
     for value, amount, ratio in (("10%", None, 0.1), ("1Gi", 1 << 30, None)):
         settings = settings_of(at(path, value)).settings["evictor"]["plugins"]["rootfs_pressure"]
         assert settings == {"minimum_free_bytes": amount, "minimum_free_ratio": ratio}
 
 
-def test_every_plugin_can_be_rehearsed():
+def test_every_plugin_can_be_rehearsed() -> None:
     assert set(PLUGIN_FILES.values()) == known_plugins().keys() - {"template"}
     names = {plugin.name for name, plugin in known_plugins().items() if name != "template"}
     assert names <= PLUGIN_FILES.keys()
@@ -160,13 +162,13 @@ def test_every_plugin_can_be_rehearsed():
     assert {c.settings.mode for c in plugins.values()} == {"dry-run"}
 
 
-def test_what_is_kept_back_reaches_the_advisor():
+def test_what_is_kept_back_reaches_the_advisor() -> None:
     mapped = settings_of(at("reclaimedResourceConfig.reservedResourceForAllocate", {"cpu": "2500m", "memory": "1Gi"}))
     settings = choose(mapped.settings["advisor"]).settings
     assert (settings.reserve_cores, settings.reserved_memory_bytes) == (2.5, 1 << 30)
 
 
-def test_no_config_says_nothing_and_settings_are_plain_json():
+def test_no_config_says_nothing_and_settings_are_plain_json() -> None:
     assert settings_of(None).settings == {}
     assert settings_of({"evictionConfig": None}).settings == {}
     for path, field in FIELDS.items():

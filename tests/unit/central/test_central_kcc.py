@@ -1,8 +1,13 @@
 """Config objects: who may exist, which node gets which, and a whole pass; with laws."""
 
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from present import present
 
 from services.central.core.kcc.match import match
 from services.central.core.kcc.targets import Target, check_target
@@ -14,11 +19,11 @@ from shared.errors import Refused
 ALLOWED = {0: ["aa"], 5: ["aa", "bb"]}
 
 
-def target(name, selector=None, names=None, **fields):
+def target(name: str, selector: str | None = None, names: list[str] | None = None, **fields: Any) -> Target:
     return Target.model_validate({"name": name, "label_selector": selector, "node_names": names} | fields)
 
 
-def brief(name, *names, **fields):
+def brief(name: str, *names: str, **fields: Any) -> Target:
     """A target for a while, on nodes by name."""
     return target(name, names=list(names), last_duration="1h", **fields)
 
@@ -54,7 +59,7 @@ def brief(name, *names, **fields):
         pytest.param(target("s", "aa=x,bb=y", priority=5), [], None, id="keys of another priority"),
     ],
 )  # fmt: skip
-def test_a_target_beside_the_others(own, others, why):
+def test_a_target_beside_the_others(own: Target, others: list[Target], why: str | None) -> None:
     if why is None:
         check_target(own, ALLOWED, others)
         return
@@ -64,7 +69,7 @@ def test_a_target_beside_the_others(own, others, why):
     assert refusal.value.reason == "ValidateFailed"
 
 
-def test_without_allowed_labels_no_selector_is_valid():
+def test_without_allowed_labels_no_selector_is_valid() -> None:
     with pytest.raises(Refused, match="allows no label"):
         check_target(target("s", "aa=x"), {}, [])
 
@@ -85,7 +90,7 @@ def test_without_allowed_labels_no_selector_is_valid():
         ([target("s", "aa=x", deleting=True), target("g")], ["g"], "g"),
     ],
 )
-def test_which_target_a_node_gets(targets, matched, selected):
+def test_which_target_a_node_gets(targets: list[Target], matched: list[str], selected: str | None) -> None:
     found = match("n1", {"aa": "x"}, targets)
     assert [one.name for one in found.matched] == matched
     if selected is None:
@@ -129,7 +134,9 @@ def clusters(draw: st.DrawFn) -> tuple[list[Target], list[NodeEntry]]:
 
 
 @given(clusters(), st.randoms())
-def test_the_order_of_targets_and_nodes_means_nothing(cluster, random):
+def test_the_order_of_targets_and_nodes_means_nothing(
+    cluster: tuple[list[Target], list[NodeEntry]], random: Random
+) -> None:
     targets, nodes = cluster
     shuffled, mixed = random.sample(targets, len(targets)), random.sample(nodes, len(nodes))
     assert match("n1", {"aa": "x"}, targets) == match("n1", {"aa": "x"}, shuffled)
@@ -141,13 +148,16 @@ def test_the_order_of_targets_and_nodes_means_nothing(cluster, random):
 
 
 @given(clusters())
-def test_a_node_gets_only_what_is_accepted_and_meant_for_it_or_keeps_what_it_has(cluster):
+def test_a_node_gets_only_what_is_accepted_and_meant_for_it_or_keeps_what_it_has(
+    cluster: tuple[list[Target], list[NodeEntry]],
+) -> None:
     targets, nodes = cluster
     done, by_name = roll_out(targets, ALLOWED, nodes), {one.name: one for one in targets}
     for node in nodes:
         config = done.nodes[node.name]
         if config == node.config:
             continue
+        assert config is not None
         given_one = by_name[config.name]
         assert isinstance(done.targets[given_one.key], Rolled)
         assert not given_one.paused
@@ -156,7 +166,7 @@ def test_a_node_gets_only_what_is_accepted_and_meant_for_it_or_keeps_what_it_has
 
 
 @given(clusters())
-def test_nodes_of_a_refused_target_keep_their_entry(cluster):
+def test_nodes_of_a_refused_target_keep_their_entry(cluster: tuple[list[Target], list[NodeEntry]]) -> None:
     targets, nodes = cluster
     done = roll_out(targets, ALLOWED, nodes)
     refused = {key for key, found in done.targets.items() if isinstance(found, Refused)}
@@ -167,7 +177,7 @@ def test_nodes_of_a_refused_target_keep_their_entry(cluster):
 
 
 @given(clusters())
-def test_counters_add_up(cluster):
+def test_counters_add_up(cluster: tuple[list[Target], list[NodeEntry]]) -> None:
     targets, nodes = cluster
     done = roll_out(targets, ALLOWED, nodes)
     assert set(done.targets) == {one.key for one in targets if not one.deleting}
@@ -180,7 +190,7 @@ def test_counters_add_up(cluster):
 
 
 @given(clusters())
-def test_a_second_pass_changes_nothing_more(cluster):
+def test_a_second_pass_changes_nothing_more(cluster: tuple[list[Target], list[NodeEntry]]) -> None:
     targets, nodes = cluster
     first = roll_out(targets, ALLOWED, nodes)
     again = [NodeEntry(node.name, node.labels, first.nodes[node.name]) for node in nodes]
@@ -188,50 +198,52 @@ def test_a_second_pass_changes_nothing_more(cluster):
 
 
 @given(clusters(), any_target())
-def test_a_broken_object_does_not_stop_the_others(cluster, extra):
+def test_a_broken_object_does_not_stop_the_others(cluster: tuple[list[Target], list[NodeEntry]], extra: Target) -> None:
     """An object that is refused and claims no node leaves every node that no refused object holds as without it."""
     targets, nodes = cluster
     broken = extra.model_copy(update={"name": "z", "label_selector": "aa in", "node_names": None, "deleting": False})
     assert roll_out([*targets, broken], ALLOWED, nodes).nodes == roll_out(targets, ALLOWED, nodes).nodes
 
 
-def rolled(targets, *nodes):
+def rolled(targets: list[Target], *nodes: NodeEntry) -> Mapping[str, NodeConfig | None]:
     return roll_out(targets, ALLOWED, nodes).nodes
 
 
-def has(name, digits="old"):
+def has(name: str, digits: str = "old") -> NodeConfig:
     return NodeConfig(name=name, hash=digits)
 
 
-def test_a_refused_edit_leaves_its_nodes_on_the_last_good_one():
+def test_a_refused_edit_leaves_its_nodes_on_the_last_good_one() -> None:
     """The selector cannot be read any more, so nobody knows whom it was meant for."""
     nodes = NodeEntry("n1", {"aa": "x"}, has("s")), NodeEntry("n2", {}, has("g"))
     after = rolled([target("g"), target("s", "aa in x")], *nodes)
     assert after == {"n1": has("s"), "n2": has("g", hash_of({}))}
 
 
-def test_a_node_leaves_a_refused_target_for_one_that_goes_before_it():
+def test_a_node_leaves_a_refused_target_for_one_that_goes_before_it() -> None:
     nodes = NodeEntry("n1", {"aa": "x"}, has("g"))
     assert rolled([target("g"), target("h"), target("s", "aa=x")], nodes) == {"n1": has("s", hash_of({}))}
 
 
-def test_a_canary_takes_the_first_nodes_by_name_and_then_more():
-    def after(canary):
+def test_a_canary_takes_the_first_nodes_by_name_and_then_more() -> None:
+    def after(canary: int | str | None) -> list[str]:
         one = target("g", update_strategy={"rollingUpdate": {"canary": canary}})
         nodes = [NodeEntry(name, {}, has("g")) for name in reversed(NODES)]
-        return [name for name, config in rolled([one], *nodes).items() if config.hash != "old"]
+        return [name for name, config in rolled([one], *nodes).items() if present(config).hash != "old"]
 
     assert [after(canary) for canary in (0, "34%", 3, None)] == [[], NODES[:2], NODES[:3], NODES]
 
 
-def test_a_bad_canary_is_refused_alone():
+def test_a_bad_canary_is_refused_alone() -> None:
     bad = target("s", "aa=x", update_strategy={"rollingUpdate": {"canary": "many"}})
     done = roll_out([target("g"), bad], ALLOWED, [NodeEntry("n1", {"aa": "x"}, None), NodeEntry("n2", {}, None)])
     assert done.nodes == {"n1": None, "n2": has("g", hash_of({}))}
-    assert done.targets["default/s"].reason == "CalculateCanaryCutoffFailed"
+    refused = done.targets["default/s"]
+    assert isinstance(refused, Refused)
+    assert refused.reason == "CalculateCanaryCutoffFailed"
 
 
-def test_an_entry_is_unused_when_its_object_is_gone_and_none_is_for_the_node():
+def test_an_entry_is_unused_when_its_object_is_gone_and_none_is_for_the_node() -> None:
     nodes = [NodeEntry("n1", {}, has("gone")), NodeEntry("n2", {"aa": "x"}, has("gone")), NodeEntry("n3", {}, None)]
     nodes += [NodeEntry("n4", {}, has("s")), NodeEntry("n5", {}, has("d"))]
     assert unused([target("s", "aa=x"), target("d", deleting=True)], nodes) == ["n1", "n5"]

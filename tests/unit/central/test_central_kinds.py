@@ -21,23 +21,26 @@ OWN_CASES = [case for case in CASES if case["kind"] in KINDS]
 
 def ask(kind: str, inputs: dict[str, Any]) -> dict[str, Any]:
     found = decisions()[kind]
-    return found.function(found.inputs.model_validate_json(json.dumps(inputs))).model_dump(mode="json")
+    answer: dict[str, Any] = found.function(found.inputs.model_validate_json(json.dumps(inputs))).model_dump(
+        mode="json"
+    )
+    return answer
 
 
 def holds(wanted: Any, found: Any) -> bool:
     """Of objects only what is wanted."""
     if isinstance(wanted, dict):
         return all(key in found and holds(value, found[key]) for key, value in wanted.items())
-    return wanted == found
+    return bool(wanted == found)
 
 
 @pytest.mark.parametrize("case", OWN_CASES, ids=lambda case: case["id"])
-def test_worked_case_is_answered_as_printed(case):
+def test_worked_case_is_answered_as_printed(case: dict[str, Any]) -> None:
     answer = ask(case["kind"], case["inputs"])
     assert holds(case["outputs"], answer), answer
 
 
-def test_every_kind_has_a_worked_case():
+def test_every_kind_has_a_worked_case() -> None:
     assert {case["kind"] for case in OWN_CASES} == KINDS
     assert len(KINDS) == 20
 
@@ -54,7 +57,7 @@ def test_every_kind_has_a_worked_case():
         (100, 0, "Normal"),
     ],
 )
-def test_cluster_state_by_counts(ready, not_ready, state):
+def test_cluster_state_by_counts(ready: int, not_ready: int, state: str) -> None:
     answer = ask("cluster_state", {"ready_nodes": ready, "not_ready_nodes": not_ready})
     assert answer == {"state": state, "actions_per_s": 0.1 if state == "Normal" else 0.0}
 
@@ -79,7 +82,9 @@ OTHER = {"key": "example.com/x", "value": "v", "effect": OURS["effect"]}
         pytest.param([OTHER], False, [OTHER], False, id="foreign ones stay"),
     ],
 )
-def test_the_taint_of_a_lost_node(taints, lost, want, changed):
+def test_the_taint_of_a_lost_node(
+    taints: list[dict[str, str]], lost: bool, want: list[dict[str, str]], changed: bool
+) -> None:
     assert ask("lost_node_taint", {"taints": taints, "lost": lost}) == {"taints": want, "changed": changed}
 
 
@@ -92,7 +97,7 @@ def test_the_taint_of_a_lost_node(taints, lost, want, changed):
         ({"a": "NotReady", "b": "NotFound"}, ("True", "withAgentsNotFound"), ("False", "WithAgentsNotReady")),
     ],
 )
-def test_conditions_from_agents(agents, not_found, ready):
+def test_conditions_from_agents(agents: dict[str, str], not_found: tuple[str, str], ready: tuple[str, str]) -> None:
     answer = ask("agent_conditions", {"agents": agents})
     assert tuple(answer["AgentNotFound"].values()) == not_found
     assert tuple(answer["AgentReady"].values()) == ready
@@ -111,7 +116,7 @@ def test_conditions_from_agents(agents, not_found, ready):
     ],
     ids=["at the bound", "beyond it", "not tainted", "a shorter period", "never before the taint", "no pods"],
 )
-def test_pods_of_a_lost_node(inputs, evict):
+def test_pods_of_a_lost_node(inputs: dict[str, Any], evict: list[str]) -> None:
     pods = [
         {"name": n, "qos": q} for n, q in (("b", "reclaimed_cores"), ("t", "shared_cores"), ("a", "reclaimed_cores"))
     ]
@@ -130,11 +135,11 @@ def test_pods_of_a_lost_node(inputs, evict):
         (1, 1, 0, []),
     ],
 )
-def test_paced_actions(rate, burst, count, at_s):
+def test_paced_actions(rate: float, burst: int, count: int, at_s: list[int]) -> None:
     assert ask("paced_actions", {"actions_per_s": rate, "burst": burst, "count": count}) == {"at_s": at_s}
 
 
-def test_a_companion_has_the_labels_of_its_node_alone():
+def test_a_companion_has_the_labels_of_its_node_alone() -> None:
     node = {"name": "n", "uid": "", "labels": {"b": "2", "a": "1"}}
     for kind in ("CNR", "CNC"):
         answer = ask("node_companion_object", {"object": kind, "node": node, "existing": {"labels": {"old": "x"}}})
@@ -146,7 +151,7 @@ ENTRY = {"type": "aqc", "namespace": "ns", "name": "n", "hash": "h"}
 
 
 @pytest.mark.parametrize("field", ["type", "namespace", "name", "hash", None])
-def test_a_config_is_up_to_date_when_every_field_agrees(field):
+def test_a_config_is_up_to_date_when_every_field_agrees(field: str | None) -> None:
     entries = [ENTRY | {"type": "other"}, ENTRY | ({field: "x"} if field else {})]
     assert ask("config_up_to_date", {"cnc_entries": entries, "target": ENTRY}) == {"up_to_date": field is None}
     assert ask("config_up_to_date", {"cnc_entries": [], "target": ENTRY}) == {"up_to_date": False}
@@ -169,13 +174,13 @@ CREATED = "2006-01-02T15:04:05Z"
         (None, "2999-01-01T00:00:00Z", False),
     ],
 )
-def test_a_temporary_config_expires(last_duration, now, expired):
+def test_a_temporary_config_expires(last_duration: str | None, now: str, expired: bool) -> None:
     answer = ask("config_expired", {"created": CREATED, "last_duration": last_duration, "now": now})
     assert answer["expired"] is expired
 
 
 @pytest.mark.parametrize("field", ["created", "last_duration", "now"])
-def test_what_is_no_time_expires_nothing(field):
+def test_what_is_no_time_expires_nothing(field: str) -> None:
     inputs = {"created": CREATED, "last_duration": "1h", "now": CREATED} | {field: "yesterday"}
     with pytest.raises(Refused, match="yesterday"):
         ask("config_expired", inputs)
@@ -199,7 +204,7 @@ def test_what_is_no_time_expires_nothing(field):
         ("50%", 0, 0),
     ],
 )
-def test_canary_of_matched_nodes(canary, matched, nodes):
+def test_canary_of_matched_nodes(canary: int | str | None, matched: int, nodes: int) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"canary": canary}}
     assert ask("canary_cutoff", {"update_strategy": strategy, "matched_nodes": matched})["canary_nodes"] == nodes
     paused = {"update_strategy": strategy, "matched_nodes": matched, "paused": True}
@@ -207,18 +212,18 @@ def test_canary_of_matched_nodes(canary, matched, nodes):
 
 
 @pytest.mark.parametrize("strategy", [None, {}, {"type": "RollingUpdate"}, {"rollingUpdate": {}}])
-def test_without_a_canary_all_nodes_are_meant(strategy):
+def test_without_a_canary_all_nodes_are_meant(strategy: dict[str, Any] | None) -> None:
     assert ask("canary_cutoff", {"update_strategy": strategy, "matched_nodes": 4})["canary_nodes"] == 4
 
 
 @pytest.mark.parametrize("canary", ["", "%", "ten", "1.5%", " 5%", "5 %", "0x5"])
-def test_a_canary_that_is_no_number_is_refused(canary):
+def test_a_canary_that_is_no_number_is_refused(canary: str) -> None:
     with pytest.raises(Refused) as refusal:
         ask("canary_cutoff", {"update_strategy": {"rollingUpdate": {"canary": canary}}, "matched_nodes": 4})
     assert refusal.value.reason == "CalculateCanaryCutoffFailed"
 
 
-def kcc(name="default/k", target_type="t", *priorities):
+def kcc(name: str = "default/k", target_type: str = "t", *priorities: int) -> dict[str, Any]:
     return {"name": name, "target_type": target_type, "allowed_keys": [{"priority": p, "keys": []} for p in priorities]}
 
 
@@ -236,7 +241,12 @@ def kcc(name="default/k", target_type="t", *priorities):
         ),
     ],
 )
-def test_kcc_valid(own, others, known, reason):
+def test_kcc_valid(
+    own: dict[str, Any],
+    others: list[dict[str, Any]],
+    known: list[str] | None,
+    reason: str,
+) -> None:
     answer = ask("kcc_valid", {"kcc": own, "others": others, "known_types": known})
     assert (answer["reason"], answer["valid"], answer["message"] == "") == (reason, *(reason == "Normal",) * 2)
     if reason == "PrioritySelectorKeyInvalid":
@@ -254,7 +264,11 @@ def test_kcc_valid(own, others, known, reason):
     ],
     ids=["nothing", "a null section", "a null field", "maps are not merged", "empty values and new sections"],
 )
-def test_effective_config(defaults, overlay, effective):
+def test_effective_config(
+    defaults: dict[str, Any],
+    overlay: dict[str, Any],
+    effective: dict[str, Any],
+) -> None:
     assert ask("effective_config", {"defaults": defaults, "overlay": overlay}) == {"effective": effective}
 
 
@@ -271,6 +285,6 @@ def test_effective_config(defaults, overlay, effective):
         ("kcc_match", {"node": {"name": "n"}, "targets": [{"name": "t", "extra": 1}]}),
     ],
 )
-def test_malformed_questions_are_refused(kind, inputs):
+def test_malformed_questions_are_refused(kind: str, inputs: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ask(kind, inputs)

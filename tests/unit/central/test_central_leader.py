@@ -1,8 +1,11 @@
 """The lease: who may write, from when to when, and what is refused to everybody else."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 import pytest
+from fixture_types import Virtual
 
 from services.central.adapters.node_entries import NodeEntries
 from services.central.core.objects.cnc import NodeConfig
@@ -21,16 +24,34 @@ from shared.settings import check
 NAME = ("sublet-central", "sublet-system")
 
 
+class Running(Leader):
+    """A candidate at work."""
+
+    task: asyncio.Task[None]
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()
+
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+Candidate = Callable[..., Running]
+"""Makes a candidate: its name, and its work unless that is to wait."""
+Story = Callable[[MemoryObjects, Candidate], Awaitable[None]]
+Play = Callable[[Story], None]
+
+
 @pytest.fixture
-def play(virtual):
+def play(virtual: Virtual) -> Play:
     """Run a story with an API server and candidates for its lease."""
 
-    async def run(story):
-        api, tasks = MemoryObjects(LoopClock()), []
+    async def run(story: Story) -> None:
+        api = MemoryObjects(LoopClock())
+        tasks: list[asyncio.Task[None]] = []
 
-        def candidate(name, work=None):
-            leader = Leader(api, api.clock, name, LeaseSettings())
-            leader.task = asyncio.create_task(leader.run(work or asyncio.Event().wait))
+        def candidate(name: str, work: Work | None = None) -> Running:
+            leader = Running(api, api.clock, name, LeaseSettings())
+            leader.task = asyncio.create_task(leader.run(work or forever))
             tasks.append(leader.task)
             return leader
 
@@ -42,8 +63,8 @@ def play(virtual):
     return lambda story: virtual(run(story))
 
 
-def test_every_write_of_one_that_does_not_lead_is_refused(play):
-    async def story(api, _candidate):
+def test_every_write_of_one_that_does_not_lead_is_refused(play: Play) -> None:
+    async def story(api: MemoryObjects, _candidate: Candidate) -> None:
         leader = Leader(api, api.clock, "me", LeaseSettings())
         objects = LeaderObjects(api, leader)
         api.put(CNCS, {"metadata": {"name": "n1"}})
@@ -68,11 +89,11 @@ def test_every_write_of_one_that_does_not_lead_is_refused(play):
     play(story)
 
 
-def test_work_is_stopped_with_the_lease_and_begun_again_with_it(play):
-    async def story(api, candidate):
+def test_work_is_stopped_with_the_lease_and_begun_again_with_it(play: Play) -> None:
+    async def story(api: MemoryObjects, candidate: Candidate) -> None:
         seen = []
 
-        async def work():
+        async def work() -> None:
             seen.append("begins")
             try:
                 await asyncio.Event().wait()
@@ -91,8 +112,8 @@ def test_work_is_stopped_with_the_lease_and_begun_again_with_it(play):
     play(story)
 
 
-def test_a_short_outage_keeps_the_lease(play):
-    async def story(api, candidate):
+def test_a_short_outage_keeps_the_lease(play: Play) -> None:
+    async def story(api: MemoryObjects, candidate: Candidate) -> None:
         leader = candidate("me")
         await asyncio.sleep(5)
         api.go_offline()
@@ -105,8 +126,8 @@ def test_a_short_outage_keeps_the_lease(play):
     play(story)
 
 
-def test_never_do_two_lead_whatever_the_order_of_outages(play):
-    async def story(api, candidate):
+def test_never_do_two_lead_whatever_the_order_of_outages(play: Play) -> None:
+    async def story(api: MemoryObjects, candidate: Candidate) -> None:
         leaders = [candidate(f"c{i}") for i in range(3)]
         epochs = []
         for turn in range(200):
@@ -126,8 +147,8 @@ def test_never_do_two_lead_whatever_the_order_of_outages(play):
     play(story)
 
 
-def test_the_lease_in_hand_of_somebody_whose_clock_is_wrong_is_judged_by_our_own(play):
-    async def story(api, candidate):
+def test_the_lease_in_hand_of_somebody_whose_clock_is_wrong_is_judged_by_our_own(play: Play) -> None:
+    async def story(api: MemoryObjects, candidate: Candidate) -> None:
         spec = {"holderIdentity": "past", "leaseDurationSeconds": 15, "renewTime": "2001-01-01T00:00:00.000000Z"}
         api.put(LEASES, {"metadata": {"name": NAME[0], "namespace": NAME[1]}, "spec": spec})
         leader = candidate("me")
@@ -139,8 +160,8 @@ def test_the_lease_in_hand_of_somebody_whose_clock_is_wrong_is_judged_by_our_own
     play(story)
 
 
-def test_what_is_kept_with_the_lease_is_there_for_the_next_one(play):
-    async def story(api, candidate):
+def test_what_is_kept_with_the_lease_is_there_for_the_next_one(play: Play) -> None:
+    async def story(api: MemoryObjects, candidate: Candidate) -> None:
         one = candidate("one")
         await asyncio.sleep(1)
         await one.annotate({"sublet.io/x": "7"})
@@ -157,9 +178,9 @@ def test_what_is_kept_with_the_lease_is_there_for_the_next_one(play):
     play(story)
 
 
-def test_work_that_ends_by_itself_is_a_crash(play):
-    async def story(_api, candidate):
-        async def work():
+def test_work_that_ends_by_itself_is_a_crash(play: Play) -> None:
+    async def story(_api: MemoryObjects, candidate: Candidate) -> None:
+        async def work() -> None:
             return
 
         leader = candidate("me", work)
@@ -170,6 +191,6 @@ def test_work_that_ends_by_itself_is_a_crash(play):
 
 
 @pytest.mark.parametrize("wrong", [{"renew_s": 15}, {"retry_s": 10}, {"lease_s": 9}])
-def test_periods_in_which_two_could_lead_are_refused(wrong):
+def test_periods_in_which_two_could_lead_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(BadConfig, match="retry_s < renew_s < lease_s"):
         check(LeaseSettings, wrong, where="central.kubernetes.lease")

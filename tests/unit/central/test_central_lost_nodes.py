@@ -1,36 +1,41 @@
 """Lost nodes in a cluster: verdict, withdrawal, taint and eviction, and everything that must hold them back."""
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import pytest
-from cluster_world import ten_nodes
+from cluster_world import TenNodes, World, ten_nodes
+from fixture_types import Virtual
 
 from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
-from shared.core.api_kind import CNRS, LEASES, NODES, PODS
+from shared.core.api_kind import CNRS, LEASES, NODES, PODS, ApiKind
+from shared.fakes.memory_objects import Document
 from shared.ports import ActionResult
 
 
 @pytest.fixture
-def play(virtual):
+def play(virtual: Virtual) -> TenNodes:
     return partial(ten_nodes, virtual)
 
 
-def killed(world):
+def killed(world: World) -> list[str]:
     return sorted(world.evictor.killed)
 
 
-def tainted(world):
+def tainted(world: World) -> list[str]:
     return [name for name in world.nodes if world.tainted(name)]
 
 
-def verdict(world, node):
-    return world.app.state()["cluster"]["lost_nodes"]["nodes"].get(node, {}).get("verdict", "ready")
+def verdict(world: World, node: str) -> str:
+    found: str = world.app.state()["cluster"]["lost_nodes"]["nodes"].get(node, {}).get("verdict", "ready")
+    return found
 
 
-def test_a_dead_agent_leads_to_withdrawal_then_taint_then_eviction_of_its_reclaimed_pods_alone(play):
-    async def story(world):
+def test_a_dead_agent_leads_to_withdrawal_then_taint_then_eviction_of_its_reclaimed_pods_alone(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.kill_agent("n3")
         await asyncio.sleep(34)
         assert verdict(world, "n3") == "lost"
@@ -50,8 +55,8 @@ def test_a_dead_agent_leads_to_withdrawal_then_taint_then_eviction_of_its_reclai
     play(story)
 
 
-def test_the_tutorials_periods_hold_by_default(play):
-    async def story(world):
+def test_the_tutorials_periods_hold_by_default(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.kill_agent("n3")
         await asyncio.sleep(590)
         assert tainted(world) == []
@@ -65,8 +70,8 @@ def test_the_tutorials_periods_hold_by_default(play):
     play(story, rules={})
 
 
-def test_a_node_that_comes_back_loses_its_taint_and_keeps_its_pods(play):
-    async def story(world):
+def test_a_node_that_comes_back_loses_its_taint_and_keeps_its_pods(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.kill_agent("n3")
         await asyncio.sleep(130)
         assert tainted(world) == ["n3"]
@@ -83,8 +88,8 @@ def test_a_node_that_comes_back_loses_its_taint_and_keeps_its_pods(play):
     play(story)
 
 
-def test_a_node_cut_off_from_the_bus_while_its_agent_lives_is_never_evicted_from(play):
-    async def story(world):
+def test_a_node_cut_off_from_the_bus_while_its_agent_lives_is_never_evicted_from(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.silent.add("n3")
         await asyncio.sleep(1500)
         assert verdict(world, "n3") == "suspect"
@@ -93,8 +98,8 @@ def test_a_node_cut_off_from_the_bus_while_its_agent_lives_is_never_evicted_from
     play(story)
 
 
-def test_an_agent_that_is_not_ready_but_beats_is_nobodys_loss(play):
-    async def story(world):
+def test_an_agent_that_is_not_ready_but_beats_is_nobodys_loss(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.agent("n3", ready=False)
         await asyncio.sleep(900)
         assert verdict(world, "n3") == "ready"
@@ -104,8 +109,8 @@ def test_an_agent_that_is_not_ready_but_beats_is_nobodys_loss(play):
 
 
 @pytest.mark.parametrize("how", ["not ready", "lease"])
-def test_a_node_that_is_gone_for_kubernetes_too_is_left_to_it(play, how):
-    async def story(world):
+def test_a_node_that_is_gone_for_kubernetes_too_is_left_to_it(play: TenNodes, how: str) -> None:
+    async def story(world: World) -> None:
         world.kill_agent("n3")
         if how == "not ready":
             node = world.api.documents[NODES, "", "n3"]
@@ -113,7 +118,13 @@ def test_a_node_that_is_gone_for_kubernetes_too_is_left_to_it(play, how):
             world.api.put(NODES, {**node, "status": status})
         else:
             put = world.api.put
-            world.api.put = lambda kind, d: None if kind == LEASES and d["metadata"]["name"] == "n3" else put(kind, d)
+
+            def not_renewed(kind: ApiKind, document: Mapping[str, Any]) -> Document:
+                if kind == LEASES and document["metadata"]["name"] == "n3":
+                    return {}
+                return put(kind, document)
+
+            world.api.put = not_renewed  # type: ignore[method-assign]
         await asyncio.sleep(900)
         assert verdict(world, "n3") == "kubernetes"
         assert killed(world) == []
@@ -122,8 +133,8 @@ def test_a_node_that_is_gone_for_kubernetes_too_is_left_to_it(play, how):
 
 
 @pytest.mark.parametrize("lost", [3, 5, 9, 10])
-def test_too_many_lost_at_once_is_nobodys_own_fault(play, lost):
-    async def story(world):
+def test_too_many_lost_at_once_is_nobodys_own_fault(play: TenNodes, lost: int) -> None:
+    async def story(world: World) -> None:
         for name in world.nodes[:lost]:
             world.kill_agent(name)
         await asyncio.sleep(1500)
@@ -134,8 +145,8 @@ def test_too_many_lost_at_once_is_nobodys_own_fault(play, lost):
     play(story)
 
 
-def test_a_node_alone_is_never_acted_on(play):
-    async def story(world):
+def test_a_node_alone_is_never_acted_on(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.kill_agent("n0")
         await asyncio.sleep(1500)
         assert (tainted(world), killed(world)) == ([], [])
@@ -143,8 +154,8 @@ def test_a_node_alone_is_never_acted_on(play):
     play(story, nodes=1)
 
 
-def test_a_central_that_suspects_the_bus_freezes_and_does_not_count_that_time_as_silence(play):
-    async def story(world):
+def test_a_central_that_suspects_the_bus_freezes_and_does_not_count_that_time_as_silence(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.app.bus.go_offline()
         world.kill_agent("n3")
         await asyncio.sleep(1500)
@@ -159,8 +170,8 @@ def test_a_central_that_suspects_the_bus_freezes_and_does_not_count_that_time_as
     play(story)
 
 
-def test_without_the_api_server_everything_freezes_and_the_clocks_begin_anew(play):
-    async def story(world):
+def test_without_the_api_server_everything_freezes_and_the_clocks_begin_anew(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.kill_agent("n3")
         await asyncio.sleep(40)
         world.api.go_offline()
@@ -176,8 +187,8 @@ def test_without_the_api_server_everything_freezes_and_the_clocks_begin_anew(pla
     play(story)
 
 
-def test_pods_go_few_at_a_time(play):
-    async def story(world):
+def test_pods_go_few_at_a_time(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         for i in range(6):
             world.pod("n3", f"more-{i}")
         world.evictor.lives_on_s = 30
@@ -189,8 +200,8 @@ def test_pods_go_few_at_a_time(play):
     play(story)
 
 
-def test_what_is_left_of_the_budget_is_with_the_lease_before_anything_is_done(play):
-    async def story(world):
+def test_what_is_left_of_the_budget_is_with_the_lease_before_anything_is_done(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.kill_agent("n3")
         lease = world.api.documents[LEASES, "sublet-system", "sublet-central"]
         while not world.tainted("n3"):
@@ -206,8 +217,8 @@ def test_what_is_left_of_the_budget_is_with_the_lease_before_anything_is_done(pl
     play(story)
 
 
-def test_a_lease_that_another_one_took_stops_an_action_that_was_due(play):
-    async def story(world):
+def test_a_lease_that_another_one_took_stops_an_action_that_was_due(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.kill_agent("n3")
         await asyncio.sleep(95)
         lease = world.api.documents[LEASES, "sublet-system", "sublet-central"]
@@ -220,8 +231,8 @@ def test_a_lease_that_another_one_took_stops_an_action_that_was_due(play):
     play(story)
 
 
-def test_a_disruption_budget_is_waited_for_and_a_refusal_is_told(play):
-    async def story(world):
+def test_a_disruption_budget_is_waited_for_and_a_refusal_is_told(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.evictor.rehearsals.append(ActionResult("wait", "the budget allows none"))
         world.evictor.rehearsals.append(ActionResult("refused", "no right"))
         world.kill_agent("n3")
@@ -233,8 +244,8 @@ def test_a_disruption_budget_is_waited_for_and_a_refusal_is_told(play):
     play(story)
 
 
-def test_an_agent_that_is_ready_at_the_server_while_the_mirror_is_behind_saves_its_pods(play):
-    async def story(world):
+def test_an_agent_that_is_ready_at_the_server_while_the_mirror_is_behind_saves_its_pods(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.kill_agent("n3")
         document = world.api.documents[PODS, "sublet-system", "agent-n3"]
         document["status"] = {"conditions": [{"type": "Ready", "status": "True"}]}  # of which no watch tells
@@ -247,8 +258,8 @@ def test_an_agent_that_is_ready_at_the_server_while_the_mirror_is_behind_saves_i
     play(story)
 
 
-def test_a_quiet_collection_is_no_reason_to_freeze(play):
-    async def story(world):
+def test_a_quiet_collection_is_no_reason_to_freeze(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.kill_agent("n3")
         (agents,) = [m for m in world.api.mirrors if m.kind == PODS]
         agents.quiet_since_s = world.clock.monotonic()
@@ -260,8 +271,8 @@ def test_a_quiet_collection_is_no_reason_to_freeze(play):
     play(story)
 
 
-def test_a_node_on_which_it_was_never_installed_is_nobodys_loss(play):
-    async def story(world):
+def test_a_node_on_which_it_was_never_installed_is_nobodys_loss(play: TenNodes) -> None:
+    async def story(world: World) -> None:
         world.node("control-plane", beats=False)
         world.api.drop(PODS, "agent-control-plane", "sublet-system")
         await asyncio.sleep(1500)

@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import pytest
+from fixture_types import Virtual
 
 from shared.adapters.clock import LoopClock
 from shared.app import Plan, Runner
@@ -16,45 +19,52 @@ from shared.settings import CommonSettings
 OWN = node_config_key("node.a")
 
 
+Answer = tuple[dict[str, Any], str | None, int | None, int, str]
+"""The service's settings, the hash and the revision that it said, those of what was put."""
+Put = Callable[[str, Any], Awaitable[Answer]]
+Story = Callable[[Put], Awaitable[None]]
+Play = Callable[[Story], None]
+
+
 class Service:
     """Takes every setting but `bad: true`."""
 
-    def __init__(self):
-        self.settings = {}
+    def __init__(self) -> None:
+        self.settings: dict[str, Any] = {}
 
-    async def run(self):
+    async def run(self) -> None:
         await asyncio.Event().wait()
 
-    def health(self):
+    def health(self) -> ServiceHealth:
         return ServiceHealth(service="evictor", ok=True)
 
-    def state(self):
+    def state(self) -> Mapping[str, Any]:
         return {}
 
-    def reconfigure(self, section):
+    def reconfigure(self, section: Mapping[str, Any]) -> None:
         if section.get("bad"):
             raise BadConfig("bad = true: want false")
         self.settings = dict(section)
 
-    async def close(self):
+    async def close(self) -> None:
         pass
 
 
 @pytest.fixture
-def play(virtual):
+def play(virtual: Virtual) -> Play:
     """Run a story with one service on node.a."""
 
-    async def run(story):
+    async def run(story: Story) -> None:
         bus, service, stop = MemoryBus(), Service(), asyncio.Event()
         common = CommonSettings(node="node.a")
         runner = Runner([Plan("evictor", lambda _: service)], bus, LoopClock(), common)
-        told = []
+        told: list[Health] = []
         await bus.subscribe(f"{state_subject(Health, 'node.a')}.>", lambda m: told.append(Health.decode(m.data)))
         await bus.ensure_bucket(CONFIG_BUCKET)
         running = asyncio.create_task(runner.run(stop))
         await asyncio.sleep(1)
 
-        async def put(key, document):
+        async def put(key: str, document: Any) -> Answer:
             value = document if isinstance(document, bytes) else json.dumps(document).encode()
             revision = await bus.put(CONFIG_BUCKET, key, value)
             await asyncio.sleep(3)
@@ -68,8 +78,8 @@ def play(virtual):
     return lambda story: virtual(run(story))
 
 
-def test_a_nodes_own_entry_is_laid_over_the_one_of_all_and_its_hash_is_told(play):
-    async def story(put):
+def test_a_nodes_own_entry_is_laid_over_the_one_of_all_and_its_hash_is_told(play: Play) -> None:
+    async def story(put: Put) -> None:
         settings, said, *_ = await put("global", {"evictor": {"a": {"x": 1, "y": 1}, "b": 1}})
         assert (settings, said) == ({"a": {"x": 1, "y": 1}, "b": 1}, None)
         settings, said, rev, revision, own = await put(OWN, {"evictor": {"a": {"x": 2}}})
@@ -83,8 +93,10 @@ def test_a_nodes_own_entry_is_laid_over_the_one_of_all_and_its_hash_is_told(play
 
 
 @pytest.mark.parametrize("bad", [{"evictor": {"bad": True}}, {"evictor": []}, b"{", []])
-def test_a_bad_entry_leaves_the_last_good_one_and_its_hash_and_does_not_stop_the_other_key(play, bad):
-    async def story(put):
+def test_a_bad_entry_leaves_the_last_good_one_and_its_hash_and_does_not_stop_the_other_key(
+    play: Play, bad: object
+) -> None:
+    async def story(put: Put) -> None:
         await put("global", {"evictor": {"b": 1}})
         _, _, rev, _, good = await put(OWN, {"evictor": {"a": 1}})
         settings, said, after, *_ = await put(OWN, bad)
@@ -95,8 +107,8 @@ def test_a_bad_entry_leaves_the_last_good_one_and_its_hash_and_does_not_stop_the
     play(story)
 
 
-def test_an_entry_that_another_one_made_impossible_is_taken_when_it_becomes_possible(play):
-    async def story(put):
+def test_an_entry_that_another_one_made_impossible_is_taken_when_it_becomes_possible(play: Play) -> None:
+    async def story(put: Put) -> None:
         await put("global", {"evictor": {"bad": True}})
         settings, said, _, _, own = await put(OWN, {"evictor": {"a": 1}})
         assert (settings, said) == ({"a": 1}, own)

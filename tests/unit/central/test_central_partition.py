@@ -52,7 +52,8 @@ class Cluster:
         )
 
     def play(self, step_s: float = STEP_S) -> "Cluster":
-        ledger, assessment, bucket = {}, Assessment(), TokenBucket(1, 0.0)
+        ledger: dict[str, Heartbeat] = {}
+        assessment, bucket = Assessment(), TokenBucket(1, 0.0)
         reconcile(ledger, self.names, 0.0)
         for now_s in _moments(step_s):
             for node in self.names:
@@ -98,7 +99,7 @@ def allowed(silent: int, total: int) -> bool:
 
 
 @pytest.mark.parametrize("central_suspect", [False, True], ids=["nodes cut off", "central cut off"])
-def test_a_partition_never_evicts_while_agents_live(central_suspect):
+def test_a_partition_never_evicts_while_agents_live(central_suspect: bool) -> None:
     for silent, total in ALL:
         cluster = Cluster(total, silent, agents_alive=True, central_suspect=central_suspect).play()
         assert cluster.evicted == [], (silent, total)
@@ -106,7 +107,7 @@ def test_a_partition_never_evicts_while_agents_live(central_suspect):
         assert len(cluster.tainted) <= max(1, total // 5)
 
 
-def test_dead_agents_cost_only_their_own_nodes_their_pods_and_never_too_many_at_a_time():
+def test_dead_agents_cost_only_their_own_nodes_their_pods_and_never_too_many_at_a_time() -> None:
     for silent, total in ALL:
         cluster = Cluster(total, silent, agents_alive=False).play()
         gone = [node for _, node in cluster.evicted]
@@ -116,7 +117,7 @@ def test_dead_agents_cost_only_their_own_nodes_their_pods_and_never_too_many_at_
         assert all(at_s > CUT_S + RULES.evict_s for at_s, _ in cluster.evicted)
 
 
-def test_dead_agents_are_acted_on_at_the_pace():
+def test_dead_agents_are_acted_on_at_the_pace() -> None:
     cluster = Cluster(20, 4, agents_alive=False).play(step_s=1.0)
     assert len(cluster.evicted) == 4
     for first, start_s in enumerate(cluster.acts):
@@ -124,6 +125,6 @@ def test_dead_agents_are_acted_on_at_the_pace():
             assert number <= 1 + RULES.actions_per_s * (end_s - start_s)
 
 
-def test_dead_agents_while_central_is_cut_off_wait():
+def test_dead_agents_while_central_is_cut_off_wait() -> None:
     for silent, total in ((1, 1), (1, 2), (1, 5), (4, 20), (20, 20)):
         assert not Cluster(total, silent, agents_alive=False, central_suspect=True).play().acts

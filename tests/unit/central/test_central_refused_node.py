@@ -1,13 +1,16 @@
 """One Node whose every write the API server refuses: all others get what they should, in every kind of work."""
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from cluster_world import World
+from fixture_types import Virtual
 
-from shared.core.api_kind import CNCS, CNRS, NODES
+from shared.core.api_kind import CNCS, CNRS, NODES, ApiKind
 from shared.errors import Conflict, Refused, Unavailable
-from shared.fakes.memory_objects import MemoryObjects
+from shared.fakes.memory_objects import Document, MemoryObjects
 
 HOSTILE = "n0"
 """First by name: whoever stopped at it would do nothing for the others."""
@@ -25,31 +28,35 @@ class OneRefused(MemoryObjects):
 
     answer: Exception | None = None
 
-    def _no(self, kind, document):
+    def _no(self, kind: ApiKind, document: Mapping[str, Any]) -> None:
         if self.answer is not None and kind in (NODES, CNRS, CNCS) and document["metadata"]["name"] == HOSTILE:
             raise self.answer
 
-    async def create(self, kind, document):
+    async def create(self, kind: ApiKind, document: Mapping[str, Any]) -> Document:
         if not isinstance(self.answer, Conflict):  # of a new object that would mean that it is there
             self._no(kind, document)
         return await super().create(kind, document)
 
-    async def patch(self, kind, document, *, status=False):
+    async def patch(self, kind: ApiKind, document: Mapping[str, Any], *, status: bool = False) -> Document | None:
         self._no(kind, document)
         return await super().patch(kind, document, status=status)
 
-    async def apply(self, kind, document, *, manager, status=False):
+    async def apply(
+        self, kind: ApiKind, document: Mapping[str, Any], *, manager: str, status: bool = False
+    ) -> Document:
         self._no(kind, document)
         return await super().apply(kind, document, manager=manager, status=status)
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: str(answer)[:3])
-def test_all_other_nodes_get_companions_conditions_configuration_withdrawal_and_taint(virtual, answer):
-    async def story():
+def test_all_other_nodes_get_companions_conditions_configuration_withdrawal_and_taint(
+    virtual: Virtual, answer: Exception
+) -> None:
+    async def story() -> None:
         world = World(rules={"taint_s": 100, "evict_s": 200})
-        world.api = OneRefused(world.clock)
-        world.evictor.api = world.api
-        world.api.answer = answer
+        refusing = OneRefused(world.clock)
+        world.api = world.evictor.api = refusing
+        refusing.answer = answer
         async with world.running():
             names = [f"n{n}" for n in range(10)]
             world.node(*names)

@@ -34,7 +34,9 @@ from shared.errors import Refused
         ("node.kubernetes.io/zone=eu-1", [{"node.kubernetes.io/zone": "eu-1"}], [{"zone": "eu-1"}]),
     ],
 )
-def test_a_selector_takes_what_kubernetes_would(text, takes, leaves):
+def test_a_selector_takes_what_kubernetes_would(
+    text: str, takes: list[dict[str, str]], leaves: list[dict[str, str]]
+) -> None:
     selector = parse_selector(text)
     assert all(selector.matches(labels) for labels in takes)
     assert not any(selector.matches(labels) for labels in leaves)
@@ -46,7 +48,7 @@ def test_a_selector_takes_what_kubernetes_would(text, takes, leaves):
      "a=-b", "a=b_", "-a=b", "a/b/c=d", "A.b/c=d", "/a=b", "a/=b", "a=" + "x" * 64, "x" * 64, "a=é", "a notin(b))",
      "a>99999999999999999999"],
 )  # fmt: skip
-def test_what_is_no_selector_is_refused_with_its_text(text):
+def test_what_is_no_selector_is_refused_with_its_text(text: str) -> None:
     with pytest.raises(Refused, match="want") as refusal:
         parse_selector(text)
     assert refusal.value.reason == "selector"
@@ -76,14 +78,14 @@ def selectors(draw: st.DrawFn) -> Selector:
 
 
 @given(selectors(), selectors())
-def test_overlap_is_what_trying_all_nodes_finds(one, other):
+def test_overlap_is_what_trying_all_nodes_finds(one: Selector, other: Selector) -> None:
     found = any(one.matches(labels) and other.matches(labels) for labels in NODES)
     assert overlap(one, other, KEYS) is found
     assert overlap(other, one, KEYS) is found
 
 
 @given(selectors(), selectors(), st.sets(st.sampled_from(KEYS)))
-def test_fewer_labels_to_tell_apart_never_hide_an_overlap(one, other, keys):
+def test_fewer_labels_to_tell_apart_never_hide_an_overlap(one: Selector, other: Selector, keys: set[str]) -> None:
     if overlap(one, other, KEYS):
         assert overlap(one, other, sorted(keys))
     assert overlap(one, other, [])
@@ -107,5 +109,5 @@ def test_fewer_labels_to_tell_apart_never_hide_an_overlap(one, other, keys):
         ("l in (a,b),l!=a", "l!=b", False),
     ],
 )
-def test_overlap_by_example(one, other, overlaps):
+def test_overlap_by_example(one: str, other: str, overlaps: bool) -> None:
     assert overlap(parse_selector(one), parse_selector(other), ["l", "m"]) is overlaps

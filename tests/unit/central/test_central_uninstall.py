@@ -1,5 +1,8 @@
 """What an uninstall takes out of a cluster: all that reporter, evictor and central have put there, and nothing else."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from kube_api import Api, FakeKube
 
@@ -22,7 +25,7 @@ UNREADY = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
 
 
 @pytest.fixture
-async def api():
+async def api() -> Api:
     """A node on which everybody has written."""
     api = Api()
     kube = FakeKube(api)
@@ -42,13 +45,13 @@ async def api():
     return api
 
 
-async def uninstalled(api):
-    said = []
+async def uninstalled(api: Api) -> list[str]:
+    said: list[str] = []
     await uninstall_from_cluster(FakeKube(api), LoopClock(), SYSTEM, wait_s=0, say=said.append)
     return said
 
 
-async def test_nothing_of_ours_is_left_and_all_else_is_as_it_was(api):
+async def test_nothing_of_ours_is_left_and_all_else_is_as_it_was(api: Api) -> None:
     first, *done = await uninstalled(api)
     assert first == NOBODY_GIVES_BACK
     assert len(done) == 4
@@ -65,7 +68,7 @@ async def test_nothing_of_ours_is_left_and_all_else_is_as_it_was(api):
         ("central", "centrals still run after 0 s in sublet-system: one; delete Deployment sublet-central"),
     ],
 )
-async def test_nothing_is_taken_while_somebody_would_write_it_again(api, component, words):
+async def test_nothing_is_taken_while_somebody_would_write_it_again(api: Api, component: str, words: str) -> None:
     labels = {"app.kubernetes.io/name": "sublet", "app.kubernetes.io/component": component}
     api.put(PODS.path("one", SYSTEM), {"metadata": {"labels": labels}})
     before = dict(api.objects)
@@ -76,7 +79,7 @@ async def test_nothing_is_taken_while_somebody_would_write_it_again(api, compone
     assert await uninstalled(api)
 
 
-def giving_back(api, ready, *, observed=1, node=SOME_READY):
+def giving_back(api: Api, ready: int, *, observed: int = 1, node: Mapping[str, Any] = SOME_READY) -> None:
     """Two nodes; on the second one the pod that gives it back is not ready."""
     labels = {"app.kubernetes.io/name": "sublet", "app.kubernetes.io/component": "give-back"}
     api.put(NODES.path("n2"), {"spec": {}, "status": node})
@@ -88,7 +91,7 @@ def giving_back(api, ready, *, observed=1, node=SOME_READY):
 @pytest.mark.parametrize(
     ("ready", "observed", "late"), [(1, 1, "1 nodes"), (0, 1, "2 nodes"), (2, 0, "1 nodes")], ids=str
 )
-async def test_nothing_is_done_before_every_node_is_given_back(api, ready, observed, late):
+async def test_nothing_is_done_before_every_node_is_given_back(api: Api, ready: int, observed: int, late: str) -> None:
     giving_back(api, ready, observed=observed)
     before = dict(api.objects)
     with pytest.raises(Unavailable, match=f"{late} are not given back yet"):
@@ -98,13 +101,13 @@ async def test_nothing_is_done_before_every_node_is_given_back(api, ready, obser
     assert len(await uninstalled(api)) == 4
 
 
-async def test_a_node_that_is_away_is_named_and_not_waited_for(api):
+async def test_a_node_that_is_away_is_named_and_not_waited_for(api: Api) -> None:
     giving_back(api, 1, node=UNREADY)
     first, *_ = await uninstalled(api)
     assert first == "nodes/n2: not ready, its pods keep their limits until it is booted anew"
 
 
-async def test_who_may_not_see_how_far_it_is_stops(api):
+async def test_who_may_not_see_how_far_it_is_stops(api: Api) -> None:
     api.refuse[("GET", GIVE_BACK)] = 403
     with pytest.raises(Unavailable, match="uninstall: GET"):
         await uninstalled(api)

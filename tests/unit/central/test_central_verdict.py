@@ -3,20 +3,21 @@
 from itertools import product
 
 import pytest
+from present import present
 
 from services.central.core.lost_nodes.rules import Rules
-from services.central.core.lost_nodes.verdict import Evidence, due, judge, withdrawn
+from services.central.core.lost_nodes.verdict import Action, Evidence, NodeVerdict, due, judge, withdrawn
 
 RULES = Rules()
 WELL = Evidence(bus_well=True, silent_s=0.0, api_age_s=1.0, agent_ready=True, agent_not_ready_s=0.0, node_stale=False)
 
 
-def evidence(**changes) -> Evidence:
+def evidence(**changes: float | bool | None) -> Evidence:
     return Evidence(**({name: getattr(WELL, name) for name in Evidence.__slots__} | changes))
 
 
-SILENT = {"silent_s": 5000.0}
-DEAD = {"agent_ready": False, "agent_not_ready_s": 5000.0}
+SILENT: dict[str, float | bool | None] = {"silent_s": 5000.0}
+DEAD: dict[str, float | bool | None] = {"agent_ready": False, "agent_not_ready_s": 5000.0}
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ DEAD = {"agent_ready": False, "agent_not_ready_s": 5000.0}
         pytest.param(DEAD | {"silent_s": 30.1}, "lost", id="late"),
     ],
 )
-def test_the_table_row_by_row(changes, verdict):
+def test_the_table_row_by_row(changes: dict[str, float | bool | None], verdict: NodeVerdict) -> None:
     judged = judge(evidence(**changes), RULES)
     assert judged.verdict == verdict
     assert bool(judged.why) is (verdict != "ready")
@@ -59,7 +60,9 @@ def test_the_table_row_by_row(changes, verdict):
         (1201.0, 1201.0, True, False, "nothing"),
     ],
 )
-def test_what_is_due_for_a_lost_node_when_both_signs_have_lasted(silent_s, not_ready_s, tainted, pods, action):
+def test_what_is_due_for_a_lost_node_when_both_signs_have_lasted(
+    silent_s: float, not_ready_s: float, tainted: bool, pods: bool, action: Action
+) -> None:
     judged = judge(evidence(silent_s=silent_s, agent_ready=False, agent_not_ready_s=not_ready_s), RULES)
     assert due(judged, tainted=tainted, has_reclaimed_pods=pods, rules=RULES) == action
 
@@ -83,7 +86,7 @@ def actions(found: Evidence) -> set[str]:
     return {due(judged, tainted=tainted, has_reclaimed_pods=pods, rules=RULES) for tainted, pods in STATES}
 
 
-def test_nothing_is_evicted_without_every_sign_of_a_dead_agent_on_a_living_node():
+def test_nothing_is_evicted_without_every_sign_of_a_dead_agent_on_a_living_node() -> None:
     for found in SPACE:
         complete = (
             found.bus_well
@@ -96,7 +99,7 @@ def test_nothing_is_evicted_without_every_sign_of_a_dead_agent_on_a_living_node(
         assert ("evict" in actions(found)) is complete, found
 
 
-def test_nothing_is_tainted_on_missing_or_stale_evidence():
+def test_nothing_is_tainted_on_missing_or_stale_evidence() -> None:
     for found in SPACE:
         known = (
             found.bus_well and found.api_age_s == 0.0 and found.node_stale is False and found.agent_ready is not None
@@ -105,20 +108,20 @@ def test_nothing_is_tainted_on_missing_or_stale_evidence():
         assert ("taint" in actions(found)) is bool(known and lasting), found
 
 
-def test_only_a_node_that_is_heard_is_freed_of_its_taint():
+def test_only_a_node_that_is_heard_is_freed_of_its_taint() -> None:
     for found in SPACE:
         heard = found.bus_well and found.api_age_s == 0.0 and found.silent_s is not None and found.silent_s <= 30
         assert ("untaint" in actions(found)) is heard, found
 
 
-def test_what_is_offered_is_withdrawn_at_once_and_stays_as_it_is_while_nothing_is_known():
+def test_what_is_offered_is_withdrawn_at_once_and_stays_as_it_is_while_nothing_is_known() -> None:
     for found in SPACE:
         judged = judge(found, RULES)
-        want = None if judged.verdict == "freeze" else found.silent_s > 30
+        want = None if judged.verdict == "freeze" else present(found.silent_s) > 30
         assert withdrawn(judged) is want, found
 
 
-def test_periods_can_be_shortened_by_configuration():
+def test_periods_can_be_shortened_by_configuration() -> None:
     quick = Rules(late_s=1, taint_s=2, evict_s=4)
     judged = judge(evidence(silent_s=5.0, agent_ready=False, agent_not_ready_s=5.0), quick)
     assert due(judged, tainted=False, has_reclaimed_pods=True, rules=quick) == "taint"
