@@ -1,14 +1,21 @@
-"""A server that takes a client once and refuses it afterwards: what its tries leave open."""
+"""A server that refuses who was connected before: what the tries leave open, and what is said when it is for good."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+
+import pytest
+from fixture_types import Until
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats.bus import connect
+from shared.adapters.nats.bus import NatsBus, connect
+from shared.adapters.nats.embedded.server import NatsServer
+from shared.errors import NotStored
 
 INFO = b'INFO {"server_id":"x","version":"2.15.1","proto":1,"headers":true,"max_payload":1048576}\r\n'
 REFUSED = b"-ERR 'Authorization Violation'\r\n"
-Until = Callable[[Callable[[], bool]], Awaitable[None]]
+
+
+async def new_client(url: str) -> NatsBus:
+    return await connect(url, name="test/node-a", connect_timeout_s=5, clock=SystemClock())
 
 
 async def test_the_connection_of_a_refused_try_is_closed_before_the_next_one(until: Until) -> None:
@@ -29,10 +36,20 @@ async def test_the_connection_of_a_refused_try_is_closed_before_the_next_one(unt
 
     server = await asyncio.start_server(serve, "127.0.0.1")
     port = server.sockets[0].getsockname()[1]
-    bus = await connect(f"nats://127.0.0.1:{port}", name="test/node-a", connect_timeout_s=5, clock=SystemClock())
+    bus = await new_client(f"nats://127.0.0.1:{port}")
     taken[0].close()
     await until(lambda: len(refused) >= 3)
     await until(lambda: all(reader.at_eof() for reader in refused[:2]))
     await bus.drain()
     server.close()
     await server.wait_closed()
+
+
+async def test_a_client_that_the_server_turns_away_for_good_says_why(server: NatsServer, until: Until) -> None:
+    bus = await new_client(server.url)
+    closed = asyncio.create_task(bus.wait_closed())
+    await bus._link.client._process_err("'maximum connections exceeded'")  # the client closes on any such word
+    assert "maximum connections exceeded" in await closed
+    assert not bus.connected
+    with pytest.raises(NotStored, match="closed"):
+        await bus.publish_durable("x", b"", msg_id="1")
