@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from sublet.demo.watch import PoolChange, TimelineRecorder, TimelineRow, busy_se
 
 STEADY_PER_S, SPIKE_PER_S = 40.0, 260.0
 STEADY_S, SPIKE_S, AFTER_S = 7.0, 6.0, 3.0
+CALM_TIMEOUT_S, CALM_TICK_S = 25.0, 0.2
 
 
 @dataclass
@@ -63,8 +64,11 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 2)
 
 
-async def measure(case: DemoCase, port: int, counters: Sequence[Path]) -> None:
-    """Run the load of one case against a service that listens, and fill the case in."""
+async def measure(case: DemoCase, port: int, counters: Sequence[Path], calm: Callable[[], bool]) -> None:
+    """Run the load of one case against a service that listens, and fill the case in.
+
+    Whatever else the machine does can look like a spike: the steady load goes on until `calm`, for a bounded time.
+    """
     load, watch = RequestLoad(port), TimelineRecorder(list(counters))
     watch.start()
     from sublet.demo.batch import units
@@ -72,6 +76,8 @@ async def measure(case: DemoCase, port: int, counters: Sequence[Path]) -> None:
     units_before, busy_before = sum(map(units, counters)), busy_seconds()
     case.started_s = time.monotonic()
     await load.run(STEADY_PER_S, STEADY_S)
+    while not calm() and time.monotonic() < case.started_s + STEADY_S + CALM_TIMEOUT_S:
+        await load.run(STEADY_PER_S, CALM_TICK_S)
     case.spike_s = time.monotonic()
     await load.run(SPIKE_PER_S, SPIKE_S)
     case.spike_end_s = time.monotonic()
