@@ -14,11 +14,12 @@ import pytest
 
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.cgroup_kill import kill_group
+from shared.adapters.local import shim
+from shared.adapters.local.runtime import Runtime, new_uid
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.layout import class_group
 from shared.core.pods.manifest import ContainerRun, PodRecord
 from shared.settings import CommonSettings
-from sublet.runtime.runtime import Runtime, new_uid
 
 HOST = Path("/")
 PATIENCE_S = 20.0
@@ -88,7 +89,7 @@ def watcher_pid(folder: Path) -> int:
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 arguments = (entry / "cmdline").read_bytes().split(b"\0")
-                if b"sublet.runtime.shim" in arguments and str(folder).encode() in arguments:
+                if shim.__name__.encode() in arguments and str(folder).encode() in arguments:
                     return int(entry.name)
     raise AssertionError(f"nobody watches {folder}")
 

@@ -23,9 +23,9 @@ def apply(
     if one pod cannot be started, those started before it are ended again. A pod that runs as the file says is left
     alone; one that has finished is run anew.
     """
-    from sublet.runtime.applying import apply_pods, read_documents
-    from sublet.runtime.pod_user import asked_user
-    from sublet.runtime.runtime import open_runtime
+    from shared.adapters.local.pod_user import asked_user
+    from shared.adapters.local.runtime import open_runtime
+    from sublet.pods.applying import apply_pods, read_documents
 
     runs_as = asked_user(user, os.environ)
     documents = read_documents(filename)

@@ -23,7 +23,7 @@ def delete(
     """
     import asyncio
 
-    from sublet.runtime.runtime import open_runtime
+    from shared.adapters.local.runtime import open_runtime
 
     runtime = open_runtime()
     runtime.reconcile()

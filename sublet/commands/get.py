@@ -29,13 +29,13 @@ def get(
     if cluster_meant(cluster, kubeconfig):
         _get_of_cluster(kubeconfig, what, name, output)
         return
+    from shared.adapters.local.runtime import open_runtime
     from sublet.output import as_text
-    from sublet.runtime.pod_view import cnr_table, documents, pods_table, select
-    from sublet.runtime.runtime import open_runtime
+    from sublet.pods.pod_view import cnr_table, documents, pods_table, select
 
     runtime = open_runtime()
     if what in NODE_OBJECTS:
-        from sublet.runtime.offer import read_cnr
+        from sublet.pods.offer import read_cnr
 
         document = read_cnr(runtime)
         typer.echo(cnr_table(document) if output == "table" else as_text(document, output))

@@ -19,8 +19,8 @@ def logs(
     """Print a pod's standard output and error. A foreground pod has none: it writes to its terminal."""
     import sys
 
-    from sublet.runtime.log import log_of, read_on
-    from sublet.runtime.runtime import open_runtime
+    from shared.adapters.local.log import log_of, read_on
+    from shared.adapters.local.runtime import open_runtime
 
     runtime = open_runtime()
     runtime.reconcile()

@@ -53,14 +53,14 @@ def run(
     on standard error says so); 125 when the pod could not be started (also when a taint keeps reclaimed pods away from
     this node), 126 when the command cannot be executed, 127 when it was not found.
     """
+    from shared.adapters.local.pod_user import asked_user
+    from shared.adapters.local.runtime import new_uid, open_runtime
     from shared.core.pods.manifest import read_pod
     from shared.errors import SubletError
     from sublet.exit_codes import CANNOT_START
-    from sublet.runtime.admission import admit
-    from sublet.runtime.offer import warn_over_offer
-    from sublet.runtime.pod_user import asked_user
-    from sublet.runtime.runtime import new_uid, open_runtime
-    from sublet.runtime.taints import require_untainted
+    from sublet.pods.admission import admit
+    from sublet.pods.offer import warn_over_offer
+    from sublet.pods.taints import require_untainted
 
     try:
         runs_as = asked_user(user, os.environ)

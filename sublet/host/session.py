@@ -14,6 +14,7 @@ import structlog
 
 import services
 from shared.adapters.files.replaced import replace_file
+from shared.adapters.local.runtime import Runtime
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.adapters.process import BAD_SETTING, UNFIT
 from shared.contracts.services import CENTRAL, NODE_SERVICES
@@ -26,7 +27,6 @@ from sublet.host.capped_logs import keep_capped
 from sublet.host.preflight import require_fit, take_host
 from sublet.host.supervise import Child
 from sublet.host.teardown import any_groups, end_pods, remove_groups
-from sublet.runtime.runtime import Runtime
 from sublet.state.folder import StateFolder
 
 log = structlog.get_logger()

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
+from shared.adapters.files.own_folder import ANOTHER, require_own, require_own_path
 from shared.adapters.files.taints import NAME as TAINTS
 from shared.adapters.files.taints import TaintFile
 from shared.errors import Conflict, Unfit
@@ -24,7 +25,6 @@ _LOCK = "up.lock"
 _WORD = (
     "Sublet keeps its state in this folder. When it stops it removes the files that it made, and leaves all others.\n"
 )
-_ANOTHER = "take an empty folder, or one that does not exist yet: SUBLET_STATE_DIR=/run/sublet"
 _SHOWN = 3
 
 
@@ -91,58 +91,6 @@ def remove_state(path: Path, *, forget: bool) -> None:
         TaintFile(path).remove_ours()
 
 
-def require_own(path: Path) -> None:
-    """Refuse a folder that somebody else could have prepared or could change: what lies there is done as this user.
-
-    One that is not there yet is well where nobody else can make it.
-
-    Raises:
-        Unfit: it is a link or no folder, is somebody else's, or its group or everybody may write there.
-        OSError: it cannot be looked at.
-    """
-    require_own_path(path)
-    if not path.exists():
-        return
-    facts = path.lstat()
-    if not stat.S_ISDIR(facts.st_mode):
-        raise Unfit(f"state folder {path}: it is no folder; {_ANOTHER}")
-    # Also for root: a folder of another user holds what that user has put there, and it would be run as root.
-    if facts.st_uid != os.geteuid():
-        raise Unfit(
-            f"state folder {path}: it belongs to user {facts.st_uid}, and this is user {os.geteuid()}; {_ANOTHER}"
-        )
-    if stat.S_IMODE(facts.st_mode) & 0o022:
-        raise Unfit(
-            f"state folder {path}: others may write there (mode {stat.S_IMODE(facts.st_mode):04o}), so what it holds "
-            f"may not be ours; look at it, then: chmod go-w {path}"
-        )
-
-
-def require_own_path(path: Path) -> None:
-    """Refuse a path on which somebody else could put another folder in its place.
-
-    Raises:
-        Unfit: it is a link, or a folder above it is another user's, or everybody may rename what lies there.
-        OSError: it cannot be looked at.
-    """
-    path = path.absolute()
-    if path.is_symlink():
-        raise Unfit(f"state folder {path}: it is a link to {path.readlink()}; name that folder itself, if it is yours")
-    # The path as it is written and as links resolve it: either of them could be exchanged.
-    for above in {*path.parents, *path.parent.resolve().parents, path.parent.resolve()}:
-        with contextlib.suppress(FileNotFoundError):
-            _require_unmovable(path, above)
-
-
-def _require_unmovable(path: Path, above: Path) -> None:
-    facts = above.lstat()
-    if facts.st_uid not in (0, os.geteuid()):
-        raise Unfit(f"state folder {path}: {above} belongs to user {facts.st_uid}, who may exchange it; {_ANOTHER}")
-    # The sticky bit, as on /tmp: everybody may write, and nobody rename what is another's.
-    if stat.S_ISDIR(facts.st_mode) and facts.st_mode & 0o002 and not facts.st_mode & stat.S_ISVTX:
-        raise Unfit(f"state folder {path}: everybody may write in {above} and exchange it; {_ANOTHER}")
-
-
 def _names(path: Path) -> list[str]:
     return sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
 
@@ -158,7 +106,7 @@ def _names_before(path: Path) -> frozenset[str]:
         # A mark that anybody else could have made proves nothing.
         facts = (path / MARK).lstat()
         if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
-            raise Unfit(f"state folder {path}: its mark {MARK} was not made by this user; {_ANOTHER}")
+            raise Unfit(f"state folder {path}: its mark {MARK} was not made by this user; {ANOTHER}")
         return names
     foreign = [name for name in sorted(names) if known(name) is None or (path / name).lstat().st_uid != os.geteuid()]
     if foreign or not (names <= PREPARED or names & WITNESSES):
@@ -166,7 +114,7 @@ def _names_before(path: Path) -> frozenset[str]:
         more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
         raise Unfit(
             f"state folder {path}: it holds {', '.join(shown[:_SHOWN])}{more} and not our mark ({MARK}): a folder that "
-            f"Sublet did not make is not used; {_ANOTHER}"
+            f"Sublet did not make is not used; {ANOTHER}"
         )
     return names
 

@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 from shared.adapters.files.taints import TaintFile
 from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.local.runtime import Runtime
 from shared.contracts.kube.taint import Taint
 from sublet import cli
 from sublet.commands import apply, delete, get, logs, run
-from sublet.runtime.applying import apply_pods
-from sublet.runtime.runtime import Runtime
+from sublet.pods.applying import apply_pods
 
 pytestmark = ROOT_ONLY
 MODULES = {"run": run, "apply": apply, "get": get, "logs": logs, "delete": delete}
@@ -28,7 +28,7 @@ MODULES = {"run": run, "apply": apply, "get": get, "logs": logs, "delete": delet
 @pytest.fixture
 def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
     with own_top() as top:
-        monkeypatch.setattr("sublet.runtime.runtime.open_runtime", lambda: runtime(tmp_path, top))
+        monkeypatch.setattr("shared.adapters.local.runtime.open_runtime", lambda: runtime(tmp_path, top))
         yield runtime(tmp_path, top)
 
 
@@ -119,7 +119,7 @@ def test_following_a_log_ends_with_the_pod(pods: Runtime) -> None:
 
 def test_a_foreground_run_is_the_command_itself(pods: Runtime, tmp_path: Path) -> None:
     program = (
-        "import sys, sublet.runtime.runtime as module; from pods_rig import *; from sublet.cli import main;"
+        "import sys, shared.adapters.local.runtime as module; from pods_rig import *; from sublet.cli import main;"
         "state_dir, top = sys.argv[1:3];"
         "module.open_runtime = lambda: runtime(Path(state_dir), top);"
         "sys.argv[1:] = sys.argv[3:]; main()"

@@ -13,12 +13,13 @@ from pods_rig import HOST, ROOT_ONLY, gone, own_top, record, runtime, start_fore
 from present import present
 
 from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.local import shim
+from shared.adapters.local.runtime import Runtime
 from shared.adapters.local.stored_pod import StoredPod
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import class_group, container_group, pod_group
 from shared.core.pods.manifest import ContainerRun, PodRecord
 from shared.errors import Conflict, Refused, Unfit
-from sublet.runtime.runtime import Runtime
 
 pytestmark = ROOT_ONLY
 CGROUPS: Any = Cgroups(HOST) if Path("/sys/fs/cgroup/cpuset").is_dir() else None
@@ -196,7 +197,7 @@ def test_a_pod_that_is_being_ended_already_starts_nothing(pods: Runtime, top: st
     folder, alive = pods._prepare(pod)
     assert pods.pods.mark_terminating(pod.pod.uid, 5.0, "Evicted")
     with alive:
-        command = [sys.executable, "-m", "sublet.runtime.shim", str(folder.path), str(alive.fileno())]
+        command = [sys.executable, "-m", shim.__name__, str(folder.path), str(alive.fileno())]
         process = subprocess.run(command, pass_fds=[alive.fileno()], check=False, capture_output=True, text=True)
     assert (process.returncode, trace.exists()) == (143, False)
     assert "evicted" in process.stderr

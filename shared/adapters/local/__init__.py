@@ -1,1 +1,1 @@
-"""Local adapters keep and end the pods of the local runtime, where there is no API server."""
+"""The local runtime: pods as real processes in cgroups of their own, kept and ended where there is no API server."""

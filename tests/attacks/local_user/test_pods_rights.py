@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from pods_rig import ROOT_ONLY, own_top, record, runtime, wait_for
 
+from shared.adapters.local.pod_user import PodUser, this_user
+from shared.adapters.local.runtime import Runtime
 from shared.adapters.local.stored_pod import StoredPod
 from shared.core.pods.manifest import PodRecord
 from shared.errors import Refused, Unfit
-from sublet.runtime.pod_user import PodUser, this_user
-from sublet.runtime.runtime import Runtime
 
 pytestmark = ROOT_ONLY
 SOMEBODY = PodUser(64321, 64322, (64322, 64323), "somebody", "/")

@@ -17,7 +17,7 @@ from shared.adapters.nats.embedded.server import NatsServer
 from shared.errors import Unavailable
 from sublet import ask
 from sublet.commands import audit, config, consumers, doctor, events, explain, record, status, top
-from sublet.runtime import admission
+from sublet.pods import admission
 
 NODE = "node-a"
 VICTIM_TEXT = "a file of root's\n"

@@ -12,6 +12,7 @@ from pods_rig import record
 from typer.testing import CliRunner, Result
 
 from shared.adapters.files.taints import TaintFile
+from shared.adapters.local.runtime import Runtime
 from shared.contracts.kube.taint import Cause, Taint
 from shared.core.pods.manifest import read_pod
 from shared.core.pods.qos import QOS_LEVEL
@@ -19,8 +20,7 @@ from shared.errors import Refused, Unavailable
 from shared.settings import CommonSettings
 from sublet import cli
 from sublet.commands import apply, get, run
-from sublet.runtime.runtime import Runtime
-from sublet.runtime.taints import require_untainted
+from sublet.pods.taints import require_untainted
 
 MODULES = {"run": run, "apply": apply, "get": get}
 KEY = "node.katalyst.kubewharf.io/MemoryPressure"

@@ -112,6 +112,20 @@ def test_the_command_answers(installed: dict[str, str]) -> None:
     assert answers[0] == answers[1]
 
 
+def test_the_watcher_of_a_pod_is_found_beside_a_folder_of_an_old_name(
+    installed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared/__init__.py").write_text("raise AssertionError('the working folder is imported')\n")
+    monkeypatch.chdir(tmp_path)
+    words = "from sublet._shared.adapters.local.runtime import _SHIM; print(*_SHIM[1:])"
+    isolated, _, name = python(installed, "-c", words).split()
+    assert (isolated, name) == ("-P", "sublet._shared.adapters.local.shim")
+    command = [sys.executable, "-S", isolated, "-m", name, str(tmp_path / "pod")]
+    done = subprocess.run(command, env=installed, capture_output=True, text=True, check=False)
+    assert done.stderr.endswith(f"No such file or directory: '{tmp_path}/pod/launch.json'\n")
+
+
 def test_no_string_names_a_module_that_the_wheel_renames() -> None:
     found = {
         (path, value)

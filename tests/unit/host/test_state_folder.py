@@ -14,11 +14,12 @@ from services.qrm.adapters.lease import file as lease
 from shared.adapters.files import pause as pause_file
 from shared.adapters.files import pods as pods_file
 from shared.adapters.files import taints as taint_file
+from shared.adapters.files.own_folder import require_own
 from shared.adapters.ledger import file as ledger_file
 from shared.adapters.nats.embedded import server as nats_server
 from shared.errors import Conflict, Unfit
 from sublet.state.files import MARK, STATE_FILES, Until, known
-from sublet.state.folder import StateFolder, remove_state, require_own
+from sublet.state.folder import StateFolder, remove_state
 
 SENTENCE = "kept by its owner"
 STAYING = ("config.yaml", "ledger.db.broken-1", "ledger.db.broken-12-wal", "checkpoint.json.refused")

@@ -36,13 +36,13 @@ OUR_OWN_FILES = {
     "shared/adapters/ledger/sqlite.py", "shared/adapters/local/pods.py", "shared/adapters/nats/embedded/accounts.py",
     "shared/adapters/nats/embedded/reload.py", "shared/adapters/nats/embedded/server.py",
     "shared/adapters/local/pod_folder.py", "shared/adapters/files/taints.py", "sublet/bridge/position.py",
-    "sublet/bus_login.py", "sublet/runtime/offer.py", "sublet/runtime/runtime.py", "sublet/runtime/spawn.py",
-    "sublet/runtime/shim.py", "sublet/sim/run.py", "services/advisor/policies/model.py",
+    "sublet/bus_login.py", "sublet/pods/offer.py", "shared/adapters/local/runtime.py", "shared/adapters/local/spawn.py",
+    "shared/adapters/local/shim.py", "sublet/sim/run.py", "services/advisor/policies/model.py",
 }  # fmt: skip
 """In a state folder that is ours and nobody else may write, or shipped with the product."""
 WHAT_A_PERSON_GIVES = {
     "services/central/core/config.py", "shared/settings.py", "sublet/replay/contender.py",
-    "sublet/replay/traces/reading.py", "sublet/runtime/applying.py", "sublet/sim/scenario.py", "sublet/whatif.py",
+    "sublet/replay/traces/reading.py", "sublet/pods/applying.py", "sublet/sim/scenario.py", "sublet/whatif.py",
 }  # fmt: skip
 """Files and words of whoever types the command, refused in words where they are wrong."""
 DEMO = {"sublet/demo/chain.py", "sublet/views/events.py"}
@@ -109,7 +109,7 @@ def test_pods_of_the_api_server_are_read_at_their_door_alone() -> None:
 
 def test_answers_are_asked_for_in_one_place() -> None:
     found = {path for path, tree in modules() for name, owner, _ in calls(tree) if name == "request" and owner == "bus"}
-    assert found <= {"sublet/ask.py", "sublet/runtime/admission.py", "sublet/demo/chain.py"}
+    assert found <= {"sublet/ask.py", "sublet/pods/admission.py", "sublet/demo/chain.py"}
 
 
 def test_every_bounded_read_names_its_bound() -> None:

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from shared.adapters.local.runtime import START_IT, Runtime
 from shared.contracts.kube.quantities import format_units, parse_units
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, canonical_resource
 from shared.core.pods.manifest import PodRecord
 from shared.errors import Unavailable
-from sublet.runtime.runtime import START_IT, Runtime
 
 
 def read_cnr(runtime: Runtime) -> dict[str, Any]:

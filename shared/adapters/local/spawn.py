@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from shared.adapters.host.cgroup import Cgroups
-from sublet.exit_codes import CANNOT_EXECUTE, CANNOT_START, NOT_FOUND
-from sublet.runtime.rights import give_up_rights
+from shared.adapters.local.rights import give_up_rights
+from shared.core.pods.exit_codes import CANNOT_EXECUTE, CANNOT_START, NOT_FOUND
 
 
 class NotStarted(Exception):

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import yaml
 
+from shared.adapters.local.pod_user import PodUser
+from shared.adapters.local.runtime import Runtime, new_uid
 from shared.adapters.local.stored_pod import StoredPod
 from shared.core.pods.manifest import PodRecord, read_pods
 from shared.errors import Conflict, Refused, SubletError, Unavailable
-from sublet.runtime.admission import admit
-from sublet.runtime.offer import warn_over_offer
-from sublet.runtime.pod_user import PodUser
-from sublet.runtime.runtime import Runtime, new_uid
-from sublet.runtime.taints import require_untainted
+from sublet.pods.admission import admit
+from sublet.pods.offer import warn_over_offer
+from sublet.pods.taints import require_untainted
 
 # As in a container, only what a program needs anywhere; everything else is the document's to say.
 INHERITED = ("PATH", "HOME", "LANG", "TZ")

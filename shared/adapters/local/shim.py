@@ -1,4 +1,4 @@
-"""The process that watches one pod: `python -m sublet.runtime.shim FOLDER ALIVE_FD [READY_FD]`.
+"""The process that watches one pod: `python -m …local.shim FOLDER ALIVE_FD [READY_FD]`.
 
 It starts the pod's containers inside their cgroups, passes signals on, collects exit codes and, at the end, removes the
 cgroups and writes the last status. The process belongs to the pod, not to Sublet: it outlives a restart of Sublet, and
@@ -22,8 +22,8 @@ from typing import Any
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.cgroup_kill import kill_group
 from shared.adapters.local.pod_folder import EVICTED, LAUNCH, PodFolder, read_json, timestamp
-from sublet.exit_codes import SIGNALLED
-from sublet.runtime.spawn import NotStarted, set_oom_score, spawn
+from shared.adapters.local.spawn import NotStarted, set_oom_score, spawn
+from shared.core.pods.exit_codes import SIGNALLED
 
 READY = "started"
 FORWARDED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}

@@ -9,10 +9,10 @@ Facts: docs/facts/katalyst-eviction.md#conditions-and-taints.
 from collections.abc import Sequence
 
 from shared.adapters.files.taints import TaintFile
+from shared.adapters.local.runtime import Runtime
 from shared.core.cgroups.layout import class_group
 from shared.core.pods.manifest import PodRecord
 from shared.errors import Refused, Unavailable
-from sublet.runtime.runtime import Runtime
 from sublet.views.taints import line
 
 

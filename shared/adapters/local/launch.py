@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from shared.adapters.local.pod_user import PodUser
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import OwnLayout, container_group, pod_group
 from shared.core.pods.limits import limits_of, unsaid_memory_bytes
 from shared.core.pods.manifest import PodRecord
-from sublet.runtime.pod_user import PodUser
 
 OOM_SCORE = {"reclaimed_cores": 900, "shared_cores": 0}
 """When memory runs out the kernel ends reclaimed work first, whoever asked for the memory (0 to 1000 adds permille)."""

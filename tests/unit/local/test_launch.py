@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pods_rig import record
 
+from shared.adapters.local.launch import launch_document, start_writes
+from shared.adapters.local.pod_user import PodUser
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import container_group, pod_group
 from shared.core.pods.limits import unsaid_memory_bytes
-from sublet.runtime.launch import launch_document, start_writes
-from sublet.runtime.pod_user import PodUser
 
 MIB, GIB = 1 << 20, 1 << 30
 UNSAID = unsaid_memory_bytes(GIB)

@@ -15,10 +15,14 @@ from typing import IO, NoReturn
 import structlog
 
 from shared.adapters.clock import SystemClock
+from shared.adapters.files.own_folder import require_own
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import read_text
+from shared.adapters.local import shim
 from shared.adapters.local.evictor import LocalEvictor, finish_if_over
+from shared.adapters.local.launch import OOM_SCORE, launch_document, start_writes
 from shared.adapters.local.pod_folder import LAUNCH, PodFolder, write_json
+from shared.adapters.local.pod_user import PodUser, this_user
 from shared.adapters.local.pods import LocalPods
 from shared.adapters.local.stored_pod import StoredPod
 from shared.core.cgroups.layout import ROOT, class_group, container_group, pod_group
@@ -26,14 +30,10 @@ from shared.core.pods.manifest import PodRecord
 from shared.core.text.kernel_text import meminfo_bytes
 from shared.errors import Refused, SubletError, Unavailable, Unfit
 from shared.settings import CommonSettings, common_settings, raw_settings
-from sublet.runtime.launch import OOM_SCORE, launch_document, start_writes
-from sublet.runtime.pod_user import PodUser, this_user
-from sublet.runtime.shim import FORWARDED, READY
-from sublet.state.folder import require_own
 
 DELETED = "Deleted"
 START_IT = "start it with: sudo sublet up"
-_SHIM = (sys.executable, "-P", "-m", "sublet.runtime.shim")  # -P: the current folder may belong to anybody
+_SHIM = (sys.executable, "-P", "-m", shim.__name__)  # -P: the current folder may belong to anybody
 
 
 def new_uid() -> str:
@@ -101,7 +101,7 @@ class Runtime:
         with os.fdopen(ours) as pipe:
             # To its end: the watcher closes it after one line, and a watcher that dies closes it without any.
             said = pipe.read()
-        if said != READY:
+        if said != shim.READY:
             # First the watcher, then the pod's folder: it writes its last status there.
             self._await_watcher(folder)
             self._clear(record)
@@ -113,11 +113,11 @@ class Runtime:
         Raises:
             Refused, Conflict, Unfit, Unavailable: nothing runs and nothing is left.
         """
-        signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # the watcher takes over what comes meanwhile
+        signal.pthread_sigmask(signal.SIG_BLOCK, shim.FORWARDED)  # the watcher takes over what comes meanwhile
         try:
             folder, alive = self._prepare(record, user)
         except BaseException:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, shim.FORWARDED)
             raise
         # The lock goes over to the watcher with the descriptor, so there is no moment in which nobody holds it.
         os.set_inheritable(alive.fileno(), True)

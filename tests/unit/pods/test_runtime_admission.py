@@ -15,7 +15,7 @@ from shared.errors import Refused, Unavailable
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import Bus
 from sublet.ask import AskTarget
-from sublet.runtime import admission
+from sublet.pods import admission
 
 CLASS = {QOS_LEVEL: "shared_cores"}
 Answer = Callable[[AdmissionAsked], AdmissionTold]

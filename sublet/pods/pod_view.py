@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from shared.adapters.local.runtime import Runtime
 from shared.adapters.local.stored_pod import PodStatus, StoredPod
 from shared.contracts.kube.quantities import format_millis, format_units
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Container, Pod
 from shared.errors import Refused
 from sublet.output import age, columns
-from sublet.runtime.offer import offered
-from sublet.runtime.runtime import Runtime
+from sublet.pods.offer import offered
 
 PODS_HEADER = ("NAMESPACE", "NAME", "QOS", "CPU", "MEMORY", "STATUS", "EXIT", "AGE")
 _BINARY = (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))

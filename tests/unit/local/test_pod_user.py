@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from present import present
 
+from shared.adapters.local.pod_user import PATH, PodUser, asked_user, this_user
 from shared.errors import Refused
-from sublet.runtime.pod_user import PATH, PodUser, asked_user, this_user
 
 ALICE = SimpleNamespace(pw_name="alice", pw_uid=1000, pw_gid=1001, pw_dir="/home/alice", pw_shell="/bin/bash")
 ROOTS = {"HOME": "/root", "USER": "root", "AWS_SECRET": "s3cret", "PATH": "/opt/own/bin", "SUDO_UID": "1000",

@@ -1,0 +1,1 @@
+"""What the commands about pods ask before they start one, and what they show of it."""

@@ -1,1 +1,0 @@
-"""The local runtime: real processes in their own cgroups, described by Kubernetes Pod documents."""
