@@ -1,124 +1,119 @@
-"""The comparison as one page: figures, offer against violations, and curves. No script, and nothing from elsewhere."""
+"""The comparison as one page: figures, offer against violations, and curves of one node."""
 
-from html import escape
 from typing import Any
 
-from sublet.replay.report.curves import draw
+from sublet.pages.chart import Chart, ChartAxes, ChartBand, ChartLine, Scatter, ScatterDot
+from sublet.pages.page import Block, Page, PageCell, PageCharts, PageProse, PageSection, PageTable, render
+from sublet.replay.report.columns import bins
 from sublet.replay.report.table import COLUMNS, cell, headlines
-from sublet.replay.run import ReplayOutcome
+from sublet.replay.run import Curve, ReplayOutcome
 
-_STYLE = """
-:root{color-scheme:light dark;--back:#fff;--ink:#1f2937;--soft:#6b7280;--line:#e5e7eb;--want:#3b82f6;--offer:#f59e0b;
---room:#1e3a8a;--bad:#dc2626}
-@media (prefers-color-scheme:dark){:root{--back:#111827;--ink:#e5e7eb;--soft:#9ca3af;--line:#374151;--want:#60a5fa;
---offer:#d97706;--room:#dbeafe;--bad:#f87171}}
-body{font:15px/1.5 system-ui,sans-serif;background:var(--back);color:var(--ink);margin:2rem auto;max-width:1080px;
-padding:0 1rem}
-h1{font-size:1.4rem;margin:0}h2{font-size:1.05rem;margin:2rem 0 .4rem}h3{font-size:.95rem;margin:1.1rem 0 .1rem}
-h3 span,p{color:var(--soft);font-weight:400}p{margin:.3rem 0;max-width:62rem}
-.wide{overflow-x:auto}table{border-collapse:collapse;margin:.6rem 0;font-variant-numeric:tabular-nums;font-size:14px}
-th,td{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:right;vertical-align:bottom}
-th{font-weight:600;line-height:1.25}th:first-child,td:first-child{text-align:left;white-space:nowrap}
-td.hit{color:var(--bad);font-weight:600}
-svg{display:block;width:100%;height:auto}svg text{font:11px system-ui,sans-serif;fill:var(--soft)}
-svg .end{text-anchor:end}svg .mid{text-anchor:middle}svg .name{fill:var(--ink);font-size:12px}
-svg .grid{stroke:var(--line);fill:none}svg .want{fill:var(--want);fill-opacity:.45}
-svg .offer{fill:var(--offer);fill-opacity:.35}svg .room{fill:none;stroke:var(--room);stroke-width:1.5}
-svg .bad{fill:var(--bad);fill-opacity:.14}svg .miss{fill:var(--bad)}
-svg .dot{fill:var(--room)}svg .lead{stroke:var(--soft);stroke-opacity:.6}
-.key{display:flex;flex-wrap:wrap;gap:.2rem 1.4rem;font-size:13px;color:var(--soft)}
-.key i{display:inline-block;width:1em;height:.8em;margin-right:.4em;vertical-align:-.05em}
-.k1{background:var(--want);opacity:.6}.k2{border-top:2px solid var(--room);height:.3em!important}
-.k3{background:var(--offer);opacity:.5}.k4{background:var(--bad)}
-"""
-_KEY = (
-    '<div class="key"><span><i class="k1"></i>tenants want</span><span><i class="k2"></i>tenants have</span>'
-    '<span><i class="k3"></i>offered to batch work</span><span><i class="k4"></i>tenants want more than they have'
-    "</span></div>"
+_BEST_NOTE = (
+    "★ No other row offers more with as few violations. A bar below a violation is its part of the table's worst."
 )
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 1040, 260, 44, 230, 14, 34
-_LABEL_PX, _NAME_PX = 14, 160
-_SPREAD_ROUNDS = 60
+_KEY = (
+    "From below what tenants want, from above what is offered to batch work: what is left between them is idle. "
+    "The line is what tenants have; a flag at the top marks a time in which they wanted more than that."
+)
 
 
 def page(outcome: ReplayOutcome, found: dict[str, Any]) -> str:
     """The page as text. `found` is the document of `table.document`."""
-    parts = [
-        '<!doctype html>\n<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
-        f"<title>Sublet replay: {escape(', '.join(found['files']))}</title><style>{_STYLE}</style>",
-        "<h1>What each policy would have offered</h1>",
-        *(f"<p>{escape(line)}</p>" for line in headlines(found)),
-        _table(found),
-        "<h2>Offer against violations</h2>",
-        "<p>Higher is more offered; further left is less that tenants wanted and did not have.</p>",
-        _scatter(found),
-        f"<h2>Over time: {escape(outcome.plotted or '')}</h2>",
-        _KEY,
+    best = best_rows(found["rows"])
+    charts = [
+        _curve(f"{row.name}: {_summary(figures)}", row.curve, outcome.cpus)
+        for row, figures in zip(outcome.rows, found["rows"], strict=True)
+        if row.curve is not None and row.curve.at_s
     ]
-    for row, figures in zip(outcome.rows, found["rows"], strict=True):
-        if row.curve is not None:
-            parts.append(f"<h3>{escape(row.name)} <span>{_summary(figures)}</span></h3>")
-            parts.append(draw(escape(row.name, quote=True), row.curve, outcome.cpus))
-    return "\n".join([*parts, "</html>\n"])
+    return render(
+        Page(
+            title=f"Sublet replay: {', '.join(found['files'])}",
+            headline=headline(found["rows"], best),
+            about=headlines(found),
+            sections=[
+                PageSection("", [_table(found["rows"], best)]),
+                PageSection("Offer against violations", _scatter(found["rows"], best)),
+                PageSection(f"Over time: {outcome.plotted or ''}", [PageProse([_KEY]), PageCharts(charts)]),
+            ],
+        )
+    )
+
+
+def best_rows(rows: list[dict[str, Any]]) -> set[str]:
+    """Names of the rows that offer more than every row with as few violations; of equals all are best."""
+    known = [row for row in rows if row["offered_percent"] is not None]
+    return {row["name"] for row in known if not any(_beats(other, row) for other in known)}
+
+
+def _beats(other: dict[str, Any], row: dict[str, Any]) -> bool:
+    offers = other["offered_percent"], row["offered_percent"]
+    lacks = other["violation_ppm"] or 0.0, row["violation_ppm"] or 0.0
+    return offers[0] >= offers[1] and lacks[0] <= lacks[1] and (offers[0] > offers[1] or lacks[0] < lacks[1])
+
+
+def headline(rows: list[dict[str, Any]], best: set[str]) -> str:
+    """The most that was offered without a violation, or with the fewest."""
+    chosen = [row for row in rows if row["name"] in best]
+    if not chosen:
+        return "Nothing was decided"
+    row = min(chosen, key=lambda row: (row["violation_ppm"] or 0.0, -row["offered_percent"]))
+    lack = row["violation_ppm"] or 0.0
+    words = "with no moment of too little for tenants" if lack == 0 else f"at {lack:.0f} ppm of violations, the fewest"
+    return f"{row['name']} offers {row['offered_percent']:.1f} % of the machine to batch work {words}"
 
 
 def _summary(figures: dict[str, Any]) -> str:
     return f"{cell(figures['offered_percent'], 1)} % offered on all nodes, {figures['evictions']} evictions"
 
 
-def _table(found: dict[str, Any]) -> str:
-    head = "".join(f"<th>{escape(title)}</th>" for title, _, _ in COLUMNS)
-    rows = [f"<tr><th>policy</th>{head}</tr>"]
-    for row in found["rows"]:
-        cells = "".join(
-            f"<td{_marked(key, row[key])}>{cell(row[key], digits) or '-'}</td>" for _, key, digits in COLUMNS
-        )
-        rows.append(f"<tr><td>{escape(row['name'])}</td>{cells}</tr>")
-    return f'<div class="wide"><table>{"".join(rows)}</table></div>'
+def _table(rows: list[dict[str, Any]], best: set[str]) -> PageTable:
+    worst = {key: max((row[key] or 0 for row in rows), default=0) for _, key, _ in COLUMNS}
+    lines = []
+    for row in rows:
+        name = PageCell(row["name"], row["name"], "best" if row["name"] in best else "")
+        lines.append([name, *(_cell(key, row[key], digits, worst[key]) for _, key, digits in COLUMNS)])
+    header = ["policy", *(title.replace("-", "\N{NON-BREAKING HYPHEN}") for title, _, _ in COLUMNS)]
+    return PageTable(header, lines, cards=True, note=_BEST_NOTE)
 
 
-def _marked(key: str, value: float | None) -> str:
-    """Violations are red."""
-    return " class=hit" if key.startswith("violation") and value else ""
+def _cell(key: str, value: float | None, digits: int, worst: float) -> PageCell:
+    """A violation says how it compares; none at all is good."""
+    if not key.startswith("violation") or value is None:
+        return PageCell(cell(value, digits) or "-", value)
+    return PageCell(cell(value, digits), value, "good" if value == 0 else "", value / worst if worst else 0.0)
 
 
-def _scatter(found: dict[str, Any]) -> str:
-    """One dot a row; names stand right of them, moved apart where they would cover each other."""
-    rows = [row for row in found["rows"] if row["offered_percent"] is not None]
-    most = max((row["violation_ppm"] or 0.0 for row in rows), default=0.0)
-    if most == 0.0:
-        return "<p>Nobody withheld anything from the tenants: the table says all.</p>"
-
-    def x(ppm: float) -> float:
-        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * ppm / most
-
-    def y(percent: float) -> float:
-        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * min(percent / 100, 1.0)
-
-    parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="offer against violations">']
-    for percent in (0, 25, 50, 75, 100):
-        parts.append(f'<path class="grid" d="M{_LEFT} {y(percent):.1f}H{_WIDTH - _RIGHT}"/>')
-        parts.append(f'<text class="end" x="{_LEFT - 6}" y="{y(percent) + 4:.1f}">{percent} %</text>')
-    for part, place in ((0.0, "mid"), (0.5, "mid"), (1.0, "end")):
-        text = f"{most * part:.0f}" + (" ppm of what tenants wanted" if part == 1 else "")
-        parts.append(f'<text class="{place}" x="{x(most * part):.1f}" y="{_HEIGHT - 12}">{text}</text>')
-    rows.sort(key=lambda row: (-row["offered_percent"], row["violation_ppm"] or 0.0, row["name"]))
-    spots = [(x(row["violation_ppm"] or 0.0), y(row["offered_percent"])) for row in rows]
-    for row, (at_x, at_y), name_y in zip(rows, spots, _apart(spots), strict=True):
-        parts.append(f'<path class="lead" d="M{at_x:.1f} {at_y:.1f}L{at_x + 11:.1f} {name_y:.1f}"/>')
-        parts.append(f'<circle class="dot" cx="{at_x:.1f}" cy="{at_y:.1f}" r="4"/>')
-        parts.append(f'<text class="name" x="{at_x + 13:.1f}" y="{name_y + 4:.1f}">{escape(row["name"])}</text>')
-    return "".join([*parts, "</svg>"])
+def _scatter(rows: list[dict[str, Any]], best: set[str]) -> list[Block]:
+    dots = [
+        ScatterDot(row["name"], row["violation_ppm"] or 0.0, row["offered_percent"], row["name"] in best)
+        for row in rows
+        if row["offered_percent"] is not None
+    ]
+    if not any(dot.x for dot in dots):
+        return [PageProse(["Nobody withheld anything from the tenants: the table says all."])]
+    words = "Higher is more offered; further left is less that tenants wanted and did not have."
+    title = "Offered to batch work, % of the machine"
+    return [PageProse([words]), PageCharts([Scatter(title, "violations, ppm of what tenants wanted", "offered", dots)])]
 
 
-def _apart(spots: list[tuple[float, float]]) -> list[float]:
-    """Heights for names beside these spots, given from the top down, so that no name covers another."""
-    heights = [y for _, y in spots]
-    for _ in range(_SPREAD_ROUNDS):
-        for lower in range(1, len(spots)):
-            for upper in range(lower):
-                short = _LABEL_PX - (heights[lower] - heights[upper])
-                if short > 0 and abs(spots[lower][0] - spots[upper][0]) < _NAME_PX:
-                    heights[upper] -= short / 2
-                    heights[lower] += short / 2
-    return heights
+def _curve(title: str, curve: Curve, cpus: int) -> Chart:
+    columns = bins(curve)
+    first_s, last_s = columns[0].from_s, columns[-1].to_s
+    # A value holds for the time that ends with it: the first one stands at both ends of its column.
+    at_s = [first_s, *(column.to_s for column in columns)]
+    lines = [
+        ("tenants want", "shared", [c.wanted_cores for c in columns], True, False),
+        ("offered to batch work", "reclaimed", [c.offered_cores for c in columns], True, True),
+        ("tenants have", "limit", [c.room_cores for c in columns], False, False),
+    ]
+    return Chart(
+        title=title,
+        axes=ChartAxes(first_s, last_s, 0.0, float(cpus), "CPUs", clock=True),
+        x=at_s,
+        lines=[
+            ChartLine(name, role, [values[0], *values], "stairs", filled=filled, from_top=from_top)
+            for name, role, values, filled, from_top in lines
+        ],
+        bands=[ChartBand(c.from_s, c.to_s, lack=True) for c in columns if c.violated],
+        group="replay",
+    )
