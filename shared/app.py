@@ -14,8 +14,10 @@ from typing import Any, Protocol
 import structlog
 
 from shared import telemetry
+from shared.contracts.advice import NodeMode
 from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, MAX_CONFIG_BYTES, ask_subject
 from shared.contracts.readiness import Health, ServiceHealth, entry_hash, node_config_key
+from shared.core.node_mode import NodeSwitch, document_mode
 from shared.core.text.json_text import read_json_object
 from shared.errors import BadConfig, Refused, SubletError, Unavailable
 from shared.ports import Bus, Clock, Entry
@@ -68,6 +70,8 @@ class Context:
     common: CommonSettings
     raw: Mapping[str, Any] = field(default_factory=dict)
     """All settings, unchecked; take your section with `shared.settings.section`."""
+    switch: NodeSwitch = field(default_factory=NodeSwitch)
+    """Whether the node observes or enforces; read it whenever something would be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ class Runner:
     raw: Mapping[str, Any] = field(default_factory=dict)
     apps: dict[str, App] = field(default_factory=dict)
     wires: dict[str, Wire] = field(default_factory=dict)
+    switches: dict[str, NodeSwitch] = field(default_factory=dict)
     _newest: dict[str, Entry] = field(default_factory=dict)
     _good: dict[str, dict[str, Entry]] = field(default_factory=dict)
     """By service, the entries of the bucket that it works with."""
@@ -140,8 +145,9 @@ class Runner:
             # own.
             wire = Wire(self.bus, self.clock, node=self.common.node, service=plan.name)
             self.wires[plan.name] = wire
+            self.switches[plan.name] = switch = NodeSwitch(self.common.mode)
             try:
-                self.apps[plan.name] = plan.build(Context(wire, self.clock, self.common, self.raw))
+                self.apps[plan.name] = plan.build(Context(wire, self.clock, self.common, self.raw, switch))
             except OSError as error:  # SELinux, a mount that is missing: one line, not a traceback
                 raise Unavailable(f"{plan.name} cannot start: {error}", reason="unreadable") from error
 
@@ -231,16 +237,29 @@ class Runner:
                 log.error("config.refused", of=name, revision=entry.revision, why=str(refusal))
 
     def _reconfigure(self, name: str, entries: Mapping[str, Entry]) -> None:
-        """Hand a service its section of these entries, those of this node on top."""
+        """Hand a service its section and the node's mode by these entries, those of this node on top."""
         section: dict[str, Any] = {}
+        mode = self.common.mode
         for _, entry in sorted(entries.items()):  # "global" comes before "node."
             what = f"configuration {entry.key}, revision {entry.revision}"
             document = read_json_object(entry.value or b"{}", what=what, max_bytes=MAX_CONFIG_BYTES)
             part = document.get(name, {})
             if not isinstance(part, dict):
                 raise BadConfig(f"{what}: section {name!r} is no mapping")
-            section = merge(section, part)
-        self.apps[name].reconfigure(section)
+            section, mode = merge(section, part), document_mode(document, what) or mode
+        self._switch(name, mode, section)
+
+    def _switch(self, name: str, mode: NodeMode, section: Mapping[str, Any]) -> None:
+        """Reconfigure a service under a mode; where it refuses, the mode stays what it was."""
+        switch, before = self.switches[name], self.switches[name].mode
+        switch.mode = mode
+        try:
+            self.apps[name].reconfigure(section)
+        except BaseException:
+            switch.mode = before
+            raise
+        if mode != before:
+            log.warning("mode.changed", of=name, mode=mode, before=before)
 
 
 async def _end(tasks: Sequence["asyncio.Task[Any]"]) -> None:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from shared.contracts.advice import NodeMode
 from shared.contracts.ids import NodeName
 from shared.contracts.services import SERVICES
 from shared.core.text.did_you_mean import did_you_mean
@@ -53,6 +54,9 @@ class CommonSettings(Settings):
     """Name of this node, as on the bus and in Kubernetes."""
     substrate: Literal["host", "sim", "kubernetes"] = "host"
     """Where pods come from and where cpusets go."""
+    mode: NodeMode = "enforce"
+    """The switch above the modes of qrm, policies and plugins. observe: the node says what it would do, and nothing
+    goes beyond a dry run. A configuration may say otherwise for all nodes or for some."""
     qos_fallback: Literal["shared_cores", "kubernetes"] = "shared_cores"
     """What a pod is that names no QoS class: shared_cores, or by its Kubernetes QoS, where BestEffort is reclaimed."""
     kubeconfig: Path | None = None

@@ -25,7 +25,7 @@ from services.evictor.ports import EvictorPorts
 from services.evictor.record.journal import IntentJournal
 from services.evictor.record.outbox import Outbox
 from services.evictor.record.refusals import RefusalBook
-from services.evictor.settings import NAME, EvictorSettings, enabled_plugins, read
+from services.evictor.settings import NAME, EvictorSettings, bounded_plugins, enabled_plugins, read
 from shared import telemetry
 from shared.app import Context
 from shared.contracts.allocation import Allocation
@@ -50,13 +50,14 @@ class EvictorApp:
         self._wire, self._clock, self._ledger, self._ports = wire, context.clock, ledger, ports
         self._static: Mapping[str, Any] = context.raw.get(NAME) or {}
         self._settings = settings
-        self._detectors = Detectors(enabled_plugins(settings))
+        self._switch = context.switch
+        self._detectors = Detectors(bounded_plugins(enabled_plugins(settings), self._switch.mode))
         self._outbox = Outbox(ledger, wire.bus, self._clock)
         self._journal = IntentJournal(ledger, wire, written=self._outbox.wake)
         self._refusals = RefusalBook(ledger)
         self._arbiter = Arbiter(self._detectors, self._journal, ledger, self._refusals, self._start)
         announcer = Announcer(ledger, wire.bus, self._clock, self._outbox.assign_another_id)
-        checks = LastChecks(self._evidence, ports.paused)
+        checks = LastChecks(self._evidence, ports.paused, lambda: self._switch.observes)
         self._executor = Executor(self._journal, announcer, ports.actuator, self._clock, checks)
         self._backoff = Backoff()
         self._tainter = Tainter(taints, self._clock) if taints is not None else None
@@ -122,6 +123,7 @@ class EvictorApp:
             "outlook": {
                 name: ranking_json(ranking) for name, ranking in self._detectors.rankings(self._around()).items()
             },
+            "node_mode": self._switch.mode,
             "live": [record.intent.model_dump(mode="json") for record in self._running.values()],
             "recent": recent,
             "events": [
@@ -144,7 +146,7 @@ class EvictorApp:
         # Onto the static section, and not onto what holds now: a key that is taken out of the
         # configuration falls back to it.
         self._settings, plugins = read(merge(self._static, section))
-        self._detectors.configure(plugins)
+        self._detectors.configure(bounded_plugins(plugins, self._switch.mode))
 
     async def close(self) -> None:
         """Release the ledger; what is unfinished goes on at the next start."""

@@ -13,6 +13,8 @@ from services.evictor.core.arbiter.confirmation import ConfirmationRules
 from services.evictor.core.plugin import Plugin, PluginSettings
 from services.evictor.core.taints.conditions import TRANSITION_PERIOD_S
 from services.evictor.registry import known_plugins, load, outside_plugins, unknown, unusable
+from shared.contracts.advice import NodeMode
+from shared.core.node_mode import bounded
 from shared.core.quantities import Seconds
 from shared.errors import Refused
 from shared.settings import Settings, check
@@ -149,6 +151,14 @@ def enabled_plugins(settings: EvictorSettings) -> dict[str, Configured]:
     for name in sorted(settings.plugins.keys() & outside.keys()):
         found.append(_outside(outside[name], settings.plugins[name], [c.plugin.name for c in found]))
     return {c.plugin.name: c for c in found if c.settings.enabled}
+
+
+def bounded_plugins(plugins: Mapping[str, Configured], node: NodeMode) -> dict[str, Configured]:
+    """The plugins, each going no further than the node's mode allows."""
+    return {
+        name: Configured(one.plugin, one.settings.model_copy(update={"mode": bounded(one.settings.mode, node)}))
+        for name, one in plugins.items()
+    }
 
 
 def _configured(name: str, plugin: Plugin[Any, Any, Any], section: Mapping[str, Any]) -> Configured:

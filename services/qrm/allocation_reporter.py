@@ -39,6 +39,8 @@ class PassResult:
     outcome: WriteOutcome
     extra: Sequence[Reason]
     applied_in_s: float
+    observes: bool = False
+    """Whether the node only observes: then nothing is offered."""
 
 
 class AllocationReporter:
@@ -63,7 +65,9 @@ class AllocationReporter:
         reclaim = next((pool for pool in pools if pool.pool == RECLAIM), None)
         reclaim_cpus = CpuSet.parse(reclaim.cpus) if reclaim else CpuSet()
         # A mode that writes nothing offers nothing new either: what was offered last is what is still in force.
-        if done.mode == "enforce":
+        if done.observes:
+            self._offered = (0, 0)
+        elif done.mode == "enforce":
             self._offered = offered(advice, len(reclaim_cpus), limit)
         # A group left to a foreign writer is no problem of the pass, but not what was asked for either.
         as_wanted = not done.outcome.problems and not self._groups.foreign(now_s)

@@ -10,14 +10,15 @@ from pydantic import ValidationError
 
 from services.qrm.allocation_reporter import AllocationReporter, PassResult
 from services.qrm.conditions import Conditions
-from services.qrm.core.active_advice import ActiveAdvice, weaker
+from services.qrm.core.active_advice import ActiveAdvice, offered
 from services.qrm.core.admission.admit import admit
 from services.qrm.core.placement.arrangement import Arrangement, Node
 from services.qrm.core.state import NO_PODS, PassDecision, PassInput, QrmState, accept, arrange_as, lease_floor, step
-from services.qrm.core.statement import writes_reason
+from services.qrm.core.statement import observing_text, offer_reason, writes_reason
 from services.qrm.core.writes.classes import tenant_millis
 from services.qrm.core.writes.group_settings import GroupSettings, quota_millis
 from services.qrm.core.writes.outcome import WriteOutcome
+from services.qrm.group_restorer import GroupRestorer
 from services.qrm.inventory import PodInventory
 from services.qrm.lease_renewal import LeaseRenewal
 from services.qrm.ports import QrmPorts
@@ -31,8 +32,9 @@ from shared.contracts.bus.subjects import admit_subject
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.contracts.readiness import ServiceHealth
-from shared.core.cgroups.layout import RESERVE
+from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.core.cpus.cpuset import CpuSet
+from shared.core.node_mode import bounded, weaker
 from shared.errors import Refused, SubletError, Unavailable
 from shared.settings import check, merge
 from shared.wire import Newest
@@ -48,7 +50,7 @@ class QrmApp:
 
     def __init__(self, context: Context, ports: QrmPorts, settings: QrmSettings) -> None:
         self._wire, self._clock, self._ports, self._settings = context.wire, context.clock, ports, settings
-        self._static = dict(context.raw.get(NAME) or {})
+        self._static, self._switch = dict(context.raw.get(NAME) or {}), context.switch
         self._in_cluster = context.common.substrate == "kubernetes"
         self._conditions = Conditions()
         self._inventory = PodInventory(ports.pods, context.clock, self._conditions)
@@ -56,6 +58,7 @@ class QrmApp:
         self._renewal: LeaseRenewal | None = None
         if ports.lease is not None:
             self._renewal = LeaseRenewal(ports.lease, ports.groups, context.clock, self._conditions)
+        self._restorer = GroupRestorer(ports.groups, ports.lease, self._conditions)
         self._slot: Newest[PoolAdvice] | None = None
         self._state = QrmState()
         self._starting = NO_PODS
@@ -117,7 +120,10 @@ class QrmApp:
 
     def _due(self) -> bool:
         now_s, state = self._clock.monotonic(), self._state
-        return now_s >= self._verify_at_s or state.stage_at(now_s) != state.stage or self._mark_now() != self._mark
+        # Also while anything is to be restored: that waits for no period.
+        owed = self._restorer.owed and self._switch.observes
+        due = owed or now_s >= self._verify_at_s or state.stage_at(now_s) != state.stage
+        return due or self._mark_now() != self._mark
 
     def _mark_now(self) -> object:
         """A mark that changes with the pods, their groups, and how far their starts are."""
@@ -170,7 +176,10 @@ class QrmApp:
         if fresh is not None and self._is_active(fresh):
             self._applied_in_s = max(0.0, self._clock.monotonic() - fresh.received_s)
             telemetry.STEP_SECONDS.labels(NAME).observe(self._applied_in_s)
-        done = PassResult(decision, mode, self._state.active, self._inventory.pods, outcome, extra, self._applied_in_s)
+        done = PassResult(
+            decision, mode, self._state.active, self._inventory.pods, outcome, extra, self._applied_in_s,
+            observes=self._switch.observes,
+        )  # fmt: skip
         allocation = self._reporter.report(done, self._clock.monotonic())
         await self._wire.publish(allocation)
         if mode == "enforce":
@@ -223,11 +232,28 @@ class QrmApp:
 
     def _act(self, decision: PassDecision, mode: Mode, now_s: float) -> tuple[WriteOutcome, list[Reason]]:
         groups, pods, arrangement = self._ports.groups, self._inventory.pods, decision.arrangement
+        would_be = observing_text(arrangement.pools) if self._switch.observes else ""
+        self._conditions.set("Observing", would_be)
         if mode == "enforce":
+            self._restorer.enforced()
             wanted = self._group_settings(decision)
             return groups.apply(arrangement, pods, wanted, now_s, self._settings.verify_s), []
+        if self._switch.observes and self._mode_is_known():
+            self._restorer.restore(pods, now_s)
         would = [writes_reason(groups.planned(arrangement, pods))] if mode == "dry-run" else []
+        if self._switch.observes:
+            would.append(self._would_offer(arrangement))
         return groups.in_force(pods), would
+
+    def _would_offer(self, arrangement: Arrangement) -> Reason:
+        active, pool = self._state.active, arrangement.pools.get(RECLAIM, CpuSet())
+        return offer_reason(offered(active.advice if active else None, len(pool), None))
+
+    def _mode_is_known(self) -> bool:
+        """Whether the node's mode is certain. In a cluster it is with the first configuration: an agent that starts
+        while the hub is away must not give up what its node enforces.
+        """
+        return not self._in_cluster or self._wire.config_rev > 0
 
     def _group_settings(self, decision: PassDecision) -> GroupSettings:
         active, settings = self._state.active, self._settings
@@ -270,8 +296,8 @@ class QrmApp:
     def _mode(self) -> Mode:
         if self._ports.machine.pins_unread:  # whom kubelet has pinned is not known: nobody is moved
             return "observe"
-        active = self._state.active
-        return weaker(self._settings.mode, active.advice.mode) if active else self._settings.mode
+        active, own = self._state.active, self._settings.mode
+        return bounded(weaker(own, active.advice.mode) if active else own, self._switch.mode)
 
     def _refresh_machine(self) -> None:
         machine, lease = self._ports.machine, self._ports.lease
@@ -324,6 +350,7 @@ class QrmApp:
             BadConfig: a key or a value cannot be used.
         """
         self._settings = check(QrmSettings, merge(self._static, section), where=NAME)
+        self._verify_at_s = 0.0  # another mode shows at the next poll, not a period later
 
     async def close(self) -> None:
         """End the subscription, and the lease with its watchdog. The sets stay until the groups are removed."""

@@ -8,8 +8,9 @@ log = structlog.get_logger()
 
 
 READ_IN_PART = "PodReadInPart"
-HARMLESS = ("PodUnplaced", READ_IN_PART, "StaticCpuManager")
-"""Conditions with which qrm is healthy: pods that cannot be served as they ask, and CPUs that are kubelet's."""
+HARMLESS = ("PodUnplaced", READ_IN_PART, "StaticCpuManager", "Observing")
+"""Conditions with which qrm is healthy: pods that cannot be served as they ask, CPUs that are kubelet's, and a node
+that only observes."""
 
 
 class Conditions:

@@ -8,7 +8,7 @@ from services.qrm.core.checkpoint import Checkpoint
 from services.qrm.core.placement.arrangement import Arrangement
 from services.qrm.core.starting import StartRules
 from services.qrm.core.writes.group_settings import GroupSettings
-from services.qrm.core.writes.outcome import WriteOutcome
+from services.qrm.core.writes.outcome import Problem, WriteOutcome
 from services.qrm.core.writes.plan import WantedSets
 from services.qrm.settings import OffloadSettings
 from shared.contracts.advice import CacheDrop, PoolAdvice
@@ -104,6 +104,10 @@ class PodGroups(Protocol):
         """Groups that somebody else writes, which are therefore left alone."""
         ...
 
+    def restore(self, pods: Sequence[Pod]) -> Sequence[Problem]:
+        """Give every pod every CPU and memory node, and lift every weight and limit; what could not be written."""
+        ...
+
     def forget_written(self) -> None:
         """The sets have changed for a known reason: that is no foreign writer."""
         ...
@@ -134,6 +138,18 @@ class WatchedLease(Protocol):
 
     def watchdog_fired(self) -> bool:
         """Whether the watchdog has applied the floor since the last call."""
+        ...
+
+    def left_behind(self) -> bool:
+        """Whether there is a lease of this boot, run out or not."""
+        ...
+
+    def remove(self) -> None:
+        """Remove the lease: nothing is in force that would have to end.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
         ...
 
     async def stop(self) -> None:

@@ -8,6 +8,8 @@ from shared.contracts.envelope import Amount, Bytes, Count, Message, MessagePart
 from shared.contracts.ids import PodUid
 
 Mode = Literal["observe", "dry-run", "enforce"]
+NodeMode = Literal["observe", "enforce"]
+"""The switch above all modes: while a node observes, nothing on it goes beyond a dry run."""
 
 
 ISOLATION = "isolation-"

@@ -1,4 +1,4 @@
-"""The configuration of all nodes: one document, a mapping of sections.
+"""The configuration of all nodes: one document, a mapping of sections, and the switch `mode` beside them.
 
 Central checks the shape; each service checks its own section against its own model and keeps its last good one.
 """
@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from shared.core.node_mode import MODE_KEY, document_mode
 from shared.core.text.did_you_mean import did_you_mean
 from shared.errors import BadConfig
 
@@ -30,9 +31,12 @@ def read_config(text: str, *, known: Sequence[str]) -> dict[str, Any]:
         return {}
     if not isinstance(document, Mapping):
         raise BadConfig(f"configuration: want a mapping of sections, got {type(document).__name__}", reason="malformed")
+    document_mode(document, "configuration")
     for name, section in document.items():
+        if name == MODE_KEY:
+            continue
         if name not in known:
-            meant = did_you_mean(str(name), known)
+            meant = did_you_mean(str(name), (*known, MODE_KEY))
             raise BadConfig(f"configuration: no section {name!r}; {meant}", reason="invalid")
         if not isinstance(section, Mapping):
             raise BadConfig(

@@ -24,6 +24,7 @@ WATCH_BASE_S, WATCH_CAP_S = 0.05, 2.0
 SHORTEST_WATCH_S = 10.0
 GRACE_FACTOR = 1.5
 PAUSED = "evictions are paused on this node"
+OBSERVED = "the mode of this node is observe"
 RELIEVED = "the pressure has gone before the eviction began"
 
 
@@ -48,6 +49,8 @@ class LastChecks:
     """What the newest sample says about a plugin's pressure: an old decision alone evicts nobody."""
     paused: Callable[[], str] = lambda: ""
     """Why nobody may be evicted now; "" when evictions go on."""
+    observes: Callable[[], bool] = lambda: False
+    """Whether the node only observes by now: what was decided before is called off, and rehearsals go on."""
 
 
 class Executor:
@@ -106,8 +109,8 @@ class Executor:
             # A pod that is on its way out anyhow relieves as much, and a call would only use up a disruption budget.
             if found in ("gone", "terminating"):
                 return self._journal.move(record, "cancelled", detail=f"the pod was {found} before its eviction began")
-            if why := self._checks.paused():
-                return self._journal.move(record, "cancelled", detail=f"{PAUSED}: {why}")
+            if why := self._called_off(record):
+                return self._journal.move(record, "cancelled", detail=why)
             if evidence == "against":
                 return self._journal.move(record, "cancelled", detail=RELIEVED)
             # Anything less is not known: wait and look again until the deadline, but never act on a guess.
@@ -135,14 +138,20 @@ class Executor:
     async def _request(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
         """Make the call that `requested` has announced."""
         # Once more right before the call: `sublet pause` must stop what has been decided already.
-        if why := self._checks.paused():
-            return self._journal.move(record, "cancelled", detail=f"{PAUSED}: {why}")
+        if why := self._called_off(record):
+            return self._journal.move(record, "cancelled", detail=why)
         result = await self._call(record, limits, dry_run=False)
         # Gone at a later call: an earlier one, whose answer was lost, counts as what evicted it.
         if result.outcome == "accepted" or (result.outcome == "gone" and record.attempts > 1):
             return self._journal.move(record, "accepted", calls=(Call("evict", result.outcome, result.detail),))
         ended = self._ended(record, result, "evict")
         return ended if ended is not None else await self._settle(record, limits)
+
+    def _called_off(self, record: IntentRecord) -> str:
+        """Why the node calls an eviction off; "" where it goes on."""
+        if why := self._checks.paused():
+            return f"{PAUSED}: {why}"
+        return OBSERVED if record.intent.mode == "enforce" and self._checks.observes() else ""
 
     def _ended(self, record: IntentRecord, result: ActionResult, what: CallKind) -> IntentRecord | None:
         """The end that a result without eviction means; None when it is not known what happened."""

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from shared.contracts.advice import Mode, PoolAdvice
+from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import NumaOffer
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.shares import shared_out
 
 Stage = Literal["applied", "held", "floor"]
-_MODES: tuple[Mode, ...] = ("observe", "dry-run", "enforce")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +28,6 @@ class ActiveAdvice:
         if now_s >= self.lease_until_s:
             return "floor"
         return "applied" if now_s <= self.received_s + self.advice.valid_for_s else "held"
-
-
-def weaker(one: Mode, other: Mode) -> Mode:
-    """Of two modes the one that does less."""
-    return min(one, other, key=_MODES.index)
 
 
 def offered(advice: PoolAdvice | None, reclaim_cpus: int, limit_bytes: int | None) -> tuple[int, int]:

@@ -100,6 +100,18 @@ def _pod_allocation(uid: str, namespace: str, name: str, pool: str, sets: Sets) 
     return PodAllocation(uid=uid, namespace=namespace, name=name, pool=pool, cpus=str(sets.cpus), mems=str(sets.mems))
 
 
+def observing_text(pools: Mapping[str, CpuSet]) -> str:
+    """What a node that observes says of itself, with the pools that it would have."""
+    would_be = ", ".join(f"{name} {cpus}" for name, cpus in sorted(pools.items()))
+    return f"observe: nothing is changed or offered; pools would be {would_be}; `mode: enforce` makes them so"
+
+
+def offer_reason(offer: tuple[int, int]) -> Reason:
+    """What would be offered to reclaimed pods, for a node that observes."""
+    cpu_millis, memory_bytes = offer
+    return Reason(rule="would-offer", numbers={"cpu_millis": cpu_millis, "memory_bytes": memory_bytes})
+
+
 def writes_reason(writes: Sequence[Write]) -> Reason:
     """What would be written, for a mode that does not write."""
     shown = {f"{n}": f"{w.group} {w.knob}={w.value}" for n, w in enumerate(writes[:_SHOWN_WRITES], start=1)}

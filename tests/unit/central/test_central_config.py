@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,11 @@ from shared.errors import BadConfig
     [
         pytest.param("", {}, id="nothing"),
         pytest.param("evictor: {}\n", {"evictor": {}}, id="an empty section"),
+        pytest.param("mode: enforce", {"mode": "enforce"}, id="the switch"),
         pytest.param("evictor: {memory: {mode: dry-run}}", {"evictor": {"memory": {"mode": "dry-run"}}}, id="nested"),
     ],
 )
-def test_a_good_document_is_taken_as_it_is(text: str, document: dict[str, dict[str, dict[str, str]]]) -> None:
+def test_a_good_document_is_taken_as_it_is(text: str, document: dict[str, Any]) -> None:
     assert read_config(text, known=SERVICES) == document
 
 
@@ -28,6 +30,9 @@ def test_a_good_document_is_taken_as_it_is(text: str, document: dict[str, dict[s
     ("text", "words"),
     [
         pytest.param("evictor: [", "not YAML", id="not YAML"),
+        pytest.param("mode: enforced", "mode = 'enforced'.*did you mean 'enforce'", id="a misspelt mode"),
+        pytest.param("mode: dry-run", "it is observe or enforce", id="a mode of plugins"),
+        pytest.param("mod: enforce", "did you mean 'mode'", id="a misspelt switch"),
         pytest.param("- a", "want a mapping of sections, got list", id="a list"),
         pytest.param("evicter: {}", "did you mean 'evictor'", id="a misspelt section"),
         pytest.param("1: {}", "known: metrics", id="a section that is a number"),

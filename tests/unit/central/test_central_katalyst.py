@@ -59,7 +59,7 @@ def test_the_tutorials_memory_config_reaches_the_plugin() -> None:
     assert tuple(settings[name] for name in names) == (False, 1, 2000)
 
 
-SAMPLES = (True, 1, 1.5, 0.5, 30, 2000, "5m", "10%", "10Gi", ["shared_cores"], {CPU: 3.0, MEMORY: 2})
+SAMPLES = ("observe", True, 1, 1.5, 0.5, 30, 2000, "5m", "10%", "10Gi", ["shared_cores"], {CPU: 3.0, MEMORY: 2})
 
 
 @pytest.mark.parametrize("path", sorted(FIELDS))
@@ -176,3 +176,10 @@ def test_no_config_says_nothing_and_settings_are_plain_json() -> None:
         if not isinstance(field, Line) and field.read is not bytes_of and field.read is not flag:
             continue
         assert json.loads(json.dumps(settings_of(at(path, value)).settings))
+
+
+def test_the_switch_of_a_pool_of_nodes_stands_beside_the_sections() -> None:
+    assert settings_of(at("sublet.mode", "enforce")).settings == {"mode": "enforce"}
+    for wrong in ("dry-run", "Enforce", True, 1, ["enforce"]):
+        with pytest.raises(Refused, match=r"spec\.config\.sublet\.mode = .*: want observe or enforce"):
+            settings_of(at("sublet.mode", wrong))

@@ -21,6 +21,7 @@ from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, NumaReading, PodReading
+from shared.core.node_mode import NodeSwitch
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.fakes.fake_taints import FakeTaints
 from shared.fakes.memory_broker import MemoryBroker
@@ -77,6 +78,7 @@ class Node:
         self.voices = {s: Wire(self.bus, self.clock, node=NODE, service=s) for s in ("metrics", "qrm")}
         self.brake = PauseFile(folder)
         self.taints = FakeTaints()
+        self.switch = NodeSwitch()
         self.app: EvictorApp | None = None
 
     async def create_streams(self) -> None:
@@ -90,7 +92,7 @@ class Node:
     def build(self, ledger: Any = None, actuator: Any = None, bus: Any = None) -> EvictorApp:
         wire = Wire(bus or self.bus, self.clock, node=NODE, service="evictor")
         ports = EvictorPorts(ledger or SqliteLedger(self.folder), actuator or self.evictor, self.brake.why, self.taints)
-        context = Context(wire, self.clock, CommonSettings(node=NODE), {NAME: self.section})
+        context = Context(wire, self.clock, CommonSettings(node=NODE), {NAME: self.section}, self.switch)
         self.app = EvictorApp(context, ports, section(EvictorSettings, context.raw, NAME))
         return self.app
 

@@ -10,6 +10,7 @@ from services.evictor.act.tainter import LOOK_AGAIN_S
 from services.evictor.main import build
 from shared.adapters.files.taints import TaintFile
 from shared.contracts.kube.taint import Cause, Taint
+from shared.core.node_mode import NodeSwitch
 from shared.errors import BadConfig
 from shared.settings import CommonSettings
 from shared.wire import Wire
@@ -252,7 +253,7 @@ def test_on_one_host_the_taints_are_a_file_and_nothing_is_left_of_it_when_sublet
         world = await short_of_memory(node(), WEB)
         common = CommonSettings(node=NODE, state_dir=world.folder, substrate="sim")
         wire = Wire(world.bus, world.clock, node=NODE, service="evictor")
-        context = SimpleNamespace(common=common, clock=world.clock, wire=wire, raw={})
+        context = SimpleNamespace(common=common, clock=world.clock, wire=wire, raw={}, switch=NodeSwitch())
         world.build = lambda: build(context)
         async with world.life():
             await world.tick(3)

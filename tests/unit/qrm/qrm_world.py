@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from plain_cgroups import PlainCgroups
 
@@ -29,6 +29,7 @@ from shared.contracts.pod import Pod
 from shared.core.cgroups.layout import Layout
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
+from shared.core.node_mode import NodeSwitch
 from shared.errors import Unavailable
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import CommonSettings, section
@@ -64,7 +65,7 @@ class Lease:
     """The lease as qrm sees it; `left` is what an earlier life left behind."""
 
     def __init__(self, left: float = 0.0) -> None:
-        self.left, self.stopped, self.fell = left, False, False
+        self.left, self.stopped, self.fell, self.removed = left, False, False, False
         self.renewals: list[tuple[float, dict[str, str]]] = []
 
     def left_s(self) -> float:
@@ -80,6 +81,13 @@ class Lease:
         fell, self.fell = self.fell, False
         return fell
 
+    def left_behind(self) -> bool:
+        return self.left > 0 or bool(self.renewals)
+
+    def remove(self) -> None:
+        self.renewals.clear()
+        self.left, self.removed = 0.0, True
+
     async def stop(self) -> None:
         self.stopped = True
 
@@ -88,7 +96,8 @@ class Node:
     """One qrm with its cgroups, its pods, an advisor's voice and the allocations heard."""
 
     def __init__(self, folder: Path, lease: Lease | None = None, *, plain: PlainCgroups | None = None,
-                 topology: Topology | None = None, layout: Layout | None = None, **qrm: Any) -> None:  # fmt: skip
+                 topology: Topology | None = None, layout: Layout | None = None,
+                 substrate: Literal["host", "kubernetes"] = "host", **qrm: Any) -> None:  # fmt: skip
         self.plain = plain or PlainCgroups(folder / "host")
         if plain is None:
             self.plain.add_classes()
@@ -96,9 +105,11 @@ class Node:
         self.heard: list[Allocation] = []
         self.advisor = Wire(self.bus, self.clock, node=NODE, service="advisor")
         self.topology = topology or TUTORIAL_NODE
-        common = CommonSettings(node=NODE, state_dir=folder / "state")
+        common = CommonSettings(node=NODE, state_dir=folder / "state", substrate=substrate)
         common.state_dir.mkdir(exist_ok=True)
-        context = Context(Wire(self.bus, self.clock, node=NODE, service="qrm"), self.clock, common, {"qrm": qrm})
+        self.switch = NodeSwitch()
+        self.wire = wire = Wire(self.bus, self.clock, node=NODE, service="qrm")
+        context = Context(wire, self.clock, common, {"qrm": qrm}, self.switch)
         self.pinned: dict[str, CpuSet] = {}
         self.pins_unread = ""
         machine = HostMachine(self.plain.cgroups, lambda: self.topology, read_pinned=self._read_pinned)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_placement import advise
 
-from services.qrm.core.active_advice import ActiveAdvice, Stage, offered, offered_by_numa, weaker
+from services.qrm.core.active_advice import ActiveAdvice, Stage, offered, offered_by_numa
 from services.qrm.core.memory.limits import MARGIN_BYTES, STEP_BYTES, MemoryUse, limit_steps
 from services.qrm.core.statement import status_of
 from services.qrm.core.writes.classes import tenant_millis, wanted_groups, weights
@@ -16,6 +16,7 @@ from shared.contracts.pod import Container, Pod, QosClass
 from shared.core.cgroups.knobs import Knob, Version
 from shared.core.cgroups.layout import OwnLayout
 from shared.core.cpus.cpuset import CpuSet
+from shared.core.node_mode import weaker
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -270,3 +270,61 @@ def test_one_service_that_refuses_its_section_keeps_no_other_from_taking_its_own
         await running
 
     virtual(story())
+
+
+def test_the_node_observes_or_enforces_by_its_own_entry_then_by_that_of_all_then_by_its_settings(
+    virtual: Virtual,
+) -> None:
+    async def story() -> None:
+        world = World(qrm=None, evictor=None)
+        running = world.start()
+        await world.bus.ensure_bucket(CONFIG_BUCKET)
+        seen = []
+        for key, value in (
+            ("global", b"{}"),
+            ("global", b'{"mode": "observe"}'),
+            ("node.node-a", b'{"mode": "enforce"}'),
+            ("global", b'{"mode": "observe", "qrm": {"a": 1}}'),
+            ("node.node-a", b"{}"),
+            ("global", b"{}"),
+        ):
+            await world.bus.put(CONFIG_BUCKET, key, value)
+            await asyncio.sleep(1)
+            seen.append({context.switch.mode for context in world.contexts.values()})
+        assert seen == [{"enforce"}, {"observe"}, {"enforce"}, {"enforce"}, {"observe"}, {"enforce"}]
+        world.stop.set()
+        await running
+
+    virtual(story())
+
+
+@pytest.mark.parametrize("mode", ['"enforced"', '"dry-run"', "null", "true", "[]", '{"a": 1}', '"' + "x" * 5000 + '"'])
+def test_a_switch_that_is_no_mode_is_refused_with_the_whole_entry(virtual: Virtual, mode: str) -> None:
+    async def story() -> None:
+        world = World(qrm=None)
+        running = world.start()
+        await world.bus.ensure_bucket(CONFIG_BUCKET)
+        await world.bus.put(CONFIG_BUCKET, "global", b'{"mode": "observe", "qrm": {"a": 1}}')
+        await asyncio.sleep(1)
+        await world.bus.put(CONFIG_BUCKET, "global", f'{{"mode": {mode}, "qrm": {{"a": 2}}}}'.encode())
+        await asyncio.sleep(1)
+        assert (world.contexts["qrm"].switch.mode, world.settings("qrm")) == ("observe", {"a": 1})
+        assert not running.done()
+        world.stop.set()
+        assert await running == 0
+
+    virtual(story())
+
+
+def test_a_service_that_refuses_its_section_keeps_its_mode(virtual: Virtual) -> None:
+    async def story() -> None:
+        world = World(qrm=None)
+        running = world.start()
+        await world.bus.ensure_bucket(CONFIG_BUCKET)
+        await world.bus.put(CONFIG_BUCKET, "global", b'{"mode": "observe", "qrm": {"bad": true}}')
+        await asyncio.sleep(1)
+        assert world.contexts["qrm"].switch.mode == "enforce"
+        world.stop.set()
+        await running
+
+    virtual(story())

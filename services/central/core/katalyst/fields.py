@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
-from services.central.core.katalyst.values import Reader, bytes_of, flag, number, span, texts, thresholds
+from services.central.core.katalyst.values import Reader, bytes_of, choice, flag, number, span, texts, thresholds
+from shared.contracts.advice import NodeMode
+from shared.core.node_mode import MODE_KEY
 
 SettingPath = tuple[str, ...]
 """Where a setting is: section, and the keys within it."""
@@ -184,6 +187,8 @@ _OFFERED: Mapping[str, Field | Line] = {
     "memoryHeadroomConfig.utilBasedConfig.cacheBasedRatio": _offer(_PART, "cache_ratio"),
 }
 
+_SWITCH: Mapping[str, Field | Line] = {"mode": Field(choice(*get_args(NodeMode)), ((MODE_KEY,),))}
+
 FIELDS: Mapping[str, Field | Line] = {
     f"{prefix}.{name}": field
     for prefix, fields in {
@@ -196,6 +201,7 @@ FIELDS: Mapping[str, Field | Line] = {
         "evictionConfig.rootfsPressureEvictionConfig": _ROOTFS,
         "evictionConfig.networkEvictionConfig": _NETWORK,
         "reclaimedResourceConfig": _OFFERED,
+        "sublet": _SWITCH,
     }.items()
     for name, field in fields.items()
 }

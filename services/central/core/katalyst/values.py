@@ -53,6 +53,17 @@ def flag(path: str, value: Any) -> bool:
     return value
 
 
+def choice(*words: str) -> Reader:
+    """One of some words."""
+
+    def read(path: str, value: Any) -> str:
+        if not isinstance(value, str) or value not in words:
+            refuse(path, value, " or ".join(words))
+        return value
+
+    return read
+
+
 def span(low_s: float, high_s: float) -> Reader:
     """Seconds, from a duration such as "5m"."""
 

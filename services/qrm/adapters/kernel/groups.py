@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from services.qrm.adapters.kernel.machine import HostMachine
 from services.qrm.adapters.kernel.memory_use import memory_use
 from services.qrm.adapters.kernel.pod_limits import PodLimits
+from services.qrm.adapters.kernel.restore import restore_groups
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.memory.limits import limit_steps
 from services.qrm.core.placement.arrangement import Arrangement
@@ -155,6 +156,11 @@ class CgroupGroups:
         """The sets have changed for a known reason: that is no foreign writer."""
         self._watch.forget_written()
         self._verified = None
+
+    def restore(self, pods: Sequence[Pod]) -> tuple[Problem, ...]:
+        """Give every pod every CPU and memory node, and lift every weight and limit; what could not be written."""
+        self.forget_written()
+        return restore_groups(self._writer, self.layout, self._machine, pods)
 
     def memory_limit(self) -> int | None:
         """The memory limit in force for reclaimed work, in bytes; None: there is none."""

@@ -1,6 +1,7 @@
-"""Restoring kubelet's groups undoes what qrm wrote there, once Sublet is uninstalled.
+"""Restoring undoes what qrm wrote, once Sublet is uninstalled or the node only observes.
 
-Groups of Sublet's own end with what runs in them. Kubelet's stay as long as their pods, and with them what was written.
+Groups of Sublet's own end with what runs in them, but stay where the node only observes. Kubelet's stay as long as
+their pods, and with them what was written.
 
 Rule: docs/facts/safety-rules.md#rule-10-stopping-is-safe.
 """
@@ -10,12 +11,35 @@ from collections.abc import Iterator, Sequence
 from services.qrm.adapters.kernel.machine import HostMachine
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.writes.classes import RECLAIMED
-from services.qrm.core.writes.kubelet_defaults import default_limits, restore_group
+from services.qrm.core.writes.kubelet_defaults import default_limits, restore_group, restore_weight
 from services.qrm.core.writes.outcome import Problem
 from services.qrm.core.writes.plan import Sets, WantedSets
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout
+
+DEFAULT_SHARES = 1024
+"""The kernel's own weight of a group."""
+
+
+def restore_groups(
+    writer: CgroupWriter, layout: Layout, machine: HostMachine, pods: Sequence[Pod]
+) -> tuple[Problem, ...]:
+    """Restore the groups of either layout; what could not be written."""
+    if not layout.classes:
+        return restore_kubelet_groups(writer, layout, machine, pods)
+    groups = [group for group in layout.classes.values() if writer.cgroups.exists(group)]
+    below = [layout.pod_group(pod) for pod in pods if writer.cgroups.exists(layout.pod_group(pod))]
+    whole = Sets(machine.usable, machine.mems)
+    outcome = writer.apply(dict.fromkeys((*groups, *below), WantedSets(whole)), needed=())
+    return (*outcome.problems, *writer.settle(_class_settings(layout.classes[RECLAIMED], groups)))
+
+
+def _class_settings(reclaimed: str, groups: Sequence[str]) -> Iterator[Write]:
+    for group in groups:
+        yield from restore_weight(group, DEFAULT_SHARES)
+    for knob in (Knob.CPU_QUOTA, Knob.MEMORY_MAX, Knob.MEMORY_HIGH):
+        yield Write(reclaimed, knob, UNLIMITED)
 
 
 def restore_kubelet_groups(

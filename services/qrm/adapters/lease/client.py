@@ -31,13 +31,31 @@ class LeaseClient:
     def left_s(self) -> float:
         """Seconds that the lease on disk still runs; 0 where there is none of this boot."""
         try:
-            lease = leases.read_lease(self._state_dir / leases.FILE)
+            lease = self._of_this_boot()
         except ValueError:
             return 0.0
+        return 0.0 if lease is None else max(0.0, lease.deadline_s - leases.boottime_s())
+
+    def left_behind(self) -> bool:
+        """Whether there is a lease of this boot, or one that cannot be read."""
+        try:
+            return self._of_this_boot() is not None
+        except ValueError:
+            return True
+
+    def remove(self) -> None:
+        """Remove the lease; a watchdog that is no container ends with it.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        leases.remove_lease(self._state_dir)
+
+    def _of_this_boot(self) -> leases.Lease | None:
+        """Raises ValueError where it cannot be read."""
+        lease = leases.read_lease(self._state_dir / leases.FILE)
         # A deadline counts from a boot: after another one it says nothing, and the sets are gone with it.
-        if lease is None or lease.boot != self._boot:
-            return 0.0
-        return max(0.0, lease.deadline_s - leases.boottime_s())
+        return None if lease is None or lease.boot != self._boot else lease
 
     def renew(self, left_s: float, floor: Mapping[str, WantedSets]) -> None:
         """Let the lease run for so many seconds from now.
