@@ -9,9 +9,10 @@ import ast
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from setuptools import build_meta
@@ -72,9 +73,19 @@ def copy_tree(source: Path, goal: Path) -> None:
         shutil.copy(source / name, goal / name)
     for name, place in {OWNER: OWNER, **{old: f"{OWNER}/{new}" for old, new in MOVED.items()}}.items():
         shutil.copytree(source / name, goal / place, ignore=shutil.ignore_patterns("__pycache__"))
+    _record_revision(source, goal / OWNER / MOVED["shared"] / "build.py")
     for path in (goal / OWNER).rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         path.write_text(rewritten(text, str(path.relative_to(goal))), encoding="utf-8")
+
+
+def _record_revision(source: Path, module: Path) -> None:
+    """Write into the copy which revision it was made of; nothing where git does not know."""
+    git = ["git", "-C", str(source), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    with suppress(OSError):
+        told = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+        if re.fullmatch(r"[0-9a-f]{7,40}(-dirty)?", told):
+            module.write_text(module.read_text().replace('REVISION = ""', f'REVISION = "{told}"', 1))
 
 
 def rewritten(text: str, where: str) -> str:

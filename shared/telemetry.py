@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
+from shared.build import BUILD
 from shared.errors import Unfit
 
 REFUSED = Counter(
@@ -40,6 +41,8 @@ STREAM_CUTS = Counter(
     ["stream", "kind"],
 )
 CONNECTED = Gauge("sublet_bus_connected", "1 while the bus is connected.")
+BUILD_INFO = Gauge("sublet_build_info", "1; the labels say what runs.", ["version", "revision", "python"])
+BUILD_INFO.labels(BUILD.version, BUILD.revision, BUILD.python).set(1)
 CONFIG_REFUSED = Counter("sublet_config_refused_total", "Dynamic configurations refused.", ["service"])
 
 _BUCKETS_OF_LIFE = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)

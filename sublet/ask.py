@@ -14,12 +14,17 @@ from shared.contracts.bus.subjects import ask_subject
 from shared.contracts.services import CENTRAL, SERVICES
 from shared.errors import SubletError, Unavailable
 from shared.ports import Bus
-from shared.settings import CommonSettings, common_settings, raw_settings
+from shared.settings import common_settings, raw_settings
 from sublet.bus_login import SYSTEM_STATE_DIR, read_login
+from sublet.exit_codes import SIGNALLED
+from sublet.instance import MeantInstance, this_instance
+from sublet.invocation import as_root
 
 NOT_THERE = 3
 """Exit code: no NATS server, or nobody who could answer."""
 CONNECT_TIMEOUT_S = 2.0
+CANCEL_AGAIN_S = 2.0
+"""A client that has swallowed a cancellation gets another one after this long."""
 ANSWER_TIMEOUT_S = 2.0
 MAX_ANSWER_BYTES = 1 << 20
 """What a server takes as one message; a full node of 250 pods needs 200 kB."""
@@ -42,23 +47,39 @@ class AskTarget:
     nats_url: str
     services: tuple[str, ...] = SERVICES
     """The services that answer for the node; on Kubernetes without central, which nodes have no way to ask."""
+    starting: bool = False
+    """Whether its server is worth waiting for: a `sublet up` runs, and starts one that has ended again."""
 
 
 def target() -> AskTarget:
-    """From the settings; what they leave open is taken from the login of a `sublet up` on this machine."""
+    """From the settings; what they leave open is taken from the login of a `sublet up` on this machine.
+
+    Raises:
+        Unavailable: root's Sublet is meant, and this user may not read its login.
+    """
     raw = raw_settings()
     common = common_settings(raw)
-    running = _running(common, chosen="state_dir" in raw)
+    meant, addressed = this_instance(), "nats_url" in raw
+    login = _login(meant, chosen="state_dir" in raw)
+    running = meant.running
+    if running is not None and not login and not addressed and meant.foreign:
+        raise Unavailable(
+            f"the Sublet of this machine is root's ({running.words()}), and you may not read its bus: {as_root()}; "
+            "or have root name your group (reader_group)",
+            reason="login",
+        )
     return AskTarget(
         services=tuple(name for name in SERVICES if common.substrate != "kubernetes" or name != CENTRAL),
-        node=common.node if "node" in raw else running.get("node", common.node),
-        nats_url=common.nats_url if "nats_url" in raw else running.get("nats_url", common.nats_url),
+        node=common.node if "node" in raw else login.get("node", common.node),
+        nats_url=common.nats_url if addressed else login.get("nats_url", common.nats_url),
+        starting=running is not None and not addressed,
     )
 
 
-def _running(common: CommonSettings, *, chosen: bool) -> Mapping[str, str]:
-    """Node and address of a run whose login this user may read: his own, else that of this machine's root."""
-    return read_login(common.state_dir) or ({} if chosen else read_login(SYSTEM_STATE_DIR))
+def _login(meant: MeantInstance, *, chosen: bool) -> Mapping[str, str]:
+    """Node and address of a login that this user may read: of the instance, else of this machine's root."""
+    found = read_login(meant.state_dir)
+    return found if found or chosen or meant.running is not None else read_login(SYSTEM_STATE_DIR)
 
 
 @contextlib.asynccontextmanager
@@ -71,23 +92,27 @@ async def connected(where: AskTarget) -> AsyncIterator[Bus]:
     """
     from shared import telemetry
     from shared.adapters.clock import SystemClock
-    from shared.adapters.nats.bus import connect
+    from shared.adapters.nats.bus import connect, connect_at_once
     from shared.core.bus.nats_url import without_secrets
 
     telemetry.setup_logging(
         "sublet", where.node, as_json=False, level="critical"
     )  # a command says what is wrong itself
+    name, clock = f"cli/{where.node}", SystemClock()
     try:
-        bus = await connect(
-            where.nats_url, name=f"cli/{where.node}", connect_timeout_s=CONNECT_TIMEOUT_S, clock=SystemClock()
-        )
+        if where.starting:
+            bus = await connect(where.nats_url, name=name, connect_timeout_s=CONNECT_TIMEOUT_S, clock=clock)
+        else:
+            bus = await connect_at_once(where.nats_url, name=name, timeout_s=CONNECT_TIMEOUT_S, clock=clock)
     except Unavailable as error:
         if error.reason == "login":
             raise
-        raise NobodyThere(
-            f"no NATS server at {without_secrets(where.nats_url)}: "
-            "start Sublet with `sudo sublet up`, or set SUBLET_NATS_URL"
-        ) from error
+        step = (
+            "this address was given (nats_url, SUBLET_NATS_URL): is it right, and does a server run there?"
+            if "nats_url" in raw_settings()
+            else "start Sublet with `sudo sublet up`, or set SUBLET_NATS_URL"
+        )
+        raise NobodyThere(f"no NATS server at {without_secrets(where.nats_url)}: {step}") from error
     try:
         yield bus
     finally:
@@ -143,11 +168,14 @@ async def ask_all(bus: Bus, node: str, services: Sequence[str]) -> Answers:
 def run(work: Callable[[Bus, AskTarget], Awaitable[int]]) -> NoReturn:
     """Run a command on the bus and end the process: 0, the command's own code, or one line of why not."""
 
+    ended_by: list[signal.Signals] = []
+
     async def connected_work() -> int:
-        # As Ctrl-C, which a shell's background command ignores: the first process of a container would not even notice
-        # a SIGTERM.
+        # Not as Ctrl-C, which a shell's background command ignores; and the first process of a container would not
+        # even notice a SIGTERM without a handler.
         if (task := asyncio.current_task()) is not None:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGTERM, _end, loop, task, ended_by)
         where = target()
         async with connected(where) as bus:
             return await work(bus, where)
@@ -158,5 +186,12 @@ def run(work: Callable[[Bus, AskTarget], Awaitable[int]]) -> NoReturn:
         print(f"sublet: {error}", file=sys.stderr)
         code = NOT_THERE if isinstance(error, Unavailable) else 2
     except (KeyboardInterrupt, asyncio.CancelledError):
-        code = 130
+        code = SIGNALLED + (ended_by[0] if ended_by else signal.SIGINT)
     raise SystemExit(code)
+
+
+def _end(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]", ended_by: list[signal.Signals]) -> None:
+    """Cancel the command, and again until it ends: a client may swallow a cancellation."""
+    ended_by.append(signal.SIGTERM)
+    task.cancel()
+    loop.call_later(CANCEL_AGAIN_S, _end, loop, task, ended_by)

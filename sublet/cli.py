@@ -3,9 +3,11 @@
 import sys
 from collections.abc import Mapping
 from types import ModuleType
+from typing import Annotated
 
 import typer
 
+from shared.build import BUILD
 from shared.core.scan import modules_in
 from shared.errors import Refused, SubletError
 from sublet import commands
@@ -62,7 +64,18 @@ def build(found: Mapping[str, ModuleType], program: str = OWN) -> typer.Typer:
     return app
 
 
-def _top() -> None:
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sublet {BUILD.words()}")
+        raise typer.Exit
+
+
+def _top(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Print version, revision and Python."),
+    ] = False,
+) -> None:
     """Keeps the program a group of commands, however few there are."""
 
 

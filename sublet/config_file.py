@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shared.settings import common_settings, raw_settings
+from shared.settings import raw_settings
 from sublet.bus_login import read_own_json
+from sublet.instance import RECORD, writable_settings
 
 
 def central_config_file(raw: Mapping[str, Any], state_dir: Path) -> Path:
@@ -17,8 +18,7 @@ def central_config_file(raw: Mapping[str, Any], state_dir: Path) -> Path:
 
 def own_config_file() -> Path:
     """By this command's settings; where they name none, as the `sublet up` that runs in their state folder noted."""
-    raw = raw_settings()
-    state_dir = common_settings(raw).state_dir
+    raw, state_dir = raw_settings(), writable_settings().state_dir
     meant = central_config_file(raw, state_dir)
-    noted = read_own_json(state_dir / "up.json").get("config_file")
+    noted = read_own_json(state_dir / RECORD).get("config_file")
     return Path(noted) if meant == state_dir / "config.yaml" and isinstance(noted, str) else meant

@@ -1,7 +1,10 @@
 """A process is called `sublet`, or `kubectl sublet` as a plugin of kubectl."""
 
+import shlex
 import sys
 from pathlib import PurePath
+
+from sublet.output import printable
 
 OWN, PLUGIN = "sublet", "kubectl sublet"
 EXECUTABLE = "kubectl-sublet"
@@ -16,3 +19,8 @@ def program_name(argv0: str) -> str:
 def as_plugin() -> bool:
     """Whether kubectl called: then a cluster is meant, not this host."""
     return program_name(sys.argv[0]) == PLUGIN
+
+
+def as_root() -> str:
+    """This command as root would type it."""
+    return f"sudo {program_name(sys.argv[0])} {printable(shlex.join(sys.argv[1:]))}".rstrip()

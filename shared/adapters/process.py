@@ -20,6 +20,7 @@ from shared import telemetry
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
 from shared.app import Plan, Runner
+from shared.build import BUILD
 from shared.errors import BadConfig, SubletError, Unavailable, Unfit
 from shared.ports import Bus, Clock
 from shared.settings import CommonSettings, common_settings, raw_settings
@@ -95,6 +96,7 @@ async def run_process(
         # A stop that came while NATS was awaited is a clean end, not a failure: nothing had begun.
         if bus is None:
             return 0
+        log.info("process.started", version=BUILD.version, revision=BUILD.revision, python=BUILD.python)
         # Alone in its process a service has no neighbours to hand messages to; it goes to its safe state without NATS.
         runner = Runner(plans, bus if len(plans) == 1 else StandaloneBus(bus), clock, common, raw)
         gc.freeze()  # what is imported by now stays for good: the collector need not look at it again and again

@@ -25,9 +25,12 @@ def apply(
     """
     from shared.adapters.local.pod_user import asked_user
     from shared.adapters.local.runtime import open_runtime
+    from sublet.instance import writable_settings
     from sublet.pods.applying import apply_pods, read_documents
 
     runs_as = asked_user(user, os.environ)
     documents = read_documents(filename)
-    for line in apply_pods(open_runtime(), documents, lambda note: typer.echo(f"note: {note}", err=True), runs_as):
+    for line in apply_pods(
+        open_runtime(writable_settings()), documents, lambda note: typer.echo(f"note: {note}", err=True), runs_as
+    ):
         typer.echo(line)

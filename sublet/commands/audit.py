@@ -30,10 +30,10 @@ def audit(
     Every eviction event in the stream, every intent, and this node's ledger where it can be read. Exit code 0 when
     the history is whole, 1 when it is not, 3 when stream or ledger cannot be read.
     """
-    from shared.settings import common_settings, raw_settings
     from sublet.ask import run
+    from sublet.instance import instance_settings
 
-    state_dir = common_settings(raw_settings()).state_dir
+    state_dir = instance_settings().state_dir
 
     async def check(bus: "Bus", _where: "AskTarget") -> int:
         found = await audited(bus, state_dir)

@@ -176,10 +176,11 @@ def _durables(bus: "Bus") -> "Durables":
 
 
 def _our_server(where: "AskTarget") -> "LocalServer | None":
-    from shared.settings import common_settings, raw_settings
     from sublet.consumers.login import our_server
+    from sublet.instance import this_instance
 
-    return our_server(common_settings(raw_settings()).state_dir, where.nats_url)
+    meant = this_instance()
+    return None if meant.foreign else our_server(meant.state_dir, where.nats_url)
 
 
 def _unknown(name: str) -> Exception:

@@ -24,8 +24,9 @@ def delete(
     import asyncio
 
     from shared.adapters.local.runtime import open_runtime
+    from sublet.instance import writable_settings
 
-    runtime = open_runtime()
+    runtime = open_runtime(writable_settings())
     runtime.reconcile()
     for stored in [runtime.pods.find(name, namespace) for name in names]:
         pod = stored.record.pod

@@ -30,10 +30,11 @@ def get(
         _get_of_cluster(kubeconfig, what, name, output)
         return
     from shared.adapters.local.runtime import open_runtime
+    from sublet.instance import writable_settings
     from sublet.output import as_text
     from sublet.pods.pod_view import cnr_table, documents, pods_table, select
 
-    runtime = open_runtime()
+    runtime = open_runtime(writable_settings())
     if what in NODE_OBJECTS:
         from sublet.pods.offer import read_cnr
 

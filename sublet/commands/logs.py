@@ -21,8 +21,9 @@ def logs(
 
     from shared.adapters.local.log import log_of, read_on
     from shared.adapters.local.runtime import open_runtime
+    from sublet.instance import writable_settings
 
-    runtime = open_runtime()
+    runtime = open_runtime(writable_settings())
     runtime.reconcile()
     stored = runtime.pods.find(name, namespace)
     for piece in read_on(runtime.pods, stored.record.pod.uid, log_of(stored, container), follow=follow):

@@ -17,28 +17,22 @@ def pause(
     """Stop all evictions on this node, at once, until `sublet resume`.
 
     Needs neither the bus nor central, and holds through restarts. A pod that has already been told to end still ends.
+    The evictor is asked afterwards. Exit code 0: it says that evictions are paused; 1: it says that they are not; 3:
+    the pause is written, and the evictor does not answer.
     """
-    from shared.adapters.files.pause import PauseFile
-    from shared.errors import Unavailable
-    from shared.settings import common_settings, raw_settings
+    from sublet.host.brake import pull
 
-    brake = PauseFile(common_settings(raw_settings()).state_dir)
-    try:
-        brake.set(reason)
-    except OSError as error:
-        raise Unavailable(f"{brake.path}: {error.strerror}; try it as root", reason="unwritable") from error
-    typer.echo("evictions are paused on this node; go on with: sublet resume")
+    _say(pull(reason))
 
 
 def resume() -> None:
-    """Let this node evict again."""
-    from shared.adapters.files.pause import PauseFile
-    from shared.errors import Unavailable
-    from shared.settings import common_settings, raw_settings
+    """Let this node evict again. Exit codes as those of `sublet pause`."""
+    from sublet.host.brake import release
 
-    brake = PauseFile(common_settings(raw_settings()).state_dir)
-    try:
-        was_paused = brake.release()
-    except OSError as error:
-        raise Unavailable(f"{brake.path}: {error.strerror}; try it as root", reason="unwritable") from error
-    typer.echo("evictions go on" if was_paused else "evictions were not paused")
+    _say(release())
+
+
+def _say(outcome: tuple[str, int]) -> None:
+    words, code = outcome
+    typer.echo(words, err=code != 0)
+    raise typer.Exit(code)

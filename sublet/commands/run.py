@@ -58,13 +58,14 @@ def run(
     from shared.core.pods.manifest import read_pod
     from shared.errors import SubletError
     from sublet.exit_codes import CANNOT_START
+    from sublet.instance import writable_settings
     from sublet.pods.admission import admit
     from sublet.pods.offer import warn_over_offer
     from sublet.pods.taints import require_untainted
 
     try:
         runs_as = asked_user(user, os.environ)
-        runtime = open_runtime()
+        runtime = open_runtime(writable_settings())
         uid = new_uid()
         document = pod_document(
             name=name or made_name(command[0], uid), namespace=namespace, qos=qos, cpu=cpu, memory=memory,

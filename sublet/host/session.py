@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,18 @@ from shared.adapters.files.replaced import replace_file
 from shared.adapters.local.runtime import Runtime
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.adapters.process import BAD_SETTING, UNFIT
+from shared.build import BUILD
 from shared.contracts.services import CENTRAL, NODE_SERVICES
 from shared.core.bus.nats_url import without_secrets
 from shared.errors import SubletError, Unavailable, Unfit
 from shared.settings import CommonSettings, raw_settings
-from sublet.bus_login import write_login, write_reader
+from sublet.bus_login import SYSTEM_STATE_DIR, write_login, write_reader
 from sublet.config_file import central_config_file
 from sublet.host.capped_logs import keep_capped
 from sublet.host.preflight import require_fit, take_host
 from sublet.host.supervise import Child
 from sublet.host.teardown import any_groups, end_pods, remove_groups
+from sublet.instance import RECORD, Instance, advertise, started_ticks, withdraw
 from sublet.state.folder import StateFolder
 
 log = structlog.get_logger()
@@ -37,7 +39,6 @@ READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
 SERVER_POLL_S, SERVER_PAUSE_S = 0.1, 5.0
 POD_GRACE_S = 10.0
-RECORD = "up.json"
 
 
 @dataclass
@@ -129,6 +130,7 @@ class Session:
         if self.one_process:
             self._supervise("node", "sublet.node")
         self._record()
+        self._advertise()
 
     def _sim_arguments(self) -> list[str]:
         arguments = [str(self.common.host_root), str(self.state_dir)]
@@ -179,13 +181,31 @@ class Session:
         except SubletError as error:
             log.warning("record.not_written", why=str(error))
 
+    def _instance(self) -> Instance:
+        return Instance(
+            state_dir=str(self.state_dir.absolute()),
+            pid=os.getpid(),
+            started_ticks=started_ticks(os.getpid()),
+            node=self.common.node,
+            substrate=self.common.substrate,
+            nats_server=without_secrets(self.nats_url or ""),
+            version=BUILD.version,
+        )
+
+    def _advertise(self) -> None:
+        """Tell everybody, where this is the one Sublet of the machine: root's, in root's folder or on its cgroups."""
+        of_machine = self.state_dir == SYSTEM_STATE_DIR or (self._on_host and self.common.host_root == Path("/"))
+        if os.geteuid() != 0 or not of_machine:
+            return
+        try:
+            advertise(self._instance())
+        except SubletError as error:  # as in a container whose /run is read-only: commands there need the settings
+            log.warning("instance.not_advertised", why=str(error))
+
     def _record(self) -> None:
         """Tell the other commands where to find this run."""
         facts: dict[str, Any] = {
-            "pid": os.getpid(),
-            "node": self.common.node,
-            "substrate": self.common.substrate,
-            "nats_server": without_secrets(self.nats_url or ""),
+            **asdict(self._instance()),
             "host_root": str(self.common.host_root),
             "config_file": str(central_config_file(raw_settings(self._environment(0)), self.state_dir)),
             "services": {
@@ -269,6 +289,8 @@ class Session:
             await asyncio.to_thread(self.server.stop)
 
     def _let_go(self) -> None:
+        if os.geteuid() == 0:
+            withdraw(os.getpid())
         if self._host is not None:
             os.close(self._host)
         if self._folder is not None:

@@ -28,7 +28,7 @@ MODULES = {"run": run, "apply": apply, "get": get, "logs": logs, "delete": delet
 @pytest.fixture
 def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
     with own_top() as top:
-        monkeypatch.setattr("shared.adapters.local.runtime.open_runtime", lambda: runtime(tmp_path, top))
+        monkeypatch.setattr("shared.adapters.local.runtime.open_runtime", lambda _common: runtime(tmp_path, top))
         yield runtime(tmp_path, top)
 
 
@@ -121,7 +121,7 @@ def test_a_foreground_run_is_the_command_itself(pods: Runtime, tmp_path: Path) -
     program = (
         "import sys, shared.adapters.local.runtime as module; from pods_rig import *; from sublet.cli import main;"
         "state_dir, top = sys.argv[1:3];"
-        "module.open_runtime = lambda: runtime(Path(state_dir), top);"
+        "module.open_runtime = lambda _common: runtime(Path(state_dir), top);"
         "sys.argv[1:] = sys.argv[3:]; main()"
     )
     command = ["run", "--qos", "shared", "--name", "web", "--", "sh", "-c", "read line; echo got $line; exit 9"]

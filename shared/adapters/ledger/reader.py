@@ -16,8 +16,11 @@ def read_ledger(state_dir: Path) -> list[LedgerEntry]:
         Unavailable: it is there and cannot be read.
     """
     path = state_dir / "ledger.db"
-    if not path.exists():
-        return []
+    try:
+        if not path.exists():
+            return []
+    except OSError as error:
+        raise Unavailable(f"eviction ledger {path}: {error.strerror}; try it as root", reason="ledger") from error
     try:
         # Without `immutable`, though nothing is written: the evictor is writing, and its log has to be read as well.
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)

@@ -29,7 +29,7 @@ from shared.core.cgroups.layout import ROOT, class_group, container_group, pod_g
 from shared.core.pods.manifest import PodRecord
 from shared.core.text.kernel_text import meminfo_bytes
 from shared.errors import Refused, SubletError, Unavailable, Unfit
-from shared.settings import CommonSettings, common_settings, raw_settings
+from shared.settings import CommonSettings
 
 DELETED = "Deleted"
 START_IT = "start it with: sudo sublet up"
@@ -41,18 +41,14 @@ def new_uid() -> str:
     return str(uuid.uuid4())
 
 
-def open_runtime() -> "Runtime":
-    """The runtime as the settings of the environment and the file describe it.
-
-    Raises:
-        BadConfig: a setting cannot be used.
-    """
+def open_runtime(common: CommonSettings) -> "Runtime":
+    """The runtime of a command, with these settings."""
     # A command says itself what it has to say: of the adapters' logs only trouble is of interest, never on stdout.
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
     )
-    return Runtime(common_settings(raw_settings()))
+    return Runtime(common)
 
 
 class Runtime:

@@ -62,6 +62,18 @@ async def connect(
     return NatsBus(link, pending_messages=pending_messages)
 
 
+async def connect_at_once(url: str, *, name: str, timeout_s: float, clock: Clock) -> "NatsBus":
+    """Connect to a server that is there now: one that refuses is not waited for, one that is silent for `timeout_s`.
+
+    Raises:
+        BadConfig: `url` is not an address.
+        Unavailable: no server answers there, or it does not take the login.
+    """
+    link = Link(url, name=name, clock=clock)
+    await link.open(timeout_s, wait=False)
+    return NatsBus(link)
+
+
 class NatsBus:
     """`shared.ports.Bus` over one NATS connection; made by `connect`. `durables` are the teams', for operators."""
 

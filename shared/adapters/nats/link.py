@@ -106,6 +106,9 @@ class Link:
         self._opened = False
         self._log_limit = LogLimit()
         self._waiting_said = False
+        self._tries = 0
+        self._in_vain = asyncio.Event()
+        """Every server, with every password, has been tried once before the connection stood."""
 
     @property
     def js(self) -> JetStreamContext:
@@ -129,8 +132,8 @@ class Link:
         """Whether it is over for good."""
         return self._closed.done()
 
-    async def open(self, timeout_s: float) -> None:
-        """Wait for the server.
+    async def open(self, timeout_s: float, *, wait: bool = True) -> None:
+        """Connect; `wait` for a server that is not there yet, else give up where all have refused.
 
         Raises:
             BadConfig: the address is not one.
@@ -138,7 +141,7 @@ class Link:
         """
         where = without_secrets(self._url)
         try:
-            await self._connected_within(timeout_s)
+            await self._connected_within(timeout_s, wait=wait)
         except TimeoutError as error:
             why = self.client.last_error
             await self._give_up()
@@ -165,17 +168,20 @@ class Link:
         telemetry.CONNECTED.set(1)
         log.info("bus.connected", server=where, version=self.client.connected_server_version._server_version)
 
-    async def _connected_within(self, timeout_s: float) -> None:
+    async def _connected_within(self, timeout_s: float, *, wait: bool) -> None:
         """Connect, or raise TimeoutError, also where the client forgets that it was cancelled and tries on."""
         # A task of its own and `asyncio.wait`, not `wait_for`: the client may swallow one cancellation, so it is
         # repeated below.
         connecting = asyncio.create_task(self._connect())
+        hopeless = asyncio.create_task(self._in_vain.wait())
         try:
-            await asyncio.wait({connecting}, timeout=timeout_s)
+            ends = {connecting} if wait else {connecting, hopeless}
+            await asyncio.wait(ends, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
             if not connecting.done():
                 raise TimeoutError
             connecting.result()
         finally:
+            hopeless.cancel()
             while not connecting.done():
                 connecting.cancel()
                 await asyncio.wait({connecting}, timeout=CANCEL_AGAIN_S)
@@ -283,6 +289,13 @@ class Link:
             self.report(type(error).__name__, why=str(error))
         else:
             self._log_waiting(error)
+            self._count_try()
+
+    def _count_try(self) -> None:
+        self._tries += 1
+        to = read_nats_url(self._url)
+        if self._tries >= len(to.servers) * max(1, len(to.passwords)):
+            self._in_vain.set()
 
     def _log_waiting(self, error: Exception) -> None:
         if not self._waiting_said:

@@ -1,15 +1,20 @@
 """The hand brake: while it is pulled nobody is evicted, at whatever point an eviction is."""
 
 import asyncio
+import contextlib
+import json
 
 import pytest
 from evictor_world import LARGE, overcommitted
 from typer.testing import CliRunner
 
 from shared.adapters.files.pause import PauseFile
+from shared.contracts.bus.subjects import ask_subject
+from shared.fakes.memory_bus import MemoryBus
 from shared.ports import ActionResult
 from sublet import cli
 from sublet.commands import pause
+from sublet.host import brake
 
 
 def test_while_paused_nothing_begins_and_the_reason_is_shown(node, virtual):
@@ -86,12 +91,59 @@ def test_a_brake_that_cannot_be_read_is_pulled(tmp_path):
 @pytest.fixture
 def sublet(tmp_path, monkeypatch):
     monkeypatch.setenv("SUBLET_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv("SUBLET_NODE", "node1")
+    monkeypatch.setenv("SUBLET_NATS_URL", "nats://127.0.0.1:1")
     return lambda *words: CliRunner().invoke(cli.build({"pause": pause}), list(words), catch_exceptions=False)
 
 
-def test_the_commands(sublet, tmp_path):
-    assert "sublet resume" in sublet("pause", "--reason", "release day").stdout
+@pytest.fixture
+def evictor_says(monkeypatch):
+    """The evictor's answer to whoever asks over the bus."""
+
+    def says(*conditions):
+        @contextlib.asynccontextmanager
+        async def connected(_where):
+            bus = MemoryBus()
+            answer = {"conditions": [{"type": kind, "message": "by hand"} for kind in conditions]}
+            await bus.serve(ask_subject("node1", "evictor"), lambda _question: json.dumps(answer).encode())
+            yield bus
+
+        monkeypatch.setattr(brake, "connected", connected)
+
+    return says
+
+
+def test_what_the_evictor_confirms_is_said(sublet, tmp_path, evictor_says):
+    evictor_says("EvictionsPaused")
+    paused = sublet("pause", "--reason", "release day")
+    assert (paused.exit_code, paused.stderr) == (0, "")
+    assert "paused on node node1, the evictor says so; go on with: sublet resume" in paused.stdout
     assert PauseFile(tmp_path).why() == "release day"
-    assert sublet("resume").stdout == "evictions go on\n"
+    evictor_says()
+    assert sublet("resume").stdout == "evictions go on on node node1\n"
     assert PauseFile(tmp_path).why() == ""
-    assert sublet("resume").stdout == "evictions were not paused\n"
+    again = sublet("resume")
+    assert (again.exit_code, again.stdout) == (0, "evictions of node node1 were not paused\n")
+
+
+def test_a_pause_that_the_evictor_does_not_see_is_no_pause(sublet, tmp_path, evictor_says):
+    evictor_says("SomethingElse")
+    result = sublet("pause")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "are NOT paused" in result.stderr
+    assert "SUBLET_STATE_DIR" in result.stderr
+
+
+def test_a_resume_that_the_evictor_does_not_see_is_none(sublet, evictor_says):
+    evictor_says("EvictionsPaused")
+    result = sublet("resume")
+    assert (result.exit_code, "STILL paused" in result.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("command", ["pause", "resume"])
+def test_without_an_evictor_it_is_written_and_said_that_nobody_confirms(sublet, tmp_path, command):
+    result = sublet(command)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "cannot be asked" in result.stderr
+    assert "127.0.0.1:1" in result.stderr
+    assert bool(PauseFile(tmp_path).why()) is (command == "pause")

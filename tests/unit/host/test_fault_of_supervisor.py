@@ -1,7 +1,9 @@
 """A supervisor that has itself ended ends `sublet up`, with a word and a code; nobody's pods end with it."""
 
 import asyncio
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -9,6 +11,7 @@ from structlog.testing import capture_logs
 from shared.settings import CommonSettings
 from sublet.commands.up import _up
 from sublet.host.session import Session
+from sublet.instance import Instance
 
 
 async def _ends() -> None:
@@ -57,3 +60,25 @@ async def test_a_record_that_cannot_be_written_ends_no_supervisor(tmp_path: Path
     with capture_logs() as said:
         session._restarted()
     assert [row["event"] for row in said] == ["record.not_written"]
+
+
+@pytest.mark.parametrize(
+    ("uid", "common", "told"),
+    [
+        pytest.param(0, {"substrate": "host"}, True, id="root on this machine's cgroups"),
+        pytest.param(0, {"substrate": "sim"}, False, id="root's simulator in another folder"),
+        pytest.param(0, {"substrate": "host", "host_root": "/other"}, False, id="another root of files"),
+        pytest.param(1000, {"substrate": "host"}, False, id="another user"),
+    ],
+)
+def test_the_one_sublet_of_the_machine_tells_where_it_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uid: int, common: dict[str, Any], told: bool
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    session = Session(CommonSettings(state_dir=tmp_path / "state", **common), nats_url="nats://me:secret@h:1")
+    found: list[Instance] = []
+    monkeypatch.setattr("sublet.host.session.advertise", found.append)
+    session._advertise()
+    assert [(one.state_dir, one.pid, one.nats_server) for one in found] == (
+        [(str(tmp_path / "state"), os.getpid(), "h:1")] if told else []
+    )

@@ -48,7 +48,8 @@ def test_without_a_server_every_command_says_one_line_and_ends_with_3(app: Typer
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 3
     assert result.stderr == (
-        "sublet: no NATS server at 127.0.0.1:1: start Sublet with `sudo sublet up`, or set SUBLET_NATS_URL\n"
+        "sublet: no NATS server at 127.0.0.1:1: this address was given (nats_url, SUBLET_NATS_URL): is it right, and "
+        "does a server run there?\n"
     )
 
 

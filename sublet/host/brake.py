@@ -1,0 +1,82 @@
+"""The hand brake of evictions: `pull` and `release` write the file, then ask the evictor what is the case."""
+
+import asyncio
+from collections.abc import Callable
+
+from shared.adapters.files.pause import PauseFile
+from shared.errors import SubletError, Unavailable
+from sublet.ask import NOT_THERE, ask, connected, target
+from sublet.exit_codes import FAILED, OK
+from sublet.instance import writable_settings
+from sublet.output import printable
+from sublet.views.facts import read
+
+CONDITION = "EvictionsPaused"
+Outcome = tuple[str, int]
+"""What is said, and the exit code."""
+
+
+def pull(reason: str) -> Outcome:
+    """Pause evictions.
+
+    Raises:
+        Unfit: the Sublet of this machine is root's, and this user is not root.
+        Unavailable: the file cannot be written.
+    """
+    brake = PauseFile(writable_settings().state_dir)
+    _on_file(brake, lambda: brake.set(reason))
+    node, paused, why = _asked()
+    if paused is None:
+        words = f"written to {brake.path}; {why}: evictions are paused when it starts, and this is not known before"
+        return words, NOT_THERE
+    if not paused:
+        words = (
+            f"evictions of node {node} are NOT paused: {brake.path} is written, and the evictor does not see it; "
+            "run this with its settings (SUBLET_STATE_DIR)"
+        )
+        return words, FAILED
+    return f"evictions are paused on node {node}, the evictor says so; go on with: sublet resume", OK
+
+
+def release() -> Outcome:
+    """Let evictions go on.
+
+    Raises:
+        Unfit: the Sublet of this machine is root's, and this user is not root.
+        Unavailable: the file cannot be removed.
+    """
+    brake = PauseFile(writable_settings().state_dir)
+    was_paused = _on_file(brake, brake.release)
+    node, paused, why = _asked()
+    done = f"{brake.path} is removed" if was_paused else f"there was no {brake.path}"
+    if paused is None:
+        return f"{done}; {why}: nothing is paused when it starts, and this is not known before", NOT_THERE
+    if paused:
+        return f"evictions of node {node} are STILL paused: {done}, and the evictor sees another pause", FAILED
+    return f"evictions go on on node {node}" if was_paused else f"evictions of node {node} were not paused", OK
+
+
+def _on_file(brake: PauseFile, change: Callable[[], bool | None]) -> bool:
+    try:
+        return bool(change())
+    except OSError as error:
+        raise Unavailable(f"{brake.path}: {error.strerror}; try it as root", reason="unwritable") from error
+
+
+def _asked() -> tuple[str, bool | None, str]:
+    """The node, whether its evictor is paused, and why that is not known."""
+    try:
+        where = target()
+        return where.node, asyncio.run(_paused()), f"the evictor of node {where.node} does not answer"
+    except SubletError as error:
+        return "", None, f"the evictor cannot be asked ({printable(str(error))})"
+
+
+async def _paused() -> bool | None:
+    where = target()
+    async with connected(where) as bus:
+        answer = await ask(bus, where.node, "evictor")
+    if answer is None:
+        return None
+    conditions = read(where.node, {"evictor": answer}).answered("evictor", "conditions", [])
+    return any(condition.get("type") == CONDITION for condition in conditions)
