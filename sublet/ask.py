@@ -5,7 +5,6 @@ import contextlib
 import json
 import re
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -16,12 +15,12 @@ from shared.errors import SubletError, Unavailable
 from shared.ports import Bus
 from shared.settings import common_settings, raw_settings
 from sublet.bus_login import SYSTEM_STATE_DIR, read_login
-from sublet.exit_codes import SIGNALLED
+from sublet.exit_codes import NOT_THERE as NOT_THERE  # noqa: PLC0414 - what commands that ask end with
+from sublet.exit_codes import SIGNALLED, code_of
 from sublet.instance import MeantInstance, this_instance
 from sublet.invocation import as_root
+from sublet.terminal.stderr import print_error
 
-NOT_THERE = 3
-"""Exit code: no NATS server, or nobody who could answer."""
 CONNECT_TIMEOUT_S = 2.0
 CANCEL_AGAIN_S = 2.0
 """A client that has swallowed a cancellation gets another one after this long."""
@@ -183,8 +182,8 @@ def run(work: Callable[[Bus, AskTarget], Awaitable[int]]) -> NoReturn:
     try:
         code = asyncio.run(connected_work())
     except SubletError as error:
-        print(f"sublet: {error}", file=sys.stderr)
-        code = NOT_THERE if isinstance(error, Unavailable) else 2
+        print_error(error)
+        code = code_of(error)
     except (KeyboardInterrupt, asyncio.CancelledError):
         code = SIGNALLED + (ended_by[0] if ended_by else signal.SIGINT)
     raise SystemExit(code)

@@ -27,10 +27,9 @@ def apply(
     from shared.adapters.local.runtime import open_runtime
     from sublet.instance import writable_settings
     from sublet.pods.applying import apply_pods, read_documents
+    from sublet.terminal.stderr import print_error
 
     runs_as = asked_user(user, os.environ)
     documents = read_documents(filename)
-    for line in apply_pods(
-        open_runtime(writable_settings()), documents, lambda note: typer.echo(f"note: {note}", err=True), runs_as
-    ):
+    for line in apply_pods(open_runtime(writable_settings()), documents, print_error, runs_as):
         typer.echo(line)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from shared.contracts.eviction import Phase
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from sublet.bridge.bridge import Post
 
 KUBERNETES = "kubernetes"
+MAX_SECRET_BYTES = 64 << 10
 
 
 def register(app: typer.Typer) -> None:
@@ -28,10 +31,10 @@ def bridge(
         typer.Option("--to", metavar="URL|kubernetes", help="Where every event is POSTed; or the API server's Events."),
     ],
     secret_file: Annotated[
-        Path | None, typer.Option(help="File with whsec_<base64>: requests are signed (Standard Webhooks).")
-    ] = None,
+        str, typer.Option(metavar="FILE", help="File with whsec_<base64>: requests are signed (Standard Webhooks).")
+    ] = "",
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only pods of this namespace.")] = "",
-    phase: Annotated[str, typer.Option(help="Only this phase: intended, created, succeeded, failed, …")] = "",
+    phase: Annotated[Phase | None, typer.Option(help="Only this phase.")] = None,
     name: Annotated[str, typer.Option(help="Its place in the stream is kept under this name.")] = "",
     kubeconfig: Annotated[
         Path | None, typer.Option(help="For --to kubernetes: whose API server; by default that of this pod's cluster.")
@@ -53,15 +56,15 @@ def bridge(
     from sublet.bridge.bridge import Bridge, WantsNoMore
     from sublet.bridge.position import BridgePosition
     from sublet.bridge.request import read_secret
+    from sublet.terminal.given_file import read_given_text
+    from sublet.terminal.stderr import print_error
 
     if to != KUBERNETES and not to.startswith(("http://", "https://")):
         raise Refused(
             f"--to {to!r}: want an address that begins with http:// or https://, or {KUBERNETES}", reason="option"
         )
-    try:
-        key = read_secret(secret_file.read_text()) if secret_file else None
-    except OSError as error:
-        raise Refused(f"--secret-file {secret_file}: {error.strerror}", reason="option") from error
+    secret = read_given_text(secret_file, what="--secret-file", max_bytes=MAX_SECRET_BYTES) if secret_file else ""
+    key = read_secret(secret) if secret_file else None
     settings = common_settings(raw_settings())
     folder = settings.state_dir / "bridges"
     place = BridgePosition(folder, name or (KUBERNETES if to == KUBERNETES else "webhook"))
@@ -74,7 +77,7 @@ def bridge(
             try:
                 await Bridge(bus, clock, post, place, typer.echo, lane_of).run(wanted)
             except WantsNoMore as error:
-                typer.echo(f"sublet bridge: {error}", err=True)
+                print_error(error)
         return 1
 
     run(deliver)

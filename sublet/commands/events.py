@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from shared.contracts.eviction import Phase
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -13,10 +15,7 @@ def register(app: typer.Typer) -> None:
 def events(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new events until Ctrl-C.")] = False,
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only pods of this namespace.")] = "",
-    phase: Annotated[
-        Literal["intended", "created", "succeeded", "failed", "refused", "cancelled", ""],
-        typer.Option(help="Only this phase."),
-    ] = "",
+    phase: Annotated[Phase | None, typer.Option(help="Only this phase.")] = None,
     since: Annotated[
         str, typer.Option(metavar="2h|TIME", help="Only events of the last 30m, 2h, 7d, or since an RFC 3339 time.")
     ] = "",
@@ -34,6 +33,7 @@ def events(
     from shared.errors import Refused
     from shared.ports import Bus, Received
     from sublet.ask import AskTarget, run
+    from sublet.terminal.stderr import print_error
     from sublet.timespec import parse_timespec
     from sublet.views import events as view
 
@@ -55,7 +55,7 @@ def events(
         async for received in source:
             line = view.line(received, output, begin=begin)
             if isinstance(line, RefusedMessage):
-                typer.echo(f"sublet events: sequence {received.sequence} is {line.reason}: {line}", err=True)
+                print_error(f"sequence {received.sequence} is {line.reason}: {line}")
             elif line:
                 typer.echo(line)
         return 0

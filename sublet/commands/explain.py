@@ -43,6 +43,7 @@ def explain(
 
 async def _explain_pod(bus: "Bus", where: "AskTarget", *, namespace: str, name: str, output: Output) -> int:
     from sublet.ask import ask_all
+    from sublet.terminal.stderr import print_error
     from sublet.views.explain.chain import chain
     from sublet.views.explain.chain_text import lines
     from sublet.views.facts import read
@@ -51,7 +52,7 @@ async def _explain_pod(bus: "Bus", where: "AskTarget", *, namespace: str, name: 
     document = chain(facts, await _events(bus, where.node, namespace), namespace, name)
     if document is None:
         silent = f" ({', '.join(facts.silent)} did not answer)" if facts.silent else ""
-        typer.echo(f"sublet explain: no pod {namespace}/{name} is known{silent}; see `sublet get pods`", err=True)
+        print_error(f"no pod {namespace}/{name} is known{silent}; see `sublet get pods`")
         return 1
     _print(document, lines(document), output)
     return 0
@@ -59,6 +60,7 @@ async def _explain_pod(bus: "Bus", where: "AskTarget", *, namespace: str, name: 
 
 async def _explain_cpu(bus: "Bus", where: "AskTarget", *, cpu: int, output: Output) -> int:
     from sublet.ask import NOT_THERE, ask_all
+    from sublet.terminal.stderr import print_error
     from sublet.views.explain.cpu import cpu_chain
     from sublet.views.explain.cpu_text import cpu_lines
     from sublet.views.facts import read
@@ -66,7 +68,7 @@ async def _explain_cpu(bus: "Bus", where: "AskTarget", *, cpu: int, output: Outp
     facts = read(where.node, await ask_all(bus, where.node, ("metrics", "advisor", "qrm")))
     document = cpu_chain(facts, cpu)
     if document is None:
-        typer.echo(f"sublet explain: {_no_such_cpu(facts, cpu)}", err=True)
+        print_error(_no_such_cpu(facts, cpu))
         return 1 if facts.cpus else NOT_THERE
     _print(document, cpu_lines(document), output)
     return 0
@@ -83,11 +85,12 @@ async def _events(bus: "Bus", node: str, namespace: str) -> "list[EvictionEvent]
     """The stored eviction events of a namespace on this node; none where there is no stream."""
     from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
     from shared.errors import Unavailable
+    from sublet.terminal.stderr import print_error
 
     try:
         stored = await bus.replay(EVENTS_STREAM, event_filter(namespace=namespace.replace(".", "_"), node=node))
     except Unavailable as error:
-        typer.echo(f"sublet explain: the times of evictions are not known: {error}", err=True)
+        print_error(f"the times of evictions are not known: {error}")
         return []
     return _readable(stored)
 
@@ -95,11 +98,12 @@ async def _events(bus: "Bus", node: str, namespace: str) -> "list[EvictionEvent]
 def _readable(stored: "Sequence[Received]") -> "list[EvictionEvent]":
     """The events among what is stored; how many messages are none is said."""
     from shared.contracts.bus.stored import RefusedMessage, read_event
+    from sublet.terminal.stderr import print_error
 
     read = [read_event(received.subject, received.headers, received.data) for received in stored]
     events = [event for event in read if not isinstance(event, RefusedMessage)]
     if refused := len(read) - len(events):
-        typer.echo(f"sublet explain: {refused} messages of this node are no events of it: see `sublet audit`", err=True)
+        print_error(f"{refused} messages of this node are no events of it: see `sublet audit`")
     return events
 
 

@@ -1,10 +1,12 @@
 """`sublet leave`: what a node's agent leaves behind is given back when Sublet is uninstalled."""
 
 import asyncio
-import sys
 from typing import Annotated
 
 import typer
+
+from sublet.exit_codes import FAILED
+from sublet.terminal.stderr import print_error
 
 PATIENCE_S = 10.0
 """Where Sublet has been installed anew meanwhile, another watchdog writes to the node by now."""
@@ -46,7 +48,7 @@ def leave(
         return
     problems = restore(common, patience_s=LONG_PATIENCE_S if uninstalled else PATIENCE_S)
     for problem in problems:
-        typer.echo(f"sublet leave: {problem.group}: {problem.why}", err=True)
+        print_error(f"{problem.group}: {problem.why}")
     if problems:
-        sys.exit(1)
+        raise SystemExit(FAILED)
     typer.echo("Sublet is gone: pods have their CPUs, weights and limits as kubelet made them")

@@ -71,7 +71,7 @@ def replay(
     import sys
     import time
 
-    from shared.errors import Refused, Unavailable
+    from shared.errors import Refused
     from sublet.output import as_text
     from sublet.replay import progress
     from sublet.replay.batch import BatchRules
@@ -80,6 +80,8 @@ def replay(
     from sublet.replay.run import replay as run
     from sublet.replay.traces import loaders
     from sublet.replay.traces.tenants import Packing
+    from sublet.terminal.given_file import os_reason
+    from sublet.terminal.stderr import print_error
 
     rules = BatchRules(batch_pod_cores, evict_after)
     packing = Packing(cpus, True, pods_per_node, pod_cores, seed, step, between, nodes)
@@ -90,9 +92,9 @@ def replay(
     )
     took_s = time.perf_counter() - started_s
     for line in progress.faults(outcome.faults):
-        typer.echo(f"sublet replay: {line}", err=True)
+        print_error(line)
     if outcome.frames == 0:
-        raise Refused("replay: no frame can be used", reason="malformed")
+        raise Refused("no frame can be used", reason="malformed")
     found = table.document(outcome, [path.name for path in files], rules)
     if plot:
         if outcome.plotted is None:
@@ -100,7 +102,7 @@ def replay(
         try:
             plot.write_text(page(outcome, found))
         except OSError as error:
-            raise Unavailable(f"{plot}: {error.strerror or error}") from error
+            raise Refused(f"--plot {plot}: {os_reason(error)}", reason="unwritable") from error
     typer.echo(as_text(found, "json") if output == "json" else table.table(found))
     typer.echo(progress.speed(outcome, took_s), err=True)
 
@@ -117,5 +119,7 @@ def _contenders(policies: Sequence[str], peers: Sequence[str]) -> "list[Contende
         if name not in PEERS:
             meant = closest(name, PEERS) or min(PEERS)
             raise BadConfig(f"--peer {name}: known are {', '.join(sorted(PEERS))}; did you mean {meant}?")
+    if twice := next((name for name in policies if policies.count(name) > 1), None):
+        raise BadConfig(f"--policy {twice}: stands twice, and both rows would be the same; leave one out")
     chosen: list[Contender] = [StaticContender(), *(policy_of(text) for text in policies or known_policies())]
     return [*chosen, *(PEERS[name] for name in peers)]

@@ -62,6 +62,7 @@ def run(
     from sublet.pods.admission import admit
     from sublet.pods.offer import warn_over_offer
     from sublet.pods.taints import require_untainted
+    from sublet.terminal.stderr import print_error
 
     try:
         runs_as = asked_user(user, os.environ)
@@ -74,14 +75,14 @@ def run(
         )  # fmt: skip
         record = read_pod(document, uid).record
         for line in warn_over_offer(runtime, [record]):
-            typer.echo(f"sublet run: {line}", err=True)
+            print_error(line)
         require_untainted(runtime, [record])
-        admit([record], lambda line: typer.echo(f"sublet run: {line}", err=True))
+        admit([record], print_error)
         if not detach:
             runtime.become(record, user=runs_as)
         runtime.start(record, env=os.environ, user=runs_as)
     except SubletError as error:
-        typer.echo(f"sublet run: {error}", err=True)
+        print_error(error)
         raise typer.Exit(CANNOT_START) from error
     typer.echo(f"pod/{record.pod.name} started")
 

@@ -10,6 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+from sublet.exit_codes import FAILED, code_of
+from sublet.terminal.stderr import print_error
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
@@ -44,13 +47,13 @@ def _url(text: str, file: Path | None) -> str:
 
     if file is None:
         if "@" in text:
-            typer.echo("sublet up: a password stands in the process list now; put it into --nats-url-file", err=True)
+            print_error("a password stands in the process list now; put it into --nats-url-file")
         return text
     try:
         return read_url(file, text)
     except SubletError as error:
-        typer.echo(f"sublet up: {error}", err=True)
-        raise SystemExit(2) from error
+        print_error(error)
+        raise SystemExit(code_of(error)) from error
 
 
 async def _up(
@@ -95,26 +98,23 @@ async def _up(
             return 0
         starting.result()
     except SubletError as error:
-        typer.echo(f"sublet up: {error}", err=True)
-        return 2
+        print_error(error)
+        return code_of(error)
     typer.echo("Sublet is up. In another terminal: sublet status · sublet run --qos reclaimed --name work -- COMMAND")
     typer.echo("Ctrl-C stops it and leaves this machine as it was.")
     fault = asyncio.ensure_future(session.fault())
     await asyncio.wait({fault, asyncio.ensure_future(stop.wait())}, return_when=asyncio.FIRST_COMPLETED)
     if not stop.is_set():
         await session.leave()
-        typer.echo(
-            f"sublet up: {fault.result()}; the services are ended. Pods go on without them: start it again, or end "
-            "them with: sublet down",
-            err=True,
+        print_error(
+            f"{fault.result()}; the services are ended. Pods go on without them: start it again, or end them with: "
+            "sublet down"
         )
-        return 1
+        return FAILED
     left = await session.stop()
     if left:
-        typer.echo(
-            f"sublet up: could not remove {', '.join(left)}; look for processes there, then: sublet down", err=True
-        )
-        return 1
+        print_error(f"could not remove {', '.join(left)}; look for processes there, then: sublet down")
+        return FAILED
     typer.echo("stopped; nothing is left" + ("" if forget else f" but the history in {common.state_dir}"))
     return 0
 
@@ -141,10 +141,12 @@ def down(
         finally:
             folder.release()
     except SubletError as error:
-        typer.echo(f"sublet down: {error}", err=True)
-        raise SystemExit(2) from error
-    typer.echo(f"could not remove {', '.join(left)}" if left else "clean", err=bool(left))
-    raise SystemExit(1 if left else 0)
+        print_error(error)
+        raise SystemExit(code_of(error)) from error
+    if left:
+        print_error(f"could not remove {', '.join(left)}; look for processes there, then do it again")
+        raise SystemExit(FAILED)
+    typer.echo("clean")
 
 
 def node() -> None:

@@ -23,8 +23,7 @@ def whatif(
 ) -> None:
     """Ask a decision of the product what it would do: typed inputs in, typed outputs out, nothing is touched."""
     if sum(map(bool, (kind, jsonl, listing, schema))) != 1:
-        typer.echo("want exactly one of: KIND, --jsonl, --list, --schema KIND", err=True)
-        raise typer.Exit(REFUSED)
+        raise typer.BadParameter("want exactly one of KIND, --jsonl, --list, --schema KIND")
     from sublet import whatif as door
 
     known = door.kinds()

@@ -2,9 +2,7 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import yaml
 
@@ -12,10 +10,11 @@ from shared.adapters.local.pod_user import PodUser
 from shared.adapters.local.runtime import Runtime, new_uid
 from shared.adapters.local.stored_pod import StoredPod
 from shared.core.pods.manifest import PodRecord, read_pods
-from shared.errors import Conflict, Refused, SubletError, Unavailable
+from shared.errors import Conflict, Refused, SubletError
 from sublet.pods.admission import admit
 from sublet.pods.offer import warn_over_offer
 from sublet.pods.taints import require_untainted
+from sublet.terminal.given_file import read_given_text
 
 # As in a container, only what a program needs anywhere; everything else is the document's to say.
 INHERITED = ("PATH", "HOME", "LANG", "TZ")
@@ -25,13 +24,9 @@ def read_documents(filename: str) -> list[object]:
     """The YAML documents of a file, or of standard input for "-".
 
     Raises:
-        Unavailable: the file cannot be read.
-        Refused: it is not YAML.
+        Refused: the file cannot be read, or is not YAML.
     """
-    try:
-        text = sys.stdin.read() if filename == "-" else Path(filename).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Unavailable(f"{filename}: {error}") from error
+    text = read_given_text(filename, what="pods in")
     try:
         return list(yaml.safe_load_all(text))
     except (yaml.YAMLError, ValueError, RecursionError) as error:

@@ -146,7 +146,9 @@ def policy_of(text: str) -> PolicyContender:
     """
     import yaml
 
-    name, _, rest = text.partition(":")
+    name, colon, rest = text.partition(":")
+    if colon and not rest:
+        raise BadConfig(f"--policy {text}: want NAME, or NAME:key=value,key=value", reason="invalid")
     given: dict[str, Any] = {}
     for item in filter(None, rest.split(",")):
         key, equals, value = item.partition("=")

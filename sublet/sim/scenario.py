@@ -24,6 +24,7 @@ from shared.contracts.services import SERVICES
 from shared.errors import Refused
 from sublet.sim.demand import demand_of
 from sublet.sim.machine import SimMachine
+from sublet.terminal.given_file import read_given_text
 
 BUILT_IN = Path(__file__).parent / "scenarios"
 DEFAULT = "quickstart"
@@ -175,7 +176,7 @@ def load_scenario(name: str | Path) -> Scenario:
         known = ", ".join(sorted(file.stem for file in BUILT_IN.glob("*.yaml")))
         raise Refused(f"scenario {str(name)!r}: no such file; built in: {known}", reason="missing")
     try:
-        document = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise Refused(f"scenario {path}: {error}", reason="unreadable") from error
+        document = yaml.safe_load(read_given_text(str(path), what="scenario"))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise Refused(f"scenario {path}: not YAML: {' '.join(str(error).split())}", reason="unreadable") from error
     return read_scenario(document, source=str(path))

@@ -50,7 +50,7 @@ def evaluate(
     """Each source through the finest model that its frames are frequent enough for, else the coarsest.
 
     Raises:
-        Unavailable: a file cannot be read.
+        Refused: a file cannot be read.
         Refused: a file cannot be used, or a policy is not known.
     """
     compared = subjects(models, against)

@@ -179,7 +179,7 @@ async def test_whoever_waits_in_the_foreground_is_told_why(rig: Rig, until: Unti
     await rig.evictor.evict(pod.pod, grace_s=PATIENCE_S, why="memory is short")
     said = (await asyncio.to_thread(process.communicate))[1]
     assert process.returncode == 143
-    assert said == "sublet run: pod default/encode was evicted (memory is short); see: sublet explain pod/encode\n"
+    assert said == "sublet: pod default/encode was evicted (memory is short); see: sublet explain pod/encode\n"
     await rig.evictor.ended(pod.pod.uid)
     assert rig.runtime.pods.get(pod.pod.uid) is None
 

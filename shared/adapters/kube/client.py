@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 import structlog
+from yaml import YAMLError
 
 from shared.adapters.kube.aio import (
     ApiClient,
@@ -343,7 +344,14 @@ async def _read_credentials(kubeconfig: Path | None, configuration: Configuratio
             await load_kube_config(str(kubeconfig), client_configuration=configuration, persist_config=False)
         else:
             load_incluster_config(client_configuration=configuration, try_refresh_token=False)
-    except (ConfigException, OSError, ValueError) as error:
+    except (ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError, YAMLError) as error:
         where = kubeconfig or "the service account of this pod"
-        raise Unavailable(f"no way to the API server by {where}: {error}; set `kubeconfig`",
+        raise Unavailable(f"no way to the API server by {where}: {_why(error)}; set `kubeconfig`",
                           reason="kubeconfig") from error  # fmt: skip
+
+
+def _why(error: Exception) -> str:
+    """The client reads a file of any shape, and stumbles with an error of its own over one that is no kubeconfig."""
+    if isinstance(error, ConfigException):
+        return str(error)
+    return (error.strerror or "it cannot be read").lower() if isinstance(error, OSError) else "it is no kubeconfig"

@@ -151,7 +151,7 @@ def _farewell(pod: str, status: Mapping[str, Any]) -> None:
     """Tell the user in the foreground that the pod did not end by itself."""
     why = f" ({status['message']})" if status.get("message") else ""
     more = f"; see: sublet explain pod/{pod.removeprefix('default/')}" if status["reason"] == EVICTED else ""
-    print(f"sublet run: pod {pod} was {status['reason'].lower()}{why}{more}", file=sys.stderr)
+    print(f"sublet: pod {pod} was {status['reason'].lower()}{why}{more}", file=sys.stderr)
 
 
 def run(folder: PodFolder, ready: int | None) -> int:
@@ -165,7 +165,7 @@ def run(folder: PodFolder, ready: int | None) -> int:
     except NotStarted as problem:
         shim.close()
         if foreground:
-            print(f"sublet run: pod {pod}: {problem}", file=sys.stderr)
+            print(f"sublet: pod {pod}: {problem}", file=sys.stderr)
             folder.remove()
         return problem.code
     shim.watch()

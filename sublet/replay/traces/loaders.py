@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, BinaryIO, Literal
 
-from shared.errors import Refused, Unavailable
+from shared.errors import Refused
 from sublet.replay.traces.frames import Faults, Trace
 from sublet.replay.traces.planetlab import INTERVAL_S, MACHINES, looks_like_planetlab, read_planetlab
 from sublet.replay.traces.reading import read_recording
 from sublet.replay.traces.tenants import Packing, nodes_of
 from sublet.replay.traces.usage_csv import looks_like_usage, read_usage
+from sublet.terminal.given_file import os_reason
 
 FileFormat = Literal["auto", "recording", "planetlab", "csv"]
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
@@ -24,8 +25,7 @@ def traces(path: Path, file_format: FileFormat, packing: Packing) -> Iterator[Tr
     """The traces of one file; the file is open while they are read.
 
     Raises:
-        Unavailable: the file cannot be read.
-        Refused: it is in no known format, or nothing in it can be used.
+        Refused: the file cannot be read, is in no known format, or nothing in it can be used.
     """
     name = path.name
     try:
@@ -36,7 +36,7 @@ def traces(path: Path, file_format: FileFormat, packing: Packing) -> Iterator[Tr
             else:
                 yield from _from_lines(name, source, chosen, packing)
     except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror or error}") from error
+        raise Refused(f"{path}: {os_reason(error)}", reason="unreadable") from error
 
 
 def _from_lines(name: str, source: BinaryIO, chosen: FileFormat, packing: Packing) -> Iterator[Trace]:
@@ -112,4 +112,4 @@ def _whole_lines(name: str, text: IO[str], faults: Faults) -> Iterator[str]:
         faults.lost_frames += 1
         faults.notes.append(f"{name}: the compressed data is cut or damaged ({error})")
     except UnicodeDecodeError as error:
-        raise Refused(f"{name}: no text: {error}", reason="malformed") from error
+        raise Refused(f"{name}: no text in UTF-8; --format says what it is", reason="malformed") from error

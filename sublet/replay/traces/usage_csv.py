@@ -47,7 +47,8 @@ def read_usage(name: str, lines: Iterable[str], faults: Faults) -> tuple[list[Te
         times.setdefault(tenant, []).append(at_s)
         cores.setdefault(tenant, []).append(use)
     if not times:
-        raise Refused(f"{name}: no row can be used", reason="malformed")
+        why = f": {faults.refused[0].removeprefix(f'{name}: ')}" if faults.refused else ""
+        raise Refused(f"{name}: no row can be used{why}", reason="malformed")
     steps = [b - a for series in times.values() for a, b in pairwise(series)]
     return [TenantSeries(tenant, times[tenant], cores[tenant]) for tenant in times], median(
         steps or [DEFAULT_INTERVAL_S]

@@ -231,7 +231,7 @@ def test_a_pod_without_a_name_gets_one_from_its_command(command: str, name: str)
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(Refused("pod x: bad"), 2), (Unavailable("pods: not there"), 1)], ids=["refused", "not there"]
+    ("error", "code"), [(Refused("pod x: bad"), 2), (Unavailable("pods: not there"), 3)], ids=["refused", "not there"]
 )
 def test_an_error_is_one_line_on_standard_error_and_a_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Refused | Unavailable, code: int

@@ -126,7 +126,7 @@ def test_a_taint_that_was_left_is_not_what_is_said_where_sublet_is_not_up(
 def test_run_ends_with_125_and_apply_is_refused_and_nothing_is_left(node: Runtime, taint: Callable[..., Any]) -> None:
     taint()
     result = sublet("run", "--", "true")
-    assert (result.exit_code, result.stderr.startswith("sublet run: pod default/true-")) == (125, True)
+    assert (result.exit_code, result.stderr.startswith("sublet: pod default/true-")) == (125, True)
     assert "takes no reclaimed pods" in result.stderr
     assert isinstance(sublet("apply", "-f", "-", stdin=POD).exception, Refused)
     assert node.pods.stored() == []

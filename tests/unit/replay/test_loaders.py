@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import BadConfig, Refused, Unavailable
+from shared.errors import BadConfig, Refused
 from sublet.replay import generate
 from sublet.replay.traces.frames import Trace
 from sublet.replay.traces.loaders import FileFormat, traces
@@ -73,9 +73,9 @@ def test_a_format_may_be_said(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match=r"none\.csv"):
+    with pytest.raises(Refused, match=r"none\.csv"):
         list(traces(tmp_path / "none.csv", "auto", PACKING))
-    with pytest.raises(Unavailable):
+    with pytest.raises(Refused):
         list(traces(tmp_path, "auto", PACKING))
 
 

@@ -17,7 +17,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from services.advisor.registry import known_policies
-from shared.errors import BadConfig, Refused, SubletError, Unavailable
+from shared.errors import BadConfig, Refused, SubletError
 from sublet.commands import replay
 from sublet.replay import generate
 from sublet.replay.report.columns import MAX_BINS, bins
@@ -143,7 +143,7 @@ def test_the_best_row_at_equal_violations(
         (["--policy", "nothing"], BadConfig, "nothing"),
         (["--peer", "katalist"], BadConfig, "did you mean katalyst"),
         (["--format", "csv"], Refused, "no text"),
-        (["--plot", "/dev/null/x.html"], Unavailable, "x.html"),
+        (["--plot", "/dev/null/x.html"], Refused, "x.html"),
         (["--plot", "out.html", "--plot-node", "other"], Refused, "other"),
     ],
 )

@@ -14,7 +14,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from services.advisor.policies.model import ModelSettings, read_weights, shipped_models
-from shared.errors import BadConfig, Refused, Unavailable, Unfit
+from shared.errors import BadConfig, Refused, Unfit
 from sublet.cli import build
 from sublet.commands import train
 
@@ -66,8 +66,8 @@ def test_shipped_weights_are_evaluated_without_learning(usage_csv: Callable[...,
     [
         pytest.param([], BadConfig, "want FILE", id="nothing"),
         pytest.param(["-o", "x"], BadConfig, "want FILE", id="an output without a file"),
-        pytest.param(["nowhere.csv"], Unavailable, "nowhere.csv", id="no such file"),
-        pytest.param(["--evaluate", "nowhere.csv"], Unavailable, "nowhere.csv", id="no such file to evaluate"),
+        pytest.param(["nowhere.csv"], Refused, "nowhere.csv", id="no such file"),
+        pytest.param(["--evaluate", "nowhere.csv"], Refused, "nowhere.csv", id="no such file to evaluate"),
         pytest.param(["--evaluate", "x", "--weights", "nowhere"], BadConfig, "--weights nowhere", id="no such weights"),
         pytest.param(["--evaluate", "synthetic", "--against", "none"], BadConfig, "none", id="no such policy"),
     ],

@@ -159,12 +159,12 @@ def test_a_cpu_that_is_not_there_is_refused_with_those_that_are(
 ) -> None:
     result = command(told, "cpu/99")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == "sublet explain: no CPU 99 on node1; it has CPUs 0-47\n"
+    assert result.stderr == "sublet: no CPU 99 on node1; it has CPUs 0-47\n"
 
 
 def test_where_nobody_tells_the_cpus_the_command_says_who_is_silent(command: Callable[..., Any]) -> None:
     result = command({}, "cpu/0")
     assert result.exit_code == ask.NOT_THERE
     assert result.stderr == (
-        "sublet explain: the CPUs of node1 are not known: metrics, advisor, qrm did not answer; see `sublet status`\n"
+        "sublet: the CPUs of node1 are not known: metrics, advisor, qrm did not answer; see `sublet status`\n"
     )
