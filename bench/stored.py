@@ -31,6 +31,7 @@ from shared.contracts.envelope import Reason
 from shared.contracts.pod import Pod
 from shared.core.evictions.intents import IntentRecord, Outgoing, TokenBucket
 from shared.fakes.fake_evictor import FakeEvictor
+from shared.ports import DurableMessage, Stored
 from shared.wire import Wire
 
 EVICTIONS = 300
@@ -81,9 +82,11 @@ class TimedBus:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._bus, name)
 
-    async def publish_durable(self, subject: str, data: bytes, *, msg_id: str, **rest: Any) -> Any:
-        stored = await self._bus.publish_durable(subject, data, msg_id=msg_id, **rest)
-        self.stored_s[msg_id.rpartition("/")[0]] = time.perf_counter()  # its last part is random, see `message_id`
+    async def publish_durable(self, message: DurableMessage, *, budget_s: float = 20.0) -> Stored:
+        stored = await self._bus.publish_durable(message, budget_s=budget_s)
+        self.stored_s[message.msg_id.rpartition("/")[0]] = (
+            time.perf_counter()
+        )  # its last part is random, see `message_id`
         return stored
 
 

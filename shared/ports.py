@@ -43,6 +43,19 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
+class DurableMessage:
+    """A message to be stored in a stream: what is sent, and how the server knows a repetition and a conflict."""
+
+    subject: str
+    data: bytes
+    msg_id: str
+    """The stream drops a further message with this id, whoever sends it, as long as its window for repetitions is."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    expect_last_subject_seq: int | None = None
+    """Refuse it where another sequence is the subject's last one; 0: nothing may be there yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """Acknowledgement of a durable publish: which stream keeps it, where, and whether it was there before."""
 
@@ -83,17 +96,8 @@ class Bus(Protocol):
         """Send and forget. While disconnected nothing is kept back for later: False, and the message is dropped."""
         ...
 
-    async def publish_durable(
-        self,
-        subject: str,
-        data: bytes,
-        *,
-        msg_id: str,
-        headers: Mapping[str, str] | None = None,
-        expect_last_subject_seq: int | None = None,
-        budget_s: float = 20.0,
-    ) -> Stored:
-        """Store in a stream; retries with the same id until acknowledged or the budget is spent.
+    async def publish_durable(self, message: DurableMessage, *, budget_s: float = 20.0) -> Stored:
+        """Store a message in its stream; retries with the same id until acknowledged or the budget is spent.
 
         Raises:
             NotStored: no acknowledgement within the budget; the outcome is unknown, try again with the same id.

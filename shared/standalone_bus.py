@@ -14,7 +14,7 @@ import structlog
 
 from shared.contracts.bus.subjects import ROOT, StreamSpec, subject_matches
 from shared.core.bus.stream_room import Cut
-from shared.ports import Bus, Entry, Received, Stored, Subscription
+from shared.ports import Bus, DurableMessage, Entry, Received, Stored, Subscription
 
 log = structlog.get_logger()
 
@@ -83,25 +83,9 @@ class StandaloneBus:
         self._interests.append(interest)
         return interest
 
-    async def publish_durable(
-        self,
-        subject: str,
-        data: bytes,
-        *,
-        msg_id: str,
-        headers: Mapping[str, str] | None = None,
-        expect_last_subject_seq: int | None = None,
-        budget_s: float = 20.0,
-    ) -> Stored:
+    async def publish_durable(self, message: DurableMessage, *, budget_s: float = 20.0) -> Stored:
         """As the inner bus: what must not be lost is not pretended to be stored."""
-        return await self._inner.publish_durable(
-            subject,
-            data,
-            msg_id=msg_id,
-            headers=headers,
-            expect_last_subject_seq=expect_last_subject_seq,
-            budget_s=budget_s,
-        )
+        return await self._inner.publish_durable(message, budget_s=budget_s)
 
     async def replay(self, stream: str, subject: str, *, last_per_subject: bool = False) -> Sequence[Received]:
         """As the inner bus."""

@@ -18,7 +18,7 @@ from shared.contracts.bus.subjects import StreamSpec
 from shared.core.bus.stream_room import Cut
 from shared.errors import IdTaken, NotStored, Unavailable
 from shared.fakes.memory_broker import Interest, MemoryBroker, MemoryBucket, MemoryStream
-from shared.ports import Clock, Entry, Received, Stored, Subscription
+from shared.ports import Clock, DurableMessage, Entry, Received, Stored, Subscription
 from shared.retry import until_stored
 
 log = structlog.get_logger()
@@ -82,29 +82,20 @@ class MemoryBus:
             self.broker.store(message, expect=None, now=self._clock.monotonic())
         return True
 
-    async def publish_durable(
-        self,
-        subject: str,
-        data: bytes,
-        *,
-        msg_id: str,
-        headers: Mapping[str, str] | None = None,
-        expect_last_subject_seq: int | None = None,
-        budget_s: float = 20.0,
-    ) -> Stored:
+    async def publish_durable(self, message: DurableMessage, *, budget_s: float = 20.0) -> Stored:
         """Store in a stream, with the same id until acknowledged; raises as the port says."""
-        what = f"durable message {msg_id} on {subject}"
-        message = Received(subject, data, {**(headers or {}), MSG_ID: msg_id})
+        what = f"durable message {message.msg_id} on {message.subject}"
+        sent = Received(message.subject, message.data, {**message.headers, MSG_ID: message.msg_id})
 
         async def once(_timeout_s: float) -> Stored:
             if self._closed.is_set():
                 raise NotStored(f"{what}: the bus client is closed", reason="closed")
             if not self._online:
                 raise Unavailable(f"{what}: not connected", reason="offline")
-            self.broker.route(message)
-            stored = self.broker.store(message, expect=expect_last_subject_seq, now=self._clock.monotonic())
+            self.broker.route(sent)
+            stored = self.broker.store(sent, expect=message.expect_last_subject_seq, now=self._clock.monotonic())
             first = self.broker.stored(stored)
-            if (first.subject, first.data) != (subject, data):
+            if (first.subject, first.data) != (message.subject, message.data):
                 raise IdTaken(f"{what}: sequence {stored.sequence} on {first.subject!r} has its id", reason="id_taken")
             return stored
 

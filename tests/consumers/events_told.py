@@ -11,6 +11,7 @@ from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.subjects import STREAMS, event_subject
 from shared.contracts.eviction import EvictionEvent, Phase
 from shared.contracts.ids import intent_id
+from shared.ports import DurableMessage
 
 NODE = "node-a.example"
 PHASES: tuple[Phase, ...] = ("intended", "created", "succeeded")
@@ -77,10 +78,9 @@ class Teller:
         repeated = 0
         for event in events:
             stored = await self.bus.publish_durable(
-                event_subject(event),
-                event.encode(),
-                msg_id=event.event_id + suffix,
-                headers=event_headers(event),
+                DurableMessage(
+                    event_subject(event), event.encode(), msg_id=event.event_id + suffix, headers=event_headers(event)
+                )
             )
             repeated += stored.duplicate
         return repeated
@@ -92,5 +92,7 @@ class Teller:
     async def tell_nonsense(self, namespace: str) -> None:
         """A message on the events' subjects that is none."""
         await self.bus.publish_durable(
-            f"sublet.cluster.v1.event.eviction.created.{namespace}.node-a_example", b"\x00\xff{", msg_id="nonsense"
+            DurableMessage(
+                f"sublet.cluster.v1.event.eviction.created.{namespace}.node-a_example", b"\x00\xff{", msg_id="nonsense"
+            )
         )

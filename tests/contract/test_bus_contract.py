@@ -16,7 +16,7 @@ from shared.contracts.bus.subjects import StreamSpec
 from shared.errors import Conflict, IdTaken, NotStored, Unavailable
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus
-from shared.ports import Bus, Entry, Received
+from shared.ports import Bus, DurableMessage, Entry, Received
 from shared.standalone_bus import StandaloneBus
 
 _number = itertools.count(1)
@@ -72,7 +72,9 @@ async def first(messages: AsyncIterator[Received]) -> Received:
 async def fill(bus: Bus, world: World, *names: str) -> None:
     await bus.ensure_stream(world.spec())
     for number, name in enumerate(names, 1):
-        await bus.publish_durable(f"{world.area}.fact.{name}", b"%d" % number, msg_id=f"{world.area}-{number}")
+        await bus.publish_durable(
+            DurableMessage(f"{world.area}.fact.{name}", b"%d" % number, msg_id=f"{world.area}-{number}")
+        )
 
 
 async def test_a_message_reaches_every_subscriber_with_subject_data_and_headers(
@@ -147,13 +149,13 @@ async def test_a_closed_client_drops_its_publishes_and_says_so(world: World, bus
 
 async def test_a_fact_is_stored_and_numbered_in_its_stream(world: World, bus: Bus) -> None:
     await bus.ensure_stream(world.spec())
-    stored = [await bus.publish_durable(f"{world.area}.fact.{n}", b"", msg_id=f"{n}") for n in range(3)]
+    stored = [await bus.publish_durable(DurableMessage(f"{world.area}.fact.{n}", b"", msg_id=f"{n}")) for n in range(3)]
     assert [(s.stream, s.sequence, s.duplicate) for s in stored] == [(world.stream, n, False) for n in (1, 2, 3)]
 
 
 async def test_the_same_id_is_stored_once(world: World, bus: Bus) -> None:
     await fill(bus, world, "a")
-    again = await bus.publish_durable(f"{world.area}.fact.a", b"1", msg_id=f"{world.area}-1")
+    again = await bus.publish_durable(DurableMessage(f"{world.area}.fact.a", b"1", msg_id=f"{world.area}-1"))
     assert (again.sequence, again.duplicate) == (1, True)
     assert len(await bus.replay(world.stream, ">")) == 1
 
@@ -161,17 +163,19 @@ async def test_the_same_id_is_stored_once(world: World, bus: Bus) -> None:
 async def test_an_id_that_another_subject_has_used_is_taken_and_that_is_said(world: World, bus: Bus) -> None:
     await fill(bus, world, "a")
     with pytest.raises(IdTaken, match=r"fact\.a' has its id"):
-        await bus.publish_durable(f"{world.area}.fact.b", b"", msg_id=f"{world.area}-1")
+        await bus.publish_durable(DurableMessage(f"{world.area}.fact.b", b"", msg_id=f"{world.area}-1"))
     assert [m.subject for m in await bus.replay(world.stream, ">")] == [f"{world.area}.fact.a"]
 
 
 async def test_the_expected_sequence_admits_one_writer_per_subject(world: World, bus: Bus) -> None:
     await bus.ensure_stream(world.spec())
     subject = f"{world.area}.fact.pod"
-    mine = await bus.publish_durable(subject, b"mine", msg_id="mine", expect_last_subject_seq=0)
+    mine = await bus.publish_durable(DurableMessage(subject, b"mine", msg_id="mine", expect_last_subject_seq=0))
     with pytest.raises(Conflict):
-        await bus.publish_durable(subject, b"theirs", msg_id="theirs", expect_last_subject_seq=0)
-    after = await bus.publish_durable(subject, b"next", msg_id="next", expect_last_subject_seq=mine.sequence)
+        await bus.publish_durable(DurableMessage(subject, b"theirs", msg_id="theirs", expect_last_subject_seq=0))
+    after = await bus.publish_durable(
+        DurableMessage(subject, b"next", msg_id="next", expect_last_subject_seq=mine.sequence)
+    )
     assert [m.data for m in await bus.replay(world.stream, subject)] == [b"mine", b"next"]
     assert after.sequence == mine.sequence + 1
 
@@ -180,23 +184,25 @@ async def test_a_repetition_of_a_stored_fact_is_no_conflict(world: World, bus: B
     """The acknowledgement may have got lost: the same id with the same expectation must come out as stored."""
     await bus.ensure_stream(world.spec())
     subject = f"{world.area}.fact.pod"
-    stored = await bus.publish_durable(subject, b"mine", msg_id="mine", expect_last_subject_seq=0)
-    again = await bus.publish_durable(subject, b"mine", msg_id="mine", expect_last_subject_seq=0)
+    stored = await bus.publish_durable(DurableMessage(subject, b"mine", msg_id="mine", expect_last_subject_seq=0))
+    again = await bus.publish_durable(DurableMessage(subject, b"mine", msg_id="mine", expect_last_subject_seq=0))
     assert (again.sequence, again.duplicate) == (stored.sequence, True)
-    await bus.publish_durable(subject, b"later", msg_id="later", expect_last_subject_seq=stored.sequence)
-    late = await bus.publish_durable(subject, b"mine", msg_id="mine", expect_last_subject_seq=0)
+    await bus.publish_durable(
+        DurableMessage(subject, b"later", msg_id="later", expect_last_subject_seq=stored.sequence)
+    )
+    late = await bus.publish_durable(DurableMessage(subject, b"mine", msg_id="mine", expect_last_subject_seq=0))
     assert (late.sequence, late.duplicate) == (stored.sequence, True)
 
 
 async def test_an_expectation_ahead_of_the_subject_is_a_conflict(world: World, bus: Bus) -> None:
     await fill(bus, world, "a")
     with pytest.raises(Conflict):
-        await bus.publish_durable(f"{world.area}.fact.new", b"", msg_id="x", expect_last_subject_seq=1)
+        await bus.publish_durable(DurableMessage(f"{world.area}.fact.new", b"", msg_id="x", expect_last_subject_seq=1))
 
 
 async def test_without_a_stream_a_fact_is_not_stored_within_its_budget(world: World, bus: Bus) -> None:
     with pytest.raises(NotStored, match=r"no acknowledgement in 0\.3 s"):
-        await bus.publish_durable(f"{world.area}.nowhere", b"", msg_id="1", budget_s=0.3)
+        await bus.publish_durable(DurableMessage(f"{world.area}.nowhere", b"", msg_id="1"), budget_s=0.3)
 
 
 async def test_a_fact_also_reaches_plain_subscribers(world: World, bus: Bus, until: Until) -> None:
@@ -231,7 +237,7 @@ async def test_replay_reads_more_than_one_batch(world: World, bus: Bus) -> None:
     await bus.ensure_stream(world.spec())
     for number in range(700):
         await bus.publish(f"{world.area}.fact.many", b"%d" % number)
-    await bus.publish_durable(f"{world.area}.fact.many", b"700", msg_id="last")
+    await bus.publish_durable(DurableMessage(f"{world.area}.fact.many", b"700", msg_id="last"))
     assert [int(m.data) for m in await bus.replay(world.stream, ">")] == list(range(701))
 
 
@@ -240,7 +246,7 @@ async def test_follow_starts_at_a_sequence_and_stays_live(world: World, bus: Bus
     followed = bus.follow(world.stream, f"{world.area}.fact.>", from_sequence=2)
     assert [(await anext(followed)).data for _ in range(2)] == [b"2", b"3"]
     waiting = asyncio.ensure_future(anext(followed))
-    await bus.publish_durable(f"{world.area}.fact.a", b"live", msg_id="live")
+    await bus.publish_durable(DurableMessage(f"{world.area}.fact.a", b"live", msg_id="live"))
     async with asyncio.timeout(20):
         assert (await waiting).data == b"live"
     await cast("AsyncGenerator[Received, None]", followed).aclose()
@@ -256,7 +262,7 @@ async def test_follow_waits_for_a_stream_that_does_not_exist_yet(world: World, b
 async def test_a_stream_is_brought_to_its_specification(world: World, bus: Bus) -> None:
     await fill(bus, world, "a")
     await bus.ensure_stream(world.spec(subjects=(f"{world.area}.fact.>", f"{world.area}.more.>"), max_age_s=7200.0))
-    stored = await bus.publish_durable(f"{world.area}.more.x", b"", msg_id="more")
+    stored = await bus.publish_durable(DurableMessage(f"{world.area}.more.x", b"", msg_id="more"))
     assert (stored.stream, stored.sequence) == (world.stream, 2)
 
 
@@ -379,7 +385,7 @@ async def test_drain_delivers_what_was_received_then_closes(world: World, bus: B
 async def test_a_closed_client_answers_every_call_with_a_clear_word(world: World, bus: Bus) -> None:
     await bus.drain()
     with pytest.raises(NotStored):
-        await bus.publish_durable("x", b"", msg_id="1", budget_s=0.2)
+        await bus.publish_durable(DurableMessage("x", b"", msg_id="1"), budget_s=0.2)
     for call in (
         bus.request("x"), bus.subscribe("x", print), bus.replay("X", ">"), bus.put("b", "k", b""), bus.get("b", "k"),
         bus.ensure_bucket("b"), bus.ensure_stream(world.spec()), anext(bus.follow("X", ">")),

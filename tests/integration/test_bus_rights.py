@@ -18,7 +18,7 @@ from nats.aio.msg import Msg
 from shared.adapters.nats.bus import NatsBus
 from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.errors import NotStored, Unavailable
-from shared.ports import Entry
+from shared.ports import DurableMessage, Entry
 
 UNLIMITED = {'deny_exports: ["sublet.node.>"]': "", 'deny_imports: ["sublet.node.>"]': ""}
 WATCHER = 'NODES { users: [{ user: watcher, password: "watcher-word" }]'
@@ -86,7 +86,7 @@ class World:
         for number in rounds:
             await self.central.ensure_bucket(CONFIG_BUCKET)
             for subject in LAST:
-                await self.central.publish_durable(subject, b"{}", msg_id=f"{subject} {number}")
+                await self.central.publish_durable(DurableMessage(subject, b"{}", msg_id=f"{subject} {number}"))
             await self.central.put(CONFIG_BUCKET, "node.z", b"%d" % number)
         async with asyncio.timeout(20):
             while self.lasts < rounds[-1]:
@@ -311,7 +311,7 @@ async def _traffic_of_b(world: World, until: Until, value: bytes) -> None:
     got: list[Entry] = []
     await world.other.watch(CONFIG_BUCKET, got.append, keys=("global", "node.b"))
     await world.other.publish("sublet.cluster.v1.ready.b", b"{}")
-    await world.other.publish_durable("sublet.cluster.v1.intent.b.0b-1", value, msg_id="b1")
+    await world.other.publish_durable(DurableMessage("sublet.cluster.v1.intent.b.0b-1", value, msg_id="b1"))
     await world.other.replay(INTENTS_STREAM, "sublet.cluster.v1.intent.b.*")
     for key in ("node.b", "global"):
         await world.central.put(CONFIG_BUCKET, key, value)
@@ -326,14 +326,14 @@ async def test_the_services_calls_pass_and_the_outboxs_and_clerks_with_them(worl
     await world.central.put(CONFIG_BUCKET, "node.b", b"new")
     await until(lambda: got[-1] == Entry("node.b", b"new", 4))
     intent, event = "sublet.cluster.v1.intent.b.0b-1", "sublet.cluster.v1.event.eviction.created.default.b"
-    first = await node.publish_durable(intent, b"1", msg_id="1", expect_last_subject_seq=0)
-    again = await node.publish_durable(intent, b"1", msg_id="1", expect_last_subject_seq=0)
+    first = await node.publish_durable(DurableMessage(intent, b"1", msg_id="1", expect_last_subject_seq=0))
+    again = await node.publish_durable(DurableMessage(intent, b"1", msg_id="1", expect_last_subject_seq=0))
     assert (first.duplicate, again.duplicate, again.sequence) == (False, True, first.sequence)
-    await node.publish_durable(intent, b"2", msg_id="2", expect_last_subject_seq=first.sequence)
-    await node.publish_durable(event, b"3", msg_id="3")
+    await node.publish_durable(DurableMessage(intent, b"2", msg_id="2", expect_last_subject_seq=first.sequence))
+    await node.publish_durable(DurableMessage(event, b"3", msg_id="3"))
     own = "sublet.cluster.v1.intent.b.*"
     assert [r.data for r in await node.replay(INTENTS_STREAM, own)] == [b"1", b"2"]
     assert [r.data for r in await node.replay(INTENTS_STREAM, own, last_per_subject=True)] == [b"2"]
     assert [r.data for r in await node.replay(EVENTS_STREAM, event)] == [b"3"]
     with pytest.raises(NotStored):
-        await node.publish_durable("sublet.cluster.v1.intent.a.0b-1", b"4", msg_id="4", budget_s=0.2)
+        await node.publish_durable(DurableMessage("sublet.cluster.v1.intent.a.0b-1", b"4", msg_id="4"), budget_s=0.2)

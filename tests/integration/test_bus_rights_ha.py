@@ -12,7 +12,7 @@ from present import present
 
 from shared.adapters.clock import SystemClock
 from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS
-from shared.ports import Entry
+from shared.ports import DurableMessage, Entry
 from shared.wire import Wire
 
 ALL = {spec.name for spec in STREAMS} | {f"KV_{CONFIG_BUCKET}"}
@@ -75,7 +75,7 @@ async def test_an_upgrade_to_three_servers_keeps_everything_on_all_of_them(tmp_p
                 agent = await at_the_hub(leaf)
                 got: list[Entry] = []
                 await agent.watch(CONFIG_BUCKET, got.append, keys=("global",))
-                await agent.publish_durable("sublet.cluster.v1.intent.a.0a-1", b"1", msg_id="1")
+                await agent.publish_durable(DurableMessage("sublet.cluster.v1.intent.a.0a-1", b"1", msg_id="1"))
                 while not got:
                     await asyncio.sleep(0.01)
                 assert got[0].value == b"kept"

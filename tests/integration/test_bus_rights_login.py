@@ -40,6 +40,7 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
 from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS
 from shared.errors import Unavailable
+from shared.ports import DurableMessage
 
 
 async def _ready(hub: Hub) -> None:
@@ -73,7 +74,7 @@ async def test_a_leaf_that_lost_the_hub_comes_back_with_the_newest_token_and_nev
                 del hub.reviews.tokens["first"]
                 hub.server.kill()
                 hub.server.start()
-                await agent.publish_durable("sublet.cluster.v1.intent.a.0a-1", b"1", msg_id="1")
+                await agent.publish_durable(DurableMessage("sublet.cluster.v1.intent.a.0a-1", b"1", msg_id="1"))
                 assert not leaf.server.said("Server Exiting")
                 await agent.drain()
             finally:
@@ -112,12 +113,12 @@ async def test_a_renewed_certificate_is_shown_soon_and_what_nodes_tell_is_stored
     async with hub_container(hub), hub.central_answers():
         with running(leaf.server):
             agent, shown = await at_the_hub(leaf), await shown_certificate(hub)
-            await agent.publish_durable("sublet.cluster.v1.intent.a.0a-1", b"1", msg_id="1")
+            await agent.publish_durable(DurableMessage("sublet.cluster.v1.intent.a.0a-1", b"1", msg_id="1"))
             renew_certificate(
                 hub, tmp_path / "bin"
             )  # no reload: docs/facts/nats.md#a-reload-forgets-what-leaves-import
             await until(lambda: hub.server.log.read_text().count("Server is ready") == BEFORE_AND_AFTER)
-            await agent.publish_durable("sublet.cluster.v1.intent.a.0a-2", b"2", msg_id="2")
+            await agent.publish_durable(DurableMessage("sublet.cluster.v1.intent.a.0a-2", b"2", msg_id="2"))
             assert await shown_certificate(hub) != shown
             await agent.drain()
 
@@ -245,13 +246,13 @@ async def test_central_away_keeps_who_is_in_and_lets_others_wait(tmp_path: Path,
     with running(a.server, b.server):
         async with hub.central_answers():
             agent = await at_the_hub(a)
-        await agent.publish_durable("sublet.cluster.v1.intent.a.0a-1", b"1", msg_id="1")
+        await agent.publish_durable(DurableMessage("sublet.cluster.v1.intent.a.0a-1", b"1", msg_id="1"))
         hub.server.kill()
         hub.server.start()
         async with hub.central_answers():  # both come back by themselves
             late = await at_the_hub(b)
             await reaches(agent, "a")
-            await agent.publish_durable("sublet.cluster.v1.intent.a.0a-1", b"2", msg_id="2")
+            await agent.publish_durable(DurableMessage("sublet.cluster.v1.intent.a.0a-1", b"2", msg_id="2"))
         await agent.drain()
         await late.drain()
 

@@ -5,7 +5,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.stored import read_event
 from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS
 from shared.contracts.eviction import EvictionEvent
-from shared.ports import Stored
+from shared.ports import DurableMessage, Stored
 from shared.wire import Wire
 
 PHASES = ("intended", "created", "succeeded")
@@ -35,27 +36,26 @@ class Planting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._bus, name)
 
-    async def publish_durable(
-        self, subject: str, data: bytes, *, msg_id: str, headers: Mapping[str, str] | None = None, **how: Any
-    ) -> Stored:
-        event = read_event(subject, headers, data) if headers and "ce-id" in headers else None
+    async def publish_durable(self, message: DurableMessage, *, budget_s: float = 20.0) -> Stored:
+        fact = "ce-id" in message.headers
+        event = read_event(message.subject, message.headers, message.data) if fact else None
         assert event is None or isinstance(event, EvictionEvent)
         if event is None or event.phase != self._phase or self._fault == "none":
-            return await self._bus.publish_durable(subject, data, msg_id=msg_id, headers=headers, **how)
+            return await self._bus.publish_durable(message, budget_s=budget_s)
         if self._fault == "removed":
             return Stored(EVENTS_STREAM, 1)
         if self._fault == "wrong UID":
             event = event.model_copy(update={"pod_uid": "0bad"})
         if self._fault == "unreadable":
-            return await self._bus.publish_durable(subject, b"\xff", msg_id=msg_id, headers=headers, **how)
-        stored = await self._send(subject, event, **how)
+            return await self._bus.publish_durable(replace(message, data=b"\xff"), budget_s=budget_s)
+        stored = await self._send(message.subject, event, budget_s)
         if self._fault == "doubled":
-            await self._send(subject, event.model_copy(update={"attempt": event.attempt + 1}), **how)
+            await self._send(message.subject, event.model_copy(update={"attempt": event.attempt + 1}), budget_s)
         return stored
 
-    async def _send(self, subject: str, event: EvictionEvent, **how: Any) -> Stored:
-        headers = event_headers(event)
-        return await self._bus.publish_durable(subject, event.encode(), msg_id=event.event_id, headers=headers, **how)
+    async def _send(self, subject: str, event: EvictionEvent, budget_s: float) -> Stored:
+        message = DurableMessage(subject, event.encode(), msg_id=event.event_id, headers=event_headers(event))
+        return await self._bus.publish_durable(message, budget_s=budget_s)
 
 
 async def evict_one(url: str, state_dir: Path, fault: str, phase: str) -> None:

@@ -19,6 +19,7 @@ from shared.adapters.nats.embedded.server import NatsServer, find_binary
 from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS
 from shared.core.evictions.intents import Outgoing
 from shared.errors import NotStored
+from shared.ports import DurableMessage
 
 SMALL, LARGE = "8m", "64m"
 MANY = 1000
@@ -97,7 +98,7 @@ async def fill(bus: NatsBus) -> int:
     """How many facts the stream takes before the disk is full."""
     for number in range(MANY):
         try:
-            await bus.publish_durable(SUBJECT, BODY, msg_id=f"{number}", budget_s=1.0)
+            await bus.publish_durable(DurableMessage(SUBJECT, BODY, msg_id=f"{number}"), budget_s=1.0)
         except NotStored:
             return number
     return MANY

@@ -28,6 +28,7 @@ from shared.contracts.envelope import Message
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.readiness import Readiness
 from shared.contracts.sample import NodeSample
+from shared.ports import DurableMessage
 from shared.settings import common_settings
 
 SMALL = {
@@ -119,7 +120,7 @@ async def test_poison_in_the_stream_of_intents_stands_in_nobodys_way(voices: Voi
     )  # fmt: skip
     for number, poison in enumerate(SMALL.values()):
         fits = poison[: MAX_FACT_BYTES - 100]  # the stream takes nothing larger; headers count
-        await voices.bus.publish_durable(intent_subject(intent), fits, msg_id=f"poison-{number}")
+        await voices.bus.publish_durable(DurableMessage(intent_subject(intent), fits, msg_id=f"poison-{number}"))
     assert voices.evictor.calls == []
     assert await evicted(voices) == ["intended", "created", "succeeded"]
 

@@ -28,6 +28,7 @@ from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS, event_filter
 from shared.core.bus.durable import wanted_durable
 from shared.core.bus.nats_url import read_nats_url
 from shared.errors import Unavailable, Unfit
+from shared.ports import DurableMessage
 from sublet.consumers.login import known_logins
 
 EVENT = "sublet.cluster.v1.event.eviction.created.{}.node-a"
@@ -44,7 +45,7 @@ async def bus(server: NatsServer) -> AsyncIterator[NatsBus]:
         await bus.ensure_stream(spec)
     for team in TEAMS:
         await bus.durables.put(wanted_durable(team, namespaces=[team]))
-        await bus.publish_durable(EVENT.format(team), team.encode(), msg_id=team)
+        await bus.publish_durable(DurableMessage(EVENT.format(team), team.encode(), msg_id=team))
     yield bus
     await bus.drain()
 
@@ -188,7 +189,7 @@ async def test_logins_come_and_go_while_everybody_else_stays_connected(
     await until(lambda: one.turned_away)
     assert '"name":"team-b"' in await other.said(INFO.format("team-b"))
     assert (other.errors, telemetry.DISCONNECTS._value.get(), bus.connected) == ([], before, True)
-    await bus.publish_durable(EVENT.format("team-a"), b"", msg_id="later")
+    await bus.publish_durable(DurableMessage(EVENT.format("team-a"), b"", msg_id="later"))
     await one.client.close()
     await other.client.close()
 
@@ -267,7 +268,7 @@ async def test_streams_of_a_server_without_accounts_are_adopted(tmp_path: Path) 
         bus = await connect(server.url, name="test/a", connect_timeout_s=5, clock=SystemClock())
         if kind is Before:
             await bus.ensure_stream(STREAMS[1])
-            await bus.publish_durable(EVENT.format("a"), b"kept", msg_id="1")
+            await bus.publish_durable(DurableMessage(EVENT.format("a"), b"kept", msg_id="1"))
         assert [m.data for m in await bus.replay(EVENTS_STREAM, event_filter())] == [b"kept"]
         await bus.drain()
         server.stop()

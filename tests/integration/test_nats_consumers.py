@@ -30,6 +30,7 @@ from shared.contracts.eviction import EvictionEvent
 from shared.contracts.ids import intent_id
 from shared.core.bus.durable import Durable, changes, wanted_durable
 from shared.errors import Conflict, Refused, Unavailable
+from shared.ports import DurableMessage
 from sublet.consumers.dead import advisories, counts, dead_letters
 from sublet.consumers.messages import buried, buried_table
 
@@ -61,7 +62,7 @@ async def make_streams(bus: NatsBus) -> None:
 async def tell(bus: NatsBus, *names: str, namespace: str = "team-a", phase: str = "created") -> None:
     for name in names:
         headers = {"ce-id": name, "ce-subject": f"{namespace}/{name}", "ce-time": "2026-03-09T14:07:31Z"}
-        await bus.publish_durable(EVENT.format(phase, namespace), b"{}", msg_id=name, headers=headers)
+        await bus.publish_durable(DurableMessage(EVENT.format(phase, namespace), b"{}", msg_id=name, headers=headers))
 
 
 def event(pod: str, namespace: str = "team-a") -> EvictionEvent:
@@ -73,7 +74,9 @@ def event(pod: str, namespace: str = "team-a") -> EvictionEvent:
 
 
 async def store(bus: NatsBus, one: EvictionEvent) -> None:
-    await bus.publish_durable(event_subject(one), one.encode(), msg_id=one.event_id, headers=event_headers(one))
+    await bus.publish_durable(
+        DurableMessage(event_subject(one), one.encode(), msg_id=one.event_id, headers=event_headers(one))
+    )
 
 
 async def pull(client: Client, name: str) -> Msg:
@@ -240,7 +243,7 @@ async def test_a_letter_whose_event_is_gone_says_so_and_nonsense_is_passed_over(
     assert (letter.advisory.sequence, letter.event) == (1, None)
     for nonsense in (b"\xff", b"{}", b"[]", b'{"timestamp":"x","consumer":"c","stream_seq":1,"deliveries":1}'):
         subject = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.SUBLET_EVENTS.team-a"
-        await bus.publish_durable(subject, nonsense, msg_id=repr(nonsense))
+        await bus.publish_durable(DurableMessage(subject, nonsense, msg_id=repr(nonsense)))
     assert len(await advisories(bus)) == 1
 
 

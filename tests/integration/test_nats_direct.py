@@ -15,7 +15,7 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.reader import BATCH
 from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS
-from shared.ports import Received
+from shared.ports import DurableMessage, Received
 
 EVENT = "sublet.cluster.v1.event.eviction.created.{}.node-a"
 LIMIT_S = 20.0
@@ -53,7 +53,9 @@ async def reader(compose: ComposeServer) -> AsyncIterator[NatsBus]:
 
 async def tell(bus: NatsBus, first: int, last: int, namespace: str = "a") -> None:
     for number in range(first, last):
-        await bus.publish_durable(EVENT.format(namespace), b"%d" % number, msg_id=f"{namespace}/{number}")
+        await bus.publish_durable(
+            DurableMessage(EVENT.format(namespace), b"%d" % number, msg_id=f"{namespace}/{number}")
+        )
 
 
 def following(reader: NatsBus, start: int = 1) -> AsyncGenerator[Received, None]:

@@ -22,7 +22,7 @@ from shared.adapters.nats.reader import OrderedReader
 from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS, StreamSpec
 from shared.contracts.readiness import Health, ServiceHealth
 from shared.errors import Conflict, NotStored, Unavailable
-from shared.ports import Bus, Entry, Received
+from shared.ports import Bus, DurableMessage, Entry, Received
 from shared.wire import Wire
 
 INTENT = "sublet.cluster.v1.intent.node-a.{}"
@@ -55,7 +55,7 @@ async def test_acknowledged_facts_survive_the_kill_of_the_server(
     bus: NatsBus, server: NatsServer, until: Until
 ) -> None:
     for number in range(20):
-        await bus.publish_durable(INTENT.format(number), b"%d" % number, msg_id=f"i{number}")
+        await bus.publish_durable(DurableMessage(INTENT.format(number), b"%d" % number, msg_id=f"i{number}"))
     server.kill()
     await until(lambda: not bus.connected)
     server.start()
@@ -78,7 +78,7 @@ async def test_a_follower_and_a_watch_go_on_over_restarts_without_loss_or_repeti
     for life in range(3):
         for number in range(10):
             done = life * 10 + number
-            await bus.publish_durable(INTENT.format(number), b"%d" % done, msg_id=f"i{done}")
+            await bus.publish_durable(DurableMessage(INTENT.format(number), b"%d" % done, msg_id=f"i{done}"))
         revision = await bus.put(CONFIG_BUCKET, "global", b"%d" % life)
 
         def all_came(life: int = life) -> bool:
@@ -101,10 +101,8 @@ async def test_a_durable_publish_goes_through_a_restart_and_is_stored_once(
 ) -> None:
     before = count(telemetry.STORE_RETRIES)
     server.kill()
-    sending = [
-        asyncio.create_task(bus.publish_durable(INTENT.format(n), b"", msg_id=f"i{n}", expect_last_subject_seq=0))
-        for n in range(5)
-    ]
+    facts = [DurableMessage(INTENT.format(n), b"", msg_id=f"i{n}", expect_last_subject_seq=0) for n in range(5)]
+    sending = [asyncio.create_task(bus.publish_durable(fact)) for fact in facts]
     await until(lambda: count(telemetry.STORE_RETRIES) >= before + 5)
     server.start()
     stored = await asyncio.gather(*sending)
@@ -118,7 +116,7 @@ async def test_a_durable_publish_gives_up_with_its_budget_and_leaves_no_late_mes
     server.kill()
     await until(lambda: not bus.connected)
     with pytest.raises(NotStored, match="not connected"):
-        await bus.publish_durable(INTENT.format(1), b"", msg_id="i1", budget_s=0.3)
+        await bus.publish_durable(DurableMessage(INTENT.format(1), b"", msg_id="i1"), budget_s=0.3)
     server.start()
     await until(lambda: bus.connected)
     assert len(await bus.replay(INTENTS_STREAM, ">")) == 0
@@ -158,13 +156,13 @@ async def test_a_stream_that_was_made_anew_is_followed_from_its_start(
 ) -> None:
     followed = following(bus)
     for number in range(3):
-        await bus.publish_durable(INTENT.format(number), b"old", msg_id=f"old{number}")
+        await bus.publish_durable(DurableMessage(INTENT.format(number), b"old", msg_id=f"old{number}"))
         await anext(followed)
     client = await nats.connect(server.url)
     await client.jetstream().delete_stream(INTENTS_STREAM)
     for spec in STREAMS:
         await bus.ensure_stream(spec)
-    await bus.publish_durable(INTENT.format(1), b"new", msg_id="new1")
+    await bus.publish_durable(DurableMessage(INTENT.format(1), b"new", msg_id="new1"))
     message = await anext(followed)
     assert (message.data, message.sequence) == (b"new", 1)
     await client.close()
@@ -184,7 +182,7 @@ async def test_a_message_lost_on_the_way_is_noticed_and_read_again(
 
     monkeypatch.setattr(nats_reader.OrderedReader, "_take", lossy)
     for number in range(30):
-        await bus.publish_durable(INTENT.format(number), b"%d" % number, msg_id=f"i{number}")
+        await bus.publish_durable(DurableMessage(INTENT.format(number), b"%d" % number, msg_id=f"i{number}"))
     followed = following(bus)
     assert [int((await anext(followed)).data) for _ in range(30)] == list(range(30))
     await followed.aclose()
@@ -205,7 +203,7 @@ async def test_the_last_message_of_all_lost_on_the_way_is_noticed_as_well(
 
     monkeypatch.setattr(nats_reader.OrderedReader, "_take", lossy)
     for number, data in enumerate((b"first", b"last")):
-        await bus.publish_durable(INTENT.format(number), data, msg_id=f"i{number}")
+        await bus.publish_durable(DurableMessage(INTENT.format(number), data, msg_id=f"i{number}"))
     followed = following(bus)
     assert [(await anext(followed)).data for _ in range(2)] == [b"first", b"last"]
     assert lost
@@ -225,7 +223,7 @@ async def test_a_silent_reader_is_replaced(bus: NatsBus, monkeypatch: pytest.Mon
             reader._asked = 1  # the request never reached the server
 
     monkeypatch.setattr(nats_reader.OrderedReader, "_ask", lost_at_first)
-    await bus.publish_durable(INTENT.format(1), b"1", msg_id="1")
+    await bus.publish_durable(DurableMessage(INTENT.format(1), b"1", msg_id="1"))
     followed = following(bus)
     assert (await anext(followed)).data == b"1"
     await followed.aclose()
@@ -281,26 +279,26 @@ async def test_a_reader_asks_anew_when_its_pull_request_ends(bus: NatsBus, monke
     waiting = asyncio.ensure_future(anext(followed))
     while asked < 4:
         await asyncio.sleep(0.01)
-    await bus.publish_durable(INTENT.format(1), b"late", msg_id="late")
+    await bus.publish_durable(DurableMessage(INTENT.format(1), b"late", msg_id="late"))
     assert (await waiting).data == b"late"
     await followed.aclose()
 
 
 async def test_a_reader_whose_consumer_was_removed_opens_another(bus: NatsBus, server: NatsServer) -> None:
     followed = following(bus)
-    await bus.publish_durable(INTENT.format(1), b"1", msg_id="1")
+    await bus.publish_durable(DurableMessage(INTENT.format(1), b"1", msg_id="1"))
     await anext(followed)
     client = await nats.connect(server.url)
     for consumer in await client.jetstream().consumers_info(INTENTS_STREAM):
         await client.jetstream().delete_consumer(INTENTS_STREAM, consumer.name)
-    await bus.publish_durable(INTENT.format(1), b"2", msg_id="2")
+    await bus.publish_durable(DurableMessage(INTENT.format(1), b"2", msg_id="2"))
     assert (await anext(followed)).data == b"2"
     await client.close()
     await followed.aclose()
 
 
 async def test_readers_leave_no_consumer_behind(bus: NatsBus, server: NatsServer) -> None:
-    await bus.publish_durable(INTENT.format(1), b"1", msg_id="1")
+    await bus.publish_durable(DurableMessage(INTENT.format(1), b"1", msg_id="1"))
     followed = following(bus)
     await anext(followed)
     await followed.aclose()
@@ -316,7 +314,7 @@ async def test_a_fact_names_the_stream_it_expects(bus: NatsBus, server: NatsServ
     await client.jetstream().delete_stream(INTENTS_STREAM)
     await client.jetstream().add_stream(StreamConfig(name="STRANGER", subjects=["sublet.cluster.*.intent.>"]))
     with pytest.raises(NotStored):
-        await bus.publish_durable(INTENT.format(1), b"", msg_id="1", budget_s=0.2)
+        await bus.publish_durable(DurableMessage(INTENT.format(1), b"", msg_id="1"), budget_s=0.2)
     assert (await client.jetstream().stream_info("STRANGER")).state.messages == 0
     await client.close()
 
@@ -370,7 +368,7 @@ async def test_too_large_a_message_is_dropped_or_not_stored_at_once(bus: NatsBus
     assert await bus.publish("x", b"x" * (2 << 20)) is False
     assert count(telemetry.DROPPED, "test", "too_large") == before + 1
     with pytest.raises(NotStored) as caught:
-        await bus.publish_durable(INTENT.format(1), b"x" * (2 << 20), msg_id="1")
+        await bus.publish_durable(DurableMessage(INTENT.format(1), b"x" * (2 << 20), msg_id="1"))
     assert caught.value.reason == "too_large"
 
 
@@ -393,8 +391,8 @@ async def test_a_poisoned_message_is_refused_and_counted_and_the_next_one_taken(
 
 
 async def test_a_conflict_is_never_retried(bus: NatsBus) -> None:
-    await bus.publish_durable(INTENT.format(1), b"", msg_id="1", expect_last_subject_seq=0)
+    await bus.publish_durable(DurableMessage(INTENT.format(1), b"", msg_id="1", expect_last_subject_seq=0))
     before = count(telemetry.STORE_RETRIES)
     with pytest.raises(Conflict):
-        await bus.publish_durable(INTENT.format(1), b"", msg_id="2", expect_last_subject_seq=0)
+        await bus.publish_durable(DurableMessage(INTENT.format(1), b"", msg_id="2", expect_last_subject_seq=0))
     assert count(telemetry.STORE_RETRIES) == before

@@ -9,6 +9,7 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.errors import NotStored
+from shared.ports import DurableMessage
 
 INFO = b'INFO {"server_id":"x","version":"2.15.1","proto":1,"headers":true,"max_payload":1048576}\r\n'
 REFUSED = b"-ERR 'Authorization Violation'\r\n"
@@ -52,4 +53,4 @@ async def test_a_client_that_the_server_turns_away_for_good_says_why(server: Nat
     assert "maximum connections exceeded" in await closed
     assert not bus.connected
     with pytest.raises(NotStored, match="closed"):
-        await bus.publish_durable("x", b"", msg_id="1")
+        await bus.publish_durable(DurableMessage("x", b"", msg_id="1"))

@@ -20,6 +20,7 @@ from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS, StreamSpec
 from shared.core.bus.durable import wanted_durable
 from shared.errors import NotStored, Unavailable
+from shared.ports import DurableMessage
 
 EVENT = "sublet.cluster.v1.event.eviction.created.team-a.node-a"
 SPEC: StreamSpec = next(spec for spec in STREAMS if spec.name == EVENTS_STREAM)
@@ -50,7 +51,7 @@ async def until_full(bus: NatsBus, subject: Callable[[int], str], size: int) -> 
     for number in itertools.count():
         try:
             body = b"%04d" % number * (size // 4)
-            await bus.publish_durable(subject(number), body, msg_id=f"full {number}", budget_s=0.2)
+            await bus.publish_durable(DurableMessage(subject(number), body, msg_id=f"full {number}"), budget_s=0.2)
         except NotStored:
             return number
     raise AssertionError
@@ -61,9 +62,9 @@ async def test_an_event_waits_for_a_stream_that_was_deleted_and_is_stored_in_the
 ) -> None:
     await operator.jetstream().delete_stream(EVENTS_STREAM)
     with pytest.raises(NotStored):
-        await bus.publish_durable(EVENT, b"1", msg_id="1", budget_s=0.05)
+        await bus.publish_durable(DurableMessage(EVENT, b"1", msg_id="1"), budget_s=0.05)
     before = telemetry.STORE_RETRIES._value.get()
-    sending = asyncio.create_task(bus.publish_durable(EVENT, b"1", msg_id="1"))
+    sending = asyncio.create_task(bus.publish_durable(DurableMessage(EVENT, b"1", msg_id="1")))
     await until(lambda: telemetry.STORE_RETRIES._value.get() > before)
     await bus.ensure_stream(SPEC)
     assert (await sending).sequence == 1
@@ -86,7 +87,7 @@ async def test_an_event_waits_for_a_stream_that_was_deleted_and_is_stored_in_the
 async def test_what_an_operator_changed_is_changed_back_and_the_events_stay(
     bus: NatsBus, operator: Client, drift: dict[str, Any]
 ) -> None:
-    await bus.publish_durable(EVENT, b"1", msg_id="1")
+    await bus.publish_durable(DurableMessage(EVENT, b"1", msg_id="1"))
     js = operator.jetstream()
     wanted = (await js.stream_info(EVENTS_STREAM)).config
     await js.update_stream(wanted, **drift)
@@ -141,7 +142,7 @@ async def test_a_full_stream_loses_nothing_and_takes_new_ones_when_the_oldest_ha
     assert cut.node == ""
     kept = await held(bus)
     assert [int(data[:4]) for data in kept] == list(range(stored - cut.keep, stored))
-    await bus.publish_durable(EVENT, b"%04d" % stored * 256, msg_id=f"{stored}")
+    await bus.publish_durable(DurableMessage(EVENT, b"%04d" % stored * 256, msg_id=f"{stored}"))
     state = present(await bus.durables.named("team-a"))
     assert state.pending == len(kept) + 1, "who falls behind by more than the limits misses the oldest, and goes on"
     assert await bus.make_room(small) == ()
@@ -153,13 +154,13 @@ async def test_a_node_that_holds_too_much_gives_way_before_the_oldest_of_others(
     await bus.ensure_stream(small)
     mine, flood = EVENT, "sublet.cluster.v1.event.eviction.created.{}.hostile"
     for number in range(40):
-        await bus.publish_durable(mine, b"%04d" % number, msg_id=f"{number}")
+        await bus.publish_durable(DurableMessage(mine, b"%04d" % number, msg_id=f"{number}"))
     await until_full(bus, lambda number: flood.format(f"n{number}"), 8192)
     cut = await bus.make_room(small)
     assert [one.node for one in cut] == ["hostile"]
     assert len(await bus.replay(EVENTS_STREAM, mine)) == 40
     assert 0 < len(await bus.replay(EVENTS_STREAM, flood.format("*"))) < 16
-    await bus.publish_durable(mine, b"41", msg_id="41")
+    await bus.publish_durable(DurableMessage(mine, b"41", msg_id="41"))
 
 
 async def test_who_never_acknowledges_is_given_one_and_holds_up_nobody(bus: NatsBus, operator: Client) -> None:
@@ -167,12 +168,12 @@ async def test_who_never_acknowledges_is_given_one_and_holds_up_nobody(bus: Nats
     await bus.durables.put(wanted_durable("diligent", namespaces=["team-a"]))
     before = telemetry.STORE_RETRIES._value.get()
     js = operator.jetstream()
-    await bus.publish_durable(EVENT, b"0", msg_id="0")
+    await bus.publish_durable(DurableMessage(EVENT, b"0", msg_id="0"))
     silent = await js.pull_subscribe("", durable="silent", stream=EVENTS_STREAM)
     await silent.fetch(1, timeout=10)
     ask = f"$JS.API.CONSUMER.MSG.NEXT.{EVENTS_STREAM}.silent"
     for number in range(1, 200):
-        await bus.publish_durable(EVENT, b"%d" % number, msg_id=f"{number}")
+        await bus.publish_durable(DurableMessage(EVENT, b"%d" % number, msg_id=f"{number}"))
     assert telemetry.STORE_RETRIES._value.get() == before
     diligent = await js.pull_subscribe("", durable="diligent", stream=EVENTS_STREAM)
     for number in range(200):

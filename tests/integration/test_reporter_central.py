@@ -33,6 +33,7 @@ from shared.contracts.bus.subjects import (
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.readiness import Health, ServiceHealth
 from shared.contracts.sample import NodeReading, NodeSample
+from shared.ports import DurableMessage
 from shared.settings import common_settings
 from shared.wire import Wire
 
@@ -162,7 +163,7 @@ async def test_events_are_replayed_from_a_sequence_in_each_form(host: Host, unti
             message=f"it is {phase}",
         )
         await host.bus.publish_durable(
-            event_subject(event), event.encode(), msg_id=event.event_id, headers=event_headers(event)
+            DurableMessage(event_subject(event), event.encode(), msg_id=event.event_id, headers=event_headers(event))
         )
     first = min(received.sequence for received in await host.bus.replay(EVENTS_STREAM, ">"))
     lines = (await host.sublet("events", "-n", "team-a", "-o", "json")).stdout.splitlines()

@@ -15,7 +15,7 @@ from shared.contracts.eviction import EvictionEvent, EvictionIntent, Phase
 from shared.contracts.ids import intent_id
 from shared.contracts.pod import Pod
 from shared.errors import IdTaken, SubletError
-from shared.ports import Bus, Clock, EvictionActuator, Outcome
+from shared.ports import Bus, Clock, DurableMessage, EvictionActuator, Outcome
 from shared.wire import Wire, message_id
 
 log = structlog.get_logger()
@@ -105,10 +105,9 @@ class LostPodEvictions:
         last = await self._bus.replay(INTENTS_STREAM, subject, last_per_subject=True)
         before = last[-1].sequence if last else 0
         await self._bus.publish_durable(
-            subject,
-            intent.encode(),
-            msg_id=message_id(intent.intent_id),
-            expect_last_subject_seq=before,
+            DurableMessage(
+                subject, intent.encode(), msg_id=message_id(intent.intent_id), expect_last_subject_seq=before
+            ),
             budget_s=5.0,
         )
 
@@ -126,7 +125,8 @@ class LostPodEvictions:
             return
         try:
             await self._bus.publish_durable(
-                event_subject(event), event.encode(), msg_id=msg_id, headers=event_headers(event), budget_s=5.0
+                DurableMessage(event_subject(event), event.encode(), msg_id=msg_id, headers=event_headers(event)),
+                budget_s=5.0,
             )
             stored = True
         except IdTaken as error:

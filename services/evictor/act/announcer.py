@@ -11,7 +11,7 @@ from shared.contracts.bus.subjects import INTENTS_STREAM, intent_subject
 from shared.contracts.eviction import EvictionIntent
 from shared.core.evictions.intents import IntentRecord, Outgoing
 from shared.errors import Conflict, IdTaken, Unavailable
-from shared.ports import Bus, Clock, Received
+from shared.ports import Bus, Clock, DurableMessage, Received
 
 Announced = Literal["stored", "away", "taken"]
 """stored: the stream has it. away: the bus cannot be reached. taken: central has a live intent for this pod."""
@@ -65,10 +65,7 @@ class Announcer:
         while True:
             try:
                 stored = await self._bus.publish_durable(
-                    subject,
-                    message.body,
-                    msg_id=message.msg_id,
-                    expect_last_subject_seq=last,
+                    DurableMessage(subject, message.body, msg_id=message.msg_id, expect_last_subject_seq=last),
                     budget_s=within_s,
                 )
             # Another message bears this id, so the stream took ours for its repetition and dropped it.

@@ -11,7 +11,7 @@ from shared.contracts.bus.cloudevents import MSG_ID
 from shared.contracts.bus.subjects import STREAMS, stream_of
 from shared.core.evictions.intents import Outgoing
 from shared.errors import IdTaken, Unavailable
-from shared.ports import Bus, Clock
+from shared.ports import Bus, Clock, DurableMessage
 from shared.wire import message_id
 
 log = structlog.get_logger()
@@ -97,7 +97,8 @@ class Outbox:
                 return found
         try:
             stored = await self._bus.publish_durable(
-                message.subject, message.body, msg_id=message.msg_id, headers=message.headers, budget_s=BUDGET_S
+                DurableMessage(message.subject, message.body, msg_id=message.msg_id, headers=message.headers),
+                budget_s=BUDGET_S,
             )
         except IdTaken as error:
             self.assign_another_id(message, error)

@@ -16,7 +16,7 @@ from shared.adapters.nats.streams import Streams
 from shared.contracts.bus.subjects import StreamSpec
 from shared.core.bus.stream_room import Cut
 from shared.errors import Unavailable
-from shared.ports import Clock, Entry, Received, Stored, Subscription
+from shared.ports import Clock, DurableMessage, Entry, Received, Stored, Subscription
 
 log = structlog.get_logger()
 
@@ -108,16 +108,7 @@ class NatsBus:
         telemetry.DROPPED.labels(self._link.service, reason).inc()
         return False
 
-    async def publish_durable(
-        self,
-        subject: str,
-        data: bytes,
-        *,
-        msg_id: str,
-        headers: Mapping[str, str] | None = None,
-        expect_last_subject_seq: int | None = None,
-        budget_s: float = 20.0,
-    ) -> Stored:
+    async def publish_durable(self, message: DurableMessage, *, budget_s: float = 20.0) -> Stored:
         """Store in a stream, with the same id until acknowledged.
 
         Raises:
@@ -125,15 +116,8 @@ class NatsBus:
                 "too_large", "closed").
             Conflict: `expect_last_subject_seq` is not the subject's last sequence.
         """
-        with telemetry.span("bus.publish_durable", {"messaging.destination.name": subject}):
-            return await self._streams.publish(
-                subject,
-                data,
-                msg_id=msg_id,
-                headers=headers or {},
-                expect_last_subject_seq=expect_last_subject_seq,
-                budget_s=budget_s,
-            )
+        with telemetry.span("bus.publish_durable", {"messaging.destination.name": message.subject}):
+            return await self._streams.store(message, budget_s)
 
     async def subscribe(self, subject: str, handler: Callable[[Received], None]) -> Subscription:
         """Every message from now on; when this returns, the server knows."""

@@ -1,7 +1,8 @@
 """`Streams` creates streams as specified, stores facts with an acknowledgement, and reads streams."""
 
 import random
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import nats.errors
@@ -18,7 +19,7 @@ from shared.contracts.bus.cloudevents import MSG_ID
 from shared.contracts.bus.subjects import StreamSpec, stream_of
 from shared.core.bus.stream_room import Cut
 from shared.errors import Conflict, IdTaken, NotStored, Unavailable
-from shared.ports import Received, Stored
+from shared.ports import DurableMessage, Received, Stored
 from shared.retry import until_stored
 
 log = structlog.get_logger()
@@ -37,30 +38,20 @@ class Streams:
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    async def publish(
-        self,
-        subject: str,
-        data: bytes,
-        *,
-        msg_id: str,
-        headers: Mapping[str, str],
-        expect_last_subject_seq: int | None,
-        budget_s: float,
-    ) -> Stored:
+    async def store(self, message: DurableMessage, budget_s: float) -> Stored:
         """Store one fact; see the port."""
-        sent = {**headers, **telemetry.trace_headers(), MSG_ID: msg_id}
-        if expect_last_subject_seq is not None:
-            sent[EXPECTED_LAST] = str(expect_last_subject_seq)
-        what = f"durable message {msg_id} on {subject}"
+        headers = {**message.headers, **telemetry.trace_headers(), MSG_ID: message.msg_id}
+        if message.expect_last_subject_seq is not None:
+            headers[EXPECTED_LAST] = str(message.expect_last_subject_seq)
+        sent = replace(message, headers=headers)
+        what = f"durable message {message.msg_id} on {message.subject}"
 
         async def once(timeout_s: float) -> Stored:
-            return await self._store(subject, data, sent, timeout_s, what)
+            return await self._store(sent, timeout_s, what)
 
         return await until_stored(once, clock=self._link.clock, budget_s=budget_s, what=what, roll=random.random)
 
-    async def _store(
-        self, subject: str, data: bytes, headers: Mapping[str, str], timeout_s: float, what: str
-    ) -> Stored:
+    async def _store(self, sent: DurableMessage, timeout_s: float, what: str) -> Stored:
         if self._link.closed:
             # No repetition can help a closed client; Unavailable below is tried again within the budget.
             raise NotStored(f"{what}: the bus client is closed", reason="closed")
@@ -71,26 +62,26 @@ class Streams:
                 ack = await self._link.js.publish(
                     # With the stream's name a message that another stream has caught by its subjects is refused, not
                     # stored there.
-                    subject,
-                    data,
+                    sent.subject,
+                    sent.data,
                     timeout=timeout_s,
-                    stream=stream_of(subject),
-                    headers=dict(headers),
+                    stream=stream_of(sent.subject),
+                    headers=dict(sent.headers),
                 )
         except Unavailable as error:
             if isinstance(error.__cause__, nats.errors.MaxPayloadError):
                 raise NotStored(
-                    f"{what}: {len(data)} bytes are more than the server takes", reason="too_large"
+                    f"{what}: {len(sent.data)} bytes are more than the server takes", reason="too_large"
                 ) from error
             if isinstance(error.__cause__, APIError) and error.__cause__.err_code in WRONG_LAST_SEQUENCE:
-                return await self._stored_before(subject, headers, what, str(error.__cause__.description))
+                return await self._stored_before(sent, what, str(error.__cause__.description))
             raise
         # "Duplicate" says only that the id was seen: whether it was this message has to be looked up.
         if ack.duplicate:
-            await self._compare(ack, subject, data, what)
+            await self._compare(ack, sent, what)
         return Stored(ack.stream, ack.seq, bool(ack.duplicate))
 
-    async def _compare(self, ack: PubAck, subject: str, data: bytes, what: str) -> None:
+    async def _compare(self, ack: PubAck, sent: DurableMessage, what: str) -> None:
         """A stream has one space of message ids for all senders: the first message with an id takes it.
 
         Raises:
@@ -101,10 +92,10 @@ class Streams:
                 first = await self._link.js.get_msg(ack.stream, seq=ack.seq)
             except NotFoundError as error:
                 raise IdTaken(f"{what}: sequence {ack.seq} is gone", reason="gone") from error
-        if (first.subject, first.data or b"") != (subject, data):
+        if (first.subject, first.data or b"") != (sent.subject, sent.data):
             raise IdTaken(f"{what}: sequence {ack.seq} on {first.subject!r} has its id", reason="id_taken")
 
-    async def _stored_before(self, subject: str, headers: Mapping[str, str], what: str, why: str) -> Stored:
+    async def _stored_before(self, sent: DurableMessage, what: str, why: str) -> Stored:
         """The server compares sequences before ids, so a repetition of a stored message looks like a conflict.
 
         If it was stored, it is the first one on its subject after the expected sequence.
@@ -113,14 +104,14 @@ class Streams:
             Conflict: somebody else's message is there.
         """
         # Whatever was stored first after the expected sequence is what made this attempt fail.
-        after = int(headers[EXPECTED_LAST]) + 1
+        after = int(sent.headers[EXPECTED_LAST]) + 1
         with unavailable(f"{what}: looking for it"):
-            stream = stream_of(subject) or await self._link.js.find_stream_name_by_subject(subject)
+            stream = stream_of(sent.subject) or await self._link.js.find_stream_name_by_subject(sent.subject)
             try:
-                first = await self._link.js.get_msg(stream, seq=after, subject=subject, next=True)
+                first = await self._link.js.get_msg(stream, seq=after, subject=sent.subject, next=True)
             except NotFoundError as error:
                 raise Conflict(f"{what}: {why}", reason="wrong_sequence") from error
-        if (first.headers or {}).get(MSG_ID) != headers[MSG_ID]:
+        if (first.headers or {}).get(MSG_ID) != sent.headers[MSG_ID]:
             raise Conflict(f"{what}: {why}", reason="wrong_sequence")
         return Stored(stream, first.seq or 0, duplicate=True)
 

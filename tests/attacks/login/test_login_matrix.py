@@ -23,6 +23,7 @@ from shared.adapters.nats.embedded.accounts import exports, team_account
 from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.core.bus.durable import wanted_durable
 from shared.errors import Unavailable
+from shared.ports import DurableMessage
 
 EVENT = "sublet.cluster.v1.event.eviction.created.default.b"
 INTENT = "sublet.cluster.v1.intent.b.0b-1"
@@ -135,7 +136,7 @@ async def furnished(url: str, logins: Mapping[str, str], replicas: int) -> World
     for durable in DURABLES:
         await bus.durables.put(wanted_durable(durable, namespaces=["default"]))
     for subject in (EVENT, INTENT):
-        await bus.publish_durable(subject, b"{}", msg_id=subject)
+        await bus.publish_durable(DurableMessage(subject, b"{}", msg_id=subject))
     return World(url, bus, logins)
 
 

@@ -25,6 +25,7 @@ from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.callout import Callout
 from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, STREAMS, event_filter
 from shared.errors import Unavailable
+from shared.ports import DurableMessage
 
 NODES = ("a", "b", "c")
 LOST_LIMIT_S = 5.0
@@ -120,7 +121,9 @@ class Node:
     async def tell(self, ended: asyncio.Event) -> None:
         while not ended.is_set():
             what = f"{self.name}/{self.stored}"
-            await self.agent.publish_durable(EVENT.format(self.name), b"%d" % self.stored, msg_id=what, budget_s=60.0)
+            await self.agent.publish_durable(
+                DurableMessage(EVENT.format(self.name), b"%d" % self.stored, msg_id=what), budget_s=60.0
+            )
             self.stored += 1
             await asyncio.sleep(0.02)
 

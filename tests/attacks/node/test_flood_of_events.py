@@ -18,6 +18,7 @@ from services.central.app import MAKE_ROOM_S
 from shared.adapters.clock import SystemClock
 from shared.contracts.bus.subjects import EVENTS_STREAM, MAX_FACT_BYTES, STREAMS, event_filter
 from shared.errors import NotStored
+from shared.ports import DurableMessage
 
 FLOOD_BYTES = int(os.environ.get("FLOOD_MIB", "280")) << 20
 HISTORY, BODY = 2_000, b"x" * 1_200
@@ -30,7 +31,10 @@ async def make_history(nodes: TwoNodes) -> list[bytes]:
     bodies = [b"%06d" % number + BODY for number in range(HISTORY)]
     for start in range(0, HISTORY, 100):
         await asyncio.gather(
-            *(nodes.agent.publish_durable(MINE, body, msg_id=f"{body[:6]!r}") for body in bodies[start : start + 100])
+            *(
+                nodes.agent.publish_durable(DurableMessage(MINE, body, msg_id=f"{body[:6]!r}"))
+                for body in bodies[start : start + 100]
+            )
         )
     return sorted(bodies)
 
@@ -59,7 +63,7 @@ async def goes_on(nodes: TwoNodes, end: asyncio.Event) -> tuple[list[bytes], Seq
         body, start = b"later %06d" % len(told) + BODY, time.monotonic()
         while True:
             with contextlib.suppress(NotStored):
-                await nodes.agent.publish_durable(MINE, body, msg_id=f"{body[:12]!r}", budget_s=20)
+                await nodes.agent.publish_durable(DurableMessage(MINE, body, msg_id=f"{body[:12]!r}"), budget_s=20)
                 break
         waits.append(time.monotonic() - start)
         told.append(body)
@@ -104,7 +108,7 @@ async def test_without_central_a_flood_drops_nothing_either(two_nodes: TwoNodes)
     assert await held_by(two_nodes, "b") == before
     [cut] = await two_nodes.central.make_room(small)
     assert cut.node == "a"
-    await two_nodes.agent.publish_durable(MINE, b"later", msg_id="later")
+    await two_nodes.agent.publish_durable(DurableMessage(MINE, b"later", msg_id="later"))
 
 
 async def test_what_is_larger_than_any_event_is_not_stored(two_nodes: TwoNodes) -> None:

@@ -21,6 +21,7 @@ from shared.contracts.ids import intent_id
 from shared.contracts.pod import Pod
 from shared.core.evictions.intents import IntentRecord, Outgoing, TokenBucket
 from shared.errors import IdTaken
+from shared.ports import DurableMessage
 from shared.wire import message_id
 
 EVENTS = 30
@@ -102,9 +103,13 @@ async def test_a_thief_of_message_ids_suppresses_no_event_of_another_node(
 async def test_a_repetition_is_no_theft_and_another_body_is(two_nodes: TwoNodes) -> None:
     one = event(1)
     subject, msg_id = event_subject(one), message_id(one.event_id)
-    first = await two_nodes.agent.publish_durable(subject, one.encode(), msg_id=msg_id, headers=event_headers(one))
-    again = await two_nodes.agent.publish_durable(subject, one.encode(), msg_id=msg_id, headers=event_headers(one))
+    first = await two_nodes.agent.publish_durable(
+        DurableMessage(subject, one.encode(), msg_id=msg_id, headers=event_headers(one))
+    )
+    again = await two_nodes.agent.publish_durable(
+        DurableMessage(subject, one.encode(), msg_id=msg_id, headers=event_headers(one))
+    )
     assert (again.sequence, again.duplicate) == (first.sequence, True)
     with pytest.raises(IdTaken):
-        await two_nodes.agent.publish_durable(subject, b"another", msg_id=msg_id)
+        await two_nodes.agent.publish_durable(DurableMessage(subject, b"another", msg_id=msg_id))
     assert len(await two_nodes.agent.replay(EVENTS_STREAM, event_filter(node="b"))) == 1

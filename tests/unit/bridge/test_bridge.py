@@ -20,7 +20,7 @@ from shared.contracts.eviction import EvictionEvent
 from shared.contracts.ids import intent_id
 from shared.errors import Refused, Unavailable
 from shared.fakes.memory_bus import MemoryBus
-from shared.ports import Received
+from shared.ports import DurableMessage, Received
 from sublet.bridge import lanes
 from sublet.bridge import position as position_file
 from sublet.bridge.bridge import Bridge, WantsNoMore
@@ -138,12 +138,17 @@ class World:
         for number in numbers:
             one = event(number, namespace)
             await self.bus.publish_durable(
-                event_subject(one), one.encode(), msg_id=one.event_id, headers=event_headers(one)
+                DurableMessage(event_subject(one), one.encode(), msg_id=one.event_id, headers=event_headers(one))
             )
 
     async def forge(self, *, text: bytes = b"{}", headers: Mapping[str, str] | None = None) -> None:
         await self.bus.publish_durable(
-            "sublet.cluster.v1.event.eviction.created.default.n", text, msg_id=f"forged {text!r}", headers=headers
+            DurableMessage(
+                "sublet.cluster.v1.event.eviction.created.default.n",
+                text,
+                msg_id=f"forged {text!r}",
+                headers=headers or {},
+            )
         )
 
     def buried(self) -> list[dict[str, Any]]:

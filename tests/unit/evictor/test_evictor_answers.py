@@ -7,7 +7,7 @@ from evictor_world import GIB, LARGE, SMALL, Node, overcommitted, pod
 
 from shared.contracts.bus.subjects import intent_subject
 from shared.contracts.eviction import EvictionIntent
-from shared.ports import ActionResult
+from shared.ports import ActionResult, DurableMessage
 
 
 def test_a_plugins_grace_goes_before_the_pods(node, virtual):
@@ -173,7 +173,9 @@ def test_a_live_intent_of_central_keeps_the_node_from_opening_one(node, virtual)
     async def main():
         world = await overcommitted(node())
         theirs = foreign(world)
-        await world.bus.publish_durable(intent_subject(theirs), theirs.encode(), msg_id=theirs.intent_id)
+        await world.bus.publish_durable(
+            DurableMessage(intent_subject(theirs), theirs.encode(), msg_id=theirs.intent_id)
+        )
         async with world.life():
             await world.tick(2)
         assert world.story[:2] == [("large", "intended"), ("large", "cancelled")]
@@ -187,7 +189,7 @@ def test_replayed_and_expired_intents_on_the_stream_do_nothing_by_themselves(nod
         world = await overcommitted(node())
         world.offered_millis = 44_000
         old = foreign(world, deadline_s=5)
-        await world.bus.publish_durable(intent_subject(old), old.encode(), msg_id=old.intent_id)
+        await world.bus.publish_durable(DurableMessage(intent_subject(old), old.encode(), msg_id=old.intent_id))
         async with world.life():
             await world.tick(10)
             assert world.evictor.calls == []

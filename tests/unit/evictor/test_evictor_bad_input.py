@@ -12,6 +12,7 @@ from shared.contracts.bus.subjects import intent_subject
 from shared.contracts.eviction import EvictionIntent
 from shared.core.pods.qos import CRITICAL_PRIORITY
 from shared.fakes.fake_evictor import FakeEvictor
+from shared.ports import DurableMessage, Stored
 from shared.wire import Wire
 
 WEEK_S = 7 * 86_400.0
@@ -114,10 +115,10 @@ class DeafToIntents:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._bus, name)
 
-    async def publish_durable(self, subject: str, data: bytes, **how: Any) -> Any:
-        if ".intent." in subject:
+    async def publish_durable(self, message: DurableMessage, *, budget_s: float = 20.0) -> Stored:
+        if ".intent." in message.subject:
             await asyncio.get_running_loop().create_future()
-        return await self._bus.publish_durable(subject, data, **how)
+        return await self._bus.publish_durable(message, budget_s=budget_s)
 
 
 def test_an_own_intent_of_last_week_is_called_off_and_nothing_of_it_waits(node, virtual):
@@ -145,7 +146,7 @@ def of_central(world: Node, **other) -> EvictionIntent:
 
 
 async def announce(world: Node, intent: EvictionIntent, subject: str, msg_id: str | None = None) -> None:
-    await world.bus.publish_durable(subject, intent.encode(), msg_id=msg_id or intent.intent_id)
+    await world.bus.publish_durable(DurableMessage(subject, intent.encode(), msg_id=msg_id or intent.intent_id))
 
 
 def test_an_intent_for_another_node_moves_nobody_and_stops_nobody(node, virtual):
@@ -192,7 +193,7 @@ def test_a_whole_stream_of_last_week_told_again_evicts_nobody(node, virtual):
         await asyncio.sleep(WEEK_S)
         async with world.life():
             for number, (subject, data) in enumerate(old):
-                await world.bus.publish_durable(subject, data, msg_id=f"again-{number}")
+                await world.bus.publish_durable(DurableMessage(subject, data, msg_id=f"again-{number}"))
             await world.tick(5)
         assert world.evictor.calls == []
 
@@ -235,7 +236,7 @@ def test_poison_is_refused_on_every_subject_that_the_evictor_hears(node, virtual
             before = refused()
             for subject in (f"sublet.node.v1.{kind}.{NODE}" for kind in ("sample", "alloc")):
                 await stranger.bus.publish(subject, poison)
-            await world.bus.publish_durable(intent_subject(of_central(world)), poison, msg_id="poison")
+            await world.bus.publish_durable(DurableMessage(intent_subject(of_central(world)), poison, msg_id="poison"))
             await world.tick(1)
             assert {
                 reason: count - before[reason] for reason, count in refused().items() if count > before[reason]

@@ -5,7 +5,7 @@ from fixture_types import Until
 
 from shared.errors import NotStored
 from shared.fakes.memory_bus import MemoryBus
-from shared.ports import Received
+from shared.ports import DurableMessage, Received
 from shared.standalone_bus import StandaloneBus
 
 SAMPLE = "sublet.node.n1.sample"
@@ -69,7 +69,7 @@ async def test_what_leaves_the_node_is_dropped_and_said_so(node: StandaloneBus, 
 async def test_a_durable_publish_still_fails(node: StandaloneBus, inner: MemoryBus) -> None:
     inner.go_offline()
     with pytest.raises(NotStored):
-        await node.publish_durable("sublet.node.n1.x", b"1", msg_id="1", budget_s=0.0)
+        await node.publish_durable(DurableMessage("sublet.node.n1.x", b"1", msg_id="1"), budget_s=0.0)
 
 
 async def test_a_stopped_reader_hears_nothing_even_of_what_was_on_its_way(
