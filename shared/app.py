@@ -8,12 +8,13 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 import structlog
 
 from shared import telemetry
+from shared.build import BUILD
 from shared.contracts.advice import NodeMode
 from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, MAX_CONFIG_BYTES, ask_subject
 from shared.contracts.readiness import Health, ServiceHealth, entry_hash, node_config_key
@@ -204,12 +205,22 @@ class Runner:
     async def _serve(self) -> None:
         """Answer `ask`, and hand dynamic configuration to the services."""
         for name, app in self.apps.items():
-            await self.bus.serve(ask_subject(self.common.node, name), _answerer(app))
+            await self.bus.serve(ask_subject(self.common.node, name), self._answerer(app))
         with contextlib.suppress(Unavailable):
             keys = (GLOBAL_CONFIG_KEY, node_config_key(self.common.node))  # another node's is none of its business
             await self.bus.watch(CONFIG_BUCKET, self._configure, keys=keys)
         # For ever: a task of the runner that returns counts as a death.
         await asyncio.Event().wait()
+
+    def _answerer(self, app: App) -> Callable[[bytes], bytes]:
+        """What a service says of itself, and what runs it since when."""
+        began_s = self.clock.monotonic()
+
+        def answer(_question: bytes) -> bytes:
+            process = {**asdict(BUILD), "up_s": round(self.clock.monotonic() - began_s, 1)}
+            return json.dumps({**app.state(), "process": process}, default=str).encode()
+
+        return answer
 
     def _configure(self, entry: Entry) -> None:
         """Take an entry for all nodes, or for this one, which goes before it setting by setting."""
@@ -272,10 +283,3 @@ async def _end(tasks: Sequence["asyncio.Task[Any]"]) -> None:
             task.cancel()
         _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN_S)
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _answerer(app: App) -> Callable[[bytes], bytes]:
-    def answer(_question: bytes) -> bytes:
-        return json.dumps(app.state(), default=str).encode()
-
-    return answer

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.adapters.files.replaced import replace_file
+from shared.contracts.services import NODE_SERVICES
 from shared.errors import Unfit
 from shared.settings import CommonSettings, common_settings, raw_settings
 from sublet.bus_login import read_own_json
@@ -155,3 +156,12 @@ def writable_settings() -> CommonSettings:
     if meant.foreign and meant.running is not None:
         raise Unfit(f"the Sublet of this machine is root's ({meant.running.words()}), and you are not: {as_root()}")
     return instance_settings()
+
+
+def service_logs() -> Mapping[str, str]:
+    """Where each service of the instance writes its log; empty where this user may not know."""
+    told = read_own_json(this_instance().state_dir / RECORD).get("services")
+    rows = told if isinstance(told, Mapping) else {}
+    found = {str(name): str(row["log"]) for name, row in rows.items() if isinstance(row, Mapping) and "log" in row}
+    # The five services of a node in one process share its log.
+    return {**dict.fromkeys(NODE_SERVICES, found["node"]), **found} if "node" in found else found

@@ -54,11 +54,9 @@ def as_yaml(document: Any) -> str:
     return yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True).removesuffix("\n")
 
 
-def age(since: datetime | None, now: datetime) -> str:
+def duration(seconds: float) -> str:
     """A duration in its two leading units at most: 43s, 2m5s, 3h12m, 8d."""
-    if since is None:
-        return NONE
-    left_s = max(0, int((now - since).total_seconds()))
+    left_s = max(0, int(seconds))
     if left_s < _MINUTE_S:
         return f"{left_s}s"
     if left_s < _HOUR_S:
@@ -66,3 +64,8 @@ def age(since: datetime | None, now: datetime) -> str:
     if left_s < _DAY_S:
         return f"{left_s // _HOUR_S}h{left_s % _HOUR_S // _MINUTE_S}m"
     return f"{left_s // _DAY_S}d"
+
+
+def age(since: datetime | None, now: datetime) -> str:
+    """How long ago, as `duration` writes it."""
+    return NONE if since is None else duration((now - since).total_seconds())

@@ -31,7 +31,7 @@ from shared.app import Context
 from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
-from shared.core.evictions.intents import IntentRecord
+from shared.core.evictions.intents import IntentRecord, Spent
 from shared.errors import Unavailable
 from shared.settings import merge
 from shared.wire import Newest
@@ -39,6 +39,7 @@ from shared.wire import Newest
 log = structlog.get_logger()
 
 MAINTENANCE_S = 10.0
+HOUR_S = 3600.0
 
 
 class EvictorApp:
@@ -133,6 +134,7 @@ class EvictorApp:
                 if message["id"] != row["intent"]["intent_id"]
             ],
             "outbox": waiting,
+            "evicted_last_hour": sum(_carried_out(one, now_s) for one in self._journal.spent),
             "config_rev": self._wire.config_rev,
             "ledger": self._closed or "ok",
         }
@@ -281,3 +283,8 @@ class EvictorApp:
     def _busy(self) -> set[str]:
         """Plugins with an eviction under way."""
         return {record.intent.plugin for record in self._running.values()}
+
+
+def _carried_out(spent: Spent, now_s: float) -> bool:
+    """Whether it was a real eviction that ended within the last hour."""
+    return spent.mode == "enforce" and spent.at_s is not None and spent.age_s(now_s) < HOUR_S

@@ -22,6 +22,7 @@ def status(
     """Show pools as a CPU map, the reclaimed offer, pods, services, conditions, taints and the last evictions.
 
     Of a cluster: what each node offers, whether its agent is well, who leads, and what has become of configuration.
+    Exit code of a node: 0 ready; 1 not ready, evictions paused, or configuration refused; 3 nobody answers.
     """
     import json
 
@@ -33,16 +34,21 @@ def status(
 
     from shared.ports import Bus
     from sublet.ask import NOT_THERE, AskTarget, ask_all, run
+    from sublet.exit_codes import FAILED, OK
+    from sublet.instance import service_logs
     from sublet.views import status as view
     from sublet.views.facts import read
+    from sublet.views.headline import headline
 
     async def show(bus: Bus, where: AskTarget) -> int:
         facts = read(where.node, await ask_all(bus, where.node, where.services))
         if output == "json":
             typer.echo(json.dumps(view.as_json(facts), indent=2))
         else:
-            Console().print(view.render(facts))
-        return NOT_THERE if len(facts.silent) == len(facts.answers) else 0
+            Console().print(view.render(facts, service_logs()))
+        if len(facts.silent) == len(facts.answers):
+            return NOT_THERE
+        return OK if headline(facts).ready else FAILED
 
     run(show)
 

@@ -1,5 +1,6 @@
 """Numbers as people read them; a figure that is not known is a dash, never a zero."""
 
+import math
 from datetime import datetime
 
 UNKNOWN = "-"
@@ -36,7 +37,31 @@ def number(value: float | None) -> str:
     """A threshold or an observation of any unit, without needless digits."""
     if value is None:
         return UNKNOWN
+    if not math.isfinite(value):
+        return str(value)
     return f"{value:.0f}" if float(value).is_integer() or abs(value) >= WHOLE_FROM else f"{value:.3g}"
+
+
+_BYTES = ("memory", "mem.", "Memory", "rootfs.used")
+_CORES = ("cpu.suppression", "reclaimed_cpu")
+_MILLIS = ("reclaimed_millicpu",)
+_RATIOS = ("cpu.usage",)
+_SECONDS = ("NICHealth",)
+
+
+def amount(scope: str, value: float | None) -> str:
+    """A figure of an eviction plugin in the unit of its scope: bytes, cores, percent or seconds."""
+    if value is None or not math.isfinite(value):
+        return number(value)
+    if any(word in scope for word in _MILLIS):
+        return f"{cores(value / 1000)} cores"
+    if any(word in scope for word in _BYTES):
+        return memory(int(value))
+    if any(word in scope for word in _CORES):
+        return f"{cores(value)} cores"
+    if any(word in scope for word in _RATIOS):
+        return f"{100 * value:.0f} %"
+    return f"{number(value)} s" if scope in _SECONDS else number(value)
 
 
 def clock(value: datetime) -> str:

@@ -1,7 +1,7 @@
 """One screen of the node: CPU map, pools, the reclaimed offer, pods, services, conditions, last evictions."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -11,9 +11,11 @@ from rich.text import Text
 from shared.contracts.pod import QosClass
 from shared.contracts.sample import NodeSample
 from shared.core.cgroups.layout import QOS_CLASSES, RECLAIM
+from sublet.views.conditions import conditions
 from sublet.views.cpu_map import machine_map
 from sublet.views.facts import NodeFacts
-from sublet.views.figures import cores, memory, number
+from sublet.views.figures import amount, cores, memory
+from sublet.views.headline import headline
 from sublet.views.taints import line, shown_taints
 from sublet.views.usage import Usage, pool_rows, table
 
@@ -32,8 +34,8 @@ class Reclaimed:
     used: Usage | None
 
 
-def render(facts: NodeFacts) -> RenderableType:
-    """The screen."""
+def render(facts: NodeFacts, logs: Mapping[str, str] | None = None) -> RenderableType:
+    """The screen. `logs`: where each service of this machine writes, for what does not answer."""
     parts: list[RenderableType] = [_headline(facts)]
     if drawn := machine_map(facts):
         parts += ["", drawn]
@@ -42,16 +44,17 @@ def render(facts: NodeFacts) -> RenderableType:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    for title, words in _lines(facts):
+    for title, words in _lines(facts, logs or {}):
         grid.add_row(title, words)
     return Group(*parts, "", grid)
 
 
 def as_json(facts: NodeFacts) -> dict[str, Any]:
     """The same facts for programs: the services' own words, and who did not answer."""
-    offer = reclaimed(facts)
+    offer, said = reclaimed(facts), headline(facts)
     return {
         "node": facts.node,
+        "headline": asdict(said) | {"ready": said.ready},
         "silent": list(facts.silent),
         "mode": facts.allocation.mode if facts.allocation else None,
         "allocation": facts.allocation.model_dump(mode="json") if facts.allocation else None,
@@ -99,30 +102,21 @@ def services(facts: NodeFacts) -> list[dict[str, Any]]:
     ]
 
 
-def conditions(facts: NodeFacts) -> list[tuple[str, str]]:
-    """What an operator should know, from qrm, evictor, reporter and central, each said once."""
-    found = [(c.type, c.message) for c in (facts.allocation.conditions if facts.allocation else ())]
-    found += [(str(c.get("type")), str(c.get("message"))) for c in facts.answered("evictor", "conditions", [])]
-    if failure := facts.answered("reporter", "write_failure", ""):
-        found.append(("NodeObjectNotWritten", failure))
-    if refused := facts.answered("central", "config", {}).get("refused"):
-        found.append(("ConfigRefused", refused))
-    return list(dict.fromkeys(found))
-
-
 def _headline(facts: NodeFacts) -> Text:
-    ready = facts.answered("reporter", "ready", None)
-    word = {True: ("ready", "bold green"), False: ("not ready", "bold red"), None: ("unknown", "bold yellow")}[ready]
-    text = Text.assemble((facts.node, "bold"), "  ", word)
+    said = headline(facts)
+    text = Text(said.words(), "bold")
+    style = "green" if said.ready else "red"
+    text.highlight_words([", ".join(said.states)], style)
     if facts.allocation:
-        text.append(f"  mode {facts.allocation.mode}  {facts.allocation.ref} {facts.allocation.status}")
-        text.append(f"  lease {facts.allocation.lease_left_s:.0f} s")
-    if facts.advice:
-        text.append(f"  policy {facts.advice.policy}")
+        text.append(
+            f"\n{facts.allocation.ref} {facts.allocation.status}, lease {facts.allocation.lease_left_s:.0f} s",
+            "not bold",
+        )
+        text.append(f", policy {facts.advice.policy}" if facts.advice else "", "not bold")
     return text
 
 
-def _lines(facts: NodeFacts) -> Iterator[Line]:
+def _lines(facts: NodeFacts, logs: Mapping[str, str]) -> Iterator[Line]:
     offer = reclaimed(facts)
     used = offer.used or Usage(RECLAIM, None, None, None, None)
     yield _line(
@@ -138,9 +132,10 @@ def _lines(facts: NodeFacts) -> Iterator[Line]:
     pods = pods_by_qos(facts.sample)
     if pods is None:
         yield _line("Pods", "not known: metrics does not answer")
-    for title, (qos, names) in _titled("Pods", [(q, n) for q, n in (pods or {}).items() if n]):
-        yield _line(title, f"{qos} {len(names)}: {', '.join(names)}")
-    yield from _service_lines(facts)
+    else:
+        counts = [f"{len(names)} {qos}" for qos, names in pods.items() if names]
+        yield _line("Pods", f"{', '.join(counts)}; each of them: sublet top" if counts else "none")
+    yield from _service_lines(facts, logs)
     for title, (kind, message) in _titled("Conditions", conditions(facts)):
         yield _line(title, f"{kind}: {message}", "yellow")
     for title, taint in _titled("Taints", shown_taints(facts.answered("evictor", "taints", []))):
@@ -149,11 +144,13 @@ def _lines(facts: NodeFacts) -> Iterator[Line]:
         yield _line(title, _eviction(eviction))
 
 
-def _service_lines(facts: NodeFacts) -> Iterator[Line]:
+def _service_lines(facts: NodeFacts, logs: Mapping[str, str]) -> Iterator[Line]:
     for title, row in _titled("Services", services(facts)):
         age = "" if row["input_age_s"] is None else f", input {row['input_age_s']:.1f} s old"
         if not row["answers"]:
-            yield _line(title, f"{row['service']:<9} does not answer", "bold red")
+            why = f": {row['why']}" if row["why"] else ""
+            log = f" (log: {logs[row['service']]})" if row["service"] in logs else ""
+            yield _line(title, f"{row['service']:<9} does not answer{why}{log}", "bold red")
         elif row["ok"] is False:
             yield _line(title, f"{row['service']:<9} not ok: {row['why']}{age}", "yellow")
         else:
@@ -164,7 +161,8 @@ def _eviction(row: Any) -> str:
     if "intent" not in row:
         return str(row.get("error", row))
     intent = row["intent"]
-    figures = f"observed {number(intent.get('observed'))}, threshold {number(intent.get('threshold'))}"
+    scope = intent["scope"]
+    figures = f"observed {amount(scope, intent.get('observed'))}, threshold {amount(scope, intent.get('threshold'))}"
     name = f"{intent['namespace']}/{intent['pod']}"
     return f"{name} {row['step']}: {intent['plugin']}, {intent['scope']}, {figures}"
 

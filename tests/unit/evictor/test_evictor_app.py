@@ -196,3 +196,18 @@ def test_observe_only_looks_and_dry_run_goes_as_far_as_the_rehearsal(node, virtu
         assert {e.mode for e in world.events} == {"dry-run"}
 
     virtual(main())
+
+
+def test_it_says_how_many_it_has_really_evicted_in_the_last_hour(node, virtual):
+    async def main():
+        world = await overcommitted(node())
+        async with world.life():
+            assert world.state()["evicted_last_hour"] == 0
+            await world.tick(12)
+            assert world.evictor.kills == [LARGE.uid]
+            await asyncio.sleep(60)
+            assert world.state()["evicted_last_hour"] == 1
+            await asyncio.sleep(3700)
+            assert world.state()["evicted_last_hour"] == 0
+
+    virtual(main())

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from fixture_types import Virtual
 from shared import app, telemetry
 from shared.adapters.clock import LoopClock
 from shared.app import Context, Plan, Runner
+from shared.build import BUILD
 from shared.contracts.bus.subjects import CONFIG_BUCKET, ask_subject
 from shared.contracts.readiness import Health, ServiceHealth
 from shared.errors import BadConfig
@@ -203,7 +205,8 @@ def test_every_service_beats_asks_are_answered_and_input_age_is_shown(virtual: V
         running = world.start()
         await asyncio.sleep(2 * COMMON.heartbeat_s + 0.1)
         assert [(b.health.service, b.seq) for b in beats[:6]] == [(n, s) for s in (1, 2, 3) for n in ("metrics", "qrm")]
-        assert json.loads(await other.request(ask_subject("node-a", "qrm"))) == {"name": "qrm"}
+        answer = json.loads(await other.request(ask_subject("node-a", "qrm")))
+        assert answer == {"name": "qrm", "process": {**asdict(BUILD), "up_s": pytest.approx(4.1, abs=0.1)}}
         assert telemetry.INPUT_AGE.labels("qrm", "newest")._value.get() == 1.5
         assert world.contexts["qrm"].raw == {"qrm": {"x": 1}}
         world.stop.set()

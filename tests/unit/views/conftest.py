@@ -105,6 +105,8 @@ def answers() -> dict[str, Any]:
         "advisor": None,
         "qrm": {"allocation": allocation.model_dump(mode="json"), "advice": advice.model_dump(mode="json")},
         "evictor": {
+            "process": {"version": "0.1.0", "revision": "", "python": "3.11.7", "up_s": 7512.5},
+            "evicted_last_hour": 3,
             "conditions": [{"type": "MemoryPressure", "message": "NoSchedule by memory"}],
             "taints": [
                 {

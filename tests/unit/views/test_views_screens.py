@@ -11,7 +11,9 @@ from sublet.views import figures, status, top, usage
 from sublet.views.facts import read
 
 STATUS = """\
-node1  not ready  mode enforce  alloc/12 applied  lease 10 s  policy canonical
+node1  not ready, configuration refused  mode enforce  Sublet 0.1.0  up 2h5m  evicted in the last
+hour: 3
+alloc/12 applied, lease 10 s, policy canonical
 
 NUMA 0   0-11  RRRRRRRR RRRS
         24-35  RRRRRRRR RRRS
@@ -25,10 +27,9 @@ reclaim  0-10,12-21,24-34,36-45     42      1.25  .....   3%       -        -
 
 Reclaimed   CPU 42.00 offered, 2.00 requested, 1.25 used
             memory 180.0 GiB offered, 1.0 GiB requested, - used
-Pods        shared_cores 1: default/web
-            reclaimed_cores 1: default/encode
+Pods        1 shared_cores, 1 reclaimed_cores; each of them: sublet top
 Services    metrics   ok, input 0.2 s old
-            advisor   does not answer
+            advisor   does not answer: silent for more than 10 s (log: /run/sublet/logs/advisor.log)
             qrm       ok, input 1.5 s old
             evictor   not ok: no allocation received yet
             reporter  ok
@@ -39,7 +40,7 @@ Conditions  CpuIdleMissing: this kernel has no cpu.idle
 Taints      node.katalyst.kubewharf.io/MemoryPressure:NoSchedule since 2023-01-09T06:32:08Z (memory,
             memory: observed 1024, threshold 2048)
 Evictions   default/gone succeeded: reclaimed-resource-pressure-eviction-plugin,
-            katalyst.kubewharf.io/reclaimed_millicpu, observed 36000, threshold 20000
+            katalyst.kubewharf.io/reclaimed_millicpu, observed 36.00 cores, threshold 20.00 cores
 """
 
 TOP = """\
@@ -68,7 +69,8 @@ def shown(renderable: RenderableType, width: int = 100) -> str:
 
 
 def test_the_status_screen(answers: dict[str, Any]) -> None:
-    assert shown(status.render(read("node1", answers))) == STATUS
+    logs = {"advisor": "/run/sublet/logs/advisor.log", "qrm": "/run/sublet/logs/qrm.log"}
+    assert shown(status.render(read("node1", answers), logs)) == STATUS
 
 
 def test_one_frame_of_top(answers: dict[str, Any]) -> None:
@@ -78,6 +80,7 @@ def test_one_frame_of_top(answers: dict[str, Any]) -> None:
 def test_a_node_where_nobody_answers_says_so_for_each_service_and_shows_no_zero(answers: dict[str, Any]) -> None:
     facts = read("node1", dict.fromkeys(answers))
     text = shown(status.render(facts))
+    assert text.startswith("node1  nobody answers  mode -  Sublet -  up -  evicted in the last hour: -\n")
     assert text.count("does not answer") == len(answers) + 1
     assert "0" not in text
     assert "metrics does not answer" in shown(top.render(facts))

@@ -1,0 +1,14 @@
+"""What an operator should know of a node, from qrm, evictor, reporter and central, each said once."""
+
+from sublet.views.facts import NodeFacts
+
+
+def conditions(facts: NodeFacts) -> list[tuple[str, str]]:
+    """Type and message of each condition."""
+    found = [(c.type, c.message) for c in (facts.allocation.conditions if facts.allocation else ())]
+    found += [(str(c.get("type")), str(c.get("message"))) for c in facts.answered("evictor", "conditions", [])]
+    if failure := facts.answered("reporter", "write_failure", ""):
+        found.append(("NodeObjectNotWritten", failure))
+    if refused := facts.answered("central", "config", {}).get("refused"):
+        found.append(("ConfigRefused", refused))
+    return list(dict.fromkeys(found))
