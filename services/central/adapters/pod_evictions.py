@@ -1,22 +1,26 @@
 """The eviction of a lost node's pod: the intent is announced, the pod evicted, the event published."""
 
+import math
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
 from services.central.leadership.leader import Leader
-from shared import telemetry
-from shared.contracts.bus.cloudevents import event_headers
-from shared.contracts.bus.subjects import INTENTS_STREAM, event_subject, intent_subject
 from shared.contracts.envelope import Reason
 from shared.contracts.eviction import EvictionEvent, EvictionIntent, Phase
 from shared.contracts.ids import intent_id
 from shared.contracts.pod import Pod
+from shared.core.evictions.intents import Call, Outgoing
+from shared.core.evictions.rulings import Ruling, while_going
 from shared.errors import IdTaken, SubletError
-from shared.ports import Bus, Clock, DurableMessage, EvictionActuator, Outcome
-from shared.wire import Wire, message_id
+from shared.evictions.announcement import IntentStream
+from shared.evictions.messages import MAX_DETAIL, event_message, intent_message, send, under_another_id
+from shared.evictions.procedure import EvictionOrder, EvictionProcedure
+from shared.ports import Bus, Clock, EvictionActuator
+from shared.wire import Wire
 
 log = structlog.get_logger()
 
@@ -24,23 +28,80 @@ PLUGIN = "lost-node"
 EPISODE = 0
 """One intent for each pod: whoever evicts it again means the same eviction."""
 KEPT, KEPT_EVENTS = 50, 2_000
-MAX_DETAIL = 1024
-"""Characters of an event's detail, which may be an answer of the API server."""
+BUDGET_S = 5.0
+"""For each publication: the leader's pass waits for it."""
 
-_PHASE: dict[Outcome, Phase] = {"accepted": "created", "gone": "succeeded", "refused": "refused", "failed": "failed"}
-"""The phase that an outcome is published as; an outcome that is not known yet is not published."""
+
+@dataclass(frozen=True, slots=True)
+class _ChecksOfPod:
+    """The checks of one pod: the objection of whoever asked, and whether this central leads."""
+
+    pod: Pod
+    objection: Callable[[Pod], str]
+    leader: Leader
+
+    async def before_dry_run(self) -> Ruling | None:
+        # No lookup: the objection has the pods of this pass, and the call itself looks for the UID.
+        return self._ruling()
+
+    def after_dry_run(self, call: Call) -> Ruling | None:
+        del call
+        return None
+
+    def before_call(self) -> Ruling | None:
+        # A rehearsal is a request to the API server, and takes long enough for an agent to come back.
+        if (ruling := self._ruling()) is not None:
+            return ruling
+        # A lease is no fence: this is as close to the call as a check can be.
+        self.leader.require()
+        return None
+
+    def _ruling(self) -> Ruling | None:
+        return Ruling("cancelled", why) if (why := self.objection(self.pod)) else None
+
+
+class _EventsOnce:
+    """Events that are published once in this life, in place of a ledger.
+
+    A second try of the same step, a pass later, repeats what may have been stored under the id that it had.
+    """
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._newest: dict[str, tuple[Outgoing, bool]] = {}
+        """By id the message, and whether a stream has it."""
+
+    async def publish(self, message: Outgoing) -> None:
+        message, stored = self._newest.get(message.fact_id, (message, False))
+        if stored:
+            return
+        self._newest[message.fact_id] = (message, False)
+        try:
+            await send(self._bus, message, self._rename, budget_s=BUDGET_S)
+            self._newest[message.fact_id] = (message, True)
+        except SubletError as error:
+            log.error("event.not_stored", event=message.fact_id, why=str(error))
+        if len(self._newest) > KEPT_EVENTS:
+            del self._newest[next(iter(self._newest))]
+
+    def _rename(self, message: Outgoing, error: IdTaken) -> Outgoing:
+        renamed = under_another_id(message, error)
+        self._newest[message.fact_id] = (renamed, False)
+        return renamed
 
 
 class LostPodEvictions:
     """Evicts by the API server, and publishes each step. No ledger: a new leader reads anew which pods there are."""
 
     def __init__(self, bus: Bus, clock: Clock, leader: Leader, evictor: EvictionActuator) -> None:
-        self._bus, self._clock, self._leader, self._evictor = bus, clock, leader, evictor
+        self._bus, self._clock, self._leader = bus, clock, leader
+        self._procedure = EvictionProcedure(evictor, "central")
+        # Whoever else has an intent for the pod goes first: the next pass begins anew, behind it.
+        self._intents = IntentStream(bus, under_another_id, yields_to=lambda _received: True)
+        self._events = _EventsOnce(bus)
         self._going: dict[str, tuple[str, Pod]] = {}
         """Node and pod of each eviction under way, by UID."""
         self._wires: dict[str, Wire] = {}
-        self._published: dict[str, tuple[EvictionEvent, str, bool]] = {}
-        """The newest events by id: the event, its message id, and whether a stream has it."""
         self._done: deque[dict[str, str]] = deque(maxlen=KEPT)
 
     async def evict(self, node: str, pod: Pod, objection: Callable[[Pod], str]) -> None:
@@ -53,7 +114,8 @@ class LostPodEvictions:
         # Before anything is done: the node's own evictor, should it live after all, sees the intent
         # and keeps off this pod.
         await self._announce(wire, facts)
-        phase, detail = await self._carry_out(node, pod, objection)
+        ruling = await self._carry_out(node, pod, objection)
+        phase, detail = ruling.phase, ruling.detail
         self._done.append({"node": node, "pod": pod.key, "phase": phase or "unknown", "detail": detail})
         log.warning("pod.evicted", node=node, pod=pod.key, phase=phase, detail=detail)
         if phase == "created":
@@ -64,7 +126,8 @@ class LostPodEvictions:
     async def report_gone(self) -> None:
         """Publish which pods are gone now."""
         for uid, (node, pod) in sorted(self._going.items()):
-            if await self._evictor.lookup(pod) == "gone":
+            # Without end: a pod that stays is seen by the next pass, which evicts it again.
+            if while_going(await self._procedure.lookup(pod), waited_s=0.0, limit_s=math.inf) == "succeeded":
                 del self._going[uid]
                 wire, facts = self._facts(node, pod)
                 await self._publish(wire, facts, "succeeded", f"pod {pod.key} is gone")
@@ -83,61 +146,29 @@ class LostPodEvictions:
             "grace_s": pod.grace_s,
         }
 
-    async def _carry_out(self, node: str, pod: Pod, objection: Callable[[Pod], str]) -> tuple[Phase | None, str]:
-        """The event's phase and why; None: what became of it is not known yet, or a budget is waited for."""
-        if why := objection(pod):
-            return "cancelled", why
-        result = await self._evictor.evict(pod, grace_s=pod.grace_s, dry_run=True)
-        if result.outcome == "accepted":
-            # A rehearsal is a request to the API server, and takes long enough for an agent to come back.
-            if why := objection(pod):
-                return "cancelled", why
-            # A lease is no fence: this is as close to the call as a check can be.
-            self._leader.require()
-            result = await self._evictor.evict(pod, grace_s=pod.grace_s, why=f"the agent of node {node} is lost")
-        return _PHASE.get(result.outcome), result.detail
+    async def _carry_out(self, node: str, pod: Pod, objection: Callable[[Pod], str]) -> Ruling:
+        """What became of it; without a step it is not known yet, or a budget is waited for."""
+        order = EvictionOrder(pod, pod.grace_s, f"the agent of node {node} is lost")
+        checks = _ChecksOfPod(pod, objection, self._leader)
+        ruling = await self._procedure.rehearse(order, checks)
+        return await self._procedure.request(order, checks) if ruling.step == "requested" else ruling
 
     async def _announce(self, wire: Wire, facts: dict[str, Any]) -> None:
         reason = Reason(rule="the node's agent is lost while the node lives", numbers={"epoch": self._leader.epoch})
         intent = wire.stamp(EvictionIntent, episode=EPISODE, epoch=self._leader.epoch, why=(reason,), **facts)
-        subject = intent_subject(intent)
-        # The sequence makes the write fail where another central has announced this eviction in the meantime.
-        last = await self._bus.replay(INTENTS_STREAM, subject, last_per_subject=True)
-        before = last[-1].sequence if last else 0
-        await self._bus.publish_durable(
-            DurableMessage(
-                subject, intent.encode(), msg_id=message_id(intent.intent_id), expect_last_subject_seq=before
-            ),
-            budget_s=5.0,
-        )
+        message = intent_message(intent)
+        # Behind what is there now, which may be this central's own of the last pass: the write fails where another
+        # central announces this eviction in the meantime.
+        last = await self._intents.last(message.subject)
+        await self._intents.append(message, after=last.sequence if last is not None else 0, budget_s=BUDGET_S)
 
     async def _publish(self, wire: Wire, facts: dict[str, Any], phase: Phase, detail: str) -> None:
-        """The event, once in this life; one that cannot be stored is in the log, and the pod's fate at the API server.
-
-        A second try of the same step, a pass later, repeats what may have been stored under the id that it had.
-        """
+        """Publish the event, once in this life; of one that cannot be stored the log tells."""
         detail = detail[:MAX_DETAIL]
         event = wire.stamp(
             EvictionEvent, phase=phase, detail=detail, message=f"Evict pod of lost node: {detail}", **facts
         )
-        event, msg_id, stored = self._published.get(event.event_id, (event, message_id(event.event_id), False))
-        if stored:
-            return
-        try:
-            await self._bus.publish_durable(
-                DurableMessage(event_subject(event), event.encode(), msg_id=msg_id, headers=event_headers(event)),
-                budget_s=5.0,
-            )
-            stored = True
-        except IdTaken as error:
-            telemetry.IDS_TAKEN.inc()
-            msg_id = message_id(event.event_id)
-            log.error("event.id_taken", event=event.event_id, why=str(error))
-        except SubletError as error:
-            log.error("event.not_stored", event=event.event_id, why=str(error))
-        self._published[event.event_id] = (event, msg_id, stored)
-        if len(self._published) > KEPT_EVENTS:
-            del self._published[next(iter(self._published))]
+        await self._events.publish(event_message(event))
 
     def state(self) -> list[dict[str, str]]:
         """The newest evictions, oldest first."""

@@ -1,33 +1,28 @@
 """Announces an intent on the stream before anything is done: node and central never both open one for a pod."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import datetime
 from typing import Literal
 
 from services.evictor.ports import EvictionLedger
 from shared.contracts.bus.stored import RefusedMessage, read_intent
-from shared.contracts.bus.subjects import INTENTS_STREAM, intent_subject
 from shared.contracts.eviction import EvictionIntent
-from shared.core.evictions.intents import IntentRecord, Outgoing
-from shared.errors import Conflict, IdTaken, Unavailable
-from shared.ports import Bus, Clock, DurableMessage, Received
+from shared.core.evictions.intents import IntentRecord
+from shared.errors import Conflict, Unavailable
+from shared.evictions.announcement import IntentStream
+from shared.evictions.messages import Rename
+from shared.ports import Bus, Clock, Received
 
 Announced = Literal["stored", "away", "taken"]
 """stored: the stream has it. away: the bus cannot be reached. taken: central has a live intent for this pod."""
 
 
 class Announcer:
-    """Publishes an intent together with the sequence of the pod's last intent: of two writers the stream refuses one.
+    """Announces the ledger's intents, within a time that the pressure allows."""
 
-    Facts: docs/facts/nats.md#publishing-facts.
-    """
-
-    def __init__(
-        self, ledger: EvictionLedger, bus: Bus, clock: Clock, assign_another_id: Callable[[Outgoing, IdTaken], Outgoing]
-    ) -> None:
+    def __init__(self, ledger: EvictionLedger, bus: Bus, clock: Clock, rename: Rename) -> None:
         self._ledger, self._bus, self._clock = ledger, bus, clock
-        self._assign_another_id = assign_another_id
+        self._stream = IntentStream(bus, rename, lambda received: _foreign_and_live(received, clock.wall()))
 
     def discard(self, record: IntentRecord) -> None:
         """Drop an intent's message: it is too late to announce it."""
@@ -58,27 +53,11 @@ class Announcer:
 
     async def _store(self, intent: EvictionIntent, within_s: float) -> int:
         """Store it behind the last intent for this pod, unless that is a live one of central's."""
-        # Expecting 0, "nothing yet", costs no read in the usual case; a Conflict says when it was wrong.
-        subject, last, message = intent_subject(intent), 0, self._ledger.outgoing(intent.intent_id)
+        message = self._ledger.outgoing(intent.intent_id)
         if message is None:
             raise Unavailable(f"intent {intent.intent_id} is not in the ledger", reason="ledger")
-        while True:
-            try:
-                stored = await self._bus.publish_durable(
-                    DurableMessage(subject, message.body, msg_id=message.msg_id, expect_last_subject_seq=last),
-                    budget_s=within_s,
-                )
-            # Another message bears this id, so the stream took ours for its repetition and dropped it.
-            except IdTaken as error:
-                message = self._assign_another_id(message, error)
-            except Conflict:
-                for received in await self._bus.replay(INTENTS_STREAM, subject, last_per_subject=True):
-                    if _foreign_and_live(received, self._clock.wall()):
-                        raise
-                    # What is there is over or nobody's order: publish again, behind it.
-                    last = received.sequence
-            else:
-                return stored.sequence
+        # Expecting 0, "nothing yet", costs no read in the usual case; the stream says when it was wrong.
+        return await self._stream.append(message, after=0, budget_s=within_s)
 
 
 def _foreign_and_live(received: Received, now: datetime) -> bool:

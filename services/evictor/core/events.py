@@ -46,11 +46,6 @@ def timeout_text(timeout_s: float) -> str:
     return f"eviction request did not complete within {figure_text(timeout_s)}s"
 
 
-def call_failed_text(pod: str, error: str) -> str:
-    """The failure when the call itself failed for good."""
-    return f'error when evicting pod "{pod}": {error}'
-
-
 def figure_text(value: int | float | None) -> str:
     """A number as people write it: whole ones without a fraction."""
     if value is None:

@@ -10,17 +10,13 @@ from services.evictor.core.plugin import Candidate, Pressure
 from services.evictor.ports import EvictionLedger
 from shared import telemetry
 from shared.contracts.advice import Mode
-from shared.contracts.bus.cloudevents import MSG_ID, event_headers
-from shared.contracts.bus.subjects import event_subject, intent_subject
 from shared.contracts.eviction import EvictionEvent, EvictionFacts, EvictionIntent
 from shared.contracts.ids import intent_id
 from shared.core.evictions.intents import PHASE_OF_STEP, Call, IntentRecord, Outgoing, Record, Spent, Step, TokenBucket
-from shared.wire import Wire, message_id
+from shared.evictions.messages import MAX_DETAIL, event_message, intent_message
+from shared.wire import Wire
 
 log = structlog.get_logger()
-
-MAX_DETAIL = 1024
-"""Characters of an event's detail: it may be an answer of the API server, and a stream bounds the size of a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +84,8 @@ class IntentJournal:
             why=(request.pressure.why, request.victim.why),
         )
         record = IntentRecord(intent, pod, request.pressure.hard, request.seen_at_s)
-        headers = telemetry.trace_headers() | {MSG_ID: message_id(intent.intent_id)}
         # Held: the announcer sends it, with the sequence that it has read; the outbox only what the announcer releases.
-        announcement = Outgoing(intent.intent_id, intent_subject(intent), intent.encode(), headers, held=True)
+        announcement = intent_message(intent, telemetry.trace_headers())
         self._ledger.begin(record, bucket, [announcement, self._event(record)])
         # Read back, not added up: what budgets count is what a restart would count.
         self.spent = tuple(self._ledger.spent())
@@ -125,8 +120,7 @@ class IntentJournal:
             detail=detail,
             **{name: getattr(intent, name) for name in _FACTS},
         )
-        headers = event_headers(event) | telemetry.trace_headers() | {MSG_ID: message_id(event.event_id)}
-        return Outgoing(event.event_id, event_subject(event), event.encode(), headers)
+        return event_message(event, telemetry.trace_headers())
 
     def _report(self, record: IntentRecord) -> None:
         intent = record.intent

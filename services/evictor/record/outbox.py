@@ -1,7 +1,6 @@
 """Sends the ledger's messages to the streams, in order, until each is acknowledged."""
 
 import asyncio
-from dataclasses import replace
 
 import structlog
 
@@ -11,8 +10,8 @@ from shared.contracts.bus.cloudevents import MSG_ID
 from shared.contracts.bus.subjects import STREAMS, stream_of
 from shared.core.evictions.intents import Outgoing
 from shared.errors import IdTaken, Unavailable
-from shared.ports import Bus, Clock, DurableMessage
-from shared.wire import message_id
+from shared.evictions.messages import send, under_another_id
+from shared.ports import Bus, Clock
 
 log = structlog.get_logger()
 
@@ -95,24 +94,15 @@ class Outbox:
             found = (await self._stored_on(message.subject)).get((message.msg_id, message.body))
             if found is not None:
                 return found
-        try:
-            stored = await self._bus.publish_durable(
-                DurableMessage(message.subject, message.body, msg_id=message.msg_id, headers=message.headers),
-                budget_s=BUDGET_S,
-            )
-        except IdTaken as error:
-            self.assign_another_id(message, error)
-            # The whole queue pauses and begins again at this message: to go on would let later events overtake it.
-            raise Unavailable(str(error), reason="id_taken") from error
-        return stored.sequence
+        # Where its id is taken the whole queue pauses and begins again at this message: to go on would let later events
+        # overtake it.
+        return await send(self._bus, message, self.assign_another_id, budget_s=BUDGET_S)
 
     def assign_another_id(self, message: Outgoing, error: IdTaken) -> Outgoing:
         """Give a message a new id after somebody has used its own for another message, and raise the alarm."""
-        new = replace(message, headers={**message.headers, MSG_ID: message_id(message.fact_id)})
+        new = under_another_id(message, error)
         self._ledger.rename(message.fact_id, new.msg_id)
         if error.reason != "gone":
-            telemetry.IDS_TAKEN.inc()
-            log.error("outbox.id_taken", fact=message.fact_id, why=str(error))
             self.alarm = str(error)
         return new
 

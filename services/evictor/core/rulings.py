@@ -1,0 +1,63 @@
+"""Rules how an intent of the node goes on, by what is seen of its pod and its pressure right before each call."""
+
+from services.evictor.core.arbiter.confirmation import Evidence
+from shared.contracts.eviction import EvictionIntent
+from shared.core.evictions.intents import Call
+from shared.core.evictions.rulings import Ruling
+
+PAUSED = "evictions are paused on this node"
+OBSERVED = "the mode of this node is observe"
+RELIEVED = "the pressure has gone before the eviction began"
+REHEARSED = "dry run: the pod would be evicted"
+
+
+def too_late(intent: EvictionIntent) -> Ruling:
+    """The end of an intent whose time to begin is over."""
+    return Ruling("cancelled", f"not begun within {intent.deadline_s:g} s")
+
+
+def called_off(intent: EvictionIntent, paused: str, *, observes: bool) -> Ruling | None:
+    """The end of an intent that people have stopped; None where they have not.
+
+    `paused` is why evictions are paused, and empty where they are not; a node that only observes still rehearses.
+    """
+    if paused:
+        return Ruling("cancelled", f"{PAUSED}: {paused}")
+    return Ruling("cancelled", OBSERVED) if observes and intent.mode == "enforce" else None
+
+
+def before_dry_run(standing: str, stopped: Ruling | None, evidence: Evidence) -> Ruling | None:
+    """What speaks against a rehearsal; None: it is made. `stopped` is what `called_off` gives."""
+    # A pod that is on its way out anyhow relieves as much, and a call would only use up a disruption budget.
+    if standing in ("gone", "terminating"):
+        return Ruling("cancelled", f"the pod was {standing} before its eviction began")
+    if stopped is not None:
+        return stopped
+    if evidence == "against":
+        return Ruling("cancelled", RELIEVED)
+    # Anything less is not known: wait and look again until the deadline, but never act on a guess.
+    return None if standing == "running" and evidence == "for" else Ruling()
+
+
+def after_dry_run(intent: EvictionIntent, call: Call, *, expired: bool) -> Ruling | None:
+    """What speaks against the call after a rehearsal that was accepted; None: it is made."""
+    # The dry run is the last step of a rehearsal.
+    if intent.mode != "enforce":
+        return Ruling("cancelled", REHEARSED, (call,))
+    # The dry run itself may have taken up to the call's time limit.
+    return too_late(intent) if expired else None
+
+
+def while_settling(standing: str, evidence: Evidence, *, expired: bool) -> Ruling:
+    """What follows a call whose outcome is not known; only a pod that still runs is evicted again."""
+    calls = (Call("lookup", standing),)
+    # Whoever made it go, an eviction of this UID needs no second call.
+    if standing in ("gone", "terminating"):
+        return Ruling("accepted", calls=calls)
+    # `failed` and not `cancelled`: a call was made, and nobody knows whether it still takes effect.
+    if expired:
+        detail = f"the outcome of the call is not known and the pod is {standing} after the deadline"
+        return Ruling("failed", detail, calls)
+    if standing != "running" or evidence == "missing":
+        return Ruling()
+    return Ruling("cancelled", RELIEVED, calls) if evidence == "against" else Ruling("requested", calls=calls)

@@ -1,0 +1,56 @@
+"""Stores an intent behind the last one for its pod: of two writers who want to evict it the stream refuses one.
+
+Facts: docs/facts/nats.md#publishing-facts.
+"""
+
+from collections.abc import Callable
+
+from shared.contracts.bus.subjects import INTENTS_STREAM
+from shared.core.evictions.intents import Outgoing
+from shared.errors import Conflict, IdTaken
+from shared.evictions.messages import Rename
+from shared.ports import Bus, DurableMessage, Received
+
+
+class IntentStream:
+    """The stream of intents, as one writer appends to it."""
+
+    def __init__(self, bus: Bus, rename: Rename, yields_to: Callable[[Received], bool]) -> None:
+        """`yields_to`: whether an intent that somebody else has stored meanwhile goes first."""
+        self._bus, self._rename, self._yields_to = bus, rename, yields_to
+
+    async def last(self, subject: str) -> Received | None:
+        """The newest intent for a pod; None: there is none.
+
+        Raises:
+            Unavailable: the stream cannot be read now.
+        """
+        received = await self._bus.replay(INTENTS_STREAM, subject, last_per_subject=True)
+        return received[-1] if received else None
+
+    async def append(self, message: Outgoing, *, after: int, budget_s: float) -> int:
+        """Store an intent behind sequence `after` of its subject, 0 for none; gives its own sequence.
+
+        Raises:
+            Conflict: another intent goes first.
+            Unavailable: it could not be stored, or the stream could not be read.
+        """
+        while True:
+            try:
+                stored = await self._bus.publish_durable(
+                    DurableMessage(message.subject, message.body, message.msg_id, expect_last_subject_seq=after),
+                    budget_s=budget_s,
+                )
+            # Another message bears this id, so the stream took ours for its repetition and dropped it.
+            except IdTaken as error:
+                message = self._rename(message, error)
+            except Conflict:
+                last = await self.last(message.subject)
+                if last is None:
+                    continue
+                if self._yields_to(last):
+                    raise
+                # What is there is over or nobody's order: publish again, behind it.
+                after = last.sequence
+            else:
+                return stored.sequence

@@ -1,0 +1,61 @@
+"""Makes the messages of an eviction, and sends each under an id that nobody else has used."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import structlog
+
+from shared import telemetry
+from shared.contracts.bus.cloudevents import MSG_ID, event_headers
+from shared.contracts.bus.subjects import event_subject, intent_subject
+from shared.contracts.eviction import EvictionEvent, EvictionIntent
+from shared.core.evictions.intents import Outgoing
+from shared.errors import IdTaken, Unavailable
+from shared.ports import Bus, DurableMessage
+from shared.wire import message_id
+
+log = structlog.get_logger()
+
+MAX_DETAIL = 1024
+"""Characters of an event's detail: it may be an answer of the API server, and a stream bounds the size of a message."""
+
+Rename = Callable[[Outgoing, IdTaken], Outgoing]
+"""Gives a message another id where its own is taken, and remembers it."""
+
+
+def intent_message(intent: EvictionIntent, headers: Mapping[str, str] = {}) -> Outgoing:
+    """The message of an intent; held, since its own writer announces it."""
+    identified = {**headers, MSG_ID: message_id(intent.intent_id)}
+    return Outgoing(intent.intent_id, intent_subject(intent), intent.encode(), identified, held=True)
+
+
+def event_message(event: EvictionEvent, headers: Mapping[str, str] = {}) -> Outgoing:
+    """The message of an event, as a CloudEvent."""
+    identified = {**event_headers(event), **headers, MSG_ID: message_id(event.event_id)}
+    return Outgoing(event.event_id, event_subject(event), event.encode(), identified)
+
+
+def under_another_id(message: Outgoing, error: IdTaken) -> Outgoing:
+    """The message under a new id; that somebody has used its own for another message is counted and logged."""
+    # "gone": the stream has had this very id and has let its message go, so nobody is known to have used it wrongly.
+    if error.reason != "gone":
+        telemetry.IDS_TAKEN.inc()
+        log.error("message.id_taken", fact=message.fact_id, why=str(error))
+    return replace(message, headers={**message.headers, MSG_ID: message_id(message.fact_id)})
+
+
+async def send(bus: Bus, message: Outgoing, rename: Rename, *, budget_s: float) -> int:
+    """Send an event; gives its sequence in the stream.
+
+    Raises:
+        Unavailable: it is not known to be stored; send it again, as `rename` gave it where its id was taken.
+    """
+    try:
+        stored = await bus.publish_durable(
+            DurableMessage(message.subject, message.body, message.msg_id, message.headers), budget_s=budget_s
+        )
+    except IdTaken as error:
+        rename(message, error)
+        # Not repeated at once: whoever sends events in order begins again at this one.
+        raise Unavailable(str(error), reason="id_taken") from error
+    return stored.sequence

@@ -1,0 +1,98 @@
+"""Makes the calls of an eviction in their order: objection, dry run, objection, call.
+
+Each answer is a ruling. Whoever asked writes it where it has its intents, a node in its ledger and central in its
+memory, before it goes on: what was written is what a restart knows.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Protocol
+
+from shared.contracts.pod import Pod
+from shared.core.evictions.intents import Call
+from shared.core.evictions.rulings import Ruling, Writer, after_call
+from shared.errors import Unavailable
+from shared.ports import ActionResult, EvictionActuator, Standing
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionOrder:
+    """Whom to evict, and how."""
+
+    pod: Pod
+    grace_s: float
+    why: str = ""
+    """A sentence for the pod's owner."""
+
+
+class EvictionChecks(Protocol):
+    """What may speak against one eviction: the world changes between a decision and its call."""
+
+    async def before_dry_run(self) -> Ruling | None:
+        """Why it is not even rehearsed now; None: it is."""
+        ...
+
+    def after_dry_run(self, call: Call) -> Ruling | None:
+        """Why it is not called for although it could be; None: it is."""
+        ...
+
+    def before_call(self) -> Ruling | None:
+        """Why the call is not made after all; None: it is.
+
+        Raises:
+            Unavailable: whoever asks may not make calls any more.
+        """
+        ...
+
+
+class EvictionProcedure:
+    """The calls of one writer's evictions; it remembers nothing between them."""
+
+    def __init__(self, actuator: EvictionActuator, writer: Writer) -> None:
+        self._actuator, self._writer = actuator, writer
+
+    async def lookup(self, pod: Pod, *, within_s: float | None = None) -> Standing:
+        """Where this UID stands; unknown where there is no answer in time."""
+        try:
+            async with asyncio.timeout(within_s):
+                return await self._actuator.lookup(pod)
+        except (TimeoutError, Unavailable):
+            return "unknown"
+
+    async def rehearse(self, order: EvictionOrder, checks: EvictionChecks, *, within_s: float | None = None) -> Ruling:
+        """Make the dry run, unless something speaks against it; `requested` when the eviction may be called for."""
+        objection = await checks.before_dry_run()
+        if objection is not None:
+            return objection
+        call = Call("dry-run", *await self._call(order, within_s, dry_run=True))
+        # The dry run has gone through every check that a real eviction would.
+        if call.outcome == "accepted":
+            return checks.after_dry_run(call) or Ruling("requested", calls=(call,))
+        return after_call(call, order.pod.name, self._writer)
+
+    async def request(
+        self,
+        order: EvictionOrder,
+        checks: EvictionChecks,
+        *,
+        called_before: bool = False,
+        within_s: float | None = None,
+    ) -> Ruling:
+        """Make the call that `requested` has announced, unless something speaks against it after all."""
+        objection = checks.before_call()
+        if objection is not None:
+            return objection
+        call = Call("evict", *await self._call(order, within_s, dry_run=False))
+        return after_call(call, order.pod.name, self._writer, called_before=called_before)
+
+    async def repeat(self, order: EvictionOrder, *, within_s: float | None = None) -> None:
+        """Make an accepted call once more, for an actuator whose work ended with its process."""
+        await self._call(order, within_s, dry_run=False)
+
+    async def _call(self, order: EvictionOrder, within_s: float | None, *, dry_run: bool) -> tuple[str, str]:
+        try:
+            async with asyncio.timeout(within_s):
+                result = await self._actuator.evict(order.pod, grace_s=order.grace_s, dry_run=dry_run, why=order.why)
+        except (TimeoutError, Unavailable) as error:
+            result = ActionResult("unknown", str(error) or "no answer in time")
+        return result.outcome, result.detail
