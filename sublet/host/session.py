@@ -122,7 +122,7 @@ class Session:
         if self._on_host:
             await asyncio.to_thread(Runtime(self.common).reconcile)  # what died while nobody watched is over
         else:
-            self._supervise("sim", "sublet.sim.host", *self._sim_arguments())
+            self._supervise("sim", "sublet.sim.live", *self._sim_arguments())
             await self._wait_for(self.common.host_root / "proc/meminfo", "the simulated machine")
         names = (CENTRAL,) if self.one_process else START_ORDER
         for name in names:

@@ -1,11 +1,6 @@
-"""The simulated host: the runtime that starts and ends pods of the store, over the simulated kernel.
+"""The simulated host: the runtime that starts and ends pods of the store, over the simulated kernel."""
 
-As a process of its own: `python -m sublet.sim.host FOLDER STATE_DIR [SCENARIO]` keeps a tree alive in real time.
-"""
-
-import asyncio
-import signal
-import sys
+import contextlib
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,39 +9,44 @@ from typing import Any, Self
 import structlog
 import yaml
 
-from shared import telemetry
-from shared.adapters.clock import SystemClock
+from shared.adapters.local.launch import start_writes
+from shared.adapters.local.pod_folder import timestamp
 from shared.adapters.local.pods import LocalPods
+from shared.adapters.local.runtime import DELETED
 from shared.adapters.local.stored_pod import StoredPod
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob
-from shared.core.cgroups.layout import container_group, pod_group
+from shared.core.cgroups.layout import ROOT, container_group, pod_group
 from shared.core.pods.manifest import read_pod
-from shared.errors import Refused, SubletError
-from shared.ports import Clock
-from shared.settings import common_settings, raw_settings
-from sublet.sim.demand import demand_of, demands_of, stop_after_s
+from shared.errors import Refused
+from sublet.load.demand import SimDemand, SimLoad, loads_of, stop_after_s
 from sublet.sim.kernel import Kernel
 from sublet.sim.machine import SimMachine
-from sublet.sim.scenario import DEFAULT, Exec, Scenario, Step, load_scenario
+from sublet.sim.progress import AddedCommand, PodProgress, SimProgress
+from sublet.sim.scenario import Exec, Step
 
 KILLED = 137  # 128 + SIGKILL, what a container ends with that was killed
-LIVE_PERIOD_S = 0.1
 _UID_SPACE = uuid.UUID("5d0b7a52-3f0e-5f0c-8a35-3c1f6f2c9b10")
 
 log = structlog.get_logger()
 
 
 class SimHost:
-    """Runs the pods of a store on a generated host. Nothing of the real machine is touched."""
+    """Runs the pods of a store on a generated host. Nothing of the real machine is touched.
+
+    `speed` is how many seconds of a scenario, and of the curves of loads, pass in a second; CPU time, memory and the
+    grace of pods keep to the real one, by which the services measure.
+    """
 
     def __init__(self, kernel: Kernel, state_dir: Path, uid_space: uuid.UUID = _UID_SPACE) -> None:
         self.kernel, self.pods = kernel, LocalPods(state_dir)
+        self.speed, self.progress = 1.0, SimProgress()
         self._uid_space = uid_space
         self._config_file = state_dir / "config.yaml"
         self._started: dict[str, Pod] = {}
+        self._loads: dict[str, list[tuple[SimLoad, float]]] = {}
         self._asked_to_end: dict[str, float] = {}
-        self._deleted: set[str] = set()
+        self._last_s: float | None = None
         self._applied = 0
 
     @classmethod
@@ -69,8 +69,9 @@ class SimHost:
         self._applied += 1
         record = read_pod(manifest, uid).record
         # Read before the pod is stored: a pod that cannot be played must not be started by the next step.
-        demands_of(record)
+        loads_of(record)
         self.pods.add(record)
+        self.progress = self.progress.with_pod(uid, PodProgress(since_s=self.progress.time_s, of_scenario=True))
         return record.pod
 
     def exec(self, request: Exec) -> None:
@@ -84,7 +85,14 @@ class SimHost:
         container = request.container or names[0]
         if container not in names:
             raise Refused(f"pod {pod.key} has no container {container!r}; it has: {', '.join(names)}", reason="missing")
-        self.kernel.add(container_group(pod, container), demand_of(request.command))
+        added = AddedCommand(container=container, command=request.command, since_s=self.progress.time_s)
+        before = self.progress.pods[pod.uid]
+        after = before.model_copy(update={"added": (*before.added, added)})
+        self.progress = self.progress.with_pod(pod.uid, after)
+        group = container_group(pod, container)
+        self._loads[group].append((SimLoad.of_command(added.command), added.since_s))
+        self.kernel.ask(group, self._demand(group))
+        self._say(pod, container, f"one more command: {' '.join(added.command)}")
 
     def delete_pod(self, key: str) -> None:
         """Ask a pod to end; it leaves the store once it has.
@@ -93,9 +101,7 @@ class SimHost:
             Refused: there is no such pod.
         """
         pod = self.pods.find(key).record.pod
-        if self.pods.mark_terminating(pod.uid, pod.grace_s, "Deleted"):
-            self._deleted.add(pod.uid)
-        else:
+        if not self.pods.mark_terminating(pod.uid, pod.grace_s, DELETED):
             self.pods.remove(pod.uid)
 
     def perform(self, step: Step) -> None:
@@ -119,6 +125,7 @@ class SimHost:
 
     def step(self, now_s: float) -> None:
         """Start and end what the store asks for, then let the time since the last step pass."""
+        self._pass_time(now_s)
         stored = {item.record.pod.uid: item for item in self.pods.stored()}
         for uid in [uid for uid in self._started if uid not in stored or stored[uid].status.finished]:
             self._stop(uid)
@@ -130,14 +137,21 @@ class SimHost:
             if item.status.terminating and self._over(item, now_s):
                 names = (container.name for container in item.record.pod.containers)
                 self._finish(item.record.pod, containers={name: {"exit_code": KILLED} for name in names})
+        for group in self._loads:
+            self.kernel.ask(group, self._demand(group))
         for container in self.kernel.step(now_s):
             self._ended_by_kernel(container)
 
-    async def live(self, clock: Clock, period_s: float = LIVE_PERIOD_S) -> None:
-        """Step for ever. Rates over less than some ten periods show the steps, not the load."""
-        while True:
-            self.step(clock.monotonic())
-            await clock.sleep(period_s)
+    def _pass_time(self, now_s: float) -> None:
+        passed_s = 0.0 if self._last_s is None else max(0.0, now_s - self._last_s)
+        self._last_s = now_s
+        time_s = self.progress.time_s + passed_s * self.speed
+        self.progress = self.progress.model_copy(update={"time_s": time_s})
+
+    def _demand(self, group: str) -> SimDemand:
+        """What a container asks for now: its own load and that of every command that was added to it."""
+        now_s = self.progress.time_s
+        return sum((load.at(now_s - since_s) for load, since_s in self._loads[group]), SimDemand())
 
     def _running(self, key: str) -> Pod:
         pod = next((pod for pod in self._started.values() if pod.key == key), None)
@@ -148,28 +162,47 @@ class SimHost:
     def _start(self, item: StoredPod) -> None:
         pod = item.record.pod
         try:
-            demands = demands_of(item.record)
+            loads = loads_of(item.record)
         except Refused as refusal:  # a pod that another process put into the store
             self._finish(pod, reason="StartError", message=str(refusal))
             return
-        for name, demand in demands.items():
-            self.kernel.start(container_group(pod, name), demand)
-        self._limit(pod)
+        # Known already: it ran in an earlier life of this process, and goes on where it was.
+        known = self.progress.pods.get(pod.uid)
+        own = known or PodProgress(since_s=self.progress.time_s)
+        self.progress = self.progress.with_pod(pod.uid, own)
+        for name, load in loads.items():
+            group = container_group(pod, name)
+            added = [(SimLoad.of_command(one.command), one.since_s) for one in own.added if one.container == name]
+            self._loads[group] = [(load, own.since_s), *added]
+            self.kernel.start(group, self._demand(group))
+            self._say(pod, name, f"runs on the simulated machine: {load.words}")
+        self._limit(pod, of_scenario=own.of_scenario)
         self._started[pod.uid] = pod
         self.pods.update_status(pod.uid, phase="Running")
         log.info("pod.started", pod=pod.key, uid=pod.uid)
 
-    def _limit(self, pod: Pod) -> None:
-        """Limits as a kubelet sets them: amounts of reclaimed resources are extended resources, not limits."""
-        if pod.qos == "reclaimed_cores":
-            return
+    def _limit(self, pod: Pod, *, of_scenario: bool) -> None:
+        """Limits as whoever starts such a pod sets them."""
         cgroups = self.kernel.groups.cgroups
-        for container in pod.containers:
+        if not of_scenario:
+            for write in start_writes(pod, top=ROOT, machine_bytes=self.kernel.machine.memory_bytes):
+                cgroups.write(write.group, write.knob, write.value)
+            return
+        # A scenario's pods are a kubelet's: to it, amounts of reclaimed resources are extended resources, not limits.
+        for container in pod.containers if pod.qos != "reclaimed_cores" else ():
             group = container_group(pod, container.name)
             if container.cpu_limit_millis:
                 cgroups.write(group, Knob.CPU_QUOTA, container.cpu_limit_millis)
             if container.memory_limit_bytes:
                 cgroups.write(group, Knob.MEMORY_MAX, container.memory_limit_bytes)
+
+    def _say(self, pod: Pod, container: str, line: str) -> None:
+        """Write a line into a container's log, as its command would; without it the pod runs all the same."""
+        log_file = self.pods.folder(pod.uid).log(container)
+        with contextlib.suppress(OSError):
+            log_file.parent.mkdir(exist_ok=True)
+            with log_file.open("a") as file:
+                file.write(f"{timestamp()} {line}\n")
 
     def _over(self, item: StoredPod, now_s: float) -> bool:
         """Whether a pod that was asked to end has done so, or is killed at the end of its grace."""
@@ -181,15 +214,19 @@ class SimHost:
     def _finish(self, pod: Pod, **status: Any) -> None:
         """A pod has ended: nothing of it runs, its status says so; one that was deleted leaves the store."""
         self._stop(pod.uid)
-        self.pods.folder(pod.uid).finish(**status)
-        if pod.uid in self._deleted:
-            self._deleted.discard(pod.uid)
+        last = self.pods.folder(pod.uid).finish(**status)
+        for container in pod.containers:
+            self._say(pod, container.name, f"ended: {last.get('reason') or last.get('phase')}")
+        if last.get("reason") == DELETED:
             self.pods.remove(pod.uid)
         log.info("pod.ended", pod=pod.key, uid=pod.uid)
 
     def _stop(self, uid: str) -> None:
         self._asked_to_end.pop(uid, None)
+        self.progress = self.progress.without_pod(uid)
         if (pod := self._started.pop(uid, None)) is not None:
+            for container in pod.containers:
+                self._loads.pop(container_group(pod, container.name), None)
             self.kernel.stop(pod_group(pod))
 
     def _ended_by_kernel(self, group: str) -> None:
@@ -199,51 +236,8 @@ class SimHost:
             if ended is None:
                 continue
             log.warning("container.oom_killed", pod=pod.key, container=ended)
+            self._loads.pop(group, None)
+            self._say(pod, ended, "killed: out of memory")
             self.pods.update_status(uid, containers={ended: {"exit_code": KILLED, "reason": "OOMKilled"}})
             if not any(self.kernel.runs(container_group(pod, c.name)) for c in pod.containers):
                 self._finish(pod, reason="OOMKilled")
-
-
-async def follow(host: SimHost, scenario: Scenario, clock: Clock) -> None:
-    """Perform a scenario's steps in real time, anew as often as it says; one that fails is said and left out."""
-    start_s = clock.monotonic()
-    while True:
-        for step in scenario.steps:
-            # Towards an absolute time: steps that take long do not push the story back.
-            await clock.sleep(max(0.0, start_s + step.at_s - clock.monotonic()))
-            try:
-                host.perform(step)
-            except SubletError as error:
-                log.error("step.failed", at_s=step.at_s, why=str(error))
-        if scenario.again_at_s is None:
-            return
-        start_s += scenario.again_at_s
-
-
-async def _main(folder: Path, state_dir: Path, name: str | None) -> None:
-    common = common_settings(raw_settings())
-    telemetry.setup_logging("sim", common.node, as_json=common.log_json, level=common.log_level)
-    scenario = load_scenario(name or DEFAULT)
-    # A UID is used once, also over restarts and among hosts: what was decided on one stands in ledgers and streams.
-    host, clock = SimHost.create(folder, scenario.machine, state_dir, uuid.uuid4()), SystemClock()
-    tasks = [asyncio.create_task(host.live(clock))]
-    if name is not None:
-        tasks.append(asyncio.create_task(follow(host, scenario, clock)))
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    ended = asyncio.ensure_future(stop.wait())
-    await asyncio.wait({ended, tasks[0]}, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        task.cancel()
-    if not stop.is_set():
-        await tasks[0]
-
-
-if __name__ == "__main__":
-    if not 3 <= len(sys.argv) <= 4:
-        sys.exit("usage: python -m sublet.sim.host FOLDER STATE_DIR [SCENARIO]")
-    try:
-        asyncio.run(_main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] if len(sys.argv) == 4 else None))
-    except SubletError as error:
-        sys.exit(f"sublet sim host: {error}")

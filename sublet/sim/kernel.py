@@ -1,11 +1,12 @@
 """Plays the kernel of the generated host: runs tasks under what the services wrote, and shows the result in files."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from shared.core.cgroups.layout import QOS_CLASSES, ROOT, class_group
-from sublet.sim.demand import SimDemand
+from sublet.load.demand import SimDemand
 from sublet.sim.groups import SimGroups
 from sublet.sim.machine import SimMachine
 from sublet.sim.model import ContainerDemand, Counters, Shares, ancestors, out_of_memory, share_cpus
@@ -55,7 +56,11 @@ class Kernel:
 
     def add(self, container: str, demand: SimDemand) -> None:
         """Let a running container ask for more, as a further command in it would."""
-        self._running[container].demand += demand
+        self.ask(container, self._running[container].demand + demand)
+
+    def ask(self, container: str, demand: SimDemand) -> None:
+        """Let a running container ask for this from now on."""
+        self._running[container].demand = demand
         self._spawn(container)
 
     def runs(self, container: str) -> bool:
@@ -119,10 +124,10 @@ class Kernel:
         self.figures.advance(dict(shares.busy), waiting[""], step_s)
 
     def _wait(self, running: _Running, waited_s: float) -> None:
-        """Let a container's threads wait; its last process shows the time of them all."""
+        """Let a container's threads wait; its first process, which outlives the others, shows the time of them all."""
         if waited_s > 0:
             running.waited_s += waited_s
-            task_waited(self._files, running.pids[-1], running.waited_s)
+            task_waited(self._files, running.pids[0], running.waited_s)
 
     def _kill_for_memory(self) -> list[str]:
         used = {name: running.demand.memory_bytes for name, running in self._running.items()}
@@ -141,13 +146,20 @@ class Kernel:
         self.figures.used_bytes = self.machine.system_memory_bytes + self._counters[""].memory_bytes
 
     def _spawn(self, container: str) -> None:
-        """One sleeping process that started the others, and one runnable process for each thread of the demand."""
+        """One sleeping process that started the others, and a runnable one for each begun thread of the demand."""
         running = self._running[container]
-        while len(running.pids) < 1 + running.demand.threads:
+        count = 1 + math.ceil(running.demand.threads)
+        if len(running.pids) == count:
+            return
+        while len(running.pids) < count:
             start_task(self._files, self._next_pid, TASK_NAME, running=bool(running.pids))
             running.pids.append(self._next_pid)
             self._next_pid += 1
+        # Out of the cgroup before it ends: who lists a cgroup finds the processes that it lists.
+        gone, running.pids[count:] = running.pids[count:], []
         self.groups.set_pids(container, running.pids)
+        for pid in gone:
+            end_task(self._files, pid)
 
     def _kill(self, container: str) -> None:
         for pid in self._running.pop(container).pids:

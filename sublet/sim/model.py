@@ -20,7 +20,7 @@ class ContainerDemand:
     """What one container would use. `limit_cores` None: no limit. `idle`: runs only where nobody else wants to."""
 
     group: str
-    threads: int
+    threads: float
     cpus: CpuSet
     limit_cores: float | None = None
     idle: bool = False

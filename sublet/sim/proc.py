@@ -20,7 +20,7 @@ class ProcFigures:
     uptime_s: float = 0.0
     busy_s: dict[int, float] = field(default_factory=dict)
     """CPU id to seconds spent in user mode."""
-    runnable: int = 0
+    runnable: float = 0
     tasks: int = 0
     loads: tuple[float, float, float] = (0.0, 0.0, 0.0)
     used_bytes: int = 0
@@ -58,7 +58,7 @@ def write_node(host: HostFiles, machine: SimMachine, figures: ProcFigures) -> No
     host.put("proc/stat", _stat(machine, figures))
     host.put("proc/schedstat", _schedstat(machine, figures))
     loads = " ".join(f"{load:.2f}" for load in figures.loads)
-    host.put("proc/loadavg", f"{loads} {figures.runnable}/{max(1, figures.tasks)} {figures.tasks}\n")
+    host.put("proc/loadavg", f"{loads} {round(figures.runnable)}/{max(1, figures.tasks)} {figures.tasks}\n")
     host.put("proc/pressure/cpu", psi_text(figures.stall, full=False))
     for name in ("memory", "io"):
         host.put(f"proc/pressure/{name}", CALM_PSI)
@@ -88,9 +88,8 @@ def _stat(machine: SimMachine, figures: ProcFigures) -> str:
         total_idle += idle
         lines.append(f"cpu{cpu} {user} 0 0 {idle} 0 0 0 0 0 0\n")
     head = f"cpu  {total_user} 0 0 {total_idle} 0 0 0 0 0 0\n"
-    tail = (
-        f"ctxt 0\nbtime {BOOT_EPOCH_S}\nprocesses {figures.tasks}\nprocs_running {figures.runnable}\nprocs_blocked 0\n"
-    )
+    totals = f"ctxt 0\nbtime {BOOT_EPOCH_S}\nprocesses {figures.tasks}\n"
+    tail = f"{totals}procs_running {round(figures.runnable)}\nprocs_blocked 0\n"
     return head + "".join(lines) + tail
 
 

@@ -22,7 +22,7 @@ from shared.contracts.eviction import Phase
 from shared.contracts.kube.quantities import parse_units
 from shared.contracts.services import SERVICES
 from shared.errors import Refused
-from sublet.sim.demand import demand_of
+from sublet.load.demand import demand_of
 from sublet.sim.machine import SimMachine
 from sublet.terminal.given_file import read_given_text
 

@@ -40,6 +40,7 @@ STATE_FILES = (
     StateFile("logs", "sublet up", Until.FORGOTTEN, folder=True),
     StateFile("nats", "NATS server", Until.FORGOTTEN, folder=True),
     StateFile("simhost", "simulator", folder=True),
+    StateFile("sim.json", "simulator"),
     StateFile("pods", "local runtime", folder=True),
     StateFile("cnr.json", "reporter"),
     StateFile("node-pods.json", "reporter"),

@@ -28,8 +28,8 @@ from shared.errors import Unavailable
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import common_settings
 from shared.wire import Newest, Wire
+from sublet.load.demand import SimDemand
 from sublet.node import PLANS
-from sublet.sim.demand import SimDemand
 from sublet.sim.kernel import Kernel
 from sublet.sim.machine import SimMachine
 

@@ -17,8 +17,8 @@ from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.core.pods.kube_pod import pod_of
+from sublet.load.demand import demand_of
 from sublet.node import PLANS
-from sublet.sim.demand import demand_of
 from sublet.sim.kernel import Kernel
 from sublet.sim.machine import SimMachine
 

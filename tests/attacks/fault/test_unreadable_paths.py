@@ -22,8 +22,8 @@ from shared.contracts.pod import TUTORIAL_RECLAIMED_CPU
 from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.errors import SubletError
 from shared.settings import common_settings
+from sublet.load.demand import SimDemand
 from sublet.node import PLANS
-from sublet.sim.demand import SimDemand
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 

@@ -14,7 +14,7 @@ from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.layout import container_group
-from sublet.sim.demand import SimDemand
+from sublet.load.demand import SimDemand
 from sublet.sim.kernel import Kernel
 from sublet.sim.machine import SimMachine
 

@@ -38,6 +38,7 @@ OUR_OWN_FILES = {
     "shared/adapters/local/pod_folder.py", "shared/adapters/files/taints.py", "sublet/bridge/position.py",
     "sublet/bus_login.py", "sublet/pods/offer.py", "shared/adapters/local/runtime.py", "shared/adapters/local/spawn.py",
     "shared/adapters/local/shim.py", "sublet/sim/run.py", "services/advisor/policies/model.py",
+    "sublet/sim/progress.py",
 }  # fmt: skip
 """In a state folder that is ours and nobody else may write, or shipped with the product."""
 WHAT_A_PERSON_GIVES = {

@@ -16,8 +16,10 @@ from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import container_group, pod_group
 from shared.core.pods.manifest import read_pod
 from shared.errors import Conflict, Refused
-from sublet.sim.demand import STOP_AFTER
-from sublet.sim.host import SimHost, follow
+from sublet.load.demand import STOP_AFTER
+from sublet.sim.host import SimHost
+from sublet.sim.live.loop import PERIOD_S, live
+from sublet.sim.live.story import Story
 from sublet.sim.machine import SimMachine
 from sublet.sim.scenario import Exec, Step, read_scenario
 
@@ -228,14 +230,14 @@ def test_a_story_in_real_time_is_played_once_or_as_often_as_it_says(
     async def play() -> None:
         clock = LoopClock()
         start_s = clock.monotonic()
-        playing = asyncio.create_task(follow(host, story, clock))
+        living = asyncio.create_task(live(host, clock, host.pods.path.parent / "sim.json", Story(story)))
+        before: list[str] = []
         while clock.monotonic() - start_s < 60:
-            running = host.running()
-            host.step(clock.monotonic())
-            if host.running() > running:
+            if host.running() > before:
                 begun.append(float(int(clock.monotonic() - start_s)))
-            await clock.sleep(0.5)
-        playing.cancel()
+            before = host.running()
+            await clock.sleep(PERIOD_S)
+        living.cancel()
 
     virtual(play())
     assert begun == begun_at_s

@@ -6,7 +6,7 @@ import pytest
 
 from shared.adapters.host.cgroup import Cgroups
 from shared.core.cgroups.knobs import Knob
-from sublet.sim.demand import SimDemand, demand_of
+from sublet.load.demand import SimDemand, demand_of
 from sublet.sim.kernel import FIRST_PID, Kernel
 from sublet.sim.machine import SimMachine
 

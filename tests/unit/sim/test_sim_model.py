@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.core.cpus.cpuset import CpuSet
-from sublet.sim.demand import BASE_BYTES, VM_BYTES, SimDemand, demand_of
+from sublet.load.demand import BASE_BYTES, VM_BYTES, SimDemand, demand_of
 from sublet.sim.model import ContainerDemand, Counters, Stall, ancestors, damp, out_of_memory, share_cpus
 
 ONLINE = CpuSet.parse("0-7")

@@ -31,7 +31,7 @@ steps:
 def host(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     scenario = tmp_path / "tiny.yaml"
     scenario.write_text(SCENARIO)
-    command = [sys.executable, "-m", "sublet.sim.host", str(tmp_path / "host"), str(tmp_path / "state"), str(scenario)]
+    command = [sys.executable, "-m", "sublet.sim.live", str(tmp_path / "host"), str(tmp_path / "state"), str(scenario)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     yield process
     process.kill()
@@ -52,7 +52,7 @@ async def test_it_runs_pods_of_the_scenario_and_of_others_until_it_is_asked_to_s
 
 
 def test_a_scenario_that_does_not_exist_ends_it_with_a_clear_word(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sublet.sim.host", str(tmp_path), str(tmp_path), "nothing"]
+    command = [sys.executable, "-m", "sublet.sim.live", str(tmp_path), str(tmp_path), "nothing"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "scenario 'nothing': no such file; built in: memory, overcommit, quickstart" in done.stderr

@@ -1,0 +1,1 @@
+"""A simulated machine in real time, with the progress of its scenario kept over restarts."""
