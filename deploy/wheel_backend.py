@@ -37,7 +37,14 @@ __all__ = (
 OWNER = "sublet"
 MOVED = {"services": "_services", "shared": "_shared"}
 """Top-level packages of the tree, and what each is called inside `sublet`."""
-BESIDE = ("pyproject.toml", "README.md", "LICENSE", "requirements/run.in")
+BESIDE = (
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "requirements/run.in",
+    "requirements/kube.in",
+    "requirements/trace.in",
+)
 """What the build reads besides the packages."""
 
 Settings = Mapping[str, object] | None

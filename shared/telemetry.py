@@ -105,7 +105,7 @@ def setup_tracing(service: str, endpoint: str | None) -> None:
     except ImportError as error:
         raise Unfit(
             f"otlp_endpoint is {endpoint!r}, but {error.name} is not installed: "
-            "pip install -r requirements/trace.txt, or unset otlp_endpoint",
+            "pip install 'sublet[trace]', or unset otlp_endpoint",
             reason="no_tracing",
         ) from error
     provider = TracerProvider(resource=Resource.create({"service.name": f"sublet-{service}"}))

@@ -71,7 +71,5 @@ def open_kube(way: Way) -> "Kube":
     try:
         from shared.adapters.kube.client import Kube
     except ImportError as error:
-        raise Unfit(
-            f"the Kubernetes client is not installed ({error.name}): pip install -r requirements/kube.txt"
-        ) from error
+        raise Unfit(f"the Kubernetes client is not installed ({error.name}): pip install 'sublet[kube]'") from error
     return Kube(way.kubeconfig)

@@ -151,4 +151,4 @@ def down(
 
 def node() -> None:
     """Run the five node services in one process, in the foreground (settings: SUBLET_* and SUBLET_CONFIG)."""
-    os.execv(sys.executable, [sys.executable, "-m", "sublet.node"])  # noqa: S606
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "sublet.node"])  # noqa: S606

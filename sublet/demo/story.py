@@ -98,7 +98,7 @@ async def _light_load(port: int) -> AsyncIterator[None]:
 
 
 def _python(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", *arguments]
+    return [sys.executable, "-P", "-m", *arguments]
 
 
 def _pod(qos: str, name: str, cpu: str, memory: str, command: Sequence[str]) -> list[str]:

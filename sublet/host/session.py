@@ -139,7 +139,8 @@ class Session:
     def _supervise(self, name: str, module: str, *arguments: str) -> None:
         child = Child(
             name=name,
-            command=[sys.executable, "-m", module, *arguments],
+            # -P: a folder `shared` or `services` in the working directory is not ours.
+            command=[sys.executable, "-P", "-m", module, *arguments],
             env=self._environment(len(self.children)),
             log_file=self.state_dir / f"logs/{name}.log",
         )

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import looptime
-
 from shared.adapters.clock import LoopClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.app import Plan, Runner
@@ -29,6 +27,7 @@ from shared.settings import CommonSettings, merge
 from sublet.sim.host import SimHost
 from sublet.sim.report import Report, ReportRow, SimView, differences
 from sublet.sim.scenario import Scenario, Step
+from sublet.sim.virtual_time import VirtualTimeLoop
 
 NODE = "sim"
 TICK_S = 1.0
@@ -52,8 +51,8 @@ def run_scenario(scenario: Scenario) -> Report:
 
 
 def in_virtual_time(work: Coroutine[Any, Any, Report]) -> Report:
-    """Run a coroutine on an event loop on which waiting costs nothing, not even empty turns before a step of time."""
-    with asyncio.Runner(loop_factory=lambda: looptime.new_event_loop(noop_cycles=0)) as runner:
+    """Run a coroutine on an event loop on which waiting takes no time."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(work)
 
 

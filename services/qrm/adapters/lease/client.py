@@ -82,7 +82,7 @@ class LeaseClient:
             raise ProcessLookupError(f"nobody holds {self._state_dir / leases.LOCK}: the container leave does not run")
         with (self._state_dir / "keeper.log").open("ab") as log:
             self._child = subprocess.Popen(
-                [sys.executable, "-m", f"{qrm.__name__}.keeper", str(self._state_dir), str(self._host_root)],
+                [sys.executable, "-P", "-m", f"{qrm.__name__}.keeper", str(self._state_dir), str(self._host_root)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
