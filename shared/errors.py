@@ -10,6 +10,8 @@ SubletError
     └── IdTaken      another message is in the stream under this message id, or was: send it under a new one
 """
 
+from dataclasses import dataclass
+
 
 class SubletError(Exception):
     """Base of all; `reason` is a short stable code for counters (`stale`, `malformed`, …)."""
@@ -23,8 +25,28 @@ class Refused(SubletError):
     """Input from outside that cannot be used; nothing was applied."""
 
 
+@dataclass(frozen=True, slots=True)
+class SettingProblem:
+    """What is wrong with one setting: the keys that lead to it, and what is there and what is wanted."""
+
+    path: tuple[str, ...]
+    said: str
+
+    @property
+    def key(self) -> str:
+        """As it is written in commands and in the table of settings."""
+        return ".".join(self.path)
+
+    def __str__(self) -> str:
+        return f"{self.key}{self.said}"
+
+
 class BadConfig(Refused):
-    """A setting that cannot be used; the last good one stays."""
+    """A setting that cannot be used; the last good one stays. `problems` names each one, where they are known."""
+
+    def __init__(self, message: str, *, reason: str = "error", problems: tuple[SettingProblem, ...] = ()) -> None:
+        super().__init__(message, reason=reason)
+        self.problems = problems
 
 
 class Unavailable(SubletError):

@@ -3,30 +3,37 @@
 A key that nothing knows is an error that names the key that was probably meant.
 """
 
+import inspect
 import os
 import re
 import socket
-from collections.abc import Mapping
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 
 from shared.contracts.advice import NodeMode
 from shared.contracts.ids import NodeName
 from shared.contracts.services import SERVICES
 from shared.core.text.did_you_mean import did_you_mean
-from shared.errors import BadConfig
+from shared.core.text.pydantic_words import MISSING, UNKNOWN, FieldFault, field_faults
+from shared.core.text.yaml_text import YamlDocument, read_yaml
+from shared.errors import BadConfig, Refused, SettingProblem
+from shared.text_file import read_yaml_file
 
 PREFIX = "SUBLET_"
 FILE_VARIABLE = "SUBLET_CONFIG"
+MAX_VARIABLE_BYTES = 64 * 1024
 
 HIDDEN = "(not shown)"
 SHOWN_CHARACTERS = 300
 _SECRET_NAME = re.compile(r"(?i)(url|endpoint|password|passwd|secret|token|credential|login)s?$")
 
 S = TypeVar("S", bound=BaseModel)
+R = TypeVar("R")
 
 
 class Settings(BaseModel):
@@ -89,21 +96,27 @@ def read_file(path: Path) -> dict[str, Any]:
     """The settings file as a mapping.
 
     Raises:
-        BadConfig: it cannot be read, is not YAML, or is not a mapping.
+        BadConfig: as `read_document`.
+    """
+    found: dict[str, Any] = read_document(path).value
+    return found
+
+
+def read_document(path: Path) -> YamlDocument:
+    """The settings file as a mapping, with the line of each key.
+
+    Raises:
+        BadConfig: it cannot be read, is not YAML, has a key twice, or is not a mapping.
     """
     try:
-        document = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadConfig(f"settings file {path}: {error}", reason="unreadable") from error
-    except yaml.YAMLError as error:
-        # `from None`: the parser's own message quotes the text, and the text may hold a password.
-        raise BadConfig(f"settings file {path}: not YAML{_place(error)}", reason="unreadable") from None
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
-        raise BadConfig(
-            f"settings file {path}: want a mapping of keys, got {type(document).__name__}", reason="malformed"
-        )
+        document = read_yaml_file(path, what="settings file")
+    except Refused as refusal:
+        raise BadConfig(str(refusal), reason=refusal.reason) from None
+    if document.value is None:
+        return YamlDocument({}, {})
+    if not isinstance(document.value, dict):
+        got = type(document.value).__name__
+        raise BadConfig(f"settings file {path}: want a mapping of keys, got {got}", reason="malformed")
     return document
 
 
@@ -130,9 +143,9 @@ def _plant(tree: dict[str, Any], name: str, text: str) -> None:
             raise BadConfig(f"{name}: {PREFIX}{folder.upper()} is set to a value, it cannot also be a section",
                             reason="malformed")  # fmt: skip
     try:
-        here[leaf] = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise BadConfig(f"{name}={shown(text, name)}: not a YAML value{_place(error)}", reason="malformed") from None
+        here[leaf] = read_yaml(text, what=f"{name}={shown(text, name)}", max_bytes=MAX_VARIABLE_BYTES).value
+    except Refused as refusal:
+        raise BadConfig(str(refusal), reason=refusal.reason) from None
 
 
 def shown(value: Any, name: str) -> str:
@@ -144,12 +157,6 @@ def shown(value: Any, name: str) -> str:
     if _SECRET_NAME.search(name) or (isinstance(value, str) and ("@" in value or "://" in value)):
         return HIDDEN
     return repr(value)[:SHOWN_CHARACTERS]
-
-
-def _place(error: yaml.YAMLError) -> str:
-    """Where a text is no YAML; the error's own words hold a piece of the text, which may be a password's."""
-    mark = getattr(error, "problem_mark", None)
-    return f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,22 +194,74 @@ def section(model: type[S], raw: Mapping[str, Any], name: str) -> S:
     return check(model, raw.get(name) or {}, where=name)
 
 
-def check(model: type[S], values: Any, *, where: str, also: tuple[str, ...] = ()) -> S:
-    """Validate values against a model.
+def check(model: type[S], values: Any, *, where: str | tuple[str, ...], also: tuple[str, ...] = ()) -> S:
+    """Validate values against a model, which stands below the keys `where`.
 
     Raises:
-        BadConfig: names key, value and bound; for an unknown key also the one that was probably meant.
+        BadConfig: names key, value and bound of all that is wrong; for an unknown key also the one that was probably
+            meant.
     """
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        problems = []
-        for item in error.errors(include_url=False):
-            path = ".".join(str(p) for p in (where, *item["loc"]) if p != "")
-            if item["type"] == "extra_forbidden":
-                known = f"known: {', '.join(sorted(model.model_fields))}"
-                meant = did_you_mean(str(item["loc"][-1]), [*model.model_fields, *also], otherwise=known)
-                problems.append(f"{path}: no such setting; {meant}")
-            else:
-                problems.append(f"{path} = {shown(item['input'], path)}: {item['msg']}")
-        raise BadConfig("settings: " + "; ".join(problems), reason="invalid") from None
+        top = tuple(filter(None, where.split("."))) if isinstance(where, str) else where
+        problems = [_problem(top, fault, _names_at(model, fault.path[:-1], also)) for fault in field_faults(error)]
+        raise bad_settings(problems) from None
+
+
+def bad_settings(problems: Iterable[SettingProblem]) -> BadConfig:
+    """The error for settings of which each problem is named."""
+    found = tuple(problems)
+    return BadConfig(f"settings: {'; '.join(map(str, found))}", reason="invalid", problems=found)
+
+
+def all_of(*checks: Callable[[], R], problems: Sequence[SettingProblem] = ()) -> list[R]:
+    """Run checks to the last one, so that a person learns of all problems at once; `problems` are known before.
+
+    Raises:
+        BadConfig: with the problems of all that failed.
+    """
+    found, results = dict.fromkeys(problems), []
+    for one in checks:
+        try:
+            results.append(one())
+        except BadConfig as error:
+            found |= dict.fromkeys(error.problems or [SettingProblem((), str(error))])
+    if found:
+        raise bad_settings(found)
+    return results
+
+
+def inner_model(field: FieldInfo) -> type[BaseModel] | None:
+    """The model of a field that holds keys of its own."""
+    union = get_origin(field.annotation) in (Union, types.UnionType)
+    for one in get_args(field.annotation) if union else (field.annotation,):
+        if inspect.isclass(one) and issubclass(one, BaseModel):
+            return one
+    return None
+
+
+def _names_at(model: type[BaseModel], path: Sequence[str], also: Sequence[str]) -> list[str]:
+    """The keys that there are below a path."""
+    for name in path:
+        field = model.model_fields.get(name)
+        below = inner_model(field) if field is not None else None
+        if below is None:
+            return []
+        model, also = below, ()
+    return [*model.model_fields, *also]
+
+
+def _meant(name: str, known: Sequence[str], *, inside: bool) -> str:
+    if inside and name in CommonSettings.model_fields:
+        return "it stands at the top, outside of every section"
+    return did_you_mean(name, known, otherwise=f"known: {', '.join(sorted(known))}")
+
+
+def _problem(top: tuple[str, ...], fault: FieldFault, known: Sequence[str]) -> SettingProblem:
+    path = (*top, *fault.path)
+    if fault.kind == UNKNOWN:
+        return SettingProblem(path, f": no such setting; {_meant(fault.path[-1], known, inside=len(path) > 1)}")
+    if fault.kind == MISSING:
+        return SettingProblem(path, f": {fault.wish}")
+    return SettingProblem(path, f" = {shown(fault.given, '.'.join(path))}: {fault.wish}")

@@ -10,7 +10,7 @@ from typing import Any
 from services.advisor import policies
 from services.advisor.core.policy import Policy, PolicySettings
 from shared.core.text.did_you_mean import did_you_mean
-from shared.errors import BadConfig, Refused
+from shared.errors import Refused, SettingProblem
 from shared.registry import Registry
 
 POLICIES: Registry[Policy[Any, Any]] = Registry(
@@ -42,6 +42,7 @@ def load(point: EntryPoint) -> Policy[Any, Any]:
     return policy
 
 
-def unknown(name: str, known: Iterable[str]) -> BadConfig:
-    """The error for a policy that is in no folder and no wheel."""
-    return BadConfig(f"settings: advisor: no policy {name!r}; {did_you_mean(name, sorted(known))}", reason="invalid")
+def unknown(name: str, known: Iterable[str], *, selected: bool) -> SettingProblem:
+    """What to say of a policy that is in no folder and no wheel: one that is selected, or has settings."""
+    path, value = (("advisor", "policy"), f" = {name!r}") if selected else (("advisor", "policies", name), "")
+    return SettingProblem(path, f"{value}: no such policy; {did_you_mean(name, sorted(known))}")

@@ -1,7 +1,8 @@
 """`AdvisorSettings` checks the section of the advisor, `choose` selects the policy that it names."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -22,8 +23,8 @@ from services.advisor.core.round.guard import Fallback
 from services.advisor.core.sizing.isolation import IsolationRules
 from services.advisor.registry import known_policies, load, outside_policies, unknown
 from shared.core.quantities import Ratio, Seconds
-from shared.errors import Refused
-from shared.settings import Settings, check
+from shared.errors import Refused, SettingProblem
+from shared.settings import Settings, all_of, check
 
 NAME = "advisor"
 """The service, and its section of the settings."""
@@ -184,6 +185,7 @@ def choice_of(settings: AdvisorSettings) -> PolicyChoice:
     """
     known = known_policies()
     problems: dict[str, str] = {}
+    absent: list[SettingProblem] = []
     outside = outside_policies(known)
     for name in dict.fromkeys((*settings.policies, settings.policy)):
         # Loaded also where only settings are given for it: a broken wheel is named before somebody selects it.
@@ -193,17 +195,26 @@ def choice_of(settings: AdvisorSettings) -> PolicyChoice:
             except Refused as refusal:
                 problems[name] = str(refusal)
         elif name not in known:
-            raise unknown(name, (*known, *outside))
-    checked = {
-        name: check(policy.settings, settings.policies.get(name, {}), where=f"{NAME}.policies.{name}")
-        for name, policy in known.items()
-    }
+            absent.append(unknown(name, (*known, *outside), selected=name == settings.policy))
+    checked = _checked_policies(known, settings.policies, absent)
     fallback = Fallback(known[CANONICAL], checked[CANONICAL])
     if settings.policy in known:
         policy, own = known[settings.policy], checked[settings.policy]
     else:
         policy, own = fallback.policy, _in_mode_of(settings.policies.get(settings.policy, {}), fallback.settings)
     return PolicyChoice(settings, policy, own, fallback, tuple(problems.values()), problems.get(settings.policy, ""))
+
+
+def _checked_policies(
+    known: Mapping[str, Policy[Any, Any]], given: Mapping[str, Mapping[str, Any]], absent: Sequence[SettingProblem]
+) -> dict[str, PolicySettings]:
+    checks = {name: partial(_policy_settings, name, policy, given.get(name, {})) for name, policy in known.items()}
+    return dict(zip(checks, all_of(*checks.values(), problems=absent), strict=True))
+
+
+def _policy_settings(name: str, policy: Policy[Any, Any], given: Mapping[str, Any]) -> PolicySettings:
+    checked: PolicySettings = check(policy.settings, given, where=(NAME, "policies", name))
+    return checked
 
 
 def _in_mode_of(section: Mapping[str, Any], settings: PolicySettings) -> PolicySettings:

@@ -11,7 +11,7 @@ from typing import Any
 from services.evictor import plugins
 from services.evictor.core.plugin import Plugin, PluginSettings, Silence, View
 from shared.core.text.did_you_mean import did_you_mean
-from shared.errors import BadConfig, Refused
+from shared.errors import Refused, SettingProblem
 from shared.registry import Registry
 
 GROUP = "sublet.evictor.plugins"
@@ -60,7 +60,6 @@ def unusable(name: str, why: str) -> Plugin[Any, Any, Any]:
     return Plugin(f"{GROUP}:{name}", PluginSettings, lambda: None, evaluate, lambda _view, _pressure, _settings: ())
 
 
-def unknown(name: str, known: Iterable[str]) -> BadConfig:
-    """The error for a plugin that is in no folder and no wheel."""
-    meant = did_you_mean(name, sorted(known))
-    return BadConfig(f"settings: evictor.plugins.{name}: no such plugin; {meant}", reason="invalid")
+def unknown(name: str, known: Iterable[str]) -> SettingProblem:
+    """What to say of a plugin that is in no folder and no wheel."""
+    return SettingProblem(("evictor", "plugins", name), f": no such plugin; {did_you_mean(name, sorted(known))}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import EntryPoint
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from shared.contracts.advice import NodeMode
 from shared.core.node_mode import bounded
 from shared.core.quantities import Seconds
 from shared.errors import Refused
-from shared.settings import Settings, check
+from shared.settings import Settings, all_of, check
 
 NAME = "evictor"
 
@@ -143,10 +144,10 @@ def enabled_plugins(settings: EvictorSettings) -> dict[str, Configured]:
     own = known_plugins()
     outside = outside_plugins(own)
     # A misspelt name would leave the plugin on its defaults in silence: refused, with the name that was meant.
-    for name in settings.plugins:
-        if name not in own and name not in outside:
-            raise unknown(name, [*own, *outside])
-    found = [_configured(name, plugin, settings.plugins.get(name, {})) for name, plugin in own.items()]
+    given = settings.plugins
+    absent = [unknown(name, [*own, *outside]) for name in given if name not in own and name not in outside]
+    checks = [partial(_configured, name, plugin, given.get(name, {})) for name, plugin in own.items()]
+    found = all_of(*checks, problems=absent)
     # Only those with a section are imported: installing a wheel runs none of its code here.
     for name in sorted(settings.plugins.keys() & outside.keys()):
         found.append(_outside(outside[name], settings.plugins[name], [c.plugin.name for c in found]))
@@ -162,7 +163,7 @@ def bounded_plugins(plugins: Mapping[str, Configured], node: NodeMode) -> dict[s
 
 
 def _configured(name: str, plugin: Plugin[Any, Any, Any], section: Mapping[str, Any]) -> Configured:
-    return Configured(plugin, check(plugin.settings, section, where=f"{NAME}.plugins.{name}"))
+    return Configured(plugin, check(plugin.settings, section, where=(NAME, "plugins", name)))
 
 
 def _outside(point: EntryPoint, section: Mapping[str, Any], taken: list[str]) -> Configured:

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from shared.contracts.advice import Mode, NodeMode
 from shared.core.text.did_you_mean import did_you_mean
-from shared.errors import BadConfig
+from shared.errors import BadConfig, SettingProblem
 
 MODE_KEY = "mode"
 """Key of the switch: in the settings of a node, and beside the sections of a configuration document."""
@@ -51,4 +51,5 @@ def document_mode(document: Mapping[str, Any], what: str) -> NodeMode | None:
             return mode
     shown = repr(value)[:_SHOWN_CHARACTERS]
     meant = did_you_mean(str(value)[:_SHOWN_CHARACTERS], modes, otherwise=f"write {' or '.join(modes)}")
-    raise BadConfig(f"{what}: {MODE_KEY} = {shown}: it is observe or enforce; {meant}", reason="invalid")
+    problem = SettingProblem((MODE_KEY,), f" = {shown}: it is observe or enforce; {meant}")
+    raise BadConfig(f"{what}: {problem}", reason="invalid", problems=(problem,))

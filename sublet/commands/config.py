@@ -1,7 +1,7 @@
 """`sublet config`: the configuration that central hands to every node."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -10,11 +10,15 @@ if TYPE_CHECKING:
 
 PUBLISH_TIMEOUT_S = 10.0
 
+Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="How to print it.")]
+Document = Annotated[str, typer.Option("--file", "-f", help="YAML: {section: {setting: value}}")]
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(help="Show or change the configuration of all nodes.", no_args_is_help=True)
     group.command()(show)
+    group.command()(validate)
     group.command(name="apply")(apply)
     app.add_typer(group, name="config")
 
@@ -45,20 +49,49 @@ def show() -> None:
     run(work)
 
 
-def apply(file: Annotated[Path, typer.Option("--file", "-f", help="YAML: {section: {setting: value}}")]) -> None:
+def validate(
+    file: Annotated[
+        list[str] | None, typer.Option("--file", "-f", help="YAML: {section: {setting: value}}; several are checked.")
+    ] = None,
+    output: Output = "text",
+) -> None:
+    """Check configurations, and the settings below them (SUBLET_* and SUBLET_CONFIG), as the services do; no Sublet
+    has to run. All that is wrong is said at once; the exit code is 2 then, and 0 where nothing is.
+    """
+    import os
+
+    from sublet.validation.findings import validate_config, validate_settings
+    from sublet.validation.given import given_settings
+    from sublet.validation.printing import print_verdicts
+
+    settings = given_settings(os.environ)
+    verdicts = {"settings": validate_settings(settings)}
+    if not verdicts["settings"].findings:
+        verdicts |= {one: validate_config(one, settings)[1] for one in file or ()}
+    raise SystemExit(print_verdicts(verdicts, output))
+
+
+def apply(file: Document) -> None:
     """Check a configuration, give it to central, and wait until it is published.
 
     It is written to the file that central reads by this command's own settings, or by those of `sublet up` here.
     """
     import asyncio
+    import os
 
-    from services.central.core.config import encode_config, read_config
+    from services.central.core.config import MAX_TEXT_BYTES, encode_config
     from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY
-    from shared.contracts.services import SERVICES
     from shared.errors import Unavailable
     from shared.ports import Bus
     from sublet.ask import AskTarget, ask, run
     from sublet.config_file import own_config_file
+    from sublet.terminal.given_file import read_given_text
+    from sublet.validation.findings import validate_config_text
+    from sublet.validation.given import given_settings
+
+    text = read_given_text(file, what="configuration file", max_bytes=MAX_TEXT_BYTES)
+    document, verdict = validate_config_text(text, file, given_settings(os.environ))
+    verdict.require_valid()
 
     async def published(bus: Bus, value: bytes) -> int:
         async with asyncio.timeout(PUBLISH_TIMEOUT_S):
@@ -69,8 +102,7 @@ def apply(file: Annotated[Path, typer.Option("--file", "-f", help="YAML: {sectio
                 await asyncio.sleep(0.1)
 
     async def work(bus: Bus, where: AskTarget) -> int:
-        text = _text(file)
-        value = encode_config(read_config(text, known=SERVICES))
+        value = encode_config(document)
         central, goal = await ask(bus, where.node, "central"), own_config_file()
         if central is None:
             raise Unavailable(f"central of {where.node} does not answer: see `sublet status`")
@@ -84,15 +116,6 @@ def apply(file: Annotated[Path, typer.Option("--file", "-f", help="YAML: {sectio
         return 0
 
     run(work)
-
-
-def _text(file: Path) -> str:
-    from shared.errors import BadConfig
-
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadConfig(f"configuration file {file}: {error}", reason="unreadable") from error
 
 
 def _refuse_other_file(goal: Path, central: "Mapping[str, Any]") -> None:

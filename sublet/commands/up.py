@@ -70,12 +70,16 @@ async def _up(
     from shared.settings import common_settings, merge, raw_settings
     from shared.telemetry import setup_logging
     from sublet.host.session import Session
+    from sublet.validation.findings import validate_settings
+    from sublet.validation.given import given_settings
 
     os.umask(UMASK)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
+        # Before anything is started: a service that refuses its settings would only say so in its log, again and again.
+        validate_settings(given_settings(os.environ)).require_valid()
         common = common_settings(merge(raw_settings(), over))
         setup_logging("up", common.node, as_json=False, level="warning")
         if common.substrate == "sim" and str(common.host_root) == "/":

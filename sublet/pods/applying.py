@@ -4,17 +4,16 @@ import asyncio
 import os
 from collections.abc import Callable
 
-import yaml
-
 from shared.adapters.local.pod_user import PodUser
 from shared.adapters.local.runtime import Runtime, new_uid
 from shared.adapters.local.stored_pod import StoredPod
 from shared.core.pods.manifest import PodRecord, read_pods
-from shared.errors import Conflict, Refused, SubletError
+from shared.core.text.yaml_text import read_yaml_documents
+from shared.errors import Conflict, SubletError
 from sublet.pods.admission import admit
 from sublet.pods.offer import warn_over_offer
 from sublet.pods.taints import require_untainted
-from sublet.terminal.given_file import read_given_text
+from sublet.terminal.given_file import MAX_GIVEN_BYTES, read_given_text
 
 # As in a container, only what a program needs anywhere; everything else is the document's to say.
 INHERITED = ("PATH", "HOME", "LANG", "TZ")
@@ -27,10 +26,7 @@ def read_documents(filename: str) -> list[object]:
         Refused: the file cannot be read, or is not YAML.
     """
     text = read_given_text(filename, what="pods in")
-    try:
-        return list(yaml.safe_load_all(text))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise Refused(f"{filename}: not YAML: {' '.join(str(error).split())}", reason="malformed") from error
+    return [found.value for found in read_yaml_documents(text, what=filename, max_bytes=MAX_GIVEN_BYTES)]
 
 
 def apply_pods(

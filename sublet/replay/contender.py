@@ -10,6 +10,7 @@ from services.advisor.core.round.decide import Round, decide
 from services.advisor.settings import PolicyChoice, choose
 from shared.contracts.advice import PoolSize
 from shared.core.cgroups.layout import RECLAIM, RESERVE
+from shared.core.text.yaml_text import read_yaml
 from shared.errors import BadConfig, Refused
 from sublet.replay.traces.frames import Trace
 
@@ -144,7 +145,7 @@ def policy_of(text: str) -> PolicyContender:
     Raises:
         BadConfig: no such policy or key, or a value out of bounds.
     """
-    import yaml
+    from shared.settings import MAX_VARIABLE_BYTES
 
     name, colon, rest = text.partition(":")
     if colon and not rest:
@@ -154,7 +155,7 @@ def policy_of(text: str) -> PolicyContender:
         key, equals, value = item.partition("=")
         if not equals or not key:
             raise BadConfig(f"--policy {text}: want NAME:key=value,key=value, not {item!r}", reason="invalid")
-        given[key.strip()] = yaml.safe_load(value)
+        given[key.strip()] = read_yaml(value, what=f"--policy {text}", max_bytes=MAX_VARIABLE_BYTES).value
     choice = choose(_section(name, given))
     if choice.problems:
         raise BadConfig(f"--policy {text}: {'; '.join(choice.problems)}", reason="invalid")

@@ -8,8 +8,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from shared.settings import FILE_VARIABLE, PREFIX
-from sublet.settings_page.sections import Section, inner_model, sections
+from shared.settings import FILE_VARIABLE, PREFIX, inner_model
+from sublet.settings_page.sections import Section, sections
 from sublet.settings_page.sentences import sentence, summary
 from sublet.settings_page.values import bounds_text, default_text, unit_of
 

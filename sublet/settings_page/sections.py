@@ -5,22 +5,18 @@ are what their folders hold.
 """
 
 import importlib
-import inspect
 import sys
-import types
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Union, get_args, get_origin
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 import services
 from services.advisor.registry import known_policies
 from services.evictor.registry import known_plugins
 from services.reporter.registry import known_fields
 from shared.contracts.services import SERVICES
-from shared.settings import CommonSettings
+from shared.settings import CommonSettings, inner_model
 from sublet.settings_page.sentences import summary
 
 
@@ -47,15 +43,6 @@ def sections() -> Iterator[Section]:
         yield from _with_inner(Section((name,), model, summary(model)))
         for variant in _variants(name):
             yield from _with_inner(variant)
-
-
-def inner_model(field: FieldInfo) -> type[BaseModel] | None:
-    """The model of a field that holds keys of its own."""
-    union = get_origin(field.annotation) in (Union, types.UnionType)
-    for one in get_args(field.annotation) if union else (field.annotation,):
-        if inspect.isclass(one) and issubclass(one, BaseModel):
-            return one
-    return None
 
 
 def _variants(service: str) -> Iterator[Section]:

@@ -14,17 +14,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from shared.contracts.envelope import CpuList
 from shared.contracts.eviction import Phase
 from shared.contracts.kube.quantities import parse_units
 from shared.contracts.services import SERVICES
+from shared.core.text.yaml_text import read_yaml
 from shared.errors import Refused
 from sublet.load.demand import demand_of
 from sublet.sim.machine import SimMachine
-from sublet.terminal.given_file import read_given_text
+from sublet.terminal.given_file import MAX_GIVEN_BYTES, read_given_text
 
 BUILT_IN = Path(__file__).parent / "scenarios"
 DEFAULT = "quickstart"
@@ -175,8 +175,5 @@ def load_scenario(name: str | Path) -> Scenario:
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in BUILT_IN.glob("*.yaml")))
         raise Refused(f"scenario {str(name)!r}: no such file; built in: {known}", reason="missing")
-    try:
-        document = yaml.safe_load(read_given_text(str(path), what="scenario"))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise Refused(f"scenario {path}: not YAML: {' '.join(str(error).split())}", reason="unreadable") from error
-    return read_scenario(document, source=str(path))
+    text = read_given_text(str(path), what="scenario")
+    return read_scenario(read_yaml(text, what=f"scenario {path}", max_bytes=MAX_GIVEN_BYTES).value, source=str(path))

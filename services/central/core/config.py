@@ -7,44 +7,68 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from shared.core.node_mode import MODE_KEY, document_mode
 from shared.core.text.did_you_mean import did_you_mean
-from shared.errors import BadConfig
+from shared.core.text.yaml_text import YamlDocument, read_yaml
+from shared.errors import BadConfig, Refused, SettingProblem
 
 MAX_CONFIG_BYTES = 64 * 1024  # largest value of the bucket (docs/facts/nats.md#what-travels-how)
+MAX_TEXT_BYTES = 4 * MAX_CONFIG_BYTES
+"""Of the text with its comments."""
 
 
 def read_config(text: str, *, known: Sequence[str]) -> dict[str, Any]:
     """The document behind a YAML text: {section: {setting: value}}.
 
     Raises:
-        BadConfig: not YAML, not a mapping of known sections to mappings, or a value that JSON cannot say.
+        BadConfig: as `read_config_text` and `config_of`.
+    """
+    return config_of(read_config_text(text).value, known=known)
+
+
+def read_config_text(text: str, *, what: str = "configuration") -> YamlDocument:
+    """The values behind a YAML text, and the lines of their keys; `what` names it in errors.
+
+    Raises:
+        BadConfig: not YAML, a key that stands twice, or more than can be a configuration.
     """
     try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise BadConfig(f"configuration: not YAML: {error}", reason="malformed") from error
+        return read_yaml(text, what=what, max_bytes=MAX_TEXT_BYTES)
+    except Refused as refusal:
+        raise BadConfig(str(refusal), reason=refusal.reason) from None
+
+
+def config_of(document: object, *, known: Sequence[str]) -> dict[str, Any]:
+    """The same document, a mapping of known sections.
+
+    Raises:
+        BadConfig: not a mapping of known sections to mappings, or a value that JSON cannot say.
+    """
     # An empty file is a configuration that says nothing: defaults hold.
     if document is None:
         return {}
     if not isinstance(document, Mapping):
         raise BadConfig(f"configuration: want a mapping of sections, got {type(document).__name__}", reason="malformed")
     document_mode(document, "configuration")
-    for name, section in document.items():
-        if name == MODE_KEY:
-            continue
-        if name not in known:
-            meant = did_you_mean(str(name), (*known, MODE_KEY))
-            raise BadConfig(f"configuration: no section {name!r}; {meant}", reason="invalid")
-        if not isinstance(section, Mapping):
-            raise BadConfig(
-                f"configuration: section {name!r} is {type(section).__name__}, want a mapping", reason="malformed"
-            )
+    problems = [problem for name, section in document.items() if (problem := _shape_problem(name, section, known))]
+    if problems:
+        said = "; ".join(map(str, problems))
+        raise BadConfig(f"configuration: {said}", reason="invalid", problems=tuple(problems))
     # Here already: what the bucket could not hold is refused while a person looks at it.
     encode_config(document)
     return dict(document)
+
+
+def _shape_problem(name: object, section: object, known: Sequence[str]) -> SettingProblem | None:
+    if name == MODE_KEY:
+        return None
+    if name not in known:
+        meant = did_you_mean(str(name), (*known, MODE_KEY))
+        return SettingProblem((str(name),), f": no section {name!r}; {meant}")
+    if not isinstance(section, Mapping):
+        got = "empty" if section is None else type(section).__name__
+        return SettingProblem((str(name),), f": section {name!r} is {got}, want a mapping of settings to values")
+    return None
 
 
 def encode_config(document: Mapping[str, Any]) -> bytes:

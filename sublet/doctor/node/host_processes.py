@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from shared.adapters.host.hostfs import read_text
 from shared.core.cgroups.kubelet_layout import DRIVERS
+from shared.errors import Refused
+from shared.text_file import read_yaml_file
 from sublet.doctor.finding import Known, Unknown
 from sublet.doctor.node.facts import KUBELET_ROOT, AgentPlace, Kubelet
 from sublet.doctor.node.neighbours import AGENTS
@@ -86,7 +86,7 @@ def kubelet(host_root: Path, running: Sequence[Program]) -> Known[Kubelet]:
     flags = _flags(program.words)
     try:
         config = _configuration(host_root, program.pid, flags)
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except (OSError, ValueError, Refused) as error:
         return Unknown(f"kubelet's configuration {flags.get('config')}: {error}")
     driver = str(flags.get("cgroup-driver") or config.get("cgroupDriver") or "cgroupfs")
     policy = str(flags.get("cpu-manager-policy") or config.get("cpuManagerPolicy") or "none")
@@ -120,7 +120,7 @@ def _configuration(host_root: Path, pid: int, flags: Mapping[str, str]) -> dict[
     """The file, and the pieces of `--config-dir` on top of it in the order of their names."""
     merged: dict[str, Any] = {}
     for path in _files(host_root, pid, flags):
-        document = yaml.safe_load(path.read_text())
+        document = read_yaml_file(path, what="file").value
         if not isinstance(document, dict):
             raise ValueError("is not a mapping")
         merged |= document

@@ -37,7 +37,7 @@ def test_a_good_document_is_taken_as_it_is(text: str, document: dict[str, Any]) 
         pytest.param("evicter: {}", "did you mean 'evictor'", id="a misspelt section"),
         pytest.param("1: {}", "known: metrics", id="a section that is a number"),
         pytest.param("evictor: 3", "section 'evictor' is int", id="a section that is no mapping"),
-        pytest.param("evictor:", "section 'evictor' is NoneType", id="a section without content"),
+        pytest.param("evictor:", "section 'evictor' is empty", id="a section without content"),
         pytest.param("evictor: {since: 2026-01-01}", "not JSON serializable", id="a date"),
         pytest.param("evictor: {ratio: .nan}", "use numbers", id="not a number"),
         pytest.param(f"evictor: {{a: {'x' * MAX_CONFIG_BYTES}}}", "at most 65536", id="too large"),

@@ -128,7 +128,7 @@ FILES_GIVEN = [
     row("replay good.csv --policy canonical:=8", 2, "want NAME:key=value,key=value, not '=8'"),
     row("replay good.csv --policy canonical --policy canonical", 2, "--policy canonical: stands twice"),
     row("replay good.csv --policy canonical:reserve_core=8", 2, "reserve_core: no such setting"),
-    row("replay good.csv --policy ''", 2, "no policy ''|canonical"),
+    row("replay good.csv --policy ''", 2, "advisor.policy = '': no such policy|canonical"),
     row("replay good.csv --policy", 2, "--policy wants a value"),
     row("replay good.csv --peer katalist", 2, "--peer katalist|did you mean katalyst?"),
     row("replay good.csv --cpus 0", 2, "--cpus '0': want a whole number from 1 to 8192"),

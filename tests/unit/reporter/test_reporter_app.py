@@ -284,7 +284,7 @@ def test_state_holds_the_object_as_written_and_is_json(play: Play) -> None:
     ("section", "words"),
     [
         pytest.param({"ready": 3}, "did you mean 'ready_s'", id="unknown key"),
-        pytest.param({"ready_s": -1}, "greater than 0", id="out of bounds"),
+        pytest.param({"ready_s": -1}, "want more than 0", id="out of bounds"),
         pytest.param({"fields": {"reclaimd": {}}}, "did you mean 'reclaimed'", id="unknown field"),
         pytest.param({"fields": {"reclaimed": {"min_rise": 1}}}, "min_rise_cpu_millis", id="unknown key of a field"),
     ],

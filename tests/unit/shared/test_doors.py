@@ -11,12 +11,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 PARSERS = {"loads", "from_json", "model_validate_json", "safe_load", "safe_load_all", "read_json",
-           "read_json_object", "unpackb"}  # fmt: skip
+           "read_json_object", "unpackb", "SafeLoader", "read_yaml", "read_yaml_documents",
+           "read_yaml_file"}  # fmt: skip
 FACTS = {"EvictionEvent", "EvictionIntent"}
-BOUNDED = {"read_json", "read_json_object"}
+BOUNDED = {"read_json", "read_json_object", "read_yaml", "read_yaml_documents"}
 
 DOORS = {
     "shared/core/text/json_text.py": "JSON of anybody: bounded, one error",
+    "shared/core/text/yaml_text.py": "YAML of anybody: bounded, no key twice, one error",
     "shared/core/text/annotation_values.py": "annotations of pods, which have a bound",
     "shared/contracts/envelope.py": "state messages: bounded, typed",
     "shared/contracts/bus/stored.py": "intents and events of the streams, compared with their subjects",
@@ -42,8 +44,9 @@ OUR_OWN_FILES = {
 }  # fmt: skip
 """In a state folder that is ours and nobody else may write, or shipped with the product."""
 WHAT_A_PERSON_GIVES = {
-    "services/central/core/config.py", "shared/settings.py", "sublet/replay/contender.py",
-    "sublet/replay/traces/reading.py", "sublet/pods/applying.py", "sublet/sim/scenario.py", "sublet/whatif.py",
+    "services/central/core/config.py", "shared/settings.py", "shared/text_file.py",
+    "sublet/replay/contender.py", "sublet/replay/traces/reading.py", "sublet/pods/applying.py",
+    "sublet/sim/scenario.py", "sublet/whatif.py",
 }  # fmt: skip
 """Files and words of whoever types the command, refused in words where they are wrong."""
 DEMO = {"sublet/demo/chain.py", "sublet/views/events.py"}
@@ -113,10 +116,16 @@ def test_answers_are_asked_for_in_one_place() -> None:
     assert found <= {"sublet/ask.py", "sublet/pods/admission.py", "sublet/demo/chain.py"}
 
 
+def test_yaml_has_one_door() -> None:
+    """The parser itself takes the last of two equal keys, and reads any size."""
+    found = {path for path, tree in modules() for name, owner, _ in calls(tree) if owner == "yaml" and "oad" in name}
+    assert found == {"shared/core/text/yaml_text.py"}
+
+
 def test_every_bounded_read_names_its_bound() -> None:
     for path, tree in modules():
         for name, owner, node in calls(tree):
-            if name in BOUNDED and not owner and path in DOORS:
+            if name in BOUNDED and not owner and path in {*DOORS, *WHAT_A_PERSON_GIVES}:
                 assert {word.arg for word in node.keywords} >= {"what", "max_bytes"}, (path, node.lineno)
 
 

@@ -125,7 +125,7 @@ def refused_variable(text: str) -> str:
 
 
 def test_a_refused_variable_is_named() -> None:
-    assert "SUBLET_NATS_URL=(not shown): not a YAML value (line 1" in refused_variable("[nats://u:p@h")
+    assert "SUBLET_NATS_URL=(not shown): not YAML (line 1" in refused_variable("[nats://u:p@h")
 
 
 @pytest.mark.parametrize("password", PASSWORDS)

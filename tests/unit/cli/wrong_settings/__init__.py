@@ -1,0 +1,1 @@
+"""Wrong inputs by area, a module each with its `CASES`; `test_wrong_settings.py` types every one of them."""
