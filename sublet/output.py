@@ -1,15 +1,23 @@
 """How the commands print data: plain columns for people and pipes, JSON and YAML for programs."""
 
 import json
-from collections.abc import Iterable, Sequence
+import shutil
+import sys
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Format = Literal["table", "json", "yaml"]
 FormatOption = Annotated[Format, typer.Option("--output", "-o", help="How to print it.")]
 NONE = "-"
+COLUMN_GAP = 3
+PIPE_COLUMNS = 100_000
+"""No row is folded where no terminal is."""
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 
@@ -23,11 +31,33 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-def columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Left-aligned columns, three spaces apart, one line a row; an empty cell is a dash."""
-    lines = [list(header), *([cell or NONE for cell in row] for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    return "\n".join("   ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+def columns(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = ()) -> str:
+    """The table as text, one line a row; an empty cell is a dash. On a terminal it is no wider than that.
+
+    In a pipe a row is one line however long it is: programs read lines.
+    """
+    import io
+
+    from rich.console import Console
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_COLUMNS
+    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        console.print(table_of(header, rows, right=right), soft_wrap=False)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = ()) -> "Table":
+    """The one look of tables: no boxes, columns three spaces apart, numbers to the right where the caller says so."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, COLUMN_GAP, 0, 0), header_style="bold")
+    for number, title in enumerate(header):
+        table.add_column(Text(printable(title)), justify="right" if number in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell) or NONE) for cell in row))
+    return table
 
 
 def as_text(document: Any, output: Literal["json", "yaml"]) -> str:

@@ -1,4 +1,4 @@
-"""A small CPU-bound HTTP server: `python -m sublet.demo.service PORT`. Every request costs the same hashing."""
+"""A small CPU-bound HTTP server: `python -m sublet.demo.service PORT WORK_MS WORKERS`. Every request costs the same."""
 
 import hashlib
 import os
@@ -7,8 +7,6 @@ import socket
 import sys
 import time
 
-WORKERS = 4
-WORK_MS = 5.0
 _BODY = b"x" * 1024
 _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n"
 
@@ -45,10 +43,11 @@ def serve(listener: socket.socket, rounds: int) -> None:
 
 def main() -> None:
     """Fork the workers, end them all on TERM."""
-    rounds = calibrate(WORK_MS)
-    listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=1024, reuse_port=False)
+    port, work_ms, count = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+    rounds = calibrate(work_ms)
+    listener = socket.create_server(("127.0.0.1", port), backlog=1024, reuse_port=False)
     workers = []
-    for _ in range(WORKERS):
+    for _ in range(count):
         pid = os.fork()
         if pid == 0:
             serve(listener, rounds)

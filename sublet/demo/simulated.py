@@ -16,10 +16,15 @@ import yaml
 
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.layout import class_group, container_group
+from shared.errors import SubletError
 from shared.settings import CommonSettings
 from sublet.demo.chain import Chain
-from sublet.demo.svg import Axes, Band, PlotSeries, plot
-from sublet.demo.watch import TimelineRecorder, TimelineRow, busy_seconds
+from sublet.demo.machine.fit import disturbances, words
+from sublet.demo.machine.reading import read_machine
+from sublet.demo.report import DemoRun, RunCurves
+from sublet.demo.story import TITLES, DemoEviction
+from sublet.demo.verdict import DemoClaim, Outcome, always
+from sublet.demo.watch import CpuRates, TimelineRecorder, TimelineRow, busy_seconds, cpu_seconds
 from sublet.host.session import READY_TIMEOUT_S, Session
 from sublet.sim.host import SimHost
 from sublet.sim.machine import SimMachine
@@ -59,6 +64,8 @@ class SimCase:
     title: str
     utilization: float = 0.0
     satisfied: float = 0.0
+    spike_s: float = STEADY_S
+    """On the clock of its moments."""
     moments: list[TimelineRow] = field(default_factory=list)
 
     def summary(self) -> dict[str, Any]:
@@ -78,7 +85,7 @@ def model_case(case: SimCase, batch: int) -> SimCase:
         for number in range(batch):
             host.apply_pod(manifest(f"batch-{number}", "shared_cores", "stress", "-c", str(BATCH_THREADS)))
         usage = host.kernel.root / f"sys/fs/cgroup/cpuacct/{container_group(web, 'main')}/cpuacct.usage"
-        now = 0.0
+        now, rates = 0.0, CpuRates(CPUS)
         host.step(now)
         while now < STEADY_S + SPIKE_S:
             if now == STEADY_S:
@@ -86,26 +93,74 @@ def model_case(case: SimCase, batch: int) -> SimCase:
                 host.exec(Exec(pod="default/web", command=("stress", "-c", extra)))
             now += TICK_S
             host.step(now)
+            rates.add(*cpu_seconds(host.kernel.root), int(usage.read_text()) / 1e9)
+            if rates.busy_cores is not None:
+                case.moments.append(TimelineRow(now, rates.busy_cores, 0.0, None, None, 0, rates.service_cores))
         wanted = STEADY_THREADS * STEADY_S + SPIKE_THREADS * SPIKE_S
         case.satisfied = int(usage.read_text()) / 1e9 / wanted
         case.utilization = busy_seconds(host.kernel.root) / (now * CPUS)
     return case
 
 
-def play_simulated(state_dir: Path, facts: dict[str, Any], say: Callable[[str], None]) -> tuple[dict[str, Any], str]:
-    """Run all three cases and the eviction; about 60 s. Returns the report's figures and plots."""
-    cases = [
-        model_case(SimCase("alone", "1/3  the service alone"), 0),
-        model_case(SimCase("unmanaged", "2/3  with unmanaged batch work"), 2),
-    ]
-    for case in cases:
-        say(case.title)
-    third = SimCase("sublet", "3/3  with batch work under Sublet")
-    say(third.title)
-    live = asyncio.run(_live(state_dir, third, say))
+def play_simulated(state_dir: Path, say: Callable[[str], None]) -> DemoRun:
+    """Run all three cases and the eviction; about 60 s."""
+    readings = {"before": read_machine()}
+    say(f"     before: {words(readings['before'])}")
+    cases = []
+    for number, (name, batch) in enumerate((("alone", 0), ("unmanaged", 2)), start=1):
+        say(f"{number}/3  {TITLES[name]}")
+        cases.append(model_case(SimCase(name, TITLES[name]), batch))
+    third = SimCase("sublet", TITLES["sublet"])
+    say(f"3/3  {third.title}")
+    live = _Live()
+    asyncio.run(_play_live(state_dir, third, live, say))
     cases.append(third)
-    document = facts | live | {"cases": {case.name: case.summary() for case in cases}}
-    return document, _plots(third, live["spike_at_s"])
+    readings["afterwards"] = read_machine()
+    say(f"     afterwards: {words(readings['afterwards'])}")
+    disturbed = [line for when, reading in readings.items() for line in disturbances(when, reading)]
+    return DemoRun(
+        claims=_claims(cases, live, bool(disturbed)),
+        disturbed=disturbed,
+        readings=readings,
+        figures={case.name: case.summary() for case in cases},
+        curves=[RunCurves(case.title, case.moments, case.spike_s, case.spike_s + SPIKE_S) for case in cases],
+        cpus=CPUS,
+        before_s=STEADY_S,
+        after_s=SPIKE_S,
+        spike_to_cpuset_s=live.shrunk_s,
+        breach_to_call_s=None,
+        chain=live.eviction.chain,
+    )
+
+
+@dataclass
+class _Live:
+    """What was seen of the third case beside its timeline."""
+
+    shrunk_s: float | None = None
+    eviction: DemoEviction = field(default_factory=DemoEviction)
+    left: list[str] = field(default_factory=list)
+    broken: str = ""
+
+
+def _claims(cases: list[SimCase], live: _Live, disturbed: bool) -> list[DemoClaim]:
+    late: Outcome = "not shown" if disturbed else "failed"
+    why = live.broken or ("the machine was disturbed" if disturbed else "it did not happen in time")
+    without, ours = (100 * case.satisfied for case in cases[1:])
+    parts = f"{without:.0f} % without Sublet, {ours:.0f} % with it"
+    found: list[tuple[str, bool, str]] = [
+        ("The service gets more of the CPU it asks for than beside unmanaged batch work", ours > without, parts),
+        (
+            "The reclaimed pool gives CPUs back while the load spikes",
+            live.shrunk_s is not None,
+            f"{(live.shrunk_s or 0.0) * 1000:.0f} ms from the spike to the smaller CPU list",
+        ),
+        ("A batch pod is evicted when the service takes the last memory", live.eviction.succeeded, ""),
+    ]
+    return [
+        *(DemoClaim(text, "shown" if shown else late, words if shown else why) for text, shown, words in found),
+        *always(live.eviction.lost if live.eviction.succeeded else None, live.left),
+    ]
 
 
 def _steps() -> list[dict[str, Any]]:
@@ -123,7 +178,7 @@ def _steps() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-async def _live(state_dir: Path, case: SimCase, say: Callable[[str], None]) -> dict[str, Any]:
+async def _play_live(state_dir: Path, case: SimCase, live: _Live, say: Callable[[str], None]) -> None:
     document: Mapping[str, Any] = {
         "name": "demo",
         "machine": {"watermark_scale_factor": 200, "cgroup_version": 1},
@@ -136,29 +191,29 @@ async def _live(state_dir: Path, case: SimCase, say: Callable[[str], None]) -> d
     root = state_dir.parent / "host"
     common = CommonSettings(node="demo", substrate="sim", host_root=root, state_dir=state_dir)
     session = Session(common, nats_port=0, scenario=scenario, forget=True, say=lambda line: say(f"     {line}"))
-    faults: list[str] = []
-    await session.start()
+    try:
+        await session.start()
+    except (SubletError, TimeoutError) as error:
+        live.broken = f"Sublet did not start: {error}"
+        return
     pids = [child.pid for child in session.children.values() if child.pid]
+    watch = TimelineRecorder([], host_root=root, cpus=CPUS, service_usage_s=lambda: _service_usage_s(root))
     try:
         async with Chain.recording(session.nats_url or "", node="demo") as chain:
-            watch = TimelineRecorder([], host_root=root)
             watch.start()
-            spike = await _spike(root, faults)
-            if not await chain.succeeded("hog", EVICTION_TIMEOUT_S):
-                faults.append(f"the batch pod was not evicted within {EVICTION_TIMEOUT_S:.0f} s")
+            spike = await _spike(root, live)
+            live.eviction.succeeded = await chain.succeeded("hog", EVICTION_TIMEOUT_S)
             watch.stop()
-            faults += await chain.lost()
-            rows = chain.rows("hog")
+            live.eviction.lost, live.eviction.chain = await chain.lost(), chain.rows("hog")
+    except (SubletError, TimeoutError) as error:
+        live.broken = live.broken or str(error) or "the time was over"
+        return
     finally:
         await session.stop()
-    faults += [f"process {pid} was left behind" for pid in pids if Path(f"/proc/{pid}").exists()]
-    shrunk = next((c.at_s - spike.at_s for c in watch.changes if c.smaller and c.at_s >= spike.at_s), None)
-    if shrunk is None:
-        faults.append("the reclaimed pool did not shrink while the load spiked")
-    case.moments, case.satisfied = watch.moments, spike.satisfied
+        live.left = [f"process {pid} was left behind" for pid in pids if Path(f"/proc/{pid}").exists()]
+    live.shrunk_s = next((c.at_s - spike.at_s for c in watch.changes if c.smaller and c.at_s >= spike.at_s), None)
+    case.moments, case.satisfied, case.spike_s = watch.moments, spike.satisfied, spike.at_s
     case.utilization = _mean([m.busy_cores for m in watch.moments if m.at_s <= spike.at_s + SPIKE_S]) / CPUS
-    spike_at_s = spike.at_s - watch.started_s
-    return {"chain": rows, "faults": faults, "spike_at_s": spike_at_s, "spike_to_cpuset_s": shrunk}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +224,7 @@ class Spike:
     satisfied: float
 
 
-async def _spike(root: Path, faults: list[str]) -> Spike:
+async def _spike(root: Path, live: _Live) -> Spike:
     """Wait for the spike, then compare what the service used with what its threads would use."""
     look_s = SPIKE_S - 2.0
     try:
@@ -177,7 +232,7 @@ async def _spike(root: Path, faults: list[str]) -> Spike:
             while _of_web(root, "cgroup.procs").count("\n") < SPIKE_THREADS:
                 await asyncio.sleep(0.01)
     except TimeoutError:
-        faults.append("the simulated service's load did not spike")
+        live.broken = "the simulated service's load did not spike"
         return Spike(time.monotonic(), 0.0)
     at_s, before = time.monotonic(), int(_of_web(root, "cpuacct.usage"))
     await asyncio.sleep(look_s)
@@ -191,21 +246,10 @@ def _of_web(root: Path, name: str) -> str:
     return next((path.read_text() for path in found), "")
 
 
+def _service_usage_s(root: Path) -> float | None:
+    text = _of_web(root, "cpuacct.usage")
+    return int(text) / 1e9 if text.strip().isdigit() else None
+
+
 def _mean(values: list[float]) -> float:
     return sum(values) / max(len(values), 1)
-
-
-def _plots(case: SimCase, spike_at_s: float) -> str:
-    zero = case.moments[0].at_s if case.moments else 0.0
-    span = (case.moments[-1].at_s - zero) if case.moments else 1.0
-    bands = [Band(max(0.0, spike_at_s), min(span, spike_at_s + SPIKE_S), "spike")]
-    use = PlotSeries("busy CPUs", "#6b7280", [(m.at_s - zero, m.busy_cores) for m in case.moments])
-    reclaim_cpus = [(m.at_s - zero, m.reclaim_cpus) for m in case.moments]
-    reclaimed = PlotSeries("reclaimed", "#ea580c", reclaim_cpus, step=True, filled=True)
-    shared = PlotSeries("shared", "#2563eb", [(m.at_s - zero, m.share_cpus) for m in case.moments], step=True)
-    lines = (
-        ("Pools, as the tree has them", [reclaimed, shared]),
-        ("CPU use of the machine", [use]),
-    )  # fmt: skip
-    drawn = (plot(title, Axes("CPUs", span, float(CPUS)), series, bands=bands) for title, series in lines)
-    return f"<div class=row>{''.join(drawn)}</div>"

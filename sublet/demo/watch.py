@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +27,7 @@ class TimelineRow:
     reclaim_cpus: int | None
     share_cpus: int | None
     memory_free_bytes: int
+    service_cores: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,16 @@ class PoolChange:
         return len(CpuSet.parse(self.after)) < len(CpuSet.parse(self.before))
 
 
-def busy_seconds(host_root: Path = Path("/")) -> float:
-    """CPU seconds that all CPUs together were busy since boot, from /proc/stat (idle and iowait left out)."""
+def cpu_seconds(host_root: Path = Path("/")) -> tuple[float, float]:
+    """CPU seconds of all CPUs together since boot, from /proc/stat: busy ones (without idle and iowait), and all."""
     fields = [int(f) for f in (host_root / "proc/stat").read_text().splitlines()[0].split()[1:9]]
-    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
+    return (sum(fields) - fields[3] - fields[4]) / ticks_per_s, sum(fields) / ticks_per_s
+
+
+def busy_seconds(host_root: Path = Path("/")) -> float:
+    """CPU seconds that all CPUs together were busy since boot."""
+    return cpu_seconds(host_root)[0]
 
 
 def memory_free_bytes(host_root: Path = Path("/")) -> int:
@@ -57,14 +65,47 @@ def memory_free_bytes(host_root: Path = Path("/")) -> int:
 
 
 @dataclass
+class CpuRates:
+    """Busy cores from counters that may stand still: a simulated machine writes its files anew once a second.
+
+    The time between two values is what all CPUs together counted, not what a clock says; while they count nothing the
+    last rate holds.
+    """
+
+    cpus: int
+    busy_cores: float | None = None
+    """None until the counters have moved once."""
+    service_cores: float | None = None
+    _before: tuple[float, float, float | None] | None = None
+
+    def add(self, busy_s: float, all_s: float, service_s: float | None = None) -> None:
+        """Take the counters as they are now."""
+        if self._before is None:
+            self._before = (busy_s, all_s, service_s)
+            return
+        busy_before, all_before, service_before = self._before
+        span_s = (all_s - all_before) / self.cpus
+        if span_s <= 0:
+            return
+        self.busy_cores = max(0.0, busy_s - busy_before) / span_s
+        if service_s is not None and service_before is not None:
+            self.service_cores = max(0.0, service_s - service_before) / span_s
+        self._before = (busy_s, all_s, service_s)
+
+
+@dataclass
 class TimelineRecorder:
     """Reads in threads of its own, so that a busy event loop does not shift the times."""
 
     counters: list[Path]
     host_root: Path = Path("/")
+    cpus: int = field(default_factory=lambda: os.cpu_count() or 1)
+    service_usage_s: Callable[[], float | None] = lambda: None
+    """CPU seconds of the service so far, where they are read."""
     moments: list[TimelineRow] = field(default_factory=list)
     changes: list[PoolChange] = field(default_factory=list)
     started_s: float = 0.0
+    _sizes: dict[str, int] = field(default_factory=dict)
     _end: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -82,26 +123,33 @@ class TimelineRecorder:
             thread.join()
 
     def _size(self, cgroups: Cgroups, group: str) -> int | None:
-        value = cgroups.read(group, Knob.CPUS)
-        return None if value is None else len(CpuSet.parse(str(value)))
+        """CPUs of a pool; where a simulated file is just being written anew, the last size that was read."""
+        if value := str(cgroups.read(group, Knob.CPUS) or ""):
+            self._sizes[group] = len(CpuSet.parse(value))
+        return self._sizes.get(group)
 
     def _timeline(self) -> None:
         cgroups = Cgroups(self.host_root)
-        before = (time.monotonic(), busy_seconds(self.host_root), sum(map(units, self.counters)))
+        rates = CpuRates(self.cpus)
+        rates.add(*cpu_seconds(self.host_root), self.service_usage_s())
+        counted = (time.monotonic(), sum(map(units, self.counters)))
         while not self._end.wait(TICK_S):
-            now = (time.monotonic(), busy_seconds(self.host_root), sum(map(units, self.counters)))
-            span_s = now[0] - before[0]
+            now = (time.monotonic(), sum(map(units, self.counters)))
+            rates.add(*cpu_seconds(self.host_root), self.service_usage_s())
+            if rates.busy_cores is None:
+                continue
             self.moments.append(
                 TimelineRow(
                     at_s=now[0],
-                    busy_cores=(now[1] - before[1]) / span_s,
-                    batch_units_per_s=max(0, now[2] - before[2]) / span_s,
+                    busy_cores=rates.busy_cores,
+                    batch_units_per_s=max(0, now[1] - counted[1]) / (now[0] - counted[0]),
                     reclaim_cpus=self._size(cgroups, class_group("reclaimed_cores")),
                     share_cpus=self._size(cgroups, class_group("shared_cores")),
                     memory_free_bytes=memory_free_bytes(self.host_root),
+                    service_cores=rates.service_cores,
                 )
             )
-            before = now
+            counted = now
 
     def _cpuset(self) -> None:
         cgroups = Cgroups(self.host_root)

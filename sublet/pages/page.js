@@ -16,6 +16,11 @@
   };
   const plain = (value) =>
     value == null ? "–" : Math.abs(value) >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
+  const powers = ([low, top]) => {
+    const at = [];
+    for (let value = low; value <= top * 1.001; value *= 10) at.push(value);
+    return at;
+  };
   const withUnit = (text, unit, shown) => (shown ? `${text} ${unit}` : text);
   const font = () => `12px ${getComputedStyle(document.body).fontFamily}`;
 
@@ -98,21 +103,19 @@
         bind: { dblclick: () => () => wholeGroup(chart.group) },
       },
       scales: {
-        x: { time: false, range: (u, from, to) => [from, to] },
+        x: { time: false, min: chart.span[0], max: chart.span[1], range: (u, from, to) => [from, to] },
         y: chart.log ? { distr: 3, range: () => chart.range } : { range: () => chart.range },
       },
       axes: [
         axis({ size: 26, gap: 4, space: chart.clock ? 72 : 56, values: (u, at) => at.map((v, n) => withUnit(...(chart.clock ? clock(v, chart.span) : [plain(v), "s"]), n === at.length - 1)),
           ...(chart.clock ? { incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400] } : {}) }),
         axis({ size: 60, gap: 4, space: 26,
-          values: (u, at) => {
-            const shown = at.map((v) => v != null && !(chart.log && Math.log10(v) % 1));
-            return at.map((v, n) => (shown[n] ? withUnit(plain(v), chart.unit, n === shown.lastIndexOf(true)) : null));
-          } }),
+          ...(chart.log ? { splits: () => powers(chart.range) } : {}),
+          filter: (u, at) => at, values: (u, at) => at.map((v, n) => withUnit(plain(v), chart.unit, n === at.length - 1)) }),
       ],
       series: [{ label: "at", value: (u, v) => (v == null ? "–" : chart.clock ? clock(v, chart.span).join(" ") : `${v.toFixed(1)} s`) },
         ...chart.lines.map((line) => series(chart, line))],
-      hooks: { drawClear: [bands(chart)], ready: [(u) => whole(u, chart)] },
+      hooks: { drawClear: [bands(chart)] },
     }, data, box);
   };
 

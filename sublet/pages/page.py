@@ -17,7 +17,7 @@ from sublet.pages.chart import Chart, Scatter
 from sublet.pages.colours import variables
 
 HERE = Path(__file__).parent
-Tone = Literal["", "good", "bad", "best"]
+Tone = Literal["", "good", "bad", "best", "strong"]
 
 
 @dataclass(frozen=True, slots=True)
