@@ -31,6 +31,7 @@ from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.callout import Callout
 from shared.app import App, Context, Plan
 from shared.core.api_kind import CNCS, CNRS
+from shared.core.node_mode import NodeSwitch
 from shared.ports import Bus, Clock, EvictionActuator, Objects
 from shared.settings import section
 
@@ -63,7 +64,7 @@ def _ports(context: Context, settings: CentralSettings) -> CentralPorts:
     from shared.adapters.kube.client import Kube
 
     kube = Kube(context.common.kubeconfig)
-    cluster = build_cluster(_access(context, kube), context.clock, settings.kubernetes)
+    cluster = build_cluster(_access(context, kube), context.clock, settings.kubernetes, context.switch)
     return CentralPorts(text, streams, cluster, _logins(context, settings.kubernetes.logins, kube))
 
 
@@ -77,13 +78,15 @@ def _access(context: Context, kube: "Kube") -> ClusterAccess:
     return ClusterAccess(objects, context.wire.bus, KubeEvictor(kube), identity, kube.close)
 
 
-def build_cluster(access: ClusterAccess, clock: Clock, settings: KubernetesSettings) -> ClusterControllers:
+def build_cluster(
+    access: ClusterAccess, clock: Clock, settings: KubernetesSettings, switch: NodeSwitch
+) -> ClusterControllers:
     """Leader, mirrors and controllers over a cluster; every writer goes through the leader."""
     leader = Leader(access.objects, clock, access.identity, settings.lease)
     objects = LeaderObjects(access.objects, leader)
     changed = asyncio.Event()
     mirrors = mirror_cluster(objects, changed.set, settings.agent_labels)
-    observer = NodeObserver(mirrors, LostEvidence(settings.node_lease_s), leader, clock)
+    observer = NodeObserver(mirrors, LostEvidence(settings.node_lease_s), leader, clock, switch)
     node_ports = NodePorts(
         marks=NodeMarks(objects),
         conditions=CnrConditions(objects, clock),

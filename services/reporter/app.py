@@ -32,7 +32,7 @@ class ReporterApp:
         """`settings` is the checked static section; what a reconfiguration says goes on top of it."""
         self._wire, self._clock = context.wire, context.clock
         self._writer, self._side_task = ports.writer, ports.side_task
-        self._static = dict(context.raw.get(NAME) or {})
+        self._static, self._switch = dict(context.raw.get(NAME) or {}), context.switch
         self._settings = settings
         self._fields = configured_fields(settings)
         self._offer = NodeOffer(settings)
@@ -85,11 +85,12 @@ class ReporterApp:
         }
         self._services = fold_health(self._settings.services, heard, max_age_s=self._settings.max_health_age_s)
         now = self._clock.monotonic()
-        same = self._readiness is not None and facts(self._readiness.services) == facts(self._services)
+        said, mode = self._readiness, self._switch.mode
+        same = said is not None and said.mode == mode and facts(said.services) == facts(self._services)
         if same and now - self._readiness_at < self._settings.ready_s:
             return
         ready = all(health.ok for health in self._services)
-        readiness = self._wire.stamp(Readiness, ready=ready, services=self._services)
+        readiness = self._wire.stamp(Readiness, ready=ready, mode=mode, services=self._services)
         # Only what was sent counts as said: else a change would be lost with the bus.
         if await self._wire.publish(readiness):
             if not same:
@@ -164,6 +165,7 @@ class ReporterApp:
             "written_at": None if self._written_wall is None else self._written_wall.isoformat(),
             "write_failure": self._write_failure,
             "services": [health.model_dump(mode="json") for health in self._services],
+            "mode": self._switch.mode,
             "ready": bool(self._services) and all(health.ok for health in self._services),
             "allocation": self._ref(),
             "offered": self._offer.state(),

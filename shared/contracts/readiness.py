@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from shared.contracts.advice import NodeMode
 from shared.contracts.envelope import Amount, Message, MessagePart
 from shared.contracts.ids import node_token
 
@@ -47,4 +48,6 @@ class Readiness(Message):
     kind: ClassVar[str] = "ready"
 
     ready: bool
+    mode: Annotated[NodeMode | None, Field(exclude_if=lambda value: value is None)] = None
+    """Whether the node observes or enforces; None: an agent that is older than the switch, and enforces."""
     services: tuple[ServiceHealth, ...] = ()

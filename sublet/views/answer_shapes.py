@@ -92,7 +92,7 @@ _PARTS: Mapping[str, Mapping[str, Any]] = {
         "conditions": list[dict[str, Any]],
         "taints": list[Any],
     },
-    "reporter": {"ready": bool, "write_failure": str, "services": list[Any]},
+    "reporter": {"ready": bool, "mode": Literal["observe", "enforce"], "write_failure": str, "services": list[Any]},
     "central": {"config": _CentralConfig},
     "qrm": {"topology": list[list[int]], "offline_cpus": str},
 }

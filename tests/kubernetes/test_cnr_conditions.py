@@ -31,6 +31,7 @@ from shared.contracts.kube.taint import Taint
 from shared.contracts.pod import RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 from shared.contracts.readiness import Readiness, ServiceHealth
 from shared.core.api_kind import CNCS, CNRS, LEASES, NODES, PODS, ApiKind
+from shared.core.node_mode import NodeSwitch
 from shared.errors import SubletError
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.fakes.memory_bus import MemoryBus
@@ -138,7 +139,7 @@ class Scene:
         settings = check(CentralSettings, SETTINGS, where="central")
         bus = MemoryBus(self.bus.broker)
         access = ClusterAccess(self.objects, bus, FakeEvictor(self.clock), "conditions", nothing)
-        cluster = build_cluster(access, self.clock, settings.kubernetes)
+        cluster = build_cluster(access, self.clock, settings.kubernetes, NodeSwitch())
         wire = Wire(bus, self.clock, node="hub", service="central")
         app = central_on(wire, self.clock, {"central": SETTINGS}, cluster=cluster)
         self.start(app.run())

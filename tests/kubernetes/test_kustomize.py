@@ -35,6 +35,9 @@ def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
 
 
 def test_what_kubectl_installs_offers_what_the_node_does_not_use(sublet: Product) -> None:
+    until(lambda: sublet.offer_millis() == 0, OFFER_LIMIT_S, "an offer of nothing, for a first install observes")
+    sublet.in_system("set", "env", "daemonset/sublet-node", "deployment/sublet-central", "SUBLET_MODE=enforce")
+    sublet.wait_ready()
     until(sublet.offer_millis, OFFER_LIMIT_S, "an offer")
     assert sublet.sold_millis() > 0
 

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from services.central.core.heartbeats.readiness import Assessment, Ledger
-from services.central.core.lost_nodes.actions import NodeCase, PlannedAction, plan_actions, plan_evictions
+from services.central.core.lost_nodes.actions import OBSERVES, NodeCase, PlannedAction, plan_actions, plan_evictions
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.verdict import Judged, withdrawn
 from services.central.core.objects.nodes import NodeSeen
@@ -115,7 +115,8 @@ class NodeController:
     def _case(self, view: ClusterView, name: str) -> NodeCase:
         has_pods = bool(self._ports.pods.staying(name))
         failing = name in self._acting.failures
-        return NodeCase(name, view.judged[name], view.tainted(name), has_pods, view.nodes[name].place, failing)
+        place, observes = view.nodes[name].place, name in view.observing
+        return NodeCase(name, view.judged[name], view.tainted(name), has_pods, place, failing, observes)
 
     async def _withdraw(self, view: ClusterView, name: str) -> None:
         """Withdraw the offer of a silent node; a node that is heard again writes its offer anew by itself.
@@ -186,6 +187,8 @@ class NodeController:
                 return "the node is not certainly lost any more"
             if self._ports.pods.agent_lives(name):
                 return "its agent is ready after all"
+            if name in self._view.observing:
+                return OBSERVES
             if pod.qos != "reclaimed_cores":
                 return f"pod {pod.key} is {pod.qos}"
             return self._view.assessment.guards.objection(self._view.nodes[name].place)

@@ -10,6 +10,7 @@ from services.central.core.view.cluster_view import ClusterView
 from services.central.core.view.evidence import ClusterObservation, LostEvidence
 from services.central.leadership.leader import Leader
 from services.central.ports import ClusterMirrors
+from shared.core.node_mode import NodeSwitch
 from shared.ports import Clock, ObjectMirror
 
 T = TypeVar("T")
@@ -20,8 +21,12 @@ WATCH_SILENCE_S = 90.0
 class NodeObserver:
     """Keeps since when each agent is not ready and each lease unchanged; every central does, leading or not."""
 
-    def __init__(self, mirrors: ClusterMirrors, evidence: LostEvidence, leader: Leader, clock: Clock) -> None:
+    def __init__(
+        self, mirrors: ClusterMirrors, evidence: LostEvidence, leader: Leader, clock: Clock, switch: NodeSwitch
+    ) -> None:
+        """`switch`: the mode of nodes that have not said theirs to this life of central."""
         self._mirrors, self._evidence, self._leader, self._clock = mirrors, evidence, leader, clock
+        self._switch = switch
         self._ledger: Ledger = {}
 
     def nodes(self) -> Mapping[str, NodeSeen] | None:
@@ -56,7 +61,9 @@ class NodeObserver:
         )
         judged = self._evidence.judge_all(seen, self._clock.monotonic(), rules)
         pods = {name: self._evidence.pod(name) for name in judged}
-        return ClusterView(judged, nodes, {one.name: one for one in cnrs}, pods, assessment)
+        said = {name: heartbeat.mode for name, heartbeat in ledger.items()}
+        observing = frozenset(name for name in judged if (said.get(name) or self._switch.mode) == "observe")
+        return ClusterView(judged, nodes, {one.name: one for one in cnrs}, pods, assessment, observing)
 
     def _api_age_s(self) -> float | None:
         """For how long the API server may have been away or a mirror behind; None: one of them was never there.

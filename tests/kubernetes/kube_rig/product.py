@@ -39,8 +39,8 @@ class Product:
     agent_address: str = ""
     """Of the agent's pod, for who asks while the API server is away."""
 
-    def install(self, values: Mapping[str, Any]) -> None:
-        """As docs/kubernetes.md says, and wait until all of it is ready.
+    def install(self, values: Mapping[str, Any], *, mode: str | None = "enforce") -> None:
+        """As docs/kubernetes.md says, and wait until all of it is ready; without a mode the chart's own holds.
 
         Raises:
             CommandError: something was refused.
@@ -51,8 +51,9 @@ class Product:
         self.type("create", "namespace", NAMESPACE)
         self.cluster.kubectl("label", "namespace", NAMESPACE, *LABELS)
         words = ["install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--values", "-"]
+        switch = {} if mode is None else {"mode": mode}
         self.transcript.append("$ helm install sublet deploy/k8s/chart -n sublet-system …\n")
-        self.cluster.helm(*words, given=yaml.safe_dump(_merged(VALUES, values)))
+        self.cluster.helm(*words, given=yaml.safe_dump(_merged({**VALUES, **switch}, values)))
         self.wait_ready()
         (agent,) = self.pods_of("node")
         self.agent_address = agent["status"]["podIP"]

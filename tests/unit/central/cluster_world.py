@@ -21,6 +21,7 @@ from shared.contracts.bus.subjects import CONFIG_BUCKET
 from shared.contracts.pod import Pod, QosClass
 from shared.contracts.readiness import Readiness, ServiceHealth, entry_hash, node_config_key
 from shared.core.api_kind import CNCS, CNRS, EVICTION_CONFIGS, KCCS, LEASES, NODES, PODS
+from shared.core.node_mode import NodeSwitch
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.fakes.memory_bus import MemoryBus
 from shared.fakes.memory_objects import MemoryObjects
@@ -92,6 +93,8 @@ class World:
         self.settings = check(CentralSettings, central, where="central")
         self.silent: set[str] = set()
         self.refusing: set[str] = set()
+        self.observing: set[str] = set()
+        self.switch = NodeSwitch()
         self.wires: dict[str, Wire] = {}
         self.nodes: list[str] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -103,7 +106,7 @@ class World:
         wire = Wire(bus, self.clock, node="hub", service="central")
         identity = f"central-{len(self.centrals)}"
         access = ClusterAccess(api or self.api, bus, self.evictor, identity, nothing)
-        cluster = build_cluster(access, self.clock, self.settings.kubernetes)
+        cluster = build_cluster(access, self.clock, self.settings.kubernetes, self.switch)
         app = central_on(wire, self.clock, self.raw, cluster=cluster)
         one = Central(app, cluster, bus, self.start(app.run()))
         self.centrals.append(one)
@@ -184,7 +187,8 @@ class World:
         while True:
             if name not in self.silent:
                 health = ServiceHealth(service="evictor", ok=True, config_hash=entries.get(name))
-                await wire.publish(wire.stamp(Readiness, ready=True, services=(health,)))
+                mode = "observe" if name in self.observing else "enforce"
+                await wire.publish(wire.stamp(Readiness, ready=True, mode=mode, services=(health,)))
             changed.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), 10)

@@ -9,6 +9,7 @@ import pytest
 from cluster_world import TenNodes, World, ten_nodes
 from fixture_types import Virtual
 
+from services.central.core.lost_nodes.actions import OBSERVES
 from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.core.api_kind import CNRS, LEASES, NODES, PODS, ApiKind
@@ -68,6 +69,21 @@ def test_the_tutorials_periods_hold_by_default(play: TenNodes) -> None:
         assert killed(world) == ["batch-n3"]
 
     play(story, rules={})
+
+
+@pytest.mark.parametrize("observing", [True, False])
+def test_a_lost_node_that_only_observed_keeps_its_pods_and_gets_no_taint(play: TenNodes, observing: bool) -> None:
+    async def story(world: World) -> None:
+        world.observing = {"n3"} if observing else set()
+        await asyncio.sleep(11)
+        world.kill_agent("n3")
+        await asyncio.sleep(400)
+        assert verdict(world, "n3") == "lost"
+        assert (tainted(world), killed(world)) == (([], []) if observing else (["n3"], ["batch-n3"]))
+        wanted = world.app.state()["cluster"]["lost_nodes"]["wanted"]
+        assert wanted == ({"n3": {"action": "taint", "objection": OBSERVES}} if observing else {})
+
+    play(story)
 
 
 def test_a_node_that_comes_back_loses_its_taint_and_keeps_its_pods(play: TenNodes) -> None:

@@ -88,7 +88,7 @@ EXAMPLES: dict[str, Message] = {
             conditions=(Condition(type="Foreign", message="x"),), why=WHY,
         ),
         Health(**ENVELOPE, health=HEALTH),
-        Readiness(**ENVELOPE, ready=False, services=(HEALTH,)),
+        Readiness(**ENVELOPE, ready=False, mode="observe", services=(HEALTH,)),
         EvictionIntent(**ENVELOPE, **FACTS, episode=1, epoch=2, deadline_s=60.0, why=WHY),
         EvictionEvent(**ENVELOPE, **FACTS, phase="created", attempt=2, message="evicted", detail="x"),
     )

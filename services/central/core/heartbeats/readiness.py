@@ -12,6 +12,7 @@ from typing import Literal
 
 from services.central.core.lost_nodes.guards import NOWHERE, CountedNode, Guards, NodePlace, silenced, weigh
 from services.central.core.lost_nodes.rules import Rules
+from shared.contracts.advice import NodeMode
 from shared.contracts.readiness import Readiness
 from shared.core.bus.newest import NewestGate, Verdict
 
@@ -32,6 +33,8 @@ class Heartbeat:
     gate: NewestGate = field(default_factory=lambda: NewestGate(HEARTBEAT_S))
     applied: str | None = None
     """`entry_hash` of the configuration that all of its services work with; None: they differ, or have none."""
+    mode: NodeMode | None = None
+    """Whether it observes or enforces, by its own word; None: it was not heard yet, or does not say."""
 
 
 Ledger = dict[str, Heartbeat]
@@ -49,7 +52,7 @@ def record(ledger: Ledger, readiness: Readiness, now_s: float) -> Verdict:
         # All services must agree: a node on which some still work with the old configuration has not
         # applied the new one.
         applied = hashes.pop() if len(hashes) == 1 else None
-        ledger[readiness.node] = Heartbeat(now_s, readiness.ready, failing, gate, applied)
+        ledger[readiness.node] = Heartbeat(now_s, readiness.ready, failing, gate, applied, readiness.mode or "enforce")
     return verdict
 
 

@@ -9,6 +9,7 @@ from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.verdict import Action, Judged, due
 from shared.core.evictions.intents import TokenBucket
 
+OBSERVES = "the mode of the node is observe"
 _ORDER: tuple[Action, ...] = ("untaint", "taint", "evict")
 
 
@@ -23,6 +24,8 @@ class NodeCase:
     place: NodePlace = NOWHERE
     failing: bool = False
     """Whether what was last tried could not be done."""
+    observes: bool = False
+    """Whether the node only observes: then it keeps its pods, and gets no taint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,8 @@ def plan_actions(
     )
     pace, planned = Pace(guards.actions_per_s), list[PlannedAction]()
     for case, action in wanted:
-        objection = "" if action == "untaint" else guards.objection(case.place)
+        guarded = OBSERVES if case.observes else guards.objection(case.place)
+        objection = "" if action == "untaint" else guarded
         if not objection and action != "untaint":
             left = pace.spend(bucket, now_s)
             objection, bucket = ("waits for its turn", bucket) if left is None else ("", left)

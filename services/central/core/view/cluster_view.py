@@ -21,6 +21,8 @@ class ClusterView:
     pods: Mapping[str, AgentState | None] = field(default_factory=dict)
     """How each node's agent's pod stands; None: that is not known."""
     assessment: Assessment = field(default_factory=Assessment)
+    observing: frozenset[str] = frozenset()
+    """Nodes to which nothing is done, for they only observe."""
 
     def well(self, node: str) -> bool:
         """Whether the agent is heard of, and calls itself well."""
