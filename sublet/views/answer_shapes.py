@@ -1,7 +1,7 @@
 """What shape each part of a service's answer must have to be shown; a part of another shape counts as not told."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 

@@ -39,6 +39,11 @@ class NodeFacts:
         """The services that did not answer."""
         return tuple(name for name, answer in self.answers.items() if answer is None)
 
+    @property
+    def observes(self) -> bool:
+        """Whether the node only observes, as its reporter tells."""
+        return bool(self.answered("reporter", "mode", None) == "observe")
+
     @cached_property
     def topology(self) -> Topology | None:
         """The CPUs that qrm may use, with socket, NUMA node, core and L3 cache; None where it does not tell."""

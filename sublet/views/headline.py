@@ -11,6 +11,7 @@ from sublet.views.facts import NodeFacts
 READY = "ready"
 PAUSED = "EvictionsPaused"
 _REFUSED = "ConfigRefused"
+OBSERVING = "observe: nothing is changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def headline(facts: NodeFacts) -> Headline:
     return Headline(
         node=facts.node,
         states=tuple(_states(facts)) or (READY,),
-        mode=facts.allocation.mode if facts.allocation else None,
+        mode=OBSERVING if facts.observes else facts.allocation.mode if facts.allocation else None,
         version=_text(newest.get("version")),
         revision=_text(newest.get("revision")),
         up_s=max(ups_s, default=None),

@@ -57,6 +57,7 @@ def as_json(facts: NodeFacts) -> dict[str, Any]:
         "headline": asdict(said) | {"ready": said.ready},
         "silent": list(facts.silent),
         "mode": facts.allocation.mode if facts.allocation else None,
+        "node_mode": facts.answered("reporter", "mode", None),
         "allocation": facts.allocation.model_dump(mode="json") if facts.allocation else None,
         "reclaimed": {name: getattr(offer, name) for name in offer.__slots__ if name != "used"},
         "pods": pods_by_qos(facts.sample),

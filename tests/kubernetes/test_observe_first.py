@@ -127,7 +127,8 @@ def test_the_switch_of_a_pool_of_nodes_makes_it_so(sublet: Product, cluster: Clu
 def test_the_switch_back_gives_pods_back_what_kubelet_gave_them(
     sublet: Product, cluster: Cluster, before: dict[str, set[str]]
 ) -> None:
-    cluster.kubectl("label", "node", NODE, "pool-")
+    for document in switch("observe"):
+        cluster.apply(document)
     until(lambda: (sublet.offer_millis(), sublet.sold_millis()) == (0, 0), BACK_LIMIT_S, "no offer")
     sublet.start(pod(BATCH, cluster.images.base.name))
     until(lambda: groups(sublet) == before, BACK_LIMIT_S, "groups as kubelet made them")

@@ -28,6 +28,7 @@ def chain(facts: NodeFacts, events: Sequence[EvictionEvent], namespace: str, nam
     if reading is None and not evictions:
         return None
     document: Document = {"namespace": namespace, "name": name, "silent": list(facts.silent)}
+    document["observes"] = facts.observes
     if reading is not None:
         document["pod"] = _pod(reading.pod)
         document["placement"] = _placement(facts.allocation, reading.pod)

@@ -19,6 +19,8 @@ def lines(document: Document) -> Iterator[str]:
         yield from outlook_lines(document)
     else:
         yield f"pod {name} is not on this node any more"
+    if document["observes"]:
+        yield "  observe: nothing is changed on this node; what stands here is what would be done"
     for eviction in document["evictions"]:
         yield from _eviction_lines(eviction)
     for service in document["silent"]:

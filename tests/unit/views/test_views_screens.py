@@ -5,9 +5,12 @@ import json
 from typing import Any
 
 import pytest
+from present import present
 from rich.console import Console, RenderableType
 
 from sublet.views import figures, status, top, usage
+from sublet.views.explain.chain import chain
+from sublet.views.explain.chain_text import lines
 from sublet.views.facts import read
 
 STATUS = """\
@@ -71,6 +74,17 @@ def shown(renderable: RenderableType, width: int = 100) -> str:
 def test_the_status_screen(answers: dict[str, Any]) -> None:
     logs = {"advisor": "/run/sublet/logs/advisor.log", "qrm": "/run/sublet/logs/qrm.log"}
     assert shown(status.render(read("node1", answers), logs)) == STATUS
+
+
+def test_a_node_that_observes_says_so_on_every_screen(answers: dict[str, Any]) -> None:
+    answers["reporter"]["mode"] = "observe"
+    facts = read("node1", answers)
+    assert "observe: nothing is changed" in shown(status.render(facts)).splitlines()[0]
+    assert status.as_json(facts)["node_mode"] == "observe"
+    explained = "\n".join(lines(present(chain(facts, [], "default", "encode"))))
+    assert "observe: nothing is changed on this node" in explained
+    answers["reporter"]["mode"] = "something else"
+    assert status.as_json(read("node1", answers))["node_mode"] is None
 
 
 def test_one_frame_of_top(answers: dict[str, Any]) -> None:
