@@ -64,8 +64,8 @@ class Arbiter:
         """
         now_s, busy = given.now_s, {record.intent.plugin for record in given.running}
         # Asked even when nobody may be evicted: `held_back` and the refusals below name what would have happened.
-        ready = self._detectors.ready(now_s, settings.rules, self._journal, busy)
-        for plugin, held in self._detectors.held_back(now_s, settings.rules, self._journal):
+        ready = self._detectors.ready(now_s, busy)
+        for plugin, held in self._detectors.held_back(now_s):
             self._refusals.note(plugin, held, now_s)
         if barred is not None:
             for plugin in ready:

@@ -34,7 +34,6 @@ from services.evictor.core.taints.held_conditions import DetectorFinding
 from services.evictor.record.journal import IntentJournal
 from services.evictor.settings import Configured
 from shared.contracts.allocation import Condition
-from shared.core.evictions.intents import Record
 
 log = structlog.get_logger()
 
@@ -60,15 +59,16 @@ class DetectorState:
 
 
 class Detectors:
-    """All enabled plugins, by their name in events."""
+    """All enabled plugins, by their name in events, under the rules that hold for each and with their records."""
 
-    def __init__(self, plugins: Mapping[str, Configured]) -> None:
+    def __init__(self, plugins: Mapping[str, Configured], rules: ConfirmationRules, journal: IntentJournal) -> None:
         self._states: dict[str, DetectorState] = {}
         self._view: View | None = None
-        self.configure(plugins)
+        self._journal = journal
+        self.configure(plugins, rules)
 
-    def configure(self, plugins: Mapping[str, Configured]) -> None:
-        """Replace the settings; a plugin that stays keeps its memory."""
+    def configure(self, plugins: Mapping[str, Configured], rules: ConfirmationRules) -> None:
+        """Replace settings and rules; a plugin that stays keeps its memory."""
         states = {}
         for name, configured in plugins.items():
             state = self._states.get(name)
@@ -76,13 +76,13 @@ class Detectors:
                 state = DetectorState(configured, configured.plugin.start(), Confirmation())
             state.configured = configured
             states[name] = state
-        self._states = states
+        self._states, self._rules = states, rules
 
     def settings_of(self, name: str) -> PluginSettings:
         """The settings of one plugin."""
         return self._states[name].settings
 
-    def evaluate(self, view: View, rules: ConfirmationRules) -> Mapping[str, Pressure | Silence]:
+    def evaluate(self, view: View) -> Mapping[str, Pressure | Silence]:
         """Evaluate every plugin on one sample; gives each one's finding."""
         self._view = view
         for state in self._states.values():
@@ -92,24 +92,24 @@ class Detectors:
             except Exception as error:  # noqa: BLE001 - one plugin that fails must not stop the others
                 self._fail(state, error)
             # Also after a failure: "unknown" breaks the row, or a pressure of long ago would count as confirmed.
-            state.confirmation = state.confirmation.observe(state.finding, view.t_s, rules)
+            state.confirmation = state.confirmation.observe(state.finding, view.t_s, self._rules)
             # What the guards said belongs to its round; a plugin that is calm now spares nobody.
             state.refusals = ()
         return {name: state.finding for name, state in self._states.items()}
 
-    def note_relief(self, findings: Mapping[str, Pressure | Silence], journal: IntentJournal) -> None:
+    def note_relief(self, findings: Mapping[str, Pressure | Silence]) -> None:
         """Record that a plugin's evictions have helped, once its pressure has gone."""
         for name, finding in findings.items():
-            journal.write_record(name, relieved(journal.record_of(name), finding))
+            self._journal.write_record(name, relieved(self._journal.record_of(name), finding))
 
-    def evidence(self, name: str, now_s: float, rules: ConfirmationRules) -> Evidence:
+    def evidence(self, name: str, now_s: float) -> Evidence:
         """Whether the newest sample still speaks for an eviction that this plugin asked for."""
         state = self._states.get(name)
         if state is None or state.settings.mode == "observe":
             return "against"  # switched off while its eviction was under way: nobody wants it any more
         seen_at_s = state.confirmation.seen_at_s
         # Missing is neither for nor against: the executor waits for a sample, up to the intent's deadline.
-        if seen_at_s is None or now_s - seen_at_s > rules.max_input_age_s or state.finding == "unknown":
+        if seen_at_s is None or now_s - seen_at_s > self._rules.max_input_age_s or state.finding == "unknown":
             return "missing"
         return "against" if state.finding == "calm" else "for"
 
@@ -117,14 +117,12 @@ class Detectors:
         """Remember whom the guards spared, for `state`."""
         self._states[name].refusals = refusals
 
-    def ready(
-        self, now_s: float, rules: ConfirmationRules, journal: IntentJournal, busy: set[str]
-    ) -> dict[str, ConfirmedPressure]:
-        """The plugins whose pressure may act now, each with its ranking."""
+    def ready(self, now_s: float, busy: set[str]) -> dict[str, ConfirmedPressure]:
+        """The plugins whose pressure may act now, each with its ranking; `busy` are those that evict somebody."""
         ready = {}
         for name, state in self._states.items():
             pressure = state.confirmation.pressure
-            hold = _hold(state, now_s, rules, journal.record_of(name), under_way=name in busy)
+            hold = self._hold(name, now_s, busy)
             # Logged on change alone: a pressure that lasts an hour would write the same line with each sample.
             if hold != state.hold:
                 log.info("pressure.judged", plugin=name, hold=hold, **_figures(pressure))
@@ -133,9 +131,7 @@ class Detectors:
                 ready[name] = ConfirmedPressure(pressure, self._ranked_later(state, self._view, pressure))
         return ready
 
-    def held_back(
-        self, now_s: float, rules: ConfirmationRules, journal: IntentJournal
-    ) -> Iterator[tuple[str, Refusal]]:
+    def held_back(self, now_s: float) -> Iterator[tuple[str, Refusal]]:
         """The plugins that see pressure and were held back when `ready` was asked last, each with the reason."""
         for name, state in self._states.items():
             if state.hold is None or state.confirmation.pressure is None:
@@ -143,18 +139,19 @@ class Detectors:
             if state.hold == "observe":
                 says = "the plugin only observes: its mode is observe"
             else:
-                says = hold_text(state.hold, state.confirmation, now_s, _own(rules, state), journal.record_of(name))
+                rules, record = _own(self._rules, state), self._journal.record_of(name)
+                says = hold_text(state.hold, state.confirmation, now_s, rules, record)
             yield name, Refusal("", state.hold, says=says)
 
-    def state(self, now_s: float, rules: ConfirmationRules, journal: IntentJournal, busy: set[str]) -> dict[str, Any]:
+    def state(self, now_s: float, busy: set[str]) -> dict[str, Any]:
         """Each plugin in JSON values."""
         return {
             name: {
                 "mode": state.settings.mode,
                 "finding": state.finding if isinstance(state.finding, str) else _figures(state.finding),
                 "samples_in_a_row": state.confirmation.in_a_row,
-                "evictions_without_relief": journal.record_of(name).without_relief,
-                "hold": _hold(state, now_s, rules, journal.record_of(name), under_way=name in busy),
+                "evictions_without_relief": self._journal.record_of(name).without_relief,
+                "hold": self._hold(name, now_s, busy),
                 "spared": {refusal.pod: refusal.why for refusal in state.refusals},
             }
             for name, state in self._states.items()
@@ -179,7 +176,7 @@ class Detectors:
             return None
         return ranking_of(found, candidates, around, met=found is state.finding)
 
-    def cooling(self, now_s: float, rules: ConfirmationRules, journal: IntentJournal) -> dict[str, Any] | None:
+    def cooling(self, now_s: float) -> dict[str, Any] | None:
         """The node's cooling after an eviction: it takes no new reclaimed work, or what was evicted would come back.
 
         Returns:
@@ -188,7 +185,10 @@ class Detectors:
         # A plugin that only rehearses evicts nobody who could come back.
         enforcing = [(n, state) for n, state in self._states.items() if state.settings.mode == "enforce"]
         left_s, name = max(
-            ((cooling_left_s(journal.record_of(name), now_s, _own(rules, state)), name) for name, state in enforcing),
+            (
+                (cooling_left_s(self._journal.record_of(name), now_s, _own(self._rules, state)), name)
+                for name, state in enforcing
+            ),
             default=(0.0, ""),
         )
         if left_s <= 0:
@@ -196,26 +196,29 @@ class Detectors:
         message = f"no new reclaimed work for {left_s:.0f} s: {name} has evicted"
         return {**Condition(type="EvictionCooling", message=message).model_dump(), "left_s": left_s}
 
-    def conditions(
-        self, rules: ConfirmationRules, journal: IntentJournal, closed: str, now_s: float
-    ) -> list[dict[str, Any]]:
-        """What an operator should know, ascending by type."""
+    def conditions(self, closed: str, now_s: float) -> list[dict[str, Any]]:
+        """What an operator should know, ascending by type; `closed` is why the ledger does not work, if it does not."""
         found = [Condition(type="EvictionLedgerUnavailable", message=closed)] if closed else []
         for name, state in self._states.items():
-            found += _conditions_of(name, state, rules, journal.record_of(name).without_relief)
+            found += _conditions_of(name, state, self._rules, self._journal.record_of(name).without_relief)
         listed = [condition.model_dump() for condition in found]
-        if (cooling := self.cooling(now_s, rules, journal)) is not None:
+        if (cooling := self.cooling(now_s)) is not None:
             listed.append(cooling)
         return sorted(listed, key=lambda c: (c["type"], c["message"]))
 
-    def findings(self, rules: ConfirmationRules) -> dict[str, DetectorFinding]:
+    def findings(self) -> dict[str, DetectorFinding]:
         """What each plugin that may act has found in the newest sample, for the node's taints."""
         return {
             # A taint keeps real pods away: a plugin in observe or dry-run sets none.
-            name: DetectorFinding(state.finding, confirmed=state.confirmation.in_a_row >= rules.confirm_samples)
+            name: DetectorFinding(state.finding, confirmed=state.confirmation.in_a_row >= self._rules.confirm_samples)
             for name, state in self._states.items()
             if state.settings.mode == "enforce"
         }
+
+    def _hold(self, name: str, now_s: float, busy: set[str]) -> HoldReason | Literal["observe"] | None:
+        state, record = self._states[name], self._journal.record_of(name)
+        hold = state.confirmation.hold_reason(now_s, _own(self._rules, state), record, under_way=name in busy)
+        return hold if hold is not None or state.settings.mode != "observe" else "observe"
 
     def _fail(self, state: DetectorState, error: Exception) -> None:
         """A plugin whose code failed has seen nothing, and starts anew at the next sample."""
@@ -239,13 +242,6 @@ class Detectors:
                 return ()
 
         return rank
-
-
-def _hold(
-    state: DetectorState, now_s: float, rules: ConfirmationRules, record: Record, *, under_way: bool
-) -> HoldReason | Literal["observe"] | None:
-    hold = state.confirmation.hold_reason(now_s, _own(rules, state), record, under_way=under_way)
-    return hold if hold is not None or state.settings.mode != "observe" else "observe"
 
 
 def _own(rules: ConfirmationRules, state: DetectorState) -> ConfirmationRules:

@@ -79,7 +79,7 @@ def test_the_evictor_shows_its_plugins_what_the_ledger_counts(node, virtual):
             looks = Plugin("looks", plugin.settings, lambda: None, remember, lambda *_: ())
             app._detectors.configure({n: s.configured for n, s in app._detectors._states.items()} | {
                 "looks": Configured(looks, plugin.settings(enabled=True))
-            })  # fmt: skip
+            }, app._settings.rules)  # fmt: skip
             await world.tick(4)
         assert world.evictor.kills == [gone.uid]
         assert views[0].evicted_by_window_h == {gone.uid: {"2": 0.0}, stays.uid: {"2": 0.0}}

@@ -184,17 +184,15 @@ def test_a_figure_that_is_absent_never_makes_a_pressure(section, gone):
 def test_stale_input_evicts_nobody(section):
     crowd = [busy(bound(f"p{i}", "shared_cores", cpu=9000, memory=9), i) for i in range(3)]
     crowd += [busy(bound(f"r{i}", cpu=9000, memory=9), i) for i in range(3)]
-    detectors, rules = (
-        Detectors({section: Configured(PLUGINS[section], settings_of(section))}),
-        ConfirmationRules(max_input_age_s=11.0),
-    )
     journal = SimpleNamespace(record_of=lambda name: Record())
+    plugins = {section: Configured(PLUGINS[section], settings_of(section))}
+    detectors = Detectors(plugins, ConfirmationRules(max_input_age_s=11.0), journal)
     for one in pressed_views(crowd):
-        detectors.evaluate(one, rules)
+        detectors.evaluate(one)
     last_s = STEP_S * (STEPS - 1)
-    assert section in detectors.ready(last_s, rules, journal, set())
-    assert detectors.ready(last_s + 11.1, rules, journal, set()) == {}
-    assert detectors.evidence(section, last_s + 11.1, rules) == "missing"
+    assert section in detectors.ready(last_s, set())
+    assert detectors.ready(last_s + 11.1, set()) == {}
+    assert detectors.evidence(section, last_s + 11.1) == "missing"
 
 
 @pytest.mark.parametrize("section", ["rootfs_pressure", "rootfs_overuse"])

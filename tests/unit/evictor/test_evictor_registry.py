@@ -74,11 +74,11 @@ def test_a_wheel_is_imported_only_when_it_has_settings(wheels):
 def test_a_broken_wheel_is_named_in_a_condition_and_the_others_go_on(wheels, held, why):
     wheels(bad=held, good=mine())
     plugins = read({"plugins": {"bad": {}, "good": {}}})[1]
-    detectors = Detectors(plugins)
+    detectors = Detectors(plugins, RULES, JOURNAL)
     for view in pressed_views([busy(bound("batch", cpu=9000), 1)]):
-        findings = detectors.evaluate(view, RULES)
+        findings = detectors.evaluate(view)
     assert {name for name, finding in findings.items() if isinstance(finding, Pressure)} == {MEMORY, RECLAIMED, "mine"}
-    (condition,) = (c for c in detectors.conditions(RULES, JOURNAL, "", 0.0) if c["type"] == "EvictionPluginFailed")
+    (condition,) = (c for c in detectors.conditions("", 0.0) if c["type"] == "EvictionPluginFailed")
     assert condition["message"].startswith("sublet.evictor.plugins:bad: Refused: plugin 'bad' (wheel:PLUGIN)")
     assert why in condition["message"]
 
@@ -102,7 +102,8 @@ VIEWS = pressed_views([busy(bound("batch", cpu=9000), 1)])
 
 def detectors_of(**fields: Any) -> Detectors:
     other = Configured(TEMPLATE, TEMPLATE.settings(enabled=True))
-    return Detectors({"mine": Configured(mine(**fields), PluginSettings()), TEMPLATE.name: other})
+    plugins = {"mine": Configured(mine(**fields), PluginSettings()), TEMPLATE.name: other}
+    return Detectors(plugins, ConfirmationRules(max_input_age_s=11), JOURNAL)
 
 
 def fails(*_: Any) -> Any:
@@ -124,11 +125,11 @@ def fails(*_: Any) -> Any:
 def test_a_plugin_that_fails_has_seen_nothing_and_the_next_one_is_asked(evaluate, why):
     detectors = detectors_of(evaluate=evaluate)
     for view in VIEWS[:3]:
-        findings = detectors.evaluate(view, ConfirmationRules(max_input_age_s=11))
+        findings = detectors.evaluate(view)
     assert findings["mine"] == "unknown"
     assert isinstance(findings[TEMPLATE.name], Pressure)
-    assert detectors.evidence("mine", VIEWS[2].t_s, RULES) == "missing"
-    (condition,) = (c for c in detectors.conditions(RULES, JOURNAL, "", 0.0) if c["type"] == "EvictionPluginFailed")
+    assert detectors.evidence("mine", VIEWS[2].t_s) == "missing"
+    (condition,) = (c for c in detectors.conditions("", 0.0) if c["type"] == "EvictionPluginFailed")
     assert condition["message"].startswith(f"mine: {why}")
 
 
@@ -142,17 +143,14 @@ def test_a_plugin_that_fails_has_seen_nothing_and_the_next_one_is_asked(evaluate
     ],
 )
 def test_a_ranking_that_fails_evicts_nobody(rank):
-    detectors, rules = (
-        detectors_of(evaluate=lambda *_: (None, PRESSURE), rank=rank),
-        ConfirmationRules(max_input_age_s=11),
-    )
+    detectors = detectors_of(evaluate=lambda *_: (None, PRESSURE), rank=rank)
     for view in VIEWS[:2]:
-        detectors.evaluate(view, rules)
-    ready = detectors.ready(VIEWS[1].t_s, rules, JOURNAL, set())
+        detectors.evaluate(view)
+    ready = detectors.ready(VIEWS[1].t_s, set())
     choices = {c.plugin: c.victim for c in choose(ready, Surroundings())}
     assert choices["mine"] is None
     assert choices[TEMPLATE.name] is not None
-    assert [c for c in detectors.conditions(rules, JOURNAL, "", 0.0) if c["type"] == "EvictionPluginFailed"]
+    assert [c for c in detectors.conditions("", 0.0) if c["type"] == "EvictionPluginFailed"]
 
 
 def test_a_plugin_may_cool_for_longer_than_the_evictor():
@@ -160,10 +158,11 @@ def test_a_plugin_may_cool_for_longer_than_the_evictor():
     evicted: Any = SimpleNamespace(record_of=lambda name: Record(1, VIEWS[1].t_s - 20.0))
     rules = ConfirmationRules(max_input_age_s=11, cooling_s=15)
     for cooling_s, acts in ((0.0, True), (20.0, True), (20.1, False)):
-        detectors = Detectors({"mine": Configured(plugin, PluginSettings(cooling_s=cooling_s))})
+        plugins = {"mine": Configured(plugin, PluginSettings(cooling_s=cooling_s))}
+        detectors = Detectors(plugins, rules, evicted)
         for view in VIEWS[:2]:
-            detectors.evaluate(view, rules)
-        assert bool(detectors.ready(VIEWS[1].t_s, rules, evicted, set())) == acts
+            detectors.evaluate(view)
+        assert bool(detectors.ready(VIEWS[1].t_s, set())) == acts
 
 
 def test_the_template_evicts_through_the_whole_service_once_it_is_enabled(node, virtual):
