@@ -138,8 +138,8 @@ class Bus(Protocol):
         """Create a configuration bucket where it is missing; `replicas` None leaves them as they are, one at first."""
         ...
 
-    async def put(self, bucket: str, key: str, value: bytes) -> int:
-        """Write a configuration value; returns its revision."""
+    async def put(self, bucket: str, key: str, value: bytes, headers: Mapping[str, str] | None = None) -> int:
+        """Write a configuration value; returns its revision. Headers are kept beside it, for who reads the history."""
         ...
 
     async def get(self, bucket: str, key: str) -> Entry | None:

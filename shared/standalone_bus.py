@@ -107,9 +107,9 @@ class StandaloneBus:
         """As the inner bus."""
         await self._inner.ensure_bucket(bucket, replicas=replicas)
 
-    async def put(self, bucket: str, key: str, value: bytes) -> int:
+    async def put(self, bucket: str, key: str, value: bytes, headers: Mapping[str, str] | None = None) -> int:
         """As the inner bus."""
-        return await self._inner.put(bucket, key, value)
+        return await self._inner.put(bucket, key, value, headers)
 
     async def get(self, bucket: str, key: str) -> Entry | None:
         """As the inner bus."""

@@ -56,7 +56,7 @@ class CentralApp:
         self._wire, self._clock = context.wire, context.clock
         self._streams, self._cluster, self._logins = ports.streams, ports.cluster, ports.logins
         self._settings = settings
-        self._config = GlobalConfig(ports.config_text, context.wire.bus)
+        self._config = GlobalConfig(ports.config_text, context.wire, context.clock)
         self._static = dict(context.raw.get(NAME) or {})
         self._ledger: Ledger = {}
         self._heartbeats = NodeRate(HEARTBEATS_PER_S, HEARTBEAT_BURST)

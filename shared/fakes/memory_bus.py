@@ -157,8 +157,8 @@ class MemoryBus:
         self._need_connection(f"bucket {bucket}")
         self.broker.buckets.setdefault(bucket, MemoryBucket())
 
-    async def put(self, bucket: str, key: str, value: bytes) -> int:
-        """Write a value; returns its revision."""
+    async def put(self, bucket: str, key: str, value: bytes, headers: Mapping[str, str] | None = None) -> int:  # noqa: ARG002
+        """Write a value; returns its revision. Nobody reads the history here, so headers are not kept."""
         self._need_connection(f"key {bucket}/{key}")
         if bucket not in self.broker.buckets:
             raise Unavailable(f"key {bucket}/{key}: there is no such bucket", reason="no_bucket")

@@ -1,25 +1,22 @@
 """`sublet config`: the configuration that central hands to every node."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PUBLISH_TIMEOUT_S = 10.0
-
 Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="How to print it.")]
-Document = Annotated[str, typer.Option("--file", "-f", help="YAML: {section: {setting: value}}")]
+Document = Annotated[str, typer.Option("--file", "-f", help="YAML: {section: {setting: value}}; - is standard input.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Take away whole sections without a question.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="Show or change the configuration of all nodes.", no_args_is_help=True)
-    group.command()(show)
-    group.command()(validate)
-    group.command(name="apply")(apply)
+    group = typer.Typer(help="Show, check or change the configuration of all nodes.", no_args_is_help=True)
+    for command in (show, validate, diff, apply, history, rollback, explain, schema):
+        group.command()(command)
     app.add_typer(group, name="config")
 
 
@@ -71,77 +68,125 @@ def validate(
     raise SystemExit(print_verdicts(verdicts, output))
 
 
-def apply(file: Document) -> None:
+def diff(file: Document, output: Output = "text") -> None:
+    """Show what a configuration would change of the one in force. Exit code: 0 nothing, 1 something."""
+    import json
+
+    from shared.ports import Bus
+    from sublet.ask import AskTarget, run
+    from sublet.configuration.difference import Difference
+    from sublet.configuration.revisions import read_in_force
+    from sublet.exit_codes import FAILED, OK
+
+    _, document = _valid(file)
+
+    async def work(bus: Bus, _where: AskTarget) -> int:
+        in_force = await read_in_force(bus)
+        difference = Difference(in_force.document or {}, document)
+        if output == "json":
+            typer.echo(json.dumps({"revision": in_force.number, "changes": difference.rows()}))
+        elif not difference.empty:
+            typer.echo(difference.text(f"revision {in_force.number}", file))
+        return OK if difference.empty else FAILED
+
+    run(work)
+
+
+def apply(file: Document, yes: Yes = False) -> None:
     """Check a configuration, give it to central, and wait until it is published.
 
-    It is written to the file that central reads by this command's own settings, or by those of `sublet up` here.
+    It is written to the file that central reads by this command's own settings, or by those of `sublet up` here. One
+    that is empty, or without a section that is in force, is published only after a question, or with --yes.
     """
-    import asyncio
-    import os
+    from sublet.ask import run
+    from sublet.configuration.publishing import Wanted, publish
 
-    from services.central.core.config import MAX_TEXT_BYTES, encode_config
-    from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY
-    from shared.errors import Unavailable
+    text, document = _valid(file)
+    run(lambda bus, where: publish(bus, where, Wanted(text, document, file, yes)))
+
+
+def history(output: Output = "text") -> None:
+    """List the revisions that are kept, the newest last: when, and by which central from which file."""
+    import json
+
     from shared.ports import Bus
-    from sublet.ask import AskTarget, ask, run
-    from sublet.config_file import own_config_file
-    from sublet.terminal.given_file import read_given_text
-    from sublet.validation.findings import validate_config_text
-    from sublet.validation.given import given_settings
+    from sublet.ask import AskTarget, run
+    from sublet.configuration.revisions import read_revisions
+    from sublet.output import columns
 
-    text = read_given_text(file, what="configuration file", max_bytes=MAX_TEXT_BYTES)
-    document, verdict = validate_config_text(text, file, given_settings(os.environ))
-    verdict.require_valid()
-
-    async def published(bus: Bus, value: bytes) -> int:
-        async with asyncio.timeout(PUBLISH_TIMEOUT_S):
-            while True:
-                entry = await bus.get(CONFIG_BUCKET, GLOBAL_CONFIG_KEY)
-                if entry is not None and entry.value == value:
-                    return entry.revision
-                await asyncio.sleep(0.1)
-
-    async def work(bus: Bus, where: AskTarget) -> int:
-        value = encode_config(document)
-        central, goal = await ask(bus, where.node, "central"), own_config_file()
-        if central is None:
-            raise Unavailable(f"central of {where.node} does not answer: see `sublet status`")
-        _refuse_other_file(goal, central)
-        _put(goal, text)
-        try:
-            typer.echo(f"configuration revision {await published(bus, value)} is published")
-        except TimeoutError:
-            typer.echo(f"{goal} is written, but central has not published it yet: see `sublet status`", err=True)
-            return 1
+    async def work(bus: Bus, _where: AskTarget) -> int:
+        found = await read_revisions(bus)
+        if output == "json":
+            typer.echo(json.dumps([one.row() for one in found]))
+            return 0
+        rows = [[str(one.number), one.at, one.by, ", ".join(one.document or ())] for one in found]
+        typer.echo(columns(("REVISION", "AT", "BY", "SECTIONS"), rows))
         return 0
 
     run(work)
 
 
-def _refuse_other_file(goal: Path, central: "Mapping[str, Any]") -> None:
-    """What central says about its file is compared with what is meant here, and never opened.
+def rollback(revision: Annotated[int, typer.Argument(min=1, metavar="REVISION")], yes: Yes = False) -> None:
+    """Publish the document of a revision that is kept once more, as a new one, after it is checked."""
+    from shared.ports import Bus
+    from sublet.ask import AskTarget, run
+    from sublet.configuration.difference import as_text
+    from sublet.configuration.publishing import Wanted, publish
+    from sublet.configuration.revisions import find_revision, read_revisions
+
+    async def work(bus: Bus, where: AskTarget) -> int:
+        name = f"revision {revision}"
+        text = as_text(find_revision(await read_revisions(bus), revision))
+        return await publish(bus, where, Wanted(text, _valid_text(text, name), name, yes))
+
+    run(work)
+
+
+def explain(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="As advisor.reserve_cores, SUBLET_QRM__MODE, qrm or all.")],
+    output: Output = "text",
+) -> None:
+    """Say what a setting means, what it may be, its unit and its default."""
+    import json
+
+    from sublet.settings_page.explain import documents, explain_key, explained
+
+    about, found = explain_key(key)
+    typer.echo(json.dumps(documents(found)) if output == "json" else explained(about, found))
+
+
+def schema(
+    of: Annotated[
+        Literal["configuration", "settings"], typer.Option(help="A configuration, or a settings file (SUBLET_CONFIG).")
+    ] = "configuration",
+) -> None:
+    """Print a JSON Schema, with which an editor checks the file and completes its keys."""
+    import json
+
+    from sublet.settings_page.schema import document_schema
+
+    typer.echo(json.dumps(document_schema(of), indent=2))
+
+
+def _valid(file: str) -> "tuple[str, Mapping[str, object]]":
+    """The text of a file and what it says.
 
     Raises:
-        Refused: it reads another one.
+        Refused: it cannot be read, or a service would refuse it.
     """
-    from shared.errors import Refused
-    from sublet.views.answer_shapes import well_shaped
+    from services.central.core.config import MAX_TEXT_BYTES
+    from sublet.terminal.given_file import read_given_text
 
-    told = (well_shaped("central", central).get("config") or {}).get("file")
-    if isinstance(told, str) and told != str(goal):
-        raise Refused(
-            f"these settings mean the configuration file {goal}, central says that it reads {told}: run this where "
-            "central runs, with its settings (SUBLET_STATE_DIR, SUBLET_CENTRAL__CONFIG_FILE); nothing is written",
-            reason="another_file",
-        )
+    text = read_given_text(file, what="configuration file", max_bytes=MAX_TEXT_BYTES)
+    return text, _valid_text(text, file)
 
 
-def _put(goal: Path, text: str) -> None:
-    """Replace the file that central watches, whole."""
-    from shared.adapters.files.replaced import replace_file
-    from shared.errors import Unavailable, Unfit
+def _valid_text(text: str, name: str) -> "Mapping[str, object]":
+    import os
 
-    try:
-        replace_file(goal, text.encode(), what="configuration", mode=0o640)
-    except Unavailable as error:
-        raise Unfit(f"{error}; try with sudo") from error
+    from sublet.validation.findings import validate_config_text
+    from sublet.validation.given import given_settings
+
+    document, verdict = validate_config_text(text, name, given_settings(os.environ))
+    verdict.require_valid()
+    return document

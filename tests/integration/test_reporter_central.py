@@ -211,6 +211,33 @@ async def test_a_configuration_goes_from_a_file_to_every_service_and_a_bad_one_s
     assert yaml.safe_load(shown.stdout) == {"reporter": {"refresh_s": 5}}
     assert f"# revision {entry.revision}" in shown.stdout
 
+    listed = json.loads((await host.sublet("config", "history", "-o", "json")).stdout)
+    assert [row["configuration"] for row in listed] == [{"reporter": {"refresh_s": 5}}]
+    assert listed[0]["revision"] == entry.revision
+    assert listed[0]["by"].startswith(f"central/{host.runner.common.node} /")
+    assert listed[0]["at"]
+
+    file.write_text("reporter: {refresh_s: 6}\n")
+    changed = await host.sublet("config", "diff", "-f", str(file))
+    assert changed.returncode == 1
+    assert "-  refresh_s: 5\n+  refresh_s: 6" in changed.stdout
+    for text in ("", "qrm: {}\n"):  # everything, or a section, would be taken away
+        file.write_text(text)
+        asked = await host.sublet("config", "apply", "-f", str(file))
+        assert asked.returncode == 2
+        assert "removes the sections reporter: say --yes" in asked.stderr
+        assert "-reporter:" in asked.stderr
+    assert present(await host.bus.get(CONFIG_BUCKET, GLOBAL_CONFIG_KEY)).revision == entry.revision
+    emptied = await host.sublet("config", "apply", "-f", str(file), "--yes")
+    assert emptied.returncode == 0, emptied.stderr
+    gone = await host.sublet("config", "rollback", "99")
+    assert (gone.returncode, "kept are: " in gone.stderr) == (1, True)
+    back = await host.sublet("config", "rollback", str(entry.revision))
+    assert back.returncode == 0, back.stderr
+    entry = present(await host.bus.get(CONFIG_BUCKET, GLOBAL_CONFIG_KEY))
+    assert json.loads(present(entry.value)) == {"reporter": {"refresh_s": 5}}
+    assert entry.revision == listed[0]["revision"] + 2
+
     file.write_text("reportr: {}\n")
     refused = await host.sublet("config", "apply", "-f", str(file))
     assert refused.returncode == 2

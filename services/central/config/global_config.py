@@ -6,10 +6,11 @@ from services.central.core.config import encode_config, read_config
 from services.central.ports import ConfigText
 from services.central.settings import NAME
 from shared import telemetry
-from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY
+from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, PUBLISHED_AT, PUBLISHED_BY
 from shared.contracts.services import SERVICES
 from shared.errors import BadConfig, SubletError
-from shared.ports import Bus
+from shared.ports import Clock
+from shared.wire import Wire
 
 log = structlog.get_logger()
 
@@ -17,8 +18,9 @@ log = structlog.get_logger()
 class GlobalConfig:
     """Every central observes the file, so that a new leader knows what it says; the leader alone writes the bucket."""
 
-    def __init__(self, text: ConfigText, bus: Bus) -> None:
-        self._text, self._bus = text, bus
+    def __init__(self, text: ConfigText, wire: Wire, clock: Clock) -> None:
+        self._text, self._bus, self._clock = text, wire.bus, clock
+        self._publisher = f"central/{wire.node} {text.name}".encode("ascii", "backslashreplace").decode()
         self._wanted: bytes | None = None
         self._validated = False
         """Whether the bucket was seen to hold what is wanted."""
@@ -62,7 +64,8 @@ class GlobalConfig:
             if self._wanted is None or (entry is not None and entry.value == self._wanted):
                 self.revision = entry.revision if entry else 0
             else:
-                self.revision = await self._bus.put(CONFIG_BUCKET, GLOBAL_CONFIG_KEY, self._wanted)
+                headers = {PUBLISHED_AT: self._clock.wall().isoformat(), PUBLISHED_BY: self._publisher}
+                self.revision = await self._bus.put(CONFIG_BUCKET, GLOBAL_CONFIG_KEY, self._wanted, headers)
                 log.info("config.published", revision=self.revision, bytes=len(self._wanted))
         except SubletError as error:
             log.warning("config.not_published", why=str(error))

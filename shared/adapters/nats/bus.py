@@ -186,13 +186,13 @@ class NatsBus:
         """
         await self._config.ensure(bucket, replicas)
 
-    async def put(self, bucket: str, key: str, value: bytes) -> int:
+    async def put(self, bucket: str, key: str, value: bytes, headers: Mapping[str, str] | None = None) -> int:
         """Write a configuration value; returns its revision.
 
         Raises:
             Unavailable: it was not stored, or nobody said that it was.
         """
-        return await self._config.put(bucket, key, value)
+        return await self._config.put(bucket, key, value, headers)
 
     async def get(self, bucket: str, key: str) -> Entry | None:
         """Read a configuration value; None where bucket or key does not exist.

@@ -6,7 +6,7 @@ is part of the subject of both, so that a server can allow a node its own keys a
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 from nats.js.api import StorageType
@@ -106,10 +106,11 @@ class ConfigStore:
                 await self._link.js.update_stream(config, **wanted)
                 log.info("bucket.reconciled", bucket=bucket, **wanted)
 
-    async def put(self, bucket: str, key: str, value: bytes) -> int:
+    async def put(self, bucket: str, key: str, value: bytes, headers: Mapping[str, str] | None = None) -> int:
         """Write a value; returns its revision."""
         with unavailable(f"key {bucket}/{key}"):
-            ack = await self._link.js.publish(_subject(bucket, key), value, stream=_stream(bucket))
+            own = dict(headers) if headers else None
+            ack = await self._link.js.publish(_subject(bucket, key), value, stream=_stream(bucket), headers=own)
         return ack.seq
 
     async def get(self, bucket: str, key: str) -> Entry | None:

@@ -22,6 +22,10 @@ Under their own names they belong to each server itself, and no leaf lets them p
 """
 DIRECT_GET = "$JS.API.DIRECT.GET"
 GLOBAL_CONFIG_KEY = "global"
+CONFIG_STREAM = f"KV_{CONFIG_BUCKET}"
+"""The stream that keeps the bucket, with some revisions of each key."""
+PUBLISHED_AT, PUBLISHED_BY = "Sublet-At", "Sublet-By"
+"""Headers of a configuration in the bucket: when it was published, by which central and from which file."""
 
 DAY_S = 86_400.0
 MAX_CONFIG_BYTES = 64 << 10
