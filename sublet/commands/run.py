@@ -14,7 +14,9 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    command: Annotated[list[str], typer.Argument(metavar="COMMAND [ARG]...", help="What to run.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="COMMAND [ARG]...", help="What to run; not needed with --load.")
+    ] = None,
     qos: Annotated[
         Literal["reclaimed", "shared", "dedicated", "reclaimed_cores", "shared_cores", "dedicated_cores"],
         typer.Option(
@@ -41,6 +43,12 @@ def run(
     ] = "",
     grace_period: Annotated[int, typer.Option(help="Seconds between TERM and KILL when it is evicted.")] = 30,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Leave it running; see sublet logs.")] = False,
+    load: Annotated[
+        str, typer.Option(help="Simulated machine: the cores it wants, 2.5 or sine:0.5..3:60s (docs/simulator.md).")
+    ] = "",
+    memory_load: Annotated[
+        str, typer.Option(help="Simulated machine: the memory it holds, 512Mi or ramp:64Mi..2Gi:60s.")
+    ] = "",
 ) -> None:
     """Run a command as a pod: a real process in its own cgroup.
 
@@ -52,6 +60,9 @@ def run(
     when it ends. Exit codes: the command's own; 128+n when signal n ended it (also when it was evicted: then a line
     on standard error says so); 125 when the pod could not be started (also when a taint keeps reclaimed pods away from
     this node), 126 when the command cannot be executed, 127 when it was not found.
+
+    On the simulated machine nothing is executed: the pod uses the CPU and memory that --load and --memory-load say, and
+    may be evicted, or killed for memory, as any other.
     """
     from shared.adapters.local.pod_user import asked_user
     from shared.adapters.local.runtime import new_uid, open_runtime
@@ -61,30 +72,50 @@ def run(
     from sublet.instance import writable_settings
     from sublet.pods.admission import admit
     from sublet.pods.offer import warn_over_offer
+    from sublet.pods.simulated import attend, load_annotations, require_playable
     from sublet.pods.taints import require_untainted
     from sublet.terminal.stderr import print_error
 
     try:
         runs_as = asked_user(user, os.environ)
         runtime = open_runtime(writable_settings())
+        loads = load_annotations(runtime, load, memory_load)
+        command = command_of(command, loads)
         uid = new_uid()
         document = pod_document(
             name=name or made_name(command[0], uid), namespace=namespace, qos=qos, cpu=cpu, memory=memory,
             cpu_limit=cpu_limit, memory_limit=memory_limit, command=command, env=env or [], grace_s=grace_period,
-            enhancements=enhancements(qos, bound=numa_binding, exclusive=numa_exclusive, pool=pool),
+            enhancements=enhancements(qos, bound=numa_binding, exclusive=numa_exclusive, pool=pool) | loads,
         )  # fmt: skip
         record = read_pod(document, uid).record
         for line in warn_over_offer(runtime, [record]):
             print_error(line)
+        require_playable(runtime, [record], print_error)
         require_untainted(runtime, [record])
         admit([record], print_error)
-        if not detach:
+        if not detach and not runtime.simulated:
             runtime.become(record, user=runs_as)
         runtime.start(record, env=os.environ, user=runs_as)
     except SubletError as error:
         print_error(error)
         raise typer.Exit(CANNOT_START) from error
+    if not detach:
+        typer.echo(f"pod/{record.pod.name} runs on the simulated machine; Ctrl-C ends it")
+        raise typer.Exit(attend(runtime, record, print_error))
     typer.echo(f"pod/{record.pod.name} started")
+
+
+def command_of(given: list[str] | None, loads: Mapping[str, str]) -> list[str]:
+    """What the pod runs; a pod with a load of its own needs no command.
+
+    Raises:
+        Refused: nothing is given.
+    """
+    from shared.errors import Refused
+
+    if not given and not loads:
+        raise Refused("no command: say what to run behind the options: sublet run -- COMMAND", reason="malformed")
+    return given or ["load"]
 
 
 def made_name(command: str, uid: str) -> str:

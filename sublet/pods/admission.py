@@ -12,6 +12,10 @@ from shared.core.pods.manifest import PodRecord
 from shared.core.pods.qos import QOS_LEVEL
 from shared.errors import Refused, Unavailable
 from sublet.ask import ANSWER_TIMEOUT_S, connected, read_answer, target
+from sublet.load.demand import LOAD, MEMORY_LOAD, STOP_AFTER
+
+_NOT_OF_QRM = {QOS_LEVEL, LOAD, MEMORY_LOAD, STOP_AFTER}
+"""Annotations that say nothing of where a pod wants to run."""
 
 
 def admit(records: Sequence[PodRecord], note: Callable[[str], None]) -> None:
@@ -36,7 +40,7 @@ def admit(records: Sequence[PodRecord], note: Callable[[str], None]) -> None:
 
 def _chooses(pod: Pod) -> bool:
     # Labels too: Koordinator's class is one, and qrm judges what it means.
-    return pod.qos == "dedicated_cores" or bool(pod.annotations.keys() - {QOS_LEVEL}) or bool(pod.labels)
+    return pod.qos == "dedicated_cores" or bool(pod.annotations.keys() - _NOT_OF_QRM) or bool(pod.labels)
 
 
 async def _ask(pods: tuple[Pod, ...]) -> AdmissionTold:

@@ -12,6 +12,7 @@ from shared.core.text.yaml_text import read_yaml_documents
 from shared.errors import Conflict, SubletError
 from sublet.pods.admission import admit
 from sublet.pods.offer import warn_over_offer
+from sublet.pods.simulated import require_playable
 from sublet.pods.taints import require_untainted
 from sublet.terminal.given_file import MAX_GIVEN_BYTES, read_given_text
 
@@ -56,6 +57,7 @@ def apply_pods(
     for text in warn_over_offer(runtime, wanted):
         note(text)
     # Everything that can refuse comes before the first start.
+    require_playable(runtime, wanted, note)
     require_untainted(runtime, wanted)
     admit(wanted, note)
     _start_all(runtime, wanted, user)

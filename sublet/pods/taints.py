@@ -26,7 +26,7 @@ def require_untainted(runtime: Runtime, records: Sequence[PodRecord]) -> None:
             cannot be read, so that nobody can say so.
     """
     batch = [record.pod.key for record in records if record.pod.qos == "reclaimed_cores"]
-    if not batch or runtime.simulated or not runtime.cgroups.exists(class_group("reclaimed_cores", runtime.top)):
+    if not batch or not (runtime.simulated or runtime.cgroups.exists(class_group("reclaimed_cores", runtime.top))):
         return
     try:
         standing = TaintFile(runtime.common.state_dir).standing()

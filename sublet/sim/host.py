@@ -19,13 +19,13 @@ from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import ROOT, container_group, pod_group
 from shared.core.pods.manifest import read_pod
 from shared.errors import Refused
-from sublet.load.demand import SimDemand, SimLoad, loads_of, stop_after_s
+from sublet.load.demand import STOP_AFTER, SimDemand, SimLoad, loads_of, stop_after_s
 from sublet.sim.kernel import Kernel
 from sublet.sim.machine import SimMachine
 from sublet.sim.progress import AddedCommand, PodProgress, SimProgress
 from sublet.sim.scenario import Exec, Step
 
-KILLED = 137  # 128 + SIGKILL, what a container ends with that was killed
+KILLED, TERMINATED = 137, 143  # 128 + SIGKILL, 128 + SIGTERM
 _UID_SPACE = uuid.UUID("5d0b7a52-3f0e-5f0c-8a35-3c1f6f2c9b10")
 
 log = structlog.get_logger()
@@ -134,9 +134,10 @@ class SimHost:
                 continue
             if uid not in self._started:
                 self._start(item)
-            if item.status.terminating and self._over(item, now_s):
+            code = self._end_code(item, now_s) if item.status.terminating else None
+            if code is not None:
                 names = (container.name for container in item.record.pod.containers)
-                self._finish(item.record.pod, containers={name: {"exit_code": KILLED} for name in names})
+                self._finish(item.record.pod, containers={name: {"exit_code": code} for name in names})
         for group in self._loads:
             self.kernel.ask(group, self._demand(group))
         for container in self.kernel.step(now_s):
@@ -204,12 +205,17 @@ class SimHost:
             with log_file.open("a") as file:
                 file.write(f"{timestamp()} {line}\n")
 
-    def _over(self, item: StoredPod, now_s: float) -> bool:
-        """Whether a pod that was asked to end has done so, or is killed at the end of its grace."""
+    def _end_code(self, item: StoredPod, now_s: float) -> int | None:
+        """With what a pod that was asked to end has ended by itself, or was killed after its grace; None: not yet."""
         pod = item.record.pod
         asked_s = self._asked_to_end.setdefault(pod.uid, now_s)
         grace_s = pod.grace_s if item.status.grace_s is None else item.status.grace_s
-        return now_s - asked_s >= min(grace_s, stop_after_s(pod))
+        own = self.progress.pods.get(pod.uid, PodProgress())
+        # A scenario's pod may have its reasons to wait for the kill; any other ends as most programs do at TERM.
+        stop_s = stop_after_s(pod) if own.of_scenario or STOP_AFTER in pod.annotations else 0.0
+        if now_s - asked_s < min(grace_s, stop_s):
+            return None
+        return TERMINATED if stop_s <= grace_s else KILLED
 
     def _finish(self, pod: Pod, **status: Any) -> None:
         """A pod has ended: nothing of it runs, its status says so; one that was deleted leaves the store."""

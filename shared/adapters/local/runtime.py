@@ -33,6 +33,7 @@ from shared.settings import CommonSettings
 
 DELETED = "Deleted"
 START_IT = "start it with: sudo sublet up"
+_SIM_PATIENCE_S, _SIM_POLL_S = 10.0, 0.05
 _SHIM = (sys.executable, "-P", "-m", shim.__name__)  # -P: the current folder may belong to anybody
 
 
@@ -79,9 +80,15 @@ class Runtime:
     def start(self, record: PodRecord, *, env: Mapping[str, str], user: PodUser | None = None) -> None:
         """Run a pod detached; returns once every container runs. `user` is by default the caller, who inherits `env`.
 
+        On the simulator it is put into the store, from which its machine starts it within a moment.
+
         Raises:
             Refused, Conflict, Unfit, Unavailable: nothing runs and nothing is left.
         """
+        if self.simulated:
+            self._require_up(record)
+            self.pods.add(record)
+            return
         folder, alive = self._prepare(record, user)
         ours, theirs = os.pipe()
         try:
@@ -127,7 +134,7 @@ class Runtime:
         """
         pod = stored.record.pod
         if self.simulated:
-            self.pods.mark_terminating(pod.uid, grace_s, reason, why)
+            await self._end_simulated(stored, grace_s, reason, why)
             return
         evictor = LocalEvictor(self.common.state_dir, self.cgroups, SystemClock(), top=self.top)
         result = await evictor.evict(pod, grace_s=grace_s, reason=reason, why=why)
@@ -137,6 +144,24 @@ class Runtime:
         await evictor.ended(pod.uid)
         await asyncio.to_thread(self._await_watcher, stored.folder)
         self._clear(stored.record)
+
+    async def _end_simulated(self, stored: StoredPod, grace_s: float, reason: str, why: str) -> None:
+        """Ask the simulator to end a pod, and wait until it has."""
+        uid, deadline_s = stored.folder.uid, grace_s + _SIM_PATIENCE_S
+        if not self.pods.mark_terminating(uid, grace_s, reason, why):
+            self.pods.remove(uid)
+            return
+        try:
+            async with asyncio.timeout(deadline_s):
+                while (left := self.pods.get(uid)) is not None and not left.status.finished:
+                    await asyncio.sleep(_SIM_POLL_S)
+        except TimeoutError:
+            raise Unavailable(
+                f"pod {stored.record.pod.key}: asked to end, and the simulator has not done so in {deadline_s:g} s; "
+                f"see {self.common.state_dir / 'logs/sim.log'}"
+            ) from None
+        if reason == DELETED:
+            self.pods.remove(uid)
 
     def reconcile(self) -> None:
         """Close pods whose watcher was killed and whose processes have ended since.
@@ -176,11 +201,9 @@ class Runtime:
     def _require_up(self, record: PodRecord) -> None:
         pod = record.pod
         if self.simulated:
-            raise Refused(
-                f"pod {pod.key}: Sublet runs on the simulator here, which takes its pods from a scenario; "
-                "for real processes: sudo sublet up",
-                reason="simulated",
-            )
+            if not (self.common.state_dir / "up.json").exists():
+                raise Unfit(f"pod {pod.key}: no simulated machine is up here; start one: sublet up --substrate sim")
+            return
         if pod.qos not in OOM_SCORE:
             raise Refused(
                 f"pod {pod.key}: QoS class {pod.qos} cannot be run here; want {' or '.join(OOM_SCORE)}",

@@ -1,21 +1,27 @@
 """The pod commands without a kernel: what they print, what they refuse, with which exit code."""
 
+import itertools
 import json
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import typer
 import yaml
-from pods_rig import record
-from present import present
+from pods_rig import record, wait_for
 from typer.testing import CliRunner
 
 from shared.adapters.local.pods import LocalPods
+from shared.core.cgroups.layout import container_group
 from shared.errors import Refused, Unavailable
 from sublet import cli
 from sublet.commands import apply, delete, get, logs, run
+from sublet.sim.host import SimHost
+from sublet.sim.machine import SimMachine
 
 MODULES = {"run": run, "apply": apply, "get": get, "logs": logs, "delete": delete}
 POD: dict[str, Any] = {
@@ -200,14 +206,87 @@ def test_apply_leaves_a_pod_that_runs_as_the_file_says_alone(store: LocalPods) -
     assert sublet("apply", "-f", "-", stdin=yaml.dump(POD)).stdout == "pod/encode unchanged\n"
 
 
-def test_on_the_simulator_pods_come_from_the_scenario(store: LocalPods, state_dir: Path) -> None:
+@pytest.fixture
+def machine(store: LocalPods, state_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimHost]:
+    """A simulated machine that lives while the test types commands, which set up the logging of their process."""
+    monkeypatch.setattr("sublet.sim.host.log", Mock())
     (state_dir / "up.json").write_text('{"substrate": "sim"}')
-    result = sublet("run", "--", "true")
-    assert (result.exit_code, "scenario" in result.stderr) == (125, True)
-    made = record("batch")
-    store.add(made)
-    assert sublet("delete", "pod/batch").exit_code == 0
-    assert present(store.get(made.pod.uid)).status.terminating
+    host = SimHost.create(state_dir / "simhost", SimMachine(sockets=1, cores_per_numa=2, memory="8Gi"), state_dir)
+    over, turns = threading.Event(), itertools.count()
+
+    def live() -> None:
+        while not over.wait(0.001):
+            host.step(float(next(turns)))
+
+    living = threading.Thread(target=live)
+    living.start()
+    yield host
+    over.set()
+    living.join()
+
+
+def _state(name: str) -> str:
+    return str(sublet("get", f"pod/{name}").stdout.splitlines()[1].split()[5])
+
+
+def test_on_the_simulator_a_pod_runs_with_a_load_of_its_own(machine: SimHost) -> None:
+    assert sublet("run", "-d", "--name", "wave", "--load", "sine:0.5..3:60s").stdout == "pod/wave started\n"
+    wait_for(lambda: _state("wave") == "Running")
+    assert "CPU sine:0.5..3:60s cores, memory 16 MiB" in sublet("logs", "wave").stdout
+    document = yaml.safe_load(sublet("get", "pod/wave", "-o", "yaml").stdout)
+    assert document["metadata"]["annotations"]["sim.sublet/load"] == "sine:0.5..3:60s"
+    assert sublet("delete", "pod/wave").stdout == "pod/wave deleted\n"
+    assert machine.pods.stored() == []
+
+
+def test_on_the_simulator_a_pod_above_its_memory_is_killed(machine: SimHost) -> None:
+    words = ("--memory", "1Gi", "--memory-load", "2Gi")
+    assert sublet("run", "-d", "--name", "leak", *words, "--", "train").exit_code == 0
+    wait_for(lambda: _state("leak") == "OOMKilled")
+    done = sublet("run", "--name", "leak", *words)
+    assert (done.exit_code, "has ended, OOMKilled" in done.stderr) == (137, True)
+    assert "killed: out of memory" in sublet("logs", "leak").stdout
+
+
+def test_on_the_simulator_a_document_says_the_load(machine: SimHost) -> None:
+    meta = POD["metadata"] | {"annotations": POD["metadata"]["annotations"] | {"sim.sublet/load": "2.5"}}
+    assert sublet("apply", "-f", "-", stdin=yaml.dump(POD | {"metadata": meta})).stdout == "pod/encode created\n"
+    wait_for(lambda: _state("encode") == "Running")
+    (group,) = (container_group(item.record.pod, "main") for item in machine.pods.stored())
+    assert len(machine.kernel.groups.cgroups.pids(group)) == 1 + 3
+    assert sublet("delete", "pod/encode").exit_code == 0
+
+
+def test_where_no_simulated_machine_is_up_nothing_starts(store: LocalPods, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUBLET_SUBSTRATE", "sim")
+    result = sublet("run", "--load", "1")
+    assert (result.exit_code, "start one: sublet up --substrate sim" in result.stderr) == (125, True)
+    assert store.stored() == []
+
+
+def test_a_load_is_refused_where_real_processes_run(store: LocalPods) -> None:
+    result = sublet("run", "--load", "2.5", "--", "true")
+    assert (result.exit_code, store.stored()) == (125, [])
+    assert "--load 2.5: only a simulated machine plays a load" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--load", "lots"), "--load 'lots': quantity 'lots'"),
+        (("--load", "sinus:1..2:60s"), "want one amount, or sine|square|ramp:LOW..HIGH:PERIOD"),
+        (("--memory-load", "sine:2Gi..1Gi:60s"), "--memory-load 'sine:2Gi..1Gi:60s': LOW 2Gi is above HIGH 1Gi"),
+        (("--", "stress", "-c", "many"), "stress -c 'many': want a whole number of workers"),
+        ((), "no command"),
+    ],
+)
+def test_a_load_that_cannot_be_played_is_refused_in_words(
+    store: LocalPods, state_dir: Path, words: tuple[str, ...], said: str
+) -> None:
+    (state_dir / "up.json").write_text('{"substrate": "sim"}')
+    result = sublet("run", *words)
+    assert (result.exit_code, said in result.stderr) == (125, True), result.stderr
+    assert store.stored() == []
 
 
 def test_logs_need_a_container_where_there_are_several(store: LocalPods) -> None:
