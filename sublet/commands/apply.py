@@ -12,7 +12,12 @@ def register(app: typer.Typer) -> None:
 
 
 def apply(
-    filename: Annotated[str, typer.Option("--filename", "-f", help="YAML file of Pod documents; - is standard input.")],
+    filenames: Annotated[
+        list[str],
+        typer.Option("--filename", "-f", help="YAML of Pods: file, folder, or - for standard input; may be repeated."),
+    ],
+    recursive: Annotated[bool, typer.Option("--recursive", "-R", help="Folders in folders too.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, and start nothing.")] = False,
     user: Annotated[
         str, typer.Option(metavar="NAME|UID[:GID]", help="As whom the pods run; by default who called sudo.")
     ] = "",
@@ -26,10 +31,12 @@ def apply(
     from shared.adapters.local.pod_user import asked_user
     from shared.adapters.local.runtime import open_runtime
     from sublet.instance import writable_settings
-    from sublet.pods.applying import apply_pods, read_documents
+    from sublet.pods.applying import apply_pods
+    from sublet.pods.pod_files import read_files
     from sublet.terminal.stderr import print_error
 
     runs_as = asked_user(user, os.environ)
-    documents = read_documents(filename)
-    for line in apply_pods(open_runtime(writable_settings()), documents, print_error, runs_as):
+    documents = read_files(filenames, recursive=recursive)
+    runtime = open_runtime(writable_settings())
+    for line in apply_pods(runtime, documents, print_error, runs_as, dry_run=dry_run):
         typer.echo(line)

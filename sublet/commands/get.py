@@ -1,12 +1,19 @@
 """`sublet get`: pods, the node's object and its taints."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sublet.cluster.options import ClusterOption, KubeconfigOption, cluster_meant
-from sublet.output import Format, FormatOption
+from sublet.terminal.formats import ObjectFormat, ObjectFormatOption, object_format, printed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shared.adapters.local.runtime import Runtime
+    from shared.adapters.local.stored_pod import StoredPod
+    from sublet.pods.choosing import PodChoice
 
 NODE_OBJECTS = ("cnr", "kcnr", "customnoderesource")
 NODES = ("node", "nodes", "no")
@@ -18,54 +25,102 @@ def register(app: typer.Typer) -> None:
 
 
 def get(
-    what: Annotated[str, typer.Argument(help="pods, pod/NAME, cnr, or node.", metavar="pods|pod/NAME|cnr|node")],
-    name: Annotated[str, typer.Argument(help="Name of the pod, or of the node.", show_default=False)] = "",
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="For a name without one.")] = "default",
-    output: FormatOption = "table",
+    words: Annotated[
+        list[str],
+        typer.Argument(help="What, and names where not all are meant.", metavar="pods|pod/NAME|cnr|node [NAME]..."),
+    ],
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Pods of this one; without it of all, and for a name of default.")
+    ] = "",
+    everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Pods of every namespace.")] = False,
+    selector: Annotated[
+        str, typer.Option("--selector", "-l", help="Pods with these labels: app=web,tier!=db, 'app in (a,b)', !app.")
+    ] = "",
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Pods: go on with what changes, until Ctrl-C.")] = False,
+    output: ObjectFormatOption = "table",
     cluster: ClusterOption = False,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
     """Show pods, finished ones too, the node's object (CNR): what is offered to reclaimed pods now, or its taints."""
+    wanted = object_format(output)
+    kind, _, inner = words[0].partition("/")
+    names = ([inner] if inner else []) + words[1:]
     if cluster_meant(cluster, kubeconfig):
-        _get_of_cluster(kubeconfig, what, name, output)
+        _get_of_cluster(kubeconfig, kind, names, wanted)
         return
     from shared.adapters.local.runtime import open_runtime
+    from shared.errors import Refused
+    from sublet.ask import target
     from sublet.instance import writable_settings
-    from sublet.output import as_text
-    from sublet.pods.pod_view import cnr_table, documents, pods_table, select
+    from sublet.pods import objects
+    from sublet.pods.choosing import POD_KINDS, PodChoice, pod_names
+    from sublet.pods.label_selector import read_selector
 
-    runtime = open_runtime(writable_settings())
-    if what in NODE_OBJECTS:
-        from sublet.pods.offer import read_cnr
-
-        document = read_cnr(runtime)
-        typer.echo(cnr_table(document) if output == "table" else as_text(document, output))
-        return
-    if what in NODES:
-        from shared.adapters.files.taints import TaintFile
-        from sublet.ask import target
-        from sublet.views.taints import node_document, node_table
-
-        node, taints = target().node, TaintFile(runtime.common.state_dir).standing()
-        typer.echo(node_table(node, taints) if output == "table" else as_text(node_document(node, taints), output))
-        return
-    pods, single = select(runtime, what, name, namespace)
-    typer.echo(pods_table(pods) if output == "table" else as_text(documents(pods, single=single), output))
+    if kind in NODE_OBJECTS + NODES and (watch or selector or everywhere or namespace):
+        raise Refused(f"get {kind}: --watch, --selector and namespaces are for pods; leave them out", reason="option")
+    if kind in NODE_OBJECTS:
+        _print(printed(objects.node_object_listed(open_runtime(writable_settings()), names), wanted))
+    elif kind in NODES:
+        runtime = open_runtime(writable_settings())
+        _print(printed(objects.node_listed(runtime, target().node, names), wanted))
+    elif kind in POD_KINDS:
+        choice = PodChoice(pod_names(words, command="get"), "" if everywhere else namespace, read_selector(selector))
+        _get_pods(open_runtime(writable_settings()), choice, wanted, watch=watch)
+    else:
+        raise Refused(f"get {words[0]!r}: want pods, pod/NAME, cnr or node", reason="kind")
 
 
-def _get_of_cluster(kubeconfig: Path | None, what: str, name: str, output: Format) -> None:
+def _get_pods(runtime: "Runtime", choice: "PodChoice", wanted: ObjectFormat, *, watch: bool) -> None:
+    from shared.errors import Refused
+    from sublet.pods.choosing import chosen_pods
+    from sublet.pods.objects import pods_listed
+
+    def choose() -> "list[StoredPod]":
+        return chosen_pods(runtime, choice)
+
+    if not watch:
+        _print(printed(pods_listed(choose(), single=len(choice.names) == 1), wanted))
+    elif wanted.is_table:
+        _watch(runtime, choose, wide=wanted.kind == "wide")
+    else:
+        raise Refused(f"--watch prints lines: want -o table or wide, not {wanted.kind}", reason="option")
+
+
+def _watch(runtime: "Runtime", choose: "Callable[[], list[StoredPod]]", *, wide: bool) -> None:
+    import sys
+    import time
+
+    from sublet.pods.watching import watched_lines
+
+    for text in watched_lines(runtime, choose, time.sleep, wide=wide):
+        typer.echo(text)
+        sys.stdout.flush()
+
+
+def _print(text: str) -> None:
+    if text:
+        typer.echo(text)
+
+
+def _get_of_cluster(kubeconfig: Path | None, kind: str, names: list[str], wanted: ObjectFormat) -> None:
     from datetime import UTC, datetime
 
     from shared.errors import Refused
     from sublet.cluster.options import ask_cluster
     from sublet.cluster.reading import read_node_objects
-    from sublet.output import as_text
+    from sublet.terminal.formats import ObjectList
     from sublet.views.cluster import node_table
 
-    if what not in NODE_OBJECTS + NODES:
-        raise Refused(f"get {what!r} of a cluster: want node or cnr; for all else there is kubectl get", reason="kind")
-    found = ask_cluster(kubeconfig, lambda kube: read_node_objects(kube, name))
-    if output == "table":
-        typer.echo(node_table(found, datetime.now(UTC)))
-        return
-    typer.echo(as_text(found[0] if name else {"apiVersion": "v1", "kind": "List", "items": found}, output))
+    if kind not in NODE_OBJECTS + NODES or len(names) > 1:
+        raise Refused(
+            f"get {' '.join([kind, *names])!r} of a cluster: want node or cnr, and one name at most; for the rest use "
+            "kubectl get",
+            reason="kind",
+        )
+    found = ask_cluster(kubeconfig, lambda kube: read_node_objects(kube, names[0] if names else ""))
+    listed = ObjectList(
+        tuple(f"cnr/{one.get('metadata', {}).get('name', '')}" for one in found),
+        lambda _wide: node_table(found, datetime.now(UTC)),
+        lambda: found[0] if names else {"apiVersion": "v1", "kind": "List", "items": found},
+    )
+    _print(printed(listed, wanted))

@@ -31,9 +31,16 @@ def read_documents(filename: str) -> list[object]:
 
 
 def apply_pods(
-    runtime: Runtime, documents: list[object], note: Callable[[str], None], user: PodUser | None = None
+    runtime: Runtime,
+    documents: list[object],
+    note: Callable[[str], None],
+    user: PodUser | None = None,
+    *,
+    dry_run: bool = False,
 ) -> list[str]:
     """Start what does not run yet, as that user, by default the caller; returns a line a pod.
+
+    With `dry_run` all is checked and nothing is started.
 
     Raises:
         Refused, Conflict, Unfit, Unavailable: nothing new runs.
@@ -60,6 +67,8 @@ def apply_pods(
     require_playable(runtime, wanted, note)
     require_untainted(runtime, wanted)
     admit(wanted, note)
+    if dry_run:
+        return [f"{line} (dry run)" for line in lines]
     _start_all(runtime, wanted, user)
     return lines
 

@@ -1,35 +1,19 @@
 """Pods and the node's object as people and programs see them."""
 
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.adapters.local.runtime import Runtime
 from shared.adapters.local.stored_pod import PodStatus, StoredPod
 from shared.contracts.kube.quantities import format_millis, format_units
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Container, Pod
-from shared.errors import Refused
-from sublet.output import age, columns
+from sublet.output import age, columns, printable
 from sublet.pods.offer import offered
 
 PODS_HEADER = ("NAMESPACE", "NAME", "QOS", "CPU", "MEMORY", "STATUS", "EXIT", "AGE")
+WIDE_HEADER = ("UID", "PIDS", "COMMAND")
 _BINARY = (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
-
-
-def select(runtime: Runtime, what: str, name: str, namespace: str) -> tuple[list[StoredPod], bool]:
-    """The pods that "pods", "pod NAME" or "pod/NAME" mean, and whether exactly one was asked for.
-
-    Raises:
-        Refused: no such kind or pod.
-        Unavailable: the store cannot be read.
-    """
-    kind, _, inner = what.partition("/")
-    if kind not in {"pod", "pods", "po"}:
-        raise Refused(f"get {what!r}: want pods, pod/NAME, cnr or node", reason="kind")
-    runtime.reconcile()
-    if wanted := inner or name:
-        return [runtime.pods.find(wanted, namespace)], True
-    return runtime.pods.stored(), False
 
 
 def state(status: PodStatus) -> str:
@@ -40,16 +24,26 @@ def state(status: PodStatus) -> str:
     return next(filter(None, reasons), "Completed" if status.phase == "Succeeded" else "Error")
 
 
-def pods_table(pods: Sequence[StoredPod]) -> str:
-    """One line a pod."""
+def pods_table(pods: Sequence[StoredPod], *, wide: bool = False, header: bool = True) -> str:
+    """One line a pod; `wide` says UID, processes and command too."""
     now = datetime.now(UTC)
-    rows = []
-    for stored in pods:
-        pod, status = stored.record.pod, stored.status
-        codes = ",".join(str(c.exit_code) for c in status.containers.values() if c.exit_code is not None)
-        amounts = format_millis(pod.cpu_request_millis), _bytes(pod.memory_request_bytes)
-        rows.append((pod.namespace, pod.name, pod.qos, *amounts, state(status), codes, age(status.created_at, now)))
-    return columns(PODS_HEADER, rows) if rows else "no pods; start one: sublet run --qos reclaimed -- COMMAND"
+    rows = [_row(stored, now, wide=wide) for stored in pods]
+    if not rows:
+        return "no pods; start one: sublet run --qos reclaimed -- COMMAND" if header else ""
+    text = columns(PODS_HEADER + (WIDE_HEADER if wide else ()), rows)
+    return text if header else text.partition("\n")[2]
+
+
+def _row(stored: StoredPod, now: datetime, *, wide: bool) -> tuple[str, ...]:
+    pod, status = stored.record.pod, stored.status
+    codes = ",".join(str(c.exit_code) for c in status.containers.values() if c.exit_code is not None)
+    amounts = format_millis(pod.cpu_request_millis), format_bytes(pod.memory_request_bytes)
+    row = (pod.namespace, pod.name, pod.qos, *amounts, state(status), codes, age(status.created_at, now))
+    if not wide:
+        return row
+    pids = ",".join(str(c.pid) for c in status.containers.values() if c.pid is not None and c.exit_code is None)
+    commands = "; ".join(shlex.join(run.command) for run in stored.record.runs)
+    return (*row, pod.uid, pids, printable(commands))
 
 
 def documents(pods: Sequence[StoredPod], *, single: bool) -> dict[str, Any]:
@@ -108,7 +102,7 @@ def _resources(container: Container, qos: str) -> dict[str, dict[str, str]]:
     def amounts(cpu_millis: int, memory_bytes: int) -> dict[str, str]:
         texts = {
             cpu: format_units(cpu_millis) if reclaimed else format_millis(cpu_millis),
-            memory: _bytes(memory_bytes),
+            memory: format_bytes(memory_bytes),
         }
         said = {cpu: cpu_millis, memory: memory_bytes}
         return {resource: text for resource, text in texts.items() if said[resource]}
@@ -119,7 +113,8 @@ def _resources(container: Container, qos: str) -> dict[str, dict[str, str]]:
     }
 
 
-def _bytes(amount: int) -> str:
+def format_bytes(amount: int) -> str:
+    """Bytes with the largest binary suffix that divides them."""
     for suffix, factor in _BINARY:
         if amount and amount % factor == 0:
             return f"{amount // factor}{suffix}"

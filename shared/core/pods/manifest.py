@@ -84,6 +84,8 @@ def read_pod(document: object, uid: str, fallback: Fallback = "shared_cores") ->
         raise Refused(f"kind {top.get('kind')!r} of {top.get('apiVersion')!r}: only kind Pod of v1 runs here",
                       reason="kind")  # fmt: skip
     meta = mapping(top.get("metadata"), "metadata")
+    if meta.get("name") is None:
+        raise refused("metadata.name", "is missing: want a name; generateName needs an API server")
     name = dns_name(meta.get("name"), "metadata.name")
     namespace = dns_name(meta.get("namespace", "default"), "metadata.namespace", dots=False)
     where = f"pod {namespace}/{name}"
@@ -105,7 +107,7 @@ def read_pod(document: object, uid: str, fallback: Fallback = "shared_cores") ->
         "annotations": annotations,
         "labels": labels,
         "grace_s": integer(spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE_S),
-                           f"{where}: terminationGracePeriodSeconds"),
+                           f"{where}: terminationGracePeriodSeconds", lowest=0),
         "phase": "Pending",
         "owner": _owner(meta, where),
     }  # fmt: skip

@@ -8,7 +8,7 @@ from shared.errors import Refused
 # Lower-case DNS labels joined by dots: no "/", no "..", no leading or trailing "-" (RFC 1123, as Kubernetes asks).
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-_MAX_NAME = 253
+_MAX_NAME, _MAX_LABEL = 253, 63
 _MAX_INTEGER = (1 << 31) - 1
 
 
@@ -52,11 +52,11 @@ def words(given: object, where: str) -> tuple[str, ...]:
     return tuple(text(word, f"{where}[{index}]") for index, word in enumerate(items(given, where)))
 
 
-def integer(given: object, where: str) -> int:
+def integer(given: object, where: str, *, lowest: int = -_MAX_INTEGER) -> int:
     """A whole number of 32 bits."""
     # In Python True is an int.
-    if not isinstance(given, int) or isinstance(given, bool) or abs(given) > _MAX_INTEGER:
-        raise refused(where, f"{given!r}: want a whole number")
+    if not isinstance(given, int) or isinstance(given, bool) or not lowest <= given <= _MAX_INTEGER:
+        raise refused(where, f"{given!r}: want a whole number from {lowest} to {_MAX_INTEGER}")
     return given
 
 
@@ -64,5 +64,11 @@ def dns_name(given: object, where: str, *, dots: bool = True) -> str:
     """A Kubernetes object name; without `dots` a single label, as for containers and namespaces."""
     fits = isinstance(given, str) and len(given) <= _MAX_NAME and _NAME.fullmatch(given) and (dots or "." not in given)
     if not isinstance(given, str) or not fits:
-        raise refused(where, f"{given!r}: want lower-case letters, digits and '-'" + (" or '.'" if dots else ""))
+        most = _MAX_NAME if dots else _MAX_LABEL
+        raise refused(
+            where,
+            f"{given!r}: want 1 to {most} lower-case letters, digits and '-'"
+            + (" or '.'" if dots else "")
+            + ", first and last a letter or digit",
+        )
     return given

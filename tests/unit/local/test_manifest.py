@@ -283,7 +283,7 @@ BAD = {
     ),
     "rights": ((*CONTAINER, "securityContext"), {"runAsUser": 1000}, "securityContext"),
     "init containers": ((*SPEC, "initContainers"), [{"name": "x"}], "initContainers"),
-    "negative grace": ((*SPEC, "terminationGracePeriodSeconds"), -1, "grace_s"),
+    "negative grace": ((*SPEC, "terminationGracePeriodSeconds"), -1, "terminationGracePeriodSeconds"),
     "grace as text": ((*SPEC, "terminationGracePeriodSeconds"), "30", "whole number"),
     "grace not a number": ((*SPEC, "terminationGracePeriodSeconds"), float("nan"), "whole number"),
     "priority too large": ((*SPEC, "priority"), 1 << 40, "whole number"),
