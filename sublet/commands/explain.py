@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sublet.views.explain.chain import Document
     from sublet.views.facts import NodeFacts
 
-Output = Literal["text", "json"]
+Output = Literal["text", "wide", "json"]
 PODS, CPUS = ("", "pod", "pods", "po"), ("cpu", "cpus")
 
 
@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
 def explain(
     what: Annotated[str, typer.Argument(metavar="pod/NAME|cpu/NUMBER", help="The pod, or the CPU.")],
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="The pod's namespace.")] = "default",
-    output: Annotated[Output, typer.Option("--output", "-o", help="text, or json")] = "text",
+    output: Annotated[Output, typer.Option("--output", "-o", help="text; wide: every step; or json")] = "text",
 ) -> None:
     """Show why a pod runs where it runs or was evicted, or why a CPU is in its pool, with the numbers of each step."""
     from sublet.ask import run
@@ -43,24 +43,28 @@ def explain(
 
 async def _explain_pod(bus: "Bus", where: "AskTarget", *, namespace: str, name: str, output: Output) -> int:
     from sublet.ask import ask_all
+    from sublet.pods.ended import ended
     from sublet.terminal.stderr import print_error
+    from sublet.views.explain.brief import brief_lines, wrapped
     from sublet.views.explain.chain import chain
     from sublet.views.explain.chain_text import lines
     from sublet.views.facts import read
 
     facts = read(where.node, await ask_all(bus, where.node, where.services))
-    document = chain(facts, await _events(bus, where.node, namespace), namespace, name)
+    document = chain(facts, await _events(bus, where.node, namespace), namespace, name, ended(namespace, name))
     if document is None:
         silent = f" ({', '.join(facts.silent)} did not answer)" if facts.silent else ""
         print_error(f"no pod {namespace}/{name} is known{silent}; see `sublet get pods`")
         return 1
-    _print(document, lines(document), output)
+    text = brief_lines(document) if output == "text" else wrapped(lines(document), "      ")
+    _print(document, text, output)
     return 0
 
 
 async def _explain_cpu(bus: "Bus", where: "AskTarget", *, cpu: int, output: Output) -> int:
     from sublet.ask import NOT_THERE, ask_all
     from sublet.terminal.stderr import print_error
+    from sublet.views.explain.brief import wrapped
     from sublet.views.explain.cpu import cpu_chain
     from sublet.views.explain.cpu_text import cpu_lines
     from sublet.views.facts import read
@@ -70,7 +74,7 @@ async def _explain_cpu(bus: "Bus", where: "AskTarget", *, cpu: int, output: Outp
     if document is None:
         print_error(_no_such_cpu(facts, cpu))
         return 1 if facts.cpus else NOT_THERE
-    _print(document, cpu_lines(document), output)
+    _print(document, wrapped(cpu_lines(document), "      "), output)
     return 0
 
 

@@ -10,17 +10,17 @@ from shared.contracts.bus.stored import RefusedMessage, read_event
 from shared.contracts.eviction import EvictionEvent
 from shared.ports import Received
 from sublet.output import printable
-from sublet.views.figures import clock, number
+from sublet.views.figures import amount, moment
 
-HEAD = f"{'SEQ':>6}  {'TIME':<12}  {'PHASE':<9}  {'POD':<32}  {'OBSERVED':>10}  {'THRESHOLD':>10}  MESSAGE"
+HEAD = f"{'SEQ':>6}  {'TIME':<24}  {'PHASE':<9}  {'POD':<32}  {'OBSERVED':>12}  {'THRESHOLD':>12}  MESSAGE"
 
 
 def table_line(event: EvictionEvent, sequence: int) -> str:
     """One event with its numbers and the text of the Kubernetes event."""
     words = f"{event.message} ({event.detail})" if event.detail and event.detail not in event.message else event.message
     return (
-        f"{sequence:>6}  {clock(event.sent_at)}  {event.phase:<9}  {f'{event.namespace}/{event.pod}':<32}  "
-        f"{number(event.observed):>10}  {number(event.threshold):>10}  {printable(words)}"
+        f"{sequence:>6}  {moment(event.sent_at)}  {event.phase:<9}  {f'{event.namespace}/{event.pod}':<32}  "
+        f"{amount(event.scope, event.observed):>12}  {amount(event.scope, event.threshold):>12}  {printable(words)}"
     ).rstrip()
 
 

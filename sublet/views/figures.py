@@ -1,7 +1,7 @@
 """Numbers as people read them; a figure that is not known is a dash, never a zero."""
 
 import math
-from datetime import datetime
+from datetime import UTC, datetime
 
 UNKNOWN = "-"
 
@@ -64,11 +64,12 @@ def amount(scope: str, value: float | None) -> str:
     return f"{number(value)} s" if scope in _SECONDS else number(value)
 
 
-def clock(value: datetime) -> str:
-    """Time of day with milliseconds, UTC."""
-    return f"{value:%H:%M:%S}.{value.microsecond // 1000:03d}"
+def moment(value: datetime) -> str:
+    """Date and time of day with milliseconds and zone, in UTC."""
+    utc = value.astimezone(UTC)
+    return f"{utc:%Y-%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03d}Z"
 
 
-def clock_of(text: str) -> str:
-    """Time of day of a time in ISO form."""
-    return clock(datetime.fromisoformat(text))
+def moment_of(text: str) -> str:
+    """The same of a time in ISO form."""
+    return moment(datetime.fromisoformat(text))

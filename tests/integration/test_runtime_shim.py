@@ -239,8 +239,48 @@ def test_the_kernel_is_told_whom_to_end_first(pods: Runtime, qos: str, score: st
 def test_a_pod_that_takes_more_memory_than_its_limit_is_said_to_have_been_killed_for_it(pods: Runtime) -> None:
     pod = record("greedy", sys.executable, "-c", "b'x' * (256 << 20)", memory_request_bytes=48 << 20)
     _start(pods, pod)
-    container = _finished(pods, pod).status.containers["main"]
+    status = _finished(pods, pod).status
+    container = status.containers["main"]
     assert (container.exit_code, container.reason) == (137, "OOMKilled")
+    assert status.message == "the pod used more than its memory limit 48Mi"
+
+
+def test_in_the_foreground_it_is_said_where_it_happened_and_the_record_stays(
+    pods: Runtime, top: str, tmp_path: Path
+) -> None:
+    pod = record("greedy", sys.executable, "-c", "b'x' * (256 << 20)", memory_request_bytes=48 << 20)
+    process = start_foreground(tmp_path, top, pod)
+    said = process.communicate()[1]
+    assert (process.returncode, said) == (
+        137,
+        "sublet: pod default/greedy was killed: the pod used more than its memory limit 48Mi (137); "
+        "see: sublet explain pod/greedy\n",
+    )
+    stored = pods.pods.find("greedy")
+    assert (stored.status.phase, stored.status.containers["main"].reason) == ("Failed", "OOMKilled")
+    again = start_foreground(tmp_path, top, record("greedy", "true"))
+    assert (again.communicate()[1], again.returncode) == ("", 0), "its name is free"
+
+
+def test_a_kill_from_outside_is_not_taken_for_one_for_memory(pods: Runtime, top: str, tmp_path: Path) -> None:
+    process = start_foreground(tmp_path, top, record("shot", "sh", "-c", "kill -9 $$", memory_request_bytes=48 << 20))
+    assert (process.communicate()[1], process.returncode) == ("", 137)
+    assert pods.pods.stored() == []
+
+
+@pytest.mark.parametrize("amount", [1, 4 << 10, (1 << 20) - 1])
+def test_a_memory_limit_in_which_nothing_starts_is_refused_before_a_cgroup_is_made(
+    pods: Runtime, top: str, amount: int
+) -> None:
+    with pytest.raises(Refused, match=rf"pod default/tiny: memory {amount} bytes: want at least 1Mi"):
+        _start(pods, record("tiny", "true", memory_request_bytes=amount))
+    assert _nothing_left(pods, top)
+
+
+def test_the_least_memory_is_enough_for_a_small_program(pods: Runtime) -> None:
+    pod = record("small", "true", memory_request_bytes=1 << 20)
+    _start(pods, pod)
+    assert _finished(pods, pod).status.phase == "Succeeded"
 
 
 def test_a_setting_that_the_kernel_refuses_leaves_nothing(pods: Runtime, top: str) -> None:

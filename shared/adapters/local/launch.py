@@ -1,6 +1,6 @@
 """A launch says how a pod runs on this host: its cgroups, their settings, its commands. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shared.adapters.local.pod_user import PodUser
@@ -9,7 +9,10 @@ from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import OwnLayout, container_group, pod_group
 from shared.core.pods.limits import limits_of, unsaid_memory_bytes
 from shared.core.pods.manifest import PodRecord
+from shared.errors import Refused
 
+LEAST_MEMORY_BYTES = 1 << 20
+"""A limit below is refused (docs/facts/linux-cgroups.md#memory-limits)."""
 OOM_SCORE = {"reclaimed_cores": 900, "shared_cores": 0}
 """When memory runs out the kernel ends reclaimed work first, whoever asked for the memory (0 to 1000 adds permille)."""
 
@@ -37,6 +40,21 @@ def launch_document(
             for run in record.runs
         ],
     }
+
+
+def require_room(pod: Pod, writes: Sequence[Write]) -> None:
+    """Refuse a memory limit in which no process starts, before anything is made.
+
+    Raises:
+        Refused: names the limit and the least.
+    """
+    for write in writes:
+        if write.knob is Knob.MEMORY_MAX and isinstance(write.value, int) and write.value < LEAST_MEMORY_BYTES:
+            raise Refused(
+                f"pod {pod.key}: memory {write.value} bytes: want at least {LEAST_MEMORY_BYTES >> 20}Mi, or no process "
+                "starts in it; ask for more with --memory",
+                reason="bound",
+            )
 
 
 def start_writes(pod: Pod, *, top: str, machine_bytes: int) -> list[Write]:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO, NoReturn
 
 import structlog
@@ -20,11 +20,12 @@ from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import read_text
 from shared.adapters.local import shim
 from shared.adapters.local.evictor import LocalEvictor, finish_if_over
-from shared.adapters.local.launch import OOM_SCORE, launch_document, start_writes
+from shared.adapters.local.launch import OOM_SCORE, launch_document, require_room, start_writes
 from shared.adapters.local.pod_folder import LAUNCH, PodFolder, write_json
 from shared.adapters.local.pod_user import PodUser, this_user
 from shared.adapters.local.pods import LocalPods
 from shared.adapters.local.stored_pod import StoredPod
+from shared.core.cgroups.knobs import Write
 from shared.core.cgroups.layout import ROOT, class_group, container_group, pod_group
 from shared.core.pods.manifest import PodRecord
 from shared.core.text.kernel_text import meminfo_bytes
@@ -180,6 +181,8 @@ class Runtime:
         """Make the pod's cgroups and its folder, with the watcher's lock taken before anybody can see it."""
         pod = record.pod
         self._require_up(record)
+        writes = start_writes(pod, top=self.top, machine_bytes=self._machine_bytes())
+        require_room(pod, writes)
         user = user or this_user()
         self.reconcile()  # a name is not held by what has died
         with self.pods.adding(record) as folder:
@@ -189,7 +192,7 @@ class Runtime:
             # Inside the block, while the pod is still aside: from its first moment in the store it counts as watched.
             alive = folder.lock_alive()
         try:
-            self._make_groups(record)
+            self._make_groups(record, writes)
         except (OSError, SubletError) as error:
             alive.close()
             self._clear(record)
@@ -216,11 +219,11 @@ class Runtime:
             raise Unfit(f"pod {pod.key}: only root can put processes into cgroups; run it with sudo")
         require_own(self.common.state_dir)  # what lies there is run as root
 
-    def _make_groups(self, record: PodRecord) -> None:
+    def _make_groups(self, record: PodRecord, writes: Sequence[Write]) -> None:
         cgroups = self.cgroups
         for run in record.runs:
             cgroups.make(container_group(record.pod, run.name, self.top))
-        for write in start_writes(record.pod, top=self.top, machine_bytes=self._machine_bytes()):
+        for write in writes:
             cgroups.write(write.group, write.knob, write.value)
 
     def _machine_bytes(self) -> int:

@@ -26,6 +26,8 @@ from shared.adapters.local.spawn import NotStarted, set_oom_score, spawn
 from shared.core.pods.exit_codes import SIGNALLED
 
 READY = "started"
+OOM_KILLED = "OOMKilled"
+_NO_LIMIT_BYTES = 1 << 60  # cgroup v1 says the largest number of pages where there is no limit
 FORWARDED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
 _PR_SET_CHILD_SUBREAPER = 36
 _OWN_OOM_SCORE = -998  # as little a victim as a kubelet: who watches a pod must not die for it
@@ -42,6 +44,8 @@ class Shim:
         self._running: dict[int, str] = {}
         self._codes: dict[str, int] = {}
         self._closed: set[str] = set()
+        self.out_of_memory = ""
+        """Why the kernel killed the pod for memory; "" where it did not."""
 
     def start(self) -> None:
         """Run every container, all or none. A pod that is being ended already starts nothing.
@@ -116,9 +120,12 @@ class Shim:
         self._empty(group)
         facts = {"exit_code": self._codes[name], "ended_at": timestamp()}
         if self._oom_kills(group):
-            facts["reason"] = "OOMKilled"
+            facts["reason"] = OOM_KILLED
+            self.out_of_memory = self._memory_words(group)
         with contextlib.suppress(FileNotFoundError):
             self.folder.update_status(containers={name: facts})
+            if self.out_of_memory:
+                self.folder.update_status(message=self.out_of_memory)
 
     def _empty(self, group: str) -> None:
         while kill_group(self.cgroups, group):
@@ -126,9 +133,33 @@ class Shim:
             time.sleep(_POLL_S)
 
     def _oom_kills(self, group: str) -> int:
-        name = "memory.oom_control" if self.cgroups.version == 1 else "memory.events"
+        return self._count(group, "memory.oom_control" if self.cgroups.version == 1 else "memory.events", "oom_kill")
+
+    def _memory_words(self, group: str) -> str:
+        """Whose memory ran out: the pod's own, where a limit of its own was met, else that of others with it."""
+        for own in (group, self.launch["group"]):
+            if limit := self._met_limit(own):
+                return f"the pod used more than its memory limit {limit}"
+        return "memory ran out outside of the pod, at a limit of its class or of the node"
+
+    def _met_limit(self, group: str) -> str:
+        """The memory limit of a cgroup if it was met; "" where it was not, or where there is none."""
+        first = self.cgroups.version == 1
+        if first:
+            met = (self.cgroups.text(group, "memory.failcnt", "memory") or "0").strip() != "0"
+        else:
+            met = self._count(group, "memory.events", "oom") > 0
+        limit = (self.cgroups.text(group, "memory.limit_in_bytes" if first else "memory.max", "memory") or "").strip()
+        return _size(int(limit)) if met and limit.isdigit() and int(limit) < _NO_LIMIT_BYTES else ""
+
+    def _count(self, group: str, name: str, key: str) -> int:
         lines = (line.split() for line in (self.cgroups.text(group, name, "memory") or "").splitlines())
-        return sum(int(fields[1]) for fields in lines if fields[0] == "oom_kill")
+        return sum(int(fields[1]) for fields in lines if fields[0] == key)
+
+
+def _size(amount: int) -> str:
+    """Bytes as a manifest would say them."""
+    return f"{amount >> 20}Mi" if amount % (1 << 20) == 0 else f"{amount >> 10}Ki"
 
 
 @contextlib.contextmanager
@@ -173,6 +204,10 @@ def run(folder: PodFolder, ready: int | None) -> int:
     if foreground:
         if status.get("terminating"):
             _farewell(pod, status)
+        elif shim.out_of_memory:
+            more = f"see: sublet explain pod/{pod.removeprefix('default/')}"
+            print(f"sublet: pod {pod} was killed: {shim.out_of_memory} ({shim.code}); {more}", file=sys.stderr)
+            return shim.code  # its record stays, or nothing would be left to be explained
         folder.remove()
     return shim.code
 

@@ -11,6 +11,7 @@ from shared.contracts.envelope import Reason
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
+from sublet.views.conditions import conditions
 from sublet.views.explain.evictor import outlook_part, refusals_part
 from sublet.views.facts import NodeFacts
 from sublet.views.usage import Usage, pod_usage, pool_rows
@@ -18,14 +19,19 @@ from sublet.views.usage import Usage, pod_usage, pool_rows
 Document = dict[str, Any]
 
 
-def chain(facts: NodeFacts, events: Sequence[EvictionEvent], namespace: str, name: str) -> Document | None:
+def chain(
+    facts: NodeFacts, events: Sequence[EvictionEvent], namespace: str, name: str, ended: Document | None = None
+) -> Document | None:
     """Everything known about a pod, from its place back to the sample, and every eviction of that name.
 
     None where nobody has ever heard of it.
+
+    Args:
+        ended: what this host's record says of a pod of that name that has ended.
     """
     reading = _reading(facts, namespace, name)
     evictions = _evictions(facts, events, namespace, name)
-    if reading is None and not evictions:
+    if reading is None and not evictions and ended is None:
         return None
     document: Document = {"namespace": namespace, "name": name, "silent": list(facts.silent)}
     document["observes"] = facts.observes
@@ -35,7 +41,10 @@ def chain(facts: NodeFacts, events: Sequence[EvictionEvent], namespace: str, nam
         document["advice"] = advice_part(facts)
         document["sample"] = _sample(facts, reading)
         document["outlook"] = outlook_part(facts, reading.pod.key, reading.pod.uid)
+        document["paused"] = next((why for kind, why in conditions(facts) if kind == "EvictionsPaused"), None)
         document["refusals"] = refusals_part(facts, reading.pod.key, reading.pod.uid)
+    elif ended is not None:
+        document["ended"] = ended
     document["evictions"] = evictions
     return document
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from sublet.views.explain.chain import Document
 from sublet.views.explain.evictor import outlook_lines
-from sublet.views.figures import UNKNOWN, clock_of, cores, memory, number, value_text
+from sublet.views.explain.sentence import ended_words
+from sublet.views.figures import UNKNOWN, amount, cores, memory, moment_of, number, value_text
 
 
 def lines(document: Document) -> Iterator[str]:
@@ -19,6 +20,8 @@ def lines(document: Document) -> Iterator[str]:
         yield from outlook_lines(document)
     else:
         yield f"pod {name} is not on this node any more"
+        if ended := document.get("ended"):
+            yield f"  {ended_words(ended)}"
     if document["observes"]:
         yield "  observe: nothing is changed on this node; what stands here is what would be done"
     for eviction in document["evictions"]:
@@ -77,15 +80,16 @@ def _sample_lines(sample: Document | None) -> Iterator[str]:
 
 def _eviction_lines(eviction: Document) -> Iterator[str]:
     step = f"  {eviction['step']}" if eviction.get("step") else ""
+    scope = str(eviction["scope"])
     yield f"eviction {eviction['intent_id']}{step}"
     yield (
-        f"  {eviction['plugin']}, scope {eviction['scope']}: observed {number(eviction.get('observed'))}, "
-        f"threshold {number(eviction.get('threshold'))}, grace {number(eviction.get('grace_s'))} s"
+        f"  {eviction['plugin']}, scope {scope}: observed {amount(scope, eviction.get('observed'))}, "
+        f"threshold {amount(scope, eviction.get('threshold'))}, grace {number(eviction.get('grace_s'))} s"
     )
     yield from reason_lines(eviction.get("why", []))
     for phase in eviction["phases"]:
         detail = f" ({phase['detail']})" if phase["detail"] else ""
-        yield f"  {clock_of(phase['at'])}  {phase['phase']:<9}  {phase['message']}{detail}"
+        yield f"  {moment_of(phase['at'])}  {phase['phase']:<9}  {phase['message']}{detail}"
     for event_id in eviction.get("unpublished", []):
         yield f"  waits in the outbox: {event_id}"
 

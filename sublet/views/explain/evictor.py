@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sublet.views.facts import NodeFacts
-from sublet.views.figures import number, value_text
+from sublet.views.figures import amount, value_text
 
 Document = dict[str, Any]
 
@@ -48,9 +48,9 @@ def outlook_lines(document: Document) -> Iterator[str]:
         return
     named = [seen for seen in outlook if seen["place"] is not None]
     if outlook and not named:
-        yield "  would be evicted by none of the plugins: its going would help none of them"
+        yield "  no plugin would evict it: its going would help none of them"
     for seen in named:
-        yield f"  {_would(seen)} by {seen['plugin']} ({seen['mode']}), scope {seen['scope']}: {_distance(seen)}"
+        yield f"  {_would(seen)} {seen['plugin']} ({seen['mode']}), scope {seen['scope']}: {_distance(seen)}"
         yield f"    {_in_line(seen)}"
     for row in document.get("refusals", ()):
         times = f"{row['count']} times, " if row["count"] > 1 else ""
@@ -60,13 +60,16 @@ def outlook_lines(document: Document) -> Iterator[str]:
 
 def _would(seen: Document) -> str:
     if seen["guard"] is not None:
-        return "is spared"
-    return "is about to be evicted" if seen["met"] and seen["hard"] and seen["hold"] is None else "would be evicted"
+        return "is spared by"
+    if not seen["met"]:
+        return "watched by"
+    return "is about to be evicted by" if seen["hard"] and seen["hold"] is None else "under pressure of"
 
 
 def _distance(seen: Document) -> str:
+    scope = str(seen["scope"] or "")
     side = "below" if seen["below"] else "above"
-    now = f"observed {number(seen['observed'])}, acts {side} {number(seen['threshold'])}"
+    now = f"observed {amount(scope, seen['observed'])}, acts {side} {amount(scope, seen['threshold'])}"
     if not seen["met"]:
         return f"{now}, calm"
     level = "hard" if seen["hard"] else "soft"

@@ -33,10 +33,10 @@ EVICTED = """\
 pod default/gone is not on this node any more
 eviction 00000000-0000-0000-0000-000000000000  succeeded
   reclaimed-resource-pressure-eviction-plugin, scope katalyst.kubewharf.io/reclaimed_millicpu: \
-observed 36000, threshold 20000, grace 30 s
+observed 36.00 cores, threshold 20.00 cores, grace 30 s
     over-commit: offered 4000, threshold 5
-  12:00:00.250  intended   Intend to evict
-  12:00:01.250  created    Successfully create eviction
+  2026-01-01T12:00:00.250Z  intended   Intend to evict
+  2026-01-01T12:00:01.250Z  created    Successfully create eviction
   waits in the outbox: 00000000-0000-0000-0000-000000000000/succeeded/1
 advisor does not answer: its part is not known"""
 
@@ -91,7 +91,7 @@ def shown(event: EvictionEvent, output: str) -> str:
 
 def test_an_event_in_the_table_shows_phase_pod_and_numbers(events: list[EvictionEvent]) -> None:
     assert view.line(message(events[1]), "table") == (
-        "     7  12:00:01.250  created    default/gone                           36000       20000  "
+        "     7  2026-01-01T12:00:01.250Z  created    default/gone                       36.00 cores   20.00 cores  "
         "Successfully create eviction"
     )
 

@@ -16,6 +16,7 @@ from shared.core.cpus.topology import Topology
 from shared.fakes.memory_bus import MemoryBus
 from sublet import ask
 from sublet.commands import explain
+from sublet.views.explain.brief import wrapped
 from sublet.views.explain.cpu import RULES, cpu_chain
 from sublet.views.explain.cpu_text import cpu_lines
 from sublet.views.facts import read
@@ -148,10 +149,11 @@ def command(monkeypatch: pytest.MonkeyPatch, virtual: Virtual) -> Callable[..., 
 
 
 def test_the_command_prints_the_text_or_the_document(told: dict[str, Any], command: Callable[..., Any]) -> None:
-    assert command(told, "cpu/22").stdout == CPU_22 + "\n"
+    assert command(told, "cpu/22").stdout == "\n".join(wrapped(CPU_22.splitlines(), "      ")) + "\n"
     document = json.loads(command(told, "cpu/22", "-o", "json").stdout)
     assert (document["cpu"], document["online"], document["pools"][0]["pool"]) == (22, True, "share")
-    assert "runs on CPUs" in command(told, "pod/encode").stdout
+    assert "  runs on    CPUs" in command(told, "pod/encode").stdout
+    assert "  runs on CPUs" in command(told, "pod/encode", "-o", "wide").stdout
 
 
 def test_a_cpu_that_is_not_there_is_refused_with_those_that_are(

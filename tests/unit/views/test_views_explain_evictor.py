@@ -45,14 +45,14 @@ def explained(answers: dict[str, Any]) -> Callable[..., Any]:
 
 def test_far_from_pressure_it_says_what_would_evict_the_pod(explained: Callable[..., Any]) -> None:
     assert explained(told({})) == [
-        "  would be evicted by memory (enforce), scope memory: observed 2048, acts below 1024, calm",
+        "  watched by memory (enforce), scope memory: observed 2.0 KiB, acts below 1.0 KiB, calm",
         "    number 2 of 2 in line by largest use first (qos reclaimed_cores, usage_bytes 4096, priority -)",
     ]
 
 
 def test_under_pressure_it_says_what_holds_the_plugin_back(explained: Callable[..., Any]) -> None:
     assert explained(told({"met": True, "observed": 512.0}, [HELD], hold="cooling")) == [
-        "  would be evicted by memory (enforce), scope memory: observed 512, acts below 1024, hard pressure, "
+        "  under pressure of memory (enforce), scope memory: observed 512 B, acts below 1.0 KiB, hard pressure, "
         "held back: cooling",
         "    number 2 of 2 in line by largest use first (qos reclaimed_cores, usage_bytes 4096, priority -)",
         "  not evicted (cooling; 7 times, last 0 s ago): memory: the next may begin in 9 s",
@@ -81,7 +81,7 @@ def test_a_guard_that_spares_the_pod_is_named_with_its_words(explained: Callable
 
 def test_a_pod_that_no_plugin_would_take(explained: Callable[..., Any]) -> None:
     assert explained(told({"line": [OTHER | FREE]})) == [
-        "  would be evicted by none of the plugins: its going would help none of them"
+        "  no plugin would evict it: its going would help none of them"
     ]
 
 
