@@ -14,7 +14,7 @@ from bench.rigs.host import Row, machine, progress
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.balanced import take_by_numa_balance
 from shared.core.cpus.taking.by_topology import take_by_topology
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 from sublet.reference.distributed import take_distributed
 from sublet.reference.free_units import free_units
 from sublet.reference.packed import take_packed
@@ -62,7 +62,9 @@ def timings(rounds: int = ROUNDS) -> list[Timing]:
         for cpus in SIZES:
             progress(f"{name}, {cpus} CPUs")
             made = Topology.uniform(
-                sockets=2, numa_per_socket=1, cores_per_numa=cpus // 4, threads=2, cores_per_l3=min(8, cpus // 8)
+                UniformShape(
+                    sockets=2, numa_per_socket=1, cores_per_numa=cpus // 4, threads=2, cores_per_l3=min(8, cpus // 8)
+                )
             )
             spent = [_milliseconds(take, made, cpus - LEFT_CPUS) for _ in range(rounds + 1)]
             found.append(Timing(name, cpus, statistics.median(spent[1:]), spent[0]))

@@ -15,7 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
-from shared.adapters.kube.client import Kube, KubeError
+from shared.adapters.kube.client import Kube, KubeError, KubeRequest
 from shared.errors import Unavailable
 from shared.fakes.server_side_apply import Appliers
 
@@ -226,16 +226,16 @@ class FakeKube(Kube):
         super().__init__()
         self._api = api
 
-    async def call(
-        self, method: str, path: str, *, body: Any = None, query: Any = None, content: str = "", timeout_s: float = 0
-    ) -> Document:
+    async def send(self, request: KubeRequest) -> Document:
         """One request and its answer."""
+        what = f"{request.method} {request.path}"
         if self._api.away:
-            raise Unavailable(f"{method} {path}: no answer from the API server")
-        plain = {key: str(value) for key, value in (query or {}).items()}
-        status, document = self._api.handle(method, path, plain, json.loads(json.dumps(body)), content)
+            raise Unavailable(f"{what}: no answer from the API server")
+        plain = {key: str(value) for key, value in (request.query or {}).items()}
+        body = json.loads(json.dumps(request.body))
+        status, document = self._api.handle(request.method, request.path, plain, body, request.content)
         if status >= 400:
-            raise KubeError(f"{method} {path}", status, document)
+            raise KubeError(what, status, document)
         return document
 
     async def watch(self, path: str, version: str, **query: object) -> Any:

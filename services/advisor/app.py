@@ -17,7 +17,7 @@ from services.advisor.core.observation.sample_view import has_no_rates, view_of
 from services.advisor.core.offer.cpu import CpuOffer
 from services.advisor.core.offer.offering import OfferInputs, offering
 from services.advisor.core.round.decide import Round, decide
-from services.advisor.core.round.guard import SLOW
+from services.advisor.core.round.guard import SLOW, ConfiguredPolicy
 from services.advisor.ports import AdvisorPorts
 from services.advisor.settings import CANONICAL, NAME, AdvisorSettings, choice_of, choose
 from shared import telemetry
@@ -163,20 +163,22 @@ class AdvisorApp:
             Refused: as `decide`.
         """
         choice, rules = self._choice, self._choice.rules
-        policy, settings = choice.policy, choice.policy_settings
+        chosen = ConfiguredPolicy(choice.policy, choice.policy_settings)
         if self._passed_over and now_s >= self._passed_over.retry_at_s:
-            log.info("policy.retried", policy=policy.name)
+            log.info("policy.retried", policy=chosen.policy.name)
             self._passed_over = None
         if self._passed_over and choice.fallback is not None:
-            policy, settings = choice.fallback.policy, choice.fallback.settings
+            chosen = choice.fallback
             rules = replace(rules, instead=self._passed_over.why)
         # A policy cannot be stopped in the middle: its answer counts this time, and it is passed over the next.
-        done = decide(view, now_s, policy, settings, rules, self._round)
+        done = decide(view, now_s, chosen, rules, self._round)
         took_ms, budget_ms = 1000 * (self._clock.monotonic() - now_s), choice.settings.policy_budget_ms
         if done.failed:
             self._pass_over(done.failed, "policy_failed", now_s)
-        elif took_ms > budget_ms and policy.name != CANONICAL:
-            words = f"policy {policy.name!r} took {took_ms:.0f} ms for a round, policy_budget_ms is {budget_ms:g}"
+        elif took_ms > budget_ms and chosen.policy.name != CANONICAL:
+            words = (
+                f"policy {chosen.policy.name!r} took {took_ms:.0f} ms for a round, policy_budget_ms is {budget_ms:g}"
+            )
             self._pass_over(words, SLOW, now_s)
         return done
 

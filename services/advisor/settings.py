@@ -19,7 +19,7 @@ from services.advisor.core.offer.offering import ReclaimOfferRules
 from services.advisor.core.offer.utilization import UtilRules
 from services.advisor.core.policy import Policy, PolicySettings
 from services.advisor.core.round.decide import SizingRules
-from services.advisor.core.round.guard import Fallback
+from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.core.sizing.isolation import IsolationRules
 from services.advisor.registry import known_policies, load, outside_policies, unknown
 from shared.core.quantities import Ratio, Seconds
@@ -158,7 +158,7 @@ class PolicyChoice:
     settings: AdvisorSettings
     policy: Policy[Any, Any]
     policy_settings: PolicySettings
-    fallback: Fallback | None = None
+    fallback: ConfiguredPolicy | None = None
     problems: tuple[str, ...] = ()
     instead: str = ""
 
@@ -197,7 +197,7 @@ def choice_of(settings: AdvisorSettings) -> PolicyChoice:
         elif name not in known:
             absent.append(unknown(name, (*known, *outside), selected=name == settings.policy))
     checked = _checked_policies(known, settings.policies, absent)
-    fallback = Fallback(known[CANONICAL], checked[CANONICAL])
+    fallback = ConfiguredPolicy(known[CANONICAL], checked[CANONICAL])
     if settings.policy in known:
         policy, own = known[settings.policy], checked[settings.policy]
     else:

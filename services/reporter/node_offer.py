@@ -5,6 +5,7 @@ from typing import Any
 from services.reporter.core.field import Offered
 from services.reporter.core.offer_smoother import OfferSmoother
 from services.reporter.core.smoothing import SmoothingRules
+from services.reporter.core.window import WindowRules
 from services.reporter.settings import ReporterSettings
 from shared.contracts.allocation import Allocation
 
@@ -49,5 +50,5 @@ class NodeOffer:
 
 def _rules(settings: ReporterSettings) -> tuple[SmoothingRules, SmoothingRules]:
     steps = (settings.max_rise_cpu_millis, settings.max_rise_memory_bytes)
-    cpu, memory = (SmoothingRules.of(settings.rise_sample_s, settings.rise_window_s, max_step=step) for step in steps)
-    return cpu, memory
+    cpu, memory = (WindowRules.over(settings.rise_sample_s, settings.rise_window_s, max_step=step) for step in steps)
+    return SmoothingRules(cpu), SmoothingRules(memory)

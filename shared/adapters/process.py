@@ -22,7 +22,7 @@ from shared.adapters.nats.bus import connect
 from shared.app import Plan, Runner
 from shared.build import BUILD
 from shared.errors import BadConfig, SubletError, Unavailable, Unfit
-from shared.ports import Bus, Clock
+from shared.ports import Bus
 from shared.settings import CommonSettings, common_settings, raw_settings
 from shared.standalone_bus import StandaloneBus
 
@@ -66,22 +66,14 @@ def exit_code(error: SubletError) -> int:
     return next((code for kind, code in CODES.items() if isinstance(error, kind)), DIED)
 
 
-async def run_process(
-    plans: Sequence[Plan],
-    common: CommonSettings,
-    raw: Mapping[str, Any],
-    *,
-    clock: Clock | None = None,
-    stop: asyncio.Event | None = None,
-    connect_bus: Connect | None = None,
-) -> int:
-    """Connect, run, and answer over HTTP if asked for, until `stop` (set by SIGTERM and SIGINT) or a death.
+async def run_process(plans: Sequence[Plan], common: CommonSettings, raw: Mapping[str, Any]) -> int:
+    """Connect, run, and answer over HTTP if asked for, until SIGTERM, SIGINT or a death.
 
     Raises:
         BadConfig: a service cannot use its settings.
         Unavailable: no NATS server within `connect_timeout_s`, or the HTTP port is taken.
     """
-    clock, stop = clock or SystemClock(), stop or asyncio.Event()
+    clock, stop = SystemClock(), asyncio.Event()
 
     async def to_nats() -> Bus:
         return await connect(
@@ -92,7 +84,7 @@ async def run_process(
         )
 
     with _signals_set(stop):
-        bus = await _unless_stopped(connect_bus or to_nats, stop)
+        bus = await _unless_stopped(to_nats, stop)
         # A stop that came while NATS was awaited is a clean end, not a failure: nothing had begun.
         if bus is None:
             return 0

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from shared.core.cpus.cpuset import MAX_CPUS
-from shared.core.cpus.topology import Cpu, Numbering, Topology
+from shared.core.cpus.topology import Cpu, Numbering, Topology, UniformShape
 from shared.whatif.decisions import Question
 
 Positive = Annotated[int, Field(ge=1, le=MAX_CPUS)]
@@ -53,7 +53,7 @@ class TopologyInput(Question):
             ValueError: the rows describe no machine; the message names the CPU or core.
         """
         if self.uniform is not None:
-            return Topology.uniform(**self.uniform.model_dump())
+            return Topology.uniform(UniformShape(**self.uniform.model_dump()))
         rows = [Cpu(*row) for row in self.cpus or []]
         for row in rows:
             if not 0 <= row.id < MAX_CPUS or min(row.numa, row.socket) < 0 or row.l3 < -1:

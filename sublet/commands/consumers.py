@@ -48,7 +48,7 @@ def add(
     Declarative: the same words again change nothing; other words change what the server lets be changed, else it is
     said what is in the way. A durable's place in the stream and its password stay.
     """
-    from shared.core.bus.durable import changes, wanted_durable
+    from shared.core.bus.durable import EventFilter, changes, wanted_durable
     from shared.errors import Refused
     from sublet.ask import run
     from sublet.consumers import messages
@@ -58,9 +58,7 @@ def add(
         raise Refused("--rotate and --no-login: a new password is a login; say one of them", reason="option")
     wanted = wanted_durable(
         name,
-        namespaces=namespace or (),
-        phases=phase or (),
-        nodes=node or (),
+        EventFilter(namespace or (), phase or (), node or ()),
         start=start,
         ack_wait_s=ack_wait,
         max_deliver=max_deliver,

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -82,12 +83,12 @@ def run(
         loads = load_annotations(runtime, load, memory_load)
         command = command_of(command, loads)
         uid = new_uid()
-        document = pod_document(
+        wanted = RunOptions(
             name=name or made_name(command[0], uid), namespace=namespace, qos=qos, cpu=cpu, memory=memory,
             cpu_limit=cpu_limit, memory_limit=memory_limit, command=command, env=env or [], grace_s=grace_period,
             enhancements=enhancements(qos, bound=numa_binding, exclusive=numa_exclusive, pool=pool) | loads,
         )  # fmt: skip
-        record = read_pod(document, uid).record
+        record = read_pod(pod_document(wanted), uid).record
         for line in warn_over_offer(runtime, [record]):
             print_error(line)
         require_playable(runtime, [record], print_error)
@@ -146,20 +147,24 @@ def enhancements(qos: str, *, bound: bool, exclusive: bool, pool: str) -> dict[s
     return {f"{DOMAIN}{name}": json.dumps(values) for name, values in found.items() if values}
 
 
-def pod_document(
-    *,
-    name: str,
-    namespace: str,
-    qos: str,
-    cpu: str,
-    memory: str,
-    cpu_limit: str,
-    memory_limit: str,
-    command: list[str],
-    env: list[str],
-    grace_s: int,
-    enhancements: Mapping[str, str],
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What is asked of the pod, in the words of the command line."""
+
+    name: str
+    namespace: str
+    qos: str
+    cpu: str
+    memory: str
+    cpu_limit: str
+    memory_limit: str
+    command: list[str]
+    env: list[str]
+    grace_s: int
+    enhancements: Mapping[str, str]
+
+
+def pod_document(wanted: RunOptions) -> dict[str, Any]:
     """The options as the Pod document that `sublet apply` would take, so that both are checked alike.
 
     Raises:
@@ -168,7 +173,7 @@ def pod_document(
     from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
     from shared.core.pods.qos import QOS_LEVEL
 
-    level = qos if qos.endswith("_cores") else f"{qos}_cores"
+    level = wanted.qos if wanted.qos.endswith("_cores") else f"{wanted.qos}_cores"
     reclaimed = level == "reclaimed_cores"
     names = (RECLAIMED_CPU, RECLAIMED_MEMORY) if reclaimed else ("cpu", "memory")
 
@@ -178,16 +183,23 @@ def pod_document(
 
     container = {
         "name": "main",
-        "command": command,
-        "env": [_variable(pair) for pair in env],
+        "command": wanted.command,
+        "env": [_variable(pair) for pair in wanted.env],
         "workingDir": str(Path.cwd()),
-        "resources": {"requests": amounts(cpu, memory), "limits": amounts(cpu_limit, memory_limit)},
+        "resources": {
+            "requests": amounts(wanted.cpu, wanted.memory),
+            "limits": amounts(wanted.cpu_limit, wanted.memory_limit),
+        },
     }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "annotations": {QOS_LEVEL: level, **enhancements}},
-        "spec": {"terminationGracePeriodSeconds": grace_s, "containers": [container]},
+        "metadata": {
+            "name": wanted.name,
+            "namespace": wanted.namespace,
+            "annotations": {QOS_LEVEL: level, **wanted.enhancements},
+        },
+        "spec": {"terminationGracePeriodSeconds": wanted.grace_s, "containers": [container]},
     }
 
 

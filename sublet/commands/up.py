@@ -5,13 +5,19 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sublet.exit_codes import FAILED, code_of
 from sublet.terminal.stderr import print_error
+
+if TYPE_CHECKING:
+    from shared.settings import CommonSettings
+    from sublet.host.session import Session
 
 
 def register(app: typer.Typer) -> None:
@@ -36,9 +42,20 @@ def up(
     forget: Annotated[bool, typer.Option(help="At the end remove the history of evictions too.")] = False,
 ) -> None:
     """Start NATS and the six services on this machine. Ctrl-C stops them and leaves the machine as it was."""
+    from sublet.host.session import Session
+
     over: dict[str, Any] = {"substrate": substrate} if substrate else {}
     url = _url(nats_url, nats_url_file)
-    raise SystemExit(asyncio.run(_up(over, url, nats_port, one_process, scenario, http_port, forget)))
+    begin = partial(
+        Session,
+        nats_url=url or None,
+        nats_port=nats_port,
+        one_process=one_process,
+        scenario=scenario,
+        http_port=http_port,
+        forget=forget,
+    )
+    raise SystemExit(asyncio.run(_up(over, begin)))
 
 
 def _url(text: str, file: Path | None) -> str:
@@ -56,20 +73,11 @@ def _url(text: str, file: Path | None) -> str:
         raise SystemExit(code_of(error)) from error
 
 
-async def _up(
-    over: dict[str, Any],
-    nats_url: str,
-    nats_port: int,
-    one_process: bool,
-    scenario: Path | None,
-    http_port: int,
-    forget: bool,
-) -> int:
+async def _up(over: dict[str, Any], begin: "Callable[[CommonSettings], Session]") -> int:
     from shared.adapters.process import UMASK
     from shared.errors import SubletError
     from shared.settings import common_settings, merge, raw_settings
     from shared.telemetry import setup_logging
-    from sublet.host.session import Session
     from sublet.validation.findings import validate_settings
     from sublet.validation.given import given_settings
 
@@ -84,15 +92,7 @@ async def _up(
         setup_logging("up", common.node, as_json=False, level="warning")
         if common.substrate == "sim" and str(common.host_root) == "/":
             common = common.model_copy(update={"host_root": common.state_dir / "simhost"})
-        session = Session(
-            common,
-            nats_url=nats_url or None,
-            nats_port=nats_port,
-            one_process=one_process,
-            scenario=scenario,
-            http_port=http_port,
-            forget=forget,
-        )
+        session = begin(common)
         starting = asyncio.ensure_future(session.start())
         await asyncio.wait({starting, asyncio.ensure_future(stop.wait())}, return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
@@ -119,7 +119,7 @@ async def _up(
     if left:
         print_error(f"could not remove {', '.join(left)}; look for processes there, then: sublet down")
         return FAILED
-    typer.echo("stopped; nothing is left" + ("" if forget else f" but the history in {common.state_dir}"))
+    typer.echo("stopped; nothing is left" + ("" if session.forget else f" but the history in {common.state_dir}"))
     return 0
 
 

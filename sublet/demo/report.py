@@ -213,15 +213,15 @@ def _latency(run: DemoRun, curves: RunCurves, low: float, top: float) -> Chart:
 
 
 def _use(run: DemoRun, curves: RunCurves) -> Chart:
-    lines = [_line(curves, "busy CPUs", "machine", lambda row: row.busy_cores, filled=True)]
+    lines = [ChartLine("busy CPUs", "machine", _values(curves, lambda row: row.busy_cores), filled=True)]
     if any(row.service_cores is not None for row in curves.moments):
-        lines.append(_line(curves, "the service", "shared", lambda row: row.service_cores))
+        lines.append(ChartLine("the service", "shared", _values(curves, lambda row: row.service_cores)))
     axes = _axes(run, 0.0, float(run.cpus), "CPUs")
     return Chart(f"CPU use: {curves.title}", axes, _times(curves), lines, _spike(curves), group="demo")
 
 
 def _batch(run: DemoRun, curves: RunCurves, top: float) -> Chart:
-    lines = [_line(curves, "batch work", "reclaimed", lambda row: row.batch_units_per_s, filled=True)]
+    lines = [ChartLine("batch work", "reclaimed", _values(curves, lambda row: row.batch_units_per_s), filled=True)]
     axes = _axes(run, 0.0, top, "/s")
     return Chart(f"Batch work done: {curves.title}", axes, _times(curves), lines, _spike(curves), group="demo")
 
@@ -232,8 +232,8 @@ def _pools(run: DemoRun) -> list[Block]:
     if curves is None or all(row.reclaim_cpus is None for row in curves.moments):
         return []
     lines = [
-        _line(curves, "reclaimed pool", "reclaimed", lambda row: row.reclaim_cpus, filled=True, stairs=True),
-        _line(curves, "shared pool", "shared", lambda row: row.share_cpus, stairs=True),
+        ChartLine("reclaimed pool", "reclaimed", _values(curves, lambda row: row.reclaim_cpus), "stairs", filled=True),
+        ChartLine("shared pool", "shared", _values(curves, lambda row: row.share_cpus), "stairs"),
     ]
     axes = _axes(run, 0.0, run.cpus * 1.05, "CPUs")
     title = f"Pools, as the kernel has them: {curves.title}"
@@ -244,11 +244,8 @@ def _times(curves: RunCurves) -> list[float]:
     return [row.at_s - curves.spike_s for row in curves.moments]
 
 
-def _line(
-    curves: RunCurves, name: str, role: str, value: Value, *, filled: bool = False, stairs: bool = False
-) -> ChartLine:
-    values = [value(row) for row in curves.moments]
-    return ChartLine(name, role, values, "stairs" if stairs else "line", filled=filled)
+def _values(curves: RunCurves, value: Value) -> list[float | None]:
+    return [value(row) for row in curves.moments]
 
 
 def _decades(values: Sequence[float | None]) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import CPU_TENANTS, View
 from services.advisor.core.round.decide import Round, decide
+from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.settings import PolicyChoice, choose
 from shared.contracts.advice import PoolSize
 from shared.core.cgroups.layout import RECLAIM, RESERVE
@@ -95,7 +96,9 @@ class _PolicyDecider:
     def decide(self, view: View, system_cores: float, now_s: float) -> Sizes:  # noqa: ARG002
         choice = self._choice
         try:
-            self._round = decide(view, now_s, choice.policy, choice.policy_settings, self._rules, self._round)
+            self._round = decide(
+                view, now_s, ConfiguredPolicy(choice.policy, choice.policy_settings), self._rules, self._round
+            )
         except Refused as refusal:
             raise Refused(f"{self._name}: {self._node} at {now_s:g} s: {refusal}", reason=refusal.reason) from refusal
         return _sizes(view.bounds.cpus, self._round.fields())

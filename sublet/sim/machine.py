@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from shared.contracts.kube.quantities import parse_units
 from shared.core.cpus.cpuset import MAX_CPUS
-from shared.core.cpus.topology import Numbering, Topology
+from shared.core.cpus.topology import Numbering, Topology, UniformShape
 
 Memory = Annotated[int, BeforeValidator(parse_units), Field(ge=0)]
 
@@ -47,12 +47,14 @@ class SimMachine(BaseModel):
     def topology(self) -> Topology:
         """The CPUs as the tree describes them; one L3 group a NUMA node."""
         return Topology.uniform(
-            sockets=self.sockets,
-            numa_per_socket=self.numa_per_socket,
-            cores_per_numa=self.cores_per_numa,
-            threads=self.threads,
-            numbering=self.numbering,
-            cores_per_l3=self.cores_per_numa,
+            UniformShape(
+                sockets=self.sockets,
+                numa_per_socket=self.numa_per_socket,
+                cores_per_numa=self.cores_per_numa,
+                threads=self.threads,
+                numbering=self.numbering,
+                cores_per_l3=self.cores_per_numa,
+            )
         )
 
     @property

@@ -13,7 +13,7 @@ from shared.adapters.nats.embedded.password import password_hash
 from shared.adapters.nats.embedded.reload import LocalServer, local_server
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.eviction import EvictionEvent
-from shared.core.bus.durable import wanted_durable
+from shared.core.bus.durable import EventFilter, wanted_durable
 
 pytestmark = [pytest.mark.consumers, pytest.mark.timeout(300)]
 
@@ -36,7 +36,9 @@ def running(server: NatsServer, tmp_path: Path) -> LocalServer:
 @pytest.fixture
 async def team(language: Language, teller: Teller, running: LocalServer) -> str:
     """The name of the durable that the example uses, and of a login for it."""
-    await teller.bus.durables.put(wanted_durable(language.durable, namespaces=[TEAM], ack_wait_s=ACK_WAIT_S))
+    await teller.bus.durables.put(
+        wanted_durable(language.durable, EventFilter(namespaces=[TEAM]), ack_wait_s=ACK_WAIT_S)
+    )
     await asyncio.to_thread(running.set_login, language.durable, password_hash(PASSWORD))
     return language.durable
 

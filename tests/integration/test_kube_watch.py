@@ -15,7 +15,7 @@ from present import present
 from shared.adapters.clock import SystemClock
 from shared.adapters.kube import client as kube_client
 from shared.adapters.kube.client import Kube, KubeError
-from shared.adapters.kube.watch import Mirror
+from shared.adapters.kube.watch import Collection, Mirror
 from shared.errors import Unavailable
 
 PATH = "/api/v1/pods"
@@ -111,7 +111,7 @@ class Mirrored:
 async def mirrored(kube: Kube) -> AsyncIterator[Mirrored]:
     """A mirror at work, and a way to wait until it holds something."""
     changed = asyncio.Event()
-    mirror = Mirror(kube, PATH, lambda o: o["value"], SystemClock(), changed=changed.set, roll=lambda: 0.0)
+    mirror = Mirror(Collection(kube, PATH), lambda o: o["value"], SystemClock(), changed=changed.set, roll=lambda: 0.0)
     task = asyncio.create_task(mirror.run())
 
     async def holds(wanted: dict[str, str]) -> None:
@@ -154,7 +154,7 @@ async def test_a_watch_that_falls_silent_is_broken(
 
 
 async def test_what_was_never_listed_is_not_an_empty_list(kube: Kube) -> None:
-    mirror = Mirror(kube, PATH, lambda o: o, SystemClock())
+    mirror = Mirror(Collection(kube, PATH), lambda o: o, SystemClock())
     assert mirror.age_s is None
     with pytest.raises(Unavailable, match="not listed yet"):
         _ = mirror.objects

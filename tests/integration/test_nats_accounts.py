@@ -25,7 +25,7 @@ from shared.adapters.nats.embedded.password import new_password, password_hash
 from shared.adapters.nats.embedded.reload import LocalServer, local_server
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS, event_filter
-from shared.core.bus.durable import wanted_durable
+from shared.core.bus.durable import EventFilter, wanted_durable
 from shared.core.bus.nats_url import read_nats_url
 from shared.errors import Unavailable, Unfit
 from shared.ports import DurableMessage
@@ -44,7 +44,7 @@ async def bus(server: NatsServer) -> AsyncIterator[NatsBus]:
     for spec in STREAMS:
         await bus.ensure_stream(spec)
     for team in TEAMS:
-        await bus.durables.put(wanted_durable(team, namespaces=[team]))
+        await bus.durables.put(wanted_durable(team, EventFilter(namespaces=[team])))
         await bus.publish_durable(DurableMessage(EVENT.format(team), team.encode(), msg_id=team))
     yield bus
     await bus.drain()

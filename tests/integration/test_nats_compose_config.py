@@ -18,7 +18,7 @@ from present import present
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS
-from shared.core.bus.durable import wanted_durable
+from shared.core.bus.durable import EventFilter, wanted_durable
 from shared.ports import DurableMessage, Received
 
 EVENT = "sublet.cluster.v1.event.eviction.created.default.node-a"
@@ -42,7 +42,7 @@ async def bus(compose: ComposeServer) -> AsyncIterator[NatsBus]:
     for spec in STREAMS:
         await bus.ensure_stream(spec)
     await bus.ensure_bucket("sublet-config")
-    await bus.durables.put(wanted_durable("team-a", namespaces=["default"]))
+    await bus.durables.put(wanted_durable("team-a", EventFilter(namespaces=["default"])))
     await bus.publish_durable(DurableMessage(EVENT, b"1", msg_id="1"))
     yield bus
     await bus.drain()

@@ -28,7 +28,7 @@ from shared.contracts.bus.stored import RefusedMessage
 from shared.contracts.bus.subjects import DEAD_LETTERS_STREAM, EVENTS_STREAM, STREAMS, event_filter, event_subject
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.ids import intent_id
-from shared.core.bus.durable import Durable, changes, wanted_durable
+from shared.core.bus.durable import Durable, EventFilter, changes, wanted_durable
 from shared.errors import Conflict, Refused, Unavailable
 from shared.ports import DurableMessage
 from sublet.consumers.dead import advisories, counts, dead_letters
@@ -92,9 +92,9 @@ async def give_up(client: Client, name: str) -> None:
 
 
 WANTED = (
-    wanted_durable("team-a", namespaces=["team-a"]),
+    wanted_durable("team-a", EventFilter(namespaces=["team-a"])),
     wanted_durable("team-a"),
-    wanted_durable("team-a", namespaces=["a", "b"], phases=["created", "failed"], nodes=["n.example"]),
+    wanted_durable("team-a", EventFilter(namespaces=["a", "b"], phases=["created", "failed"], nodes=["n.example"])),
     wanted_durable("team-a", start="new", ack_wait_s=0.5),
     wanted_durable("team-a", start="2026-03-09T15:00:00.123456+01:00", max_deliver=7),
     wanted_durable("A_b-9", max_deliver=1),
@@ -112,7 +112,7 @@ async def test_what_is_made_is_what_was_wanted(bus: NatsBus, wanted: Durable) ->
 
 
 async def test_a_durable_that_has_drifted_is_brought_back_and_keeps_its_place(bus: NatsBus, client: Client) -> None:
-    wanted = wanted_durable("team-a", namespaces=["team-a"])
+    wanted = wanted_durable("team-a", EventFilter(namespaces=["team-a"]))
     await bus.durables.put(wanted)
     await tell(bus, "1", "2", "3")
     await (await pull(client, "team-a")).ack_sync(timeout=WAIT_S)
@@ -129,10 +129,10 @@ async def test_a_durable_that_has_drifted_is_brought_back_and_keeps_its_place(bu
 
 
 async def test_every_setting_that_the_server_lets_change_is_changed(bus: NatsBus) -> None:
-    await bus.durables.put(wanted_durable("x", namespaces=["a"]))
+    await bus.durables.put(wanted_durable("x", EventFilter(namespaces=["a"])))
     for wanted in (
-        wanted_durable("x", namespaces=["a", "b"], max_deliver=3),
-        wanted_durable("x", phases=["failed"], ack_wait_s=7.0),
+        wanted_durable("x", EventFilter(namespaces=["a", "b"]), max_deliver=3),
+        wanted_durable("x", EventFilter(phases=["failed"]), ack_wait_s=7.0),
         wanted_durable("x"),
     ):
         await bus.durables.put(wanted)
@@ -153,7 +153,7 @@ async def test_what_the_server_refuses_is_said(bus: NatsBus) -> None:
 
 
 async def test_how_far_behind_a_durable_is(bus: NatsBus, client: Client) -> None:
-    await bus.durables.put(wanted_durable("team-a", namespaces=["team-a"], ack_wait_s=0.1))
+    await bus.durables.put(wanted_durable("team-a", EventFilter(namespaces=["team-a"]), ack_wait_s=0.1))
     await tell(bus, "other", namespace="team-b")
     await tell(bus, "1", "2")
     state = present(await bus.durables.named("team-a"))
@@ -178,7 +178,7 @@ async def test_without_a_stream_it_is_said_who_makes_it(server: NatsServer) -> N
 async def test_a_stream_deleted_under_us_takes_its_durables_and_both_are_made_anew(
     bus: NatsBus, client: Client
 ) -> None:
-    wanted = wanted_durable("team-a", namespaces=["team-a"])
+    wanted = wanted_durable("team-a", EventFilter(namespaces=["team-a"]))
     await bus.durables.put(wanted)
     await tell(bus, "1")
     await client.jetstream().delete_stream(EVENTS_STREAM)
@@ -205,8 +205,8 @@ async def stored_advisories(bus: NatsBus, client: Client, name: str, want: int) 
 async def test_what_is_given_up_is_kept_with_its_event_over_a_restart(
     bus: NatsBus, client: Client, server: NatsServer, until: Until
 ) -> None:
-    await bus.durables.put(wanted_durable("team-a", namespaces=["team-a"], max_deliver=2))
-    await bus.durables.put(wanted_durable("team-b", namespaces=["team-b"], max_deliver=1))
+    await bus.durables.put(wanted_durable("team-a", EventFilter(namespaces=["team-a"]), max_deliver=2))
+    await bus.durables.put(wanted_durable("team-b", EventFilter(namespaces=["team-b"]), max_deliver=1))
     await tell(bus, "no-event", namespace="team-b")
     await store(bus, worse := event("worse"))
     await give_up(client, "team-b")

@@ -18,7 +18,7 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS, StreamSpec
-from shared.core.bus.durable import wanted_durable
+from shared.core.bus.durable import EventFilter, wanted_durable
 from shared.errors import NotStored, Unavailable
 from shared.ports import DurableMessage
 
@@ -135,7 +135,7 @@ async def test_a_full_stream_loses_nothing_and_takes_new_ones_when_the_oldest_ha
 ) -> None:
     small = replace(SPEC, max_bytes=64 << 10)
     await bus.ensure_stream(small)
-    await bus.durables.put(wanted_durable("team-a", namespaces=["team-a"]))
+    await bus.durables.put(wanted_durable("team-a", EventFilter(namespaces=["team-a"])))
     stored = await until_full(bus, lambda _: EVENT, 1024)
     assert [int(data[:4]) for data in await held(bus)] == list(range(stored))
     [cut] = await bus.make_room(small)
@@ -164,8 +164,8 @@ async def test_a_node_that_holds_too_much_gives_way_before_the_oldest_of_others(
 
 
 async def test_who_never_acknowledges_is_given_one_and_holds_up_nobody(bus: NatsBus, operator: Client) -> None:
-    await bus.durables.put(wanted_durable("silent", namespaces=["team-a"]))
-    await bus.durables.put(wanted_durable("diligent", namespaces=["team-a"]))
+    await bus.durables.put(wanted_durable("silent", EventFilter(namespaces=["team-a"])))
+    await bus.durables.put(wanted_durable("diligent", EventFilter(namespaces=["team-a"])))
     before = telemetry.STORE_RETRIES._value.get()
     js = operator.jetstream()
     await bus.publish_durable(DurableMessage(EVENT, b"0", msg_id="0"))

@@ -5,14 +5,15 @@ import selectors
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
+from aiohttp import ClientTimeout
 
 from shared.adapters.clock import LoopClock
 from shared.adapters.kube import client as kube_client
-from shared.adapters.kube.client import CALL_S, Document, Kube
+from shared.adapters.kube.client import CALL_S, Document, Kube, KubeRequest
 
 SPEED = 12.0
 """Seconds that pass on the loop while one passes here, at first."""
@@ -65,8 +66,10 @@ class NodeClock(LoopClock):
 class PatientKube(Kube):
     """A call may take as long as ever."""
 
-    async def call(self, method: str, path: str, *, timeout_s: float = CALL_S, **parts: Any) -> Document:
-        return await super().call(method, path, timeout_s=timeout_s * SPEED, **parts)
+    async def send(self, request: KubeRequest) -> Document:
+        limit = request.limit
+        patient = ClientTimeout(total=(limit.total or CALL_S) * SPEED, connect=limit.connect)
+        return await super().send(replace(request, limit=patient))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from sim_node import SimNode
 from services.central.main import PLAN as CENTRAL
 from shared.adapters.kube.client import Document, KubeError
 from shared.adapters.kube.node import CNRS
-from shared.adapters.kube.watch import Mirror
+from shared.adapters.kube.watch import Collection, Mirror
 from shared.app import Plan, Runner
 from shared.contracts.bus.stored import read_event
 from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
@@ -81,7 +81,7 @@ class Story:
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self._cluster, self._folder, self.seen = cluster, folder, Seen()
         self._kube, self._broker, self._clock = PatientKube(cluster.admin), MemoryBroker(), NodeClock()
-        self._pods: Mirror[Document] = Mirror(self._kube, PODS, dict, NodeClock())
+        self._pods: Mirror[Document] = Mirror(Collection(self._kube, PODS), dict, NodeClock())
         self._began_s = time.monotonic()
 
     async def play(self) -> Seen:

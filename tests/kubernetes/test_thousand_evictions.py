@@ -19,7 +19,7 @@ from paper_node import AT_ONCE, PaperNode, make_namespace, remove_namespace
 from shared.adapters.clock import SystemClock
 from shared.adapters.kube.client import Document, Kube
 from shared.adapters.kube.evictor import KubeEvictor
-from shared.adapters.kube.watch import Mirror, listed
+from shared.adapters.kube.watch import Collection, Mirror, listed
 from shared.contracts.pod import Pod
 from shared.core.pods.kube_pod import pod_of
 from shared.ports import Outcome, Standing
@@ -138,8 +138,8 @@ class Played:
     def __init__(self, kube: LateKube) -> None:
         self._kube, self._evictor, self.seen = kube, KubeEvictor(kube), Seen()
         self._kube.meanwhile = {}
-        self._pods = Mirror(kube, PODS, self._keep, SystemClock())
-        self._budgets = Mirror(kube, BUDGETS, self._keep_budget, SystemClock())
+        self._pods = Mirror(Collection(kube, PODS), self._keep, SystemClock())
+        self._budgets = Mirror(Collection(kube, BUDGETS), self._keep_budget, SystemClock())
 
     def _keep(self, document: Mapping[str, Any]) -> Pod | None:
         uid = document["metadata"]["uid"]

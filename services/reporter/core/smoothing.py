@@ -6,9 +6,8 @@ nothing.
 Facts: docs/facts/katalyst-cpu.md#reported-headroom.
 """
 
-import math
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import Literal
 
 from services.reporter.core.window import Window, WindowRules, moved
 
@@ -23,22 +22,6 @@ class SmoothingRules:
     fall: Fall = "at_once"
     negligible: float = 0.0
     """Less than this is nothing."""
-
-    @classmethod
-    def of(
-        cls,
-        period_s: float,
-        window_s: float,
-        *,
-        min_step: float = 0.0,
-        max_step: float | None = None,
-        fall: Fall = "at_once",
-        negligible: float = 0.0,
-    ) -> Self:
-        """A window over `window_s` with a sample every `period_s`; a sample counts for twice the window."""
-        # Rounded first: 0.3 / 0.1 is a little less than 3 in binary fractions.
-        size = max(1, math.floor(round(window_s / period_s, 9)))
-        return cls(WindowRules(size, 2 * window_s, None, min_step, max_step), fall, negligible)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,13 @@ class WindowRules:
     max_step: float | None = None
     """A larger change is cut to this; None: any change is made."""
 
+    @classmethod
+    def over(cls, period_s: float, window_s: float, *, min_step: float = 0.0, max_step: float | None = None) -> Self:
+        """The average over `window_s` with a sample every `period_s`; a sample counts for twice the window."""
+        # Rounded first: 0.3 / 0.1 is a little less than 3 in binary fractions.
+        size = max(1, math.floor(round(window_s / period_s, 9)))
+        return cls(size, 2 * window_s, None, min_step, max_step)
+
 
 @dataclass(frozen=True, slots=True)
 class Window:

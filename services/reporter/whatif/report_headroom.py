@@ -6,6 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from services.reporter.core.smoothing import Fall, Headroom, SmoothedOffer, SmoothingRules, next_offer
+from services.reporter.core.window import WindowRules
 from services.reporter.whatif.smooth_window import Amount, Moment, Step, in_order
 from shared.whatif.decisions import Answer, Question, decision
 
@@ -43,14 +44,10 @@ class ReportQuestion(Question):
     @property
     def rules(self) -> SmoothingRules:
         """The rules of the report."""
-        return SmoothingRules.of(
-            self.sync_period_s,
-            self.window_s,
-            min_step=self.min_step_cores,
-            max_step=self.max_step_cores,
-            fall=self.fall,
-            negligible=NEGLIGIBLE_CORES,
+        window = WindowRules.over(
+            self.sync_period_s, self.window_s, min_step=self.min_step_cores, max_step=self.max_step_cores
         )
+        return SmoothingRules(window, self.fall, NEGLIGIBLE_CORES)
 
 
 class ReportedStep(Answer):

@@ -68,7 +68,9 @@ class Gone(SubletError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class KubeRequest:
+    """One request, as it is sent."""
+
     method: str
     path: str
     limit: aiohttp.ClientTimeout
@@ -147,7 +149,9 @@ class Kube:
         Raises:
             KubeError, Unavailable: as `call`.
         """
-        return await self.call("PATCH", path, body=body, query={"fieldManager": manager, **query}, content=_MERGE)
+        return await self.send(
+            KubeRequest("PATCH", path, _within(CALL_S), body, {"fieldManager": manager, **query}, _MERGE)
+        )
 
     async def apply(self, path: str, body: Mapping[str, Any], *, manager: str, **query: object) -> Document:
         """Server-side apply as a field manager; what others own in these fields is taken over.
@@ -155,14 +159,9 @@ class Kube:
         Raises:
             KubeError, Unavailable: as `call`.
         """
-        return await self.call(
-            # By force: a field that somebody else has set by hand would otherwise stop every later write with 409.
-            "PATCH",
-            path,
-            body=body,
-            query={"fieldManager": manager, "force": "true", **query},
-            content=_APPLY,
-        )
+        # By force: a field that somebody else has set by hand would otherwise stop every later write with 409.
+        wanted = {"fieldManager": manager, "force": "true", **query}
+        return await self.send(KubeRequest("PATCH", path, _within(CALL_S), body, wanted, _APPLY))
 
     async def delete(self, path: str, body: Mapping[str, Any] | None = None) -> Document:
         """Delete one object.
@@ -179,7 +178,6 @@ class Kube:
         *,
         body: Mapping[str, Any] | None = None,
         query: Mapping[str, object] | None = None,
-        content: str = "application/json",
         timeout_s: float = CALL_S,
     ) -> Document:
         """One request and its answer.
@@ -188,12 +186,17 @@ class Kube:
             KubeError: the server refused.
             Unavailable: no answer within the time, or none that can be read. Whether it was done is not known.
         """
-        what = f"{method} {path}"
-        # A limit for each call, since no layer below has one that is short enough
-        # (docs/facts/kubernetes.md#no-limit-of-time).
-        limit = aiohttp.ClientTimeout(total=timeout_s, connect=CONNECT_S)
+        return await self.send(KubeRequest(method, path, _within(timeout_s), body, query))
+
+    async def send(self, request: KubeRequest) -> Document:
+        """One request and its answer.
+
+        Raises:
+            KubeError, Unavailable: as `call`.
+        """
+        what = f"{request.method} {request.path}"
         try:
-            response = await self._known(_Request(method, path, limit, body, query, content))
+            response = await self._known(request)
             text = await _bounded(what, response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unavailable(f"{what}: no answer from the API server: {_words(error)}") from error
@@ -212,7 +215,7 @@ class Kube:
         # No limit for the whole: a watch is meant to last. Silence is what ends it.
         limit = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=SILENCE_S)
         try:
-            response = await self._known(_Request("GET", path, limit, query=wanted))
+            response = await self._known(KubeRequest("GET", path, limit, query=wanted))
             if response.status != 200:
                 _answer(what, response.status, await _bounded(what, response))
             try:
@@ -235,7 +238,7 @@ class Kube:
         if client is not None:
             await client.close()
 
-    async def _known(self, request: _Request) -> aiohttp.ClientResponse:
+    async def _known(self, request: KubeRequest) -> aiohttp.ClientResponse:
         """The answer to a request, which is sent again where the first one was signed with a token of yesterday."""
         client = await self._ready()
         # What was sent, to see after a refusal whether there is anything newer to send.
@@ -271,7 +274,15 @@ class Kube:
             log.warning("credentials.unread", why=str(error))
 
 
-async def _send(client: ApiClient, request: _Request) -> aiohttp.ClientResponse:
+def _within(seconds: float) -> aiohttp.ClientTimeout:
+    """A limit for each call, since no layer below has one that is short enough.
+
+    Facts: docs/facts/kubernetes.md#no-limit-of-time.
+    """
+    return aiohttp.ClientTimeout(total=seconds, connect=CONNECT_S)
+
+
+async def _send(client: ApiClient, request: KubeRequest) -> aiohttp.ClientResponse:
     serialized = await client.param_serialize(
         request.method,
         request.path,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from shared.adapters.kube.client import Document, Kube, KubeError
-from shared.adapters.kube.watch import Mirror
+from shared.adapters.kube.watch import Collection, Mirror
 from shared.core.api_kind import ApiKind
 from shared.errors import Conflict, Refused, SubletError, Unavailable
 from shared.ports import Clock
@@ -33,10 +33,9 @@ class KubeObjects:
         namespace: str = "",
     ) -> Mirror[T]:
         """List, watch, and list again."""
-        path = kind.collection(namespace)
-        if not labels:
-            return Mirror(self._kube, path, keep, self._clock, changed=changed)
-        return Mirror(self._kube, path, keep, self._clock, changed=changed, labelSelector=labels)
+        query = {"labelSelector": labels} if labels else {}
+        collection = Collection(self._kube, kind.collection(namespace), **query)
+        return Mirror(collection, keep, self._clock, changed=changed)
 
     async def list(self, kind: ApiKind, *, fields: str = "") -> Sequence[Document]:
         """Read by the server itself, not from a cache."""

@@ -17,7 +17,7 @@ import structlog
 from shared.adapters.files.pods import PodsFile
 from shared.adapters.kube.client import Kube
 from shared.adapters.kube.node import KubeNode
-from shared.adapters.kube.watch import Mirror
+from shared.adapters.kube.watch import Collection, Mirror
 from shared.contracts.pod import Pod, QosClass
 from shared.core.pods.extended_resources import OTHER_NAME, requests_of
 from shared.core.pods.kube_pod import pod_of, without_doubled_files
@@ -62,7 +62,9 @@ class KubePods:
             return ListedPod(pod, requests_of(document))
 
         self._clock, self._file, self._wake = clock, file, asyncio.Event()
-        self._mirror = Mirror(kube, PODS, keep, clock, changed=self._wake.set, fieldSelector=f"spec.nodeName={node}")
+        self._mirror = Mirror(
+            Collection(kube, PODS, fieldSelector=f"spec.nodeName={node}"), keep, clock, changed=self._wake.set
+        )
         self._failure = self._unread = ""
         self._written_at_s = self._shown_at_s = float("-inf")
         self._written_who: frozenset[tuple[object, ...]] = frozenset()

@@ -26,21 +26,27 @@ WATCH_S = 540
 AGAIN_BASE_S, AGAIN_CAP_S = 0.2, 10.0
 
 
+class Collection:
+    """A collection of one API server, and the query that selects of it."""
+
+    def __init__(self, kube: Kube, path: str, **query: object) -> None:
+        self.kube, self.path, self.query = kube, path, query
+
+
 class Mirror(Generic[T]):
     """Objects by UID. `keep` makes of a document what is kept; None leaves it out."""
 
     def __init__(
         self,
-        kube: Kube,
-        path: str,
+        collection: Collection,
         keep: Callable[[Mapping[str, Any]], T | None],
         clock: Clock,
         *,
         changed: Callable[[], None] = lambda: None,
         roll: Callable[[], float] = random.random,
-        **query: object,
     ) -> None:
-        self._kube, self._path, self._clock, self._query = kube, path, clock, query
+        self._kube, self._path, self._query = collection.kube, collection.path, collection.query
+        self._clock = clock
         self._reader = ObjectReader(keep)
         self._changed, self._roll = changed, roll
         self._objects: dict[str, T] | None = None

@@ -46,17 +46,48 @@ class Change:
     wanted: str
 
 
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """The eviction events that a consumer gets; nothing said about a part of the subject means all of it."""
+
+    namespaces: Sequence[str] = ()
+    phases: Sequence[str] = ()
+    nodes: Sequence[str] = ()
+
+    def subjects(self) -> tuple[str, ...]:
+        """The subjects, sorted: the same filter in another order is no change of the consumer.
+
+        Raises:
+            Refused: a word that is no name or phase; says what is possible.
+        """
+        for what, values in (("namespace", self.namespaces), ("node", self.nodes)):
+            for value in values:
+                if not re.fullmatch(NAME_PATTERN, value):
+                    raise Refused(f"{what} {value!r}: want a Kubernetes name: a-z 0-9 - and .", reason=what)
+        for phase in self.phases:
+            if phase not in PHASES:
+                raise Refused(f"phase {phase!r}: want one of {', '.join(PHASES)}", reason="phase")
+        filters = {
+            event_filter(phase=phase, namespace=namespace.replace(".", "_"), node=node)
+            for phase in self.phases or ("*",)
+            for namespace in self.namespaces or ("*",)
+            for node in self.nodes or ("*",)
+        }
+        return tuple(sorted(filters))
+
+
+ALL_EVENTS = EventFilter()
+
+
 def wanted_durable(
     name: str,
+    events: EventFilter = ALL_EVENTS,
     *,
-    namespaces: Sequence[str] = (),
-    phases: Sequence[str] = (),
-    nodes: Sequence[str] = (),
     start: str = "all",
     ack_wait_s: float = ACK_WAIT_S,
     max_deliver: int | None = None,
 ) -> Durable:
-    """The durable that an operator's words ask for; nothing said about a part of the subject means all of it.
+    """The durable that an operator's words ask for.
 
     Raises:
         Refused: names the word, its value and what is possible.
@@ -67,24 +98,12 @@ def wanted_durable(
             "(it is part of subjects and of a file name at the server)",
             reason="name",
         )
-    for what, values in (("namespace", namespaces), ("node", nodes)):
-        for value in values:
-            if not re.fullmatch(NAME_PATTERN, value):
-                raise Refused(f"{what} {value!r}: want a Kubernetes name: a-z 0-9 - and .", reason=what)
-    for phase in phases:
-        if phase not in PHASES:
-            raise Refused(f"phase {phase!r}: want one of {', '.join(PHASES)}", reason="phase")
+    filters = events.subjects()
     if not MIN_ACK_WAIT_S <= ack_wait_s <= MAX_ACK_WAIT_S:
         raise Refused(f"ack wait {ack_wait_s:g} s: want {MIN_ACK_WAIT_S:g} to {MAX_ACK_WAIT_S:g}", reason="ack_wait")
     if max_deliver is not None and max_deliver < 1:
         raise Refused(f"max deliver {max_deliver}: want 1 or more, or leave it out for no limit", reason="max_deliver")
-    filters = {
-        event_filter(phase=phase, namespace=namespace.replace(".", "_"), node=node)
-        for phase in phases or ("*",)
-        for namespace in namespaces or ("*",)
-        for node in nodes or ("*",)
-    }
-    return Durable(name, tuple(sorted(filters)), read_start(start), ack_wait_s, max_deliver)
+    return Durable(name, filters, read_start(start), ack_wait_s, max_deliver)
 
 
 def read_start(text: str) -> Start:

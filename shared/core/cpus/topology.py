@@ -26,6 +26,40 @@ class Cpu:
     die: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class UniformShape:
+    """The counts of a regular machine: every socket, NUMA node and core alike, CPU ids by `numbering`."""
+
+    sockets: int
+    numa_per_socket: int
+    cores_per_numa: int
+    threads: int
+    numbering: Numbering = "split"
+    cores_per_l3: int | None = None
+    """None: the L3 groups are not known."""
+
+    @property
+    def numas(self) -> int:
+        """NUMA nodes of the machine."""
+        return self.sockets * self.numa_per_socket
+
+    def cpu_id(self, numa: int, core: int, thread: int) -> int:
+        """The CPU of a thread, by the number of its core within its NUMA node."""
+        cores, whole = self.numas * self.cores_per_numa, numa * self.cores_per_numa + core
+        return {
+            "split": thread * cores + whole,
+            "adjacent": whole * self.threads + thread,
+            "interleaved": thread * cores + core * self.numas + numa,
+        }[self.numbering]
+
+    def l3(self, numa: int, core: int) -> int:
+        """The L3 group of a core; -1 where they are not known."""
+        if self.cores_per_l3 is None:
+            return -1
+        # Rounded up: no group reaches into the next NUMA node, so the last one of a node may be smaller.
+        return numa * -(-self.cores_per_numa // self.cores_per_l3) + core // self.cores_per_l3
+
+
 @dataclass(frozen=True)
 class Topology:
     """The CPUs of a machine that run, ascending by id. A core's id is made canonical: the lowest CPU of its siblings.
@@ -63,40 +97,23 @@ class Topology:
         return cls(tuple(named), isolated & CpuSet.of(row.id for row in rows))
 
     @classmethod
-    def uniform(  # one argument for each field of the contract's `uniform` form
-        cls,
-        *,
-        sockets: int,
-        numa_per_socket: int,
-        cores_per_numa: int,
-        threads: int,
-        numbering: Numbering = "split",
-        cores_per_l3: int | None = None,
-    ) -> "Topology":
-        """A regular machine, its CPU ids by `numbering`.
+    def uniform(cls, shape: UniformShape) -> "Topology":
+        """A regular machine.
 
         Raises:
             ValueError: a count below 1.
         """
-        if min(sockets, numa_per_socket, cores_per_numa, threads, cores_per_l3 or 1) < 1:
+        counts = (shape.sockets, shape.numa_per_socket, shape.cores_per_numa, shape.threads, shape.cores_per_l3 or 1)
+        if min(counts) < 1:
             raise ValueError("topology: every count must be at least 1")
-        numas = sockets * numa_per_socket
         rows = []
-        for numa in range(numas):
-            for core in range(cores_per_numa):
-                whole = numa * cores_per_numa + core
-                for thread in range(threads):
-                    cpu_id = {
-                        "split": thread * numas * cores_per_numa + whole,
-                        "adjacent": whole * threads + thread,
-                        "interleaved": thread * numas * cores_per_numa + core * numas + numa,
-                    }[numbering]
-                    l3 = (
-                        -1
-                        if cores_per_l3 is None
-                        else (numa * -(-cores_per_numa // cores_per_l3)) + core // cores_per_l3
-                    )
-                    rows.append(Cpu(cpu_id, numa, numa // numa_per_socket, whole, l3))
+        for numa in range(shape.numas):
+            for core in range(shape.cores_per_numa):
+                # Cores are numbered through the machine: an id that repeated in the next socket would join two cores.
+                whole = numa * shape.cores_per_numa + core
+                for thread in range(shape.threads):
+                    cpu_id = shape.cpu_id(numa, core, thread)
+                    rows.append(Cpu(cpu_id, numa, numa // shape.numa_per_socket, whole, shape.l3(numa, core)))
         return cls.of(rows)
 
     @cached_property

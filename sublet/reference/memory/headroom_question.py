@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from services.advisor.core.memory.holders import Holder, open_numas
-from services.advisor.core.memory.numa import NumaRoom, NumaRules, ReclaimLimits, numa_headroom_bytes
+from services.advisor.core.memory.numa import NumaReserve, NumaRoom, NumaRules, ReclaimLimits, numa_headroom_bytes
 from services.advisor.whatif.quantities import ByteCount, NumaId, Ratio, ScaleFactor
 from shared.errors import Refused
 from shared.whatif.decisions import Answer, Question, decision
@@ -135,8 +135,7 @@ def _numa_aware(question: MemoryHeadroomQuestion) -> dict[int, int]:
     by_numa = numa_headroom_bytes(
         {numa: _room(numa, question.numas or {}) for numa in open_ones},
         holders,
-        question.reserved_bytes * len(open_ones) / len(numas),
-        question.watermark_scale_factor,
+        NumaReserve(question.reserved_bytes * len(open_ones) / len(numas), question.watermark_scale_factor),
         NumaRules(config.cache_based_ratio, config.request_based_ratio, config.max_oversold_ratio),
         ReclaimLimits(question.reclaim_limit_bytes, question.reclaim_limit_per_numa_bytes or {}),
     )

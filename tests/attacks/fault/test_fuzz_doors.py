@@ -16,7 +16,7 @@ from odd_documents import odd_document, odd_documents, odd_texts
 from services.central.core.objects.companions import companion_of
 from services.central.core.objects.nodes import agent_of, lease_of, node_of
 from services.central.core.rollout.config_documents import kcc_of, target_of
-from shared.adapters.kube.watch import Mirror
+from shared.adapters.kube.watch import Collection, Mirror
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import Health, Readiness
@@ -147,7 +147,8 @@ class NoServer:
 @pytest.mark.parametrize("kind", OBJECTS)
 def test_no_object_ends_the_mirror_that_reads_it(kind: str) -> None:
     keep, good = OBJECTS[kind]
-    mirror: Mirror[Any] = Mirror(NoServer(), "/objects", keep, StoppedClock())  # type: ignore[arg-type]
+    collection = Collection(NoServer(), "/objects")  # type: ignore[arg-type]
+    mirror: Mirror[Any] = Mirror(collection, keep, StoppedClock())
     mirror._objects = {}
     for name, document in odd_documents([{"type": "MODIFIED", "object": good}], share() // 3, SEED):
         try:

@@ -21,7 +21,7 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded.accounts import exports, team_account
 from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
-from shared.core.bus.durable import wanted_durable
+from shared.core.bus.durable import EventFilter, wanted_durable
 from shared.errors import Unavailable
 from shared.ports import DurableMessage
 
@@ -134,7 +134,7 @@ async def furnished(url: str, logins: Mapping[str, str], replicas: int) -> World
                 await asyncio.sleep(0.2)
     await bus.put(CONFIG_BUCKET, "global", b"{}")
     for durable in DURABLES:
-        await bus.durables.put(wanted_durable(durable, namespaces=["default"]))
+        await bus.durables.put(wanted_durable(durable, EventFilter(namespaces=["default"])))
     for subject in (EVENT, INTENT):
         await bus.publish_durable(DurableMessage(subject, b"{}", msg_id=subject))
     return World(url, bus, logins)

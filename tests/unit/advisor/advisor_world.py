@@ -14,13 +14,13 @@ from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation, PodAllocation
 from shared.contracts.bus.subjects import state_subject
 from shared.contracts.sample import NodeSample, PodReading
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import Received
 from shared.settings import CommonSettings, section
 from shared.wire import Wire
 
-TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2))
 SOON_S = 0.01
 
 MakePod = Callable[..., PodReading]

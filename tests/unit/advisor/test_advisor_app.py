@@ -7,7 +7,7 @@ from advisor_world import SOON_S, Live, MakeFields, MakePod, Node
 from present import present
 
 from shared.contracts.sample import NodeReading
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 from shared.errors import BadConfig
 
 
@@ -160,7 +160,7 @@ def test_a_small_machine_shares_its_cpus(live: Live, fields: MakeFields, pod: Ma
         assert (advice.overlap, advice.size_of("share"), advice.size_of("reclaim")) == (True, 2, 1)
         assert advice.reclaimed_cpu_millis == 1000
 
-    live(story, topology=Topology.uniform(sockets=1, numa_per_socket=1, cores_per_numa=2, threads=1))
+    live(story, topology=Topology.uniform(UniformShape(sockets=1, numa_per_socket=1, cores_per_numa=2, threads=1)))
 
 
 def test_new_settings_show_in_the_next_advice(live: Live, fields: MakeFields) -> None:

@@ -15,7 +15,7 @@ from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from services.advisor.core.round.decide import SizingRules, decide
-from services.advisor.core.round.guard import Fallback, judged
+from services.advisor.core.round.guard import ConfiguredPolicy, judged
 from services.advisor.policies import canonical
 from services.advisor.registry import outside_policies
 from services.advisor.settings import choose
@@ -23,7 +23,7 @@ from shared.contracts.envelope import Reason
 from shared.errors import BadConfig, Refused
 
 VIEW = View(Bounds.of(48, smt=True), tenants_usage_cores=20.0)
-FALLBACK = Fallback(canonical.POLICY, canonical.CanonicalSettings())
+FALLBACK = ConfiguredPolicy(canonical.POLICY, canonical.CanonicalSettings())
 
 
 def saying(answer: Any) -> Policy[Any, Any]:
@@ -80,9 +80,9 @@ def test_a_policy_that_raises_is_refused_with_its_words(odd: Policy[PolicySettin
 @pytest.mark.parametrize("answer", [explode, *[case.values[0] for case in NONSENSE]])
 def test_the_round_is_decided_by_canonical_and_goes_on_from_the_last_sizes(answer: object) -> None:
     rules = SizingRules(fallback=FALLBACK)
-    last = decide(VIEW, 0.0, canonical.POLICY, canonical.CanonicalSettings(), rules, None)
+    last = decide(VIEW, 0.0, ConfiguredPolicy(canonical.POLICY, canonical.CanonicalSettings()), rules, None)
     calm = View(VIEW.bounds, tenants_usage_cores=1.0)
-    done = decide(calm, 1.0, saying(answer), PolicySettings(), rules, last)
+    done = decide(calm, 1.0, ConfiguredPolicy(saying(answer), PolicySettings()), rules, last)
     assert (last.sizes.share_cpus, done.sizes.share_cpus) == (30, 28)
     assert (done.policy, done.failed[:12]) == ("canonical", "policy 'odd'")
     assert done.why[0].rule == f"{done.failed}; canonical decides"
@@ -90,19 +90,25 @@ def test_the_round_is_decided_by_canonical_and_goes_on_from_the_last_sizes(answe
 
 def test_without_somebody_to_stand_in_the_failure_is_raised() -> None:
     with pytest.raises(Refused, match="odd"):
-        decide(VIEW, 0.0, saying(explode), PolicySettings(), SizingRules(), None)
+        decide(VIEW, 0.0, ConfiguredPolicy(saying(explode), PolicySettings()), SizingRules(), None)
 
 
 @given(st.one_of(st.none(), st.text(), st.floats(), st.integers(), st.tuples(st.floats(), st.floats())))
 def test_whatever_a_policy_returns_the_sizes_are_those_of_the_machine(answer: int | tuple[float, float] | None) -> None:
-    done = decide(VIEW, 0.0, saying((0, answer)), PolicySettings(), SizingRules(fallback=FALLBACK), None)
+    done = decide(
+        VIEW, 0.0, ConfiguredPolicy(saying((0, answer)), PolicySettings()), SizingRules(fallback=FALLBACK), None
+    )
     assert (done.sizes.share_cpus, done.sizes.reclaim_cpus) == (30, 18)
 
 
 @given(st.floats(), st.floats())
 def test_whatever_demand_a_policy_makes_the_pools_stay_inside_the_machine(cores: float, quota: float) -> None:
     done = decide(
-        VIEW, 0.0, saying((0, Demand(cores, 0, (), quota))), PolicySettings(), SizingRules(fallback=FALLBACK), None
+        VIEW,
+        0.0,
+        ConfiguredPolicy(saying((0, Demand(cores, 0, (), quota))), PolicySettings()),
+        SizingRules(fallback=FALLBACK),
+        None,
     )
     assert 4 <= done.sizes.share_cpus <= 44
     assert done.sizes.share_cpus + done.sizes.reclaim_cpus == 48
@@ -145,7 +151,7 @@ def test_a_wheel_registers_policies_and_none_is_imported_before_it_is_chosen(whe
     assert wheel("outside_good")
     assert not wheel("outside_raises")
     assert (choice.policy.name, choice.problems) == ("outside_good", ())
-    done = decide(VIEW, 0.0, choice.policy, choice.policy_settings, choice.rules, None)
+    done = decide(VIEW, 0.0, ConfiguredPolicy(choice.policy, choice.policy_settings), choice.rules, None)
     assert done.sizes.share_cpus == 20
 
 
@@ -165,7 +171,7 @@ def test_a_broken_one_is_named_and_canonical_decides_in_its_mode(
     assert choice.policy.name == "canonical"
     assert says in choice.problems[0]
     assert choice.policy_settings.mode == "observe"
-    done = decide(VIEW, 0.0, choice.policy, choice.policy_settings, choice.rules, None)
+    done = decide(VIEW, 0.0, ConfiguredPolicy(choice.policy, choice.policy_settings), choice.rules, None)
     assert says in done.why[0].rule
 
 

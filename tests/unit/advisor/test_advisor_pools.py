@@ -11,6 +11,7 @@ from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from services.advisor.core.round.decide import Round, SizingRules, decide
+from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.core.sizing.pools import PoolSizes
 from services.advisor.whatif.cpu.pool_sizes import SeedQuestion, seed_pool_sizes
 
@@ -35,7 +36,7 @@ def round_of(
     bounds: Bounds, need: float, now_s: float = 0.0, last: Round | None = None, *, fresh: bool = True
 ) -> Round:
     view = View(bounds, node_usage_cores=need, fresh=fresh)
-    return decide(view, now_s, NEED, PolicySettings(), SizingRules(), last)
+    return decide(view, now_s, ConfiguredPolicy(NEED, PolicySettings()), SizingRules(), last)
 
 
 def sizes_of(bounds: Bounds, need: float) -> PoolSizes:

@@ -17,6 +17,7 @@ from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from services.advisor.core.round.decide import Round, SizingRules, decide
+from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.core.sizing.isolation import IsolationRules
 from services.advisor.policies import canonical
 
@@ -41,7 +42,9 @@ def dedicated(name: str, cpus: int, numa: int, **over: Any) -> ContainerView:
 def advise(*containers: ContainerView, last: Round | None = None, now_s: float = 0.0, rules: SizingRules | None = None,
            **view: Any) -> Round:  # fmt: skip
     seen = View(BIG, containers, numas=NODES, **view)
-    return decide(seen, now_s, canonical.POLICY, canonical.CanonicalSettings(), rules or SizingRules(), last)
+    return decide(
+        seen, now_s, ConfiguredPolicy(canonical.POLICY, canonical.CanonicalSettings()), rules or SizingRules(), last
+    )
 
 
 def sizes(done: Round) -> dict[str, int]:
@@ -115,7 +118,7 @@ def test_each_region_has_a_state_of_its_own() -> None:
     view = View(BIG, (tenant("a"), tenant("b", pool="batch"), tenant("c", pool="batch")))
     last: Round | None = None
     for now_s in range(3):
-        last = decide(view, now_s, counting, PolicySettings(), SizingRules(), last)
+        last = decide(view, now_s, ConfiguredPolicy(counting, PolicySettings()), SizingRules(), last)
     assert last is not None
     assert (last.policy_state, last.region_states) == (3, {"batch": 6})
 
@@ -139,7 +142,7 @@ def test_blind_the_isolated_stay_and_nobody_shrinks() -> None:
     containers = tenant("a", 9.0, runnable=1), tenant("b", runnable=40, limit_cores=8.0)
     done = advise(*containers, rules=NOISY)
     blind = View(BIG, containers, numas=NODES).blind()
-    after = decide(blind, 100.0, canonical.POLICY, canonical.CanonicalSettings(), NOISY, done)
+    after = decide(blind, 100.0, ConfiguredPolicy(canonical.POLICY, canonical.CanonicalSettings()), NOISY, done)
     assert sizes(after) == sizes(done)
 
 

@@ -8,6 +8,7 @@ from advisor_world import MakePod, MakeSample
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.observation.sample_view import has_no_rates, view_of
 from services.advisor.core.round.decide import SizingRules, decide
+from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.policies.canonical import POLICY, CanonicalSettings
 from shared.contracts.sample import NodeReading, NodeSample, PoolReading
 
@@ -17,7 +18,11 @@ GIB = 1 << 30
 
 def advice(sample: NodeSample, settings: CanonicalSettings | None = None) -> dict[str, Any]:
     return decide(
-        view_of(sample, TUTORIAL_NODE), 0.0, POLICY, settings or CanonicalSettings(), SizingRules(), None
+        view_of(sample, TUTORIAL_NODE),
+        0.0,
+        ConfiguredPolicy(POLICY, settings or CanonicalSettings()),
+        SizingRules(),
+        None,
     ).fields()
 
 

@@ -12,14 +12,15 @@ from services.advisor.core.model.machine import Bounds
 from services.advisor.core.observation.placement import PodPlace
 from services.advisor.core.observation.sample_view import view_of
 from services.advisor.core.round.decide import Round, SizingRules, decide
+from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.core.sizing.isolation import IsolationRules
 from services.advisor.policies import canonical
 from services.qrm.core.placement.arrangement import Arrangement, Node, arrange
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.sample import NumaReading, PodReading
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 
-TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2))
 NUMAS = tuple(NumaReading(numa=numa, cpus=str(cpus)) for numa, cpus in TUTORIAL_NODE.numas.items())
 BOUND = {"katalyst.kubewharf.io/memory_enhancement": json.dumps({"numa_binding": "true"})}
 BATCH = {"katalyst.kubewharf.io/cpu_enhancement": json.dumps({"cpuset_pool": "batch"})}
@@ -52,7 +53,9 @@ def together(sample: MakeSample) -> Together:
         for number in range(rounds):
             places: dict[str, PodPlace] = where(placed) if placed else {}
             view = view_of(sample(*pods, numas=NUMAS), Bounds.of(48, smt=True), places)
-            last = decide(view, float(number), canonical.POLICY, canonical.CanonicalSettings(), rules, last)
+            last = decide(
+                view, float(number), ConfiguredPolicy(canonical.POLICY, canonical.CanonicalSettings()), rules, last
+            )
             advice = PoolAdvice(**ENVELOPE, seq=number, **last.fields())
             node = Node(TUTORIAL_NODE, {}, [one.pod for one in pods], placed.held if placed else {})
             placed = arrange(node, advice, "reclaim-first")

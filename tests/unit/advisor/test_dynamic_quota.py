@@ -9,6 +9,7 @@ from services.advisor.core.model.figures import Figures, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, View
 from services.advisor.core.round.decide import Round, SizingRules, decide
+from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.policies import canonical, template
 from services.advisor.policies.dynamic_quota import POLICY, DynamicQuotaSettings
 
@@ -27,7 +28,7 @@ def fields(
     node: float | None, reclaimed: float | None, last: Round | None = None, **over: Any
 ) -> tuple[Round, dict[str, Any]]:
     view = View(BIG, (web(4.0), *over.pop("more", ())), node_usage_cores=node, reclaimed_usage_cores=reclaimed, **over)
-    done = decide(view, 0.0, POLICY, DynamicQuotaSettings(), SizingRules(), last)
+    done = decide(view, 0.0, ConfiguredPolicy(POLICY, DynamicQuotaSettings()), SizingRules(), last)
     return done, done.fields()
 
 
@@ -58,7 +59,11 @@ def test_the_tenants_pools_are_the_canonical_ones_and_there_is_one_quota_for_all
     more = (web(6.0, pod="default/b", uid="b", pool="batch"),)
     done, told = fields(20.0, 2.0, more=more)
     plain = decide(
-        View(BIG, (web(4.0), *more)), 0.0, canonical.POLICY, canonical.CanonicalSettings(), SizingRules(), None
+        View(BIG, (web(4.0), *more)),
+        0.0,
+        ConfiguredPolicy(canonical.POLICY, canonical.CanonicalSettings()),
+        SizingRules(),
+        None,
     )
     assert done.sizes.share_cpus == plain.sizes.share_cpus
     assert told["reclaimed_quota_millis"] == 10_800

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from services.advisor.core.memory.holders import Holder, open_numas, reclaimed_requests
 from services.advisor.core.memory.numa import (
+    NumaReserve,
     NumaRoom,
     NumaRules,
     ReclaimLimits,
@@ -158,7 +159,7 @@ ROOMS = {0: NumaRoom(1000, 400, 200), 1: NumaRoom(1000, 200, 0)}
 def test_numa_aware_headroom(
     holders: list[Holder], rules: NumaRules, limits: ReclaimLimits | None, want: dict[int, int]
 ) -> None:
-    assert numa_headroom_bytes(ROOMS, holders, 100, 100, rules, limits) == pytest.approx(want, abs=1)
+    assert numa_headroom_bytes(ROOMS, holders, NumaReserve(100, 100), rules, limits) == pytest.approx(want, abs=1)
 
 
 sizes = st.integers(0, 1 << 40)
@@ -187,7 +188,7 @@ def test_numa_headroom_obeys_its_laws(
     rng: Random,
 ) -> None:
     rules = NumaRules(cache_ratio=cache, max_oversold_ratio=1)
-    found = numa_headroom_bytes(rooms, holders, reserved, scale, rules, ReclaimLimits(limit))
+    found = numa_headroom_bytes(rooms, holders, NumaReserve(reserved, scale), rules, ReclaimLimits(limit))
     assert list(found) == sorted(rooms)
     assert all(amount >= 0 for amount in found.values())
     unbound = set(found) - {holder.bound_numa for holder in holders if holder.reclaimed}
@@ -195,7 +196,7 @@ def test_numa_headroom_obeys_its_laws(
     shuffled, turned = list(holders), list(rooms.items())
     rng.shuffle(shuffled)
     rng.shuffle(turned)
-    again = numa_headroom_bytes(dict(turned), shuffled, reserved, scale, rules, ReclaimLimits(limit))
+    again = numa_headroom_bytes(dict(turned), shuffled, NumaReserve(reserved, scale), rules, ReclaimLimits(limit))
     assert again == pytest.approx(found, abs=2, rel=1e-12)
 
 
@@ -203,7 +204,7 @@ def test_numa_headroom_obeys_its_laws(
 def test_without_pods_a_numa_node_never_offers_more_than_is_free_there(
     rooms: dict[int, NumaRoom], reserved: int, scale: int
 ) -> None:
-    found = numa_headroom_bytes(rooms, [], reserved, scale, NumaRules())
+    found = numa_headroom_bytes(rooms, [], NumaReserve(reserved, scale), NumaRules())
     assert all(found[numa] <= room.free_bytes for numa, room in rooms.items())
 
 
@@ -211,8 +212,8 @@ def test_without_pods_a_numa_node_never_offers_more_than_is_free_there(
 def test_a_larger_reserve_never_leaves_more(
     rooms: dict[int, NumaRoom], holders: list[Holder], reserved: int, more: int, scale: int
 ) -> None:
-    before = numa_headroom_bytes(rooms, holders, reserved, scale, NumaRules())
-    after = numa_headroom_bytes(rooms, holders, reserved + more, scale, NumaRules())
+    before = numa_headroom_bytes(rooms, holders, NumaReserve(reserved, scale), NumaRules())
+    after = numa_headroom_bytes(rooms, holders, NumaReserve(reserved + more, scale), NumaRules())
     assert all(after[numa] <= before[numa] for numa in before)
 
 

@@ -12,6 +12,7 @@ from services.advisor.core.offer.cpu import Basis, CpuOffer
 from services.advisor.core.offer.offering import Offering, OfferInputs, ReclaimOfferRules, offering
 from services.advisor.core.offer.utilization import UtilRules
 from services.advisor.core.round.decide import Round, SizingRules, decide
+from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.policies.canonical import POLICY
 from shared.contracts.pod import Pod
 from shared.contracts.sample import (
@@ -60,7 +61,7 @@ def seen(
 
 
 def made(what: OfferInputs, rules: ReclaimOfferRules, last: CpuOffer = NOTHING) -> tuple[Round, Offering]:
-    done = decide(what.view, 0.0, POLICY, POLICY.settings(), SizingRules(), None)
+    done = decide(what.view, 0.0, ConfiguredPolicy(POLICY, POLICY.settings()), SizingRules(), None)
     return done, offering(done, what, rules, SizingRules(), last)
 
 

@@ -14,6 +14,7 @@ from services.advisor.core.model.figures import Figures, NodeMemory, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, View
 from services.advisor.core.round.decide import Round, SizingRules, decide
+from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.registry import known_policies
 from shared.contracts.pod import QosClass
 
@@ -51,7 +52,7 @@ views = st.builds(lambda b, c, m: View(b, tuple(c), m), bounds, containers, memo
 
 def advise(name: str, view: View, now_s: float = 0.0, last: Round | None = None) -> Round:
     policy = POLICIES[name]
-    return decide(view, now_s, policy, policy.settings(), SizingRules(), last)
+    return decide(view, now_s, ConfiguredPolicy(policy, policy.settings()), SizingRules(), last)
 
 
 def test_the_folder_holds_the_default_policy_under_its_files_name() -> None:

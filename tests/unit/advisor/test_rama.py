@@ -10,6 +10,7 @@ from services.advisor.core.model.figures import Figures, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, Signs, View
 from services.advisor.core.round.decide import Round, SizingRules, decide
+from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.policies.rama import POLICY, RamaSettings, State, judge
 
 BIG = Bounds.of(48, smt=True)
@@ -79,7 +80,7 @@ def test_what_more_cpus_cannot_mend_does_not_take_the_machine() -> None:
     for second in range(0, 600, 5):
         web = ContainerView("default/web", "web", "main", "shared_cores", 2.0, 0, Figures(8.0), Resident())
         view = View(BIG, (web,), tenants_usage_cores=8.0, signs=Signs(pressure_percent=90.0))
-        last = decide(view, float(second), POLICY, RamaSettings(), SizingRules(), last)
+        last = decide(view, float(second), ConfiguredPolicy(POLICY, RamaSettings()), SizingRules(), last)
     assert last is not None
     assert last.sizes.share_cpus == 18  # 8 x 1.25 + 4 at most, the reserve
 

@@ -11,6 +11,7 @@ from services.advisor.core.model.machine import Bounds
 from services.advisor.core.observation.sample_view import view_of
 from services.advisor.core.policy import Policy
 from services.advisor.core.round.decide import SizingRules, decide
+from services.advisor.core.round.guard import ConfiguredPolicy
 
 README = Path(__file__).parents[3] / "README.md"
 
@@ -31,5 +32,5 @@ def policy_of_the_readme() -> Policy[Any, Any]:
 def test_the_policy_of_the_readme_sizes_pools(sample: MakeSample, pod: MakePod, millis: int, share: int) -> None:
     policy = policy_of_the_readme()
     view = view_of(sample(pod("web", cpu_millis=millis, cpu_usage_cores=0.1)), Bounds.of(48, smt=True))
-    fields = decide(view, 0.0, policy, policy.settings(), SizingRules(), None).fields()
+    fields = decide(view, 0.0, ConfiguredPolicy(policy, policy.settings()), SizingRules(), None).fields()
     assert {p.pool: p.cpus for p in fields["pools"]}["share"] == share

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ async def test_up_ends_with_a_word_when_a_supervisor_has_died(
     monkeypatch.setattr(Session, "start", start)
     monkeypatch.setattr(Session, "stop", stop)
     monkeypatch.setattr("sublet.commands.up.os.umask", lambda _mask: 0)
-    assert await _up({"substrate": "sim"}, "", 0, False, None, 0, False) == 1
+    assert await _up({"substrate": "sim"}, partial(Session, nats_port=0)) == 1
     said = capsys.readouterr().err
     assert f"{name} has ended (out of luck)" in said
     assert "sublet down" in said

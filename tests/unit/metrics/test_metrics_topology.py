@@ -16,7 +16,7 @@ from shared.adapters.host.sysfs import (
     read_topology,
 )
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 from shared.errors import Unavailable, Unfit
 
 CPU, NODE = "sys/devices/system/cpu", "sys/devices/system/node"
@@ -235,7 +235,7 @@ def test_what_was_written_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, sockets: int, numas: int, cores: int, threads: int, with_siblings: bool
 ) -> None:
     root = tmp_path_factory.mktemp("machine")
-    made = Topology.uniform(sockets=sockets, numa_per_socket=numas, cores_per_numa=cores, threads=threads)
+    made = Topology.uniform(UniformShape(sockets=sockets, numa_per_socket=numas, cores_per_numa=cores, threads=threads))
     put(root / f"{CPU}/online", f"{made.all}\n")
     for numa, cpus in made.numas.items():
         put(root / f"{NODE}/node{numa}/cpulist", f"{cpus}\n")

@@ -28,7 +28,7 @@ from shared.contracts.bus.subjects import state_subject
 from shared.contracts.pod import Pod
 from shared.core.cgroups.layout import Layout
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 from shared.core.node_mode import NodeSwitch
 from shared.errors import Unavailable
 from shared.fakes.memory_bus import MemoryBus
@@ -40,7 +40,7 @@ NODE = "n1"
 MEMORY = 195_257_901_056
 SHARED, RECLAIMED = "sublet/shared_cores", "sublet/reclaimed_cores"
 FLOOR = {"reclaim": "0,12,24,36", "share": "1-11,13-23,25-35,37-47"}
-TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2))
 
 
 class Pods:

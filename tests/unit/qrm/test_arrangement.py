@@ -11,10 +11,10 @@ from services.qrm.core.placement.arrangement import Arrangement, Node, arrange
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 from shared.errors import Refused
 
-TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2))
 BATCH = {"katalyst.kubewharf.io/cpu_enhancement": json.dumps({"cpuset_pool": "batch"})}
 BOUND = {"katalyst.kubewharf.io/memory_enhancement": json.dumps({"numa_binding": "true"})}
 

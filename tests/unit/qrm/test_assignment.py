@@ -10,9 +10,9 @@ from services.qrm.core.placement.assignment import Assignment, Owned, Supply, bi
 from services.qrm.core.placement.assignment import assign as assign_wishes
 from services.qrm.core.placement.requests import CpuRequest, Kind
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 
-TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2))
 GIB = 1 << 30
 
 

@@ -14,12 +14,12 @@ from services.qrm.core.placement.requests import request_of
 from services.qrm.settings import QrmSettings
 from shared.contracts.pod import Container, Pod
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 from shared.core.pods.qos import DOMAIN
 from shared.errors import BadConfig
 from shared.settings import check
 
-TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2))
 BOUND = {f"{DOMAIN}memory_enhancement": json.dumps({"numa_binding": "true"})}
 
 

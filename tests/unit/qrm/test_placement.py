@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from services.qrm.core.placement.pools import Order, floor_cpus, place, place_floor
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 from shared.errors import Refused
 
-TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
-TWO_CPUS = Topology.uniform(sockets=1, numa_per_socket=1, cores_per_numa=1, threads=2)
+TUTORIAL_NODE = Topology.uniform(UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2))
+TWO_CPUS = Topology.uniform(UniformShape(sockets=1, numa_per_socket=1, cores_per_numa=1, threads=2))
 
 
 def advise(*, overlap: bool = False, numa: int = -1, **pools: int) -> PoolAdvice:

@@ -14,13 +14,13 @@ from services.qrm.core.placement.pools import Order
 from services.qrm.core.state import PassInput, QrmState, accept, lease_floor, step
 from shared.contracts.advice import PoolAdvice
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 from shared.errors import Refused
 
 ORDER: Order = "reclaim-first"
 NODE = Node(TUTORIAL_NODE, {0: 1 << 40, 1: 1 << 40})
 FRESH = ActiveAdvice(advise(share=6, reclaim=38, reserve=4), received_s=100.0, lease_until_s=110.0)
-SMALLER = Node(Topology.uniform(sockets=1, numa_per_socket=1, cores_per_numa=1, threads=2), {0: 1 << 40})
+SMALLER = Node(Topology.uniform(UniformShape(sockets=1, numa_per_socket=1, cores_per_numa=1, threads=2)), {0: 1 << 40})
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ from shared.contracts.pod import Container, Pod, QosClass
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import OwnLayout, class_group, pod_group
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 
 PLANS = 10_000
 TOP = "t"
-MACHINE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=4, threads=2)
+MACHINE = Topology.uniform(UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=4, threads=2))
 MEMS = CpuSet.of([0, 1])
 CLASSES: tuple[QosClass, ...] = ("shared_cores", "dedicated_cores", "reclaimed_cores", "system_cores")
 RECLAIMED = class_group("reclaimed_cores", TOP)

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.reporter.core.smoothing import Headroom, SmoothedOffer, SmoothingRules, next_offer
-from services.reporter.core.window import Window
+from services.reporter.core.window import Window, WindowRules
 from services.reporter.whatif.report_headroom import ReportQuestion, ReportStep, report_headroom
 
-TWO = SmoothingRules.of(30, 60, min_step=0.3, max_step=4)
-FOUR = SmoothingRules.of(30, 120, max_step=4)
+TWO = SmoothingRules(WindowRules.over(30, 60, min_step=0.3, max_step=4))
+FOUR = SmoothingRules(WindowRules.over(30, 120, max_step=4))
 
 
 def told(rules: SmoothingRules, looks: list[Headroom], offer: SmoothedOffer | None = None) -> list[float | None]:
@@ -45,11 +45,13 @@ def amounts(*values: float | None) -> list[Headroom]:
             TWO, [Headroom(9, enabled=False), Headroom(9), Headroom(9, enabled=False)], [0, 9, 0], id="reclaim off: 0"
         ),
         pytest.param(
-            SmoothingRules.of(30, 30, negligible=0.1), amounts(1, 0.09, 0.1), [1, 0, 0.1], id="next to nothing: 0"
+            SmoothingRules(WindowRules.over(30, 30), negligible=0.1), amounts(1, 0.09, 0.1), [1, 0, 0.1],
+            id="next to nothing: 0",
         ),
         pytest.param(TWO, amounts(1, 1, -5), [None, 1, 0], id="never negative"),
         pytest.param(
-            SmoothingRules.of(30, 60, max_step=4, fall="smooth"), amounts(40, 40, 5, 5), [None, 40, 36, 32],
+            SmoothingRules(WindowRules.over(30, 60, max_step=4), fall="smooth"), amounts(40, 40, 5, 5),
+            [None, 40, 36, 32],
             id="down smoothly where that is asked for",
         ),
     ],
@@ -67,12 +69,12 @@ def test_with_a_bound_nothing_above_it_is_told_although_the_window_remembers_mor
 
 looks = st.lists(st.none() | st.floats(0, 500), min_size=1, max_size=40)
 rules = st.builds(
-    SmoothingRules.of,
+    WindowRules.over,
     st.just(30.0),
     st.sampled_from([30.0, 60.0, 150.0]),
     min_step=st.floats(0, 1),
     max_step=st.none() | st.floats(1, 100),
-)
+).map(SmoothingRules)
 
 
 @given(rules, looks)

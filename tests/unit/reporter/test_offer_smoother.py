@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from services.reporter.core.offer_smoother import OfferSmoother
 from services.reporter.core.smoothing import SmoothingRules
+from services.reporter.core.window import WindowRules
 from services.reporter.node_offer import NodeOffer
 from services.reporter.settings import ReporterSettings
 
@@ -18,7 +19,7 @@ looks = st.lists(
 def test_told_is_never_more_than_applied_and_rises_by_a_step_in_a_period_at_most(
     looks: list[tuple[float, int, bool]], window_s: float, step: int
 ) -> None:
-    smoother = OfferSmoother(SmoothingRules.of(PERIOD_S, window_s, max_step=step), PERIOD_S)
+    smoother = OfferSmoother(SmoothingRules(WindowRules.over(PERIOD_S, window_s, max_step=step)), PERIOD_S)
     before, now_s, risen_s = None, 0.0, float("-inf")
     for after_s, applied, fresh in looks:
         now_s += after_s
@@ -36,7 +37,7 @@ def test_told_is_never_more_than_applied_and_rises_by_a_step_in_a_period_at_most
 
 @given(st.integers(0, 1 << 45), st.integers(0, 1 << 45))
 def test_what_stays_is_told_whole_in_the_end(before: int, after: int) -> None:
-    rules = SmoothingRules.of(PERIOD_S, 15.0, max_step=1 << 44)
+    rules = SmoothingRules(WindowRules.over(PERIOD_S, 15.0, max_step=1 << 44))
     smoother = OfferSmoother(rules, PERIOD_S)
     smoother.smoothed(before, 0.0, may_rise=True)
     told = [smoother.smoothed(after, PERIOD_S * n, may_rise=True) for n in range(1, 10)]

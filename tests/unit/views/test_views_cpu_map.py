@@ -11,12 +11,12 @@ from present import present
 from rich.console import Console
 
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.topology import Cpu, Topology
+from shared.core.cpus.topology import Cpu, Topology, UniformShape
 from sublet.views import top
 from sublet.views.cpu_map import MapSymbols, cpu_map, level, machine_map, topology_map
 from sublet.views.facts import read
 
-TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+TUTORIAL_NODE = Topology.uniform(UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2))
 CELL = re.compile(r"(\x1b\[[0-9;]+m)([A-Z])")
 POOLS = {"share": "11,22-23,35,46-47", "reclaim": "0-10,12-21,24-34,36-45"}
 
@@ -58,7 +58,9 @@ def rows_of(topology: Topology) -> list[list[int]]:
         pytest.param(TUTORIAL_NODE, POOLS, "", TUTORIAL_MAP, id="the quick start's machine"),
         pytest.param(
             Topology.uniform(
-                sockets=1, numa_per_socket=3, cores_per_numa=8, threads=2, numbering="interleaved", cores_per_l3=4
+                UniformShape(
+                    sockets=1, numa_per_socket=3, cores_per_numa=8, threads=2, numbering="interleaved", cores_per_l3=4
+                )
             ),
             {"share": "0", "reclaim": "1-47"},
             "47",
@@ -66,7 +68,7 @@ def rows_of(topology: Topology) -> list[list[int]]:
             id="caches and numbers that interleave",
         ),
         pytest.param(
-            Topology.uniform(sockets=1, numa_per_socket=1, cores_per_numa=2, threads=1),
+            Topology.uniform(UniformShape(sockets=1, numa_per_socket=1, cores_per_numa=2, threads=1)),
             {"share": "0-1", "reclaim": "1"},
             "",
             SMALL_MAP,
@@ -96,7 +98,7 @@ def test_each_cpu_has_the_letter_of_its_pool(pools: dict[str, str], drawn: str) 
 
 def test_how_busy_the_cpus_are_stands_below_them_where_it_is_known() -> None:
     topology = Topology.uniform(
-        sockets=1, numa_per_socket=3, cores_per_numa=8, threads=2, numbering="interleaved", cores_per_l3=4
+        UniformShape(sockets=1, numa_per_socket=3, cores_per_numa=8, threads=2, numbering="interleaved", cores_per_l3=4)
     )
     first, *_ = topology.cores.values()
     sibling = max(first)

@@ -12,7 +12,7 @@ from present import present
 from typer.testing import CliRunner, Result
 
 from shared.contracts.bus.subjects import ask_subject
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 from shared.fakes.memory_bus import MemoryBus
 from sublet import ask
 from sublet.commands import explain
@@ -21,7 +21,9 @@ from sublet.views.explain.cpu import RULES, cpu_chain
 from sublet.views.explain.cpu_text import cpu_lines
 from sublet.views.facts import read
 
-TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2, cores_per_l3=4)
+TUTORIAL_NODE = Topology.uniform(
+    UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2, cores_per_l3=4)
+)
 WHY = {"rule": "reclaim-first", "numbers": {"cpus": 48, "share": 6, "reclaim": 42}}
 
 CPU_22 = f"""\

@@ -41,11 +41,20 @@ class ReclaimLimits:
     bound_bytes: Mapping[int, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class NumaReserve:
+    """Memory that stays free whatever the pods ask for: the reserve, and what the kernel's watermarks demand."""
+
+    reserved_bytes: float
+    """As much of the node's reserve as falls on the NUMA nodes in question."""
+    watermark_scale_factor: float
+    """`vm.watermark_scale_factor`."""
+
+
 def numa_headroom_bytes(
     rooms: Mapping[int, NumaRoom],
     holders: Sequence[Holder],
-    reserved_bytes: float,
-    watermark_scale_factor: float,
+    reserve: NumaReserve,
     rules: NumaRules,
     limits: ReclaimLimits | None = None,
 ) -> dict[int, int]:
@@ -54,16 +63,15 @@ def numa_headroom_bytes(
     Args:
         rooms: the NUMA nodes that no container takes whole.
         holders: every container.
-        reserved_bytes: the reserve, as much of it as falls on these NUMA nodes.
-        watermark_scale_factor: `vm.watermark_scale_factor`.
+        reserve: what is lent to nobody.
         rules: what counts.
         limits: of the reclaimed pods' cgroups; None or unknown: they bound nothing.
     """
     reclaimable = {n: rooms[n].free_bytes + rooms[n].inactive_file_bytes * rules.cache_ratio for n in sorted(rooms)}
     total_bytes, could_bytes = sum(room.total_bytes for room in rooms.values()), math.fsum(reclaimable.values())
-    watermark = total_bytes * watermark_scale_factor / SCALE_UNIT
+    watermark = total_bytes * reserve.watermark_scale_factor / SCALE_UNIT
     kept = max(total_bytes - could_bytes, 0.0) * kept_ratio(holders, rules.request_ratio)
-    left = max(could_bytes - watermark - reserved_bytes - kept, 0.0)
+    left = max(could_bytes - watermark - reserve.reserved_bytes - kept, 0.0)
     factor = left / could_bytes * request_per_use(holders) if could_bytes > 0 else 0.0
     requests = reclaimed_requests(holders, rooms)
     bounds = _bounds(rooms, holders, rules, limits or ReclaimLimits())

@@ -11,7 +11,7 @@ from services.advisor.core.memory.cache_reaper import (
     pods_to_reap,
 )
 from services.advisor.core.memory.holders import Holder, open_numas
-from services.advisor.core.memory.numa import NumaRoom, NumaRules, ReclaimLimits, numa_headroom_bytes
+from services.advisor.core.memory.numa import NumaReserve, NumaRoom, NumaRules, ReclaimLimits, numa_headroom_bytes
 from services.advisor.core.model.view import HOLDING, ContainerView, View
 from services.advisor.core.offer.cpu import within
 from shared.contracts.sample import NodeSample, NumaReading
@@ -38,7 +38,7 @@ def numa_offer_bytes(
     reclaimed = sample.pool(RECLAIM)
     limits = ReclaimLimits(reclaimed.memory_limit_bytes if reclaimed else None)
     reserved = reserved_bytes * len(open_ones) / len(readings)
-    by_numa = numa_headroom_bytes(rooms, holders, reserved, scale, rules, limits)
+    by_numa = numa_headroom_bytes(rooms, holders, NumaReserve(reserved, scale), rules, limits)
     return within(dict.fromkeys(sorted(readings), 0) | by_numa, canonical_bytes)
 
 

@@ -10,9 +10,9 @@ from services.advisor.core.model.machine import reserved_memory_bytes
 from services.advisor.core.model.ramp import MAX_RAMP_DOWN_WAIT_S, Ramp, RampPace
 from services.advisor.core.model.shape import Shape
 from services.advisor.core.model.view import View
-from services.advisor.core.policy import Demand, Policy, PolicySettings
+from services.advisor.core.policy import Demand
 from services.advisor.core.round.explain import NAMED_REGIONS, class_sizes, named, pod_sizes, region_reasons
-from services.advisor.core.round.guard import Fallback, judged
+from services.advisor.core.round.guard import ConfiguredPolicy, judged
 from services.advisor.core.round.memory import MemoryAdvice, memory_advice, memory_reason
 from services.advisor.core.sizing.driver import SizedRegions, SizingInput, size_regions
 from services.advisor.core.sizing.isolation import Isolation, IsolationRules
@@ -35,7 +35,7 @@ class SizingRules:
     """None: the machine's own share."""
     isolation: IsolationRules | None = None
     """When noisy pods get CPUs of their own; None: never."""
-    fallback: Fallback | None = None
+    fallback: ConfiguredPolicy | None = None
     """Decides where the policy fails; None: the failure is raised."""
     instead: str = ""
     """Why it is not the chosen policy that decides."""
@@ -82,9 +82,7 @@ class Round:
         }
 
 
-def decide(
-    view: View, now_s: float, policy: Policy[Any, Any], settings: PolicySettings, rules: SizingRules, last: Round | None
-) -> Round:
+def decide(view: View, now_s: float, chosen: ConfiguredPolicy, rules: SizingRules, last: Round | None) -> Round:
     """The next round. `last` is the round before it on the same machine, None in the first.
 
     On a view that is not fresh the tenants keep at least what they have, and the offer of memory does not rise.
@@ -93,15 +91,15 @@ def decide(
         Refused: the policy failed and no other stands in for it, or that one failed as well.
     """
     try:
-        return _RoundBuilder(view, now_s, policy, settings, rules, last).round()
+        return _RoundBuilder(view, now_s, chosen, rules, last).round()
     except Refused as refusal:
         other = rules.fallback
         # The same policy on the same view would fail the same way.
-        if other is None or other.policy.name == policy.name:
+        if other is None or other.policy.name == chosen.policy.name:
             raise
         rules = replace(rules, instead=str(refusal))
         # Built from the beginning: half a round of the policy that failed must not be in it.
-        done = _RoundBuilder(view, now_s, other.policy, other.settings, rules, last).round()
+        done = _RoundBuilder(view, now_s, other, rules, last).round()
         return replace(done, failed=str(refusal))
 
 
@@ -111,8 +109,7 @@ class _RoundBuilder:
 
     view: View
     now_s: float
-    policy: Policy[Any, Any]
-    settings: PolicySettings
+    chosen: ConfiguredPolicy
     rules: SizingRules
     last: Round | None
     states: dict[str, Any] = field(default_factory=dict)
@@ -163,11 +160,11 @@ class _RoundBuilder:
 
     def _judged(self, view: View, region: str) -> Demand:
         """The policy's demand for one region. Its state goes on from the last round, if that was the same policy's."""
-        last, state = self.last, None
+        last, policy, state = self.last, self.chosen.policy, None
         # A state of another policy is of another type.
-        if last is not None and last.policy == self.policy.name:
+        if last is not None and last.policy == policy.name:
             state = last.policy_state if region == SHARE else last.region_states.get(region)
-        self.states[region], self.demands[region] = judged(self.policy, state, view, self.now_s, self.settings)
+        self.states[region], self.demands[region] = judged(policy, state, view, self.now_s, self.chosen.settings)
         return self.demands[region]
 
     def _round(self, sizes: PoolSizes, provision: Provision | None, isolation: Isolation) -> Round:
@@ -179,7 +176,7 @@ class _RoundBuilder:
         if provision:
             why += region_reasons(provision, self._ramps())
         if self.rules.instead:
-            why.insert(0, Reason(rule=f"{self.rules.instead}; {self.policy.name} decides"))
+            why.insert(0, Reason(rule=f"{self.rules.instead}; {self.chosen.policy.name} decides"))
         states = dict(self.states)
         return Round(
             sizes=sizes,
@@ -187,7 +184,7 @@ class _RoundBuilder:
             reclaimed_memory_bytes=memory.offered_bytes,
             memory_limit_bytes=memory.limit_bytes,
             why=tuple(why),
-            policy=self.policy.name,
+            policy=self.chosen.policy.name,
             policy_state=states.pop(SHARE),
             region_states=states,
             provision=provision,

@@ -16,8 +16,8 @@ _SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Fallback:
-    """The policy that decides where another has failed."""
+class ConfiguredPolicy:
+    """A policy with its checked settings: the chosen one, or the one that decides where that fails."""
 
     policy: Policy[Any, Any]
     settings: PolicySettings

@@ -10,16 +10,18 @@ from hypothesis import strategies as st
 
 from shared.contracts.bus.subjects import event_filter
 from shared.contracts.eviction import PHASES
-from shared.core.bus.durable import Change, Durable, changes, read_start, wanted_durable
+from shared.core.bus.durable import Change, Durable, EventFilter, changes, read_start, wanted_durable
 from shared.errors import Conflict, Refused
 
-PLAIN = wanted_durable("team-a", namespaces=["team-a"])
+PLAIN = wanted_durable("team-a", EventFilter(namespaces=["team-a"]))
 
 
 def test_words_become_filters() -> None:
     assert wanted_durable("x").filters == (event_filter(),)
     assert Durable("team-a", (event_filter(namespace="team-a"),)) == PLAIN
-    both = wanted_durable("x", namespaces=["a.b"], phases=["created", "failed", "created"], nodes=["n.example"])
+    both = wanted_durable(
+        "x", EventFilter(namespaces=["a.b"], phases=["created", "failed", "created"], nodes=["n.example"])
+    )
     assert both.filters == (
         "sublet.cluster.v1.event.eviction.created.a_b.n_example",
         "sublet.cluster.v1.event.eviction.failed.a_b.n_example",
@@ -37,10 +39,10 @@ def test_a_name_that_the_server_cannot_hold_is_refused_with_the_bound(name: str)
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        ({"namespaces": ["*"]}, "namespace '\\*'"),
-        ({"namespaces": [""]}, "namespace ''"),
-        ({"nodes": ["a_b"]}, "node 'a_b'"),
-        ({"phases": ["gone"]}, "phase 'gone'.*intended, created"),
+        ({"events": EventFilter(namespaces=["*"])}, "namespace '\\*'"),
+        ({"events": EventFilter(namespaces=[""])}, "namespace ''"),
+        ({"events": EventFilter(nodes=["a_b"])}, "node 'a_b'"),
+        ({"events": EventFilter(phases=["gone"])}, "phase 'gone'.*intended, created"),
         ({"ack_wait_s": 0.0}, "ack wait 0 s.*0.1 to 86400"),
         ({"ack_wait_s": float("nan")}, "ack wait nan"),
         ({"max_deliver": 0}, "max deliver 0"),
@@ -83,8 +85,11 @@ def test_what_cannot_be_changed_is_refused_with_both_values_and_the_next_step(no
 durables = st.builds(
     wanted_durable,
     st.just("x"),
-    namespaces=st.lists(st.sampled_from(["a", "b.c"]), max_size=2),
-    phases=st.lists(st.sampled_from(PHASES), max_size=3),
+    st.builds(
+        EventFilter,
+        namespaces=st.lists(st.sampled_from(["a", "b.c"]), max_size=2),
+        phases=st.lists(st.sampled_from(PHASES), max_size=3),
+    ),
     start=st.sampled_from(["all", "2026-03-09T14:00:00Z"]),
     ack_wait_s=st.floats(0.1, 86_400.0),
     max_deliver=st.none() | st.integers(1, 9),

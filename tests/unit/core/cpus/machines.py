@@ -3,19 +3,21 @@
 from hypothesis import strategies as st
 
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.topology import Cpu, Topology
+from shared.core.cpus.topology import Cpu, Topology, UniformShape
 
 
 @st.composite
 def regular(draw: st.DrawFn, max_threads: int = 2) -> Topology:
     """Every socket, node and core alike, in every numbering."""
     return Topology.uniform(
-        sockets=draw(st.integers(1, 3)),
-        numa_per_socket=draw(st.integers(1, 3)),
-        cores_per_numa=draw(st.integers(1, 5)),
-        threads=draw(st.integers(1, max_threads)),
-        numbering=draw(st.sampled_from(("split", "adjacent", "interleaved"))),
-        cores_per_l3=draw(st.none() | st.integers(1, 3)),
+        UniformShape(
+            sockets=draw(st.integers(1, 3)),
+            numa_per_socket=draw(st.integers(1, 3)),
+            cores_per_numa=draw(st.integers(1, 5)),
+            threads=draw(st.integers(1, max_threads)),
+            numbering=draw(st.sampled_from(("split", "adjacent", "interleaved"))),
+            cores_per_l3=draw(st.none() | st.integers(1, 3)),
+        )
     )
 
 

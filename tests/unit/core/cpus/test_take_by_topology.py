@@ -4,11 +4,11 @@ import pytest
 
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.by_topology import take_by_topology
-from shared.core.cpus.topology import Cpu, Topology
+from shared.core.cpus.topology import Cpu, Topology, UniformShape
 from shared.errors import Refused
 
 TWO_SOCKETS = Topology.uniform(
-    sockets=2, numa_per_socket=1, cores_per_numa=4, threads=2, numbering="adjacent", cores_per_l3=2
+    UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=4, threads=2, numbering="adjacent", cores_per_l3=2)
 )
 """CPUs 0-7 and 8-15, siblings side by side, four CPUs an L3 group."""
 HYBRID = Topology.of(

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 from shared.errors import Refused
 from sublet.reference.distributed import take_distributed
 from sublet.reference.even_split import MOST_STEPS, even_parts
 from sublet.reference.packed import take_packed
 
-TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
-THREE = Topology.uniform(sockets=3, numa_per_socket=1, cores_per_numa=4, threads=1)
+TUTORIAL_NODE = Topology.uniform(UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2))
+THREE = Topology.uniform(UniformShape(sockets=3, numa_per_socket=1, cores_per_numa=4, threads=1))
 """Nodes 0-3, 4-7 and 8-11, one thread a core."""
 
 

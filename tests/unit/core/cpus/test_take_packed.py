@@ -3,13 +3,15 @@
 import pytest
 
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.topology import Cpu, Topology
+from shared.core.cpus.topology import Cpu, Topology, UniformShape
 from shared.errors import Refused
 from sublet.reference.free_units import free_units
 from sublet.reference.packed import take_packed
 
-TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
-FOUR_NUMA = Topology.uniform(sockets=2, numa_per_socket=2, cores_per_numa=2, threads=2, numbering="adjacent")
+TUTORIAL_NODE = Topology.uniform(UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2))
+FOUR_NUMA = Topology.uniform(
+    UniformShape(sockets=2, numa_per_socket=2, cores_per_numa=2, threads=2, numbering="adjacent")
+)
 """Fewer sockets than nodes, so sockets lead: nodes 0-3 and 4-7 in socket 0, 8-11 and 12-15 in socket 1."""
 TWO_IN_ONE = Topology.of(Cpu(cpu, 0, cpu // 4, cpu // 2) for cpu in range(8))
 """One NUMA node of two sockets: 0-3 and 4-7, siblings side by side."""

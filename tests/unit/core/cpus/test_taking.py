@@ -11,13 +11,13 @@ from pydantic import ValidationError
 
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.balanced import take_by_numa_balance
-from shared.core.cpus.topology import Cpu, Topology
+from shared.core.cpus.topology import Cpu, Topology, UniformShape
 from shared.errors import Refused
 from shared.whatif.decisions import decisions
 from shared.whatif.taking import BalanceQuestion, take_by_numa_balance_answer
 
-TUTORIAL_NODE = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
-FOUR_NUMA = Topology.uniform(sockets=2, numa_per_socket=2, cores_per_numa=2, threads=2)
+TUTORIAL_NODE = Topology.uniform(UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2))
+FOUR_NUMA = Topology.uniform(UniformShape(sockets=2, numa_per_socket=2, cores_per_numa=2, threads=2))
 HYBRID = Topology.of(
     [Cpu(cpu, 0, 0, cpu // 2, 0) for cpu in range(4)] + [Cpu(cpu, 0, 0, cpu, 1) for cpu in range(4, 8)]
 )
@@ -129,11 +129,13 @@ def test_the_decision_is_registered_under_its_contract_name() -> None:
 def _machines(draw: st.DrawFn) -> Topology:
     """Regular machines of every numbering, now and then with CPUs missing (siblings offline)."""
     whole = Topology.uniform(
-        sockets=draw(st.integers(1, 2)),
-        numa_per_socket=draw(st.integers(1, 2)),
-        cores_per_numa=draw(st.integers(1, 6)),
-        threads=draw(st.integers(1, 2)),
-        numbering=draw(st.sampled_from(("split", "adjacent", "interleaved"))),
+        UniformShape(
+            sockets=draw(st.integers(1, 2)),
+            numa_per_socket=draw(st.integers(1, 2)),
+            cores_per_numa=draw(st.integers(1, 6)),
+            threads=draw(st.integers(1, 2)),
+            numbering=draw(st.sampled_from(("split", "adjacent", "interleaved"))),
+        )
     )
     gone = draw(st.sets(st.sampled_from(list(whole.all)), max_size=2))
     return Topology.of([cpu for cpu in whole.cpus if cpu.id not in gone] or whole.cpus)

@@ -13,7 +13,7 @@ from machines import irregular, regular, takes
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.balanced import take_by_numa_balance
 from shared.core.cpus.taking.by_topology import take_by_topology
-from shared.core.cpus.topology import Topology
+from shared.core.cpus.topology import Topology, UniformShape
 from shared.errors import Refused
 from shared.whatif.decisions import decisions
 from sublet.reference.distributed import take_distributed
@@ -181,6 +181,6 @@ def test_taking_all_takes_all(calculator: Calculator, take: Take) -> None:
     ids=["number for bool", "no group", "half a group", "a CPU that the machine has not", "a field of another kind"],
 )
 def test_an_impossible_question_is_refused_and_names_its_field(kind: str, change: dict[str, Any], names: str) -> None:
-    machine = Topology.uniform(sockets=1, numa_per_socket=1, cores_per_numa=2, threads=2)
+    machine = Topology.uniform(UniformShape(sockets=1, numa_per_socket=1, cores_per_numa=2, threads=2))
     with pytest.raises(ValueError, match=names):
         ask(kind, machine, machine.all, 2, change)

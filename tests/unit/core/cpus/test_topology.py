@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.cpus.topology import Cpu, Topology
+from shared.core.cpus.topology import Cpu, Topology, UniformShape
 
 shapes = st.fixed_dictionaries(
     {
@@ -23,7 +23,7 @@ shapes = st.fixed_dictionaries(
 
 @given(shapes)
 def test_a_uniform_machine_has_the_counts_it_was_asked_for(shape: dict[str, Any]) -> None:
-    machine = Topology.uniform(**shape)
+    machine = Topology.uniform(UniformShape(**shape))
     numas = shape["sockets"] * shape["numa_per_socket"]
     total = numas * shape["cores_per_numa"] * shape["threads"]
     assert list(machine.all) == list(range(total))
@@ -35,7 +35,7 @@ def test_a_uniform_machine_has_the_counts_it_was_asked_for(shape: dict[str, Any]
 
 @given(shapes)
 def test_every_grouping_parts_the_cpus_and_the_smaller_lies_in_the_larger(shape: dict[str, Any]) -> None:
-    machine = Topology.uniform(**shape)
+    machine = Topology.uniform(UniformShape(**shape))
     for groups in (machine.numas, machine.sockets, machine.cores):
         assert sum(len(cpus) for cpus in groups.values()) == len(machine.all)
         assert list(groups) == sorted(groups)
@@ -45,7 +45,7 @@ def test_every_grouping_parts_the_cpus_and_the_smaller_lies_in_the_larger(shape:
 
 @given(shapes)
 def test_a_core_is_named_after_its_lowest_cpu(shape: dict[str, Any]) -> None:
-    machine = Topology.uniform(**shape)
+    machine = Topology.uniform(UniformShape(**shape))
     assert all(core == min(cpus) for core, cpus in machine.cores.items())
     assert [c for cores in machine.core_ids_by_numa.values() for c in cores] == [
         core for numa in machine.numas.values() for core in machine.cores if core in numa
@@ -54,14 +54,14 @@ def test_a_core_is_named_after_its_lowest_cpu(shape: dict[str, Any]) -> None:
 
 @given(shapes, st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_changes_nothing(shape: dict[str, Any], random: Random) -> None:
-    machine = Topology.uniform(**shape)
+    machine = Topology.uniform(UniformShape(**shape))
     rows = list(machine.cpus)
     random.shuffle(rows)
     assert Topology.of(rows) == machine
 
 
 def test_the_machine_of_the_walk_through_has_siblings_24_apart() -> None:
-    machine = Topology.uniform(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2)
+    machine = Topology.uniform(UniformShape(sockets=2, numa_per_socket=1, cores_per_numa=12, threads=2))
     assert {str(cpus) for cpus in machine.numas.values()} == {"0-11,24-35", "12-23,36-47"}
     assert str(machine.cores[11]) == "11,35"
 
@@ -84,7 +84,7 @@ def test_what_is_no_machine_is_refused(rows: list[Cpu], words: str) -> None:
 def test_a_count_below_one_is_refused(field: str) -> None:
     shape: dict[str, Any] = {"sockets": 1, "numa_per_socket": 1, "cores_per_numa": 1, "threads": 1, field: 0}
     with pytest.raises(ValueError, match="at least 1"):
-        Topology.uniform(**shape)
+        Topology.uniform(UniformShape(**shape))
 
 
 def test_the_same_core_id_in_two_sockets_is_two_cores() -> None:
