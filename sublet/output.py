@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 Format = Literal["table", "json", "yaml"]
 FormatOption = Annotated[Format, typer.Option("--output", "-o", help="How to print it.")]
 NONE = "-"
-COLUMN_GAP = 3
+COLUMN_GAP = "   "
 PIPE_COLUMNS = 100_000
 """No row is folded where no terminal is."""
 
@@ -52,12 +53,34 @@ def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Col
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, COLUMN_GAP, 0, 0), header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, len(COLUMN_GAP), 0, 0), header_style="bold")
     for number, title in enumerate(header):
-        table.add_column(Text(printable(title)), justify="right" if number in right else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if number in right else "left"
+        table.add_column(Text(printable(title).upper()), justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*(Text(printable(cell) or NONE) for cell in row))
     return table
+
+
+@dataclass(frozen=True, slots=True)
+class LineTable:
+    """The same look for rows that come one by one: widths are given, and a longer cell moves the rest of its line."""
+
+    header: Sequence[str]
+    widths: Sequence[int]
+    right: Collection[int] = ()
+
+    def head(self) -> str:
+        """The header as a line."""
+        return self.line([title.upper() for title in self.header])
+
+    def line(self, cells: Sequence[str]) -> str:
+        """A row as a line."""
+        padded = [
+            printable(cell).rjust(width) if number in self.right else printable(cell).ljust(width)
+            for number, (cell, width) in enumerate(zip(cells, self.widths, strict=True))
+        ]
+        return COLUMN_GAP.join(padded).rstrip()
 
 
 def as_text(document: Any, output: Literal["json", "yaml"]) -> str:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from shared.contracts.eviction import EvictionEvent
 from shared.contracts.kube.quantities import format_units
+from sublet.output import LineTable
 from sublet.sim.scenario import Expect, ExpectedEvent
 
 HEAD = ("time", "what happened", "share cpuset", "reclaim cpuset", "reclaimed_millicpu")
@@ -87,9 +88,8 @@ def as_table(report: Report) -> str:
     lines = [[f"{row.t_s:.0f} s", row.what, *_cells(row)] for row in report.rows]
     plain = [line for line, row in zip(lines, report.rows, strict=True) if not row.event]
     widths = [max(len(line[column]) for line in [HEAD, *plain]) for column in range(len(HEAD))]
-    text = [f"{report.scenario}: {report.about}".rstrip(": "), ""]
-    text += [_line(HEAD, widths), _line(["-" * width for width in widths], widths)]
-    text += [_line(line, widths) for line in lines]
+    table = LineTable(HEAD, widths, right={0})
+    text = [f"{report.scenario}: {report.about}".rstrip(": "), "", table.head(), *map(table.line, lines)]
     text += ["", *(f"NOT AS EXPECTED: {problem}" for problem in report.problems)]
     if report.ok:
         text.append(f"everything happened as the scenario says: {report.checks} expectations came true")
@@ -101,8 +101,3 @@ def _cells(row: ReportRow) -> list[str]:
         return ["", "", ""]
     millis = row.view.reclaimed_millicpu
     return [row.view.share, row.view.reclaim, "" if millis is None else format_units(millis)]
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *rest = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-    return "  ".join([first.strip().rjust(widths[0]), *rest]).rstrip()

@@ -9,19 +9,21 @@ from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.stored import RefusedMessage, read_event
 from shared.contracts.eviction import EvictionEvent
 from shared.ports import Received
-from sublet.output import printable
+from sublet.output import LineTable
 from sublet.views.figures import amount, moment
 
-HEAD = f"{'SEQ':>6}  {'TIME':<24}  {'PHASE':<9}  {'POD':<32}  {'OBSERVED':>12}  {'THRESHOLD':>12}  MESSAGE"
+_TABLE = LineTable(
+    ("seq", "time", "phase", "pod", "observed", "threshold", "message"), (6, 24, 9, 32, 12, 12, 0), right={0, 4, 5}
+)
+HEAD = _TABLE.head()
 
 
 def table_line(event: EvictionEvent, sequence: int) -> str:
     """One event with its numbers and the text of the Kubernetes event."""
     words = f"{event.message} ({event.detail})" if event.detail and event.detail not in event.message else event.message
-    return (
-        f"{sequence:>6}  {moment(event.sent_at)}  {event.phase:<9}  {f'{event.namespace}/{event.pod}':<32}  "
-        f"{amount(event.scope, event.observed):>12}  {amount(event.scope, event.threshold):>12}  {printable(words)}"
-    ).rstrip()
+    pod = f"{event.namespace}/{event.pod}"
+    figures = [amount(event.scope, value) for value in (event.observed, event.threshold)]
+    return _TABLE.line([str(sequence), moment(event.sent_at), event.phase, pod, *figures, words])
 
 
 def json_line(event: EvictionEvent, sequence: int) -> str:

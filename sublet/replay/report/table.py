@@ -52,8 +52,9 @@ def headlines(found: dict[str, Any]) -> list[str]:
 
 def table(found: dict[str, Any]) -> str:
     """The document as columns, below what was replayed."""
+    header = ["policy", *(title for title, _, _ in COLUMNS)]
     rows = ([row["name"], *(cell(row[key], digits) for _, key, digits in COLUMNS)] for row in found["rows"])
-    return "\n".join([*headlines(found), "", columns(["policy", *(title for title, _, _ in COLUMNS)], rows)])
+    return "\n".join([*headlines(found), "", columns(header, rows, right=range(1, len(header)))])
 
 
 def cell(value: float | None, digits: int) -> str:

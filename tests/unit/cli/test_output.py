@@ -8,7 +8,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sublet.output import age, as_text, as_yaml, columns
+from sublet.output import LineTable, age, as_text, as_yaml, columns, printable
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 JSON_VALUES = st.recursive(
@@ -19,6 +19,35 @@ JSON_VALUES = st.recursive(
 
 def test_columns_line_up_and_an_empty_cell_is_a_dash() -> None:
     assert columns(("NAME", "CPU"), [("a", "100m"), ("longer", "")]) == "NAME     CPU\na        100m\nlonger   -"
+
+
+def test_numbers_stand_at_the_right_and_headers_in_capitals() -> None:
+    assert columns(("policy", "cores"), [("a", "7"), ("b", "1200")], right={1}) == (
+        "POLICY   CORES\na            7\nb         1200"
+    )
+
+
+def test_in_a_pipe_a_row_is_one_line_and_on_a_terminal_no_wider_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("pod", "word " * 60)]
+    assert len(columns(("name", "message"), rows).splitlines()) == 2
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = columns(("name", "message"), rows).splitlines()
+    assert len(lines) > 2
+    assert max(map(len, lines)) <= 60
+
+
+@pytest.mark.parametrize("evil", ["\x1b[31mred", "two\nlines", "\rover", "[red]no markup[/red]"])
+def test_a_cell_cannot_write_to_the_terminal(evil: str) -> None:
+    for line in (columns(("name",), [(evil,)]).splitlines(), [LineTable(("name",), (4,)).line([evil])]):
+        assert line[-1] == printable(evil)
+
+
+def test_lines_that_come_one_by_one_have_the_same_look() -> None:
+    table = LineTable(("seq", "pod"), (4, 6), right={0})
+    assert [table.head(), table.line(["1", "a"]), table.line(["2", "longer than that"])] == [
+        " SEQ   POD", "   1   a", "   2   longer than that",
+    ]  # fmt: skip
 
 
 def test_the_nodes_object_is_printed_in_the_form_of_the_quick_start() -> None:

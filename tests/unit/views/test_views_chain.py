@@ -91,8 +91,8 @@ def shown(event: EvictionEvent, output: str) -> str:
 
 def test_an_event_in_the_table_shows_phase_pod_and_numbers(events: list[EvictionEvent]) -> None:
     assert view.line(message(events[1]), "table") == (
-        "     7  2026-01-01T12:00:01.250Z  created    default/gone                       36.00 cores   20.00 cores  "
-        "Successfully create eviction"
+        "     7   2026-01-01T12:00:01.250Z   created     default/gone                        36.00 cores    "
+        "20.00 cores   Successfully create eviction"
     )
 
 
