@@ -104,7 +104,11 @@ async def _up(over: dict[str, Any], begin: "Callable[[CommonSettings], Session]"
     except SubletError as error:
         print_error(error)
         return code_of(error)
-    typer.echo("Sublet is up. In another terminal: sublet status · sublet run --qos reclaimed --name work -- COMMAND")
+    if session.unwell:
+        wrong = "; ".join(f"{name}: {why}" for name, why in session.unwell.items())
+        print_error(f"not every service is well yet: {wrong}; see `sublet status` and {common.state_dir / 'logs'}")
+    headline = "Sublet runs, but not all of it is well." if session.unwell else "Sublet is up."
+    typer.echo(f"{headline} In another terminal: sublet status · sublet run --qos reclaimed --name work -- COMMAND")
     typer.echo("Ctrl-C stops it and leaves this machine as it was.")
     fault = asyncio.ensure_future(session.fault())
     await asyncio.wait({fault, asyncio.ensure_future(stop.wait())}, return_when=asyncio.FIRST_COMPLETED)

@@ -13,8 +13,10 @@ from typing import Any
 import structlog
 
 import services
+from shared.adapters.clock import SystemClock
 from shared.adapters.files.replaced import replace_file
 from shared.adapters.local.runtime import Runtime
+from shared.adapters.nats.bus import connect
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.adapters.process import BAD_SETTING, UNFIT
 from shared.build import BUILD
@@ -26,6 +28,7 @@ from sublet.bus_login import SYSTEM_STATE_DIR, write_login, write_reader
 from sublet.config_file import central_config_file
 from sublet.host.capped_logs import keep_capped
 from sublet.host.preflight import require_fit, take_host
+from sublet.host.readiness import wait_healthy
 from sublet.host.supervise import Child
 from sublet.host.teardown import any_groups, end_pods, remove_groups
 from sublet.instance import RECORD, Instance, advertise, started_ticks, withdraw
@@ -38,6 +41,10 @@ START_ORDER = (CENTRAL, *NODE_SERVICES)
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
 SERVER_POLL_S, SERVER_PAUSE_S = 0.1, 5.0
+HOPELESS_ENDS = 2
+"""Once may be a moment's shortage; whatever ends a start twice ends the third one."""
+CONNECT_TIMEOUT_S = 5.0
+HOPELESS_POLL_S = 0.02
 POD_GRACE_S = 10.0
 
 
@@ -61,6 +68,8 @@ class Session:
     say: Callable[[str], None] = print
     children: dict[str, Child] = field(default_factory=dict)
     server: NatsServer | None = None
+    unwell: Mapping[str, str] = field(default_factory=dict)
+    """After the start: services that were not well in time, each with why."""
     _folder: StateFolder | None = None
     _host: int | None = None
     _found_groups: bool = True
@@ -217,15 +226,35 @@ class Session:
 
     async def _wait_ready(self) -> None:
         await self._wait_for(self.state_dir / "cnr.json", "the first report of the node")
+        self.unwell = await self._wait_healthy()
         for name, child in self.children.items():
             self.say(f"{name:<11} process {child.pid}")
+
+    async def _wait_healthy(self) -> dict[str, str]:
+        """Wait until all services are well; those that are not after a bounded time, and why.
+
+        Raises:
+            Unfit, Unavailable: one of them has no hope.
+        """
+        name, clock = f"up/{self.common.node}", SystemClock()
+        bus = await connect(self.nats_url or "", name=name, connect_timeout_s=CONNECT_TIMEOUT_S, clock=clock)
+        waiting = asyncio.create_task(wait_healthy(bus, self.common.node))
+        try:
+            while not waiting.done():
+                self._refuse_hopeless()
+                await asyncio.wait({waiting}, timeout=HOPELESS_POLL_S)
+            return waiting.result()
+        finally:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            await bus.drain()
 
     async def _wait_for(self, path: Path, what: str) -> None:
         try:
             async with asyncio.timeout(READY_TIMEOUT_S):
                 while not path.exists():
                     self._refuse_hopeless()
-                    await asyncio.sleep(0.02)
+                    await asyncio.sleep(HOPELESS_POLL_S)
         except TimeoutError:
             raise Unavailable(
                 f"{what} did not come within {READY_TIMEOUT_S:.0f} s; see the logs in {self.state_dir / 'logs'}"
@@ -242,6 +271,11 @@ class Session:
             # Not NOT_THERE: a NATS server or a port that is missing now may come.
             if child.last_code in (BAD_SETTING, UNFIT):
                 raise Unfit(f"{child.name}: {child.last_words()}")
+            if child.early_ends >= HOPELESS_ENDS:
+                raise Unavailable(
+                    f"{child.name} has ended {child.early_ends} times at its start, at last with code "
+                    f"{child.last_code}: {child.last_words()}; all of it: {child.log_file}"
+                )
         for task in self._tasks:
             if task.done():
                 raise Unavailable(_why(task))

@@ -18,11 +18,13 @@ from pathlib import Path
 import structlog
 
 from shared.adapters.process import UMASK
+from sublet.output import printable
 
 log = structlog.get_logger()
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 STEADY_S = 10.0  # a child that ran this long starts its pauses anew
+LAST_BYTES, LAST_CHARACTERS = 64 << 10, 600
 _POLL_S = 0.05
 _PR_SET_PDEATHSIG = 1
 _LOG_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -43,6 +45,8 @@ class Child:
     log_file: Path
     restarts: int = 0
     last_code: int | None = None
+    early_ends: int = 0
+    """Lives in a row that it ended itself before it had run steadily; to be killed is another's doing."""
     process: "subprocess.Popen[bytes] | None" = None
     _stopping: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
 
@@ -64,7 +68,10 @@ class Child:
                 if self._stopping.is_set():
                     return
                 self.restarts += 1
-            pause_s = FIRST_PAUSE_S if time.monotonic() - started > STEADY_S else min(pause_s * 2, LONGEST_PAUSE_S)
+            steady = time.monotonic() - started > STEADY_S
+            if process is not None:
+                self.early_ends = 0 if steady or (self.last_code or 0) < 0 else self.early_ends + 1
+            pause_s = FIRST_PAUSE_S if steady else min(pause_s * 2, LONGEST_PAUSE_S)
             if process is not None:
                 log.warning(
                     "service.ended", of=self.name, code=self.last_code, again_in_s=pause_s, log=str(self.log_file)
@@ -98,9 +105,15 @@ class Child:
             os.close(out)
 
     def last_words(self) -> str:
-        """The last line of its log."""
-        lines = self.log_file.read_text(errors="replace").splitlines() if self.log_file.exists() else []
-        return lines[-1] if lines else "nothing in its log"
+        """The last line of its log, as far as a terminal can show it."""
+        try:
+            with self.log_file.open("rb") as file:
+                file.seek(max(0, self.log_file.stat().st_size - LAST_BYTES))
+                lines = file.read(LAST_BYTES).decode(errors="replace").splitlines()
+        except OSError:
+            lines = []
+        words = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return printable(words)[-LAST_CHARACTERS:] if words else "nothing in its log"
 
     async def stop(self, timeout_s: float) -> None:
         """TERM, wait, KILL; KILL at once where there is no time."""

@@ -104,6 +104,7 @@ class Link:
         self._watchers: set[Callable[[], None]] = set()
         self._attempt = 0
         self._opened = False
+        self._ending = False
         self._log_limit = LogLimit()
         self._waiting_said = False
         self._tries = 0
@@ -244,6 +245,7 @@ class Link:
         # Closed already: the client would raise, and nothing is left to deliver.
         if self.closed:
             return
+        self._ending = True
         try:
             async with asyncio.timeout(DRAIN_TIMEOUT_S + 3 * FLUSH_TIMEOUT_S):
                 # Without a server `drain` cannot flush; it raises at once, and closing is all that is left.
@@ -306,7 +308,9 @@ class Link:
         if self._opened:
             telemetry.DISCONNECTS.inc()
             telemetry.CONNECTED.set(0)
-            log.warning("bus.disconnected", why=str(self.client.last_error or ""))
+            # One that ends its connection itself is not warned of it.
+            say = log.info if self._ending else log.warning
+            say("bus.disconnected", why=str(self.client.last_error or ""))
 
     async def _on_reconnected(self) -> None:
         self._attempt = 0
