@@ -1,0 +1,123 @@
+"""`WakeState` is what metrics knows between two passes; by it alone is decided why the next one is due. Pure.
+
+Each step gives a new state: after a probe, after a pass has begun, after it has ended.
+"""
+
+from dataclasses import dataclass, replace
+
+from services.metrics.core.wakeup import (
+    KernelMemory,
+    LastReported,
+    Observation,
+    PressureGate,
+    Trigger,
+    TripwireReading,
+    WakeBounds,
+    observation,
+    reported,
+    why_now,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WakePace:
+    """How often is probed and passed; see the settings of the same names."""
+
+    period_s: float
+    probe_s: float
+    min_gap_s: float
+
+    @property
+    def lateness_s(self) -> float:
+        """How late a timer may be without a turn being skipped."""
+        return self.probe_s / 2
+
+
+@dataclass(frozen=True, slots=True)
+class PassReport:
+    """What a pass that has succeeded says to the next wake-up."""
+
+    trigger: Trigger
+    at_s: float
+    seen: Observation
+    memory: KernelMemory
+
+
+@dataclass(frozen=True, slots=True)
+class WakeState:
+    """The last two probes, the last pass, and what waits for an answer."""
+
+    probe: TripwireReading
+    probe_before: TripwireReading
+    """Between these two lies what made a pass early."""
+    tried_at_s: float
+    """When the last pass began, whether or not it succeeded."""
+    gate: PressureGate
+    reported: LastReported | None = None
+    follow_up: Trigger | None = "start"
+    """Why a pass is promised for the next probe."""
+    pressure_waits: bool = False
+    """Whether the kernel has told of pressure since the last pass began."""
+
+    @classmethod
+    def at_start(cls, now_s: float, min_gap_s: float) -> "WakeState":
+        """The state before anything was read."""
+        nothing = TripwireReading(now_s, None, None, None)
+        return cls(nothing, nothing, now_s, PressureGate(min_gap_s))
+
+    def pressure_told(self) -> "WakeState":
+        """The state once the kernel has told of pressure."""
+        return replace(self, pressure_waits=True)
+
+    def answers_pressure(self, now_s: float) -> bool:
+        """Whether pressure waits, and the gate lets it be answered."""
+        return self.pressure_waits and self.gate.allows(now_s)
+
+    def has_just_probed(self, now_s: float, pace: WakePace) -> bool:
+        """Whether a probe was made so short a time ago that a rate since then would be mere noise."""
+        return now_s - self.probe.at_s < pace.lateness_s
+
+    def after_probe(
+        self, probe: TripwireReading, bounds: WakeBounds, pace: WakePace
+    ) -> tuple["WakeState", Trigger | None]:
+        """The state after one more probe, and why a pass is due now, if it is."""
+        # Not by `replace`: this step is made several times a second, and `replace` costs as much as all the rest of it.
+        now = WakeState(
+            probe, self.probe, self.tried_at_s, self.gate, self.reported, self.follow_up, self.pressure_waits
+        )
+        # Before anything else: this second sample was promised to whoever confirms the first.
+        if self.follow_up is not None:
+            return replace(now, follow_up=None), self.follow_up
+        if self.reported is not None:
+            trigger = why_now(self.reported, observation(self.probe, probe), bounds)
+            # An early pass is followed by another one probe later: its containers' rates then cover
+            # the short time as well.
+            if trigger is not None:
+                return replace(now, follow_up=trigger), trigger
+        if self.answers_pressure(probe.at_s):
+            return now, "psi"
+        # From the last try, not the last success: a host that cannot be read is not asked without pause.
+        return now, "period" if probe.at_s - self.tried_at_s >= pace.period_s - pace.lateness_s else None
+
+    def pass_begins(self, now_s: float) -> "WakeState":
+        """The state once a pass begins: also one that fails has had its turn."""
+        return replace(self, tried_at_s=now_s, pressure_waits=False)
+
+    def pods_listed(self, generation: int) -> "WakeState":
+        """The state once the pods of a generation are being listed: this change has had its early pass."""
+        if self.reported is None:
+            return self
+        seen = replace(self.reported.seen, pods_generation=generation)
+        return replace(self, reported=replace(self.reported, seen=seen))
+
+    def pass_ended(self, report: PassReport, bounds: WakeBounds, pace: WakePace) -> "WakeState":
+        """The state after a pass that has succeeded."""
+        before, gate, follow_up = self.reported, self.gate, self.follow_up
+        # Only these passes are paced: steady pressure without news is asked ever less often.
+        if report.trigger == "psi":
+            news = before is not None and why_now(before, report.seen, bounds) is not None
+            gate = gate.after(report.at_s, news=news, min_gap_s=pace.min_gap_s, max_gap_s=pace.period_s)
+        now = reported(before, report.seen, report.memory, report.at_s, bounds)
+        if before is not None and before.watch_armed and not now.watch_armed:
+            follow_up = "memory"  # whatever brought it to light: who acts on it needs a second sample
+        return replace(self, reported=now, gate=gate, follow_up=follow_up)

@@ -1,0 +1,92 @@
+"""Why a pass is due, step by step on values."""
+
+from dataclasses import replace
+
+import pytest
+
+from services.metrics.core.wake_state import PassReport, WakePace, WakeState
+from services.metrics.core.wakeup import KernelMemory, Observation, PressureGate, Trigger, TripwireReading, WakeBounds
+
+GB = 1_000_000_000
+PACE = WakePace(period_s=5.0, probe_s=0.2, min_gap_s=1.0)
+BOUNDS = WakeBounds(tenant_step_cores=0.5, memory_watch_bytes=GB, peak_hold_s=5.0)
+MEMORY = KernelMemory(64 * GB, 10)
+SEEN = Observation(1.0, 32 * GB, 1)
+
+
+def probe(at_s: float, cores: float = 1.0, free: int = 32 * GB, pods: int = 1) -> TripwireReading:
+    """A probe of a machine whose tenants have used so many cores since the start."""
+    return TripwireReading(at_s, round(at_s * cores * GB), free, pods)
+
+
+def settled(at_s: float = 10.0) -> WakeState:
+    """Long at work: the last pass began at `at_s`, as did the last probe."""
+    start = WakeState.at_start(0.0, PACE.min_gap_s)
+    state, _ = start.after_probe(probe(at_s), BOUNDS, PACE)
+    ended = state.pass_begins(at_s).pass_ended(PassReport("period", at_s, SEEN, MEMORY), BOUNDS, PACE)
+    return replace(ended, follow_up=None)
+
+
+def test_the_first_pass_is_followed_by_another_one_a_probe_later() -> None:
+    state, trigger = WakeState.at_start(0.0, 1.0).pass_begins(0.0).after_probe(probe(0.2), BOUNDS, PACE)
+    assert trigger == "start"
+    assert state.follow_up is None
+
+
+@pytest.mark.parametrize(
+    ("reading", "trigger"),
+    [
+        (probe(10.2), None),
+        (probe(14.8), None),
+        (probe(14.9), "period"),
+        (replace(probe(10.2), tenant_usage_ns=round(10.6 * GB)), "tenant"),
+        (probe(10.2, free=31 * GB), "memory"),
+        (probe(10.2, pods=2), "pods"),
+        (TripwireReading(10.2, None, None, None), None),
+    ],
+)
+def test_a_probe_says_why_a_pass_is_due(reading: TripwireReading, trigger: Trigger | None) -> None:
+    state, due = settled().after_probe(reading, BOUNDS, PACE)
+    assert due == trigger
+    assert (state.probe, state.probe_before) == (reading, probe(10.0))
+    early = trigger if trigger != "period" else None
+    assert state.follow_up == early
+    again = state.pass_begins(10.2).after_probe(TripwireReading(10.4, None, None, None), BOUNDS, PACE)
+    assert again[1] == early
+
+
+def test_pressure_is_answered_as_often_as_its_gate_opens() -> None:
+    told = settled().pressure_told()
+    assert told.answers_pressure(10.2)
+    assert told.has_just_probed(10.09, PACE)
+    assert not told.has_just_probed(10.11, PACE)
+    assert told.after_probe(probe(10.2), BOUNDS, PACE)[1] == "psi"
+    begun = told.pass_begins(10.2)
+    assert not begun.answers_pressure(10.2)
+    ended = begun.pass_ended(PassReport("psi", 10.2, SEEN, MEMORY), BOUNDS, PACE)
+    assert ended.gate == PressureGate(2.0, 10.2)
+    assert not ended.pressure_told().answers_pressure(12.1)
+    assert ended.pressure_told().answers_pressure(12.3)
+    news = begun.pass_ended(PassReport("psi", 10.2, replace(SEEN, tenant_cores=2.0), MEMORY), BOUNDS, PACE)
+    assert news.gate == PressureGate(1.0, 10.2)
+
+
+def test_a_pass_of_another_trigger_leaves_the_gate_alone() -> None:
+    state = settled()
+    ended = state.pass_ended(PassReport("tenant", 10.2, SEEN, MEMORY), BOUNDS, PACE)
+    assert ended.gate == state.gate
+
+
+def test_memory_below_the_watch_is_measured_twice() -> None:
+    short = replace(SEEN, memory_free_bytes=GB // 2)
+    ended = settled().pass_ended(PassReport("period", 15.0, short, MEMORY), BOUNDS, PACE)
+    assert ended.follow_up == "memory"
+    assert replace(ended, follow_up=None).pass_ended(
+        PassReport("period", 20.0, short, MEMORY), BOUNDS, PACE
+    ).follow_up is None  # fmt: skip
+
+
+def test_pods_that_are_being_listed_are_no_news_any_more() -> None:
+    listed = settled().pods_listed(2)
+    assert listed.after_probe(probe(10.2, pods=2), BOUNDS, PACE)[1] is None
+    assert WakeState.at_start(0.0, 1.0).pods_listed(2).reported is None
