@@ -52,7 +52,7 @@ def add(
     from shared.errors import Refused
     from sublet.ask import run
     from sublet.consumers import messages
-    from sublet.consumers.login import Login, give
+    from sublet.consumers.login import Login, give, require_writable
 
     if rotate and not login:
         raise Refused("--rotate and --no-login: a new password is a login; say one of them", reason="option")
@@ -66,6 +66,8 @@ def add(
 
     async def work(bus: "Bus", where: "AskTarget") -> int:
         durables = _durables(bus)
+        if login and password_file is not None:
+            require_writable(password_file)
         state = await durables.named(name)
         found = changes(state.durable, wanted) if state else ()
         if state is None or found:

@@ -1,8 +1,14 @@
 """`sublet events`: the evictions on this bus, past and to come."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from datetime import datetime
+
+    from shared.ports import Bus, Received
 
 from shared.contracts.eviction import Phase
 
@@ -25,15 +31,11 @@ def events(
     ] = "table",
 ) -> None:
     """Print eviction events from the stream: phase, pod, message and the numbers behind them."""
-    from collections.abc import AsyncIterator
     from datetime import UTC, datetime
 
-    from shared.contracts.bus.stored import RefusedMessage
     from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
     from shared.errors import Refused
-    from shared.ports import Bus, Received
     from sublet.ask import AskTarget, run
-    from sublet.terminal.stderr import print_error
     from sublet.timespec import parse_timespec
     from sublet.views import events as view
 
@@ -43,21 +45,46 @@ def events(
         raise typer.BadParameter(str(refusal), param_hint="--since") from None
     wanted = event_filter(phase=phase or "*", namespace=namespace.replace(".", "_") or "*")
 
-    async def stored(bus: Bus) -> AsyncIterator[Received]:
+    async def stored(bus: "Bus") -> "AsyncIterator[Received]":
         for received in await bus.replay(EVENTS_STREAM, wanted):
             if received.sequence >= since_seq:
                 yield received
 
-    async def show(bus: Bus, _where: AskTarget) -> int:
+    async def show(bus: "Bus", _where: AskTarget) -> int:
         if output == "table":
             typer.echo(view.HEAD)
         source = bus.follow(EVENTS_STREAM, wanted, from_sequence=since_seq) if follow else stored(bus)
-        async for received in source:
-            line = view.line(received, output, begin=begin)
-            if isinstance(line, RefusedMessage):
-                print_error(f"sequence {received.sequence} is {line.reason}: {line}")
-            elif line:
-                typer.echo(line)
+        shown = await _print_events(source, output, begin)
+        if not shown and output == "table":
+            typer.echo(await _why_none(bus, filtered=bool(namespace or phase or since or since_seq > 1)), err=True)
         return 0
 
     run(show)
+
+
+async def _print_events(source: "AsyncIterator[Received]", output: str, begin: "datetime | None") -> int:
+    """Print each message as it comes; how many events there were."""
+    from shared.contracts.bus.stored import RefusedMessage
+    from sublet.terminal.stderr import print_error
+    from sublet.views import events as view
+
+    shown = 0
+    async for received in source:
+        line = view.line(received, output, begin=begin)
+        if isinstance(line, RefusedMessage):
+            print_error(f"sequence {received.sequence} is {line.reason}: {line}")
+        elif line:
+            shown += 1
+            typer.echo(line)
+    return shown
+
+
+async def _why_none(bus: "Bus", *, filtered: bool) -> str:
+    """Why there is nothing to show: nobody was evicted, or the options leave nothing over."""
+    from shared.contracts.bus.subjects import DAY_S, EVENTS_STREAM, STREAMS, event_filter
+
+    held = len(await bus.replay(EVENTS_STREAM, event_filter())) if filtered else 0
+    if held:
+        return f"none of the {held} events in the stream fits --namespace, --phase, --since and --since-seq"
+    (kept_s,) = (spec.max_age_s for spec in STREAMS if spec.name == EVENTS_STREAM)
+    return f"the stream holds no event: nobody was evicted in the last {kept_s / DAY_S:.0f} days, or since it was made"

@@ -7,6 +7,8 @@ import typer
 
 from sublet.replay.options import finite
 
+LEAST_FRAMES = 2
+"""A single sample has no duration."""
 FOR = typer.Option("--for", min=0.1, callback=finite, metavar="SECONDS", help="Stop after so long.")
 
 
@@ -38,9 +40,11 @@ def record(
     from shared.ports import Bus
     from shared.wire import Wire
     from sublet.ask import NOT_THERE, AskTarget, ask_all, run
+    from sublet.exit_codes import FAILED
     from sublet.replay import progress
     from sublet.replay.traces import recorder
     from sublet.replay.traces.recording import Writer
+    from sublet.terminal.stderr import print_error
     from sublet.views.facts import read
 
     async def keep(bus: Bus, where: AskTarget) -> int:
@@ -67,6 +71,9 @@ def record(
         except OSError as error:
             raise Unavailable(f"{path}: {error.strerror or error}") from error
         line.end(f"{path}: {writer.frames} frames, {progress.size(writer.bytes)}; {progress.ENDINGS[ending]}")
-        return 0 if writer.frames else NOT_THERE
+        if writer.frames >= LEAST_FRAMES:
+            return 0
+        print_error(f"{path}: {writer.frames} frames are too few to be replayed; record for longer, as with --for 60")
+        return FAILED if writer.frames else NOT_THERE
 
     run(keep)

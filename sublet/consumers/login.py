@@ -67,6 +67,21 @@ def give(team: str, server: LocalServer | None, password_file: Path | None, *, a
     return Login(team, None if password_file else password, password_file, for_operator)
 
 
+def require_writable(path: Path) -> None:
+    """Find out that a password file could not be written, before anything is made that would stay behind.
+
+    Raises:
+        Refused: it cannot be written.
+    """
+    before = path.exists()
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+        if not before:
+            path.unlink()
+    except OSError as error:
+        raise Refused(f"--password-file {path}: {error.strerror}", reason="option") from error
+
+
 def _write(path: Path, password: str) -> None:
     """For its owner alone, also where the file is there already."""
     try:

@@ -281,14 +281,15 @@ async def test_a_team_from_its_first_day_to_its_last(bus: NatsBus, server: NatsS
     code, out, _ = await sublet(*add, "--max-deliver", "3")
     assert [(c["field"], c["now"], c["wanted"]) for c in json.loads(out)["changed"]] == [("max_deliver", "none", "3")]
     code, out, said = await sublet(*add, "--from", "new")
-    assert (code, out) == (2, "")
+    assert (code, out) == (1, "")
     assert "start is all, wanted new" in said
     assert "sublet consumers remove team-a" in said
     code, _, said = await sublet("add", "team-c", "--password-file", str(tmp_path / "nowhere" / "secret"))
     assert code == 2
     assert "nowhere/secret: No such file" in said
     assert list(AccountsFile(tmp_path / "nats" / "accounts.json").logins()) == ["team-a"]
-    await sublet("remove", "team-c", "--yes")
+    code, _, said = await sublet("remove", "team-c", "--yes")
+    assert (code != 0, "no consumer 'team-c' here" in said) == (True, True), "nothing was left behind"
     code, _, said = await sublet("add", "team a")
     assert code == 2
     assert "want 1 to 64 characters" in said

@@ -106,3 +106,13 @@ def test_without_a_server_nothing_is_created(run: Run, monkeypatch: pytest.Monke
     assert result.exit_code == 3
     assert "no NATS server" in result.stderr
     assert not (tmp_path / "x.gz").exists()
+
+
+def test_too_few_samples_to_be_replayed_are_said(
+    run: Run, node: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "LEAST_FRAMES", 1 << 30)
+    result = run("-o", tmp_path / "a.jsonl.gz", "--for", "0.1")
+    assert result.exit_code == 1
+    assert "frames are too few to be replayed; record for longer" in result.stderr
+    assert (tmp_path / "a.jsonl.gz").exists()
