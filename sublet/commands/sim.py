@@ -17,13 +17,18 @@ def sim(
     output: Annotated[
         Literal["table", "json"], typer.Option("-o", "--output", help="How to print the report.")
     ] = "table",
+    list_them: Annotated[bool, typer.Option("--list", help="List the built-in scenarios and run none.")] = False,
 ) -> None:
     """Run a scenario with the real services on a simulated machine. Exit code 1: it did not happen as written."""
     from shared import telemetry
     from sublet.sim.report import as_json, as_table
     from sublet.sim.run import NODE, run_scenario
-    from sublet.sim.scenario import load_scenario
+    from sublet.sim.scenario import built_in_names, load_scenario
 
+    if list_them:
+        for name in built_in_names():
+            typer.echo(f"{name:<12} {load_scenario(name).about}")
+        return
     telemetry.setup_logging("sim", NODE, as_json=False, level="error")
     report = run_scenario(load_scenario(scenario))
     typer.echo(as_json(report) if output == "json" else as_table(report), nl=False)

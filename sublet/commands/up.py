@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,6 @@ from sublet.exit_codes import FAILED, code_of
 from sublet.terminal.stderr import print_error
 
 if TYPE_CHECKING:
-    from shared.settings import CommonSettings
     from sublet.host.session import Session
 
 
@@ -29,7 +28,11 @@ def register(app: typer.Typer) -> None:
 
 def up(
     substrate: Annotated[
-        str, typer.Option(help="host: real cgroups, needs root. sim: a simulated 48-CPU machine.")
+        str,
+        typer.Option(
+            help="host: real cgroups, needs root; the default for root. sim: a simulated 48-CPU machine; the default "
+            "for everybody else."
+        ),
     ] = "",
     nats_url: Annotated[str, typer.Option(help="Use this NATS server instead of starting one.")] = "",
     nats_url_file: Annotated[
@@ -37,7 +40,17 @@ def up(
     ] = None,
     nats_port: Annotated[int, typer.Option(help="Port of the NATS server started here; 0: any free port.")] = 4222,
     one_process: Annotated[bool, typer.Option(help="Run the five node services in one process.")] = False,
-    scenario: Annotated[Path | None, typer.Option(help="Scenario of the simulated machine.")] = None,
+    scenario: Annotated[
+        str,
+        typer.Option(
+            help="Simulated machine: what happens on it, a file or the name of a built-in scenario (sublet sim --list: "
+            "idle, memory, overcommit, quickstart, tide); tide if left out."
+        ),
+    ] = "",
+    speed: Annotated[
+        float,
+        typer.Option(help="Simulated machine: how many seconds of scenario and loads' curves pass in one."),
+    ] = 1.0,
     http_port: Annotated[int, typer.Option(help="First port of /livez, /readyz, /metrics; 0: none.")] = 0,
     forget: Annotated[bool, typer.Option(help="At the end remove the history of evictions too.")] = False,
 ) -> None:
@@ -51,11 +64,10 @@ def up(
         nats_url=url or None,
         nats_port=nats_port,
         one_process=one_process,
-        scenario=scenario,
         http_port=http_port,
         forget=forget,
     )
-    raise SystemExit(asyncio.run(_up(over, begin)))
+    raise SystemExit(asyncio.run(_up(over, begin, (scenario, speed))))
 
 
 def _url(text: str, file: Path | None) -> str:
@@ -73,11 +85,13 @@ def _url(text: str, file: Path | None) -> str:
         raise SystemExit(code_of(error)) from error
 
 
-async def _up(over: dict[str, Any], begin: "Callable[[CommonSettings], Session]") -> int:
+async def _up(over: dict[str, Any], begin: "Callable[..., Session]", scenario: tuple[str, float] = ("", 1.0)) -> int:
+    """Run a session until it is stopped; `over` goes before the settings, `scenario` is a name and a speed."""
     from shared.adapters.process import UMASK
     from shared.errors import SubletError
     from shared.settings import common_settings, merge, raw_settings
     from shared.telemetry import setup_logging
+    from sublet.sim.live.chosen import choose_scenario
     from sublet.validation.findings import validate_settings
     from sublet.validation.given import given_settings
 
@@ -88,11 +102,14 @@ async def _up(over: dict[str, Any], begin: "Callable[[CommonSettings], Session]"
     try:
         # Before anything is started: a service that refuses its settings would only say so in its log, again and again.
         validate_settings(given_settings(os.environ)).require_valid()
-        common = common_settings(merge(raw_settings(), over))
+        raw = raw_settings()
+        by_itself = "substrate" not in over and "substrate" not in raw and os.geteuid() != 0
+        common = common_settings(merge(raw, {"substrate": "sim"} if by_itself else over))
+        chosen = choose_scenario(common.substrate, *scenario, os.environ)
         setup_logging("up", common.node, as_json=False, level="warning")
         if common.substrate == "sim" and str(common.host_root) == "/":
             common = common.model_copy(update={"host_root": common.state_dir / "simhost"})
-        session = begin(common)
+        session = begin(common, scenario=chosen.path, speed=chosen.speed, extra_env=chosen.environment)
         starting = asyncio.ensure_future(session.start())
         await asyncio.wait({starting, asyncio.ensure_future(stop.wait())}, return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
@@ -107,9 +124,8 @@ async def _up(over: dict[str, Any], begin: "Callable[[CommonSettings], Session]"
     if session.unwell:
         wrong = "; ".join(f"{name}: {why}" for name, why in session.unwell.items())
         print_error(f"not every service is well yet: {wrong}; see `sublet status` and {common.state_dir / 'logs'}")
-    headline = "Sublet runs, but not all of it is well." if session.unwell else "Sublet is up."
-    typer.echo(f"{headline} In another terminal: sublet status · sublet run --qos reclaimed --name work -- COMMAND")
-    typer.echo("Ctrl-C stops it and leaves this machine as it was.")
+    for line in _banner(chosen.about, by_itself=by_itself, well=not session.unwell):
+        typer.echo(line)
     fault = asyncio.ensure_future(session.fault())
     await asyncio.wait({fault, asyncio.ensure_future(stop.wait())}, return_when=asyncio.FIRST_COMPLETED)
     if not stop.is_set():
@@ -125,6 +141,19 @@ async def _up(over: dict[str, Any], begin: "Callable[[CommonSettings], Session]"
         return FAILED
     typer.echo("stopped; nothing is left" + ("" if session.forget else f" but the history in {common.state_dir}"))
     return 0
+
+
+def _banner(about: str, *, by_itself: bool, well: bool) -> Iterator[str]:
+    """What runs and what to type next; `about` is what a simulated machine plays, empty on a real one."""
+    headline = "Sublet is up" if well else "Sublet runs, but not all of it is well"
+    if by_itself:
+        yield "You are not root, so this machine is a simulated one; on this host's own cgroups: sudo sublet up"
+    if about:
+        yield f"{headline}, on a simulated machine; {about}."
+        yield "In another terminal: sublet events --follow · sublet status · sublet run -d --load 2.5 --name work"
+    else:
+        yield f"{headline}. In another terminal: sublet status · sublet run --qos reclaimed --name work -- COMMAND"
+    yield "Ctrl-C stops it and leaves this machine as it was."
 
 
 def down(

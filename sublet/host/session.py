@@ -61,6 +61,8 @@ class Session:
     """The five node services share one process, as in a DaemonSet."""
     scenario: Path | None = None
     """What the simulated machine does (substrate `sim`)."""
+    speed: float = 1.0
+    """How many seconds of the scenario pass in a second."""
     http_port: int = 0
     """First port of /livez, /readyz and /metrics, one a process; 0: none."""
     extra_env: Mapping[str, str] = field(default_factory=dict)
@@ -143,7 +145,7 @@ class Session:
 
     def _sim_arguments(self) -> list[str]:
         arguments = [str(self.common.host_root), str(self.state_dir)]
-        return [*arguments, str(self.scenario)] if self.scenario else arguments
+        return [*arguments, str(self.scenario), f"{self.speed:g}"] if self.scenario else arguments
 
     def _supervise(self, name: str, module: str, *arguments: str) -> None:
         child = Child(

@@ -163,17 +163,27 @@ def read_scenario(document: Mapping[str, Any] | Any, *, source: str) -> Scenario
         raise Refused(f"scenario {source}: " + "; ".join(problems), reason="malformed") from error
 
 
+def built_in_names() -> list[str]:
+    """The scenarios that come with Sublet, ascending."""
+    return sorted(file.stem for file in BUILT_IN.glob("*.yaml"))
+
+
+def scenario_file(name: str | Path) -> Path:
+    """The file of a scenario: itself, or that of a built-in one by its name."""
+    path = Path(name)
+    return path if path.suffix in (".yaml", ".yml") else BUILT_IN / f"{name}.yaml"
+
+
 def load_scenario(name: str | Path) -> Scenario:
     """A scenario file, or a built-in one by its name.
 
     Raises:
         Refused: there is no such file, it is not YAML, or not a scenario.
     """
-    path = Path(name)
-    if path.suffix not in (".yaml", ".yml"):
-        path = BUILT_IN / f"{name}.yaml"
+    path = scenario_file(name)
     if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in BUILT_IN.glob("*.yaml")))
-        raise Refused(f"scenario {str(name)!r}: no such file; built in: {known}", reason="missing")
+        raise Refused(
+            f"scenario {str(name)!r}: no such file; built in: {', '.join(built_in_names())}", reason="missing"
+        )
     text = read_given_text(str(path), what="scenario")
     return read_scenario(read_yaml(text, what=f"scenario {path}", max_bytes=MAX_GIVEN_BYTES).value, source=str(path))

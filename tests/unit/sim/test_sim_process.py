@@ -55,4 +55,4 @@ def test_a_scenario_that_does_not_exist_ends_it_with_a_clear_word(tmp_path: Path
     command = [sys.executable, "-m", "sublet.sim.live", str(tmp_path), str(tmp_path), "nothing"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "scenario 'nothing': no such file; built in: memory, overcommit, quickstart" in done.stderr
+    assert "scenario 'nothing': no such file; built in: idle, memory, overcommit, quickstart, tide" in done.stderr
