@@ -17,7 +17,7 @@ from shared import telemetry
 from shared.build import BUILD
 from shared.contracts.advice import NodeMode
 from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, MAX_CONFIG_BYTES, ask_subject
-from shared.contracts.readiness import Health, ServiceHealth, entry_hash, node_config_key
+from shared.contracts.readiness import ConfigRefusal, Health, ServiceHealth, entry_hash, node_config_key
 from shared.core.node_mode import NodeSwitch, document_mode
 from shared.core.text.json_text import read_json_object
 from shared.errors import BadConfig, Refused, SubletError, Unavailable
@@ -102,6 +102,8 @@ class Runner:
     _newest: dict[str, Entry] = field(default_factory=dict)
     _good: dict[str, dict[str, Entry]] = field(default_factory=dict)
     """By service, the entries of the bucket that it works with."""
+    _refusals: dict[str, ConfigRefusal] = field(default_factory=dict)
+    """By service, the newest entry that it has refused, until one is taken."""
 
     async def run(self, stop: asyncio.Event) -> int:
         """Run until `stop` is set (exit code 0) or something dies (exit code 1).
@@ -191,7 +193,12 @@ class Runner:
                     telemetry.INPUT_AGE.labels(name, "newest").set(health.input_age_s)
                 wire = self.wires[name]
                 own = self._good.get(name, {}).get(node_config_key(self.common.node))
-                health = health.model_copy(update={"config_hash": None if own is None else entry_hash(own.value)})
+                config = {
+                    "config_hash": None if own is None else entry_hash(own.value),
+                    "config_revision": wire.config_rev,
+                    "config_refused": self._refusals.get(name),
+                }
+                health = health.model_copy(update=config)
                 await wire.publish(wire.stamp(Health, health=health), suffix=f".{name}")
             telemetry.CONNECTED.set(self.bus.connected)
             await self.clock.sleep(self.common.heartbeat_s)
@@ -243,9 +250,21 @@ class Runner:
                 else:
                     self._good[name], self.wires[name].config_rev = entries, max(e.revision for e in entries.values())
                     break
-            if refusal is not None:
-                telemetry.CONFIG_REFUSED.labels(name).inc()
-                log.error("config.refused", of=name, revision=entry.revision, why=str(refusal))
+            self._note_refusal(name, entry, refusal)
+
+    def _note_refusal(self, name: str, entry: Entry, refusal: Exception | None) -> None:
+        """Remember what a service has refused, and count and log it; None: it has taken all entries."""
+        telemetry.CONFIG_REVISION.labels(name).set(self.wires[name].config_rev)
+        if refusal is None:
+            self._refusals.pop(name, None)
+        else:
+            telemetry.CONFIG_REFUSED.labels(name).inc()
+            log.error("config.refused", of=name, revision=entry.revision, why=str(refusal))
+            # Taken without another one that was refused before: that one's refusal stands.
+            if self._good[name].get(entry.key) is not entry:
+                self._refusals[name] = ConfigRefusal.of(entry.revision, str(refusal))
+        refused = self._refusals.get(name)
+        telemetry.CONFIG_REFUSED_REVISION.labels(name).set(refused.revision if refused else 0)
 
     def _reconfigure(self, name: str, entries: Mapping[str, Entry]) -> None:
         """Hand a service its section and the node's mode by these entries, those of this node on top."""

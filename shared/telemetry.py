@@ -43,6 +43,13 @@ STREAM_CUTS = Counter(
 CONNECTED = Gauge("sublet_bus_connected", "1 while the bus is connected.")
 BUILD_INFO = Gauge("sublet_build_info", "1; the labels say what runs.", ["version", "revision", "python"])
 BUILD_INFO.labels(BUILD.version, BUILD.revision, BUILD.python).set(1)
+CONFIG_REVISION = Gauge("sublet_config_revision", "Newest revision that a service works with; 0: none.", ["service"])
+CONFIG_REFUSED_REVISION = Gauge(
+    "sublet_config_refused_revision",
+    "Revision that a service refuses; 0: none.",
+    ["service"],
+)
+CONFIG_NODES = Gauge("sublet_central_config_nodes", "Nodes by what became of the newest configuration.", ["state"])
 CONFIG_REFUSED = Counter("sublet_config_refused_total", "Dynamic configurations refused.", ["service"])
 
 _BUCKETS_OF_LIFE = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from services.central.config.global_config import GlobalConfig
+from services.central.core.heartbeats.config_tally import ConfigTally, tally
 from services.central.core.heartbeats.heartbeat_rate import (
     CONFIG_NEWS_BURST,
     CONFIG_NEWS_PER_S,
@@ -64,6 +65,7 @@ class CentralApp:
         self._config_news = NodeRate(CONFIG_NEWS_PER_S, CONFIG_NEWS_BURST)
         self._probe = BusProbe()
         self._assessment = Assessment()
+        self._tally = ConfigTally()
         self._heard_at: float | None = None
         self._subscriptions: list[Subscription] = []
 
@@ -153,6 +155,9 @@ class CentralApp:
         self._assessment = assess(Heard(self._ledger, self._probe, places), before, now_s, rules)
         if self._cluster is not None:
             self._cluster.observe(self._ledger, self._assessment, rules, bus_well=self._probe.well(now_s, rules))
+        self._tally = tally(self._ledger, self._revision)
+        for config_state, nodes_in_it in self._tally.counts().items():
+            telemetry.CONFIG_NODES.labels(config_state).set(nodes_in_it)
         counts = self._assessment.counts()
         for state in NODE_STATES:
             telemetry.NODES_READY.labels(state).set(counts[state])
@@ -182,6 +187,11 @@ class CentralApp:
                 await self._config.reconcile()
             await self._clock.sleep(self._settings.config_poll_s)
 
+    @property
+    def _revision(self) -> int:
+        """The newest revision that is known here: one that does not lead hears of it as every service does."""
+        return max(self._config.revision, self._wire.config_rev)
+
     def health(self) -> ServiceHealth:
         """Well while the streams are there and central hears itself."""
         now_s = self._clock.monotonic()
@@ -207,7 +217,13 @@ class CentralApp:
             "paused": list(self._assessment.paused),
             "store_failure": self._streams.failure,
             "conditions": self._streams.conditions()[:LISTED_NODES],
-            "config": {"file": self._config.name, "revision": self._config.revision, "refused": self._config.refusal},
+            "config": {
+                "file": self._config.name,
+                "revision": self._revision,
+                "refused": self._config.refusal,
+                "nodes": self._tally.counts(),
+                "refusals": list(self._tally.refusals()),
+            },
             **({"cluster": self._cluster.state()} if self._cluster is not None else {}),
         }
 

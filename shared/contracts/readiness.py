@@ -1,7 +1,7 @@
 """Health of one service, and Readiness: the node's heartbeat, folded from its services."""
 
 import hashlib
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field
 
@@ -10,6 +10,8 @@ from shared.contracts.envelope import Amount, Message, MessagePart
 from shared.contracts.ids import node_token
 
 _HASH_DIGITS = 12
+WHY_CHARACTERS = 200
+"""Of a refusal. Five of them, at four bytes a character, leave room in what central reads of a heartbeat (8 KiB)."""
 
 
 def node_config_key(node: str) -> str:
@@ -22,6 +24,18 @@ def entry_hash(value: bytes | None) -> str:
     return hashlib.sha256(value or b"").hexdigest()[:_HASH_DIGITS]
 
 
+class ConfigRefusal(MessagePart):
+    """One entry of the configuration that a service has refused; what was in force before stays."""
+
+    revision: Annotated[int, Field(ge=0)]
+    why: Annotated[str, Field(max_length=WHY_CHARACTERS)]
+
+    @classmethod
+    def of(cls, revision: int, why: str) -> Self:
+        """The refusal of a revision; longer words are cut off."""
+        return cls(revision=revision, why=why if len(why) <= WHY_CHARACTERS else f"{why[: WHY_CHARACTERS - 1]}…")
+
+
 class ServiceHealth(MessagePart):
     """One service as it sees itself. `ok` false means: alive, but its input or its work is not as it should be."""
 
@@ -32,6 +46,10 @@ class ServiceHealth(MessagePart):
     """Age of the newest usable input by the service's own monotonic clock; None: none yet."""
     config_hash: Annotated[str | None, Field(exclude_if=lambda value: value is None)] = None
     """`entry_hash` of the node's own entry that the service works with; None: it works with none."""
+    config_revision: Annotated[int | None, Field(ge=0, exclude_if=lambda value: value is None)] = None
+    """Newest revision of the configuration that the service works with; 0: its settings alone."""
+    config_refused: Annotated[ConfigRefusal | None, Field(exclude_if=lambda value: value is None)] = None
+    """The newest revision that it has refused, while nothing newer was taken."""
 
 
 class Health(Message):

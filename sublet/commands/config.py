@@ -15,7 +15,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Take away whole sections
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(help="Show, check or change the configuration of all nodes.", no_args_is_help=True)
-    for command in (show, validate, diff, apply, history, rollback, explain, schema):
+    for command in (show, status, validate, diff, apply, history, rollback, explain, schema):
         group.command()(command)
     app.add_typer(group, name="config")
 
@@ -42,6 +42,30 @@ def show() -> None:
         if central.get("refused"):
             typer.echo(f"# refused since: {central['refused']}", err=True)
         return 0
+
+    run(work)
+
+
+def status(output: Output = "text") -> None:
+    """Show how many nodes work with the newest revision, how many refuse it and why, and so of each service here.
+
+    The exit code is 1 where anybody refuses anything: what was in force before stays.
+    """
+    import json
+
+    from shared.errors import Unavailable
+    from shared.ports import Bus
+    from sublet.ask import AskTarget, ask_all, run
+    from sublet.views.config import status as view
+    from sublet.views.facts import read
+
+    async def work(bus: Bus, where: AskTarget) -> int:
+        facts = read(where.node, await ask_all(bus, where.node, ("reporter", "central")))
+        if facts.answers["central"] is None:
+            raise Unavailable(f"central of {where.node} does not answer: see `sublet status`")
+        document = view.as_json(facts)
+        typer.echo(json.dumps(document, indent=2) if output == "json" else "\n".join(view.lines(document)))
+        return int(view.refused(document))
 
     run(work)
 

@@ -78,9 +78,20 @@ class _Plugin(_Shape):
     hold: str | None = None
 
 
+class _ConfigRefusal(_Shape):
+    service: str
+    revision: int
+    why: str
+    nodes: int
+    such_as: list[str]
+
+
 class _CentralConfig(_Shape):
     refused: str | None = None
     file: str | None = None
+    revision: int | None = None
+    nodes: dict[str, int] | None = None
+    refusals: list[_ConfigRefusal] | None = None
 
 
 _PARTS: Mapping[str, Mapping[str, Any]] = {

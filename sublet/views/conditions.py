@@ -11,4 +11,9 @@ def conditions(facts: NodeFacts) -> list[tuple[str, str]]:
         found.append(("NodeObjectNotWritten", failure))
     if refused := facts.answered("central", "config", {}).get("refused"):
         found.append(("ConfigRefused", refused))
+    for health in facts.healths:
+        if (no := health.config_refused) is not None:
+            kept = f"revision {health.config_revision}" if health.config_revision else "what its settings say"
+            words = f"{health.service} refuses revision {no.revision}, {kept} stays in force: {no.why}"
+            found.append(("ConfigRefused", words))
     return list(dict.fromkeys(found))

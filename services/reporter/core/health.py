@@ -29,9 +29,11 @@ def _folded(service: str, heard: tuple[ServiceHealth, float] | None, max_age_s: 
         why=f"silent for more than {max_age_s:g} s" if silent else health.why,
         input_age_s=input_age_s,
         config_hash=health.config_hash,
+        config_revision=health.config_revision,
+        config_refused=health.config_refused,
     )
 
 
-def facts(services: Sequence[ServiceHealth]) -> tuple[tuple[str, bool, str | None], ...]:
+def facts(services: Sequence[ServiceHealth]) -> tuple[tuple[object, ...], ...]:
     """The facts that make a readiness a new one: which services are ok and their configurations; ages are left out."""
-    return tuple((health.service, health.ok, health.config_hash) for health in services)
+    return tuple((h.service, h.ok, h.config_hash, h.config_revision, h.config_refused) for h in services)

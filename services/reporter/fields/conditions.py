@@ -11,8 +11,8 @@ from shared.contracts.allocation import Allocation
 
 
 def fragment(view: FieldView) -> Fragment | None:
-    """ServicesReady, AllocationFresh, AllocationApplied, and whatever conditions qrm put into its allocation."""
-    found = [_services_ready(view), *_allocation(view)]
+    """ServicesReady, ConfigRefused where there is one, AllocationFresh, AllocationApplied, and qrm's own conditions."""
+    found = [_services_ready(view), _config_refused(view), *_allocation(view)]
     conditions = [row | {"lastHeartbeatTime": _time(view)} for row in found if row is not None]
     return {"status": {"conditions": conditions}} if conditions else None
 
@@ -29,6 +29,18 @@ def _services_ready(view: FieldView) -> dict[str, str] | None:
     if failing:
         return _row("ServicesReady", False, "WithServicesNotReady", "; ".join(failing))
     return _row("ServicesReady", True, "AllServicesReady", f"{len(view.services)} services are well")
+
+
+def _config_refused(view: FieldView) -> dict[str, str] | None:
+    """Nothing while every service works with the newest configuration."""
+    refused = [
+        f"{s.service}: revision {s.config_refused.revision}: {s.config_refused.why}"
+        for s in view.services
+        if s.config_refused is not None
+    ]
+    if not refused:
+        return None
+    return _row("ConfigRefused", True, "Refused", f"the configuration before stays in force; {'; '.join(refused)}")
 
 
 def _allocation(view: FieldView) -> list[dict[str, str]]:

@@ -8,7 +8,7 @@ from shared.contracts.allocation import Allocation, Condition, NumaOffer, PodAll
 from shared.contracts.envelope import Message, Reason
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.pod import Container, Pod
-from shared.contracts.readiness import Health, Readiness, ServiceHealth
+from shared.contracts.readiness import ConfigRefusal, Health, Readiness, ServiceHealth
 from shared.contracts.sample import (
     ContainerReading,
     NodeReading,
@@ -58,7 +58,14 @@ READING = NodeReading(
     memory_free_bytes=5, memory_available_bytes=6, watermark_scale_factor=10, kswapd_steal_pages=1,
     cpu_pressure=PRESSURE, memory_pressure=PRESSURE, io_pressure=PRESSURE, extra={"x": 1.0},
 )  # fmt: skip
-HEALTH = ServiceHealth(service="qrm", ok=False, why="no fresh advice", input_age_s=12.5)
+HEALTH = ServiceHealth(
+    service="qrm",
+    ok=False,
+    why="no fresh advice",
+    input_age_s=12.5,
+    config_revision=11,
+    config_refused=ConfigRefusal(revision=12, why="qrm.lease_s = -1"),
+)
 
 EXAMPLES: dict[str, Message] = {
     message.__class__.__name__: message

@@ -12,7 +12,7 @@ from services.reporter.core.field import FieldView
 from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import cnr, fragments, must_write
 from services.reporter.registry import known_fields
-from shared.contracts.readiness import ServiceHealth
+from shared.contracts.readiness import ConfigRefusal, ServiceHealth
 
 FIELDS = {name: (field, field.settings()) for name, field in known_fields().items()}
 
@@ -53,6 +53,15 @@ def test_two_fields_that_write_the_same_thing_are_refused() -> None:
 def _write(before: FieldView | None, now: FieldView, since_s: float = 1.0) -> bool:
     written = None if before is None else fragments(before, FIELDS)
     return must_write(FIELDS, written, fragments(now, FIELDS), since_written_s=since_s, refresh_s=60.0)
+
+
+def test_what_a_service_says_of_its_configuration_is_passed_on_and_makes_a_new_readiness() -> None:
+    refusal = ConfigRefusal(revision=12, why="qrm.lease_s = -1")
+    told = ServiceHealth(service="qrm", ok=True, config_revision=11, config_refused=refusal)
+    (folded,) = fold_health(("qrm",), {"qrm": (told, 1.0)}, max_age_s=10)
+    assert (folded.config_revision, folded.config_refused) == (11, refusal)
+    others = ({"config_refused": None}, {"config_revision": 12})
+    assert all(facts((folded,)) != facts((folded.model_copy(update=other),)) for other in others)
 
 
 def test_the_first_object_is_written(full: FieldView) -> None:

@@ -15,7 +15,7 @@ from services.reporter import fields as package
 from services.reporter.core.field import FieldSettings, FieldView, Offered, ReportField, without_times
 from services.reporter.fields import conditions, node_metrics, properties, reclaimed, topology
 from shared.contracts.allocation import PoolAllocation
-from shared.contracts.readiness import ServiceHealth
+from shared.contracts.readiness import ConfigRefusal, ServiceHealth
 from shared.contracts.sample import NodeReading
 from shared.core.cpus.shares import shared_out
 from shared.core.scan import modules_in
@@ -332,6 +332,20 @@ def test_conditions_say_stale_held_and_which_service_fails(
         "SmallMachine": ("True", "SmallMachine"),
     }
     assert present(conditions.fragment(view))["status"]["conditions"][0]["message"] == "qrm: no pods"
+
+
+def test_a_refused_configuration_is_a_condition_that_is_written_at_once(
+    now: datetime, allocation: NewAllocation, services: tuple[ServiceHealth, ...]
+) -> None:
+    refusal = ConfigRefusal(revision=12, why="qrm.lease_s = -1")
+    refusing = (services[0], services[1].model_copy(update={"config_refused": refusal}))
+    before, after = (
+        conditions.fragment(FieldView(now, allocation(), True, services=healths)) for healths in (services, refusing)
+    )
+    assert conditions.urgent(before, after, FieldSettings())
+    (row,) = [row for row in present(after)["status"]["conditions"] if row["type"] == "ConfigRefused"]
+    assert (row["status"], row["reason"]) == ("True", "Refused")
+    assert row["message"] == "the configuration before stays in force; qrm: revision 12: qrm.lease_s = -1"
 
 
 def test_a_condition_whose_words_alone_change_waits(

@@ -15,11 +15,12 @@ from shared.adapters.clock import LoopClock
 from shared.app import Context, Plan, Runner
 from shared.build import BUILD
 from shared.contracts.bus.subjects import CONFIG_BUCKET, ask_subject
-from shared.contracts.readiness import Health, ServiceHealth
+from shared.contracts.readiness import WHY_CHARACTERS, ConfigRefusal, Health, ServiceHealth
 from shared.errors import BadConfig
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus
 from shared.settings import CommonSettings
+from shared.wire import Wire
 
 COMMON = CommonSettings(node="node-a")
 
@@ -315,6 +316,41 @@ def test_a_switch_that_is_no_mode_is_refused_with_the_whole_entry(virtual: Virtu
         assert not running.done()
         world.stop.set()
         assert await running == 0
+
+    virtual(story())
+
+
+def test_what_was_refused_is_told_with_its_revision_and_reason_until_something_newer_is_taken(virtual: Virtual) -> None:
+    async def story() -> None:
+        world = World(qrm=None, evictor=None)
+        listener = Wire(MemoryBus(world.broker), world.clock, node="node-a", service="reporter")
+        slots = {name: await listener.newest(Health, suffix=f".{name}") for name in ("qrm", "evictor")}
+        running = world.start()
+        await world.bus.ensure_bucket(CONFIG_BUCKET)
+
+        async def told(key: str, value: str) -> dict[str, tuple[int | None, ConfigRefusal | None]]:
+            await world.bus.put(CONFIG_BUCKET, key, value.encode())
+            await asyncio.sleep(5)
+            healths = {name: slot.value.health for name, slot in slots.items() if slot.value is not None}
+            return {name: (health.config_revision, health.config_refused) for name, health in healths.items()}
+
+        assert await told("global", '{"qrm": {"a": 1}}') == {"qrm": (1, None), "evictor": (1, None)}
+        refused = await told("global", '{"qrm": {"bad": true}}')
+        assert refused["evictor"] == (2, None)
+        revision, refusal = refused["qrm"]
+        assert refusal is not None
+        assert (revision, refusal.revision) == (1, 2)
+        assert "bad = true: want false" in refusal.why
+        # An entry of the node's own is taken; that of all nodes is still the one before.
+        assert (await told("node.node-a", '{"qrm": {"b": 1}}'))["qrm"] == (3, refusal)
+        assert telemetry.CONFIG_REFUSED_REVISION.labels("qrm")._value.get() == 2
+        assert await told("global", '{"qrm": {"a": 3}}') == {"qrm": (4, None), "evictor": (4, None)}
+        assert telemetry.CONFIG_REFUSED_REVISION.labels("qrm")._value.get() == 0
+        long = (await told("global", json.dumps({"mode": "x" * 5000})))["qrm"][1]
+        assert long is not None
+        assert len(long.why) <= WHY_CHARACTERS
+        world.stop.set()
+        await running
 
     virtual(story())
 

@@ -13,7 +13,7 @@ from typing import Literal
 from services.central.core.lost_nodes.guards import NOWHERE, CountedNode, Guards, NodePlace, silenced, weigh
 from services.central.core.lost_nodes.rules import Rules
 from shared.contracts.advice import NodeMode
-from shared.contracts.readiness import Readiness
+from shared.contracts.readiness import ConfigRefusal, Readiness
 from shared.core.bus.newest import NewestGate, Verdict
 
 NodeState = Literal["ready", "unready", "late", "unknown"]
@@ -33,6 +33,10 @@ class Heartbeat:
     gate: NewestGate = field(default_factory=lambda: NewestGate(HEARTBEAT_S))
     applied: str | None = None
     """`entry_hash` of the configuration that all of its services work with; None: they differ, or have none."""
+    revision: int | None = None
+    """Oldest revision of the configuration among its services; None: one of them does not say."""
+    refusals: tuple[tuple[str, ConfigRefusal], ...] = ()
+    """The services that have refused a revision, and which."""
     mode: NodeMode | None = None
     """Whether it observes or enforces, by its own word; None: it was not heard yet, or does not say."""
 
@@ -52,7 +56,18 @@ def record(ledger: Ledger, readiness: Readiness, now_s: float) -> Verdict:
         # All services must agree: a node on which some still work with the old configuration has not
         # applied the new one.
         applied = hashes.pop() if len(hashes) == 1 else None
-        ledger[readiness.node] = Heartbeat(now_s, readiness.ready, failing, gate, applied, readiness.mode or "enforce")
+        revisions = [health.config_revision for health in readiness.services]
+        known = [revision for revision in revisions if revision is not None]
+        ledger[readiness.node] = Heartbeat(
+            now_s,
+            readiness.ready,
+            failing,
+            gate,
+            applied,
+            min(known) if known and len(known) == len(revisions) else None,
+            tuple((h.service, h.config_refused) for h in readiness.services if h.config_refused is not None),
+            readiness.mode or "enforce",
+        )
     return verdict
 
 
