@@ -112,7 +112,7 @@ def headline(run: DemoRun) -> str:
         return pair
     shown = sum(claim.outcome == "shown" for claim in run.claims)
     cause = "The machine was busy" if run.disturbed else "Not all could be shown"
-    return f"{cause}: {shown} of {len(run.claims)} claims are shown. {pair}".rstrip()
+    return f"{cause}: {shown} of {len(run.claims)} claims are shown" + (f"; {pair}" if pair else "")
 
 
 def _compared(run: DemoRun) -> str:

@@ -15,7 +15,7 @@
     return [`${Math.floor(whole / unit[0])}:${String(small).padStart(2, "0")}`, unit[2]];
   };
   const plain = (value) =>
-    value == null ? "–" : Math.abs(value) >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
+    value == null ? "" : Math.abs(value) >= 10000 ? `${value / 1000}k` : Math.abs(value) >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
   const powers = ([low, top]) => {
     const at = [];
     for (let value = low; value <= top * 1.001; value *= 10) at.push(value);
@@ -76,7 +76,7 @@
     const own = colour(line.role), top = chart.range[1];
     const made = {
       label: line.name, stroke: own, width: 1.75, points: { show: false },
-      value: (u, v) => (v == null ? "–" : `${plain(line.fromTop ? top - v : v)} ${chart.unit}`),
+      value: (u, v) => (v == null ? "" : `${plain(line.fromTop ? top - v : v)} ${chart.unit}`),
     };
     if (line.shape === "stairs") made.paths = uPlot.paths.stepped({ align: -1 });
     if (line.filled) made.fill = faint(line.role, 0.28);
@@ -113,7 +113,7 @@
           ...(chart.log ? { splits: () => powers(chart.range) } : {}),
           filter: (u, at) => at, values: (u, at) => at.map((v, n) => withUnit(plain(v), chart.unit, n === at.length - 1)) }),
       ],
-      series: [{ label: "at", value: (u, v) => (v == null ? "–" : chart.clock ? clock(v, chart.span).join(" ") : `${v.toFixed(1)} s`) },
+      series: [{ label: "at", value: (u, v) => (v == null ? "" : chart.clock ? clock(v, chart.span).join(" ") : `${v.toFixed(1)} s`) },
         ...chart.lines.map((line) => series(chart, line))],
       hooks: { drawClear: [bands(chart)] },
     }, data, box);

@@ -42,7 +42,7 @@ async def test_the_headline_compares() -> None:
 
 async def test_the_headline_says_when_the_machine_was_busy() -> None:
     stage = FakeStage(readings=[BUSY], p99_ms={"alone": 200.0, "unmanaged": 258.0, "sublet": 246.0})
-    assert headline(await run_of(stage)).startswith("The machine was busy: 4 of 5 claims are shown.")
+    assert headline(await run_of(stage)).startswith("The machine was busy: 4 of 5 claims are shown; p99")
 
 
 async def test_the_headline_says_what_failed() -> None:
