@@ -97,7 +97,7 @@
     const named = chart.bands.some((band) => band.name);
     const many = box.clientWidth > 640;
     return new uPlot({
-      width: box.clientWidth, height: many ? 230 : 190, padding: [named ? BAND_TEXT_PX + 4 : 8, 22, 0, 0],
+      width: box.clientWidth, height: many ? 230 : 190, padding: [named ? BAND_TEXT_PX + 4 : 8, chart.clock ? 32 : 22, 0, 0],
       cursor: {
         sync: { key: chart.group, setSeries: false }, drag: { x: true, y: false }, points: { size: 7 },
         bind: { dblclick: () => () => wholeGroup(chart.group) },
