@@ -11,6 +11,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
+import values_schema
+
 HERE = Path(__file__).parent
 OVERLAYS = ("demo", "default", "ha")
 NAMESPACE, KUBE_VERSION = "sublet-system", "1.30.0"
@@ -83,6 +86,7 @@ def _sum(paths: Iterable[Path]) -> str:
 def main() -> None:
     """Write them."""
     helm = os.environ.get("HELM", "helm")
+    values_schema.SCHEMA.write_text(values_schema.text())
     rendered = {name: template(helm, "--values", str(HERE / f"chart/values-{name}.yaml")) for name in OVERLAYS}
     for path, text in written(rendered).items():
         (HERE / path).parent.mkdir(parents=True, exist_ok=True)

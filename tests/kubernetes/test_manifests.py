@@ -99,6 +99,14 @@ BAD = [
     ("settings.evicter.plugins=x", "evicter"),
     ("priorityClass.value=2000000000", "priorityClass.value"),
     ("bus.storage=much", "bus.storage"),
+    ("bus.storage=2Gx", "bus.storage"),
+    ("node.resources.requests.cpu=-1", "node.resources.requests.cpu"),
+    ("central.resources.limits.memory=1X", "central.resources.limits.memory"),
+    ("mode=enforced", "mode"),
+    ("config.mode=dry-run", "config.mode"),
+    ("config.advisor.polcy=x", "polcy"),
+    ("settings.evictor.cooling_s=-1", "settings.evictor.cooling_s"),
+    ("config.evictor.plugins.cpu_load.mode=bad", "config.evictor.plugins.cpu_load.mode"),
 ]
 
 

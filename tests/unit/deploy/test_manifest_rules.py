@@ -1,5 +1,6 @@
 """What every manifest of deploy/k8s keeps to, without a cluster: rights, pod security, images, and their source."""
 
+import json
 import subprocess
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from bus_rights_rig import certificates
+from jsonschema import Draft202012Validator
 
 from services.central.core.logins.bus_login import ACCOUNT, AUDIENCE, rights_of
 from services.central.issuer import main as write_issuer
@@ -271,6 +273,45 @@ def test_central_is_told_how_many_keep_a_stream_and_how_to_answer_for_leaves(ove
     hub = ("tls://sublet-bus.sublet-system.svc:4222",)
     assert where == NatsAddress(hub, "logins", "word", ca_file="/etc/nats-tls/ca.crt")  # none before it
     assert settings.kubernetes.logins.agents == "system:serviceaccount:sublet-system:sublet-node"
+
+
+def test_the_schema_of_the_values_is_that_of_the_models() -> None:
+    """Else: HELM=helm python deploy/k8s/render.py"""
+    schema = render.values_schema
+    assert schema.SCHEMA.read_text() == schema.text()
+
+
+def with_value(path: str, value: object) -> Document:
+    """The chart's own values with one of them replaced."""
+    values: Document = yaml.safe_load((K8S / "chart/values.yaml").read_text())
+    *folders, leaf = path.split(".")
+    here = values
+    for folder in folders:
+        here = here.setdefault(folder, {})
+    here[leaf] = value
+    return values
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("config.advisor.polcy", "x", "'polcy' was unexpected"),
+        ("config.evictor.plugins.cpu_load.mode", "bad", "'bad' is not one of"),
+        ("config.mode", "dry-run", "'dry-run' is not one of"),
+        ("mode", "enforced", "'enforced' is not one of"),
+        ("settings.evictor.cooling_s", -1, "-1 is less than the minimum of 0"),
+        ("settings.qrm.starts.each_cpu_s", "soon", "'soon' is not of type 'number'"),
+        ("settings.evicter", {}, "'evicter' was unexpected"),
+        ("settings.central.rules.late_s", 0, "0 is less than or equal to the minimum of 0"),
+        ("node.resources.requests.cpu", -1, "-1 is not valid"),
+        ("bus.storage", "2Gx", "'2Gx' is not valid"),
+    ],
+)
+def test_a_bad_setting_is_refused_before_anything_is_installed(path: str, value: object, words: str) -> None:
+    validator = Draft202012Validator(json.loads(render.values_schema.SCHEMA.read_text()))
+    (error,) = validator.iter_errors(with_value(path, value))
+    assert words in error.message
+    assert not list(validator.iter_errors(with_value("settings.evictor.plugins.of_a_wheel", {"any": 1})))
 
 
 def test_every_right_of_a_node_has_its_way_through_the_hubs_accounts() -> None:
