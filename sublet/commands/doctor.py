@@ -62,13 +62,14 @@ async def _node() -> "list[FindingRow]":
     from sublet.doctor.finding import examine
     from sublet.doctor.node.checks import NODE_CHECKS
     from sublet.doctor.node.node_probe import HostProbe
-    from sublet.instance import instance_settings
+    from sublet.instance import instance_settings, this_instance
 
     common = instance_settings()
     try:
         where = target()
     except Unavailable:  # root's bus: the check of the bus says that it lets nobody in without a login
-        where = AskTarget(common.node, common.nats_url)
+        running = this_instance().running
+        where = AskTarget(running.node, f"nats://{running.nats_server}") if running else AskTarget(common.node, "")
     probe = HostProbe(common.host_root, common.state_dir, where.nats_url, where.node)
     return examine(f"node {where.node}", NODE_CHECKS, await probe.facts())
 

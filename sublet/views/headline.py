@@ -40,7 +40,7 @@ class Headline:
         up = NONE if self.up_s is None else duration(self.up_s)
         return (
             f"{self.node}  {', '.join(self.states)}  mode {self.mode or NONE}  {build}  up {up}  "
-            f"evicted in the last hour: {evicted}"
+            f"{evicted} evicted in 1h"
         )
 
 

@@ -1,5 +1,6 @@
 """A state folder that a local user has prepared, or can exchange: root takes none and touches nothing behind it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from present import present
 
 from shared.errors import Unfit
+from sublet.instance import running_instance
 from sublet.state.files import MARK
 from sublet.state.folder import StateFolder
 
@@ -125,3 +128,29 @@ def test_a_disk_that_is_full_or_read_only_is_said_in_one_line(tmp_path: Path, op
     assert "Traceback" not in done.stderr
     assert f"state folder {at}" in done.stderr
     assert "choose another with SUBLET_STATE_DIR" in done.stderr
+
+
+def of_this_process(folder: Path) -> str:
+    return json.dumps({"pid": os.getpid(), "state_dir": str(folder), "node": "theirs", "substrate": "host"})
+
+
+@pytest.mark.parametrize("as_link", [False, True], ids=["file", "link"])
+def test_another_users_word_of_where_sublet_is_found_is_not_followed(tmp_path: Path, as_link: bool) -> None:
+    told = tmp_path / "told.json"
+    told.write_text(of_this_process(tmp_path))
+    file = tmp_path / "sublet.json"
+    assert running_instance(told) is not None
+    if as_link:
+        file.symlink_to(told)
+    else:
+        file.write_text(of_this_process(tmp_path))
+        os.chown(file, NOBODY, NOBODY)
+    assert running_instance(file) is None
+
+
+def test_what_is_told_of_an_instance_cannot_steer_a_terminal(tmp_path: Path) -> None:
+    file = tmp_path / "sublet.json"
+    file.write_text(of_this_process(tmp_path).replace("theirs", "a\\u001b[2J\\nb"))
+    words = present(running_instance(file)).words()
+    assert words.isprintable()
+    assert "a\\x1b[2J" in words

@@ -27,7 +27,7 @@ def of(answers: Answers) -> Headline:
 def test_a_node_on_which_all_is_well_is_ready(well: Answers) -> None:
     said = of(well)
     assert said.ready
-    assert said.words() == "node1  ready  mode enforce  Sublet 0.1.0  up 2h5m  evicted in the last hour: 3"
+    assert said.words() == "node1  ready  mode enforce  Sublet 0.1.0  up 2h5m  3 evicted in 1h"
 
 
 def _paused(answers: Answers) -> None:
@@ -80,7 +80,7 @@ def test_nonsense_about_process_and_evictions_counts_as_not_told(
     well: Answers, process: object, evicted: object
 ) -> None:
     well["evictor"] |= {"process": process, "evicted_last_hour": evicted}
-    assert of(well).words() == "node1  ready  mode enforce  Sublet -  up -  evicted in the last hour: -"
+    assert of(well).words() == "node1  ready  mode enforce  Sublet -  up -  - evicted in 1h"
 
 
 def test_the_longest_life_counts(well: Answers) -> None:

@@ -14,8 +14,7 @@ from sublet.views.explain.chain_text import lines
 from sublet.views.facts import read
 
 STATUS = """\
-node1  not ready, configuration refused  mode enforce  Sublet 0.1.0  up 2h5m  evicted in the last
-hour: 3
+node1  not ready, configuration refused  mode enforce  Sublet 0.1.0  up 2h5m  3 evicted in 1h
 alloc/12 applied, lease 10 s, policy canonical
 
 NUMA 0   0-11  RRRRRRRR RRRS
@@ -94,7 +93,7 @@ def test_one_frame_of_top(answers: dict[str, Any]) -> None:
 def test_a_node_where_nobody_answers_says_so_for_each_service_and_shows_no_zero(answers: dict[str, Any]) -> None:
     facts = read("node1", dict.fromkeys(answers))
     text = shown(status.render(facts))
-    assert text.startswith("node1  nobody answers  mode -  Sublet -  up -  evicted in the last hour: -\n")
+    assert text.startswith("node1  nobody answers  mode -  Sublet -  up -  - evicted in 1h\n")
     assert text.count("does not answer") == len(answers) + 1
     assert "0" not in text
     assert "metrics does not answer" in shown(top.render(facts))
