@@ -18,8 +18,8 @@ from pydantic.fields import FieldInfo
 from shared.contracts.advice import NodeMode
 from shared.contracts.ids import NodeName
 from shared.contracts.services import SERVICES
+from shared.core.pydantic_words import MISSING, UNKNOWN, FieldFault, field_faults
 from shared.core.text.did_you_mean import did_you_mean
-from shared.core.text.pydantic_words import MISSING, UNKNOWN, FieldFault, field_faults
 from shared.core.text.yaml_text import YamlDocument, read_yaml
 from shared.errors import BadConfig, Refused, SettingProblem
 from shared.text_file import read_yaml_file

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
+from shared.core.pydantic_words import first_fault
 from shared.core.text.did_you_mean import did_you_mean
 from shared.errors import Refused
 from shared.whatif.decisions import Decision, decisions
@@ -146,9 +147,7 @@ def _said(value: Any, keeps_null: Collection[str]) -> Any:
 
 
 def _first_problem(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False)[0]
-    where = ".".join(str(part) for part in first["loc"]) or "inputs"
-    return f"{where}: {first['msg']}"
+    return first_fault(error, whole="inputs")
 
 
 def _not_known(kind: Any, known: Mapping[str, Decision]) -> str:

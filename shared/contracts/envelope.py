@@ -10,6 +10,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from shared.contracts.ids import NodeName
 from shared.core.cpus.cpuset import canonical_cpu_list
+from shared.core.pydantic_words import first_fault
 from shared.errors import Refused
 
 MAX_MESSAGE_BYTES = 1_000_000  # nats-server refuses above 1 MiB by default; a full node of 250 pods needs 200 kB
@@ -71,9 +72,8 @@ class Message(MessagePart):
             return cls.model_validate_json(payload)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "message"
             reason = "unknown_version" if first["loc"] == ("v",) else "malformed"
-            raise Refused(f"{cls.__name__}: {where}: {first['msg']}", reason=reason) from error
+            raise Refused(f"{cls.__name__}: {first_fault(error, whole='message')}", reason=reason) from error
 
     def encode(self) -> bytes:
         """The message as JSON, without fields that are null or empty by default."""

@@ -20,6 +20,7 @@ from shared.contracts.envelope import CpuList
 from shared.contracts.eviction import Phase
 from shared.contracts.kube.quantities import parse_units
 from shared.contracts.services import SERVICES
+from shared.core.pydantic_words import field_faults
 from shared.core.text.yaml_text import read_yaml
 from shared.errors import Refused
 from sublet.load.demand import demand_of
@@ -156,10 +157,7 @@ def read_scenario(document: Mapping[str, Any] | Any, *, source: str) -> Scenario
     try:
         return Scenario.model_validate(document)
     except ValidationError as error:
-        problems = [
-            f"{'.'.join(str(part) for part in item['loc']) or 'document'}: {item['msg']}"
-            for item in error.errors(include_url=False, include_input=False)
-        ]
+        problems = [f"{'.'.join(fault.path) or 'document'}: {fault.wish}" for fault in field_faults(error)]
         raise Refused(f"scenario {source}: " + "; ".join(problems), reason="malformed") from error
 
 

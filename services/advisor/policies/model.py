@@ -23,6 +23,7 @@ from services.advisor.core.prediction.predictor import StepModel, Weights
 from services.advisor.core.prediction.track import Track, TrackRules, tracks_of
 from services.advisor.policies import canonical
 from shared.contracts.envelope import Reason
+from shared.core.pydantic_words import first_fault
 
 SHIPPED = Path(__file__).with_suffix(".json")
 """Made by `sublet train`; the command is in docs/model-policy.md."""
@@ -42,9 +43,8 @@ def read_weights(file: Path) -> Weights:
     except OSError as error:
         raise ValueError(f"{file}: {error.strerror}; make one with `sublet train FILE -o {file}`") from None
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "file"
-        raise ValueError(f"{file}: {where}: {first['msg']}; make one with `sublet train FILE -o {file}`") from None
+        fault = first_fault(error, whole="file")
+        raise ValueError(f"{file}: {fault}; make one with `sublet train FILE -o {file}`") from None
 
 
 @cache

@@ -29,6 +29,7 @@ from shared.adapters.local.stored_pod import PodStatus, StoredPod
 from shared.contracts.ids import UID_PATTERN
 from shared.contracts.pod import Pod
 from shared.core.pods.manifest import PodRecord
+from shared.core.pydantic_words import first_fault
 from shared.errors import Conflict, Refused, Unavailable
 
 _READ_AGAIN = 3  # a pod may be removed or replaced between two of its files
@@ -234,6 +235,5 @@ class LocalPods:
 
 def _brief(error: Exception | None) -> str:
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        return first_fault(error)
     return str(error)

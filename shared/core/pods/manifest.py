@@ -16,6 +16,7 @@ from shared.contracts.pod import Container, KubeQos, Pod, QosClass
 from shared.core.cgroups.kubelet_layout import CONFIG_PREFIX
 from shared.core.pods.qos import DEFAULT_CLASS, Fallback, class_of_kube, qos_class
 from shared.core.pods.resources import container_amounts, kube_qos_of
+from shared.core.pydantic_words import field_faults
 from shared.core.text.document import dns_name, integer, items, mapping, refused, text, texts, words
 from shared.errors import Refused
 
@@ -146,8 +147,8 @@ def _checked(fields: Mapping[str, Any], where: str) -> Pod:
     try:
         return Pod.model_validate(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise refused(where, f"{'.'.join(map(str, first['loc']))} = {first['input']!r}: {first['msg']}") from error
+        fault = field_faults(error)[0]
+        raise refused(where, f"{'.'.join(fault.path)} = {fault.given!r}: {fault.wish}") from error
 
 
 def _containers(

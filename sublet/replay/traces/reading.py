@@ -11,6 +11,7 @@ from pydantic_core import from_json
 from shared.contracts.ids import NAME_PATTERN
 from shared.contracts.pod import Pod
 from shared.contracts.sample import NodeSample
+from shared.core.pydantic_words import first_fault
 from shared.errors import Refused
 from sublet.replay.traces.frames import Faults, Frame, Trace, sample_of
 from sublet.replay.traces.recording import GZIP, VERSION
@@ -118,9 +119,7 @@ class _Reader:
             pods = [{"pod": self._pods[uid], "containers": containers} for uid, containers in use.items()]
             return sample_of(self._node, self._seq, at_s, {**sample, "pods": pods})
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "frame"
-            raise Refused(f"{where}: {first['msg']}", reason="malformed") from error
+            raise Refused(first_fault(error, whole="frame"), reason="malformed") from error
         except TypeError as error:
             raise Refused(f"pods: {error}", reason="malformed") from error
 

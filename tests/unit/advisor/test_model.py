@@ -197,10 +197,10 @@ def test_weights_of_ones_own_come_from_a_file(tmp_path: Path) -> None:
     ("text", "names"),
     [
         pytest.param(None, "No such file", id="no file"),
-        pytest.param("{", "file: Invalid JSON", id="no JSON"),
-        pytest.param('{"v": 2, "models": []}', "v: Input should be 1", id="another version"),
-        pytest.param('{"v": 1, "models": []}', "models: Tuple should have at least 1", id="no model"),
-        pytest.param(" " * model.MAX_BYTES + '{"v": 1}', "file: Invalid JSON", id="too large"),
+        pytest.param("{", "file: not JSON", id="no JSON"),
+        pytest.param('{"v": 2, "models": []}', "v: want 1", id="another version"),
+        pytest.param('{"v": 1, "models": []}', "models: want at least 1 item;", id="no model"),
+        pytest.param(" " * model.MAX_BYTES + '{"v": 1}', "file: not JSON", id="too large"),
     ],
 )
 def test_weights_that_cannot_be_used_are_refused_with_what_to_do(tmp_path: Path, text: str | None, names: str) -> None:

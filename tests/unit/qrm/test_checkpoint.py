@@ -65,11 +65,11 @@ def test_it_is_written_where_a_restart_would_do_something_else(
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        pytest.param(lambda text: text[: len(text) // 2], "file: Invalid JSON", id="half written"),
-        pytest.param(lambda text: "", "file: Invalid JSON", id="empty"),
+        pytest.param(lambda text: text[: len(text) // 2], "file: not JSON", id="half written"),
+        pytest.param(lambda text: "", "file: not JSON", id="empty"),
         pytest.param(lambda text: text.replace("0-10", "0-11"), "the checksum is not", id="a changed body"),
-        pytest.param(lambda text: text.replace('"schema": 1', '"schema": 2'), "schema: Input", id="another version"),
-        pytest.param(lambda text: json.dumps({"machineState": {}}), "checksum: Field required", id="another program's"),
+        pytest.param(lambda text: text.replace('"schema": 1', '"schema": 2'), "schema: want 1", id="another version"),
+        pytest.param(lambda text: json.dumps({"machineState": {}}), "checksum: must be given", id="another program's"),
     ],
 )  # fmt: skip
 def test_a_damaged_or_foreign_one_is_set_aside_and_the_word_says_why(

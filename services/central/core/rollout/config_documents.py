@@ -17,6 +17,7 @@ from services.central.core.objects.cnc import ConfigEntry
 from services.central.core.rollout.config_hash import hash_of
 from services.central.core.rollout.rollout import Rolled
 from shared.core.api_kind import CONFIG_GROUP
+from shared.core.pydantic_words import field_faults
 from shared.errors import Refused
 
 VERSION = "v1alpha1"
@@ -127,8 +128,8 @@ def _target(head: Mapping[str, Any], spec: Mapping[str, Any]) -> Target:
 
 
 def _words(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    return f"spec.{'.'.join(map(str, first['loc']))} = {first['input']!r}: {first['msg']}"
+    fault = field_faults(error)[0]
+    return f"spec.{'.'.join(fault.path)} = {fault.given!r}: {fault.wish}"
 
 
 def kcc_status(seen: KccSeen, reason: str, message: str, invalid: list[str], now: str) -> dict[str, Any]:

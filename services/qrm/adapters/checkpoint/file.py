@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from services.qrm.core.checkpoint import Checkpoint, same_after_restart
 from shared.adapters.files.replaced import write_whole
 from shared.contracts.advice import PoolAdvice
+from shared.core.pydantic_words import first_fault
 from shared.errors import Refused
 
 FILE = "checkpoint.json"
@@ -91,6 +92,5 @@ class CheckpointFile:
 
 def _in_words(error: ValueError) -> str:
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}"
+        return first_fault(error, whole="file")
     return str(error)

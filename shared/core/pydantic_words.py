@@ -5,12 +5,11 @@ Its own sentences name its types and neither value nor key; no message of ours r
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-
-from shared.core.text.did_you_mean import closest
 
 UNKNOWN, MISSING = "extra_forbidden", "missing"
 _KIND_NAMES = (
@@ -33,6 +32,7 @@ _BOUNDS = {
 }
 _WISHES = {
     MISSING: "must be given",
+    UNKNOWN: "no such field",
     "finite_number": "want a finite number",
     "string_type": "want text",
     "string_sub_type": "want text",
@@ -95,10 +95,10 @@ def field_faults(error: ValidationError) -> list[FieldFault]:
     ]
 
 
-def first_fault(error: ValidationError) -> str:
-    """The first wrong field as `path: want`, without its value, which may be a stranger's."""
+def first_fault(error: ValidationError, *, whole: str = "document") -> str:
+    """The first wrong field as `path: want`, without its value, which may be a stranger's; `whole` has no path."""
     fault = field_faults(error)[0]
-    return f"{'.'.join(fault.path) or 'document'}: {fault.wish}"
+    return f"{'.'.join(fault.path) or whole}: {fault.wish}"
 
 
 def _path(item: ErrorDetails) -> tuple[str, ...]:
@@ -133,15 +133,15 @@ def _wish(item: ErrorDetails) -> str:
 def _meant(given: Any, expected: str) -> str:
     """A hint for a misspelt word; `expected` is pydantic's list: 'a', 'b' or 'c'."""
     known = [word for word in expected.split("'")[1::2] if word]
-    hint = closest(given, known) if isinstance(given, str) and len(known) > 1 else None
-    return f"; did you mean {hint!r}?" if hint is not None else ""
+    hints = get_close_matches(given, known, n=1) if isinstance(given, str) and len(known) > 1 else []
+    return f"; did you mean {hints[0]!r}?" if hints else ""
 
 
 def _length(kind: str, context: Mapping[str, Any]) -> str:
-    of = "characters" if kind.startswith("string") else "items"
-    if kind.endswith("too_long"):
-        return f"want at most {context['max_length']} {of}"
-    return f"want at least {context['min_length']} {of}"
+    most = kind.endswith("too_long")
+    bound = context["max_length" if most else "min_length"]
+    of = f"{'character' if kind.startswith('string') else 'item'}{'' if bound == 1 else 's'}"
+    return f"want at {'most' if most else 'least'} {bound} {of}"
 
 
 def _number(value: Any) -> str:
