@@ -46,7 +46,7 @@ MARKS: Mapping[str, tuple[str, Tone]] = {
     "failed": ("\u2717 failed", "bad"),
 }
 _TIMES = (
-    ("spike_to_cpuset_s", "from the spike's first request to a smaller CPU list, read back from the kernel"),
+    ("spike_to_cpuset_s", "from the spike's begin to a smaller CPU list, read back from the cgroup"),
     ("breach_to_call_s", "from memory below the threshold to the eviction call"),
 )
 _KEPT = ("seq", "trigger", "plugin", "scope", "observed", "threshold", "message", "detail", "memory_free_bytes")
@@ -236,7 +236,7 @@ def _pools(run: DemoRun) -> list[Block]:
         ChartLine("shared pool", "shared", _values(curves, lambda row: row.share_cpus), "stairs"),
     ]
     axes = _axes(run, 0.0, run.cpus * 1.05, "CPUs")
-    title = f"Pools, as the kernel has them: {curves.title}"
+    title = f"Pools, as their cgroups have them: {curves.title}"
     return [PageCharts([Chart(title, axes, _times(curves), lines, _spike(curves), group="demo")])]
 
 

@@ -191,29 +191,39 @@ async def _play_live(state_dir: Path, case: SimCase, live: _Live, say: Callable[
     root = state_dir.parent / "host"
     common = CommonSettings(node="demo", substrate="sim", host_root=root, state_dir=state_dir)
     session = Session(common, nats_port=0, scenario=scenario, forget=True, say=lambda line: say(f"     {line}"))
+    watch = TimelineRecorder([], host_root=root, cpus=CPUS, service_usage_s=lambda: _service_usage_s(root))
+    recording = asyncio.create_task(_record(watch, root))
     try:
         await session.start()
     except (SubletError, TimeoutError) as error:
+        recording.cancel()
+        watch.stop()
         live.broken = f"Sublet did not start: {error}"
         return
     pids = [child.pid for child in session.children.values() if child.pid]
-    watch = TimelineRecorder([], host_root=root, cpus=CPUS, service_usage_s=lambda: _service_usage_s(root))
     try:
         async with Chain.recording(session.nats_url or "", node="demo") as chain:
-            watch.start()
             spike = await _spike(root, live)
             live.eviction.succeeded = await chain.succeeded("hog", EVICTION_TIMEOUT_S)
-            watch.stop()
             live.eviction.lost, live.eviction.chain = await chain.lost(), chain.rows("hog")
     except (SubletError, TimeoutError) as error:
         live.broken = live.broken or str(error) or "the time was over"
         return
     finally:
+        recording.cancel()
+        watch.stop()
         await session.stop()
         live.left = [f"process {pid} was left behind" for pid in pids if Path(f"/proc/{pid}").exists()]
     live.shrunk_s = next((c.at_s - spike.at_s for c in watch.changes if c.smaller and c.at_s >= spike.at_s), None)
     case.moments, case.satisfied, case.spike_s = watch.moments, spike.satisfied, spike.at_s
     case.utilization = _mean([m.busy_cores for m in watch.moments if m.at_s <= spike.at_s + SPIKE_S]) / CPUS
+
+
+async def _record(watch: TimelineRecorder, root: Path) -> None:
+    """Begin as soon as the simulated machine runs the service: on a slow one that is long before Sublet is ready."""
+    while not _of_web(root, "cgroup.procs"):
+        await asyncio.sleep(0.05)
+    watch.start()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +247,8 @@ async def _spike(root: Path, live: _Live) -> Spike:
     at_s, before = time.monotonic(), int(_of_web(root, "cpuacct.usage"))
     await asyncio.sleep(look_s)
     used_s = (int(_of_web(root, "cpuacct.usage")) - before) / 1e9
-    return Spike(at_s, used_s / (SPIKE_THREADS * (time.monotonic() - at_s)))
+    # The simulated counters move once a second: the last of it may be counted twice as well as not at all.
+    return Spike(at_s, min(1.0, used_s / (SPIKE_THREADS * (time.monotonic() - at_s))))
 
 
 def _of_web(root: Path, name: str) -> str:

@@ -129,27 +129,36 @@ class TimelineRecorder:
         return self._sizes.get(group)
 
     def _timeline(self) -> None:
-        cgroups = Cgroups(self.host_root)
-        rates = CpuRates(self.cpus)
-        rates.add(*cpu_seconds(self.host_root), self.service_usage_s())
+        cgroups, rates = Cgroups(self.host_root), CpuRates(self.cpus)
         counted = (time.monotonic(), sum(map(units, self.counters)))
-        while not self._end.wait(TICK_S):
+        while True:
             now = (time.monotonic(), sum(map(units, self.counters)))
-            rates.add(*cpu_seconds(self.host_root), self.service_usage_s())
-            if rates.busy_cores is None:
-                continue
-            self.moments.append(
-                TimelineRow(
-                    at_s=now[0],
-                    busy_cores=rates.busy_cores,
-                    batch_units_per_s=max(0, now[1] - counted[1]) / (now[0] - counted[0]),
-                    reclaim_cpus=self._size(cgroups, class_group("reclaimed_cores")),
-                    share_cpus=self._size(cgroups, class_group("shared_cores")),
-                    memory_free_bytes=memory_free_bytes(self.host_root),
-                    service_cores=rates.service_cores,
-                )
+            batch_per_s = max(0, now[1] - counted[1]) / max(now[0] - counted[0], TICK_S)
+            try:
+                self._add(cgroups, rates, now[0], batch_per_s)
+            except (OSError, ValueError, IndexError):
+                pass  # a file of a simulated machine that is just being written anew: read at the next tick
+            else:
+                counted = now
+            if self._end.wait(TICK_S):
+                return
+
+    def _add(self, cgroups: Cgroups, rates: CpuRates, at_s: float, batch_per_s: float) -> None:
+        """Add a row, once the counters have moved."""
+        rates.add(*cpu_seconds(self.host_root), self.service_usage_s())
+        if rates.busy_cores is None:
+            return
+        self.moments.append(
+            TimelineRow(
+                at_s=at_s,
+                busy_cores=rates.busy_cores,
+                batch_units_per_s=batch_per_s,
+                reclaim_cpus=self._size(cgroups, class_group("reclaimed_cores")),
+                share_cpus=self._size(cgroups, class_group("shared_cores")),
+                memory_free_bytes=memory_free_bytes(self.host_root),
+                service_cores=rates.service_cores,
             )
-            counted = now
+        )
 
     def _cpuset(self) -> None:
         cgroups = Cgroups(self.host_root)

@@ -7,7 +7,7 @@ import pytest
 
 from sublet.demo import batch
 from sublet.demo.machine import reading
-from sublet.demo.watch import CpuRates
+from sublet.demo.watch import CpuRates, TimelineRecorder, cpu_seconds
 
 
 def test_a_counter_that_stands_still_does_not_fall_to_zero() -> None:
@@ -26,6 +26,21 @@ def test_a_machine_that_falls_idle_is_seen_to() -> None:
     for busy_s, all_s in ((0.0, 0.0), (2.0, 2.0), (2.0, 4.0)):
         rates.add(busy_s, all_s)
     assert rates.busy_cores == 0.0
+
+
+def test_a_file_that_is_just_being_written_anew_ends_no_recording(tmp_path: Path) -> None:
+    """A simulated machine empties a file before it writes it."""
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/stat").write_text("")
+    rates = CpuRates(cpus=2)
+    with pytest.raises(IndexError):
+        rates.add(*cpu_seconds(tmp_path))
+    (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
+    (tmp_path / "sys/fs/cgroup/cgroup.controllers").write_text("cpu cpuset memory\n")
+    watch = TimelineRecorder([], host_root=tmp_path, cpus=2)
+    watch.start()
+    watch.stop()
+    assert watch.moments == []
 
 
 def process(root: Path, pid: int, parent: int, ticks: int, group: str = "/user.slice", name: str = "x) R 1 (") -> None:
