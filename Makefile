@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.ready
 # Where the tests of `make unit` write, if it has 2 GiB free: they sync thousands of small files, and wait for the disk.
 MEMORY := $(shell df --output=avail,target -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 2097152 { print $$2 }')
 
-.PHONY: setup demo test lint type imports unit test-chaos test-vm test-compose test-kubernetes test-consumers test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom bench bench-pod-start schemas settings clean
+.PHONY: setup demo test lint type imports unit test-chaos test-sim-soak test-vm test-compose test-kubernetes test-consumers test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom bench bench-pod-start schemas settings clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -38,6 +38,9 @@ unit: $(STAMP)           ## a file on each CPU; those that use this host's cgrou
 
 test-chaos: $(STAMP)     ## kill -9 of each service while the main job runs, 20 times each, and a storm of 100 kills; STORM_KILLS=1000 for a long one
 	$(BIN)/python -m pytest -m slow
+
+test-sim-soak: $(STAMP)  ## ten minutes of the simulated machine with kill -9 of its parts in turn; SOAK_S=3600 for an hour
+	$(BIN)/python -m pytest -m slow -n0 tests/e2e/test_sim_soak.py
 
 test-vm: rig-vm          ## the quick start on 48 CPUs of an emulated machine; as root on Debian 12, takes 10 min and 0.7 GB of cache
 	$(BIN)/python -m pytest -m vm tests/vm

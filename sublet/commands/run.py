@@ -71,9 +71,9 @@ def run(
     from shared.errors import SubletError
     from sublet.exit_codes import CANNOT_START
     from sublet.instance import writable_settings
+    from sublet.load.simulated_pods import attend, load_annotations, require_playable
     from sublet.pods.admission import admit
     from sublet.pods.offer import warn_over_offer
-    from sublet.pods.simulated import attend, load_annotations, require_playable
     from sublet.pods.taints import require_untainted
     from sublet.terminal.stderr import print_error
 

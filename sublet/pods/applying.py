@@ -10,9 +10,9 @@ from shared.adapters.local.stored_pod import StoredPod
 from shared.core.pods.manifest import PodRecord, read_pods
 from shared.core.text.yaml_text import read_yaml_documents
 from shared.errors import Conflict, SubletError
+from sublet.load.simulated_pods import require_playable
 from sublet.pods.admission import admit
 from sublet.pods.offer import warn_over_offer
-from sublet.pods.simulated import require_playable
 from sublet.pods.taints import require_untainted
 from sublet.terminal.given_file import MAX_GIVEN_BYTES, read_given_text
 

@@ -1,0 +1,48 @@
+"""The simulated machine lives: ten real minutes with `kill -9` of its parts in turn; SOAK_S=… for another time."""
+
+import itertools
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from sim_rig import LiveSim, live_sim
+
+SOAK_S = float(os.environ.get("SOAK_S", "600"))
+PARTS = ("sim", "central", "metrics", "advisor", "qrm", "evictor", "reporter")
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(SOAK_S + 600)]
+
+
+def evictions(sim: LiveSim) -> int:
+    return sim.type("events").stdout.count("  intended ")
+
+
+def kill(sim: LiveSim, part: str) -> None:
+    before = sim.services()[part]
+    os.kill(before["pid"], signal.SIGKILL)
+    sim.wait_for(lambda: sim.services()[part]["restarts"] > before["restarts"])
+
+
+def test_it_outlives_the_death_of_each_of_its_parts(tmp_path: Path) -> None:
+    with live_sim(tmp_path) as sim:
+        sim.start("--substrate", "sim")
+        assert sim.type("run", "-d", "--load", "2.5", "--name", "work").returncode == 0
+        begun_s, kills = time.monotonic(), dict.fromkeys(PARTS, 0)
+        for part in itertools.cycle(PARTS):
+            kill(sim, part)
+            kills[part] += 1
+            sim.wait_for(lambda: sim.type("status").returncode == 0)
+            if time.monotonic() - begun_s >= SOAK_S and all(kills.values()):
+                break
+        seen = evictions(sim)
+        sim.wait_for(lambda: evictions(sim) > seen)  # the story goes on
+        assert " Running " in sim.type("get", "pod/work").stdout
+        # Nobody has ended but who was killed, and nothing is lost or doubled.
+        assert {name: row["restarts"] for name, row in sim.services().items()} == kills
+        sim.wait_for(lambda: sim.type("audit").returncode == 0)
+        logs = "".join(file.read_text() for file in (sim.state / "logs").glob("*.log"))
+        assert "Traceback" not in logs
+        print(f"{sum(kills.values())} kills in {time.monotonic() - begun_s:.0f} s, {evictions(sim)} evictions")
+        assert sim.stop() == 0
