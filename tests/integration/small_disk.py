@@ -17,6 +17,7 @@ from typing import Any
 import looptime
 import structlog
 from evictor_world import Node, overcommitted
+from present import present
 
 from shared.fakes.fake_evictor import FakeEvictor
 
@@ -58,7 +59,7 @@ class SmallDisk:
 
 
 def seen(world: Node) -> dict[str, Any]:
-    health = world.app.health()
+    health = present(world.app).health()
     return {"ok": health.ok, "why": health.why, "calls": [kind for kind, *_ in world.evictor.calls],
             "kills": len(world.evictor.kills), "phases": [phase for _, phase in world.story],
             "outbox": world.state()["outbox"],

@@ -42,9 +42,9 @@ async def story(folder: Path, clock: LoopClock) -> tuple[Any, ...]:
     node = Node(folder, budgets={"node": limits})
     node.clock = clock
     node.bus._clock = clock
-    node.evictor._clock = clock
+    node.evictor.clock = clock
     for voice in node.voices.values():
-        voice._clock = clock
+        voice.clock = clock
     await short_of_memory(node, *(pod(f"batch-{number}", memory=GIB) for number in range(PODS)))
     when: list[int] = []
     for _life in range(4):

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from shared.fakes.fake_evictor import FakeEvictor
 from shared.fakes.fake_taints import FakeTaints
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus
+from shared.ports import Received
 from shared.settings import CommonSettings, section
 from shared.wire import Wire
 
@@ -61,6 +62,12 @@ def sample_fields(readings: list[PodReading], free_bytes: int | None = 50 * GIB,
     )
     numas = (NumaReading(numa=0, memory_total_bytes=TOTAL_BYTES, memory_free_bytes=free_bytes),)
     return {"node_reading": node, "numas": numas, "pods": tuple(readings)} | over
+
+
+def readable_event(message: Received) -> EvictionEvent:
+    event = read_event(message.subject, message.headers, message.data)
+    assert isinstance(event, EvictionEvent), event
+    return event
 
 
 class Node:
@@ -116,7 +123,7 @@ class Node:
         for _ in range(times):
             if self.offered_millis is not None:
                 wire = self.voices["qrm"]
-                fields = {"status": self.allocation_status, "reclaimed_memory_bytes": TOTAL_BYTES}
+                fields: dict[str, Any] = {"status": self.allocation_status, "reclaimed_memory_bytes": TOTAL_BYTES}
                 await wire.publish(wire.stamp(Allocation, reclaimed_cpu_millis=self.offered_millis, **fields))
             await asyncio.sleep(0.01)
             wire = self.voices["metrics"]
@@ -134,7 +141,7 @@ class Node:
     @property
     def events(self) -> list[EvictionEvent]:
         """Every event on the stream, in order."""
-        return [read_event(m.subject, m.headers, m.data) for m in self.broker.streams[EVENTS_STREAM].messages]
+        return [readable_event(message) for message in self.broker.streams[EVENTS_STREAM].messages]
 
     @property
     def intents(self) -> list[EvictionIntent]:
@@ -151,8 +158,12 @@ class Node:
 
     def state(self) -> dict[str, Any]:
         assert self.app is not None
-        return json.loads(json.dumps(self.app.state(), default=str))
+        state: dict[str, Any] = json.loads(json.dumps(self.app.state(), default=str))
+        return state
 
+
+MakeNode = Callable[..., Node]
+"""Makes a node whose evictor has the settings that are given as keywords."""
 
 LARGE, SMALL, WEB = pod("large", cpu=24_000), pod("small", cpu=12_000), pod("web", "shared_cores")
 
@@ -165,7 +176,7 @@ async def overcommitted(node: Node) -> Node:
     return node
 
 
-async def short_of_memory(node: Node, *pods, free_bytes: int = GIB // 2) -> Node:
+async def short_of_memory(node: Node, *pods: Pod, free_bytes: int = GIB // 2) -> Node:
     await node.create_streams()
     node.run(*pods)
     node.free_bytes = free_bytes

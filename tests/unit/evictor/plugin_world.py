@@ -43,7 +43,8 @@ STEPS, STEP_S = 14, 10.0
 
 
 def settings_of(section: str) -> PluginSettings:
-    return PLUGINS[section].settings(enabled=True, **SETTINGS.get(section, {}))
+    settings: PluginSettings = PLUGINS[section].settings(enabled=True, **SETTINGS.get(section, {}))
+    return settings
 
 
 def bound(name: str, qos: str = "reclaimed_cores", **fields: Any) -> Pod:

@@ -5,7 +5,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from evictor_world import overcommitted
+from evictor_world import MakeNode, overcommitted
+from fixture_types import Virtual
 
 from shared.adapters.ledger.reader import read_ledger
 from shared.contracts.bus.subjects import EVENTS_STREAM
@@ -13,7 +14,7 @@ from shared.errors import Unavailable
 from sublet.commands.audit import audited
 
 
-def test_evictions_leave_a_whole_history_and_a_taken_event_is_missed(virtual, node) -> None:
+def test_evictions_leave_a_whole_history_and_a_taken_event_is_missed(virtual: Virtual, node: MakeNode) -> None:
     async def story() -> None:
         world = await overcommitted(node(cooling_s=0.1))
         async with world.life():

@@ -34,18 +34,18 @@ def names(head: str) -> list[str]:
     return [row[0].strip("`") for row in table(head)]
 
 
-def test_every_guard_is_explained_once_and_none_that_is_not_there():
+def test_every_guard_is_explained_once_and_none_that_is_not_there() -> None:
     assert sorted(names("guard")) == sorted(get_args(Guard))
     assert all(len(row) == 3 and row[1] and row[2] for row in table("guard"))
 
 
-def test_every_end_and_every_kind_of_fault_is_explained():
+def test_every_end_and_every_kind_of_fault_is_explained() -> None:
     assert {*names("phase"), "intended", "created", "succeeded"} == set(PHASES)
     assert sorted(names("fault")) == sorted(get_args(Kind))
     assert Fault.__annotations__["kind"] == Kind
 
 
-def test_the_picture_has_every_step_and_its_event():
+def test_the_picture_has_every_step_and_its_event() -> None:
     picture = TEXT.partition("```\n")[2].partition("```")[0]
     for step in ("intended", "requested", "accepted", "succeeded"):
         assert re.search(rf"\b{step}\b", picture)
@@ -53,7 +53,7 @@ def test_the_picture_has_every_step_and_its_event():
 
 
 @pytest.mark.parametrize("row", table("what"), ids=lambda row: row[0][:40])
-def test_every_outcome_is_in_the_test_that_proves_it(row):
+def test_every_outcome_is_in_the_test_that_proves_it(row: list[str]) -> None:
     _what, outcome, proof = row
     paths = re.findall(r"\]\(\.\./(tests/[\w/]+\.py)\)", proof)
     assert paths
@@ -62,7 +62,7 @@ def test_every_outcome_is_in_the_test_that_proves_it(row):
         assert said.removeprefix("sublet ") in text, f"{said!r} is not in {proof}"
 
 
-def test_every_command_is_one_of_sublets_with_these_options():
+def test_every_command_is_one_of_sublets_with_these_options() -> None:
     main = typer.main.get_command(cli.build(modules_in(commands)))
     lines = [line for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL) for line in block.splitlines()]
     inline = [said for said in re.findall(r"`(sublet [a-z ]+)`", TEXT) if not said.endswith("up")]

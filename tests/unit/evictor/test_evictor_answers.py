@@ -1,17 +1,20 @@
 """The evictor and the world's answers: refusals, lost calls, lost connections, intents of others."""
 
 import asyncio
+from typing import Any
 
 import pytest
-from evictor_world import GIB, LARGE, SMALL, Node, overcommitted, pod
+from evictor_world import GIB, LARGE, SMALL, MakeNode, Node, overcommitted, pod
+from fixture_types import Virtual
+from present import present
 
 from shared.contracts.bus.subjects import intent_subject
 from shared.contracts.eviction import EvictionIntent
-from shared.ports import ActionResult, DurableMessage
+from shared.ports import ActionResult, DurableMessage, Outcome
 
 
-def test_a_plugins_grace_goes_before_the_pods(node, virtual):
-    async def main():
+def test_a_plugins_grace_goes_before_the_pods(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node(plugins={"reclaimed_overcommit": {"grace_period_s": 1}}))
         async with world.life():
             await world.tick(3)
@@ -20,8 +23,8 @@ def test_a_plugins_grace_goes_before_the_pods(node, virtual):
     virtual(main())
 
 
-def test_a_successor_of_the_same_name_is_never_touched(node, virtual):
-    async def main():
+def test_a_successor_of_the_same_name_is_never_touched(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         successor = pod("large", cpu=24_000, uid="abc0")
         async with world.life():
@@ -40,8 +43,8 @@ def test_a_successor_of_the_same_name_is_never_touched(node, virtual):
     virtual(main())
 
 
-def test_a_pod_that_does_not_go_is_reported_as_failed(node, virtual):
-    async def main():
+def test_a_pod_that_does_not_go_is_reported_as_failed(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.evictor.lives_on_s = 3600
         async with world.life():
@@ -63,8 +66,10 @@ def test_a_pod_that_does_not_go_is_reported_as_failed(node, virtual):
     ids=lambda value: value.outcome if isinstance(value, ActionResult) else "",
 )
 @pytest.mark.parametrize("real", [False, True], ids=["dry run", "real call"])
-def test_every_answer_of_the_evictor_ends_in_its_own_event(node, virtual, answer, phase, detail, real):
-    async def main():
+def test_every_answer_of_the_evictor_ends_in_its_own_event(
+    node: MakeNode, virtual: Virtual, answer: ActionResult, phase: str, detail: str, real: bool
+) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         (world.evictor.answers if real else world.evictor.rehearsals).append(answer)
         async with world.life():
@@ -75,8 +80,8 @@ def test_every_answer_of_the_evictor_ends_in_its_own_event(node, virtual, answer
     virtual(main())
 
 
-def test_a_spent_budget_leads_to_the_next_candidate(node, virtual):
-    async def main():
+def test_a_spent_budget_leads_to_the_next_candidate(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.evictor.rehearsals.append(ActionResult("wait", "budget"))
         async with world.life():
@@ -86,8 +91,8 @@ def test_a_spent_budget_leads_to_the_next_candidate(node, virtual):
     virtual(main())
 
 
-def test_an_unknown_outcome_is_looked_up_before_anything_is_repeated(node, virtual):
-    async def main():
+def test_an_unknown_outcome_is_looked_up_before_anything_is_repeated(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.evictor.answers.append(ActionResult("unknown", "timeout"))
         async with world.life():
@@ -99,8 +104,10 @@ def test_an_unknown_outcome_is_looked_up_before_anything_is_repeated(node, virtu
 
 
 @pytest.mark.parametrize("second", ["accepted", "gone"])
-def test_a_call_without_effect_is_made_again_once_the_pod_was_seen_running(node, virtual, second):
-    async def main():
+def test_a_call_without_effect_is_made_again_once_the_pod_was_seen_running(
+    node: MakeNode, virtual: Virtual, second: Outcome
+) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.evictor.unknown_evicts = False
         world.evictor.answers += [ActionResult("unknown", "timeout"), ActionResult(second)]
@@ -113,8 +120,8 @@ def test_a_call_without_effect_is_made_again_once_the_pod_was_seen_running(node,
     virtual(main())
 
 
-def test_an_intent_that_cannot_be_begun_dies_at_its_deadline(node, virtual):
-    async def main():
+def test_an_intent_that_cannot_be_begun_dies_at_its_deadline(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node(intent_deadline_s=20))
         world.evictor.blind = True
         async with world.life():
@@ -129,14 +136,16 @@ def test_an_intent_that_cannot_be_begun_dies_at_its_deadline(node, virtual):
     virtual(main())
 
 
-def test_without_the_bus_hard_pressure_acts_and_the_events_follow_with_the_same_ids(node, virtual):
-    async def main():
+def test_without_the_bus_hard_pressure_acts_and_the_events_follow_with_the_same_ids(
+    node: MakeNode, virtual: Virtual
+) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         async with world.life() as app:
             await world.tick()
             world.bus.go_offline()
             # The samples come over the bus as well; here they are handed over by hand.
-            app._judge(app._samples.value.model_copy(update={"seq": 100}))
+            app._judge(present(present(app._samples).value).model_copy(update={"seq": 100}))
             await asyncio.sleep(5)
             assert world.evictor.kills == [LARGE.uid]
             assert world.events == []
@@ -150,8 +159,8 @@ def test_without_the_bus_hard_pressure_acts_and_the_events_follow_with_the_same_
     virtual(main())
 
 
-def test_lost_acknowledgements_store_nothing_twice(node, virtual):
-    async def main():
+def test_lost_acknowledgements_store_nothing_twice(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.broker.lose_acks(times=3)
         async with world.life():
@@ -162,15 +171,23 @@ def test_lost_acknowledgements_store_nothing_twice(node, virtual):
     virtual(main())
 
 
-def foreign(world: Node, **over) -> EvictionIntent:
-    fields = {"intent_id": "0" * 8 + "-0000-0000-0000-" + "0" * 12, "namespace": "default", "pod": LARGE.name,
-              "pod_uid": LARGE.uid, "qos": LARGE.qos, "plugin": "central", "scope": "lost_node", "episode": 1,
-              "epoch": 3}  # fmt: skip
+def foreign(world: Node, **over: Any) -> EvictionIntent:
+    fields: dict[str, Any] = {
+        "intent_id": "0" * 8 + "-0000-0000-0000-" + "0" * 12,
+        "namespace": "default",
+        "pod": LARGE.name,
+        "pod_uid": LARGE.uid,
+        "qos": LARGE.qos,
+        "plugin": "central",
+        "scope": "lost_node",
+        "episode": 1,
+        "epoch": 3,
+    }
     return world.voices["qrm"].stamp(EvictionIntent, **fields | over)
 
 
-def test_a_live_intent_of_central_keeps_the_node_from_opening_one(node, virtual):
-    async def main():
+def test_a_live_intent_of_central_keeps_the_node_from_opening_one(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         theirs = foreign(world)
         await world.bus.publish_durable(
@@ -184,8 +201,8 @@ def test_a_live_intent_of_central_keeps_the_node_from_opening_one(node, virtual)
     virtual(main())
 
 
-def test_replayed_and_expired_intents_on_the_stream_do_nothing_by_themselves(node, virtual):
-    async def main():
+def test_replayed_and_expired_intents_on_the_stream_do_nothing_by_themselves(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.offered_millis = 44_000
         old = foreign(world, deadline_s=5)
@@ -201,8 +218,8 @@ def test_replayed_and_expired_intents_on_the_stream_do_nothing_by_themselves(nod
     virtual(main())
 
 
-def test_an_intent_whose_pressure_has_gone_is_not_carried_out(node, virtual):
-    async def main():
+def test_an_intent_whose_pressure_has_gone_is_not_carried_out(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.evictor.blind = True
         async with world.life():
@@ -217,8 +234,8 @@ def test_an_intent_whose_pressure_has_gone_is_not_carried_out(node, virtual):
     virtual(main())
 
 
-def test_an_intent_of_a_life_before_waits_for_fresh_evidence(node, virtual):
-    async def main():
+def test_an_intent_of_a_life_before_waits_for_fresh_evidence(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.evictor.blind = True
         async with world.life():
@@ -234,8 +251,8 @@ def test_an_intent_of_a_life_before_waits_for_fresh_evidence(node, virtual):
     virtual(main())
 
 
-def test_an_ending_that_died_with_the_evictor_is_taken_up_again(node, virtual):
-    async def main():
+def test_an_ending_that_died_with_the_evictor_is_taken_up_again(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.evictor.lives_on_s = 8
         async with world.life():

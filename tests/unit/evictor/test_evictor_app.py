@@ -3,11 +3,27 @@
 import asyncio
 
 import pytest
-from evictor_world import CPU_SCOPE, GIB, LARGE, MEMORY, RECLAIMED, SMALL, WEB, overcommitted, pod, short_of_memory
+from evictor_world import (
+    CPU_SCOPE,
+    GIB,
+    LARGE,
+    MEMORY,
+    RECLAIMED,
+    SMALL,
+    WEB,
+    MakeNode,
+    overcommitted,
+    pod,
+    short_of_memory,
+)
+from fixture_types import Virtual
+from present import present
 
 
-def test_the_tutorials_overcommit_evicts_the_largest_request_and_tells_every_step(node, virtual):
-    async def main():
+def test_the_tutorials_overcommit_evicts_the_largest_request_and_tells_every_step(
+    node: MakeNode, virtual: Virtual
+) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         async with world.life():
             await world.tick(3)
@@ -29,8 +45,8 @@ def test_the_tutorials_overcommit_evicts_the_largest_request_and_tells_every_ste
     virtual(main())
 
 
-def test_one_sample_is_never_enough(node, virtual):
-    async def main():
+def test_one_sample_is_never_enough(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         async with world.life():
             for _ in range(3):
@@ -44,8 +60,10 @@ def test_one_sample_is_never_enough(node, virtual):
     virtual(main())
 
 
-def test_a_pressure_acts_once_it_has_been_there_for_as_long_as_its_plugin_wants(node, virtual):
-    async def main():
+def test_a_pressure_acts_once_it_has_been_there_for_as_long_as_its_plugin_wants(
+    node: MakeNode, virtual: Virtual
+) -> None:
+    async def main() -> None:
         world = await overcommitted(node(plugins={"reclaimed_overcommit": {"met_for_s": 10}}))
         async with world.life():
             await world.tick(9)
@@ -61,22 +79,22 @@ def test_a_pressure_acts_once_it_has_been_there_for_as_long_as_its_plugin_wants(
     virtual(main())
 
 
-def test_samples_too_far_apart_are_not_in_a_row(node, virtual):
-    async def main():
+def test_samples_too_far_apart_are_not_in_a_row(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         async with world.life():
             for _ in range(3):
                 await world.tick()
                 await asyncio.sleep(6)
-                assert not world.app.health().ok
+                assert not present(world.app).health().ok
         assert world.evictor.kills == []
 
     virtual(main())
 
 
 @pytest.mark.parametrize("status", ["held", "floor", "failed", "dry-run"])
-def test_an_offer_that_no_advice_stands_behind_evicts_nobody(node, virtual, status):
-    async def main():
+def test_an_offer_that_no_advice_stands_behind_evicts_nobody(node: MakeNode, virtual: Virtual, status: str) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.allocation_status = status
         async with world.life():
@@ -87,8 +105,8 @@ def test_an_offer_that_no_advice_stands_behind_evicts_nobody(node, virtual, stat
     virtual(main())
 
 
-def test_an_offer_that_has_grown_stale_evicts_nobody(node, virtual):
-    async def main():
+def test_an_offer_that_has_grown_stale_evicts_nobody(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         async with world.life():
             await world.tick()
@@ -100,8 +118,8 @@ def test_an_offer_that_has_grown_stale_evicts_nobody(node, virtual):
     virtual(main())
 
 
-def test_memory_pressure_evicts_reclaimed_pods_and_never_a_tenant_before_them(node, virtual):
-    async def main():
+def test_memory_pressure_evicts_reclaimed_pods_and_never_a_tenant_before_them(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(cooling_s=0), WEB, SMALL, LARGE)
         world.used |= {WEB.uid: 40 * GIB, LARGE.uid: 2 * GIB}
         async with world.life():
@@ -115,8 +133,8 @@ def test_memory_pressure_evicts_reclaimed_pods_and_never_a_tenant_before_them(no
     virtual(main())
 
 
-def test_a_tenant_waits_while_a_reclaimed_pod_is_on_its_way_out(node, virtual):
-    async def main():
+def test_a_tenant_waits_while_a_reclaimed_pod_is_on_its_way_out(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(cooling_s=0), WEB, SMALL)
         world.evictor.lives_on_s = 3600
         async with world.life():
@@ -128,8 +146,8 @@ def test_a_tenant_waits_while_a_reclaimed_pod_is_on_its_way_out(node, virtual):
     virtual(main())
 
 
-def test_evictions_of_one_plugin_cool_down(node, virtual):
-    async def main():
+def test_evictions_of_one_plugin_cool_down(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), SMALL, LARGE)
         async with world.life():
             await world.tick(10)
@@ -141,10 +159,12 @@ def test_evictions_of_one_plugin_cool_down(node, virtual):
     virtual(main())
 
 
-def test_three_evictions_without_relief_stop_the_plugin_until_the_pressure_has_gone(node, virtual):
+def test_three_evictions_without_relief_stop_the_plugin_until_the_pressure_has_gone(
+    node: MakeNode, virtual: Virtual
+) -> None:
     pods = [pod(f"batch-{i}") for i in range(6)]
 
-    async def main():
+    async def main() -> None:
         world = await short_of_memory(node(cooling_s=1), *pods)
         async with world.life():
             await world.tick(20)
@@ -168,10 +188,10 @@ def test_three_evictions_without_relief_stop_the_plugin_until_the_pressure_has_g
     virtual(main())
 
 
-def test_the_rate_is_bounded_also_across_restarts(node, virtual):
+def test_the_rate_is_bounded_also_across_restarts(node: MakeNode, virtual: Virtual) -> None:
     pods = [pod(f"batch-{i:02}") for i in range(40)]
 
-    async def main():
+    async def main() -> None:
         section = {"cooling_s": 0, "max_without_relief": 100, "evictions_per_minute": 4}
         world = await short_of_memory(node(**section), *pods)
         for _ in range(4):
@@ -182,8 +202,8 @@ def test_the_rate_is_bounded_also_across_restarts(node, virtual):
     virtual(main())
 
 
-def test_observe_only_looks_and_dry_run_goes_as_far_as_the_rehearsal(node, virtual):
-    async def main():
+def test_observe_only_looks_and_dry_run_goes_as_far_as_the_rehearsal(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         modes = {"memory_pressure": {"mode": "observe"}, "reclaimed_overcommit": {"mode": "dry-run"}}
         world = await overcommitted(node(plugins=modes))
         world.free_bytes = GIB // 2
@@ -198,8 +218,8 @@ def test_observe_only_looks_and_dry_run_goes_as_far_as_the_rehearsal(node, virtu
     virtual(main())
 
 
-def test_it_says_how_many_it_has_really_evicted_in_the_last_hour(node, virtual):
-    async def main():
+def test_it_says_how_many_it_has_really_evicted_in_the_last_hour(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         async with world.life():
             assert world.state()["evicted_last_hour"] == 0

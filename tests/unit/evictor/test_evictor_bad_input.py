@@ -5,14 +5,16 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from evictor_world import GIB, LARGE, NODE, RECLAIMED, SMALL, Node, overcommitted, pod
+from evictor_world import GIB, LARGE, NODE, RECLAIMED, SMALL, MakeNode, Node, overcommitted, pod
+from fixture_types import Virtual
 
 from shared import telemetry
 from shared.contracts.bus.subjects import intent_subject
 from shared.contracts.eviction import EvictionIntent
+from shared.contracts.pod import Pod
 from shared.core.pods.qos import CRITICAL_PRIORITY
 from shared.fakes.fake_evictor import FakeEvictor
-from shared.ports import DurableMessage, Stored
+from shared.ports import DurableMessage, Standing, Stored
 from shared.wire import Wire
 
 WEEK_S = 7 * 86_400.0
@@ -25,7 +27,7 @@ class Unlucky(FakeEvictor):
         super().__init__(of.clock, of.pods, blind=of.blind)
         self.fate = fate
 
-    async def lookup(self, pod):
+    async def lookup(self, pod: Pod) -> Standing:
         match self.fate:
             case "vanished":
                 self.pods.pop(LARGE.uid, None)
@@ -45,8 +47,10 @@ TERMINATING = "the pod was terminating before its eviction began"
 @pytest.mark.parametrize(
     ("fate", "detail"), [("vanished", GONE), ("re-created", GONE), ("terminating", TERMINATING)]
 )  # fmt: skip
-def test_a_pod_that_is_no_longer_the_one_of_the_sample_is_called_off(node, virtual, fate, detail):
-    async def main():
+def test_a_pod_that_is_no_longer_the_one_of_the_sample_is_called_off(
+    node: MakeNode, virtual: Virtual, fate: str, detail: str
+) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.evictor = Unlucky(world.evictor, fate)
         world.used[SUCCESSOR.uid] = GIB
@@ -69,10 +73,12 @@ STATIC, MIRROR = {"kubernetes.io/config.source": "file"}, {"kubernetes.io/config
         pytest.param({"annotations": MIRROR, "owner": "Node/n1"}, "mirror_pod", id="mirror of a static pod"),
     ],
 )
-def test_a_pod_that_may_not_go_is_spared_by_the_guard_that_says_why(node, virtual, fields, guard):
+def test_a_pod_that_may_not_go_is_spared_by_the_guard_that_says_why(
+    node: MakeNode, virtual: Virtual, fields: Any, guard: str
+) -> None:
     spared = pod("large", cpu=24_000, **fields)
 
-    async def main():
+    async def main() -> None:
         world = await overcommitted(node())
         world.evictor.pods = {}
         world.run(spared)
@@ -92,10 +98,10 @@ def test_a_pod_that_may_not_go_is_spared_by_the_guard_that_says_why(node, virtua
         pytest.param({"annotations": MIRROR | STATIC}, id="kubelet's words in another's mouth"),
     ],
 )
-def test_a_reclaimed_pod_goes_whatever_its_author_has_written(node, virtual, fields):
+def test_a_reclaimed_pod_goes_whatever_its_author_has_written(node: MakeNode, virtual: Virtual, fields: Any) -> None:
     going = pod("large", cpu=24_000, **fields)
 
-    async def main():
+    async def main() -> None:
         world = await overcommitted(node())
         world.evictor.pods = {}
         world.run(going)
@@ -118,11 +124,12 @@ class DeafToIntents:
     async def publish_durable(self, message: DurableMessage, *, budget_s: float = 20.0) -> Stored:
         if ".intent." in message.subject:
             await asyncio.get_running_loop().create_future()
-        return await self._bus.publish_durable(message, budget_s=budget_s)
+        stored: Stored = await self._bus.publish_durable(message, budget_s=budget_s)
+        return stored
 
 
-def test_an_own_intent_of_last_week_is_called_off_and_nothing_of_it_waits(node, virtual):
-    async def main():
+def test_an_own_intent_of_last_week_is_called_off_and_nothing_of_it_waits(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node(announce_s=30))
         async with world.life(bus=DeafToIntents(world.bus)):
             await world.tick(3)
@@ -138,10 +145,18 @@ def test_an_own_intent_of_last_week_is_called_off_and_nothing_of_it_waits(node, 
     virtual(main())
 
 
-def of_central(world: Node, **other) -> EvictionIntent:
-    fields = {"intent_id": "0" * 8 + "-0000-0000-0000-" + "0" * 12, "namespace": "default", "pod": LARGE.name,
-              "pod_uid": LARGE.uid, "qos": LARGE.qos, "plugin": "central", "scope": "lost_node", "episode": 1,
-              "epoch": 3}  # fmt: skip
+def of_central(world: Node, **other: Any) -> EvictionIntent:
+    fields: dict[str, Any] = {
+        "intent_id": "0" * 8 + "-0000-0000-0000-" + "0" * 12,
+        "namespace": "default",
+        "pod": LARGE.name,
+        "pod_uid": LARGE.uid,
+        "qos": LARGE.qos,
+        "plugin": "central",
+        "scope": "lost_node",
+        "episode": 1,
+        "epoch": 3,
+    }
     return world.voices["qrm"].stamp(EvictionIntent, **fields).model_copy(update=other)
 
 
@@ -149,8 +164,8 @@ async def announce(world: Node, intent: EvictionIntent, subject: str, msg_id: st
     await world.bus.publish_durable(DurableMessage(subject, intent.encode(), msg_id=msg_id or intent.intent_id))
 
 
-def test_an_intent_for_another_node_moves_nobody_and_stops_nobody(node, virtual):
-    async def main():
+def test_an_intent_for_another_node_moves_nobody_and_stops_nobody(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.offered_millis = 44_000
         for intent in (of_central(world, node="node2"), of_central(world, node="node2", pod_uid=SMALL.uid)):
@@ -167,8 +182,10 @@ def test_an_intent_for_another_node_moves_nobody_and_stops_nobody(node, virtual)
 
 
 @pytest.mark.parametrize("change", [{"pod_uid": SMALL.uid}, {"node": "node2"}], ids=["another pod", "another node"])
-def test_an_intent_that_is_not_about_its_subject_is_nobodys(node, virtual, change):
-    async def main():
+def test_an_intent_that_is_not_about_its_subject_is_nobodys(
+    node: MakeNode, virtual: Virtual, change: dict[str, Any]
+) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         intent = of_central(world)
         await announce(world, intent.model_copy(update=change), intent_subject(intent))
@@ -179,8 +196,8 @@ def test_an_intent_that_is_not_about_its_subject_is_nobodys(node, virtual, chang
     virtual(main())
 
 
-def test_a_whole_stream_of_last_week_told_again_evicts_nobody(node, virtual):
-    async def main():
+def test_a_whole_stream_of_last_week_told_again_evicts_nobody(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node(cooling_s=0.1))
         async with world.life():
             await world.tick(4)
@@ -228,8 +245,10 @@ def refused() -> Counter[str]:
 
 
 @pytest.mark.parametrize("poison", POISON.values(), ids=POISON.keys())
-def test_poison_is_refused_on_every_subject_that_the_evictor_hears(node, virtual, poison):
-    async def main():
+def test_poison_is_refused_on_every_subject_that_the_evictor_hears(
+    node: MakeNode, virtual: Virtual, poison: bytes
+) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         stranger = Wire(world.bus, world.clock, node=NODE, service="stranger")
         async with world.life() as app:

@@ -1,10 +1,14 @@
 """Budgets of node, namespace and owner: never more than the limit in any window, whatever happens in between."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from evictor_world import RECLAIMED, Node, pod, short_of_memory
+from evictor_world import RECLAIMED, MakeNode, Node, pod, short_of_memory
+from fixture_types import Virtual
+from present import present
 
 from services.evictor.core.arbiter.budgets import Account, Budget, account
 from services.evictor.settings import EvictorSettings, read
@@ -48,7 +52,9 @@ def spent(at_s: float | None = 0.0, namespace: str = "default", owner: str | Non
         pytest.param(Budget("node", 0, 1), [], 0, pod("p"), "node_budget", id="a limit of 0 allows none"),
     ],
 )
-def test_a_budget_says_no_when_it_is_used_up(budget, history, now_s, of, guard):
+def test_a_budget_says_no_when_it_is_used_up(
+    budget: Budget, history: list[Spent], now_s: float, of: Pod, guard: str
+) -> None:
     over = account([budget], history, now_s).overdraft(of)
     assert (over.guard if over else None) == guard
 
@@ -56,28 +62,28 @@ def test_a_budget_says_no_when_it_is_used_up(budget, history, now_s, of, guard):
 @pytest.mark.parametrize(
     ("evicted", "staying", "allowed"), [(0, 1, True), (0, 4, True), (1, 3, True), (2, 2, False), (1, 2, False)]
 )
-def test_an_owners_share_counts_the_evicted_and_always_allows_one(evicted, staying, allowed):
+def test_an_owners_share_counts_the_evicted_and_always_allows_one(evicted: int, staying: int, allowed: bool) -> None:
     half = Budget("owner", 10, 60, share=0.5)
     history = [spent(owner="default/Job/sort")] * evicted
     left = account([half], history, 1.0, {"default/Job/sort": staying})
     assert (left.overdraft(pod("p", owner=JOB)) is None) == allowed
 
 
-def test_a_refusal_says_used_bound_window_and_when_again():
+def test_a_refusal_says_used_bound_window_and_when_again() -> None:
     history = [spent(0.0, owner="default/Job/sort"), spent(10.0, owner="default/Job/sort")]
-    over = account(BUDGETS, history, 20.0).overdraft(pod("p", owner=JOB))
+    over = present(account(BUDGETS, history, 20.0).overdraft(pod("p", owner=JOB)))
     assert over.says == ("2 of 2 evictions of owner default/Job/sort in 60 s are used up; the next may begin in 40 s")
-    over = account([replace(OWNER, limit=1)], history, 20.0).overdraft(pod("p", owner=JOB))
+    over = present(account([replace(OWNER, limit=1)], history, 20.0).overdraft(pod("p", owner=JOB)))
     assert over.says.endswith("in 50 s"), "both have to be over for one to be left"
-    assert "allows none" in account([Budget("node", 0, 1)], [], 0).overdraft(pod("p")).says
+    assert "allows none" in present(account([Budget("node", 0, 1)], [], 0).overdraft(pod("p"))).says
 
 
-def test_one_more_in_the_same_round_counts_at_once():
+def test_one_more_in_the_same_round_counts_at_once() -> None:
     left = account(BUDGETS, [], 0.0)
     for _ in range(2):
         assert left.overdraft(pod("p", owner=JOB)) is None
         left = left.after(pod("p", owner=JOB))
-    assert left.overdraft(pod("p", owner=JOB)).guard == "owner_budget"
+    assert present(left.overdraft(pod("p", owner=JOB))).guard == "owner_budget"
     assert left.overdraft(pod("q")) is None
     assert Account().overdraft(pod("p")) is None
 
@@ -120,14 +126,18 @@ class World:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_over_any_time_restarts_and_requests_no_window_holds_more_than_the_limit(seed):
+def test_over_any_time_restarts_and_requests_no_window_holds_more_than_the_limit(seed: int) -> None:
     """What counts is when the eviction came about, in real time, which nobody in the node can read."""
     world = World(seed)
     for _ in range(6_000):
         world.step()
     ended = [(at_s, of) for at_s, of in world.done if at_s < float("inf")]
     assert len(ended) > 100
-    keys = {NODE: lambda of: "", NAMESPACE: lambda of: of.namespace, OWNER: lambda of: of.owner_key}
+    keys: dict[Budget, Callable[[Pod], str | None]] = {
+        NODE: lambda of: "",
+        NAMESPACE: lambda of: of.namespace,
+        OWNER: lambda of: of.owner_key,
+    }
     fullest = dict.fromkeys(BUDGETS, 0)
     for budget, key in keys.items():
         for whose in {key(of) for _, of in ended} - {None}:
@@ -139,7 +149,7 @@ def test_over_any_time_restarts_and_requests_no_window_holds_more_than_the_limit
     assert all(fullest[budget] == budget.limit for budget in (NAMESPACE, OWNER)), "the limit is never reached: no test"
 
 
-def test_the_ledger_counts_for_as_long_as_the_longest_window_that_can_be_set():
+def test_the_ledger_counts_for_as_long_as_the_longest_window_that_can_be_set() -> None:
     with pytest.raises(BadConfig, match="window_s"):
         read({"budgets": {"node": {"window_s": ledger_upkeep.KEEP_SPENT_S + 1}}})
     settings, _ = read({"budgets": {"owner": {"window_s": ledger_upkeep.KEEP_SPENT_S}}})
@@ -149,14 +159,14 @@ def test_the_ledger_counts_for_as_long_as_the_longest_window_that_can_be_set():
 LIMITS = {"cooling_s": 0, "max_without_relief": 100, "evictions_per_minute": 600}
 
 
-def batch(count: int, **fields) -> list[Pod]:
+def batch(count: int, **fields: Any) -> list[Pod]:
     return [pod(f"batch-{i:02}", **fields) for i in range(count)]
 
 
-def test_an_owner_out_of_budget_is_passed_over_and_no_tenant_goes_for_it(node, virtual):
+def test_an_owner_out_of_budget_is_passed_over_and_no_tenant_goes_for_it(node: MakeNode, virtual: Virtual) -> None:
     section = LIMITS | {"budgets": {"owner": {"limit": 2, "window_s": 3600}}}
 
-    async def main():
+    async def main() -> None:
         crowd = [*batch(5, owner=JOB), pod("zz-alone"), pod("web", "shared_cores")]
         world = await short_of_memory(node(**section), *crowd)
         async with world.life():
@@ -171,11 +181,11 @@ def test_an_owner_out_of_budget_is_passed_over_and_no_tenant_goes_for_it(node, v
     virtual(main())
 
 
-def test_budgets_hold_across_restarts_of_the_evictor_and_of_the_machine(node, virtual):
+def test_budgets_hold_across_restarts_of_the_evictor_and_of_the_machine(node: MakeNode, virtual: Virtual) -> None:
     section = LIMITS | {"budgets": {"node": {"limit": 2, "window_s": 300}}}
-    kills = []
+    kills: list[Any] = []
 
-    async def boot(seconds: int):
+    async def boot(seconds: int) -> None:
         world: Node = await short_of_memory(node(**section), *batch(20)[len(kills) :])
         for _ in range(2):
             async with world.life():
@@ -190,13 +200,13 @@ def test_budgets_hold_across_restarts_of_the_evictor_and_of_the_machine(node, vi
     assert len(kills) == 4, "with the 100 s that the clock had shown when it was last written, the window is over"
 
 
-def test_dry_runs_have_budgets_of_their_own(node, virtual):
+def test_dry_runs_have_budgets_of_their_own(node: MakeNode, virtual: Virtual) -> None:
     section = LIMITS | {
         "budgets": {"node": {"limit": 2, "window_s": 3600}},
         "plugins": {"reclaimed_overcommit": {"mode": "dry-run"}},
     }
 
-    async def main():
+    async def main() -> None:
         world = await short_of_memory(node(**section), *batch(9, cpu=9_000))
         world.offered_millis, world.free_bytes = 1_000, 50 << 30
         async with world.life():
@@ -211,10 +221,10 @@ def test_dry_runs_have_budgets_of_their_own(node, virtual):
     virtual(main())
 
 
-def test_an_eviction_that_has_only_been_written_counts_already(node, virtual):
+def test_an_eviction_that_has_only_been_written_counts_already(node: MakeNode, virtual: Virtual) -> None:
     section = LIMITS | {"budgets": {"node": {"limit": 1, "window_s": 3600}}, "intent_deadline_s": 600}
 
-    async def main():
+    async def main() -> None:
         world = await short_of_memory(node(**section), *batch(3, cpu=9_000))
         world.evictor.blind = True  # nobody finds out where the pod stands: the intent stays where it is
         async with world.life():
@@ -228,10 +238,10 @@ def test_an_eviction_that_has_only_been_written_counts_already(node, virtual):
     virtual(main())
 
 
-def test_a_rehearsal_takes_no_pod_away_from_what_is_enforced(node, virtual):
+def test_a_rehearsal_takes_no_pod_away_from_what_is_enforced(node: MakeNode, virtual: Virtual) -> None:
     section = LIMITS | {"plugins": {"memory_pressure": {"mode": "dry-run"}}}
 
-    async def main():
+    async def main() -> None:
         world = await short_of_memory(node(**section), pod("batch", cpu=9_000))
         world.offered_millis = 1_000
         async with world.life():

@@ -41,7 +41,7 @@ def condition(name: str, *effects: str, type: str = "NODE") -> dict[str, Any]:  
                                 "reclaimed_cores/NoSchedule/x", "/NoSchedule", type="CNR")], [], [], id="wrong level"),
     ],
 )  # fmt: skip
-def test_taints_of_conditions(conditions, node, cnr):
+def test_taints_of_conditions(conditions: list[dict[str, Any]], node: list[str], cnr: list[str]) -> None:
     found = ask("condition_taints", conditions=conditions)
     assert [f"{t['key'].removeprefix(KEY)}:{t['effect']}" for t in found["node_taints"]] == node
     told = [f"{t['qos_level']}/{t['key'].removeprefix(KEY)}:{t['effect']}" for t in found["cnr_taints"]]
@@ -49,14 +49,14 @@ def test_taints_of_conditions(conditions, node, cnr):
 
 
 @pytest.mark.parametrize("wrong", [condition("A", type="POD"), condition(""), {"name": "A", "type": "NODE"}])
-def test_what_is_no_condition_is_refused(wrong):
+def test_what_is_no_condition_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ask("condition_taints", conditions=[wrong])
 
 
 @given(st.permutations([condition("A", "NoSchedule", "NoExecute"), condition("B", "NoExecute"),
                         condition("A", "reclaimed_cores/NoSchedule", type="CNR")]))  # fmt: skip
-def test_the_order_of_conditions_means_nothing(conditions):
+def test_the_order_of_conditions_means_nothing(conditions: list[dict[str, Any]]) -> None:
     assert ask("condition_taints", conditions=conditions) == ask("condition_taints", conditions=conditions[::-1])
 
 
@@ -67,7 +67,9 @@ def test_the_order_of_conditions_means_nothing(conditions):
         (100, 110, 10, False), (100, 109, 10, True), (5, 5, 0, False), (10, 5, 300, True),
     ],
 )  # fmt: skip
-def test_a_condition_is_held_for_less_than_the_whole_period(last_s, now_s, period_s, held):
+def test_a_condition_is_held_for_less_than_the_whole_period(
+    last_s: int, now_s: float, period_s: int | None, held: bool
+) -> None:
     period = {} if period_s is None else {"transition_period_s": period_s}
     assert ask("condition_hold", last_observed_s=last_s, now_s=now_s, **period) == {"held": held}
 
@@ -76,7 +78,8 @@ def test_a_condition_is_held_for_less_than_the_whole_period(last_s, now_s, perio
 
 
 def pressure(shows: str | None = MEMORY, **over: Any) -> Pressure:
-    return Pressure(**{"hard": True, "scope": "memory", "observed": 1.0, "threshold": 2.0, "condition": shows} | over)
+    fields: dict[str, Any] = {"hard": True, "scope": "memory", "observed": 1.0, "threshold": 2.0, "condition": shows}
+    return Pressure(**fields | over)
 
 
 def shown(shows: str | None = MEMORY, *, confirmed: bool = True, **over: Any) -> DetectorFinding:
@@ -105,24 +108,24 @@ class Story:
         return [f"{t.key.removeprefix(KEY)}/{t.effect}" for t in self.conditions.taints((), NOW)]
 
 
-def test_it_begins_once_confirmed():
+def test_it_begins_once_confirmed() -> None:
     story = Story()
     assert story.see(a=shown(confirmed=False)) == []
     assert story.see(a=shown()) == [MEMORY]
 
 
-def test_soft_pressure_taints_as_hard_does():
+def test_soft_pressure_taints_as_hard_does() -> None:
     assert Story().see(a=shown(CPU, hard=False)) == [CPU]
 
 
-def test_it_ends_when_it_was_not_seen_for_the_whole_period():
+def test_it_ends_when_it_was_not_seen_for_the_whole_period() -> None:
     story = Story()
     story.see(a=shown())
     assert story.see(int(TRANSITION_S) - 1, a=CALM) == [MEMORY]
     assert story.see(a=CALM) == []
 
 
-def test_seen_again_also_unconfirmed_the_period_starts_anew():
+def test_seen_again_also_unconfirmed_the_period_starts_anew() -> None:
     story = Story()
     story.see(a=shown())
     story.see(20, a=CALM)
@@ -131,7 +134,7 @@ def test_seen_again_also_unconfirmed_the_period_starts_anew():
     assert story.see(a=CALM) == []
 
 
-def test_a_pressure_without_or_with_another_condition_counts_as_not_seen():
+def test_a_pressure_without_or_with_another_condition_counts_as_not_seen() -> None:
     story = Story()
     story.see(a=shown())
     assert story.see(20, a=shown(None)) == [MEMORY]
@@ -139,7 +142,7 @@ def test_a_pressure_without_or_with_another_condition_counts_as_not_seen():
 
 
 @pytest.mark.parametrize("silence", [{"a": UNKNOWN}, {"a": UNKNOWN, "b": CALM}])
-def test_silence_neither_begins_it_nor_ends_it_nor_counts(silence):
+def test_silence_neither_begins_it_nor_ends_it_nor_counts(silence: dict[str, Any]) -> None:
     story = Story()
     assert story.see(10, **silence) == []
     story.see(a=shown())
@@ -149,7 +152,7 @@ def test_silence_neither_begins_it_nor_ends_it_nor_counts(silence):
     assert story.see(a=CALM) == []
 
 
-def test_time_without_samples_does_not_count():
+def test_time_without_samples_does_not_count() -> None:
     story = Story()
     story.see(a=shown())
     assert story.see(100, after_s=MAX_AGE_S + 1, a=CALM) == [MEMORY]
@@ -157,13 +160,13 @@ def test_time_without_samples_does_not_count():
     assert story.see(a=CALM) == []
 
 
-def test_another_plugins_silence_holds_nothing():
+def test_another_plugins_silence_holds_nothing() -> None:
     story = Story()
     story.see(a=shown(), b=UNKNOWN)
     assert story.see(int(TRANSITION_S), a=CALM, b=UNKNOWN) == []
 
 
-def test_one_taint_for_two_plugins_as_long_as_one_of_them_stands_behind_it():
+def test_one_taint_for_two_plugins_as_long_as_one_of_them_stands_behind_it() -> None:
     story = Story()
     story.see(a=shown(observed=3.0), b=shown(threshold=9.0))
     (taint,) = story.conditions.taints((), NOW)
@@ -176,18 +179,18 @@ def test_one_taint_for_two_plugins_as_long_as_one_of_them_stands_behind_it():
     assert [cause.plugin for cause in taint.causes] == ["b"]
 
 
-def test_a_plugin_that_may_act_no_more_holds_nothing():
+def test_a_plugin_that_may_act_no_more_holds_nothing() -> None:
     story = Story()
     story.see(a=shown(), b=shown(CPU))
     assert story.see(b=CALM) == [CPU]
 
 
 @pytest.mark.parametrize("wrong", ["", "MemoryPressure", "MemoryPressure/", "/NoSchedule", "MemoryPressure/Evict"])
-def test_a_condition_that_is_no_name_and_effect_is_no_taint(wrong):
+def test_a_condition_that_is_no_name_and_effect_is_no_taint(wrong: str) -> None:
     assert Story().see(a=shown(wrong)) == []
 
 
-def test_a_taint_keeps_the_time_at_which_it_was_added():
+def test_a_taint_keeps_the_time_at_which_it_was_added() -> None:
     story = Story()
     story.see(a=shown())
     first = story.conditions.taints((), NOW)
@@ -205,7 +208,7 @@ CAUSED = LEFT.model_copy(update={"causes": (Cause(plugin="a", scope="memory", ob
 
 
 @pytest.mark.parametrize("left", [LEFT, CAUSED])
-def test_what_was_left_behind_is_held_for_the_period(left):
+def test_what_was_left_behind_is_held_for_the_period(left: Taint) -> None:
     story = Story(HeldConditions().adopting((left,), 0.0))
     assert story.conditions.taints((left,), NOW) == (left,)
     assert story.see(a=CALM) == [MEMORY]
@@ -213,16 +216,16 @@ def test_what_was_left_behind_is_held_for_the_period(left):
     assert story.see(a=CALM) == []
 
 
-def test_what_was_left_behind_by_a_plugin_that_knows_nothing_yet_stays():
+def test_what_was_left_behind_by_a_plugin_that_knows_nothing_yet_stays() -> None:
     story = Story(HeldConditions().adopting((CAUSED,), 0.0))
     assert story.see(1000, a=UNKNOWN) == [MEMORY]
 
 
-def test_what_was_left_behind_by_a_plugin_that_is_no_more_goes():
+def test_what_was_left_behind_by_a_plugin_that_is_no_more_goes() -> None:
     assert Story(HeldConditions().adopting((CAUSED,), 0.0)).see(b=CALM) == []
 
 
-def test_what_is_seen_already_is_not_replaced_by_what_was_left():
+def test_what_is_seen_already_is_not_replaced_by_what_was_left() -> None:
     story = Story()
     story.see(a=shown(observed=7.0))
     story.conditions = story.conditions.adopting((CAUSED,), story.t_s)
@@ -243,7 +246,9 @@ TELLS = {"shown": shown(), "unconfirmed": shown(confirmed=False), "calm": CALM, 
 
 
 @given(STEPS)
-def test_it_stands_from_its_confirmation_until_fresh_samples_were_calm_for_the_period(steps):
+def test_it_stands_from_its_confirmation_until_fresh_samples_were_calm_for_the_period(
+    steps: list[tuple[str, float]],
+) -> None:
     story, calm_s = Story(), None
     for number, (what, after_s) in enumerate(steps):
         story.see(after_s=after_s, a=TELLS[what])
@@ -257,7 +262,7 @@ def test_it_stands_from_its_confirmation_until_fresh_samples_were_calm_for_the_p
 
 
 @given(STEPS)
-def test_nothing_is_tainted_without_a_confirmed_pressure(steps):
+def test_nothing_is_tainted_without_a_confirmed_pressure(steps: list[tuple[str, float]]) -> None:
     story = Story()
     for what, after_s in steps:
         if what != "shown":

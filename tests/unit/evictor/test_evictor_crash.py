@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from evictor_world import Node, pod
+from fixture_types import Virtual
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -155,7 +156,9 @@ SCENARIOS = ("plain", "gone at once", "unknown outcome", "budget spent", "lost a
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_kill_at_any_step_loses_no_event_and_evicts_nobody_twice(scenario, virtual, tmp_path):
+def test_a_kill_at_any_step_loses_no_event_and_evicts_nobody_twice(
+    scenario: str, virtual: Virtual, tmp_path: Path
+) -> None:
     whole = Fate()
     virtual(story(tmp_path / "whole", [whole], scenario))
     assert whole.moment > 20
@@ -169,6 +172,8 @@ def test_a_kill_at_any_step_loses_no_event_and_evicts_nobody_twice(scenario, vir
 
 @settings(max_examples=30, deadline=None)
 @given(moments=st.lists(st.integers(1, 40), min_size=2, max_size=6), scenario=st.sampled_from(SCENARIOS))
-def test_kills_one_after_the_other_lose_no_event_and_evict_nobody_twice(virtual, tmp_path_factory, moments, scenario):
+def test_kills_one_after_the_other_lose_no_event_and_evict_nobody_twice(
+    virtual: Virtual, tmp_path_factory: pytest.TempPathFactory, moments: list[int], scenario: str
+) -> None:
     folder = tmp_path_factory.mktemp("lives")
     check(virtual(story(folder, [Fate(moment) for moment in moments], scenario)), folder)

@@ -2,12 +2,15 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from evictor_world import GIB, LARGE, RECLAIMED, SMALL, WEB, overcommitted, pod
+from evictor_world import GIB, LARGE, RECLAIMED, SMALL, WEB, MakeNode, overcommitted, pod
+from fixture_types import Virtual
 from hypothesis import given
 from hypothesis import strategies as st
 from plugin_world import PLUGINS, bound, busy, pressed, settings_of
+from present import present
 
 from services.evictor.core.arbiter.budgets import Account, Budget
 from services.evictor.core.arbiter.choice import ConfirmedPressure, RoundLimits, choose
@@ -22,7 +25,7 @@ SHORT = Pressure(hard=True, scope="memory", observed=20, threshold=30, below=Tru
 ENOUGH = RoundLimits("enough", 100)
 
 
-def candidates(*reliefs: float | None, qos: str = "reclaimed_cores", **fields) -> tuple[Candidate, ...]:
+def candidates(*reliefs: float | None, qos: str = "reclaimed_cores", **fields: Any) -> tuple[Candidate, ...]:
     return tuple(
         Candidate(pod(f"{qos[0]}{i}", qos, **fields), Reason(rule="test"), relief) for i, relief in enumerate(reliefs)
     )
@@ -43,13 +46,13 @@ def candidates(*reliefs: float | None, qos: str = "reclaimed_cores", **fields) -
         pytest.param([], 10, [], id="nobody"),
     ],
 )
-def test_enough_and_nobody_without_need(reliefs, wanted, taken):
+def test_enough_and_nobody_without_need(reliefs: list[int | None], wanted: int | None, taken: list[int | None]) -> None:
     found, refusals = select(candidates(*reliefs), Account(), wanted)
     assert [c.relief for c in found] == taken
     assert refusals == ()
 
 
-def test_a_pod_without_budget_is_passed_over_and_the_next_one_helps():
+def test_a_pod_without_budget_is_passed_over_and_the_next_one_helps() -> None:
     one = Account((Budget("namespace", 1, 60),))
     crowd = (*candidates(6, 5), *candidates(4, qos="shared_cores", namespace="other"))
     found, refusals = select(crowd, one, 10.0)
@@ -57,12 +60,12 @@ def test_a_pod_without_budget_is_passed_over_and_the_next_one_helps():
     assert [(r.pod, r.why) for r in refusals] == [("default/r1", "namespace_budget")]
 
 
-def test_a_pod_that_is_ranked_twice_goes_once():
+def test_a_pod_that_is_ranked_twice_goes_once() -> None:
     once = candidates(6)
     assert select((*once, *once), Account(), 10.0) == (once, ())
 
 
-def test_who_is_not_needed_is_not_refused():
+def test_who_is_not_needed_is_not_refused() -> None:
     one = Account((Budget("node", 1, 60),))
     found, refusals = select(candidates(12, 5), one, 10.0)
     assert ([c.relief for c in found], refusals) == ([12], ())
@@ -77,7 +80,7 @@ def test_who_is_not_needed_is_not_refused():
         pytest.param(replace(OVER, observed=20), None, id="on the line"),
     ],
 )
-def test_the_gap_goes_the_way_of_the_pressure(pressure, too_much):
+def test_the_gap_goes_the_way_of_the_pressure(pressure: Pressure, too_much: int | None) -> None:
     assert excess(pressure) == too_much
 
 
@@ -86,7 +89,9 @@ def test_the_gap_goes_the_way_of_the_pressure(pressure, too_much):
     tenants=st.lists(st.integers(1, 40), max_size=4),
     wanted=st.integers(1, 120),
 )
-def test_the_chosen_suffice_none_can_be_dropped_nobody_is_there_twice_and_tenants_wait(reclaimed, tenants, wanted):
+def test_the_chosen_suffice_none_can_be_dropped_nobody_is_there_twice_and_tenants_wait(
+    reclaimed: list[int], tenants: list[int], wanted: int
+) -> None:
     crowd = (*candidates(*tenants, qos="shared_cores"), *candidates(*reclaimed))
     pressure = replace(OVER, observed=20.0 + wanted)
     (choice,) = choose({"p": ConfirmedPressure(pressure, lambda: crowd)}, Surroundings(), limits=ENOUGH)
@@ -100,13 +105,13 @@ def test_the_chosen_suffice_none_can_be_dropped_nobody_is_there_twice_and_tenant
 
 
 @given(reliefs=st.lists(st.integers(1, 40), min_size=1, max_size=8), wanted=st.integers(1, 120))
-def test_of_a_ranking_by_size_no_smaller_set_would_do(reliefs, wanted):
+def test_of_a_ranking_by_size_no_smaller_set_would_do(reliefs: list[int], wanted: int) -> None:
     found, _ = select(candidates(*sorted(reliefs, reverse=True)), Account(), wanted)
     if sum(reliefs) >= wanted:
         assert sum(sorted(reliefs, reverse=True)[: len(found) - 1]) < wanted
 
 
-def test_one_round_never_takes_more_than_the_burst_over_all_plugins_in_their_order():
+def test_one_round_never_takes_more_than_the_burst_over_all_plugins_in_their_order() -> None:
     first, second = candidates(1, 1, 1), candidates(1, 1, qos="dedicated_cores")
     ready = {"b": ConfirmedPressure(OVER, lambda: second), "a": ConfirmedPressure(OVER, lambda: first)}
     chosen = choose(ready, Surroundings(), limits=RoundLimits("enough", 4))
@@ -115,14 +120,14 @@ def test_one_round_never_takes_more_than_the_burst_over_all_plugins_in_their_ord
     assert "4 of 4" in chosen[1].refusals[0].says
 
 
-def test_budgets_are_shared_by_the_plugins_of_one_round():
+def test_budgets_are_shared_by_the_plugins_of_one_round() -> None:
     ready = {name: ConfirmedPressure(OVER, lambda: candidates(9, 8)) for name in ("a", "b")}
     chosen = choose(ready, Surroundings(), Account((Budget("node", 1, 60),)))
     assert [len(c.victims) for c in chosen] == [1, 0]
     assert [r.why for r in chosen[1].refusals] == ["live_intent", "node_budget"]
 
 
-def test_soft_pressure_takes_one_however_much_is_asked_for():
+def test_soft_pressure_takes_one_however_much_is_asked_for() -> None:
     soft = {name: ConfirmedPressure(replace(OVER, hard=False), lambda: candidates(1, 1)) for name in ("a", "b")}
     assert sum(len(c.victims) for c in choose(soft, Surroundings(), limits=ENOUGH)) == 1
 
@@ -133,16 +138,16 @@ BY_POD = ("rss_overuse", "rootfs_overuse", "cpu_suppression")
 
 
 @pytest.mark.parametrize("section", [*ADDITIVE, *BY_POD])
-def test_plugins_that_know_say_how_much_each_pod_would_bring(section):
+def test_plugins_that_know_say_how_much_each_pod_would_bring(section: str) -> None:
     qos = "shared_cores" if section in ("cpu_load", "numa_cpu_pressure") else "reclaimed_cores"
     pressure, one = pressed(section, [busy(bound(f"p{i}", qos, cpu=9000, memory=9), i) for i in range(3)])
     ranking = PLUGINS[section].rank(one, pressure, settings_of(section))
     assert ranking
     assert all(c.relief is not None and math.isfinite(c.relief) and c.relief > 0 for c in ranking)
-    assert section in BY_POD or excess(pressure) is not None
+    assert section in BY_POD or excess(present(pressure)) is not None
 
 
-def test_the_share_of_a_numa_node_counts_where_the_node_is_short_and_only_where_it_is_told():
+def test_the_share_of_a_numa_node_counts_where_the_node_is_short_and_only_where_it_is_told() -> None:
     told, untold = busy(bound("told"), 1), busy(bound("untold"), 3)
     silent = untold.containers[0].model_copy(update={"memory_numa": None})
     pressure, one = pressed("numa_memory_pressure", [told, untold.model_copy(update={"containers": (silent,)})])
@@ -150,8 +155,8 @@ def test_the_share_of_a_numa_node_counts_where_the_node_is_short_and_only_where_
     assert {c.pod.name: c.relief for c in ranking} == {"told": 2 * GIB, "untold": None}
 
 
-def test_the_evictor_takes_enough_in_one_round_where_that_is_set(node, virtual):
-    async def main():
+def test_the_evictor_takes_enough_in_one_round_where_that_is_set(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node(victims_per_round="enough"))
         world.run(pod("third", cpu=11_000), WEB)
         world.offered_millis = 2_000  # 47k asked for, 10k allowed
@@ -164,7 +169,7 @@ def test_the_evictor_takes_enough_in_one_round_where_that_is_set(node, virtual):
     virtual(main())
 
 
-def test_those_of_one_round_count_as_one_try():
+def test_those_of_one_round_count_as_one_try() -> None:
     once = Record().after_eviction(10.0, opened_at_s=5.0)
     assert once == Record(1, 10.0)
     assert once.after_eviction(12.0, opened_at_s=5.0) == Record(1, 12.0), "opened before the last one had ended"

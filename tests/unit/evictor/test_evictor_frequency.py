@@ -1,13 +1,16 @@
 """How often a workload was evicted: counted out of the ledger, and weighed when a victim is chosen."""
 
 from dataclasses import replace
+from typing import Any
 
-from evictor_world import pod
+from evictor_world import MakeNode, pod
+from fixture_types import Virtual
 from plugin_world import PLUGINS, bound, busy, pressed_views, shown
 
 from services.evictor.core.arbiter.eviction_frequency import by_window_h
-from services.evictor.core.plugin import Plugin
+from services.evictor.core.plugin import Plugin, View
 from services.evictor.settings import Configured
+from shared.contracts.advice import Mode
 from shared.contracts.pod import Pod
 from shared.core.evictions.intents import Spent
 
@@ -15,11 +18,11 @@ HOUR_S = 3600.0
 SORT, OTHER = "Job/sort", "Job/other"
 
 
-def evicted(at_s: float | None, owner: str | None = "default/Job/sort", mode: str = "enforce") -> Spent:
+def evicted(at_s: float | None, owner: str | None = "default/Job/sort", mode: Mode = "enforce") -> Spent:
     return Spent(mode, "default", owner, at_s)
 
 
-def test_real_evictions_of_the_workload_are_counted_for_each_of_its_pods_here():
+def test_real_evictions_of_the_workload_are_counted_for_each_of_its_pods_here() -> None:
     pods = [pod("a", owner=SORT), pod("b", owner=SORT), pod("c", owner=OTHER), pod("d")]
     spent = [
         evicted(9.5 * HOUR_S),
@@ -38,7 +41,9 @@ def test_real_evictions_of_the_workload_are_counted_for_each_of_its_pods_here():
     }
 
 
-def chosen(section: str, pods: list[Pod], evicted_by_window_h: dict, **settings) -> list[str]:
+def chosen(
+    section: str, pods: list[Pod], evicted_by_window_h: dict[str, dict[str, float]], **settings: Any
+) -> list[str]:
     plugin = PLUGINS[section]
     config = plugin.settings(enabled=True, **settings)
     views = [replace(v, evicted_by_window_h=evicted_by_window_h) for v in pressed_views([busy(p) for p in pods])]
@@ -46,7 +51,7 @@ def chosen(section: str, pods: list[Pod], evicted_by_window_h: dict, **settings)
     return [c.pod.name for c in plugin.rank(views[-1], finding, config)]
 
 
-def test_a_workload_that_was_evicted_often_is_spared_where_the_frequency_is_weighed():
+def test_a_workload_that_was_evicted_often_is_spared_where_the_frequency_is_weighed() -> None:
     pods = [bound("a", "shared_cores", owner=SORT), bound("b", "shared_cores", owner=OTHER)]
     often = {pods[0].uid: {"2": 0.8}, pods[1].uid: {"2": 0.0}}
     weighed = {"scorers": ("WorkloadEvictionFrequency",)}
@@ -55,20 +60,20 @@ def test_a_workload_that_was_evicted_often_is_spared_where_the_frequency_is_weig
     assert chosen("numa_cpu_pressure", pods, often) == ["a", "b"], "it is not weighed unless that is set"
 
 
-def test_owners_of_skipped_kinds_are_no_candidates():
+def test_owners_of_skipped_kinds_are_no_candidates() -> None:
     pods = [bound("a", "shared_cores", owner="DaemonSet/agent"), bound("b", "shared_cores", owner=SORT)]
     assert chosen("numa_cpu_pressure", pods, {}) == ["b"]
     assert chosen("numa_cpu_pressure", pods, {}, filters=("OverloadNuma",)) == ["a", "b"]
 
 
-def test_the_evictor_shows_its_plugins_what_the_ledger_counts(node, virtual):
+def test_the_evictor_shows_its_plugins_what_the_ledger_counts(node: MakeNode, virtual: Virtual) -> None:
     views = []
 
-    def remember(memory, view, settings):
+    def remember(memory: Any, view: View, settings: Any) -> tuple[Any, Any]:
         views.append(view)
         return memory, "calm"
 
-    async def main():
+    async def main() -> None:
         world = node(evictions_per_minute=600)
         await world.create_streams()
         gone, stays = (pod(name, owner=SORT, cpu=20_000) for name in ("gone", "stays"))

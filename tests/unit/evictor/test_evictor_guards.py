@@ -1,16 +1,17 @@
 """Guards, confirmation and choice: who is spared, when nothing happens, and laws over random pods."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from evictor_world import pod
 from hypothesis import given
 from hypothesis import strategies as st
+from present import present
 
 from services.evictor.core.arbiter.choice import ConfirmedPressure, choose
-from services.evictor.core.arbiter.confirmation import Confirmation, ConfirmationRules, relieved
+from services.evictor.core.arbiter.confirmation import Confirmation, ConfirmationRules, HoldReason, relieved
 from services.evictor.core.arbiter.guards import Never, Surroundings, allowed, never
-from services.evictor.core.plugin import Candidate, Pressure
+from services.evictor.core.plugin import Candidate, Pressure, Silence
 from shared.contracts.envelope import Reason
 from shared.contracts.pod import RECLAIMED_MEMORY, Pod
 from shared.core.evictions.intents import Record, TokenBucket, passed_s
@@ -86,7 +87,9 @@ BATCH, WEB = pod("batch"), pod("web", "shared_cores")
         pytest.param((), AROUND, None, {}, id="nobody"),
     ],
 )
-def test_guards_spare_whom_they_should_and_say_why(pods, around, victim, spared):
+def test_guards_spare_whom_they_should_and_say_why(
+    pods: tuple[Pod, ...], around: Surroundings, victim: str | None, spared: dict[str, Any]
+) -> None:
     assert verdict(*pods, around=around) == (victim, spared)
 
 
@@ -123,15 +126,18 @@ alone that a scheduler has counted in native resources, which quotas bound. A mi
         ("protected_namespace", {"labels": {"kubernetes.io/metadata.name": "kube-system"}}, {}),
     ],
 )
-def test_no_author_of_a_reclaimed_pod_makes_it_stay_for_ever(guard, meta, spec):
+def test_no_author_of_a_reclaimed_pod_makes_it_stay_for_ever(
+    guard: str, meta: dict[str, Any], spec: dict[str, Any]
+) -> None:
     meta = {"uid": "0f-1", "namespace": "default", "name": "batch"} | meta
     asked = {"name": "main", "resources": {"requests": {RECLAIMED_MEMORY: "1Gi"}}}
     made = pod_of({"metadata": meta, "spec": {"nodeName": "n1", "containers": [asked], **spec}})
     assert SETTERS[guard] != "tenant"
+    assert made is not None
     assert (made.qos, never(made, AROUND.protected_namespaces)) == ("reclaimed_cores", None)
 
 
-def test_every_guard_of_never_says_who_can_bring_it_about():
+def test_every_guard_of_never_says_who_can_bring_it_about() -> None:
     assert SETTERS.keys() == set(get_args(Never))
     assert set(SETTERS.values()) == {"administrator", "kubelet"}
 
@@ -153,7 +159,9 @@ some_pods = st.lists(
 
 
 @given(pods=some_pods, live=st.sets(st.integers(0, 8)), late=st.sets(st.integers(0, 8)))
-def test_no_protected_pod_and_no_tenant_before_a_reclaimed_one_is_ever_chosen(pods, live, late):
+def test_no_protected_pod_and_no_tenant_before_a_reclaimed_one_is_ever_chosen(
+    pods: list[Pod], live: set[int], late: set[int]
+) -> None:
     uids = [p.uid for p in pods]
     around = Surroundings(
         AROUND.protected_namespaces,
@@ -185,20 +193,23 @@ def ready(pressure: Pressure, *pods: Pod) -> ConfirmedPressure:
     return ConfirmedPressure(pressure, lambda: candidates(*pods))
 
 
-def test_each_plugin_takes_one_victim_and_nobody_is_taken_twice():
+def test_each_plugin_takes_one_victim_and_nobody_is_taken_twice() -> None:
     other = pod("other")
     chosen = choose({"b": ready(HARD, BATCH, other), "a": ready(HARD, BATCH, other)}, AROUND)
-    assert [(c.plugin, c.victim.pod.name) for c in chosen] == [("a", "batch"), ("b", "other")]
+    assert [(c.plugin, present(c.victim).pod.name) for c in chosen] == [("a", "batch"), ("b", "other")]
 
 
-def test_soft_pressure_waits_while_there_is_hard_pressure():
+def test_soft_pressure_waits_while_there_is_hard_pressure() -> None:
     assert [c.plugin for c in choose({"a": ready(SOFT, BATCH), "b": ready(HARD, BATCH)}, AROUND)] == ["b"]
     assert [c.plugin for c in choose({"a": ready(SOFT, BATCH)}, AROUND)] == ["a"]
 
 
 def holds(
-    *findings: tuple[float, object], now_s: float | None = None, record: Record | None = None, busy: bool = False
-):
+    *findings: tuple[float, Pressure | Silence],
+    now_s: float | None = None,
+    record: Record | None = None,
+    busy: bool = False,
+) -> HoldReason | None:
     confirmation = Confirmation()
     for t_s, finding in findings:
         confirmation = confirmation.observe(finding, t_s, RULES)
@@ -229,11 +240,15 @@ CPU_HARD = Pressure(hard=True, scope="cpu", observed=1, threshold=2)
         pytest.param([(0, HARD), (1, HARD)], {"record": Record(3, -99.0)}, "ineffective", id="three without relief"),
     ],
 )
-def test_a_pressure_acts_only_when_nothing_holds_it_back(findings, extra, want):
+def test_a_pressure_acts_only_when_nothing_holds_it_back(
+    findings: list[tuple[int, Pressure | Silence]],
+    extra: dict[str, Any],
+    want: str | None,
+) -> None:
     assert holds(*findings, **extra) == want
 
 
-def test_only_a_calm_sample_is_relief():
+def test_only_a_calm_sample_is_relief() -> None:
     tired = Record(3, 5.0)
     assert relieved(tired, "calm") == Record(0, 5.0)
     assert relieved(tired, "unknown") == tired
@@ -241,7 +256,7 @@ def test_only_a_calm_sample_is_relief():
 
 
 @given(steps=st.lists(st.floats(0, 100), min_size=1, max_size=40), capacity=st.integers(1, 10))
-def test_a_bucket_never_gives_more_than_capacity_and_rate_allow(steps, capacity):
+def test_a_bucket_never_gives_more_than_capacity_and_rate_allow(steps: list[float], capacity: int) -> None:
     per_s, now, given_out = capacity / 60, 0.0, 0
     bucket = TokenBucket(float(capacity), 0.0)
     for step in steps:
@@ -255,7 +270,7 @@ def test_a_bucket_never_gives_more_than_capacity_and_rate_allow(steps, capacity)
 @pytest.mark.parametrize(
     ("since", "now", "passed"), [(5, 9, 4), (5, 5, 0), (500, 3, 3)], ids=["later", "at once", "after a new start"]
 )
-def test_only_time_that_has_certainly_passed_counts(since, now, passed):
+def test_only_time_that_has_certainly_passed_counts(since: int, now: int, passed: int) -> None:
     assert passed_s(since, now) == passed
 
 
@@ -276,14 +291,14 @@ HIGH, LOW = pod("high", priority=9), pod("low", priority=1)
         pytest.param({"a": ("x", BATCH), "b": ("x", BATCH)}, ("a", "batch"), id="the same pod: the first plugin"),
     ],
 )
-def test_of_all_soft_candidates_one_goes_and_the_others_wait(wishes, going):
+def test_of_all_soft_candidates_one_goes_and_the_others_wait(wishes: dict[str, Any], going: tuple[str, ...]) -> None:
     chosen = choose({plugin: ready(soft(scope), p) for plugin, (scope, p) in wishes.items()}, AROUND)
-    assert [(c.plugin, c.victim.pod.name) for c in chosen if c.victim] == [going]
+    assert [(c.plugin, present(c.victim).pod.name) for c in chosen if c.victim] == [going]
     (waiting,) = (c for c in chosen if not c.victim)
     assert [r.why for r in waiting.refusals] == ["another_soft_victim"]
 
 
-def test_a_plugin_that_names_nobody_still_has_an_outcome():
+def test_a_plugin_that_names_nobody_still_has_an_outcome() -> None:
     assert [(c.plugin, c.victim) for c in choose({"a": ready(SOFT), "b": ready(SOFT)}, AROUND)] == [
         ("a", None),
         ("b", None),

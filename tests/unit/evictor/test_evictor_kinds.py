@@ -1,8 +1,9 @@
 """The evictor's what-if kinds: worked examples, the rules one by one, and laws."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -28,12 +29,12 @@ def ask(kind: str, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
-def test_worked_case_is_answered_as_printed(case):
+def test_worked_case_is_answered_as_printed(case: dict[str, Any]) -> None:
     answer = ask(case["kind"], case["inputs"])
     assert {name: answer[name] for name in case["outputs"]} == case["outputs"]
 
 
-def test_every_kind_has_a_worked_case():
+def test_every_kind_has_a_worked_case() -> None:
     assert {case["kind"] for case in CASES} == KINDS
     assert len(KINDS) == 25
 
@@ -139,7 +140,7 @@ TUTORIAL = [batch("reclaimed-large-pod-1", 12_000), batch("reclaimed-large-pod-2
         ),
     ],
 )
-def test_reclaimed_pressure_follows_its_rules(inputs, want):
+def test_reclaimed_pressure_follows_its_rules(inputs: dict[str, Any], want: dict[str, Any]) -> None:
     answer = pressure(**inputs)
     assert {name: answer[name] for name in want} == want
 
@@ -149,8 +150,10 @@ def test_reclaimed_pressure_follows_its_rules(inputs, want):
     requests=st.lists(st.integers(0, 9000), max_size=6),
     tutorials=st.lists(st.booleans(), min_size=9, max_size=9),
 )
-def test_the_spelling_of_a_resource_changes_only_the_scope(offer, requests, tutorials):
-    def inputs(spell) -> dict[str, Any]:
+def test_the_spelling_of_a_resource_changes_only_the_scope(
+    offer: int, requests: list[int], tutorials: list[bool]
+) -> None:
+    def inputs(spell: Callable[[int], str]) -> dict[str, Any]:
         pods = [batch(f"p{i}") | {"requests": {spell(3 + i): r}} for i, r in enumerate(requests)]
         return {"allocatable": {spell(0): offer}, "hard_thresholds": {spell(1): 5}, "pods": pods}
 
@@ -162,7 +165,7 @@ def test_the_spelling_of_a_resource_changes_only_the_scope(offer, requests, tuto
 
 
 @given(st.permutations(range(5)), st.lists(st.integers(0, 3), min_size=5, max_size=5))
-def test_the_order_of_the_pods_means_nothing(order, requests):
+def test_the_order_of_the_pods_means_nothing(order: list[int], requests: list[int]) -> None:
     pods = [batch(f"p{i}", 3000 + r, namespace="ns") for i, r in enumerate(requests)]
     assert pressure(pods=pods, top_n=5) == pressure(pods=[pods[i] for i in order], top_n=5)
 
@@ -203,7 +206,7 @@ SHORT = "met threshold in scope: memory from plugin: memory-pressure-eviction-pl
     ],
     ids=lambda value: value.get("phase", "") if isinstance(value, dict) else "",
 )
-def test_events_are_worded_as_the_tutorial_prints_them(inputs, want):
+def test_events_are_worded_as_the_tutorial_prints_them(inputs: dict[str, Any], want: tuple[str, ...]) -> None:
     assert tuple(ask("eviction_event", EVENT | inputs).values()) == want
 
 
@@ -229,7 +232,7 @@ def test_events_are_worded_as_the_tutorial_prints_them(inputs, want):
         ),
     ],
 )
-def test_pod_evictable_follows_its_rules(inputs, evictable):
+def test_pod_evictable_follows_its_rules(inputs: dict[str, Any], evictable: bool) -> None:
     assert ask("pod_evictable", inputs) == {"evictable": evictable}
 
 
@@ -248,11 +251,12 @@ def memory(steps: list[dict[str, Any]], **inputs: Any) -> list[dict[str, Any]]:
             for i, s in enumerate(steps)
         ],
     }
-    return ask("memory_pressure", base | inputs)["steps"]
+    return cast("list[dict[str, Any]]", ask("memory_pressure", base | inputs)["steps"])
 
 
-def test_a_numa_node_escalates_after_so_many_steps_in_a_row():
-    low, high = {"numa_free_bytes": {"0": GIB - 1}}, {}
+def test_a_numa_node_escalates_after_so_many_steps_in_a_row() -> None:
+    low: dict[str, Any] = {"numa_free_bytes": {"0": GIB - 1}}
+    high: dict[str, Any] = {}
     actions = [s["numa_actions"]["0"] for s in memory([low] * 4 + [high] + [low])]
     assert actions == ["reclaimed"] * 3 + ["all", "noop", "reclaimed"]
     assert memory([low])[0] | {"numa_actions": 0} == {
@@ -264,12 +268,12 @@ def test_a_numa_node_escalates_after_so_many_steps_in_a_row():
     }
 
 
-def test_free_memory_at_the_watermark_is_enough():
+def test_free_memory_at_the_watermark_is_enough() -> None:
     assert memory([{"system_free_bytes": GIB, "numa_free_bytes": {"0": GIB}}])[0]["met"] == "NOT_MET"
     assert memory([{"system_free_bytes": GIB - 1}])[0]["condition"] == "MemoryPressure/NoSchedule"
 
 
-def test_kswapd_counts_growth_of_at_least_the_rate_and_acts_after_so_many_steps():
+def test_kswapd_counts_growth_of_at_least_the_rate_and_acts_after_so_many_steps() -> None:
     steps = [{"kswapd_steal_pages": 10_000 * i} for i in range(6)]
     assert [s["system_action"] for s in memory(steps)] == ["noop"] * 4 + ["all"] * 2
     known = memory(steps, kswapd_steal_pages_before=-10_000)
@@ -278,23 +282,26 @@ def test_kswapd_counts_growth_of_at_least_the_rate_and_acts_after_so_many_steps(
     assert {s["system_action"] for s in memory(slower)} == {"noop"}
 
 
-def test_levels_can_be_switched_off():
+def test_levels_can_be_switched_off() -> None:
     low = {"numa_free_bytes": {"0": 0}, "system_free_bytes": 0}
     assert memory([low], numa_level=False)[0]["numa_actions"] == {"0": "noop"}
     assert memory([low], system_level=False)[0]["system_action"] == "noop"
     assert memory([low], numa_level=False, system_level=False)[0]["met"] == "NOT_MET"
 
 
-def test_an_unknown_numa_reading_is_no_pressure():
+def test_an_unknown_numa_reading_is_no_pressure() -> None:
     assert memory([{"numa_free_bytes": {"0": None}}, {"numa_free_bytes": {}}])[1]["numa_actions"] == {"0": "noop"}
 
 
-def using(name: str, usage: int | None = None, qos: str = "reclaimed_cores", priority: int = 0, **fields: Any):
+def using(
+    name: str, usage: int | None = None, qos: str = "reclaimed_cores", priority: int = 0, **fields: Any
+) -> dict[str, Any]:
     return {"name": name, "qos": qos, "priority": priority, "usage_bytes": usage} | fields
 
 
 def victims(pods: list[dict[str, Any]], system: str = "all", **inputs: Any) -> list[str]:
-    return ask("memory_victims", {"pods": pods, "system_action": system, "numa_actions": {}} | inputs)["victims"]
+    asked = {"pods": pods, "system_action": system, "numa_actions": {}} | inputs
+    return cast("list[str]", ask("memory_victims", asked)["victims"])
 
 
 @pytest.mark.parametrize(
@@ -347,7 +354,7 @@ def victims(pods: list[dict[str, Any]], system: str = "all", **inputs: Any) -> l
         ),
     ],
 )
-def test_memory_victims_follow_their_rules(pods, inputs, want):
+def test_memory_victims_follow_their_rules(pods: list[dict[str, Any]], inputs: dict[str, Any], want: list[str]) -> None:
     inputs = dict(inputs)
     assert victims(pods, inputs.pop("system", "all"), **inputs) == want
 
@@ -364,6 +371,6 @@ def test_memory_victims_follow_their_rules(pods, inputs, want):
     ],
     ids=["missing", "wrong type", "unknown field", "unknown action", "unknown phase", "no annotations"],
 )
-def test_malformed_questions_are_refused(kind, inputs):
+def test_malformed_questions_are_refused(kind: str, inputs: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ask(kind, inputs)

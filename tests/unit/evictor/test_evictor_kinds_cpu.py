@@ -1,5 +1,6 @@
 """Load, suppression, NUMA CPU, scores and frequencies: the rules one by one, and laws."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -73,12 +74,14 @@ SCOPE = {"scope": "cpu.load.1min.container", "condition": "CPUPressure/NoSchedul
         ),
     ],
 )
-def test_cpu_load_pressure_follows_its_rules(pods, inputs, want):
+def test_cpu_load_pressure_follows_its_rules(
+    pods: list[dict[str, Any]], inputs: dict[str, Any], want: dict[str, Any]
+) -> None:
     assert says(load(*pods, **inputs), **want)
 
 
 @pytest.mark.parametrize("pool", ["reclaim", "dedicated", "reserve", "fallback", "system-x", "isolation-1", "unknown"])
-def test_pools_that_do_not_count(pool):
+def test_pools_that_do_not_count(pool: str) -> None:
     pods = [loaded("a", *[99] * 10, pool=pool)]
     sizes = {} if pool == "unknown" else {pool: {"cpus": 1}}
     assert load(*pods, pools={"share": {"cpus": 1}} | sizes)["met"] == "NOT_MET"
@@ -96,7 +99,7 @@ def test_pools_that_do_not_count(pool):
         ({"reserved_for_allocate_cores": 0, "shared_pools_at_limit": True}, (10, 18)),
     ],
 )
-def test_cpu_load_bounds_follow_their_rules(inputs, want):
+def test_cpu_load_bounds_follow_their_rules(inputs: dict[str, Any], want: tuple[int, ...] | tuple[float, ...]) -> None:
     base = {"enable_reclaim": False, "reserved_for_allocate_cores": 4, "shared_pools_at_limit": False}
     answer = ask("cpu_load_bounds", pool_cpus=10, load=12, **base | inputs)
     assert (answer["lower"], answer["upper"]) == pytest.approx(want)
@@ -107,7 +110,9 @@ def test_cpu_load_bounds_follow_their_rules(inputs, want):
     order=st.randoms(use_true_random=False),
     cpus=st.integers(1, 20),
 )
-def test_more_cpus_never_make_load_worse_and_the_order_of_pods_means_nothing(pods, order, cpus):
+def test_more_cpus_never_make_load_worse_and_the_order_of_pods_means_nothing(
+    pods: list[list[float]], order: Random, cpus: int
+) -> None:
     given_pods = [loaded(f"p{i}", *loads) for i, loads in enumerate(pods)]
     mixed = list(given_pods)
     order.shuffle(mixed)
@@ -149,7 +154,7 @@ def suppression(*pods: dict[str, Any], at: tuple[float, ...] = (0, 301), **input
         ),
     ],
 )
-def test_cpu_suppression_follows_its_rules(pods, inputs, last):
+def test_cpu_suppression_follows_its_rules(pods: list[dict[str, Any]], inputs: dict[str, Any], last: list[str]) -> None:
     assert suppression(*pods, **inputs)[-1] == last
 
 
@@ -157,7 +162,9 @@ def test_cpu_suppression_follows_its_rules(pods, inputs, last):
     pods=st.lists(st.tuples(st.floats(0.1, 30), st.none() | st.floats(0, 9)), max_size=5),
     at=st.lists(st.floats(0, 1000), max_size=6).map(sorted),
 )
-def test_nobody_goes_before_the_time_and_what_stays_is_borne(pods, at):
+def test_nobody_goes_before_the_time_and_what_stays_is_borne(
+    pods: list[tuple[float, float | None]], at: list[float]
+) -> None:
     asking = [suppressed(f"p{i}", request, tolerance) for i, (request, tolerance) in enumerate(pods)]
     for t_s, victims in zip(at, suppression(*asking, at=tuple(at)), strict=True):
         assert not victims or t_s - at[0] > 300
@@ -226,7 +233,9 @@ CONDITION = "NumaCPUPressure/NoSchedule"
         ),
     ],
 )
-def test_numa_cpu_pressure_follows_its_rules(numas, pods, inputs, want):
+def test_numa_cpu_pressure_follows_its_rules(
+    numas: dict[str, Any], pods: list[dict[str, Any]], inputs: dict[str, Any], want: dict[str, Any]
+) -> None:
     assert says(numa_cpu(numas, *pods, **inputs), **want)
 
 
@@ -244,7 +253,9 @@ def test_numa_cpu_pressure_follows_its_rules(numas, pods, inputs, want):
         (0.5, None, 0),
     ],
 )
-def test_the_usage_score_is_high_where_a_pod_uses_what_is_too_much(usage, gap, score):
+def test_the_usage_score_is_high_where_a_pod_uses_what_is_too_much(
+    usage: float | None, gap: float | None, score: int
+) -> None:
     pods = [{"name": "p", "usage_avg_ratio": usage}]
     assert ask("victim_scores", scorers=["Usage"], gap_ratio=gap, pods=pods)["scores"] == {"p": score}
 
@@ -265,12 +276,12 @@ def test_the_usage_score_is_high_where_a_pod_uses_what_is_too_much(usage, gap, s
         ({"1": 0.3, "24": 0.2}, 14),
     ],
 )
-def test_the_frequency_score_spares_who_was_evicted_often(windows, score):
+def test_the_frequency_score_spares_who_was_evicted_often(windows: dict[str, Any] | None, score: int) -> None:
     pods = [{"name": "p", "eviction_ratio_by_window_h": windows}]
     assert ask("victim_scores", scorers=["WorkloadEvictionFrequency"], pods=pods)["scores"] == {"p": score}
 
 
-def test_scores_add_up_and_order_the_highest_first_then_by_name():
+def test_scores_add_up_and_order_the_highest_first_then_by_name() -> None:
     pods = [{"name": n, "usage_avg_ratio": u, "eviction_ratio_by_window_h": {"1": 0}} for n, u in
             (("c", 0.5), ("b", 0.4), ("a", 0.4))]  # fmt: skip
     answer = ask("victim_scores", scorers=["Usage", "WorkloadEvictionFrequency"], gap_ratio=0.5, pods=pods)
@@ -279,12 +290,12 @@ def test_scores_add_up_and_order_the_highest_first_then_by_name():
 
 
 @pytest.mark.parametrize("wrong", [{"0": 1}, {"-1": 1}, {"x": 1}], ids=str)
-def test_a_window_without_hours_is_refused(wrong):
+def test_a_window_without_hours_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ask("victim_scores", scorers=[], pods=[{"name": "p", "eviction_ratio_by_window_h": wrong}])
 
 
-def test_filters_keep_the_order_and_what_is_unknown():
+def test_filters_keep_the_order_and_what_is_unknown() -> None:
     pods = [
         {"name": "z", "owner_kind": "DaemonSet", "on_overloaded_numa": None},
         {"name": "y", "owner_kind": None, "on_overloaded_numa": None},
@@ -315,12 +326,14 @@ def bucket(age_s: float, count: int, duration_s: float = 100) -> dict[str, Any]:
         pytest.param([bucket(50, 5)], 5, (5, 1, 50), id="not over yet"),
     ],
 )
-def test_eviction_frequency_follows_its_rules(buckets, pods, want):
+def test_eviction_frequency_follows_its_rules(
+    buckets: list[dict[str, Any]], pods: int | None, want: tuple[float | None, ...]
+) -> None:
     answer = ask("eviction_frequency", buckets=buckets, window_s=1000, expected_pods=pods)
     assert tuple(answer.values()) == want
 
 
 @given(st.lists(st.builds(bucket, st.floats(0, 5000), st.integers(0, 9), st.floats(1, 500))), st.floats(0, 5000))
-def test_a_longer_window_holds_no_fewer_evictions(buckets, window_s):
+def test_a_longer_window_holds_no_fewer_evictions(buckets: list[dict[str, Any]], window_s: float) -> None:
     counts = [ask("eviction_frequency", buckets=buckets, window_s=w)["count"] for w in (window_s, window_s + 100)]
     assert counts[0] <= counts[1] <= sum(b["count"] for b in buckets)

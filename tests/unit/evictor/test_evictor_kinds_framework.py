@@ -1,5 +1,6 @@
 """Zones, the arbiter's round, soft victims, outcomes and killers: the rules one by one, and laws."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,7 +14,12 @@ CPU, TUTORIAL_CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu", "kataly
 MEM = "resource.katalyst.kubewharf.io/reclaimed_memory"
 
 
-def zone(name: str, allocatable: dict[str, int], *shares: tuple[str, dict[str, int]], type: str = "Numa"):  # noqa: A002
+def zone(
+    name: str,
+    allocatable: dict[str, int],
+    *shares: tuple[str, dict[str, int]],
+    type: str = "Numa",  # noqa: A002
+) -> dict[str, Any]:
     allocations = [{"pod": pod, "requests": requests} for pod, requests in shares]
     return {"type": type, "id": name, "allocatable": allocatable, "allocations": allocations}
 
@@ -98,12 +104,14 @@ def zones(*of: dict[str, Any], pods: list[dict[str, Any]], **inputs: Any) -> dic
         ),
     ],
 )
-def test_zone_resource_pressure_follows_its_rules(of, inputs, want):
+def test_zone_resource_pressure_follows_its_rules(
+    of: list[dict[str, Any]], inputs: dict[str, Any], want: dict[str, Any]
+) -> None:
     assert says(zones(*of, **inputs), **want)
 
 
 @given(order=st.permutations(range(4)), requests=st.lists(st.integers(0, 9), min_size=4, max_size=4))
-def test_the_order_of_zones_and_pods_means_nothing(order, requests):
+def test_the_order_of_zones_and_pods_means_nothing(order: list[int], requests: list[int]) -> None:
     of = [zone(str(i), {CPU: 1, MEM: 1}) for i in range(4)]
     pods = [batch(f"p{i}", request, i % 2) for i, request in enumerate(requests)]
     mixed = zones(*(of[i] for i in order), pods=[pods[i] for i in order], top_n=4)
@@ -159,7 +167,9 @@ CONDITION = {"name": "Full", "type": "NODE", "effects": ["NoSchedule"]}
         pytest.param([plugin("a", "HARD_MET", top_pods=["gone"])], [], ([], [], []), id="no longer active"),
     ],
 )
-def test_eviction_round_follows_its_rules(plugins, dry_run, want):
+def test_eviction_round_follows_its_rules(
+    plugins: list[dict[str, Any]], dry_run: list[str], want: tuple[list[str], ...]
+) -> None:
     answer = ask("eviction_round", active_pods=["p", "q", "r"], plugins=plugins, dry_run=dry_run)
     assert (answer["soft"], answer["force"], answer["conditions"]) == want
 
@@ -179,7 +189,9 @@ answers = st.builds(
     dry=st.lists(st.sampled_from("abcd")),
     order=st.randoms(use_true_random=False),
 )
-def test_a_plugin_on_dry_run_is_as_if_it_were_not_there_and_order_means_nothing(plugins, dry, order):
+def test_a_plugin_on_dry_run_is_as_if_it_were_not_there_and_order_means_nothing(
+    plugins: list[dict[str, Any]], dry: list[str], order: Random
+) -> None:
     left = [p for p in plugins if p["name"] not in dry]
     mixed = list(plugins)
     order.shuffle(mixed)
@@ -208,7 +220,7 @@ def wish(name: str, qos: str = "reclaimed_cores", priority: int | None = 0, scop
         pytest.param([], [], id="nobody"),
     ],
 )
-def test_soft_victim_order_follows_its_rules(candidates, order):
+def test_soft_victim_order_follows_its_rules(candidates: list[dict[str, Any]], order: list[str]) -> None:
     for given_order in (candidates, candidates[::-1]):
         answer = ask("soft_victim_order", candidates=given_order)
         assert answer == {"order": order, "victim": order[-1] if order else None}
@@ -227,7 +239,9 @@ def test_soft_victim_order_follows_its_rules(candidates, order):
         unique_by=lambda c: c["name"],
     )
 )
-def test_a_tenant_is_the_soft_victim_only_where_no_reclaimed_pod_is_a_candidate(candidates):
+def test_a_tenant_is_the_soft_victim_only_where_no_reclaimed_pod_is_a_candidate(
+    candidates: list[dict[str, Any]],
+) -> None:
     by_name = {c["name"]: c for c in candidates}
     victim = by_name[ask("soft_victim_order", candidates=candidates)["victim"]]
     if victim["qos"] != "reclaimed_cores":
@@ -248,7 +262,7 @@ def test_a_tenant_is_the_soft_victim_only_where_no_reclaimed_pod_is_a_candidate(
         (None, "u2", "failed", "gone"),
     ],
 )
-def test_what_an_attempt_comes_to(cached, api, result, outcome):
+def test_what_an_attempt_comes_to(cached: str | None, api: str | None, result: str, outcome: str) -> None:
     assert ask("evict_outcome", uid="u1", cached_uid=cached, api_uid=api, api_result=result) == {"outcome": outcome}
 
 
@@ -270,13 +284,13 @@ KILLERS: dict[str, Any] = {
         ({"tier": "batch"}, "container"),
     ],
 )
-def test_a_pod_is_evicted_by_the_killer_of_its_level(annotations, killer):
+def test_a_pod_is_evicted_by_the_killer_of_its_level(annotations: dict[str, Any], killer: str) -> None:
     selectors = {"reclaimed_cores": {"tier": "batch"}}
     assert ask("choose_killer", annotations=annotations, expanded_selectors=selectors, **KILLERS)["killer"] == killer
 
 
 @pytest.mark.parametrize("wrong", [{"default_killer": "x"}, {"qos_killers": {"shared_cores": "x"}}], ids=str)
-def test_a_killer_that_is_not_there_is_refused_whoever_is_to_go(wrong):
+def test_a_killer_that_is_not_there_is_refused_whoever_is_to_go(wrong: dict[str, Any]) -> None:
     with pytest.raises(Refused, match="'x' is not registered; registered: api, container") as refused:
         ask("choose_killer", annotations={}, **KILLERS | wrong)
     assert refused.value.reason == "unknown_killer"

@@ -1,6 +1,6 @@
 """CPU that the kernel itself takes on a NUMA node: the rules one by one."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from kind_door import ask, says
@@ -8,10 +8,10 @@ from kind_door import ask, says
 
 def stats(**numas: tuple[list[float], list[float]]) -> list[dict[str, Any]]:
     of = {numa.removeprefix("n"): {"cpu": cpu, "sys": sys} for numa, (cpu, sys) in numas.items()}
-    return ask("numa_sys_cpu_stats", ring_size=2, met_ratio=0.5, numas=of)["stats"]
+    return cast("list[dict[str, Any]]", ask("numa_sys_cpu_stats", ring_size=2, met_ratio=0.5, numas=of)["stats"])
 
 
-def test_only_nodes_over_both_soft_lines_are_named_the_largest_share_first():
+def test_only_nodes_over_both_soft_lines_are_named_the_largest_share_first() -> None:
     found = stats(
         n0=([0.6, 0.6], [0.3, 0.3]),
         n1=([0.6, 0.6], [0.1, 0.1]),
@@ -31,7 +31,7 @@ def test_only_nodes_over_both_soft_lines_are_named_the_largest_share_first():
     }
 
 
-def test_a_node_that_did_nothing_has_no_share():
+def test_a_node_that_did_nothing_has_no_share() -> None:
     assert stats(n0=([0, 0], [0, 0]), n1=([], []), n2=([0.9], [])) == []
 
 
@@ -84,5 +84,7 @@ def sys_pressure(*pods: dict[str, Any], stats: list[dict[str, Any]] | None = Non
         ),
     ],
 )
-def test_numa_sys_cpu_pressure_follows_its_rules(pods, inputs, want):
+def test_numa_sys_cpu_pressure_follows_its_rules(
+    pods: list[dict[str, Any]], inputs: dict[str, Any], want: dict[str, Any]
+) -> None:
     assert says(sys_pressure(*pods, **inputs), **want)

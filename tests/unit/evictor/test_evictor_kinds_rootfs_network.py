@@ -1,6 +1,7 @@
 """Root file system and network cards: the rules one by one, and laws."""
 
-from typing import Any
+from random import Random
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -27,7 +28,7 @@ def rootfs(*pods: dict[str, Any], fs: dict[str, Any] | None = FS, **inputs: Any)
 
 
 MET = {"met": "HARD_MET", "scope": "SystemRootfs", "condition": "SystemRootfs/NoSchedule"}
-NOT_MET = {"met": "NOT_MET", "scope": None, "condition": None, "victims": []}
+NOT_MET: dict[str, Any] = {"met": "NOT_MET", "scope": None, "condition": None, "victims": []}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ NOT_MET = {"met": "NOT_MET", "scope": None, "condition": None, "victims": []}
         pytest.param({"minimum_free_ratio": 0.9, "fs": FS | {"capacity_bytes": 19}}, NOT_MET, id="more free than all"),
     ],
 )
-def test_too_little_room_is_judged_by_its_rules(inputs, want):
+def test_too_little_room_is_judged_by_its_rules(inputs: dict[str, Any], want: dict[str, Any]) -> None:
     assert says(rootfs(**inputs), **want)
 
 
@@ -100,7 +101,9 @@ def test_too_little_room_is_judged_by_its_rules(inputs, want):
         pytest.param([writing("a", 9), writing("b", 8)], {"top_n": 1}, ["a"], id="as many as asked"),
     ],
 )
-def test_who_goes_from_a_full_file_system(pods, inputs, victims):
+def test_who_goes_from_a_full_file_system(
+    pods: list[dict[str, Any]], inputs: dict[str, Any], victims: list[str]
+) -> None:
     short = {"minimum_free_bytes": 21, "minimum_inodes_free": 201, "top_n": 9}
     assert rootfs(*pods, **short | inputs)["victims"] == victims
 
@@ -119,10 +122,10 @@ def test_who_goes_from_a_full_file_system(pods, inputs, victims):
     least=st.integers(0, 9),
     order=st.randoms(use_true_random=False),
 )
-def test_order_means_nothing_and_the_protected_stay(pods, least, order):
+def test_order_means_nothing_and_the_protected_stay(pods: list[dict[str, Any]], least: int, order: Random) -> None:
     mixed = list(pods)
     order.shuffle(mixed)
-    asked = {"minimum_free_bytes": 21, "pod_minimum_used_bytes": least, "top_n": 9}
+    asked: dict[str, Any] = {"minimum_free_bytes": 21, "pod_minimum_used_bytes": least, "top_n": 9}
     victims = rootfs(*pods, **asked)["victims"]
     assert victims == rootfs(*mixed, **asked)["victims"]
     assert {p["name"] for p in pods if p["used_bytes"] >= least} == set(victims)
@@ -137,7 +140,7 @@ def test_order_means_nothing_and_the_protected_stay(pods, least, order):
     ],
     ids=str,
 )
-def test_a_line_is_an_amount_or_a_ratio_never_both(both):
+def test_a_line_is_an_amount_or_a_ratio_never_both(both: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="not both"):
         rootfs(**both)
 
@@ -145,7 +148,7 @@ def test_a_line_is_an_amount_or_a_ratio_never_both(both):
 def overuse(*pods: dict[str, Any], **inputs: Any) -> list[str]:
     base = {"enabled": True, "max_victims": 9, "supported_qos": ["shared_cores", "reclaimed_cores", "dedicated_cores"],
             "shared_namespaces": ["default"], "capacity_bytes": 1000 * GIB}  # fmt: skip
-    return ask("rootfs_overuse", pods=list(pods), **base | inputs)["soft_victims"]
+    return cast("list[str]", ask("rootfs_overuse", pods=list(pods), **base | inputs)["soft_victims"])
 
 
 def storing(name: str, gib: int, qos: str = "shared_cores", namespace: str = "default") -> dict[str, Any]:
@@ -184,7 +187,9 @@ def storing(name: str, gib: int, qos: str = "shared_cores", namespace: str = "de
         pytest.param([storing("a", 99)], {"shared_threshold_bytes": 1, "enabled": False}, [], id="off"),
     ],
 )
-def test_rootfs_overuse_follows_its_rules(pods, inputs, victims):
+def test_rootfs_overuse_follows_its_rules(
+    pods: list[dict[str, Any]], inputs: dict[str, Any], victims: list[str]
+) -> None:
     assert overuse(*pods, **inputs) == victims
 
 
@@ -229,5 +234,10 @@ POD = given_card("p", None)
         pytest.param([card("e", 0, 300, "p")], [POD], {"enabled": False}, (["e"], []), id="off"),
     ],
 )
-def test_nic_pressure_follows_its_rules(nics, pods, inputs, want):
+def test_nic_pressure_follows_its_rules(
+    nics: list[dict[str, Any]],
+    pods: list[dict[str, Any]],
+    inputs: dict[str, Any],
+    want: tuple[list[str], ...],
+) -> None:
     assert nic(*nics, pods=pods, **inputs) == want

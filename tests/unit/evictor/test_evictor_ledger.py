@@ -2,6 +2,7 @@
 
 import sqlite3
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from evictor_world import pod
@@ -13,7 +14,7 @@ from shared.core.evictions.intents import FINAL_STEPS, STEPS, Call, Record
 from shared.errors import Conflict, Unavailable
 
 
-def test_everything_written_is_there_after_a_restart(ledger, tmp_path):
+def test_everything_written_is_there_after_a_restart(ledger: SqliteLedger, tmp_path: Path) -> None:
     first = record()
     ledger.begin(first, BUCKET, [message("i", held=True), message("e1")])
     second = first.follow("requested")
@@ -35,7 +36,7 @@ def test_everything_written_is_there_after_a_restart(ledger, tmp_path):
     assert [e["id"] for e in recent["events"]] == ["i", "e1", "e2"]
 
 
-def test_a_pod_has_at_most_one_live_intent(ledger):
+def test_a_pod_has_at_most_one_live_intent(ledger: SqliteLedger) -> None:
     ledger.begin(record(), BUCKET, [])
     with pytest.raises(Conflict, match="already under way"):
         ledger.begin(record(episode=6), BUCKET, [message("lost")])
@@ -46,14 +47,14 @@ def test_a_pod_has_at_most_one_live_intent(ledger):
     assert [r.intent.episode for r in ledger.live()] == [6]
 
 
-def test_an_intent_is_written_once(ledger):
+def test_an_intent_is_written_once(ledger: SqliteLedger) -> None:
     ledger.begin(record(), BUCKET, [])
     ledger.advance(record().follow("cancelled"), now_s=1.0)
     with pytest.raises(Conflict):
         ledger.begin(record(), BUCKET, [])
 
 
-def test_a_held_message_is_sent_only_when_released_and_can_be_discarded(ledger):
+def test_a_held_message_is_sent_only_when_released_and_can_be_discarded(ledger: SqliteLedger) -> None:
     ledger.begin(record(), BUCKET, [message("i", held=True), message("j", held=True), message("k", held=True)])
     assert ledger.waiting(10) == []
     ledger.release("i")
@@ -65,7 +66,9 @@ def test_a_held_message_is_sent_only_when_released_and_can_be_discarded(ledger):
     assert ledger.waiting_count() == 1, "what was let go is not taken back"
 
 
-def test_acknowledged_messages_stay_ten_minutes_and_go_in_bounded_batches(ledger, monkeypatch):
+def test_acknowledged_messages_stay_ten_minutes_and_go_in_bounded_batches(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ledger_upkeep, "PRUNE_AT_ONCE", 2)
     ledger.begin(record(), BUCKET, [message(str(i)) for i in range(5)])
     for i in range(4):
@@ -84,7 +87,9 @@ def test_acknowledged_messages_stay_ten_minutes_and_go_in_bounded_batches(ledger
     assert ledger.waiting_count() == 1
 
 
-def test_only_the_newest_finished_intents_stay_and_live_ones_always(ledger, monkeypatch):
+def test_only_the_newest_finished_intents_stay_and_live_ones_always(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ledger_upkeep, "KEEP_INTENTS", 2)
     ledger.begin(record(pod("live"), 1), BUCKET, [])
     for episode in range(5, 10):
@@ -95,7 +100,7 @@ def test_only_the_newest_finished_intents_stay_and_live_ones_always(ledger, monk
     assert [r["intent"]["pod"] for r in ledger.recent(10)] == ["p9", "p8", "live"]
 
 
-def test_a_second_owner_is_refused_until_the_first_has_closed(ledger, tmp_path):
+def test_a_second_owner_is_refused_until_the_first_has_closed(ledger: SqliteLedger, tmp_path: Path) -> None:
     other = SqliteLedger(tmp_path)
     with pytest.raises(Conflict, match="another evictor"):
         other.open(first_episode=1)
@@ -105,7 +110,9 @@ def test_a_second_owner_is_refused_until_the_first_has_closed(ledger, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["text", "page"])
-def test_a_broken_file_is_moved_aside_and_an_empty_one_takes_its_place(ledger, tmp_path, damage):
+def test_a_broken_file_is_moved_aside_and_an_empty_one_takes_its_place(
+    ledger: SqliteLedger, tmp_path: Path, damage: str
+) -> None:
     ledger.begin(record(), BUCKET, [message("e")])
     ledger.close()
     path = tmp_path / "ledger.db"
@@ -121,7 +128,7 @@ def test_a_broken_file_is_moved_aside_and_an_empty_one_takes_its_place(ledger, t
     assert again(ledger, tmp_path).next_episode() == 77
 
 
-def test_a_ledger_of_a_newer_format_is_left_alone(ledger, tmp_path):
+def test_a_ledger_of_a_newer_format_is_left_alone(ledger: SqliteLedger, tmp_path: Path) -> None:
     ledger.close()
     with sqlite3.connect(tmp_path / "ledger.db") as db:
         db.execute("PRAGMA user_version = 9")
@@ -131,14 +138,14 @@ def test_a_ledger_of_a_newer_format_is_left_alone(ledger, tmp_path):
     assert (tmp_path / "ledger.db").exists()
 
 
-def test_a_ledger_that_is_not_open_says_so(tmp_path):
+def test_a_ledger_that_is_not_open_says_so(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path)
     for use in (ledger.live, ledger.next_episode, lambda: ledger.prune(1.0)):
         with pytest.raises(Unavailable, match="not open"):
             use()
 
 
-def test_a_full_disk_fails_the_write_and_keeps_what_was_there(ledger):
+def test_a_full_disk_fails_the_write_and_keeps_what_was_there(ledger: SqliteLedger) -> None:
     ledger.begin(record(), BUCKET, [message("e")])
     ledger.db.execute("PRAGMA max_page_count = 1")
     big = replace(message("f"), body=b"x" * 200_000)
@@ -148,7 +155,7 @@ def test_a_full_disk_fails_the_write_and_keeps_what_was_there(ledger):
     assert [m.fact_id for m in ledger.waiting(9)] == ["e"]
 
 
-def test_commits_are_synchronised_and_logged_ahead(ledger):
+def test_commits_are_synchronised_and_logged_ahead(ledger: SqliteLedger) -> None:
     assert ledger.db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert ledger.db.execute("PRAGMA synchronous").fetchone() == (2,)
 
@@ -161,7 +168,7 @@ FOLLOWS = {
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_step_is_followed_only_by_what_may_follow_it(step):
+def test_a_step_is_followed_only_by_what_may_follow_it(step: str) -> None:
     here = record(step=step)
     for after in STEPS:
         if after in FOLLOWS.get(step, set()):
@@ -172,12 +179,12 @@ def test_a_step_is_followed_only_by_what_may_follow_it(step):
     assert here.final == (step in FINAL_STEPS)
 
 
-def test_attempts_count_the_calls_that_were_announced():
+def test_attempts_count_the_calls_that_were_announced() -> None:
     assert record().follow("requested").follow("requested").follow("accepted", now_s=8.0).attempts == 2
 
 
 @pytest.mark.parametrize(
     ("now_s", "expired"), [(70.0, False), (70.1, True), (9.0, True)], ids=["in time", "too late", "after a new start"]
 )
-def test_an_intent_expires_with_its_deadline_or_with_the_machine(now_s, expired):
+def test_an_intent_expires_with_its_deadline_or_with_the_machine(now_s: float, expired: bool) -> None:
     assert record().expired(now_s) is expired

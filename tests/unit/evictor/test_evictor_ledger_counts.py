@@ -5,12 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from evictor_world import overcommitted, pod
+from evictor_world import MakeNode, overcommitted, pod
+from fixture_types import Virtual
 from ledger_world import BUCKET, again, record
 
 from shared.adapters.ledger import upkeep as ledger_upkeep
 from shared.adapters.ledger.sqlite import SqliteLedger
-from shared.core.evictions.intents import KeptRefusal, Record, Spent, TokenBucket
+from shared.contracts.advice import Mode
+from shared.core.evictions.intents import KeptRefusal, Record, Spent, Step, TokenBucket
 from shared.errors import Unavailable
 
 FIRST_FORMAT = Path(__file__).with_name("ledger_format_1.sql")
@@ -25,7 +27,7 @@ OLD = {
 
 
 @pytest.fixture
-def old_ledger(tmp_path):
+def old_ledger(tmp_path: Path) -> Path:
     """A ledger of the first format in the middle of its work."""
     db = sqlite3.connect(tmp_path / "ledger.db")
     db.executescript(FIRST_FORMAT.read_text())
@@ -50,7 +52,7 @@ def old_ledger(tmp_path):
     return tmp_path
 
 
-def test_a_ledger_of_the_first_format_keeps_all_that_it_holds_and_counts_it(old_ledger):
+def test_a_ledger_of_the_first_format_keeps_all_that_it_holds_and_counts_it(old_ledger: Path) -> None:
     ledger = SqliteLedger(old_ledger)
     assert ledger.open(first_episode=1) == ""
     for _ in range(2):
@@ -69,7 +71,7 @@ def test_a_ledger_of_the_first_format_keeps_all_that_it_holds_and_counts_it(old_
     ledger.close()
 
 
-def test_a_migration_that_fails_changes_nothing_and_opens_nothing(old_ledger):
+def test_a_migration_that_fails_changes_nothing_and_opens_nothing(old_ledger: Path) -> None:
     with sqlite3.connect(old_ledger / "ledger.db") as db:
         db.execute("UPDATE intents SET intent = 'no json' WHERE row = 2")
     db.close()
@@ -98,7 +100,9 @@ def test_a_migration_that_fails_changes_nothing_and_opens_nothing(old_ledger):
         pytest.param("dry-run", ["cancelled"], [1.0], id="rehearsed"),
     ],
 )
-def test_what_budgets_count_follows_the_life_of_an_intent(ledger, mode, way, counted):
+def test_what_budgets_count_follows_the_life_of_an_intent(
+    ledger: SqliteLedger, mode: Mode, way: list[Step], counted: list[float | None]
+) -> None:
     one = record(pod("batch", namespace="team-a", owner="Job/sort"))
     one = replace(one, intent=one.intent.model_copy(update={"mode": mode}))
     ledger.begin(one, BUCKET, [])
@@ -108,7 +112,7 @@ def test_what_budgets_count_follows_the_life_of_an_intent(ledger, mode, way, cou
     assert ledger.spent() == [Spent(mode, "team-a", "team-a/Job/sort", at_s) for at_s in counted]
 
 
-def test_each_mode_has_a_bucket_of_its_own(ledger):
+def test_each_mode_has_a_bucket_of_its_own(ledger: SqliteLedger) -> None:
     rehearsal = record(pod("other"), 6)
     ledger.begin(replace(rehearsal, intent=rehearsal.intent.model_copy(update={"mode": "dry-run"})), BUCKET, [])
     assert (ledger.bucket("enforce"), ledger.bucket("dry-run")) == (None, BUCKET)
@@ -122,7 +126,9 @@ def ended(ledger: SqliteLedger, episode: int, at_s: float) -> None:
         ledger.advance(one, now_s=at_s)
 
 
-def test_evictions_are_counted_longer_than_their_intents_are_kept(ledger, monkeypatch):
+def test_evictions_are_counted_longer_than_their_intents_are_kept(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ledger_upkeep, "KEEP_INTENTS", 2)
     for episode in range(5, 15):
         ended(ledger, episode, 100.0)
@@ -132,7 +138,7 @@ def test_evictions_are_counted_longer_than_their_intents_are_kept(ledger, monkey
     assert ledger.spent() == []
 
 
-def test_a_clock_that_starts_anew_moves_moments_before_its_start(ledger):
+def test_a_clock_that_starts_anew_moves_moments_before_its_start(ledger: SqliteLedger) -> None:
     ended(ledger, 5, 1000.0)
     ledger.keep_record("p", Record(1, 1100.0))
     ledger.keep_refusals([KeptRefusal("", "", "p", "cooling", "why", 1, 900.0, 1100.0)])
@@ -147,8 +153,8 @@ def test_a_clock_that_starts_anew_moves_moments_before_its_start(ledger):
     assert sorted(one.age_s(50.0) for one in ledger.spent()) == [47.0, 250.0], "it is moved once"
 
 
-def test_counts_that_cannot_be_read_let_nobody_go(node, virtual, tmp_path):
-    async def main():
+def test_counts_that_cannot_be_read_let_nobody_go(node: MakeNode, virtual: Virtual, tmp_path: Path) -> None:
+    async def main() -> None:
         world = await overcommitted(node(cooling_s=0))
         async with world.life():
             await world.tick(3)

@@ -2,9 +2,11 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from evictor_world import PERIOD_S, pod, sample_fields
+from evictor_world import PERIOD_S, MakeNode, Node, pod, sample_fields
+from fixture_types import Virtual
 from plugin_world import idle, view
 
 from services.evictor.core.plugin_kit.pod_figures import bound_numas
@@ -16,7 +18,7 @@ SECTION, PLUGIN = "reclaimed_numa_overcommit", "reclaimed-numa-resource-pressure
 HERE, THERE = pod("here", cpu=9000), pod("there", cpu=2000)
 
 
-async def minutes(world, *, parts, periods, silent_periods=0, status="applied"):
+async def minutes(world: Node, *, parts: Any, periods: int, silent_periods: int = 0, status: str = "applied") -> None:
     """Allocations with so much on each NUMA node, then samples alone; HERE lies on node 1, THERE on node 0."""
     qrm, metrics = world.voices["qrm"], world.voices["metrics"]
     pods = tuple(
@@ -25,14 +27,18 @@ async def minutes(world, *, parts, periods, silent_periods=0, status="applied"):
     )
     for period in range(periods + silent_periods):
         if period < periods:
-            fields = {"status": status, "reclaimed_cpu_millis": 44_000, "reclaimed_memory_bytes": 1 << 40}
+            fields: dict[str, Any] = {
+                "status": status,
+                "reclaimed_cpu_millis": 44_000,
+                "reclaimed_memory_bytes": 1 << 40,
+            }
             await qrm.publish(qrm.stamp(Allocation, reclaimed_numas=parts, pods=pods, **fields))
         await asyncio.sleep(0.01)
         await metrics.publish(metrics.stamp(NodeSample, **sample_fields(world.readings())))
         await asyncio.sleep(PERIOD_S - 0.01)
 
 
-def offers(*millis):
+def offers(*millis: int) -> tuple[NumaOffer, ...]:
     return tuple(NumaOffer(numa=numa, reclaimed_cpu_millis=amount) for numa, amount in enumerate(millis))
 
 
@@ -45,8 +51,10 @@ def offers(*millis):
         pytest.param(offers(43_000, 1000), "held", [], id="not by advice"),
     ],
 )
-def test_too_much_asked_of_one_numa_node_evicts_who_lies_there(node, virtual, parts, status, gone):
-    async def main():
+def test_too_much_asked_of_one_numa_node_evicts_who_lies_there(
+    node: MakeNode, virtual: Virtual, parts: tuple[NumaOffer, ...] | None, status: str, gone: list[str]
+) -> None:
+    async def main() -> None:
         world = node(plugins={SECTION: {"enabled": True}})
         await world.create_streams()
         world.run(HERE, THERE)
@@ -58,8 +66,8 @@ def test_too_much_asked_of_one_numa_node_evicts_who_lies_there(node, virtual, pa
     virtual(main())
 
 
-def test_an_offer_that_has_grown_old_is_no_offer(node, virtual):
-    async def main():
+def test_an_offer_that_has_grown_old_is_no_offer(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = node(plugins={SECTION: {"enabled": True, "mode": "observe"}})
         await world.create_streams()
         world.run(HERE, THERE)
@@ -85,7 +93,9 @@ def test_an_offer_that_has_grown_old_is_no_offer(node, virtual):
         pytest.param("-1", "", None, id="no NUMA node"),
     ],
 )
-def test_a_pod_is_bound_where_somebody_says_or_all_its_memory_lies(said, mems, numa):
+def test_a_pod_is_bound_where_somebody_says_or_all_its_memory_lies(
+    said: str | None, mems: str, numa: int | None
+) -> None:
     one = pod("one", annotations={} if said is None else {NUMA_BIND_RESULT: said})
     shown = view([idle(one)], low=False)
     assert shown.allocation is not None

@@ -1,8 +1,9 @@
 """Laws for every file in the plugin folder, whatever it watches."""
 
 from dataclasses import replace
+from random import Random
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from evictor_world import GIB, pod
@@ -22,6 +23,7 @@ from plugin_world import (
     shown,
     view,
 )
+from pydantic import BaseModel
 
 from services.evictor.core.arbiter.choice import ConfirmedPressure, choose
 from services.evictor.core.arbiter.confirmation import ConfirmationRules
@@ -85,7 +87,7 @@ def victim(section: str, readings: list[PodReading]) -> Pod | None:
 
 
 @each_plugin
-def test_its_file_is_complete_and_its_name_is_its_own(section):
+def test_its_file_is_complete_and_its_name_is_its_own(section: str) -> None:
     plugin = PLUGINS[section]
     assert [p.name for p in PLUGINS.values()].count(plugin.name) == 1
     assert issubclass(plugin.settings, PluginSettings)
@@ -94,7 +96,7 @@ def test_its_file_is_complete_and_its_name_is_its_own(section):
 
 
 @each_plugin
-def test_it_sees_pressure_where_there_is_some_and_names_somebody(section):
+def test_it_sees_pressure_where_there_is_some_and_names_somebody(section: str) -> None:
     """So that no law below holds for want of pressure."""
     qos = "shared_cores" if section in NEEDS_TENANTS else "reclaimed_cores"
     crowd = [busy(bound(f"p{i}", qos, cpu=9000, memory=9), i) for i in range(3)]
@@ -108,7 +110,7 @@ def test_it_sees_pressure_where_there_is_some_and_names_somebody(section):
 @each_plugin
 @few
 @given(readings=some_pods, order=st.randoms(use_true_random=False))
-def test_the_order_of_pods_in_a_sample_means_nothing(section, readings, order):
+def test_the_order_of_pods_in_a_sample_means_nothing(section: str, readings: list[PodReading], order: Random) -> None:
     mixed = list(readings)
     order.shuffle(mixed)
     one, other = pressed(section, readings), pressed(section, mixed)
@@ -121,7 +123,9 @@ def test_the_order_of_pods_in_a_sample_means_nothing(section, readings, order):
 @each_plugin
 @few
 @given(readings=some_pods)
-def test_no_tenant_goes_while_a_reclaimed_pod_would_do_and_the_protected_never(section, readings):
+def test_no_tenant_goes_while_a_reclaimed_pod_would_do_and_the_protected_never(
+    section: str, readings: list[PodReading]
+) -> None:
     going, found = victim(section, readings), ranked(section, readings)
     if going is None:
         return
@@ -132,7 +136,7 @@ def test_no_tenant_goes_while_a_reclaimed_pod_would_do_and_the_protected_never(s
 
 
 @each_plugin
-def test_without_any_figure_it_knows_nothing(section):
+def test_without_any_figure_it_knows_nothing(section: str) -> None:
     batch = PodReading(pod=pod("batch", cpu=9, memory=9))
     empty = NodeSample(**sample([], low=False).model_dump(include={"node", "boot_id", "seq", "sent_at"}),
                        node_reading=NodeReading(online_cpus="0"))  # fmt: skip
@@ -145,12 +149,12 @@ CALM = [idle(bound(f"p{i}", qos, cpu=1, memory=100)) for i, qos in enumerate(["r
 
 
 @each_plugin
-def test_it_is_calm_where_there_is_plenty(section):
+def test_it_is_calm_where_there_is_plenty(section: str) -> None:
     views = [view(CALM, low=False, t_s=STEP_S * step, step=step) for step in range(STEPS)]
     assert set(shown(PLUGINS[section], settings_of(section), views)) == {"calm"}
 
 
-def blanked(one: Any, names: set[str], model: type) -> Any:
+def blanked(one: Any, names: set[str], model: type[BaseModel]) -> Any:
     return one.model_copy(update={n: model.model_fields[n].get_default() for n in names if n in model.model_fields})
 
 
@@ -163,7 +167,7 @@ optional = sorted(
 @each_plugin
 @few
 @given(gone=st.sets(st.sampled_from([*optional, "allocation", "reclaimed", "reclaimed_by_numa", "pools", "numas"])))
-def test_a_figure_that_is_absent_never_makes_a_pressure(section, gone):
+def test_a_figure_that_is_absent_never_makes_a_pressure(section: str, gone: set[str]) -> None:
     def without(one: View) -> View:
         node = blanked(one.sample.node_reading, gone, NodeReading)
         numas = () if "numas" in gone else tuple(blanked(n, gone, NumaReading) for n in one.sample.numas)
@@ -173,7 +177,7 @@ def test_a_figure_that_is_absent_never_makes_a_pressure(section, gone):
         )
         pools = () if "pools" in gone else tuple(blanked(p, gone, PoolReading) for p in one.sample.pools)
         fields = {"node_reading": node, "numas": numas, "pods": pods, "pools": pools}
-        left = {n: None for n in ("allocation", "reclaimed", "reclaimed_by_numa") if n in gone}
+        left: dict[str, Any] = {n: None for n in ("allocation", "reclaimed", "reclaimed_by_numa") if n in gone}
         return replace(one, sample=one.sample.model_copy(update=fields), **left)
 
     views = [without(view(CALM, low=False, t_s=STEP_S * step, step=step)) for step in range(STEPS)]
@@ -181,12 +185,12 @@ def test_a_figure_that_is_absent_never_makes_a_pressure(section, gone):
 
 
 @each_plugin
-def test_stale_input_evicts_nobody(section):
+def test_stale_input_evicts_nobody(section: str) -> None:
     crowd = [busy(bound(f"p{i}", "shared_cores", cpu=9000, memory=9), i) for i in range(3)]
     crowd += [busy(bound(f"r{i}", cpu=9000, memory=9), i) for i in range(3)]
     journal = SimpleNamespace(record_of=lambda name: Record())
     plugins = {section: Configured(PLUGINS[section], settings_of(section))}
-    detectors = Detectors(plugins, ConfirmationRules(max_input_age_s=11.0), journal)
+    detectors = Detectors(plugins, ConfirmationRules(max_input_age_s=11.0), cast("Any", journal))
     for one in pressed_views(crowd):
         detectors.evaluate(one)
     last_s = STEP_S * (STEPS - 1)
@@ -196,7 +200,7 @@ def test_stale_input_evicts_nobody(section):
 
 
 @pytest.mark.parametrize("section", ["rootfs_pressure", "rootfs_overuse"])
-def test_a_figure_that_was_read_too_long_ago_is_no_evidence(section):
+def test_a_figure_that_was_read_too_long_ago_is_no_evidence(section: str) -> None:
     crowd = [busy(bound(f"p{i}", cpu=9000, memory=9), i) for i in range(3)]
     old = dict.fromkeys(
         ("rootfs_capacity_bytes", "rootfs_available_bytes", "rootfs_inodes_free", "rootfs_inodes"), 61.0
@@ -208,7 +212,7 @@ def test_a_figure_that_was_read_too_long_ago_is_no_evidence(section):
 @each_plugin
 @few
 @given(readings=some_pods)
-def test_evaluating_changes_nothing_but_the_memory_it_returns(section, readings):
+def test_evaluating_changes_nothing_but_the_memory_it_returns(section: str, readings: list[PodReading]) -> None:
     plugin, settings, one = PLUGINS[section], settings_of(section), pressed_views(readings)[0]
     state = plugin.start()
     assert plugin.evaluate(state, one, settings) == plugin.evaluate(state, one, settings)
@@ -221,7 +225,7 @@ BY_REQUEST = ("reclaimed_overcommit", "reclaimed_numa_overcommit", "cpu_suppress
 @pytest.mark.parametrize("section", BY_REQUEST)
 @few
 @given(requests=st.lists(st.integers(1, 20_000), min_size=1, max_size=6))
-def test_victims_by_request_are_enough_and_not_one_more(section, requests):
+def test_victims_by_request_are_enough_and_not_one_more(section: str, requests: list[int]) -> None:
     """One goes, everything is looked at anew, until it is calm: each had to go, and what they free ends it."""
     readings = [idle(bound(f"p{i}", cpu=cpu)) for i, cpu in enumerate(requests)]
     supply = {"reclaimed_cpu_millis": 1000}
@@ -251,7 +255,7 @@ def test_victims_by_request_are_enough_and_not_one_more(section, requests):
 @each_plugin
 @few
 @given(readings=some_pods)
-def test_one_round_takes_one_pod_at_most(section, readings):
+def test_one_round_takes_one_pod_at_most(section: str, readings: list[PodReading]) -> None:
     pressure, one = pressed(section, readings)
     if pressure is not None:
         ready = ConfirmedPressure(pressure, lambda: PLUGINS[section].rank(one, pressure, settings_of(section)))
@@ -259,7 +263,7 @@ def test_one_round_takes_one_pod_at_most(section, readings):
 
 
 @pytest.mark.parametrize("section", SOFT_ONLY_TAINTS)
-def test_soft_pressure_of_load_taints_and_evicts_nobody(section):
+def test_soft_pressure_of_load_taints_and_evicts_nobody(section: str) -> None:
     overrides = {"cpu_load": {"load_upper_bound_ratio": 1e6}, "numa_sys_cpu_pressure": {"cpu_hard_ratio": 1.0}}
     plugin, settings = PLUGINS[section], PLUGINS[section].settings(**overrides[section])
     views = pressed_views([busy(bound("web", "shared_cores"))])
@@ -269,7 +273,7 @@ def test_soft_pressure_of_load_taints_and_evicts_nobody(section):
     assert plugin.rank(views[-1], finding, settings) == ()
 
 
-def test_memory_of_a_pod_by_numa_node_decides_who_goes_there():
+def test_memory_of_a_pod_by_numa_node_decides_who_goes_there() -> None:
     here, elsewhere = busy(bound("here"), 1), busy(bound("elsewhere"), 3)
     away = elsewhere.containers[0].model_copy(update={"memory_numa": (GroupNuma(numa=1, anon_bytes=9 * GIB),)})
     spread = [here, elsewhere.model_copy(update={"containers": (away,)})]

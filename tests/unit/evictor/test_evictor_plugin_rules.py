@@ -46,7 +46,7 @@ class TestCpuLoad:
         one, two = pod("shared-large-pod-1", "shared_cores"), pod("shared-large-pod-2", "shared_cores")
         return [calm([reading(one, load1=1.0), reading(two, load1=load)], every_s * i) for i, load in enumerate(loads)]
 
-    def test_the_tutorials_soft_threshold_taints_and_its_hard_one_evicts_the_largest_load(self):
+    def test_the_tutorials_soft_threshold_taints_and_its_hard_one_evicts_the_largest_load(self) -> None:
         soft = says("cpu_load", self.at_load(*[5.0] * 10))
         assert words(soft) == ["calm"] * 7 + ["soft"] * 3
         assert (soft[-1].scope, soft[-1].condition) == ("cpu.load.1min.container", "CPUPressure/NoSchedule")
@@ -56,13 +56,13 @@ class TestCpuLoad:
         assert goes("cpu_load", views[-1], hard[-1]) == ["shared-large-pod-2", "shared-large-pod-1"]
         assert hard[-1].why.numbers == {"pool": "share", "load": 11.0, "bound": 7.2, "cpus": 4}
 
-    def test_however_many_samples_come_the_ring_advances_by_periods(self):
+    def test_however_many_samples_come_the_ring_advances_by_periods(self) -> None:
         assert set(words(says("cpu_load", self.at_load(*[99.0] * 50, every_s=0.5)))) == {"calm"}
 
-    def test_load_that_has_fallen_is_no_pressure_whatever_the_ring_holds(self):
+    def test_load_that_has_fallen_is_no_pressure_whatever_the_ring_holds(self) -> None:
         assert words(says("cpu_load", self.at_load(*[99.0] * 10, 1.0)))[-2:] == ["hard", "calm"]
 
-    def test_a_gap_and_a_missing_figure_start_the_ring_anew(self):
+    def test_a_gap_and_a_missing_figure_start_the_ring_anew(self) -> None:
         views = self.at_load(*[99.0] * 16)
         assert (
             words(says("cpu_load", [*views[:9], *(at(v, v.t_s + 60) for v in views[9:])]))[8:]
@@ -78,7 +78,7 @@ class TestSystemMemory:
         batch = reading(pod("batch"), memory_pressure=Stall(some_avg10_percent=90), memory_usage_bytes=GIB)
         return calm([*tenants, batch], t_s, node={"memory_pressure": Stall(some_avg10_percent=share)})
 
-    def test_tenants_that_stall_cost_batch_pods_their_place_and_after_long_anybody(self):
+    def test_tenants_that_stall_cost_batch_pods_their_place_and_after_long_anybody(self) -> None:
         views = [self.stalled(float(t)) for t in range(0, 50, 5)]
         findings = says("system_memory_pressure", views)
         assert words(findings) == ["calm"] * 3 + ["hard"] * 7
@@ -86,16 +86,16 @@ class TestSystemMemory:
         assert goes("system_memory_pressure", views[9], findings[9]) == ["batch", "weba", "webb", "webc"]
         assert findings[3].condition == "MemoryPressure/NoSchedule"
 
-    def test_batch_pods_that_stall_are_nobodys_pressure(self):
+    def test_batch_pods_that_stall_are_nobodys_pressure(self) -> None:
         batch = [reading(pod(f"b{i}"), memory_pressure=Stall(some_avg10_percent=90)) for i in range(5)]
         node = {"memory_pressure": Stall(some_avg10_percent=90)}
         assert set(says("system_memory_pressure", [calm(batch, 5.0 * i, node=node) for i in range(12)])) == {"calm"}
 
-    def test_a_long_silence_starts_every_clock_anew(self):
+    def test_a_long_silence_starts_every_clock_anew(self) -> None:
         views = [self.stalled(t) for t in (0.0, 10.0, 50.0, 60.0)]
         assert words(says("system_memory_pressure", views)) == ["calm"] * 4
 
-    def test_without_stall_shares_free_memory_is_still_watched(self):
+    def test_without_stall_shares_free_memory_is_still_watched(self) -> None:
         low = calm([], node={"memory_pressure": None, "memory_free_bytes": GIB - 1})
         assert words(says("system_memory_pressure", [low])) == ["hard"]
 
@@ -110,7 +110,7 @@ class TestNumaMemory:
         ]
         return calm(pods, t_s, memory_free_bytes=free_bytes, **numa)
 
-    def test_counts_advance_by_periods_and_danger_acts_at_once(self):
+    def test_counts_advance_by_periods_and_danger_acts_at_once(self) -> None:
         slight = [self.free(self.LOW - 1, float(t)) for t in range(36)]
         said = words(says("numa_memory_pressure", slight))
         assert said == ["calm"] * 30 + ["hard"] * 6
@@ -120,19 +120,19 @@ class TestNumaMemory:
         assert findings[0].condition is None
         assert (findings[0].observed, findings[0].threshold) == (2 * GIB - 1, self.LOW)
 
-    def test_memory_that_has_come_back_is_relief_between_two_periods_too(self):
+    def test_memory_that_has_come_back_is_relief_between_two_periods_too(self) -> None:
         views = [self.free(2 * GIB - 1, 0.0), self.free(self.LOW, 1.0)]
         assert words(says("numa_memory_pressure", views)) == ["hard", "calm"]
 
-    def test_without_the_kernels_watermarks_a_share_of_the_memory_stands_in(self):
+    def test_without_the_kernels_watermarks_a_share_of_the_memory_stands_in(self) -> None:
         bare = {"watermark_low_bytes": None, "watermark_min_bytes": None}
         views = [self.free(GIB // 4, 5.0 * i, **bare) for i in range(6)]
         assert words(says("numa_memory_pressure", views)) == ["calm"] * 4 + ["hard"] * 2
 
-    def test_an_unknown_node_is_no_evidence(self):
+    def test_an_unknown_node_is_no_evidence(self) -> None:
         assert words(says("numa_memory_pressure", [self.free(None, 0.0)])) == ["unknown"]
 
-    def test_a_pod_that_uses_next_to_nothing_of_the_node_is_left_alone(self):
+    def test_a_pod_that_uses_next_to_nothing_of_the_node_is_left_alone(self) -> None:
         danger = [self.free(0, 0.0), self.free(0, 5.0)]
         finding = says("numa_memory_pressure", danger)[-1]
         assert finding.actions == {"0": "all"}
@@ -150,15 +150,16 @@ class TestRssOveruse:
     def own(self, threshold: str) -> dict[str, str]:
         return {"katalyst.kubewharf.io/memory_enhancement": f'{{"rss_overuse_threshold": "{threshold}"}}'}
 
-    def test_reclaimed_pods_go_first_and_a_pod_may_name_its_own_threshold(self):
-        web, batch = ("web", "shared_cores", 106, {}), ("batch", "reclaimed_cores", 106, {})
+    def test_reclaimed_pods_go_first_and_a_pod_may_name_its_own_threshold(self) -> None:
+        web: tuple[str, str, int, dict[str, str]] = ("web", "shared_cores", 106, {})
+        batch: tuple[str, str, int, dict[str, str]] = ("batch", "reclaimed_cores", 106, {})
         assert self.over(web, batch) == ["batch", "web"]
         assert self.over(web, rss_overuse_ratio=1.06) == ["calm"]
         assert self.over(("web", "shared_cores", 106, self.own("2"))) == ["calm"]
         assert self.over(("web", "shared_cores", 81, self.own("0.8"))) == ["web"]
         assert self.over(("db", "dedicated_cores", 999, {})) == ["unknown"]
 
-    def test_a_threshold_that_cannot_be_read_protects_the_pod(self):
+    def test_a_threshold_that_cannot_be_read_protects_the_pod(self) -> None:
         assert self.over(("web", "shared_cores", 999, self.own("much")), ("ok", "shared_cores", 1, {})) == ["calm"]
 
 
@@ -172,7 +173,7 @@ class TestCpuSuppression:
         pools = (PoolReading(pool="reclaim", cpu_usage_cores=usage, **fields),)
         return replace(one, sample=one.sample.model_copy(update={"pools": pools}))
 
-    def test_who_asks_for_most_goes_after_the_time_and_takes_its_request_along(self):
+    def test_who_asks_for_most_goes_after_the_time_and_takes_its_request_along(self) -> None:
         views = [self.squeezed(10.0 * i) for i in range(32)]
         findings = says("cpu_suppression", views)
         assert words(findings) == ["calm"] * 31 + ["soft"]
@@ -180,16 +181,16 @@ class TestCpuSuppression:
         assert findings[-1].why.numbers["supply_cores"] == 3.0
         assert findings[-1].why.numbers["suppression_ratio"] == 4.0
 
-    def test_the_pools_limit_bounds_the_supply(self):
+    def test_the_pools_limit_bounds_the_supply(self) -> None:
         views = [self.squeezed(10.0 * i, cpu_limit_cores=1.0) for i in range(32)]
         findings = says("cpu_suppression", views)
         assert goes("cpu_suppression", views[-1], findings[-1]) == ["a", "b"]
 
-    def test_a_moment_of_enough_starts_the_time_anew(self):
+    def test_a_moment_of_enough_starts_the_time_anew(self) -> None:
         views = [self.squeezed(10.0 * i, usage=20.0 if i == 15 else 1.0) for i in range(40)]
         assert set(words(says("cpu_suppression", views))) == {"calm"}
 
-    def test_a_cpu_whose_use_is_not_known_leaves_the_supply_unknown(self):
+    def test_a_cpu_whose_use_is_not_known_leaves_the_supply_unknown(self) -> None:
         one = calm([], node={"cpus": CpuUsage(cpus="0-9", busy_percent=(50,) * 10)})
         assert says("cpu_suppression", [one]) == ["unknown"]
 
@@ -199,20 +200,20 @@ class TestNumaCpu:
         pods = [bound(name, "shared_cores") for name in cores]
         return calm([reading(p, cpu_usage_cores=cores[p.name]) for p in pods], t_s)
 
-    def test_three_of_four_samples_above_and_the_pod_that_closes_the_gap_goes(self):
+    def test_three_of_four_samples_above_and_the_pod_that_closes_the_gap_goes(self) -> None:
         views = [self.using(15.0 * i, large=30.0, fits=6.0, small=0.5) for i in range(4)]
         findings = says("numa_cpu_pressure", views)
         assert words(findings) == ["calm"] * 2 + ["hard"] * 2
         assert findings[-1].condition == "NumaCPUPressure/NoSchedule"  # the only node
         assert goes("numa_cpu_pressure", views[-1], findings[-1]) == ["fits", "large"]
 
-    def test_usage_that_has_fallen_is_no_pressure(self):
+    def test_usage_that_has_fallen_is_no_pressure(self) -> None:
         views = [*(self.using(15.0 * i, a=40.0) for i in range(4)), self.using(61.0, a=1.0)]
         assert words(says("numa_cpu_pressure", views))[-2:] == ["hard", "calm"]
 
 
 class TestNumaSystemTime:
-    def test_the_pod_with_the_most_system_time_of_its_node_goes(self):
+    def test_the_pod_with_the_most_system_time_of_its_node_goes(self) -> None:
         pods = {"a": (20.0, 8.0), "b": (20.0, 16.0), "c": (8.0, 1.0)}
         readings = [reading(bound(name), cpu_usage_cores=cpu, cpu_sys_cores=sys) for name, (cpu, sys) in pods.items()]
         views = [calm(readings, 10.0 * i) for i in range(4)]
@@ -229,14 +230,14 @@ class TestRootfs:
         node = node.model_copy(update={"extra": node.extra | extra})
         return replace(one, sample=one.sample.model_copy(update={"node_reading": node}))
 
-    def test_without_thresholds_it_is_calm_and_a_line_is_said_once(self):
+    def test_without_thresholds_it_is_calm_and_a_line_is_said_once(self) -> None:
         assert says("rootfs_pressure", [self.full(rootfs_available_bytes=0.0)]) == ["calm"]
         with pytest.raises(ValueError, match="minimum_free: give an amount or a ratio, not both"):
             PLUGINS["rootfs_pressure"].settings(minimum_free_bytes=1, minimum_free_ratio=0.5)
         with pytest.raises(ValueError, match="shared_threshold: give an amount or a ratio, not both"):
             PLUGINS["rootfs_overuse"].settings(shared_threshold_bytes=1, shared_threshold_ratio=0.5)
 
-    def test_inodes_decide_where_bytes_are_plenty_and_reclaimed_pods_may_go_first(self):
+    def test_inodes_decide_where_bytes_are_plenty_and_reclaimed_pods_may_go_first(self) -> None:
         one, settings = self.full(rootfs_inodes_free=9.0), {"minimum_inodes_free": 10}
         (finding,) = says("rootfs_pressure", [one], **settings)
         assert (finding.scope, finding.condition) == ("SystemRootfs", "SystemRootfs/NoSchedule")
@@ -244,7 +245,7 @@ class TestRootfs:
         assert goes("rootfs_pressure", one, finding, **settings) == ["web", "batch"]
         assert goes("rootfs_pressure", one, finding, **settings, reclaimed_priority_inodes_used=5) == ["batch", "web"]
 
-    def test_overuse_is_soft_the_largest_first_and_of_shared_pods_only_in_the_named_namespaces(self):
+    def test_overuse_is_soft_the_largest_first_and_of_shared_pods_only_in_the_named_namespaces(self) -> None:
         both = {"supported_qos": ("shared_cores", "reclaimed_cores"), "max_victims": 9,
                 "shared_threshold_ratio": 0.1, "reclaimed_threshold_ratio": 0.1}  # fmt: skip
         (finding,) = says("rootfs_overuse", [self.full()], **both)
@@ -259,7 +260,7 @@ class TestNetworkInterface:
         extra = {} if up is None else {"nic_up.eth0": up}
         return calm([idle(p) for p in pods], t_s, node={"extra": extra})
 
-    def test_pods_on_a_card_that_stays_down_are_soft_victims_after_the_tolerance(self):
+    def test_pods_on_a_card_that_stays_down_are_soft_victims_after_the_tolerance(self) -> None:
         pods = (bound("web", "shared_cores"), bound("batch"), pod("elsewhere"))
         views = [self.card(10.0 * i, 0.0, *pods) for i in range(31)]
         findings = says("network_interface", views)
@@ -267,17 +268,17 @@ class TestNetworkInterface:
         assert goes("network_interface", views[-1], findings[-1]) == ["batch", "web"]
 
     @pytest.mark.parametrize("moment", [1000.0, None], ids=["up", "no figure"])
-    def test_a_card_that_is_up_for_a_moment_starts_the_time_anew(self, moment):
+    def test_a_card_that_is_up_for_a_moment_starts_the_time_anew(self, moment: float) -> None:
         views = [self.card(10.0 * i, moment if i == 15 else 0.0, bound("batch")) for i in range(40)]
         assert "soft" not in words(says("network_interface", views))
 
-    def test_a_long_silence_starts_the_time_anew(self):
+    def test_a_long_silence_starts_the_time_anew(self) -> None:
         views = [self.card(t_s, 0.0, bound("batch")) for t_s in (0.0, 10.0, 310.0, 320.0)]
         assert "soft" not in words(says("network_interface", views))
 
 
 class TestTemplate:
-    def test_the_largest_batch_pod_goes_while_too_little_is_available(self):
+    def test_the_largest_batch_pod_goes_while_too_little_is_available(self) -> None:
         uses = {"a": 1, "b": 3, "c": 3, "d": 2}
         pods = [reading(pod(name), memory_usage_bytes=used) for name, used in uses.items()]
         pods += [reading(pod("unknown")), reading(pod("web", "shared_cores"), memory_usage_bytes=9)]
@@ -288,7 +289,7 @@ class TestTemplate:
 
 
 class TestReclaimedNuma:
-    def test_the_largest_request_of_the_node_that_is_short_goes(self):
+    def test_the_largest_request_of_the_node_that_is_short_goes(self) -> None:
         def on(name: str, numa: int, cpu: int) -> PodReading:
             said = {"katalyst.kubewharf.io/numa_bind_result": str(numa)}
             return idle(pod(name, cpu=cpu, annotations=said))
@@ -303,7 +304,7 @@ class TestReclaimedNuma:
         assert goes("reclaimed_numa_overcommit", one, finding) == ["c", "b"]
 
 
-def test_observed_and_threshold_are_of_the_moment_and_say_which_rule_fired():
+def test_observed_and_threshold_are_of_the_moment_and_say_which_rule_fired() -> None:
     crowd = [busy(bound(f"p{i}", "shared_cores", cpu=9000, memory=9), i) for i in range(3)]
     crowd += [busy(bound(f"r{i}", cpu=9000, memory=9), i) for i in range(3)]
     for section, plugin in PLUGINS.items():

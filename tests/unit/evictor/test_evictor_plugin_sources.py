@@ -5,13 +5,14 @@ A plugin and a source that call a figure differently would be right each by itse
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from plugin_world import PLUGINS, settings_of, shown
 from sampled_tree import samples, views
 
-from services.evictor.core.plugin import Pressure, checked_ranking
+from services.evictor.core.plugin import Pressure, View, checked_ranking
 from services.metrics.registry import known_sources
 
 NEEDS = {
@@ -40,7 +41,7 @@ SEEING = [section for section in PLUGINS if section not in NO_SOURCE]
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["cgroup v1", "cgroup v2"])
-def rows(request, tmp_path_factory):
+def rows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Samples of minutes: calm, short of everything, and short of everything with one source missing."""
     calm, pressed = (tmp_path_factory.mktemp(name) for name in ("calm", "pressed"))
     (quiet,) = samples(calm, request.param, pressed=False)
@@ -48,17 +49,17 @@ def rows(request, tmp_path_factory):
     return {"calm": quiet, "pressed": full, **dict(zip(MISSING, missing, strict=True))}
 
 
-def findings(section, row, *, offered_millis=1, **over):
+def findings(section: str, row: Any, *, offered_millis: int = 1, **over: Any) -> tuple[list[Any], View]:
     seen = [replace(view, **over) for view in views(row, offered_millis=offered_millis)]
     return shown(PLUGINS[section], settings_of(section), seen), seen[-1]
 
 
-def test_every_plugin_of_the_folder_is_in_one_of_the_tables():
+def test_every_plugin_of_the_folder_is_in_one_of_the_tables() -> None:
     assert sorted((*NEEDS, *BY_OFFER, *NO_SOURCE)) == sorted(PLUGINS)
     assert set(MISSING) <= known_sources().keys()
 
 
-def test_the_page_lists_every_plugin_with_its_name_its_sources_and_its_default():
+def test_the_page_lists_every_plugin_with_its_name_its_sources_and_its_default() -> None:
     page = (Path(__file__).parents[3] / "docs/writing-an-eviction-plugin.md").read_text()
     table = page.split("## The built-in plugins")[1].split("## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:3] == "| `"]
@@ -75,7 +76,7 @@ def test_the_page_lists_every_plugin_with_its_name_its_sources_and_its_default()
 
 
 @pytest.mark.parametrize("section", SEEING)
-def test_it_sees_its_pressure_in_what_is_measured(section, rows):
+def test_it_sees_its_pressure_in_what_is_measured(section: str, rows: dict[str, Any]) -> None:
     (*_, last), view = findings(section, rows["pressed"])
     assert isinstance(last, Pressure), f"{last}: no source tells what it looks at, or by another name"
     ranking = checked_ranking(PLUGINS[section].rank(view, last, settings_of(section)), view)
@@ -84,26 +85,26 @@ def test_it_sees_its_pressure_in_what_is_measured(section, rows):
 
 
 @pytest.mark.parametrize("section", SEEING)
-def test_it_is_calm_where_nothing_is_short(section, rows):
+def test_it_is_calm_where_nothing_is_short(section: str, rows: dict[str, Any]) -> None:
     found, _ = findings(section, rows["calm"], offered_millis=10**6)
     assert found[-1] == "calm"
     assert not [finding for finding in found if isinstance(finding, Pressure)]
 
 
 @pytest.mark.parametrize(("section", "source"), PAIRS)
-def test_without_its_source_it_knows_nothing(section, source, rows):
+def test_without_its_source_it_knows_nothing(section: str, source: str, rows: dict[str, Any]) -> None:
     found, _ = findings(section, rows[source])
     assert set(found) == {"unknown"}
 
 
 @pytest.mark.parametrize("section", [*BY_OFFER, "cpu_load", "cpu_suppression"])
-def test_without_an_allocation_it_knows_nothing(section, rows):
+def test_without_an_allocation_it_knows_nothing(section: str, rows: dict[str, Any]) -> None:
     found, _ = findings(section, rows["pressed"], reclaimed=None, reclaimed_by_numa=None, allocation=None)
     assert set(found) == {"unknown"}
 
 
 @pytest.mark.parametrize("section", NO_SOURCE)
-def test_a_plugin_that_nobody_measures_for_says_so_and_never_sees_pressure(section, rows):
+def test_a_plugin_that_nobody_measures_for_says_so_and_never_sees_pressure(section: str, rows: dict[str, Any]) -> None:
     assert set(findings(section, rows["pressed"])[0]) == {"unknown"}
     assert not [
         name

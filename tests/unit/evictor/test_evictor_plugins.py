@@ -1,5 +1,6 @@
 """Which plugins there are, and what the two that are on do with a sample."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -52,7 +53,7 @@ FILES = {
 }
 
 
-def test_all_plugins_are_found_by_scanning_the_folder_and_the_tutorials_three_are_on():
+def test_all_plugins_are_found_by_scanning_the_folder_and_the_tutorials_three_are_on() -> None:
     assert {file: PLUGINS[file].name for file in FILES} == FILES
     assert list(read({})[1]) == [CPU_LOAD, MEMORY, RECLAIMED]
     switched = read({"plugins": {"rss_overuse": {"enabled": True}, "cpu_load": {"enabled": False}}})[1]
@@ -62,20 +63,20 @@ def test_all_plugins_are_found_by_scanning_the_folder_and_the_tutorials_three_ar
 OVERCOMMIT, SHORTAGE = PLUGINS["reclaimed_overcommit"], PLUGINS["memory_pressure"]
 
 
-def test_overcommit_does_not_count_a_pod_that_is_on_its_way_out():
+def test_overcommit_does_not_count_a_pod_that_is_on_its_way_out() -> None:
     asking = [reading(pod("a", cpu=3000)), reading(pod("b", cpu=3000, terminating=True))]
     shown = view(asking, reclaimed={RECLAIMED_CPU: 1000, RECLAIMED_MEMORY: 1})
     assert OVERCOMMIT.evaluate(None, shown, OVERCOMMIT.settings())[1] == "calm"
 
 
-def test_overcommit_ranks_only_pods_that_ask_for_the_scarce_resource():
+def test_overcommit_ranks_only_pods_that_ask_for_the_scarce_resource() -> None:
     asking = [reading(pod("a", cpu=9000)), reading(pod("b", memory=9)), reading(pod("c", cpu=9001))]
     shown = view(asking, reclaimed={RECLAIMED_CPU: 1000, RECLAIMED_MEMORY: 9})
     _, pressure = OVERCOMMIT.evaluate(None, shown, OVERCOMMIT.settings())
     assert [c.pod.name for c in OVERCOMMIT.rank(shown, pressure, OVERCOMMIT.settings())] == ["c", "a"]
 
 
-def test_a_pod_and_its_terminating_namesake_are_two():
+def test_a_pod_and_its_terminating_namesake_are_two() -> None:
     old, new = pod("a", cpu=3000, uid="aa", terminating=True), pod("a", cpu=9000, uid="bb")
     shown = under_pressure([reading(old), reading(new)])
     for plugin in (OVERCOMMIT, SHORTAGE):
@@ -84,7 +85,7 @@ def test_a_pod_and_its_terminating_namesake_are_two():
         assert len(uids) == len(set(uids))
 
 
-def look(settings: PluginSettings, moments: list[tuple[float, int | None]]) -> list[Any]:
+def look(settings: PluginSettings, moments: Sequence[tuple[float, int | None]]) -> list[Any]:
     """What the memory plugin says at each (time, free bytes)."""
     state, findings = SHORTAGE.start(), []
     for t_s, free in moments:
@@ -98,28 +99,28 @@ def actions(findings: list[Any]) -> list[str]:
     return [f if isinstance(f, str) else f.actions.numa_actions["0"] for f in findings]
 
 
-def test_shortage_is_seen_at_once_but_escalates_by_periods_however_many_samples_come():
+def test_shortage_is_seen_at_once_but_escalates_by_periods_however_many_samples_come() -> None:
     every_second = [(float(t), 0) for t in range(18)]
     assert actions(look(SHORTAGE.settings(), every_second)) == ["reclaimed"] * 15 + ["all"] * 3
     burst = [(t / 100, 0) for t in range(400)]
     assert set(actions(look(SHORTAGE.settings(), burst))) == {"reclaimed"}
 
 
-def test_a_moment_above_the_watermark_between_two_periods_starts_a_new_row():
+def test_a_moment_above_the_watermark_between_two_periods_starts_a_new_row() -> None:
     dips = [(float(t), 50 * GIB if t == 12 else 0) for t in range(31)]
     said = actions(look(SHORTAGE.settings(), dips))
     assert said[12] == "calm"
     assert said[13:] == ["reclaimed"] * 17 + ["all"]  # counted anew at 15, 20, 25 and 30 s
 
 
-def test_a_long_silence_starts_a_new_row():
+def test_a_long_silence_starts_a_new_row() -> None:
     before = [(float(t), 0) for t in (0, 5, 10)]
     assert actions(look(SHORTAGE.settings(), [*before, (15.0, 0)]))[-1] == "all"
     assert actions(look(SHORTAGE.settings(), [*before, (30.0, 0)]))[-1] == "reclaimed"
     assert actions(look(SHORTAGE.settings(), [*before, (11.0, None), (15.0, 0)]))[-2:] == ["unknown", "reclaimed"]
 
 
-def test_a_configured_minimum_of_free_memory_counts_where_it_is_more_than_the_watermark():
+def test_a_configured_minimum_of_free_memory_counts_where_it_is_more_than_the_watermark() -> None:
     settings = SHORTAGE.settings(minimum_free_bytes=5 * GIB)
     low, enough = look(settings, [(0.0, 5 * GIB - 1), (1.0, 5 * GIB)])
     assert (low.observed, low.threshold) == (5 * GIB - 1, 5 * GIB)
@@ -128,7 +129,7 @@ def test_a_configured_minimum_of_free_memory_counts_where_it_is_more_than_the_wa
     assert look(SHORTAGE.settings(), [(0.0, 5 * GIB - 1)]) == ["calm"]
 
 
-def test_a_busy_kswapd_is_judged_by_the_time_that_really_passed():
+def test_a_busy_kswapd_is_judged_by_the_time_that_really_passed() -> None:
     state, said = SHORTAGE.start(), []
     for step in range(8):
         t_s = 6.0 * step  # a little late every time

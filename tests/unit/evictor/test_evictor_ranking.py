@@ -5,6 +5,7 @@ import math
 import pytest
 from evictor_world import pod
 from plugin_world import PLUGINS, bound, busy, idle, pressed, settings_of, view
+from present import present
 
 from services.evictor.core.arbiter.guards import Surroundings
 from services.evictor.core.arbiter.ranking import MAX_RANKED, ranking_json, ranking_of
@@ -17,23 +18,24 @@ SAYS = sorted(name for name, plugin in PLUGINS.items() if plugin.near(view(CALM,
 AROUND = Surroundings(("kube-system",))
 
 
-def test_the_plugins_that_are_on_by_default_say_how_far_off_they_are():
+def test_the_plugins_that_are_on_by_default_say_how_far_off_they_are() -> None:
     on = {name for name, plugin in PLUGINS.items() if plugin.settings().enabled}
     assert len(on) == 3
     assert on <= set(SAYS)
 
 
 @pytest.mark.parametrize("section", SAYS)
-def test_what_is_near_is_not_there(section):
-    near = PLUGINS[section].near(view(CALM, low=False), settings_of(section))
+def test_what_is_near_is_not_there(section: str) -> None:
+    near = present(PLUGINS[section].near(view(CALM, low=False), settings_of(section)))
     assert math.isfinite(near.observed)
     assert (near.observed > near.threshold) if near.below else (near.observed <= near.threshold)
 
 
 @pytest.mark.parametrize("section", SAYS)
-def test_under_pressure_it_has_the_figures_of_the_pressure(section):
+def test_under_pressure_it_has_the_figures_of_the_pressure(section: str) -> None:
     found, seen = pressed(section, BUSY)
-    near = PLUGINS[section].near(seen, settings_of(section))
+    near = present(PLUGINS[section].near(seen, settings_of(section)))
+    assert found is not None
     assert (near.scope, near.observed, near.threshold, near.below) == (
         found.scope, found.observed, found.threshold, found.below,
     )  # fmt: skip
@@ -42,7 +44,7 @@ def test_under_pressure_it_has_the_figures_of_the_pressure(section):
 
 
 @pytest.mark.parametrize("section", sorted(PLUGINS))
-def test_without_figures_nothing_is_near(section):
+def test_without_figures_nothing_is_near(section: str) -> None:
     nothing = view([], low=False)
     node = nothing.sample.node_reading.model_copy(
         update={"memory_free_bytes": None, "memory_available_bytes": None, "memory_total_bytes": None}
@@ -51,7 +53,7 @@ def test_without_figures_nothing_is_near(section):
     assert PLUGINS[section].near(blind, settings_of(section)) is None
 
 
-def test_the_line_has_every_candidate_with_the_guard_that_spares_it():
+def test_the_line_has_every_candidate_with_the_guard_that_spares_it() -> None:
     pods = [pod("first"), pod("guard", namespace="kube-system"), pod("web", "shared_cores")]
     pressure = Pressure(hard=True, scope="memory", observed=1, threshold=2, below=True)
     seen = ranking_of(pressure, [Candidate(p, Reason(rule="order")) for p in pods], AROUND, met=False)
@@ -65,7 +67,7 @@ def test_the_line_has_every_candidate_with_the_guard_that_spares_it():
     assert row["says"]
 
 
-def test_a_long_line_is_cut():
+def test_a_long_line_is_cut() -> None:
     candidates = [Candidate(pod(f"p{n}"), Reason(rule="order")) for n in range(MAX_RANKED + 5)]
     pressure = Pressure(hard=True, scope="memory", observed=1, threshold=2)
     assert len(ranking_of(pressure, candidates, AROUND, met=True).pods) == MAX_RANKED

@@ -1,11 +1,15 @@
 """Every no is kept with the guard that said it, over restarts, and without a write at every sample."""
 
 import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
-from evictor_world import MEMORY, RECLAIMED, SMALL, WEB, overcommitted, pod, short_of_memory
+from evictor_world import MEMORY, RECLAIMED, SMALL, WEB, MakeNode, Node, overcommitted, pod, short_of_memory
+from fixture_types import Virtual
 
-from services.evictor.core.arbiter.guards import _TEXTS, Refusal, spared_by
+from services.evictor.core.arbiter.guards import _TEXTS, Guard, Refusal, spared_by
 from services.evictor.record.refusals import KEEP, SHOWN, WRITE_EVERY_S, RefusalBook
 from shared.adapters.ledger import upkeep as ledger_upkeep
 from shared.adapters.ledger.sqlite import SqliteLedger
@@ -20,7 +24,7 @@ class CountingLedger(SqliteLedger):
     writes = 0
     broken = False
 
-    def keep_refusals(self, refusals):
+    def keep_refusals(self, refusals: Sequence[KeptRefusal]) -> None:
         if self.broken:
             raise Unavailable("full", reason="ledger")
         type(self).writes += 1
@@ -28,7 +32,7 @@ class CountingLedger(SqliteLedger):
 
 
 @pytest.fixture
-def ledger(tmp_path):
+def ledger(tmp_path: Path) -> Iterator[CountingLedger]:
     CountingLedger.writes = 0
     ledger = CountingLedger(tmp_path / "state")
     ledger.open(first_episode=1)
@@ -36,7 +40,7 @@ def ledger(tmp_path):
     ledger.close()
 
 
-def test_an_hour_of_the_same_no_is_written_once_a_minute(ledger):
+def test_an_hour_of_the_same_no_is_written_once_a_minute(ledger: CountingLedger) -> None:
     book = RefusalBook(ledger)
     for second in range(3600):
         book.note("p", COOLING, float(second))
@@ -47,7 +51,7 @@ def test_an_hour_of_the_same_no_is_written_once_a_minute(ledger):
     assert kept == KeptRefusal("", "", "p", "cooling", "for 15 s", 3600, 0.0, 3599.0)
 
 
-def test_a_new_no_is_written_at_once_and_takes_the_others_along(ledger):
+def test_a_new_no_is_written_at_once_and_takes_the_others_along(ledger: CountingLedger) -> None:
     book = RefusalBook(ledger)
     book.note("p", COOLING, 1.0)
     book.write(1.0)
@@ -60,7 +64,7 @@ def test_a_new_no_is_written_at_once_and_takes_the_others_along(ledger):
     assert ledger.writes == 2, "nothing is new: nothing is written"
 
 
-def test_what_could_not_be_written_is_written_later(ledger):
+def test_what_could_not_be_written_is_written_later(ledger: CountingLedger) -> None:
     book = RefusalBook(ledger)
     ledger.broken = True
     book.note("p", COOLING, 1.0)
@@ -73,7 +77,7 @@ def test_what_could_not_be_written_is_written_later(ledger):
     assert [r.count for r in ledger.refusals()] == [2]
 
 
-def test_the_newest_are_shown_first_with_their_ages_and_a_restart_keeps_them(ledger):
+def test_the_newest_are_shown_first_with_their_ages_and_a_restart_keeps_them(ledger: CountingLedger) -> None:
     book = RefusalBook(ledger)
     for second in range(SHOWN + 5):
         book.note("p", Refusal(f"default/p{second}", "burst", f"a{second}", "3 of 3"), float(second))
@@ -88,7 +92,7 @@ def test_the_newest_are_shown_first_with_their_ages_and_a_restart_keeps_them(led
     }  # fmt: skip
 
 
-def test_memory_and_ledger_keep_a_bounded_number(ledger, monkeypatch):
+def test_memory_and_ledger_keep_a_bounded_number(ledger: CountingLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     assert KEEP == ledger_upkeep.KEEP_REFUSALS
     monkeypatch.setattr("services.evictor.record.refusals.KEEP", 3)
     monkeypatch.setattr(ledger_upkeep, "KEEP_REFUSALS", 3)
@@ -105,19 +109,19 @@ def test_memory_and_ledger_keep_a_bounded_number(ledger, monkeypatch):
 
 
 @pytest.mark.parametrize("guard", sorted(_TEXTS))
-def test_every_guard_of_a_pod_has_a_sentence(guard):
+def test_every_guard_of_a_pod_has_a_sentence(guard: Guard) -> None:
     refusal = spared_by(guard, pod("p", priority=7, phase="Succeeded"))
     assert (refusal.pod, refusal.uid, refusal.why) == ("default/p", pod("p").uid, guard)
     assert len(refusal.says) > 20
     assert "{" not in refusal.says
 
 
-def told(world, guard: str) -> list[dict]:
+def told(world: Node, guard: str) -> list[dict[str, Any]]:
     return [r for r in world.state()["refusals"] if r["guard"] == guard]
 
 
-def test_a_plugin_that_waits_says_which_guard_holds_it(node, virtual):
-    async def main():
+def test_a_plugin_that_waits_says_which_guard_holds_it(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(cooling_s=15), *(pod(f"b{i}") for i in range(9)))
         async with world.life():
             await world.tick(1)
@@ -140,8 +144,8 @@ def test_a_plugin_that_waits_says_which_guard_holds_it(node, virtual):
     virtual(main())
 
 
-def test_a_pod_that_is_spared_says_which_guard_spared_it(node, virtual):
-    async def main():
+def test_a_pod_that_is_spared_says_which_guard_spared_it(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(cooling_s=0), WEB, SMALL, pod("sys", "system_cores"))
         world.evictor.lives_on_s = 3600
         async with world.life():
@@ -153,13 +157,13 @@ def test_a_pod_that_is_spared_says_which_guard_spared_it(node, virtual):
     virtual(main())
 
 
-def test_the_rate_the_burst_and_the_budget_say_no_with_their_numbers(node, virtual):
+def test_the_rate_the_burst_and_the_budget_say_no_with_their_numbers(node: MakeNode, virtual: Virtual) -> None:
     section = {
         "cooling_s": 0, "max_without_relief": 100, "evictions_per_minute": 2, "victims_per_round": "enough", "burst": 1,
         "budgets": {"namespace": {"limit": 3}},
     }  # fmt: skip
 
-    async def main():
+    async def main() -> None:
         world = await overcommitted(node(**section))
         world.offered_millis = 1
         world.run(*(pod(f"b{i}", cpu=9_000 - i) for i in range(9)))
@@ -177,8 +181,8 @@ def test_the_rate_the_burst_and_the_budget_say_no_with_their_numbers(node, virtu
     virtual(main())
 
 
-def test_a_pause_and_a_lost_ledger_are_guards_too(node, virtual, tmp_path):
-    async def main():
+def test_a_pause_and_a_lost_ledger_are_guards_too(node: MakeNode, virtual: Virtual, tmp_path: Path) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         ledger = CountingLedger(world.folder)
         async with world.life(ledger=ledger):
@@ -196,8 +200,8 @@ def test_a_pause_and_a_lost_ledger_are_guards_too(node, virtual, tmp_path):
     virtual(main())
 
 
-def test_a_pod_that_could_not_be_evicted_says_so(node, virtual):
-    async def main():
+def test_a_pod_that_could_not_be_evicted_says_so(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node(cooling_s=0))
         world.evictor.rehearsals.append(ActionResult("wait", "its budget is spent"))
         async with world.life():
@@ -208,8 +212,8 @@ def test_a_pod_that_could_not_be_evicted_says_so(node, virtual):
     virtual(main())
 
 
-def test_a_node_that_has_evicted_says_that_it_cools_and_for_how_long(node, virtual):
-    async def main():
+def test_a_node_that_has_evicted_says_that_it_cools_and_for_how_long(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node(cooling_s=15))
         async with world.life():
             await world.tick(3)
@@ -222,8 +226,8 @@ def test_a_node_that_has_evicted_says_that_it_cools_and_for_how_long(node, virtu
     virtual(main())
 
 
-def test_a_rehearsal_cools_no_node(node, virtual):
-    async def main():
+def test_a_rehearsal_cools_no_node(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node(plugins={"reclaimed_overcommit": {"mode": "dry-run"}}))
         async with world.life():
             await world.tick(4)
@@ -233,8 +237,10 @@ def test_a_rehearsal_cools_no_node(node, virtual):
     virtual(main())
 
 
-def test_a_ledger_that_cannot_take_the_last_refusals_is_given_back_all_the_same(node, virtual):
-    async def main():
+def test_a_ledger_that_cannot_take_the_last_refusals_is_given_back_all_the_same(
+    node: MakeNode, virtual: Virtual
+) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         ledger = CountingLedger(world.folder)
         async with world.life(ledger=ledger):

@@ -1,11 +1,13 @@
 """Plugins of other wheels, and plugins whose code fails: named, and the others go on."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from evictor_world import CPU_LOAD, GIB, LARGE, MEMORY, RECLAIMED, SMALL, TOTAL_BYTES, WEB, pod
+from evictor_world import CPU_LOAD, GIB, LARGE, MEMORY, RECLAIMED, SMALL, TOTAL_BYTES, WEB, MakeNode, pod
+from fixture_types import Virtual
 from plugin_world import PLUGINS, bound, busy, pressed_views
 
 from services.evictor.core.arbiter.choice import choose
@@ -42,7 +44,7 @@ class Point:
 
 
 @pytest.fixture
-def wheels(monkeypatch):
+def wheels(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def install(**holds: Any) -> None:
         points = [Point(name, held) for name, held in holds.items()]
         monkeypatch.setattr(registry, "entry_points", lambda group: points if group == GROUP else [])
@@ -51,11 +53,11 @@ def wheels(monkeypatch):
 
 
 def mine(**fields: Any) -> Plugin[Any, Any, Any]:
-    plain = {"name": "mine", "settings": PluginSettings, "evaluate": lambda *_: (None, PRESSURE)}
+    plain: dict[str, Any] = {"name": "mine", "settings": PluginSettings, "evaluate": lambda *_: (None, PRESSURE)}
     return replace(TEMPLATE, **plain | fields)
 
 
-def test_a_wheel_is_imported_only_when_it_has_settings(wheels):
+def test_a_wheel_is_imported_only_when_it_has_settings(wheels: Callable[..., None]) -> None:
     wheels(mine=RuntimeError("imported"), other=mine())
     assert list(read({})[1]) == [CPU_LOAD, MEMORY, RECLAIMED]
     assert "mine" in read({"plugins": {"other": {}}})[1]
@@ -71,7 +73,9 @@ def test_a_wheel_is_imported_only_when_it_has_settings(wheels):
         pytest.param(mine(name=MEMORY), f"calls itself '{MEMORY}', as another plugin does", id="another's name"),
     ],
 )
-def test_a_broken_wheel_is_named_in_a_condition_and_the_others_go_on(wheels, held, why):
+def test_a_broken_wheel_is_named_in_a_condition_and_the_others_go_on(
+    wheels: Callable[..., None], held: Any, why: str
+) -> None:
     wheels(bad=held, good=mine())
     plugins = read({"plugins": {"bad": {}, "good": {}}})[1]
     detectors = Detectors(plugins, RULES, JOURNAL)
@@ -83,7 +87,7 @@ def test_a_broken_wheel_is_named_in_a_condition_and_the_others_go_on(wheels, hel
     assert why in condition["message"]
 
 
-def test_settings_of_a_wheel_are_checked_like_ours_and_misspelt_ones_are_refused(wheels):
+def test_settings_of_a_wheel_are_checked_like_ours_and_misspelt_ones_are_refused(wheels: Callable[..., None]) -> None:
     wheels(mine=mine(settings=TEMPLATE.settings))
     assert read({"plugins": {"mine": {"enabled": True, "least_available_ratio": 0.5}}})[1]["mine"].settings.enabled
     with pytest.raises(BadConfig, match=r"evictor\.plugins\.mine"):
@@ -92,7 +96,7 @@ def test_settings_of_a_wheel_are_checked_like_ours_and_misspelt_ones_are_refused
         read({"plugins": {"mime": {}}})
 
 
-def test_a_file_of_ours_comes_before_a_wheel_of_the_same_name(wheels):
+def test_a_file_of_ours_comes_before_a_wheel_of_the_same_name(wheels: Callable[..., None]) -> None:
     wheels(template=RuntimeError("imported"))
     assert "template-eviction-plugin" in read({"plugins": {"template": {"enabled": True}}})[1]
 
@@ -122,7 +126,7 @@ def fails(*_: Any) -> Any:
         ),
     ],
 )
-def test_a_plugin_that_fails_has_seen_nothing_and_the_next_one_is_asked(evaluate, why):
+def test_a_plugin_that_fails_has_seen_nothing_and_the_next_one_is_asked(evaluate: Callable[..., Any], why: str) -> None:
     detectors = detectors_of(evaluate=evaluate)
     for view in VIEWS[:3]:
         findings = detectors.evaluate(view)
@@ -142,7 +146,7 @@ def test_a_plugin_that_fails_has_seen_nothing_and_the_next_one_is_asked(evaluate
         pytest.param(lambda *_: None, id="names nothing"),
     ],
 )
-def test_a_ranking_that_fails_evicts_nobody(rank):
+def test_a_ranking_that_fails_evicts_nobody(rank: Callable[..., Any]) -> None:
     detectors = detectors_of(evaluate=lambda *_: (None, PRESSURE), rank=rank)
     for view in VIEWS[:2]:
         detectors.evaluate(view)
@@ -153,7 +157,7 @@ def test_a_ranking_that_fails_evicts_nobody(rank):
     assert [c for c in detectors.conditions("", 0.0) if c["type"] == "EvictionPluginFailed"]
 
 
-def test_a_plugin_may_cool_for_longer_than_the_evictor():
+def test_a_plugin_may_cool_for_longer_than_the_evictor() -> None:
     plugin = mine(evaluate=lambda *_: (None, PRESSURE))
     evicted: Any = SimpleNamespace(record_of=lambda name: Record(1, VIEWS[1].t_s - 20.0))
     rules = ConfirmationRules(max_input_age_s=11, cooling_s=15)
@@ -165,8 +169,8 @@ def test_a_plugin_may_cool_for_longer_than_the_evictor():
         assert bool(detectors.ready(VIEWS[1].t_s, set())) == acts
 
 
-def test_the_template_evicts_through_the_whole_service_once_it_is_enabled(node, virtual):
-    async def main():
+def test_the_template_evicts_through_the_whole_service_once_it_is_enabled(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = node(plugins={"template": {"enabled": True}})
         await world.create_streams()
         world.run(SMALL, WEB, used_bytes=GIB)

@@ -3,17 +3,21 @@
 import asyncio
 import json
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from evictor_world import CPU_LOAD, CPU_SCOPE, LARGE, MEMORY, SMALL, overcommitted
+from evictor_world import CPU_LOAD, CPU_SCOPE, LARGE, MEMORY, SMALL, MakeNode, overcommitted
+from fixture_types import Virtual
+from present import present
 
 from services.evictor import plugins as plugin_folder
 from shared.errors import BadConfig, Conflict
 from shared.ports import ActionResult
 
 
-def test_a_ledger_that_begins_anew_gives_out_no_known_number(node, virtual, tmp_path):
-    async def main():
+def test_a_ledger_that_begins_anew_gives_out_no_known_number(node: MakeNode, virtual: Virtual, tmp_path: Path) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.evictor.answers.append(ActionResult("failed", "no"))
         async with world.life():
@@ -30,11 +34,11 @@ def test_a_ledger_that_begins_anew_gives_out_no_known_number(node, virtual, tmp_
     virtual(main())
 
 
-def test_a_broken_ledger_is_moved_aside_and_nobody_is_evicted(node, virtual, tmp_path):
+def test_a_broken_ledger_is_moved_aside_and_nobody_is_evicted(node: MakeNode, virtual: Virtual, tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state/ledger.db").write_bytes(b"no database at all" * 400)
 
-    async def main():
+    async def main() -> None:
         world = await overcommitted(node())
         async with world.life() as app:
             await world.tick(30)
@@ -50,10 +54,12 @@ def test_a_broken_ledger_is_moved_aside_and_nobody_is_evicted(node, virtual, tmp
     virtual(main())
 
 
-def test_a_ledger_that_cannot_be_opened_holds_everything_until_it_can(node, virtual, tmp_path):
+def test_a_ledger_that_cannot_be_opened_holds_everything_until_it_can(
+    node: MakeNode, virtual: Virtual, tmp_path: Path
+) -> None:
     (tmp_path / "state").write_text("a file where the folder should be")
 
-    async def main():
+    async def main() -> None:
         world = await overcommitted(node())
         async with world.life() as app:
             await world.tick(15)
@@ -67,8 +73,8 @@ def test_a_ledger_that_cannot_be_opened_holds_everything_until_it_can(node, virt
     virtual(main())
 
 
-def test_two_evictors_on_one_ledger_cannot_run(node, virtual):
-    async def main():
+def test_two_evictors_on_one_ledger_cannot_run(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         async with world.life():
             with pytest.raises(Conflict, match="another evictor"):
@@ -77,8 +83,8 @@ def test_two_evictors_on_one_ledger_cannot_run(node, virtual):
     virtual(main())
 
 
-def test_new_settings_apply_whole_or_not_at_all(node, virtual):
-    async def main():
+def test_new_settings_apply_whole_or_not_at_all(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         async with world.life() as app:
             with pytest.raises(BadConfig, match=r"did you mean 'reclaimed_overcommit'"):
@@ -100,16 +106,16 @@ def test_new_settings_apply_whole_or_not_at_all(node, virtual):
     virtual(main())
 
 
-def test_the_state_can_be_asked_for_at_any_time(node, virtual):
-    async def main():
+def test_the_state_can_be_asked_for_at_any_time(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         app = world.build()
         assert "error" in app.state()["recent"][0]
         assert not app.health().ok
         async with world.life():
             await world.tick(3)
-            json.dumps(world.app.state())
-            assert world.app.health().ok
+            json.dumps(present(world.app).state())
+            assert present(world.app).health().ok
             assert world.state()["outbox"] == 0
 
     virtual(main())
@@ -135,18 +141,18 @@ PLUGIN = Plugin(
 
 
 @pytest.fixture
-def soft_plugin(tmp_path, monkeypatch):
+def soft_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A plugin that is one file in the folder, and no other edit."""
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins/always_soft.py").write_text(SOFT_PLUGIN)
     monkeypatch.setattr(plugin_folder, "__path__", [*plugin_folder.__path__, str(tmp_path / "plugins")])
     yield
     sys.modules.pop(f"{plugin_folder.__name__}.always_soft")
-    del plugin_folder.always_soft
+    delattr(plugin_folder, "always_soft")
 
 
-def test_a_new_file_in_the_folder_is_a_plugin(soft_plugin, node, virtual):
-    async def main():
+def test_a_new_file_in_the_folder_is_a_plugin(soft_plugin: None, node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = node(plugins={"always_soft": {"grace_period_s": 3}})
         await world.create_streams()
         world.run(SMALL)
@@ -158,15 +164,15 @@ def test_a_new_file_in_the_folder_is_a_plugin(soft_plugin, node, virtual):
     virtual(main())
 
 
-def test_without_the_bus_soft_pressure_evicts_nobody(soft_plugin, node, virtual):
-    async def main():
+def test_without_the_bus_soft_pressure_evicts_nobody(soft_plugin: None, node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = node()
         await world.create_streams()
         world.run(SMALL)
         async with world.life() as app:
             await world.tick()
             world.bus.go_offline()
-            app._judge(app._samples.value.model_copy(update={"seq": 100}))
+            app._judge(present(present(app._samples).value).model_copy(update={"seq": 100}))
             await asyncio.sleep(1)
             assert world.evictor.calls == []
             world.offered_millis = None

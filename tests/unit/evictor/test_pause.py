@@ -3,13 +3,18 @@
 import asyncio
 import contextlib
 import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
-from evictor_world import LARGE, overcommitted
+from evictor_world import LARGE, MakeNode, overcommitted
+from fixture_types import Virtual
 from typer.testing import CliRunner
 
 from shared.adapters.files.pause import PauseFile
 from shared.contracts.bus.subjects import ask_subject
+from shared.contracts.pod import Pod
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import ActionResult
 from sublet import cli
@@ -17,8 +22,8 @@ from sublet.commands import pause
 from sublet.host import brake
 
 
-def test_while_paused_nothing_begins_and_the_reason_is_shown(node, virtual):
-    async def main():
+def test_while_paused_nothing_begins_and_the_reason_is_shown(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.brake.set("release day")
         async with world.life():
@@ -35,8 +40,8 @@ def test_while_paused_nothing_begins_and_the_reason_is_shown(node, virtual):
     virtual(main())
 
 
-def test_it_holds_through_a_restart(node, virtual):
-    async def main():
+def test_it_holds_through_a_restart(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.brake.set("by hand")
         for _ in range(2):
@@ -47,8 +52,8 @@ def test_it_holds_through_a_restart(node, virtual):
     virtual(main())
 
 
-def test_an_eviction_that_has_been_announced_is_called_off(node, virtual):
-    async def main():
+def test_an_eviction_that_has_been_announced_is_called_off(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         world.evictor.rehearsals.extend([ActionResult("unknown")] * 50)
         async with world.life():
@@ -63,17 +68,17 @@ def test_an_eviction_that_has_been_announced_is_called_off(node, virtual):
     virtual(main())
 
 
-def test_it_is_looked_at_right_before_the_call(node, virtual):
-    async def main():
+def test_it_is_looked_at_right_before_the_call(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await overcommitted(node())
         rehearse = world.evictor.evict
 
-        async def evict(pod, **how):
+        async def evict(pod: Pod, **how: Any) -> ActionResult:
             if how.get("dry_run"):
                 world.brake.set("in the last moment")
             return await rehearse(pod, **how)
 
-        world.evictor.evict = evict
+        world.evictor.evict = evict  # type: ignore[method-assign]
         async with world.life():
             await world.tick(4)
         assert world.evictor.kills == []
@@ -82,14 +87,14 @@ def test_it_is_looked_at_right_before_the_call(node, virtual):
     virtual(main())
 
 
-def test_a_brake_that_cannot_be_read_is_pulled(tmp_path):
+def test_a_brake_that_cannot_be_read_is_pulled(tmp_path: Path) -> None:
     brake = PauseFile(tmp_path)
     brake.path.mkdir()
     assert "directory" in brake.why()
 
 
 @pytest.fixture
-def sublet(tmp_path, monkeypatch):
+def sublet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     monkeypatch.setenv("SUBLET_STATE_DIR", str(tmp_path))
     monkeypatch.setenv("SUBLET_NODE", "node1")
     monkeypatch.setenv("SUBLET_NATS_URL", "nats://127.0.0.1:1")
@@ -97,12 +102,12 @@ def sublet(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def evictor_says(monkeypatch):
+def evictor_says(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """The evictor's answer to whoever asks over the bus."""
 
-    def says(*conditions):
+    def says(*conditions: str) -> None:
         @contextlib.asynccontextmanager
-        async def connected(_where):
+        async def connected(_where: object) -> AsyncIterator[MemoryBus]:
             bus = MemoryBus()
             answer = {"conditions": [{"type": kind, "message": "by hand"} for kind in conditions]}
             await bus.serve(ask_subject("node1", "evictor"), lambda _question: json.dumps(answer).encode())
@@ -113,7 +118,9 @@ def evictor_says(monkeypatch):
     return says
 
 
-def test_what_the_evictor_confirms_is_said(sublet, tmp_path, evictor_says):
+def test_what_the_evictor_confirms_is_said(
+    sublet: Callable[..., Any], tmp_path: Path, evictor_says: Callable[..., None]
+) -> None:
     evictor_says("EvictionsPaused")
     paused = sublet("pause", "--reason", "release day")
     assert (paused.exit_code, paused.stderr) == (0, "")
@@ -126,7 +133,9 @@ def test_what_the_evictor_confirms_is_said(sublet, tmp_path, evictor_says):
     assert (again.exit_code, again.stdout) == (0, "evictions of node node1 were not paused\n")
 
 
-def test_a_pause_that_the_evictor_does_not_see_is_no_pause(sublet, tmp_path, evictor_says):
+def test_a_pause_that_the_evictor_does_not_see_is_no_pause(
+    sublet: Callable[..., Any], tmp_path: Path, evictor_says: Callable[..., None]
+) -> None:
     evictor_says("SomethingElse")
     result = sublet("pause")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -134,14 +143,18 @@ def test_a_pause_that_the_evictor_does_not_see_is_no_pause(sublet, tmp_path, evi
     assert "SUBLET_STATE_DIR" in result.stderr
 
 
-def test_a_resume_that_the_evictor_does_not_see_is_none(sublet, evictor_says):
+def test_a_resume_that_the_evictor_does_not_see_is_none(
+    sublet: Callable[..., Any], evictor_says: Callable[..., None]
+) -> None:
     evictor_says("EvictionsPaused")
     result = sublet("resume")
     assert (result.exit_code, "STILL paused" in result.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("command", ["pause", "resume"])
-def test_without_an_evictor_it_is_written_and_said_that_nobody_confirms(sublet, tmp_path, command):
+def test_without_an_evictor_it_is_written_and_said_that_nobody_confirms(
+    sublet: Callable[..., Any], tmp_path: Path, command: str
+) -> None:
     result = sublet(command)
     assert (result.exit_code, result.stdout) == (3, "")
     assert "cannot be asked" in result.stderr

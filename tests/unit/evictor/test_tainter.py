@@ -2,13 +2,17 @@
 
 import asyncio
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
-from evictor_world import GIB, MEMORY, NODE, SMALL, WEB, short_of_memory
+from evictor_world import GIB, MEMORY, NODE, SMALL, WEB, MakeNode, Node, short_of_memory
+from fixture_types import Virtual
+from present import present
 
 from services.evictor.act.tainter import LOOK_AGAIN_S
 from services.evictor.main import build
 from shared.adapters.files.taints import TaintFile
+from shared.app import Context
 from shared.contracts.kube.taint import Cause, Taint
 from shared.core.node_mode import NodeSwitch
 from shared.errors import BadConfig
@@ -21,17 +25,24 @@ FOREIGN = Taint(key="example.org/upgrade", effect="NoSchedule")
 TRANSITION_S = 300
 
 
-def keys(world):
+def keys(world: Node) -> list[str]:
     return [f"{taint.key}:{taint.effect}" for taint in world.taints.taints]
 
 
-async def calm(world, seconds):
+def shown(world: Node) -> tuple[Taint, ...]:
+    """What the node's object shows; it has been written."""
+    return tuple(present(world.taints.shown))
+
+
+async def calm(world: Node, seconds: int) -> None:
     world.free_bytes = 50 * GIB
     await world.tick(seconds)
 
 
-def test_a_confirmed_pressure_taints_the_node_until_it_was_gone_for_five_minutes(node, virtual):
-    async def main():
+def test_a_confirmed_pressure_taints_the_node_until_it_was_gone_for_five_minutes(
+    node: MakeNode, virtual: Virtual
+) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), SMALL, WEB)
         async with world.life():
             await world.tick()
@@ -40,7 +51,7 @@ def test_a_confirmed_pressure_taints_the_node_until_it_was_gone_for_five_minutes
             assert keys(world) == [f"{KEY}:NoSchedule"]
             (taint,) = world.taints.taints
             (told,) = world.state()["taints"]
-            assert told["timeAdded"] == taint.time_added.isoformat().replace("+00:00", "Z")
+            assert told["timeAdded"] == present(taint.time_added).isoformat().replace("+00:00", "Z")
             assert told["causes"][0]["plugin"] == MEMORY
             assert told["causes"][0]["observed"] == GIB // 2
             await calm(world, TRANSITION_S - 1)
@@ -52,8 +63,8 @@ def test_a_confirmed_pressure_taints_the_node_until_it_was_gone_for_five_minutes
     virtual(main())
 
 
-def test_a_pressure_that_comes_back_meanwhile_is_the_same_taint(node, virtual):
-    async def main():
+def test_a_pressure_that_comes_back_meanwhile_is_the_same_taint(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), WEB)
         async with world.life():
             await world.tick(2)
@@ -68,8 +79,10 @@ def test_a_pressure_that_comes_back_meanwhile_is_the_same_taint(node, virtual):
     virtual(main())
 
 
-def test_without_samples_and_without_figures_nothing_is_tainted_and_nothing_untainted(node, virtual):
-    async def main():
+def test_without_samples_and_without_figures_nothing_is_tainted_and_nothing_untainted(
+    node: MakeNode, virtual: Virtual
+) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), WEB)
         async with world.life():
             world.free_bytes = None
@@ -89,8 +102,8 @@ def test_without_samples_and_without_figures_nothing_is_tainted_and_nothing_unta
 
 
 @pytest.mark.parametrize("mode", ["observe", "dry-run"])
-def test_a_plugin_that_only_looks_taints_nothing(node, virtual, mode):
-    async def main():
+def test_a_plugin_that_only_looks_taints_nothing(node: MakeNode, virtual: Virtual, mode: str) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(plugins={"memory_pressure": {"mode": mode}}), WEB)
         async with world.life():
             await world.tick(10)
@@ -102,8 +115,8 @@ def test_a_plugin_that_only_looks_taints_nothing(node, virtual, mode):
     virtual(main())
 
 
-def test_a_plugin_that_is_told_to_only_look_takes_its_taint_away(node, virtual):
-    async def main():
+def test_a_plugin_that_is_told_to_only_look_takes_its_taint_away(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), WEB)
         async with world.life() as app:
             await world.tick(3)
@@ -114,8 +127,8 @@ def test_a_plugin_that_is_told_to_only_look_takes_its_taint_away(node, virtual):
     virtual(main())
 
 
-def test_the_period_is_a_setting_and_zero_taints_never(node, virtual):
-    async def main():
+def test_the_period_is_a_setting_and_zero_taints_never(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(condition_transition_s=10), WEB)
         async with world.life() as app:
             await world.tick(2)
@@ -133,8 +146,8 @@ def test_the_period_is_a_setting_and_zero_taints_never(node, virtual):
     virtual(main())
 
 
-def test_a_restart_takes_the_taint_over_with_its_time(node, virtual):
-    async def main():
+def test_a_restart_takes_the_taint_over_with_its_time(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), WEB)
         async with world.life():
             await world.tick(2)
@@ -151,8 +164,8 @@ def test_a_restart_takes_the_taint_over_with_its_time(node, virtual):
     virtual(main())
 
 
-def test_what_somebody_else_changes_is_put_right_and_his_own_taints_stay(node, virtual):
-    async def main():
+def test_what_somebody_else_changes_is_put_right_and_his_own_taints_stay(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), WEB)
         world.taints.taints = [FOREIGN]
         async with world.life():
@@ -165,8 +178,10 @@ def test_what_somebody_else_changes_is_put_right_and_his_own_taints_stay(node, v
     virtual(main())
 
 
-def test_where_causes_are_not_kept_they_are_told_all_the_same_and_nothing_is_written_twice(node, virtual):
-    async def main():
+def test_where_causes_are_not_kept_they_are_told_all_the_same_and_nothing_is_written_twice(
+    node: MakeNode, virtual: Virtual
+) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), WEB)
         world.taints.keeps_causes = False
         async with world.life():
@@ -177,8 +192,8 @@ def test_where_causes_are_not_kept_they_are_told_all_the_same_and_nothing_is_wri
     virtual(main())
 
 
-def test_trouble_with_the_taints_stops_no_eviction_and_is_a_condition(node, virtual):
-    async def main():
+def test_trouble_with_the_taints_stops_no_eviction_and_is_a_condition(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), SMALL)
         world.taints.failure = "no API server"
         async with world.life() as app:
@@ -194,14 +209,14 @@ def test_trouble_with_the_taints_stops_no_eviction_and_is_a_condition(node, virt
     virtual(main())
 
 
-def test_whatever_the_substrate_raises_is_only_trouble_with_the_taints(node, virtual):
-    async def main():
+def test_whatever_the_substrate_raises_is_only_trouble_with_the_taints(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), SMALL)
 
-        async def read():
+        async def read() -> tuple[Taint, ...]:
             raise RuntimeError("a bug in there")
 
-        world.taints.read = read
+        world.taints.read = read  # type: ignore[method-assign]
         async with world.life():
             await world.tick(4)
             assert world.evictor.kills == [SMALL.uid]
@@ -211,8 +226,8 @@ def test_whatever_the_substrate_raises_is_only_trouble_with_the_taints(node, vir
     virtual(main())
 
 
-def test_the_brake_and_a_broken_ledger_stop_evictions_not_taints(node, virtual):
-    async def main():
+def test_the_brake_and_a_broken_ledger_stop_evictions_not_taints(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), SMALL)
         world.brake.set("by hand")
         async with world.life():
@@ -223,10 +238,10 @@ def test_the_brake_and_a_broken_ledger_stop_evictions_not_taints(node, virtual):
     virtual(main())
 
 
-def test_a_node_without_a_place_for_taints_evicts_all_the_same(node, virtual):
-    async def main():
+def test_a_node_without_a_place_for_taints_evicts_all_the_same(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), SMALL)
-        world.taints = None
+        world.taints = None  # type: ignore[assignment]
         async with world.life():
             await world.tick(3)
             assert world.evictor.kills == [SMALL.uid]
@@ -235,8 +250,8 @@ def test_a_node_without_a_place_for_taints_evicts_all_the_same(node, virtual):
     virtual(main())
 
 
-def test_the_cause_is_what_was_seen_when_it_was_confirmed(node, virtual):
-    async def main():
+def test_the_cause_is_what_was_seen_when_it_was_confirmed(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), WEB)
         async with world.life():
             await world.tick(2)
@@ -248,13 +263,15 @@ def test_the_cause_is_what_was_seen_when_it_was_confirmed(node, virtual):
     virtual(main())
 
 
-def test_on_one_host_the_taints_are_a_file_and_nothing_is_left_of_it_when_sublet_goes_down(node, virtual):
-    async def main():
+def test_on_one_host_the_taints_are_a_file_and_nothing_is_left_of_it_when_sublet_goes_down(
+    node: MakeNode, virtual: Virtual
+) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), WEB)
         common = CommonSettings(node=NODE, state_dir=world.folder, substrate="sim")
         wire = Wire(world.bus, world.clock, node=NODE, service="evictor")
         context = SimpleNamespace(common=common, clock=world.clock, wire=wire, raw={}, switch=NodeSwitch())
-        world.build = lambda: build(context)
+        cast("Any", world).build = lambda: build(cast("Context", context))
         async with world.life():
             await world.tick(3)
         assert [taint.key for taint in TaintFile(world.folder).standing()] == [KEY]
@@ -264,22 +281,24 @@ def test_on_one_host_the_taints_are_a_file_and_nothing_is_left_of_it_when_sublet
     virtual(main())
 
 
-def test_the_nodes_object_says_the_same_taints_and_none_when_they_are_gone(node, virtual):
-    async def main():
+def test_the_nodes_object_says_the_same_taints_and_none_when_they_are_gone(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), WEB)
         async with world.life():
             assert world.taints.shown == ()
             await world.tick(2)
-            assert [taint.key for taint in world.taints.shown] == [KEY]
-            assert world.taints.shown[0].time_added == world.taints.taints[0].time_added
+            assert [taint.key for taint in shown(world)] == [KEY]
+            assert shown(world)[0].time_added == world.taints.taints[0].time_added
             await calm(world, TRANSITION_S)
             assert world.taints.shown == ()
 
     virtual(main())
 
 
-def test_an_object_that_cannot_be_written_leaves_the_nodes_taint_standing_and_is_told_later(node, virtual):
-    async def main():
+def test_an_object_that_cannot_be_written_leaves_the_nodes_taint_standing_and_is_told_later(
+    node: MakeNode, virtual: Virtual
+) -> None:
+    async def main() -> None:
         world = await short_of_memory(node(), WEB)
         world.taints.show_failure = "no CNR"
         async with world.life():
@@ -289,7 +308,7 @@ def test_an_object_that_cannot_be_written_leaves_the_nodes_taint_standing_and_is
             assert "no CNR" in str(world.state()["conditions"])
             world.taints.show_failure = ""
             await world.tick(40)
-            assert [taint.key for taint in world.taints.shown] == [KEY]
+            assert [taint.key for taint in shown(world)] == [KEY]
             assert "no CNR" not in str(world.state()["conditions"])
 
     virtual(main())

@@ -4,6 +4,8 @@ import json
 import re
 import shlex
 import tomllib
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -25,16 +27,17 @@ DISK_STALL = "disk-stall-eviction-plugin"
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory):
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy_of_tree(tmp_path_factory.mktemp("tree"), COPIED)
 
 
-def plugins(tree, section):
+def plugins(tree: Path, section: dict[str, Any]) -> dict[str, Any]:
     """The enabled plugins of a section, with their settings."""
-    return json.loads(run(tree, [".venv/bin/python", "-c", READ], json.dumps(section)))
+    told: dict[str, Any] = json.loads(run(tree, [".venv/bin/python", "-c", READ], json.dumps(section)))
+    return told
 
 
-def walk(tree, part):
+def walk(tree: Path, part: str) -> list[tuple[str, str]]:
     """Write and run what a part of the page prints, from top to bottom; the output of every command, in order."""
     told = []
     for kind, text in re.findall(r"```(\w+)\n(.*?)```", part, re.DOTALL):
@@ -47,7 +50,7 @@ def walk(tree, part):
 
 
 @pytest.mark.timeout(300)
-def test_from_the_template_to_a_plugin_that_was_tested_and_switched_on(tree):
+def test_from_the_template_to_a_plugin_that_was_tested_and_switched_on(tree: Path) -> None:
     told = walk(tree, BEFORE_WHEEL)
     tested = [output.splitlines()[-1] for line, output in told if "pytest" in line]
     assert len(tested) == 3
@@ -64,19 +67,19 @@ def test_from_the_template_to_a_plugin_that_was_tested_and_switched_on(tree):
 
 
 @pytest.mark.timeout(300)
-def test_a_wheel_registers_its_plugin_and_is_silent_until_it_has_settings(tree):
+def test_a_wheel_registers_its_plugin_and_is_silent_until_it_has_settings(tree: Path) -> None:
     walk(tree, WHEEL)
     assert DISK_STALL not in plugins(tree, {})
     found = plugins(tree, {"plugins": {"disk_stall": {"stalled_percent": 60}}})
     assert found[DISK_STALL]["stalled_percent"] == 60
 
 
-def test_the_entry_point_on_the_page_is_that_of_the_example():
+def test_the_entry_point_on_the_page_is_that_of_the_example() -> None:
     (printed,) = (tomllib.loads(text) for kind, text in BLOCKS if kind == "toml")
     project = tomllib.loads((ROOT / "examples/plugin-wheel/pyproject.toml").read_text())
     assert printed["project"]["entry-points"] == project["project"]["entry-points"]
 
 
-def test_every_block_is_of_a_kind_that_is_tried():
+def test_every_block_is_of_a_kind_that_is_tried() -> None:
     assert {kind for kind, _ in BLOCKS} == {"sh", "python", "yaml", "toml"}
     assert "restless" not in known_plugins()
