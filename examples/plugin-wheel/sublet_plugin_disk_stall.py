@@ -19,6 +19,7 @@ def evaluate(_memory: None, view: View, settings: Settings) -> tuple[None, Press
     stall = view.sample.node_reading.io_pressure
     if stall is None:
         return None, "unknown"
+    # "full": every task waits. One busy writer alone is enough for "some".
     stalled = stall.full_avg10_percent
     if stalled < settings.stalled_percent:
         return None, "calm"
@@ -37,6 +38,7 @@ def rank(view: View, _pressure: Pressure, _settings: Settings) -> tuple[Candidat
     return tuple(
         Candidate(pod, Reason(rule="writes most", numbers={"write_bytes_per_s": rate}))
         for pod, rate in sorted(writing, key=lambda item: (-item[1], item[0].key, item[0].uid))
+        # The end of a pod that writes nothing would not help, and of one that is not measured it is not known.
         if rate > 0
     )
 

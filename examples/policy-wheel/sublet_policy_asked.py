@@ -40,6 +40,7 @@ def judge(_state: None, view: View, _now_s: float, settings: Settings) -> tuple[
 
 
 def _cores(container: ContainerView, fallback_cores: float, settings: Settings) -> float:
+    # Dedicated CPUs are the pod's own, used or not; and a figure that is missing is not a pod that needs nothing.
     requested, usage = requested_cores(container.request_cores, fallback_cores), container.cpu.usage_cores
     if container.qos == "dedicated_cores" or usage is None:
         return requested

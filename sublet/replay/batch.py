@@ -36,6 +36,7 @@ class Batch:
 
 def after_offer(batch: Batch, offered_cores: float, now_s: float, rules: BatchRules) -> Batch:
     """The pods after an offer was made."""
+    # A whole number of cores may come as a little less in binary fractions, and a pod would be evicted for it.
     fitting = math.floor(offered_cores / rules.pod_cores + 1e-9)
     if fitting >= batch.pods:
         return Batch(fitting, None, batch.evicted)

@@ -42,6 +42,7 @@ class Score:
         self.room_core_s += room * covers_s
         self.offered_core_s += sizes.offered_cores * covers_s
         self.batch_core_s += sizes.batch_use_cores(batch_cores) * covers_s
+        # Without any room there is no ratio; the violation says it.
         if room > 0:
             self.max_utilisation = max(self.max_utilisation, wanted_cores / room)
         if violated:

@@ -25,7 +25,9 @@ class _PassingTime(selectors.SelectSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Ready files. Without any timer (timeout None) only a file or a thread can go on: that is waited for."""
+        # 0 for any number, None for None.
         ready = super().select(timeout and 0)
+        # What is ready now comes before the timer: no time has passed for it.
         if not ready and timeout is not None and timeout > 0:
             self.passed_s += timeout
         return ready

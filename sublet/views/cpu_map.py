@@ -60,6 +60,7 @@ class MapSymbols:
         if RECLAIM in holders:
             return BOTH if tenants else self._letters[RECLAIM]
         if tenants:
+            # The largest would cover the small ones that lie in it.
             return self._letters[min(tenants, key=lambda pool: (len(self._pools[pool]), pool))]
         return self._letters[RESERVE] if holders else NO_POOL
 
@@ -181,6 +182,7 @@ def _core_lines(topology: Topology) -> Iterator[tuple[tuple[int, int], list[list
     """Socket and NUMA node with their cores, at most one line long; a core is the list of its CPUs."""
     rows = {cpu.id: cpu for cpu in topology.cpus}
     cores = [(cpus, rows[core]) for core, cpus in topology.cores.items()]
+    # By cache before number: on machines whose numbers go round the caches there would be a bar at every core.
     cores.sort(key=lambda pair: (pair[1].socket, pair[1].numa, pair[1].l3, pair[1].id))
     a_line = _CORES_A_LINE if topology.smt else _LINE
     for place, members in groupby(cores, key=lambda pair: (pair[1].socket, pair[1].numa)):

@@ -116,6 +116,7 @@ def _cores(
     container: ContainerView, past: ContainerPast, young: bool, view: View, settings: PercentileSettings
 ) -> float:
     fallback = view.bounds.fallback_cores
+    # Dedicated CPUs are the pod's own, used or not.
     if container.qos == "dedicated_cores":
         return requested_cores(container.request_cores, fallback)
     need = need_cores(container.cpu)

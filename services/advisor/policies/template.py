@@ -60,6 +60,7 @@ def judge(state: State, view: View, now_s: float, settings: Settings) -> tuple[S
     memory_bytes = sum(estimate_bytes(c.qos, c.memory, c.request_bytes, unknown) for c in view.containers)
     # 4. Reasons: the rule that fired and the numbers it used; `sublet explain` shows them.
     why = Reason(rule="most used lately x margin, else request", numbers={"containers": len(peaks), "cores": cores})
+    # The state is made of the view's containers alone: one that has ended is forgotten, so the state cannot grow.
     return {key: peak for key, peak in peaks.items() if peak is not None}, Demand(cores, memory_bytes, (why,))
 
 
@@ -68,6 +69,7 @@ def _peak(
 ) -> tuple[float, float] | None:
     """The largest usage and when it was seen; None while nothing was."""
     usage = container.cpu.usage_cores
+    # A peak that has not come back for so long must not hold CPUs for ever.
     lasting = before if before is not None and now_s - before[1] <= settings.memory_s else None
     if usage is None:
         return lasting
@@ -76,9 +78,11 @@ def _peak(
 
 def _cores(container: ContainerView, peak: tuple[float, float] | None, view: View, settings: Settings) -> float:
     requested = requested_cores(container.request_cores, view.bounds.fallback_cores)
+    # Dedicated CPUs are the pod's own, used or not.
     if container.qos == "dedicated_cores":
         return requested
-    if not container.cpu.usage_cores:  # a container that is measured as doing nothing may only not have begun
+    # Not measured, or measured as doing nothing: it may only not have begun, and counts what it asked for.
+    if not container.cpu.usage_cores:
         return max(requested, 0.0 if peak is None else peak[0] * settings.margin)
     return settings.margin * (peak[0] if peak is not None else container.cpu.usage_cores)
 

@@ -53,8 +53,10 @@ def evaluate(
 ) -> tuple[DownCards, CardsDown | Silence]:
     """Follow since when each card is down. A card without a figure is not down: absent is not zero."""
     up = view.sample.node_reading.nic_up
+    # Nothing is seen, so no card may count as down for the time until the next figure: every clock begins anew.
     if not up:
         return DownCards(), "unknown"
+    # Between samples that far apart a card may have been up.
     lost = memory.seen_at_s is not None and view.t_s - memory.seen_at_s > settings.longest_gap_s
     before: Mapping[str, float] = {} if lost else memory.down_since_s
     since = {card: before.get(card, view.t_s) for card, figure in sorted(up.items()) if is_down(figure)}

@@ -108,11 +108,13 @@ def _advance(
 ) -> tuple[NumaRows, Mapping[str, Action]]:
     since_s = None if memory.stepped_at_s is None else t_s - memory.stepped_at_s
     patience = settings.patience
+    # A sample that was made early decides with the counts as they stand: it must not make a row out of one moment.
     if since_s is not None and since_s < settings.period_s:
         return memory, {
             numa: action(memory.counts.get(numa, 0), free[numa], marks[numa], patience)
             for numa in sorted(marks.keys() & free.keys(), key=numa_order)
         }
+    # After a gap nobody knows whether the shortage went on: what was counted was not "in a row".
     lost = since_s is None or since_s > LOST_AFTER_PERIODS * settings.period_s
     counts, actions = judge({} if lost else memory.counts, free, marks, patience)
     return NumaRows(counts, t_s), actions

@@ -95,6 +95,7 @@ def evaluate(rings: Rings, view: View, settings: NumaSysCpuPressureSettings) -> 
     if hard:
         cpu_line, threshold = settings.cpu_hard_ratio, settings.sys_hard_ratio
     cpu, now = used[worst.numa], system[worst.numa]
+    # The rings may still be full of a pressure that has just ended.
     if cpu <= cpu_line or now / cpu <= threshold:
         return rings, "calm"
     order = most_system_time(pods, worst.numa, settings.pod_min_sys_ratio) if hard else []

@@ -38,6 +38,7 @@ def evaluate(
     """Compare the requests bound to each NUMA node with what it offers."""
     if not view.reclaimed_by_numa:
         return None, "unknown"
+    # A pod on its way out takes its request with it.
     numa_of, staying = bound_numas(view), [r.pod for r in view.pods if not r.pod.terminating]
     zones = [
         OfferedZone(str(numa), offer, [_requesting(pod) for pod in staying if numa_of.get(pod.uid) == numa])

@@ -151,6 +151,7 @@ def _room(view: View, kind: Kind) -> RootfsRoom:
 def figure(view: View, name: str) -> int | None:
     """A figure of the node; None where it is not there or too old."""
     measured = view.sample.node_reading.extra.get(name)
+    # Somebody may have made room since: an old figure is no reason to evict.
     old = view.sample.figure_ages_s.get(name, 0.0) > MAX_AGE_S
     return None if measured is None or old else int(measured)
 

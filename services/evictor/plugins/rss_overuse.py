@@ -92,6 +92,7 @@ def _resident(reading: PodReading) -> ResidentPod[Pod] | None:
         return None
     said = pod_qos(pod.annotations)
     own = said.rss_overuse_threshold_ratio
+    # Its author wanted another threshold than the general one: that he misspelt it is no reason to apply that.
     if own is None and OWN_THRESHOLD in said.enhancements:
         return None
     return ResidentPod(

@@ -12,7 +12,7 @@ from sublet.api.plugin import Candidate, Plugin, PluginSettings, Pressure, Reaso
 
 
 class TemplateSettings(PluginSettings):
-    """What can be set, with its bounds."""
+    """1. Settings: a type, bounds and a sentence for each. Users set `evictor.plugins.<file>.<field>`."""
 
     enabled: bool = False
     least_available_ratio: Annotated[float, Field(gt=0, lt=1)] = 0.1
@@ -20,7 +20,10 @@ class TemplateSettings(PluginSettings):
 
 
 def evaluate(_memory: None, view: View, settings: TemplateSettings) -> tuple[None, Pressure | Silence]:
-    """Is there pressure? A figure that is missing is "unknown", never calm and never pressure."""
+    """2. Is there pressure? A figure that is missing is "unknown", never calm and never pressure.
+
+    The first value is what the plugin remembers to the next sample: this one nothing.
+    """
     pressure = near(view, settings)
     if pressure is None:
         return None, "unknown"
@@ -28,12 +31,16 @@ def evaluate(_memory: None, view: View, settings: TemplateSettings) -> tuple[Non
 
 
 def near(view: View, settings: TemplateSettings) -> Pressure | None:
-    """How far off is it? The pressure with what is observed now, met or not; `sublet explain` asks for it too."""
+    """3. How far off is it? The pressure with what is observed now, met or not; `sublet explain` asks for it too.
+
+    `evaluate` rests on it, so that what is explained and what is done cannot differ.
+    """
     node = view.sample.node_reading
     if node.memory_available_bytes is None or node.memory_total_bytes is None:
         return None
     least = settings.least_available_ratio * node.memory_total_bytes
     return Pressure(
+        # Hard pressure evicts; soft pressure taints the node, or asks for one pod.
         hard=True,
         scope="memory.available",
         observed=node.memory_available_bytes,
@@ -47,7 +54,10 @@ def near(view: View, settings: TemplateSettings) -> Pressure | None:
 
 
 def rank(view: View, _pressure: Pressure, _settings: TemplateSettings) -> tuple[Candidate, ...]:
-    """Who would relieve it? First to go first, in an order that ends in the name; a pod of unknown use is left out."""
+    """4. Who would relieve it? The first to go comes first; a pod whose use is not known is left out.
+
+    Protected pods need no thought here: the arbiter asks its guards about every candidate.
+    """
     using = [
         (r.pod, used)
         for r in view.pods
@@ -55,10 +65,12 @@ def rank(view: View, _pressure: Pressure, _settings: TemplateSettings) -> tuple[
     ]
     return tuple(
         Candidate(pod, Reason(rule="largest use first", numbers={"usage_bytes": used}))
+        # Name and UID last: two pods of the same use stand in the same order whatever the sample's is.
         for pod, used in sorted(using, key=lambda item: (-item[1], item[0].key, item[0].uid))
     )
 
 
+# 5. The name by which events and conditions call the plugin; the file's name is that of its settings.
 PLUGIN = Plugin(
     name="template-eviction-plugin",
     settings=TemplateSettings,

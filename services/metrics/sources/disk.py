@@ -12,6 +12,7 @@ from services.metrics.core.reads.gates import WORKED, Gate
 from services.metrics.core.source import Host, Source
 
 _SECTOR_BYTES = 512
+"""The unit of `/proc/diskstats`, whatever the sectors of the device are."""
 _WHOLE_DISK = re.compile(r"^(?:(?:sd|vd|xvd|hd)[a-z]+|nvme\d+n\d+|mmcblk\d+|pmem\d+)$")
 _V1_FILE = "blkio.throttle.io_service_bytes_recursive"
 _READ, _WRITTEN = "disk_read_bytes", "disk_written_bytes"
@@ -41,6 +42,7 @@ def _of_v1(text: str | None) -> dict[str, int]:
     if text is None:
         return {}
     rows = [line.split() for line in text.splitlines()]
+    # Three words only: the last line, "Total 8192", would count everything twice.
     sums = {kind: sum(int(row[2]) for row in rows if len(row) == 3 and row[1] == kind) for kind in ("Read", "Write")}
     return {_READ: sums["Read"], _WRITTEN: sums["Write"]}
 

@@ -12,6 +12,7 @@ from shared.contracts.sample import GroupNuma
 from shared.core.cgroups.knobs import Version
 
 _LINES: dict[Version, tuple[str, str, int]] = {
+    # v1's plain lines leave out what groups below the container use.
     1: ("hierarchical_anon", "hierarchical_file", os.sysconf("SC_PAGE_SIZE")),
     2: ("anon", "file", 1),
 }

@@ -35,6 +35,7 @@ def _read(host: Host, target: Target) -> dict[str, Pressure]:
     elif host.version == 2:
         texts = {name: host.group_text(target, f"{name}.pressure", name) for name in _RESOURCES}
     else:
+        # v1 measures stalls of the whole machine only.
         return {}
     parsed = {name: parse(text) for name, text in texts.items() if text}
     return {f"{name}_pressure": pressure for name, pressure in parsed.items() if pressure is not None}

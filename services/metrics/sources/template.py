@@ -12,6 +12,7 @@ _COUNTER = "context_switches"
 def _read(host: Host, target: Target) -> dict[str, int]:  # noqa: ARG001 - there is one node
     """1. Raw values by name, as the kernel has them. What is not there is left out: absent is not zero."""
     stat = host.text("proc/stat") or ""
+    # From the end: before it stands the line of all interrupts, which is far longer than the rest.
     line = stat.rfind("\nctxt ")
     return {_COUNTER: int(stat[line:].split(None, 2)[1])} if line >= 0 else {}
 

@@ -23,6 +23,7 @@ def urgent(before: Fragment | None, now: Fragment | None, _settings: FieldSettin
 
 
 def _services_ready(view: FieldView) -> dict[str, str] | None:
+    # Nobody was heard: that is no news of the services, so the condition is left out rather than reported as bad.
     if not view.services:
         return None
     failing = [f"{s.service}: {s.why or 'not ok'}" for s in view.services if not s.ok]
@@ -59,6 +60,7 @@ def _allocation(view: FieldView) -> list[dict[str, str]]:
 
 
 def _applied(allocation: Allocation) -> dict[str, str]:
+    # The API wants a reason that is one word in CamelCase.
     reason = allocation.status.title().replace("-", "")
     why = "; ".join(reason.rule for reason in allocation.why) or f"the newest allocation is {allocation.status}"
     return _row("AllocationApplied", allocation.status == "applied", reason, why)
@@ -73,6 +75,7 @@ def _time(view: FieldView) -> str:
 
 
 def _facts(document: Any) -> list[tuple[str, str, str]]:
+    # The heartbeat's time differs every time, and messages hold numbers: by them every report would be urgent.
     rows = [] if document is None else document["status"]["conditions"]
     return [(row["type"], row["status"], row["reason"]) for row in rows]
 

@@ -61,6 +61,8 @@ def urgent(before: Fragment | None, now: Fragment | None, settings: ReclaimedSet
         TUTORIAL_RECLAIMED_MEMORY: settings.min_rise_memory_bytes,
     }
     for name, min_rise in steps.items():
+        # A pod that is placed on what is no longer offered would be evicted: a fall cannot wait. And an offer that has
+        # not changed is not urgent, not even where the smallest rise is set to 0.
         rise = _offered(now, name) - _offered(before, name)
         if rise < 0 or (rise > 0 and rise >= min_rise):
             return True

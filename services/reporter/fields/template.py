@@ -21,8 +21,10 @@ def fragment(view: FieldView) -> Fragment | None:
 
 def urgent(before: Fragment | None, now: Fragment | None, _settings: FieldSettings) -> bool:
     """2. Whether this change must be written at once; what is not urgent is written with the next refresh."""
+    # It came or it went: whoever reads the object goes by whether it is there.
     if before is None or now is None:
         return before is not now
+    # A rise can wait: somebody who still sees less memory than there is does no harm.
     return _bytes(now) < URGENT_FALL * _bytes(before)
 
 

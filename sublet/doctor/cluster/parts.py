@@ -27,6 +27,7 @@ def namespace(facts: ClusterFacts) -> Finding:
     labels = found["metadata"].get("labels") or {}
     if labels.get(ALLOWED) != "allowed":
         return problem(f"namespace {name} lacks {ALLOWED}=allowed: the agents' pods are refused", label)
+    # Without the label the cluster's default holds, which nobody can read here: a warning below.
     if labels.get(ENFORCE, "privileged") != "privileged":
         return problem(f"pod security of {name} is {labels[ENFORCE]}: the agents' hostPath volumes are refused", label)
     if ENFORCE not in labels:
@@ -126,6 +127,7 @@ def _replicas(
     found = facts.workload(kind, name)
     if found is None:
         return not_installed(facts) or problem(f"{kind} {name} is not there", f"{CHART} -n {facts.namespace}")
+    # The API server's own default is 1.
     wanted = int((found.get("spec") or {}).get("replicas", 1))
     ready = int((found.get("status") or {}).get("readyReplicas") or 0)
     look = _describe(facts, component)
@@ -139,8 +141,10 @@ def _replicas(
 def _unseen(pod: Mapping[str, Any], now: datetime) -> bool:
     status = pod.get("status") or {}
     made = moment(pod["metadata"].get("creationTimestamp"))
+    # Any status of it: also "False, Unschedulable" is a scheduler's word.
     looked_at = any(one.get("type") == "PodScheduled" for one in status.get("conditions") or ())
     bound = bool((pod.get("spec") or {}).get("nodeName"))
+    # Held back by its author: no scheduler may look at it yet.
     gated = bool((pod.get("spec") or {}).get("schedulingGates"))
     old = made is not None and (now - made).total_seconds() > UNSEEN_S
     return status.get("phase") == "Pending" and old and not (looked_at or bound or gated)

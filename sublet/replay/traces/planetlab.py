@@ -19,6 +19,7 @@ MACHINES = 12
 def looks_like_planetlab(first_line: str) -> bool:
     """Whether a line is a name and 288 integers, or what is left of that."""
     _, *values = first_line.rstrip("\n").split(",")
+    # Half a line is enough to know the format by; that it is cut is then said of the line.
     return len(values) > VALUES // 2 and all(value.strip().isdigit() for value in values)
 
 

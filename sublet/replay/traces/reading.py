@@ -69,6 +69,7 @@ def _frames(name: str, node: str, lines: Iterator[tuple[int, bytes]], faults: Fa
             return
         at_s, sample = found
         passed_s = 0.0 if last_s is None else at_s - last_s
+        # The recorder or metrics was away: what the node did meanwhile is in no frame, and must not count for a policy.
         if passed_s > MAX_GAP_S:
             faults.gaps_s += passed_s
             passed_s = 0.0
@@ -132,6 +133,7 @@ def _lines(source: BinaryIO, faults: Faults) -> Iterator[tuple[int, bytes]]:
         for line in whole:
             number += 1
             yield number, line
+        # No recorder writes such a line: to read on would fill the memory with a file that is something else.
         if len(rest) > _MAX_LINE_BYTES:
             break
     if rest:
@@ -148,6 +150,7 @@ def _pieces(source: BinaryIO, faults: Faults) -> Iterator[bytes]:
         return
     unpacker = zlib.decompressobj(GZIP)
     while data:
+        # In small bites: a few packed bytes may be a thousand times as many unpacked.
         for first in range(0, len(data), _PACKED_BYTES):
             try:
                 yield unpacker.decompress(data[first : first + _PACKED_BYTES])

@@ -30,6 +30,7 @@ def outlook_part(facts: NodeFacts, key: str, uid: str) -> list[Document] | None:
 def refusals_part(facts: NodeFacts, key: str, uid: str) -> list[Document]:
     """Every no about this pod, the newest first; where there was none, those that held a plugin as a whole."""
     told: list[Document] = facts.answered("evictor", "refusals", [])
+    # A pod made anew under its name has not been refused anything yet.
     about = [row for row in told if row.get("pod") == key and row.get("uid") in ("", uid)]
     return about or [row for row in told if not row.get("pod")]
 
