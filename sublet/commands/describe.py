@@ -21,8 +21,8 @@ def describe(
     from shared.adapters.local.runtime import open_runtime
     from sublet.instance import writable_settings
     from sublet.pods.choosing import PodChoice, chosen_pods, pod_names
-    from sublet.pods.describe import describe_pod
     from sublet.pods.label_selector import read_selector
+    from sublet.pods.shown.describe import describe_pod
 
     kind, _, inner = words[0].partition("/")
     if kind in NODES:
@@ -40,9 +40,9 @@ def _describe_node(names: list[str]) -> None:
     from sublet.ask import target
     from sublet.instance import writable_settings
     from sublet.pods.choosing import PodChoice, chosen_pods
-    from sublet.pods.describe import describe_node
-    from sublet.pods.objects import node_listed
     from sublet.pods.offer import read_cnr
+    from sublet.pods.shown.describe import describe_node
+    from sublet.pods.shown.objects import node_listed
 
     runtime, node = open_runtime(writable_settings()), target().node
     node_listed(runtime, node, names)

@@ -52,9 +52,9 @@ def get(
     from shared.errors import Refused
     from sublet.ask import target
     from sublet.instance import writable_settings
-    from sublet.pods import objects
     from sublet.pods.choosing import POD_KINDS, PodChoice, pod_names
     from sublet.pods.label_selector import read_selector
+    from sublet.pods.shown import objects
 
     if kind in NODE_OBJECTS + NODES and (watch or selector or everywhere or namespace):
         raise Refused(f"get {kind}: --watch, --selector and namespaces are for pods; leave them out", reason="option")
@@ -73,7 +73,7 @@ def get(
 def _get_pods(runtime: "Runtime", choice: "PodChoice", wanted: ObjectFormat, *, watch: bool) -> None:
     from shared.errors import Refused
     from sublet.pods.choosing import chosen_pods
-    from sublet.pods.objects import pods_listed
+    from sublet.pods.shown.objects import pods_listed
 
     def choose() -> "list[StoredPod]":
         return chosen_pods(runtime, choice)
@@ -90,7 +90,7 @@ def _watch(runtime: "Runtime", choose: "Callable[[], list[StoredPod]]", *, wide:
     import sys
     import time
 
-    from sublet.pods.watching import watched_lines
+    from sublet.pods.shown.watching import watched_lines
 
     for text in watched_lines(runtime, choose, time.sleep, wide=wide):
         typer.echo(text)

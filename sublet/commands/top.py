@@ -4,6 +4,10 @@ from typing import Annotated
 
 import typer
 
+PERIOD_S = 1.0
+SCREEN = ("metrics", "qrm")
+LIVE = ("metrics", "qrm", "evictor", "reporter")
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -11,34 +15,35 @@ def register(app: typer.Typer) -> None:
 
 
 def top(once: Annotated[bool, typer.Option("--once", help="Print one frame and end.")] = False) -> None:
-    """Show each CPU's pool, and CPU, load and memory of each pool and pod, until Ctrl-C."""
-    import asyncio
+    """Show each CPU's pool, and CPU, load and memory of each pool and pod; q ends, ? shows the keys.
 
-    from rich.console import Console, RenderableType
-    from rich.live import Live
+    In a pipe, and on a terminal that can do no more than print (TERM=dumb), it is one frame.
+    """
+    import os
+    import sys
+
+    from rich.console import Console
 
     from shared.ports import Bus
     from sublet.ask import NOT_THERE, AskTarget, ask_all, run
     from sublet.views import top as view
     from sublet.views.facts import NodeFacts, read
 
-    period_s = 1.0
-
-    async def look(bus: Bus, where: AskTarget) -> NodeFacts:
-        return read(where.node, await ask_all(bus, where.node, ("metrics", "qrm")))
+    async def look(bus: Bus, where: AskTarget, services: tuple[str, ...]) -> NodeFacts:
+        return read(where.node, await ask_all(bus, where.node, services))
 
     async def follow(bus: Bus, where: AskTarget) -> int:
-        frame: RenderableType = ""
-        with Live(frame, auto_refresh=False, screen=True) as live:
-            while True:
-                live.update(view.render(await look(bus, where)), refresh=True)
-                await asyncio.sleep(period_s)
+        from sublet.live.app import TopApp
+
+        await TopApp(lambda: look(bus, where, LIVE), PERIOD_S).run_async()
+        return 0
 
     async def show(bus: Bus, where: AskTarget) -> int:
         console = Console()
-        if not once and console.is_terminal:
+        dumb = console.is_dumb_terminal or os.environ.get("TERM", "") in ("", "dumb", "unknown")
+        if not once and not dumb and console.is_terminal and sys.stdin.isatty():
             return await follow(bus, where)
-        facts = await look(bus, where)
+        facts = await look(bus, where, SCREEN)
         console.print(view.render(facts))
         return NOT_THERE if facts.sample is None else 0
 

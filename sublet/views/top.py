@@ -17,13 +17,19 @@ def render(facts: NodeFacts) -> RenderableType:
     for pool in pool_rows(facts):
         rows.append(("", pool))
         rows += [("  ", pod) for pod in pod_rows(facts, pool.name)]
-    reading = facts.sample.node_reading
-    head = (
-        f"{facts.node}  CPU {cores(reading.cpu_usage_cores)}  load1 {cores(reading.load1)}  "
-        f"memory {memory(reading.memory_available_bytes)} of {memory(reading.memory_total_bytes)} available"
-    )
     missing = [Text(f"{name} does not answer", "bold red") for name in facts.silent]
-    parts: list[RenderableType] = [Text(head, "bold")]
+    parts: list[RenderableType] = [Text(machine_line(facts), "bold")]
     if drawn := machine_map(facts, usage=True):
         parts += ["", drawn]
     return Group(*parts, "", table("pool / pod", rows), *missing)
+
+
+def machine_line(facts: NodeFacts) -> str:
+    """What the whole machine uses."""
+    if facts.sample is None:
+        return f"{facts.node}  metrics does not answer: nothing to show; see `sublet status`"
+    reading = facts.sample.node_reading
+    return (
+        f"{facts.node}  CPU {cores(reading.cpu_usage_cores)}  load1 {cores(reading.load1)}  "
+        f"memory {memory(reading.memory_available_bytes)} of {memory(reading.memory_total_bytes)} available"
+    )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from shared.adapters.local.runtime import Runtime
 from shared.adapters.local.stored_pod import StoredPod
-from sublet.pods.pod_view import pods_table
+from sublet.pods.shown.pod_view import pods_table
 
 POLL_S = 0.25
 

@@ -12,7 +12,7 @@ from shared.contracts.pod import Container
 from shared.core.pods.manifest import ContainerRun
 from sublet.output import NONE, printable
 from sublet.pods.offer import offered
-from sublet.pods.pod_view import format_bytes, pods_table, state
+from sublet.pods.shown.pod_view import format_bytes, pods_table, state
 from sublet.views.taints import line
 
 _WIDTH = 18

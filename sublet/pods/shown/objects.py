@@ -8,7 +8,7 @@ from shared.adapters.local.runtime import Runtime
 from shared.adapters.local.stored_pod import StoredPod
 from shared.errors import Refused
 from sublet.pods.offer import read_cnr
-from sublet.pods.pod_view import cnr_table, documents, pods_table
+from sublet.pods.shown.pod_view import cnr_table, documents, pods_table
 from sublet.terminal.formats import ObjectList
 from sublet.views.taints import node_document, node_table
 

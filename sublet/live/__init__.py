@@ -1,0 +1,1 @@
+"""The live screen of `sublet top` on a terminal."""

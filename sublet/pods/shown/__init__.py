@@ -1,0 +1,1 @@
+"""Pods and this node, as `sublet get` and `sublet describe` show them."""
