@@ -20,27 +20,32 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="config")
 
 
-def show() -> None:
+def show(output: Output = "text") -> None:
     """Print the configuration in force and its revision."""
-    import yaml
+    import json
 
-    from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY
     from shared.ports import Bus
-    from sublet.ask import AskTarget, ask, read_answer, run
+    from sublet.ask import AskTarget, ask, run
+    from sublet.configuration.difference import as_text
+    from sublet.configuration.revisions import read_in_force
     from sublet.views.answer_shapes import well_shaped
 
     async def work(bus: Bus, where: AskTarget) -> int:
-        entry = await bus.get(CONFIG_BUCKET, GLOBAL_CONFIG_KEY)
+        in_force = await read_in_force(bus)
         central = well_shaped("central", await ask(bus, where.node, "central") or {}).get("config") or {}
-        if entry is None or entry.value is None:
+        refused = central.get("refused")
+        if output == "json":
+            document = {"revision": in_force.number, "configuration": in_force.document, "refused": refused}
+            typer.echo(json.dumps(document))
+            return 0
+        if in_force.number == 0:
             typer.echo("# nothing is set: every service uses its own settings")
         else:
-            typer.echo(f"# revision {entry.revision}")
-            kept = read_answer(entry.value)
-            text = "# it cannot be read\n" if kept is None else yaml.safe_dump(kept, sort_keys=True)
-            typer.echo(text, nl=False)
-        if central.get("refused"):
-            typer.echo(f"# refused since: {central['refused']}", err=True)
+            typer.echo(f"# revision {in_force.number}")
+            kept = in_force.document
+            typer.echo("# it cannot be read\n" if kept is None else as_text(kept), nl=False)
+        if refused:
+            typer.echo(f"# refused since: {refused}", err=True)
         return 0
 
     run(work)

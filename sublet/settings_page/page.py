@@ -35,8 +35,11 @@ advisor:
 {PREFIX}ADVISOR__POLICIES__PERCENTILE__MARGIN_PERCENT=15
 ```
 
-A key that does not exist, or a value out of its bounds, ends the start with a message that names both. Bounds are
-included, but for those that are called above or below. What the sentences call None is `null` in YAML.
+A key that does not exist or stands twice, or a value out of its bounds, is refused before anything starts, with file
+and line or variable, key, value and what is wanted. `sublet config validate` checks settings and configurations without
+a running Sublet, `sublet config explain KEY` says of one key what stands here, and `sublet config schema` prints a JSON
+Schema for editors. Bounds are included, but for those that are called above or below. What the sentences call None is
+`null` in YAML.
 
 Metric sources have no settings. Policies and plugins of other wheels have the keys that their authors gave them, below
 the names of their entry points.

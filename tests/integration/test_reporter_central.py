@@ -210,6 +210,8 @@ async def test_a_configuration_goes_from_a_file_to_every_service_and_a_bad_one_s
     shown = await host.sublet("config", "show")
     assert yaml.safe_load(shown.stdout) == {"reporter": {"refresh_s": 5}}
     assert f"# revision {entry.revision}" in shown.stdout
+    machine = json.loads((await host.sublet("config", "show", "-o", "json")).stdout)
+    assert (machine["revision"], machine["configuration"]) == (entry.revision, {"reporter": {"refresh_s": 5}})
 
     listed = json.loads((await host.sublet("config", "history", "-o", "json")).stdout)
     assert [row["configuration"] for row in listed] == [{"reporter": {"refresh_s": 5}}]
