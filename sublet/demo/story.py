@@ -115,7 +115,7 @@ async def _case(story: DemoStory, stage: Stage, name: str, number: str, say: Cal
     try:
         wide = await stage.measure(case, story.loads)
     except (SubletError, TimeoutError) as error:
-        story.broken[name] = str(error) or "the time was over"
+        story.broken[name] = f"{case.title}: {error if str(error) else 'the time was over'}"
         return None
     story.cases.append(case)
     story.disturbed += noise(f"during \u201c{case.title}\u201d", story.readings["before"].cpus, case.noise)

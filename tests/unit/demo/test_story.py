@@ -89,7 +89,10 @@ async def test_a_bug_of_the_demo_is_not_swallowed_and_sublet_is_ended() -> None:
 
 async def test_what_sublet_has_no_part_in_is_never_its_failure() -> None:
     _, claims = await told(FakeStage(breaks={"alone": StoryBroken("the service did not listen")}))
-    assert (claims[LATENCY].outcome, claims[LATENCY].why) == ("not shown", "the service did not listen")
+    assert (claims[LATENCY].outcome, claims[LATENCY].why) == (
+        "not shown",
+        "the service alone: the service did not listen",
+    )
     assert not failed(claims)
 
 
