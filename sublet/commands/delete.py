@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from sublet.completion.names import complete_pod
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -11,7 +13,10 @@ def register(app: typer.Typer) -> None:
 
 
 def delete(
-    words: Annotated[list[str] | None, typer.Argument(metavar="[pod/NAME]...", help="Pods to end and forget.")] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(autocompletion=complete_pod, metavar="[pod/NAME]...", help="Pods to end and forget."),
+    ] = None,
     filenames: Annotated[
         list[str] | None, typer.Option("--filename", "-f", help="The pods of this file or folder; may be repeated.")
     ] = None,

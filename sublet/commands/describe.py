@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from sublet.completion.names import complete_object
+
 NODES = ("node", "nodes", "no", "cnr")
 
 
@@ -13,7 +15,9 @@ def register(app: typer.Typer) -> None:
 
 
 def describe(
-    words: Annotated[list[str], typer.Argument(help="Which.", metavar="pod/NAME...|pods|node")],
+    words: Annotated[
+        list[str], typer.Argument(autocompletion=complete_object, help="Which.", metavar="pod/NAME...|pods|node")
+    ],
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Of the pods; for a name default.")] = "",
     selector: Annotated[str, typer.Option("--selector", "-l", help="Pods with these labels.")] = "",
 ) -> None:

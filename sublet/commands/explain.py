@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sublet.completion.names import complete_pod
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -24,7 +26,9 @@ def register(app: typer.Typer) -> None:
 
 
 def explain(
-    what: Annotated[str, typer.Argument(metavar="pod/NAME|cpu/NUMBER", help="The pod, or the CPU.")],
+    what: Annotated[
+        str, typer.Argument(autocompletion=complete_pod, metavar="pod/NAME|cpu/NUMBER", help="The pod, or the CPU.")
+    ],
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="The pod's namespace.")] = "default",
     output: Annotated[Output, typer.Option("--output", "-o", help="text; wide: every step; or json")] = "text",
 ) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sublet.cluster.options import ClusterOption, KubeconfigOption, cluster_meant
+from sublet.completion.names import complete_object
 from sublet.terminal.formats import ObjectFormat, ObjectFormatOption, object_format, printed
 
 if TYPE_CHECKING:
@@ -27,7 +28,11 @@ def register(app: typer.Typer) -> None:
 def get(
     words: Annotated[
         list[str],
-        typer.Argument(help="What, and names where not all are meant.", metavar="pods|pod/NAME|cnr|node [NAME]..."),
+        typer.Argument(
+            help="What, and names where not all are meant.",
+            autocompletion=complete_object,
+            metavar="pods|pod/NAME|cnr|node [NAME]...",
+        ),
     ],
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Pods of this one; without it of all, and for a name of default.")

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from sublet.completion.names import complete_pod
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -11,7 +13,7 @@ def register(app: typer.Typer) -> None:
 
 
 def logs(
-    name: Annotated[str, typer.Argument(help="Name of the pod, or namespace/name.")],
+    name: Annotated[str, typer.Argument(autocompletion=complete_pod, help="Name of the pod, or namespace/name.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the pod has ended.")] = False,
     container: Annotated[str, typer.Option("--container", "-c", help="Needed where a pod has several.")] = "",
     tail: Annotated[int | None, typer.Option(min=0, metavar="LINES", help="Only the last lines.")] = None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sublet.completion.names import complete_peer, complete_policy
 from sublet.replay.options import finite
 
 if TYPE_CHECKING:
@@ -15,7 +16,10 @@ FILES = typer.Argument(
     metavar="FILE...", help="Recordings, PlanetLab days (csv, csv.xz), or CSV files time_s,id,usage_cores."
 )
 POLICY = typer.Option(
-    "--policy", metavar="NAME[:KEY=VALUE,…]", help="A policy, with settings of it or of the advisor; all without it."
+    "--policy",
+    autocompletion=complete_policy,
+    metavar="NAME[:KEY=VALUE,…]",
+    help="A policy, with settings of it or of the advisor; all without it.",
 )
 
 
@@ -28,7 +32,10 @@ def replay(
     files: Annotated[list[Path], FILES],
     policy: Annotated[list[str] | None, POLICY] = None,
     peer: Annotated[
-        list[str] | None, typer.Option("--peer", help="The formulas of katalyst or koordinator as a row too.")
+        list[str] | None,
+        typer.Option(
+            "--peer", autocompletion=complete_peer, help="The formulas of katalyst or koordinator as a row too."
+        ),
     ] = None,
     file_format: Annotated[
         Literal["auto", "recording", "planetlab", "csv"], typer.Option("--format", help="auto: by the content.")

@@ -110,12 +110,10 @@ def command_of(given: list[str] | None, loads: Mapping[str, str]) -> list[str]:
     """What the pod runs; a pod with a load of its own needs no command.
 
     Raises:
-        Refused: nothing is given.
+        typer.BadParameter: nothing is given.
     """
-    from shared.errors import Refused
-
     if not given and not loads:
-        raise Refused("no command: say what to run behind the options: sublet run -- COMMAND", reason="malformed")
+        raise typer.BadParameter("no command: say what to run behind the options: sublet run -- COMMAND")
     return given or ["load"]
 
 

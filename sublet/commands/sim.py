@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from sublet.completion.names import complete_scenario
 from sublet.exit_codes import FAILED, OK
 
 
@@ -13,7 +14,9 @@ def register(app: typer.Typer) -> None:
 
 
 def sim(
-    scenario: Annotated[str, typer.Argument(help="A scenario file, or the name of a built-in one.")] = "quickstart",
+    scenario: Annotated[
+        str, typer.Argument(autocompletion=complete_scenario, help="A scenario file, or the name of a built-in one.")
+    ] = "quickstart",
     output: Annotated[
         Literal["table", "json"], typer.Option("-o", "--output", help="How to print the report.")
     ] = "table",

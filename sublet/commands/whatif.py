@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from sublet.completion.names import complete_kind
 from sublet.exit_codes import REFUSED
 
 
@@ -14,7 +15,12 @@ def register(app: typer.Typer) -> None:
 
 
 def whatif(
-    kind: Annotated[str, typer.Argument(help="The decision; its inputs are read from stdin as one JSON object.")] = "",
+    kind: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=complete_kind, help="The decision; its inputs are read from stdin as one JSON object."
+        ),
+    ] = "",
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help='Read lines {"id", "kind", "inputs"} and print one line for each.')
     ] = False,

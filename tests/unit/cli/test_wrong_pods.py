@@ -26,9 +26,9 @@ def amounts(requests: str, limits: str = "") -> str:
 
 NAME = "want 1 to 253 lower-case letters"
 RUN = [
-    row("run", 2, "COMMAND [ARG]... is missing|sublet run --help"),
-    row("run --", 2, "COMMAND [ARG]... is missing"),
-    row("run --detach", 2, "COMMAND [ARG]... is missing"),
+    row("run", 2, "no command: say what to run|sublet run --help"),
+    row("run --", 2, "no command: say what to run"),
+    row("run --detach", 2, "no command: say what to run"),
     row("run -- ''", 125, "no command"),
     row("run --name ../x -- true", 125, f"'../x': {NAME}"),
     row("run --name X -- true", 125, f"'X': {NAME}"),

@@ -1,0 +1,1 @@
+"""Names that a shell completes after a TAB."""

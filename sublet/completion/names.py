@@ -1,0 +1,69 @@
+"""Names for a TAB, read from files and packages of this machine alone: no bus or API server is asked or waited for.
+
+Whatever goes wrong, nothing is completed and nothing is said: the line that is being typed belongs to the person.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable
+
+Complete = Callable[[str], list[str]]
+
+MAX_NAMES = 1000
+
+
+def completer(names: Callable[[], Iterable[str]]) -> Complete:
+    """A completion that offers the names that begin as what is typed."""
+
+    def complete(incomplete: str) -> list[str]:
+        with contextlib.suppress(Exception):
+            return sorted({name for name in names() if name.startswith(incomplete)})[:MAX_NAMES]
+        return []
+
+    return complete
+
+
+def _pods() -> list[str]:
+    from shared.adapters.local.pods import LocalPods
+    from sublet.instance import instance_settings
+
+    return [stored.record.pod.name for stored in LocalPods(instance_settings().state_dir).stored()]
+
+
+def _objects() -> list[str]:
+    return ["pods", "cnr", "node", *(f"pod/{name}" for name in _pods())]
+
+
+def _pod_words() -> list[str]:
+    return [*(f"pod/{name}" for name in _pods()), *_pods()]
+
+
+def _policies() -> Iterable[str]:
+    from services.advisor.registry import known_policies
+
+    return known_policies()
+
+
+def _peers() -> Iterable[str]:
+    from sublet.replay.peers import PEERS
+
+    return PEERS
+
+
+def _kinds() -> Iterable[str]:
+    from sublet.whatif import kinds
+
+    return kinds()
+
+
+def _scenarios() -> Iterable[str]:
+    from sublet.sim.scenario import BUILT_IN
+
+    return [file.stem for file in BUILT_IN.glob("*.yaml")]
+
+
+complete_pod = completer(_pod_words)
+complete_object = completer(_objects)
+complete_policy = completer(_policies)
+complete_peer = completer(_peers)
+complete_kind = completer(_kinds)
+complete_scenario = completer(_scenarios)
