@@ -277,7 +277,6 @@ def test_a_load_is_refused_where_real_processes_run(store: LocalPods) -> None:
         (("--load", "sinus:1..2:60s"), "want one amount, or sine|square|ramp:LOW..HIGH:PERIOD"),
         (("--memory-load", "sine:2Gi..1Gi:60s"), "--memory-load 'sine:2Gi..1Gi:60s': LOW 2Gi is above HIGH 1Gi"),
         (("--", "stress", "-c", "many"), "stress -c 'many': want a whole number of workers"),
-        ((), "no command"),
     ],
 )
 def test_a_load_that_cannot_be_played_is_refused_in_words(
