@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.ready
 # Where the tests of `make unit` write, if it has 2 GiB free: they sync thousands of small files, and wait for the disk.
 MEMORY := $(shell df --output=avail,target -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 2097152 { print $$2 }')
 
-.PHONY: setup demo test lint type imports unit test-chaos test-sim-soak test-vm test-compose test-kubernetes test-consumers test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom bench bench-pod-start schemas settings clean
+.PHONY: setup demo test lint type imports unit test-chaos test-sim-soak test-vm test-compose test-kubernetes test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom bench bench-pod-start schemas settings clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -34,7 +34,7 @@ imports: $(STAMP)
 
 unit: $(STAMP)           ## a file on each CPU; those that use this host's cgroups one after the other
 	PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(BIN)/python -m pytest -n auto --maxprocesses 8 --no-loadscope-reorder \
-		-m "not slow and not vm and not compose and not kubernetes and not consumers and not attack"
+		-m "not slow and not vm and not compose and not kubernetes and not consumers and not attack and not wheel"
 
 test-chaos: $(STAMP)     ## kill -9 of each service while the main job runs, 20 times each, and a storm of 100 kills; STORM_KILLS=1000 for a long one
 	$(BIN)/python -m pytest -m slow
@@ -70,6 +70,9 @@ rig-kubernetes: $(STAMP)
 
 test-consumers: $(STAMP) ## build and run the example subscribers, each in its language, through restarts; without Go, Node or Java that one is skipped
 	$(BIN)/python -m pytest -m consumers tests/consumers
+
+test-wheel: $(STAMP)     ## install the wheel into clean environments, with and without its extras, and run every command there; 2 min
+	$(BIN)/python -m pytest -m wheel tests/wheel
 
 verify-nats: $(STAMP)    ## build the NATS server of the wheel anew from its source and compare byte by byte; needs Go, takes 2 min
 	PYTHONPATH=. $(BIN)/python deploy/verify_nats_server.py

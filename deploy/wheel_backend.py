@@ -42,6 +42,7 @@ BESIDE = (
     "README.md",
     "LICENSE",
     "requirements/run.in",
+    "requirements/authors.in",
     "requirements/kube.in",
     "requirements/trace.in",
 )

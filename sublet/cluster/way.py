@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shared.errors import Refused, Unavailable, Unfit
+from shared.errors import Refused, Unavailable
 
 if TYPE_CHECKING:
     from shared.adapters.kube.client import Kube
@@ -68,8 +68,6 @@ def open_kube(way: Way) -> "Kube":
     Raises:
         Unfit: the Kubernetes client, which is optional, is not installed.
     """
-    try:
-        from shared.adapters.kube.client import Kube
-    except ImportError as error:
-        raise Unfit(f"the Kubernetes client is not installed ({error.name}): pip install 'sublet[kube]'") from error
+    from shared.adapters.kube.client import Kube
+
     return Kube(way.kubeconfig)

@@ -7,14 +7,23 @@ that nothing here calls, in a process that runs as root. They are not in the ima
 import importlib.util
 import sys
 
+from shared.errors import Unfit
+
 UNUSED = ("requests", "requests_oauthlib", "oauthlib", "websocket", "charset_normalizer", "certifi", "durationpy")
 """Modules of the packages that only the synchronous half needs."""
 
 
 def _without_synchronous_half() -> None:
-    """Put the package in place without running its `__init__`; where somebody has imported it already, it stays."""
+    """Put the package in place without running its `__init__`; where somebody has imported it already, it stays.
+
+    Raises:
+        Unfit: it is not installed.
+    """
     spec = importlib.util.find_spec("kubernetes")
-    if spec is not None and "kubernetes" not in sys.modules:
+    if spec is None:
+        # Not an ImportError: whoever imports an adapter of the API server gets one line that says what to do.
+        raise Unfit("the Kubernetes client is not installed: pip install 'sublet[kube]'", reason="no_kubernetes")
+    if "kubernetes" not in sys.modules:
         sys.modules["kubernetes"] = importlib.util.module_from_spec(spec)
 
 

@@ -1,6 +1,8 @@
 """The command, its two outputs, its exit codes, and the ways to a cluster."""
 
+import importlib.util
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -125,8 +127,10 @@ def test_without_the_kubernetes_client_the_node_is_looked_at_all_the_same(
 
 
 def test_no_kubernetes_client_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "shared.adapters.kube.client", None)
-    with pytest.raises(Unfit, match=r"requirements/kube\.txt"):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    for name in [name for name in sys.modules if name.startswith("shared.adapters.kube.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(Unfit, match=r"pip install 'sublet\[kube\]'"):
         open_kube(Way(None))
 
 
