@@ -133,14 +133,14 @@ def test_only_the_live_screen_shows_usage_and_only_what_is_measured(answers: dic
 
 
 MACHINES = st.builds(
-    Topology.uniform,
+    UniformShape,
     sockets=st.integers(1, 3),
     numa_per_socket=st.integers(1, 3),
     cores_per_numa=st.integers(1, 40),
     threads=st.integers(1, 4),
     numbering=st.sampled_from(["split", "adjacent", "interleaved"]),
     cores_per_l3=st.none() | st.integers(1, 8),
-)
+).map(Topology.uniform)
 CPUS = st.sets(st.integers(0, 200))
 
 
