@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(500)]
-MOST_S = 420.0
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(560)]
+MOST_S = 480.0
 """All time-outs of its parts together; a run on an idle machine takes 85 s."""
 
 
