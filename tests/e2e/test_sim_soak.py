@@ -9,10 +9,25 @@ from pathlib import Path
 import pytest
 from sim_rig import LiveSim, live_sim
 
+from sublet.sim.run import run_scenario
+from sublet.sim.scenario import load_scenario
+
 SOAK_S = float(os.environ.get("SOAK_S", "600"))
 PARTS = ("sim", "central", "metrics", "advisor", "qrm", "evictor", "reporter")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(SOAK_S + 600)]
+
+
+ROUNDS, ROUND_S = 30, 120.0
+
+
+def test_in_a_virtual_hour_of_its_story_nothing_ends_that_should_not() -> None:
+    tide = load_scenario("tide")
+    rounds = (number * ROUND_S for number in range(ROUNDS))
+    steps = tuple(step.model_copy(update={"at_s": step.at_s + at_s}) for at_s in rounds for step in tide.steps)
+    assert tide.again_at_s == ROUND_S
+    report = run_scenario(tide.model_copy(update={"steps": steps, "again_at_s": None}))
+    assert report.problems == []
 
 
 def evictions(sim: LiveSim) -> int:
