@@ -5,6 +5,7 @@ import contextlib
 import functools
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -190,7 +191,7 @@ async def test_events_are_replayed_from_a_sequence_in_each_form(host: Host, unti
     followed = [json.loads(await present(follower.stdout).readline())["phase"] for _ in range(3)]
     follower.terminate()
     await follower.communicate()
-    assert follower.returncode == 130
+    assert follower.returncode == 128 + signal.SIGTERM
     assert followed == ["intended", "created", "succeeded"]
     chain = json.loads((await host.sublet("explain", "pod/encode", "-n", "team-a", "-o", "json")).stdout)
     assert [phase["phase"] for phase in chain["evictions"][0]["phases"]] == ["intended", "created", "succeeded"]
