@@ -16,7 +16,7 @@ GRAMMAR = f"want one amount, or {'|'.join(SHAPES)}:LOW..HIGH:PERIOD"
 LEAST_PERIOD_S, LONGEST_PERIOD_S = 1.0, 86_400.0
 _LONGEST_TEXT = 100
 _CURVE = re.compile(
-    r"(?P<shape>[a-z]+):(?P<low>[^:]+?)\.\.(?P<high>[^:]+):(?P<count>\d{1,5}(\.\d{1,3})?)(?P<unit>[smh])", re.ASCII
+    r"(?P<shape>[a-z]+):(?P<low>[^:]+?)\.\.(?P<high>[^:]+):(?P<count>\d{1,5}(\.\d{1,6})?)(?P<unit>[smh])", re.ASCII
 )
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 

@@ -149,4 +149,4 @@ def test_the_command_prints_json_and_fails_when_the_story_does_not_come_true(tmp
 def test_the_command_refuses_what_is_no_scenario() -> None:
     done = command("nothing")
     assert done.returncode == 2
-    assert "no such file; built in: memory, overcommit, quickstart" in done.stderr
+    assert "no such file; built in: idle, memory, overcommit, quickstart, tide" in done.stderr

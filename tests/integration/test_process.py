@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import signal
 import socket
 import sys
@@ -14,6 +15,7 @@ from present import present
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
 from shared.adapters.nats.embedded.server import NatsServer
+from shared.build import VERSION
 
 PROGRAM = textwrap.dedent("""
     import asyncio, sys
@@ -139,7 +141,9 @@ async def test_a_process_with_a_port_answers_over_http_and_on_the_bus(nats_serve
         assert b"200 OK" in await reader.readline()
         writer.close()
         bus = await connect(nats_server.url, name="test/a", connect_timeout_s=5, clock=SystemClock())
-        assert await bus.request("sublet.node.v1.ask.node-a.qrm") == b'{"value": 1}'
+        answer = json.loads(await bus.request("sublet.node.v1.ask.node-a.qrm"))
+        assert answer.pop("process")["version"] == VERSION
+        assert answer == {"value": 1}
         await bus.drain()
 
 

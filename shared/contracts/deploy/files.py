@@ -5,13 +5,12 @@ from pathlib import Path
 
 from shared.contracts.deploy.block import Block
 from shared.contracts.deploy.server_lines import compose, hub
-from shared.contracts.deploy.service_lines import central_config, values_schema
+from shared.contracts.deploy.service_lines import central_config
 
 FILES: Mapping[str, Callable[[], Iterator[Block]]] = {
     "deploy/k8s/chart/templates/bus/config.yaml": hub,
     "deploy/compose/nats.conf": compose,
     "deploy/k8s/chart/templates/central/config.yaml": central_config,
-    "deploy/k8s/chart/values.schema.json": values_schema,
 }
 
 

@@ -170,12 +170,12 @@ def test_reclaimed_pods_stay_on_their_node_while_the_pool_is_there() -> None:
 
 
 MACHINES = st.builds(
-    Topology.uniform,
+    UniformShape,
     sockets=st.integers(1, 2),
     numa_per_socket=st.integers(1, 2),
     cores_per_numa=st.integers(1, 6),
     threads=st.integers(1, 2),
-)
+).map(Topology.uniform)
 
 
 MANY_KINDS: list[Kind] = ["dedicated", "bound-share", "named-share"]

@@ -42,12 +42,12 @@ def taken(what: Arrangement) -> int:
 
 
 MACHINES = st.builds(
-    Topology.uniform,
+    UniformShape,
     sockets=st.integers(1, 2),
     numa_per_socket=st.integers(1, 2),
     cores_per_numa=st.integers(1, 12),
     threads=st.integers(1, 2),
-)
+).map(Topology.uniform)
 WISHES = st.one_of(st.none(), st.just(BOUND), st.builds(in_pool, st.sampled_from([f"pool{n}" for n in range(40)])))
 TINY = st.sampled_from([0, 1, 1, 1, 100, 400, 1000, 1500, 2000, 5000])
 

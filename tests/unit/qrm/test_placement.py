@@ -136,12 +136,12 @@ def test_a_reserve_that_outgrew_the_machine_never_empties_a_pool() -> None:
 
 
 _MACHINES = st.builds(
-    Topology.uniform,
+    UniformShape,
     sockets=st.integers(1, 2),
     numa_per_socket=st.integers(1, 2),
     cores_per_numa=st.integers(1, 4),
     threads=st.integers(1, 2),
-)
+).map(Topology.uniform)
 
 
 @given(_MACHINES, st.data(), st.sampled_from(("reclaim-first", "share-first")), st.booleans())

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from shared.contracts.bus.channels import CHANNELS, SUBSCRIBERS, Channel
+from shared.contracts.eviction import EvictionIntent
 from shared.contracts.readiness import Health
 from shared.contracts.services import SERVICES
+from shared.evictions.announcement import IntentStream
 
 ROOT = Path(__file__).parents[3]
 MAKE, READ = {"stamp"}, {"newest", "state_subject", "replay"}
@@ -24,6 +26,9 @@ def called_with(service: str, names: set[str]) -> Iterator[str]:
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if name in names and node.args and isinstance(node.args[0], ast.Name):
                 yield KEPT.get(node.args[0].id, node.args[0].id)
+            # Who appends to the stream of intents reads the last one of a pod.
+            if names == READ and name == IntentStream.__name__:
+                yield EvictionIntent.__name__
 
 
 @pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.message.__name__)

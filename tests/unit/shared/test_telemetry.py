@@ -56,7 +56,7 @@ def test_the_http_server_is_not_imported_for_a_process_without_a_port() -> None:
 
 def test_tracing_without_its_packages_is_said_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
-    with pytest.raises(Unfit, match=r"requirements/trace\.txt"):
+    with pytest.raises(Unfit, match=r"pip install 'sublet\[trace\]'"):
         telemetry.setup_tracing("qrm", "http://127.0.0.1:4318/v1/traces")
 
 
