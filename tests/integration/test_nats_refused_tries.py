@@ -6,9 +6,9 @@ import pytest
 from fixture_types import Until
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats.bus import NatsBus, connect
+from shared.adapters.nats.bus import NatsBus, connect, connect_at_once
 from shared.adapters.nats.embedded.server import NatsServer
-from shared.errors import NotStored
+from shared.errors import NotStored, Unavailable
 from shared.ports import DurableMessage
 
 INFO = b'INFO {"server_id":"x","version":"2.15.1","proto":1,"headers":true,"max_payload":1048576}\r\n'
@@ -42,6 +42,26 @@ async def test_the_connection_of_a_refused_try_is_closed_before_the_next_one(unt
     await until(lambda: len(refused) >= 3)
     await until(lambda: all(reader.at_eof() for reader in refused[:2]))
     await bus.drain()
+    server.close()
+    await server.wait_closed()
+
+
+async def test_a_command_that_is_refused_leaves_no_connection_open(until: Until) -> None:
+    refused: list[asyncio.StreamReader] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        refused.append(reader)
+        writer.write(INFO)
+        await reader.readuntil(b"PING\r\n")
+        writer.write(REFUSED)
+        await reader.read()  # never closed from this side
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1")
+    port = server.sockets[0].getsockname()[1]
+    with pytest.raises(Unavailable, match="login"):
+        await connect_at_once(f"nats://127.0.0.1:{port}", name="test", timeout_s=5, clock=SystemClock())
+    await until(lambda: refused and all(reader.at_eof() for reader in refused))
     server.close()
     await server.wait_closed()
 

@@ -108,6 +108,7 @@ class Link:
         self._log_limit = LogLimit()
         self._waiting_said = False
         self._tries = 0
+        self._at_once = False
         self._in_vain = asyncio.Event()
         """Every server, with every password, has been tried once before the connection stood."""
 
@@ -140,7 +141,7 @@ class Link:
             BadConfig: the address is not one.
             Unavailable: nobody answered there within the time, or did not take the login (reason "login").
         """
-        where = without_secrets(self._url)
+        where, self._at_once = without_secrets(self._url), not wait
         try:
             await self._connected_within(timeout_s, wait=wait)
         except TimeoutError as error:
@@ -278,6 +279,10 @@ class Link:
         # Without this pause thousands of clients would come back in the same moment, every 2 s.
         delay = delay_s(self._attempt, base_s=RECONNECT_BASE_S, cap_s=RECONNECT_CAP_S, roll=random.random())  # noqa: S311 - jitter
         self._attempt += 1
+        if self._at_once and self._in_vain.is_set():
+            # `open` gives up now: a further try that it cancels right after the server took it would leave its socket
+            # open (asyncio.wait_for before Python 3.12 loses the result).
+            delay = RECONNECT_CAP_S
         return min(servers, key=lambda server: server.reconnects), delay
 
     async def _on_error(self, error: Exception) -> None:
