@@ -99,6 +99,7 @@ bench-pod-start: rig-kubernetes  ## how long many pods at once take to be Ready 
 schemas: $(STAMP)        ## write docs/schemas and the lines of deploy that name channels or services anew
 	$(BIN)/python -m shared.contracts.bus.schemas docs/schemas
 	$(BIN)/python -m shared.contracts.deploy
+	PYTHONPATH=. $(BIN)/python deploy/k8s/values_schema.py
 
 settings: $(STAMP)       ## write docs/settings.md anew from the models
 	$(BIN)/python -m sublet.settings_page docs/settings.md

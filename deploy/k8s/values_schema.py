@@ -1,6 +1,6 @@
 """The sections `settings` and `config` of the chart's values.schema.json, from the models of the services.
 
-`render.py` writes them, so that `helm install` and `helm template` refuse what a service would refuse at its start.
+`make schemas` and `render.py` write them: `helm install` and `helm template` then refuse what a service would refuse.
 What only a service knows (the names of policies from other wheels, how two settings belong together) is left to it.
 """
 
@@ -51,3 +51,7 @@ def _bare(node: Any, *, names: bool = True) -> Any:
 def text() -> str:
     """What the file should hold."""
     return json.dumps(with_models(json.loads(SCHEMA.read_text())), indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    SCHEMA.write_text(text())

@@ -10,6 +10,6 @@ def central_config() -> Iterator[Block]:
     """Which sections the file with central's settings leaves out."""
     names = " ".join(f'"{name}"' for name in NODE_SERVICES)
     yield Block(
-        r"\{\{- toYaml \(omit \.Values\.settings .*",
-        (f"{{{{- toYaml (omit .Values.settings {names}) | nindent 4 }}}}",),
+        r"\{\{- \$own := omit \.Values\.settings .*",
+        (f"{{{{- $own := omit .Values.settings {names} }}}}",),
     )

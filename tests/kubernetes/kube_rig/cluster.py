@@ -163,6 +163,8 @@ def running(cache: Path, say: Say) -> Iterator[Cluster]:
         isolation.open()
         cluster = _assemble(isolation, programs, images, cache)
         try:
+            # Of a run that was killed.
+            shutil.rmtree(cluster.folder / "etcd", ignore_errors=True)
             cluster.control_plane.start()
             cluster.node.start(images)
             until(lambda: ready(cluster), READY_LIMIT_S, f"{NODE} being Ready")

@@ -17,6 +17,7 @@ from services.central.settings import CentralSettings
 from services.evictor.settings import read
 from shared.adapters.nats.embedded.server import find_binary
 from shared.core.bus.nats_url import NatsAddress, read_nats_url
+from shared.core.text.yaml_text import read_yaml
 from shared.settings import common_settings, read_environment, section
 
 K8S = Path(__file__).parents[3] / "deploy/k8s"
@@ -55,6 +56,17 @@ def containers() -> list[tuple[str, Document]]:
         for name, spec in pods()
         for one in [*spec["containers"], *spec.get("initContainers", [])]
     ]
+
+
+def test_every_file_that_a_service_reads_is_a_mapping() -> None:
+    files = [
+        (d["metadata"]["name"], name, read_yaml(text, what=name, max_bytes=1 << 20).value)
+        for d in of_kind("ConfigMap")
+        for name, text in d["data"].items()
+        if name.endswith(".yaml")
+    ]
+    assert {name for _, name, _ in files} >= {"settings.yaml", "config.yaml"}
+    assert not [(owner, name) for owner, name, value in files if not isinstance(value, dict)]
 
 
 def test_what_is_committed_was_made_from_the_chart_as_it_is() -> None:
