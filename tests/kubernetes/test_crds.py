@@ -21,7 +21,8 @@ Document = dict[str, Any]
 def kinds(cluster: Cluster) -> Iterator[Cluster]:
     """A cluster that has the kinds; where somebody has installed them before, they stay."""
     there = bool(cluster.get("crd")["items"])
-    cluster.kubectl("apply", "--server-side", "--kustomize", str(CRDS))
+    # As docs/kubernetes.md has it for an upgrade: kinds that Helm made are Helm's.
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "--kustomize", str(CRDS))
     cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
     yield cluster
     if not there:
