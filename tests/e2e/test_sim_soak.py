@@ -15,12 +15,13 @@ from sublet.sim.scenario import load_scenario
 SOAK_S = float(os.environ.get("SOAK_S", "600"))
 PARTS = ("sim", "central", "metrics", "advisor", "qrm", "evictor", "reporter")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(SOAK_S + 600)]
+pytestmark = pytest.mark.timeout(SOAK_S + 600)
 
 
 ROUNDS, ROUND_S = 30, 120.0
 
 
+@pytest.mark.slow
 def test_in_a_virtual_hour_of_its_story_nothing_ends_that_should_not() -> None:
     tide = load_scenario("tide")
     rounds = (number * ROUND_S for number in range(ROUNDS))
@@ -40,6 +41,7 @@ def kill(sim: LiveSim, part: str) -> None:
     sim.wait_for(lambda: sim.services()[part]["restarts"] > before["restarts"])
 
 
+@pytest.mark.soak
 def test_it_outlives_the_death_of_each_of_its_parts(tmp_path: Path) -> None:
     with live_sim(tmp_path) as sim:
         sim.start("--substrate", "sim")
