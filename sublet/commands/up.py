@@ -116,6 +116,7 @@ async def _up(over: dict[str, Any], begin: "Callable[..., Session]", scenario: t
             starting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await starting
+            typer.echo(_farewell(session))
             return 0
         starting.result()
     except SubletError as error:
@@ -139,8 +140,13 @@ async def _up(over: dict[str, Any], begin: "Callable[..., Session]", scenario: t
     if left:
         print_error(f"could not remove {', '.join(left)}; look for processes there, then: sublet down")
         return FAILED
-    typer.echo("stopped; nothing is left" + ("" if session.forget else f" but the history in {common.state_dir}"))
+    typer.echo(_farewell(session))
     return 0
+
+
+def _farewell(session: "Session") -> str:
+    """What is said at the end of a run, also of one that was stopped while it started."""
+    return "stopped; nothing is left" + ("" if session.forget else f" but the history in {session.state_dir}")
 
 
 def _banner(about: str, *, by_itself: bool, well: bool) -> Iterator[str]:

@@ -11,6 +11,7 @@ import pytest
 from present import present
 
 from shared.errors import Unfit
+from sublet.exit_codes import FAILED
 from sublet.instance import running_instance
 from sublet.state.files import MARK
 from sublet.state.folder import StateFolder
@@ -111,7 +112,7 @@ def test_the_commands_say_it_and_end(tmp_path: Path, precious: Path) -> None:
         [sys.executable, "-m", "sublet", "up", "--substrate", "sim", "--nats-port", "0"],
         env={**os.environ, "SUBLET_STATE_DIR": str(at)}, capture_output=True, text=True, check=False, timeout=150,
     )  # fmt: skip
-    assert (done.returncode, f"belongs to user {NOBODY}" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, f"belongs to user {NOBODY}" in done.stderr) == (FAILED, True), done.stderr
     assert precious.read_text() == SECRET
 
 
@@ -124,7 +125,7 @@ def test_a_disk_that_is_full_or_read_only_is_said_in_one_line(tmp_path: Path, op
         env={**os.environ, "SUBLET_STATE_DIR": str(at / "state" if options == "ro" else at)},
         capture_output=True, text=True, check=False, timeout=150,
     )  # fmt: skip
-    assert done.returncode == 2, done.stderr
+    assert done.returncode == FAILED, done.stderr
     assert "Traceback" not in done.stderr
     assert f"state folder {at}" in done.stderr
     assert "choose another with SUBLET_STATE_DIR" in done.stderr

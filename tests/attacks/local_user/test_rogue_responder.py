@@ -17,6 +17,7 @@ from shared.adapters.nats.embedded.server import NatsServer
 from shared.errors import Unavailable
 from sublet import ask
 from sublet.commands import audit, config, consumers, doctor, events, explain, record, status, top
+from sublet.configuration import publishing
 from sublet.pods import admission
 
 NODE = "node-a"
@@ -137,7 +138,7 @@ def test_no_command_opens_writes_or_runs_what_an_answer_says(
     for name, value in (("NATS_URL", rogue.server_url), ("NODE", NODE), ("STATE_DIR", str(state_dir))):
         monkeypatch.setenv(f"SUBLET_{name}", value)
     monkeypatch.setattr(ask, "ANSWER_TIMEOUT_S", 5.0)
-    monkeypatch.setattr(config, "PUBLISH_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(publishing, "PUBLISH_TIMEOUT_S", 0.2)
     monkeypatch.chdir(tmp_path)
     words = [{"FILE": str(wanted), "OUT": str(tmp_path / "out.jsonl.gz")}.get(word, word) for word in line]
     for what, rogue.answer in answers(victim, program).items():

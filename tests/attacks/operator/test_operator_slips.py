@@ -17,6 +17,7 @@ from shared.adapters.host.cgroup_kill import kill_group
 from shared.core.cgroups.layout import ROOT, class_group
 from shared.errors import SubletError
 from shared.settings import CommonSettings
+from sublet.exit_codes import FAILED, NOT_THERE, REFUSED
 from sublet.host.preflight import check_host, take_host
 from sublet.state.files import MARK, known
 
@@ -81,7 +82,7 @@ def test_a_folder_of_others_is_refused_and_left_as_it_is(tmp_path: Path, words: 
     state = tmp_path / "state"
     before = precious(state)
     code, out = said(sublet(state, *words, SUBLET_SUBSTRATE="sim"))
-    assert code == 2
+    assert code == FAILED
     assert "take an empty folder" in out
     assert tree(state) == before
 
@@ -118,7 +119,7 @@ def test_a_start_that_fails_leaves_a_folder_as_it_was_but_for_the_logs(tmp_path:
         (state / name).write_text(name)
     before = tree(state)
     code, out = said(sublet(state, "up", "--substrate", "sim", "--nats-port", str(taken)))
-    assert code == 2, out
+    assert code == NOT_THERE, out
     assert {name: text for name, text in tree(state).items() if not name.startswith(("logs/", "nats/"))} == before
 
 
@@ -136,7 +137,7 @@ def test_a_start_that_fails_ends_no_pod_that_ran_before(tmp_path: Path, taken: i
         cgroups.attach(group, pod.pid)
         words = ("up", "--nats-port", str(taken) if slip == "port taken" else "0")
         code, out = said(sublet(state, *words, **({} if slip == "port taken" else {"SUBLET_QRM__NO_SUCH": "1"})))
-        assert code == 2, out
+        assert code == (NOT_THERE if slip == "port taken" else REFUSED), out
         assert pod.poll() is None
         assert cgroups.pids(group) == [pod.pid]
     finally:
@@ -160,5 +161,5 @@ def test_down_with_another_state_folder_ends_no_pods_of_a_sublet_that_is_up(tmp_
         code, out = said(sublet(tmp_path / "other", "down"))
     finally:
         os.close(held)
-    assert (code, "another Sublet manages the cgroups" in out) == (2, True), out
+    assert (code, "another Sublet manages the cgroups" in out) == (FAILED, True), out
     assert not (tmp_path / "other").exists()
