@@ -17,7 +17,7 @@ def story(world: World) -> None:
     world.settle("pod", 60, **PRINTED["pod"], pods=[ONLINE])
     world.apply(f"{BATCH}.yaml")
     world.settle("reclaimed pod", 60, **PRINTED["reclaimed pod"], pods=both)
-    world.report["cnr"] = world.sublet("get", "cnr", "-o", "json")
+    world.report["cnr"] = world.says('"42k"', "get", "cnr", "-o", "json")
     world.execute(ONLINE, "stress", "-c", "2")
     world.settle("peak", 120, **PRINTED["peak"], pods=both)
     world.stays("still peak", STILL_S, **PRINTED["still peak"], pods=both)

@@ -101,6 +101,21 @@ class World:
             raise Broken(f"sublet {' '.join(words)}: exit code {done.returncode}: {done.stderr.strip()}")
         return done.stdout
 
+    def says(self, wanted: str, *words: str, limit_s: float = 60.0) -> str:
+        """What a command prints, once it says `wanted`: the command is work on a slow machine, and the offer follows.
+
+        Raises:
+            Broken: it failed, or does not say so in time.
+        """
+        told: list[str] = []
+
+        def reached() -> bool:
+            told.append(self.sublet(*words))
+            return wanted in told[-1]
+
+        self._until(f"sublet {' '.join(words)}: {wanted}", reached, limit_s * SLOWEST)
+        return told[-1]
+
     def apply(self, *files: str) -> None:
         """`sublet apply` of some of the stories' files at once."""
         documents = Path("/run/apply.yaml")
