@@ -116,3 +116,15 @@ def attempt(app: typer.Typer, wrong: Row) -> Answer:
 def written(folder: Path) -> dict[str, bytes]:
     """Every file in a folder, so that a change is seen."""
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def refused(app: typer.Typer, folder: Path, wrong: Row) -> Answer:
+    """The answer to a row, which has the row's code and words in our own form, and has changed no file."""
+    before = written(folder)
+    answer = attempt(app, wrong)
+    assert answer.code == wrong.code, answer
+    assert answer.err.startswith("sublet: "), answer
+    assert [word for word in wrong.words.split("|") if word not in answer.err] == [], answer
+    assert [word for word in NEVER if word in answer.err + answer.out] == []
+    assert written(folder) == before
+    return answer
