@@ -120,7 +120,7 @@ def test_the_switch_of_a_pool_of_nodes_makes_it_so(sublet: Product, cluster: Clu
     for document in switch("enforce"):
         cluster.apply(document)
     cluster.kubectl("label", "node", NODE, "pool=tried", "--overwrite")
-    until(lambda: BATCH not in sublet.pods(), EVICTED_LIMIT_S, "the batch pod's eviction")
+    cluster.kubectl("wait", "pod", BATCH, "--for=delete", f"--timeout={EVICTED_LIMIT_S:.0f}s")
     until(lambda: (sublet.offer_millis() or 0) > 0, EVICTED_LIMIT_S, "an offer")
 
 
