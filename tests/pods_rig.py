@@ -17,7 +17,7 @@ from shared.adapters.host.cgroup_kill import kill_group
 from shared.adapters.local import shim
 from shared.adapters.local.runtime import Runtime, new_uid
 from shared.contracts.pod import Container, Pod
-from shared.core.cgroups.layout import class_group
+from shared.core.cgroups.layout import QOS_CLASSES, class_group
 from shared.core.pods.manifest import ContainerRun, PodRecord
 from shared.settings import CommonSettings
 
@@ -54,7 +54,7 @@ def own_top() -> Iterator[str]:
     """A top cgroup with the classes that `sublet up` would make; what is left in it at the end is killed."""
     cgroups, top = Cgroups(HOST), f"sublet-test-{uuid.uuid4().hex[:8]}"
     try:
-        for qos in ("shared_cores", "reclaimed_cores"):
+        for qos in QOS_CLASSES:
             cgroups.make(class_group(qos, top))
         yield top
     finally:

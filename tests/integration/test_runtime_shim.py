@@ -229,7 +229,10 @@ def test_settings_are_in_force_before_the_command_runs(pods: Runtime, top: str) 
     assert (CGROUPS.read(web, Knob.MEMORY_MAX), CGROUPS.read(encode, Knob.MEMORY_MAX)) == (128 << 20, 64 << 20)
 
 
-@pytest.mark.parametrize(("qos", "score"), [("reclaimed_cores", "900"), ("shared_cores", "0")])
+@pytest.mark.parametrize(
+    ("qos", "score"),
+    [("reclaimed_cores", "900"), ("shared_cores", "0"), ("dedicated_cores", "0"), ("system_cores", "0")],
+)
 def test_the_kernel_is_told_whom_to_end_first(pods: Runtime, qos: str, score: str) -> None:
     pod = record("score", "cat", "/proc/self/oom_score_adj", qos=qos)
     _start(pods, pod)

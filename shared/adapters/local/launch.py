@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shared.adapters.local.pod_user import PodUser
-from shared.contracts.pod import Pod
+from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import OwnLayout, container_group, pod_group
 from shared.core.pods.limits import limits_of, unsaid_memory_bytes
@@ -13,8 +13,16 @@ from shared.errors import Refused
 
 LEAST_MEMORY_BYTES = 1 << 20
 """A limit below is refused (docs/facts/linux-cgroups.md#memory-limits)."""
-OOM_SCORE = {"reclaimed_cores": 900, "shared_cores": 0}
-"""When memory runs out the kernel ends reclaimed work first, whoever asked for the memory (0 to 1000 adds permille)."""
+OOM_SCORE: dict[QosClass, int] = {
+    "reclaimed_cores": 900,
+    "shared_cores": 0,
+    "dedicated_cores": 0,
+    "system_cores": 0,
+}
+"""When memory runs out the kernel ends reclaimed work first, whoever asked for the memory (0 to 1000 adds permille).
+
+All others count as any process of the host does: by the memory that they hold.
+"""
 
 
 def launch_document(

@@ -20,7 +20,7 @@ from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import read_text
 from shared.adapters.local import shim
 from shared.adapters.local.evictor import LocalEvictor, finish_if_over
-from shared.adapters.local.launch import OOM_SCORE, launch_document, require_room, start_writes
+from shared.adapters.local.launch import launch_document, require_room, start_writes
 from shared.adapters.local.pod_folder import LAUNCH, PodFolder, write_json
 from shared.adapters.local.pod_user import PodUser, this_user
 from shared.adapters.local.pods import LocalPods
@@ -207,11 +207,6 @@ class Runtime:
             if not (self.common.state_dir / "up.json").exists():
                 raise Unfit(f"pod {pod.key}: no simulated machine is up here; start one: sublet up --substrate sim")
             return
-        if pod.qos not in OOM_SCORE:
-            raise Refused(
-                f"pod {pod.key}: QoS class {pod.qos} cannot be run here; want {' or '.join(OOM_SCORE)}",
-                reason="wrong_class",
-            )
         group = class_group(pod.qos, self.top)
         if not self.cgroups.exists(group):
             raise Unfit(f"pod {pod.key}: Sublet is not up on this host (no cgroup {group}); {START_IT}")

@@ -1,7 +1,7 @@
 """How a pod runs on this host, as data: cgroups built from checked parts, settings by class."""
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -10,6 +10,7 @@ from pods_rig import record
 
 from shared.adapters.local.launch import launch_document, start_writes
 from shared.adapters.local.pod_user import PodUser
+from shared.contracts.pod import QosClass
 from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import container_group, pod_group
 from shared.core.pods.limits import unsaid_memory_bytes
@@ -103,3 +104,10 @@ def test_the_launch_document_is_json_and_names_only_this_pods_cgroups() -> None:
         "workdir": "/",
         "oom_score_adj": 900,
     }
+
+
+@pytest.mark.parametrize("qos", get_args(QosClass))
+def test_a_pod_of_any_class_can_be_launched_and_reclaimed_work_is_ended_first(qos: QosClass) -> None:
+    document = launch_document(record("web", qos=qos), NOBODY, {}, host_root="/", top="sublet")
+    (container,) = document["containers"]
+    assert (container["oom_score_adj"] > 0) == (qos == "reclaimed_cores")
