@@ -6,30 +6,23 @@ nothing, which follows their Kubernetes QoS. A value that cannot be read gets a 
 Facts: docs/facts/koordinator.md#qos-and-priority-classes.
 """
 
-from collections.abc import Mapping
-from typing import Literal
-
-from shared.contracts.pod import KubeQos
 from shared.core.cgroups.kube_qos import kube_qos
-from shared.core.pods.koord_qos import KOORD_DOMAIN, KoordQos, koord_qos
+from shared.core.pods.koord_qos import (
+    KOORD_DOMAIN,
+    SUB_PRIORITY_LABEL,
+    KoordQos,
+    PriorityClass,
+    koord_qos,
+    priority_class,
+    priority_class_with_default,
+)
 from shared.core.text.annotation_values import INVALID, integer, refuse
 from shared.errors import Refused
 from shared.whatif.decisions import Answer, Question, decision
 
-PriorityClass = Literal["koord-prod", "koord-mid", "koord-batch", "koord-free"]
-
-PRIORITY_CLASS_LABEL = f"{KOORD_DOMAIN}priority-class"
-SUB_PRIORITY_LABEL = f"{KOORD_DOMAIN}priority"
 EVICTION_ENABLED_LABEL = f"{KOORD_DOMAIN}eviction-enabled"
 EVICTION_PRIORITY = f"{KOORD_DOMAIN}eviction-priority"
 
-_QOS_OF_KUBE: dict[KubeQos, KoordQos] = {"Guaranteed": "LSR", "Burstable": "LS", "BestEffort": "BE"}
-_BANDS: dict[PriorityClass, range] = {
-    "koord-prod": range(9000, 10_000),
-    "koord-mid": range(7000, 8000),
-    "koord-batch": range(5000, 6000),
-    "koord-free": range(3000, 4000),
-}
 _DEFAULT_VALUES: dict[PriorityClass, int] = {
     "koord-prod": 9500,
     "koord-mid": 7500,
@@ -93,21 +86,6 @@ def koord_pod_class(question: KoordPodClassQuestion) -> KoordPodClassAnswer:
             errors, "sub_priority", pod.labels.get(SUB_PRIORITY_LABEL) or None, question.default_sub_priority
         ),
         errors=errors,
-    )
-
-
-def priority_class(labels: Mapping[str, str], priority: int | None) -> PriorityClass | None:
-    """By the label, which beats the value even where it names no known class; else by the band of the value."""
-    named = labels.get(PRIORITY_CLASS_LABEL)
-    if named is not None:
-        return next((name for name in _BANDS if name == named), None)
-    return next((name for name, band in _BANDS.items() if priority is not None and priority in band), None)
-
-
-def priority_class_with_default(labels: Mapping[str, str], priority: int | None, kube: KubeQos) -> PriorityClass:
-    """As `priority_class`; a pod without one is batch if it is best-effort by label or Kubernetes QoS, else prod."""
-    return priority_class(labels, priority) or (
-        "koord-batch" if (koord_qos(labels) or _QOS_OF_KUBE[kube]) == "BE" else "koord-prod"
     )
 
 

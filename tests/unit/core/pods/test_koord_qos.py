@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 
 from shared.contracts.pod import KubeQos, QosClass
 from shared.core.cgroups.kube_qos import kube_qos
-from shared.core.pods.koord_qos import QOS_LABEL, QOS_OF_KOORD, KoordQos
+from shared.core.pods.koord_qos import PRIORITY_CLASS_LABEL, QOS_LABEL, QOS_OF_KOORD, SUB_PRIORITY_LABEL, KoordQos
 from shared.core.pods.qos import QOS_LEVEL, class_of_kube, qos_class
 from shared.errors import Refused
 from sublet.reference.koord_pod_class import (
     EVICTION_ENABLED_LABEL,
     EVICTION_PRIORITY,
-    PRIORITY_CLASS_LABEL,
-    SUB_PRIORITY_LABEL,
     KoordPodClassQuestion,
     koord_pod_class,
 )
