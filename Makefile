@@ -6,7 +6,11 @@ STAMP  := $(VENV)/.ready
 # Where the tests of `make unit` write, if it has 2 GiB free: they sync thousands of small files, and wait for the disk.
 MEMORY := $(shell df --output=avail,target -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 2097152 { print $$2 }')
 
-.PHONY: setup demo test lint type imports unit test-chaos test-sim-soak test-vm test-compose test-kubernetes test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom bench bench-pod-start schemas settings clean
+# What an image says of itself; the wheel's backend asks git the same.
+REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
+VERSION  = $(shell sed -n 's/^VERSION = "\(.*\)"$$/\1/p' shared/build.py)
+
+.PHONY: setup demo test lint type imports unit test-chaos test-sim-soak test-vm test-compose test-kubernetes test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-pod-start schemas settings clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -89,6 +93,9 @@ audit: $(SUPPLY)/.ready  ## look every pinned package up among the known vulnera
 
 sbom: $(SUPPLY)/.ready   ## what is in the image, as CycloneDX: out/sbom.json
 	cat requirements/run.txt requirements/kube.txt | $(SUPPLY)/bin/cyclonedx-py requirements --output-reproducible --of JSON -o out/sbom.json -
+
+image:                   ## build the image sublet:VERSION, which says which commit it is of
+	docker build --file deploy/Dockerfile --build-arg REVISION=$(REVISION) --tag sublet:$(VERSION) .
 
 bench: $(STAMP)          ## measure reaction times and footprint; prints a table; PARTS="reaction footprint" for some of it
 	$(BIN)/python -m bench $(PARTS)

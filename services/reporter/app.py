@@ -15,6 +15,7 @@ from services.reporter.ports import ReporterPorts
 from services.reporter.registry import configured_fields
 from services.reporter.settings import NAME, ReporterSettings
 from shared.app import Context
+from shared.build import BUILD
 from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import Health, Readiness, ServiceHealth
 from shared.contracts.sample import NodeSample
@@ -141,6 +142,7 @@ class ReporterApp:
             sample=sample.value if sample else None,
             sample_fresh=bool(sample and sample.within(settings.max_sample_age_s)),
             services=self._services,
+            build=BUILD,
         )
 
     def _ref(self) -> str | None:

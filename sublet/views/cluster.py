@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from shared.contracts.kube.node_properties import AGENT_REVISION, AGENT_VERSION
 from shared.contracts.kube.quantities import parse_units
 from shared.contracts.kube.taint import TAINT_PREFIX
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, canonical_resource
@@ -13,7 +14,7 @@ from sublet.views.figures import cores, memory
 
 Document = Mapping[str, Any]
 ON_NODE = "ON-NODE"
-HEADER = ("NODE", "CPU", "MEMORY", ON_NODE, "AGENT", "SAID", "TAINTS")
+HEADER = ("NODE", "CPU", "MEMORY", ON_NODE, "AGENT", "VERSION", "SAID", "TAINTS")
 CONFIG_HEADER = ("CONFIG", "NAME", "VALID", "NODES", "MESSAGE")
 
 
@@ -67,6 +68,8 @@ def _row(name: str, cnr: Document, node: Document) -> dict[str, Any]:
         "reclaimed_memory_bytes": offered.get(RECLAIMED_MEMORY),
         "node_cpu_millis": shown.get(RECLAIMED_CPU),
         "agent": {"True": "ready", "False": ready.get("reason")}.get(str(ready.get("status"))),
+        "version": _property(cnr, AGENT_VERSION),
+        "revision": _property(cnr, AGENT_REVISION),
         "said_at": services.get("lastHeartbeatTime"),
         "taints": sorted(taints),
     }
@@ -79,6 +82,13 @@ def _amounts(document: Document, part: str) -> dict[str, int]:
     return older | {name: parse_units(amounts[name]) for name in (RECLAIMED_CPU, RECLAIMED_MEMORY) if name in amounts}
 
 
+def _property(cnr: Document, name: str) -> str | None:
+    """The first value of a property of the node's object."""
+    properties = (cnr.get("spec") or {}).get("nodeResourceProperties") or ()
+    values = next((one.get("propertyValues") for one in properties if one["propertyName"] == name), None)
+    return str(values[0]) if values else None
+
+
 def _cells(row: Mapping[str, Any], now: datetime) -> Sequence[str]:
     said = datetime.fromisoformat(row["said_at"]) if row["said_at"] else None
     return (
@@ -87,6 +97,7 @@ def _cells(row: Mapping[str, Any], now: datetime) -> Sequence[str]:
         memory(row["reclaimed_memory_bytes"]),
         _cpu(row["node_cpu_millis"]),
         row["agent"] or "",
+        "+".join(filter(None, (row["version"], row["revision"]))),
         f"{age(said, now)} ago" if said else "",
         ",".join(row["taints"]),
     )

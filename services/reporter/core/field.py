@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from shared.build import Build
 from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
@@ -43,6 +44,8 @@ class FieldView:
     """Every expected service, folded; a silent one has ok false."""
     offered: Offered | None = None
     """What is reported of the allocation's offer; None: all of it."""
+    build: Build | None = None
+    """What runs here."""
 
 
 class FieldSettings(BaseModel):

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +45,23 @@ def test_the_agent_loads_nothing_of_the_clients_synchronous_half() -> None:
     loaded = set(json.loads(found.stdout))
     assert loaded & set(UNUSED) == set()
     assert "kubernetes.client" not in loaded
+
+
+@pytest.mark.parametrize(
+    ("revision", "recorded"),
+    [("0123456789ab", True), ("0123456789ab-dirty", True), ("", True), ('"; import os', False), ("0123\n4567", False)],
+)
+def test_the_image_records_the_revision_that_it_is_built_of(tmp_path: Path, revision: str, recorded: bool) -> None:
+    copy = tmp_path / "build.py"
+    shutil.copy(ROOT / "shared/build.py", copy)
+    (step,) = re.findall(
+        r"^RUN (case .*?/build\.py)$", (ROOT / "deploy/Dockerfile").read_text(), re.MULTILINE | re.DOTALL
+    )
+    script = step.replace("\\\n", "").replace("/opt/sublet/src/shared/build.py", str(copy))
+    done = subprocess.run(["sh", "-ec", script], env={**os.environ, "REVISION": revision}, check=False)
+    assert (done.returncode == 0) is recorded
+    wanted = f'REVISION = "{revision if recorded else ""}"'
+    assert wanted in copy.read_text().splitlines()
 
 
 def test_the_image_is_without_the_packages_that_nothing_loads() -> None:

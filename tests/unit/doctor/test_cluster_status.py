@@ -44,10 +44,21 @@ def config(kind: str, name: str, **parts: Any) -> dict[str, Any]:
     return {"kind": kind, **case.named(name, "default", status=parts)}
 
 
+def versioned(document: dict[str, Any], version: str, revision: str) -> dict[str, Any]:
+    """The node's object with what runs there."""
+    words = {"agent_version": version, "agent_revision": revision}
+    rows: list[dict[str, Any]] = [{"propertyName": "numa", "propertyQuantity": "2"}]
+    rows += [{"propertyName": name, "propertyValues": [word]} for name, word in words.items()]
+    return document | {"spec": {"nodeResourceProperties": rows}}
+
+
 READING = ClusterReading(
     now=case.NOW,
     nodes=[node("n2", "0", PRESSURE, "example.org/own"), node("n1", "1500")],
-    node_objects=[offering("n1", millicpu="2k", memory="4Gi"), offering("gone", ready="False")],
+    node_objects=[
+        versioned(offering("n1", millicpu="2k", memory="4Gi"), "0.1.0", "0123abcd"),
+        offering("gone", ready="False"),
+    ],
     lease=case.GOOD.lease,  # type: ignore[arg-type]
     configs=[
         config("EvictionConfiguration", "mem", targetNodes=3, updatedTargetNodes=2,
@@ -59,10 +70,10 @@ READING = ClusterReading(
 
 def test_one_line_a_node_who_leads_and_what_became_of_configuration() -> None:
     assert render(READING).splitlines() == [
-        "NODE   CPU    MEMORY    ON-NODE   AGENT                SAID     TAINTS",
-        "gone   -      -         -         WithAgentsNotReady   1s ago   -",
-        "n1     2.00   4.0 GiB   1.50      ready                1s ago   -",
-        f"n2     -      -         0.00      -                    -        {PRESSURE}",
+        "NODE   CPU    MEMORY    ON-NODE   AGENT                VERSION          SAID     TAINTS",
+        "gone   -      -         -         WithAgentsNotReady   -                1s ago   -",
+        "n1     2.00   4.0 GiB   1.50      ready                0.1.0+0123abcd   1s ago   -",
+        f"n2     -      -         0.00      -                    -                -        {PRESSURE}",
         "",
         "central: central-1 leads, renewed 1s ago",
         "",
@@ -79,6 +90,7 @@ def test_what_is_not_told_is_null_and_not_zero() -> None:
     assert told["n1"]["reclaimed_cpu_millis"] == 2000
     assert told["n1"]["reclaimed_memory_bytes"] == 4 << 30
     assert told["n2"]["agent"] is None
+    assert [told[name]["version"] for name in ("n1", "n2")] == ["0.1.0", None]
 
 
 def test_nobody_leads_and_no_nodes_are_said() -> None:
@@ -88,8 +100,8 @@ def test_nobody_leads_and_no_nodes_are_said() -> None:
 
 def test_node_objects_alone_say_nothing_of_what_nodes_show() -> None:
     assert node_table([offering("n1", millicpu="2k")], datetime(2026, 11, 22, 1, 0, tzinfo=UTC)).splitlines() == [
-        "NODE   CPU    MEMORY   AGENT   SAID     TAINTS",
-        "n1     2.00   -        ready   1s ago   -",
+        "NODE   CPU    MEMORY   AGENT   VERSION   SAID     TAINTS",
+        "n1     2.00   -        ready   -         1s ago   -",
     ]
 
 

@@ -16,6 +16,7 @@ from services.reporter.settings import ReporterSettings
 from shared.adapters.clock import LoopClock
 from shared.adapters.files.node import NodeFile
 from shared.app import Context
+from shared.build import BUILD
 from shared.contracts.allocation import Allocation
 from shared.contracts.bus.subjects import state_subject
 from shared.contracts.readiness import Health, Readiness, ServiceHealth
@@ -267,6 +268,15 @@ def test_a_foreign_allocation_changes_nothing(play: Play) -> None:
         await asyncio.sleep(2)
 
     assert play(story).writer.offers == ["44k"]
+
+
+def test_the_object_says_what_runs_here(play: Play) -> None:
+    async def story(node: Node) -> None:
+        await node.offer(44_000)
+        rows = node.writer.documents[-1]["spec"]["nodeResourceProperties"]
+        assert {"propertyName": "agent_version", "propertyValues": [BUILD.version]} in rows
+
+    play(story)
 
 
 def test_state_holds_the_object_as_written_and_is_json(play: Play) -> None:

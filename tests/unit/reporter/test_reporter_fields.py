@@ -1,6 +1,7 @@
 """Every report field: what it prints, and what it leaves out."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from present import present
 from services.reporter import fields as package
 from services.reporter.core.field import FieldSettings, FieldView, Offered, ReportField, without_times
 from services.reporter.fields import conditions, node_metrics, properties, reclaimed, topology
+from shared.build import Build
 from shared.contracts.allocation import PoolAllocation
 from shared.contracts.readiness import ConfigRefusal, ServiceHealth
 from shared.contracts.sample import NodeReading
@@ -161,6 +163,24 @@ def test_properties_count_numa_nodes_and_cpus(full: FieldView) -> None:
             ]
         }
     }
+
+
+def test_properties_say_the_version_also_before_anything_is_measured(now: datetime) -> None:
+    built = Build("0.1.0", "0123abcd", "3.13.1")
+    assert properties.fragment(FieldView(now, build=built)) == {
+        "spec": {
+            "nodeResourceProperties": [
+                {"propertyName": "agent_version", "propertyValues": ["0.1.0"]},
+                {"propertyName": "agent_revision", "propertyValues": ["0123abcd"]},
+            ]
+        }
+    }
+
+
+def test_a_revision_that_no_build_has_recorded_is_left_out(full: FieldView) -> None:
+    said = present(properties.fragment(replace(full, build=Build("0.1.0", "", "3.13.1"))))
+    names = [row["propertyName"] for row in said["spec"]["nodeResourceProperties"]]
+    assert names == ["numa", "cpu", "memory", "agent_version"]
 
 
 def test_topology_has_both_shapes_ascending_with_the_reserve_taken_off(full: FieldView) -> None:
