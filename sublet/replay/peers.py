@@ -93,8 +93,9 @@ class Katalyst:
 def suppressed_cpus(cpus: int, tenants_cores: float, system_cores: float, before: int | None, ticks: int) -> int:
     """CPUs of best-effort pods: 65 % of the node less what everybody else uses, at least 2.
 
-    Facts: docs/facts/koordinator.md#cpu-suppression: growth at most a tenth of the CPUs in a tick of 1 s, no limit
-    on shrinking.
+    Growth is at most a tenth of the CPUs in a tick of 1 s; shrinking has no limit.
+
+    Facts: docs/facts/koordinator-cpu-suppress.md#the-policy-cpuset.
     """
     budget = cpus * SUPPRESS_PERCENT / 100 - tenants_cores - system_cores
     wanted = max(SUPPRESS_FLOOR_CPUS, math.ceil(budget))
