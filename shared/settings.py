@@ -27,6 +27,8 @@ from shared.text_file import read_yaml_file
 PREFIX = "SUBLET_"
 FILE_VARIABLE = "SUBLET_CONFIG"
 MAX_VARIABLE_BYTES = 64 * 1024
+SYSTEM_STATE_DIR = Path("/var/lib/sublet")
+"""Where root keeps state: on the disk, for the history of evictions outlives a reboot."""
 
 HIDDEN = "(not shown)"
 SHOWN_CHARACTERS = 300
@@ -48,9 +50,9 @@ def _this_host() -> str:
 
 
 def _own_state_dir() -> Path:
-    """/run/sublet for root, a folder of their own for everybody else (who can run the simulator)."""
+    """/var/lib/sublet for root, $XDG_STATE_HOME/sublet (~/.local/state) for others, who can run the simulator."""
     if os.geteuid() == 0:
-        return Path("/run/sublet")
+        return SYSTEM_STATE_DIR
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "sublet"
 
 
@@ -77,7 +79,8 @@ class CommonSettings(Settings):
     host_root: Path = Path("/")
     """Root under which /proc and /sys are read and written; a folder for the simulator and tests."""
     state_dir: Path = Field(default_factory=_own_state_dir)
-    """Checkpoints, the eviction ledger, the local runtime's pods."""
+    """The eviction ledger, the streams, logs, checkpoints, the local runtime's pods. A folder in memory (`/run`) loses
+    the history of evictions at a reboot."""
     http_host: str = "127.0.0.1"
     """Address of /livez, /readyz and /metrics."""
     http_port: Annotated[int, Field(ge=0, le=65535)] = 0

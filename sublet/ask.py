@@ -13,8 +13,8 @@ from shared.contracts.bus.subjects import ask_subject
 from shared.contracts.services import CENTRAL, SERVICES
 from shared.errors import SubletError, Unavailable
 from shared.ports import Bus
-from shared.settings import common_settings, raw_settings
-from sublet.bus_login import SYSTEM_STATE_DIR, read_login
+from shared.settings import SYSTEM_STATE_DIR, common_settings, raw_settings
+from sublet.bus_login import read_login
 from sublet.exit_codes import NOT_THERE as NOT_THERE  # noqa: PLC0414 - what commands that ask end with
 from sublet.exit_codes import SIGNALLED, code_of
 from sublet.instance import MeantInstance, this_instance

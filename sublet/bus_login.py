@@ -16,8 +16,6 @@ from shared.errors import Unfit
 LOGIN, READER = "login.json", "reader.json"
 MAX_FILE_BYTES = 16 << 10
 TRUSTED = frozenset({0, os.geteuid()})
-SYSTEM_STATE_DIR = Path("/run/sublet")
-"""Where a `sublet up` of this machine's root is found by everybody else."""
 
 
 def write_login(folder: Path, node: str, url: str) -> None:

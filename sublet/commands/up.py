@@ -171,12 +171,12 @@ def down(
     from sublet.host.preflight import require_fit, take_host
     from sublet.host.session import POD_GRACE_S
     from sublet.host.teardown import remove_groups
-    from sublet.state.folder import StateFolder
+    from sublet.state.claim import claim_state
 
     try:
         common = common_settings(raw_settings())
         require_fit(common)
-        folder = StateFolder.claim(common.state_dir)
+        folder = claim_state(common.state_dir, typer.echo)
         try:
             held = take_host(common)  # a Sublet that is up with another state folder has these groups
             left = remove_groups(common.host_root, grace_s=POD_GRACE_S) if held is not None else []

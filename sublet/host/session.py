@@ -23,8 +23,8 @@ from shared.build import BUILD
 from shared.contracts.services import CENTRAL, NODE_SERVICES
 from shared.core.bus.nats_url import without_secrets
 from shared.errors import SubletError, Unavailable, Unfit
-from shared.settings import CommonSettings, raw_settings
-from sublet.bus_login import SYSTEM_STATE_DIR, write_login, write_reader
+from shared.settings import SYSTEM_STATE_DIR, CommonSettings, raw_settings
+from sublet.bus_login import write_login, write_reader
 from sublet.config_file import central_config_file
 from sublet.host.capped_logs import keep_capped
 from sublet.host.preflight import require_fit, take_host
@@ -32,6 +32,7 @@ from sublet.host.readiness import wait_healthy
 from sublet.host.supervise import Child
 from sublet.host.teardown import any_groups, end_pods, remove_groups
 from sublet.instance import RECORD, Instance, advertise, started_ticks, withdraw
+from sublet.state.claim import claim_state
 from sublet.state.folder import StateFolder
 
 log = structlog.get_logger()
@@ -97,7 +98,7 @@ class Session:
         """
         # Before the state folder is made: a machine that is not fit is left as it was.
         require_fit(self.common)
-        self._folder = StateFolder.claim(self.state_dir)
+        self._folder = claim_state(self.state_dir, self.say)
         try:
             self._host = take_host(self.common)
             # Asked before anything starts, for qrm makes the groups itself; what a start that fails may end depends on

@@ -14,7 +14,7 @@ class Until(Enum):
     """How long something in the state folder stays."""
 
     STOP = auto()
-    """A clean stop, or `sublet down`."""
+    """A clean stop, `sublet down`, or a reboot: it tells of processes, cgroups or a clock that are gone then."""
     FORGOTTEN = auto()
     """`--forget`: the record of evictions, the logs, an operator's pause."""
     REMOVED_BY_HAND = auto()
@@ -33,6 +33,7 @@ class StateFile:
 
 STATE_FILES = (
     StateFile(MARK, "sublet up", Until.REMOVED_BY_HAND),
+    StateFile("boot", "sublet up"),
     StateFile("up.lock", "sublet up"),
     StateFile("up.json", "sublet up"),
     StateFile("login.json", "sublet up"),

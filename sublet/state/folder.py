@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import IO
 
 from shared.adapters.files.own_folder import ANOTHER, require_own, require_own_path
+from shared.adapters.files.pods import NAME as PODS_OF_A_CLUSTER
 from shared.adapters.files.taints import NAME as TAINTS
 from shared.adapters.files.taints import TaintFile
 from shared.errors import Conflict, Unfit
+from sublet.state.boot import NAME as BOOT
+from sublet.state.boot import note_boot, noted_boot, this_boot
 from sublet.state.files import MARK, PREPARED, WITNESSES, Until, known
 
 # The group may read: `reader_group` gets the bus for its members there. Others see nothing.
@@ -31,12 +34,17 @@ _SHOWN = 3
 class StateFolder:
     """A state folder that this process holds, from `claim` until `release`."""
 
+    rebooted = False
+    """Whether the machine has started anew since the folder was last used; what only its boot knew is removed then."""
+
     def __init__(self, path: Path, before: frozenset[str], lock: IO[str], *, made: bool) -> None:
         self.path, self._before, self._lock, self._made = path, before, lock, made
 
     @classmethod
-    def claim(cls, path: Path) -> "StateFolder":
+    def claim(cls, path: Path, boot: str | None = None) -> "StateFolder":
         """Look at the folder, make it where it is missing, mark it as ours and lock it.
+
+        Of an earlier boot than this (`boot`), what a stop removes is removed now.
 
         Raises:
             Unfit: it is a link, somebody else's or open to others, holds files that are not ours, or is not writable.
@@ -52,12 +60,30 @@ class StateFolder:
                 _mark(path)
             # Only takes rights away: an operator's tighter mode stays.
             path.chmod(stat.S_IMODE(path.stat().st_mode) & MODE)
-            return cls(path, before, _locked(path / _LOCK), made=made)
+            folder = cls(path, before, _locked(path / _LOCK), made=made)
+            folder._begin_boot(this_boot() if boot is None else boot)
+            return folder
         except OSError as error:
             raise Unfit(
                 f"state folder {path}: {error.strerror} ({error.filename or path}); make room there, or "
                 "choose another with SUBLET_STATE_DIR"
             ) from error
+
+    def _begin_boot(self, boot: str) -> None:
+        """Remove what tells of an earlier boot, and note this one.
+
+        Raises:
+            OSError: the note cannot be written; the folder is let go.
+        """
+        try:
+            self.rebooted = noted_boot(self.path) not in ("", boot)
+            if self.rebooted:
+                remove_state(self.path, forget=False)
+                self._before &= frozenset(_names(self.path))
+            note_boot(self.path, boot)
+        except OSError:
+            self.release()
+            raise
 
     def empty(self, *, forget: bool) -> None:
         """Remove what Sublet keeps only while it is up; with `forget` the history too."""
@@ -73,8 +99,9 @@ class StateFolder:
         # While the lock is still held: after it is given up, the file may be the next owner's.
         self._unlink(_LOCK)
         self._lock.close()
-        if set(_names(self.path)) <= {MARK} and MARK not in self._before:
+        if set(_names(self.path)) <= {MARK, BOOT} and MARK not in self._before:
             self._unlink(MARK)
+            self._unlink(BOOT)
             if self._made:
                 with contextlib.suppress(OSError):
                     self.path.rmdir()
@@ -108,6 +135,11 @@ def _names_before(path: Path) -> frozenset[str]:
         if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
             raise Unfit(f"state folder {path}: its mark {MARK} was not made by this user; {ANOTHER}")
         return names
+    if PODS_OF_A_CLUSTER in names:
+        raise Unfit(
+            f"state folder {path}: the agent of a Kubernetes cluster keeps its state there; name another folder for "
+            f"this run: SUBLET_STATE_DIR={path}-host"
+        )
     foreign = [name for name in sorted(names) if known(name) is None or (path / name).lstat().st_uid != os.geteuid()]
     if foreign or not (names <= PREPARED or names & WITNESSES):
         shown = foreign or sorted(names)

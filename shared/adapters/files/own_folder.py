@@ -7,7 +7,7 @@ from pathlib import Path
 
 from shared.errors import Unfit
 
-ANOTHER = "take an empty folder, or one that does not exist yet: SUBLET_STATE_DIR=/run/sublet"
+ANOTHER = "take an empty folder, or one that does not exist yet: SUBLET_STATE_DIR=/var/lib/sublet"
 
 
 def require_own(path: Path) -> None:

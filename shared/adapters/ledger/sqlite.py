@@ -1,7 +1,7 @@
 """The evictor's ledger in SQLite; `services.evictor.ports` is the protocol.
 
-Calls are made from one thread and not handed to another: in the default state folder, which lies in memory, a commit
-takes 80 microseconds (p99 0.9 ms), on a disk 0.4 ms (p99 6 ms), and an eviction needs about ten.
+Calls are made from one thread and not handed to another: on a disk a commit takes 0.4 ms (p99 6 ms), in memory 80
+microseconds (p99 0.9 ms), and an eviction needs about ten.
 """
 
 import json

@@ -64,7 +64,7 @@ def test_every_link_leads_to_a_heading_or_a_page() -> None:
 def test_what_the_machine_decides_is_not_a_value_on_the_page() -> None:
     defaults = {row.key: row.default for row in rows(SECTIONS[0])}
     assert defaults["node"] == "This host's name"
-    assert defaults["state_dir"].startswith("/run/sublet for root")
+    assert defaults["state_dir"].startswith("/var/lib/sublet for root")
 
 
 class Base(Settings):

@@ -128,7 +128,7 @@ def test_a_new_or_empty_folder_is_marked_and_closed_to_others(path: Path, there:
     if there:
         path.mkdir(mode=0o755)
     folder = StateFolder.claim(path)
-    assert names(path) == {MARK, "up.lock"}
+    assert names(path) == {MARK, "up.lock", "boot"}
     assert path.stat().st_mode & 0o777 == 0o750
     folder.release()
     assert path.exists() is there

@@ -11,7 +11,7 @@ from typing import Any
 
 SHARE = Path("/share")
 OUT = SHARE / "out"
-STATE = Path("/run/sublet")
+STATE = Path("/var/lib/sublet")
 DYNAMIC = Path("/run/dynamic.yaml")
 CGROUPS = Path("/sys/fs/cgroup/sublet")
 PODS = SHARE / "guest/pods"
