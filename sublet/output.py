@@ -6,15 +6,11 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-Format = Literal["table", "json", "yaml"]
-FormatOption = Annotated[Format, typer.Option("--output", "-o", help="How to print it.")]
 NONE = "-"
 COLUMN_GAP = "   "
 PIPE_COLUMNS = 100_000
@@ -48,15 +44,25 @@ def columns(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Coll
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
-def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = ()) -> "Table":
-    """The one look of tables: no boxes, columns three spaces apart, numbers to the right where the caller says so."""
+def table_of(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Collection[int] = (),
+    folded: Collection[int] | None = None,
+) -> "Table":
+    """The one look of tables: no boxes, columns three spaces apart, numbers to the right where the caller says so.
+
+    What is too wide is folded, in the columns `folded` where it says some, else in any.
+    """
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, len(COLUMN_GAP), 0, 0), header_style="bold")
     for number, title in enumerate(header):
         justify: Literal["left", "right"] = "right" if number in right else "left"
-        table.add_column(Text(printable(title).upper()), justify=justify, overflow="fold")
+        whole = folded is not None and number not in folded
+        table.add_column(Text(printable(title).upper()), justify=justify, overflow="fold", no_wrap=whole)
     for row in rows:
         table.add_row(*(Text(printable(cell) or NONE) for cell in row))
     return table
@@ -104,7 +110,13 @@ def as_yaml(document: Any) -> str:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style)
 
     Dumper.add_representer(str, text)
-    return yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True).removesuffix("\n")
+    dumped = yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True).removesuffix("\n")
+    # What could turn a terminal's text around is printable to YAML; by now it stands in double quotes.
+    return "".join(c if c.isprintable() or c == "\n" else _yaml_escaped(c) for c in dumped)
+
+
+def _yaml_escaped(character: str) -> str:
+    return f"\\u{ord(character):04x}" if ord(character) < 1 << 16 else f"\\U{ord(character):08x}"
 
 
 def duration(seconds: float) -> str:

@@ -1,8 +1,10 @@
 """`sublet audit`: is the history of evictions whole?"""
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+
+from sublet.terminal.formats import DOCUMENT, document_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,9 +24,7 @@ def register(app: typer.Typer) -> None:
     app.command()(audit)
 
 
-def audit(
-    output: Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="text, or json")] = "text",
-) -> None:
+def audit(output: Annotated[str, DOCUMENT.option] = "table") -> None:
     """Check streams and ledger against each other: nothing lost, nothing doubled, nobody else evicted.
 
     Every eviction event in the stream, every intent, and this node's ledger where it can be read. Exit code 0 when
@@ -33,11 +33,12 @@ def audit(
     from sublet.ask import run
     from sublet.instance import instance_settings
 
+    wanted = DOCUMENT.read(output)
     state_dir = instance_settings().state_dir
 
     async def check(bus: "Bus", _where: "AskTarget") -> int:
         found = await audited(bus, state_dir)
-        typer.echo(_as_json(found) if output == "json" else "\n".join(_lines(found)))
+        typer.echo("\n".join(_lines(found)) if wanted.is_table else document_text(_document(found), wanted))
         return 0 if found.whole else 1
 
     run(check)
@@ -117,8 +118,7 @@ def _lines(found: "Audit") -> list[str]:
     return [counts, *(printable(f"{fault.kind}: {fault.what}") for fault in found.faults)]
 
 
-def _as_json(found: "Audit") -> str:
-    import json
+def _document(found: "Audit") -> dict[str, Any]:
     from dataclasses import asdict
 
-    return json.dumps({"whole": found.whole, **asdict(found)}, indent=2)
+    return {"whole": found.whole, **asdict(found)}

@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sublet.terminal.formats import DOCUMENT, document_text
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="How to print it.")]
+Output = Annotated[str, DOCUMENT.option]
 Document = Annotated[str, typer.Option("--file", "-f", help="YAML: {section: {setting: value}}; - is standard input.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Take away whole sections without a question.")]
 
@@ -20,23 +22,23 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="config")
 
 
-def show(output: Output = "text") -> None:
+def show(output: Output = "table") -> None:
     """Print the configuration in force and its revision."""
-    import json
-
     from shared.ports import Bus
     from sublet.ask import AskTarget, ask, run
     from sublet.configuration.difference import as_text
     from sublet.configuration.revisions import read_in_force
     from sublet.views.answer_shapes import well_shaped
 
+    wanted = DOCUMENT.read(output)
+
     async def work(bus: Bus, where: AskTarget) -> int:
         in_force = await read_in_force(bus)
         central = well_shaped("central", await ask(bus, where.node, "central") or {}).get("config") or {}
         refused = central.get("refused")
-        if output == "json":
+        if not wanted.is_table:
             document = {"revision": in_force.number, "configuration": in_force.document, "refused": refused}
-            typer.echo(json.dumps(document))
+            typer.echo(document_text(document, wanted))
             return 0
         if in_force.number == 0:
             typer.echo("# nothing is set: every service uses its own settings")
@@ -51,25 +53,25 @@ def show(output: Output = "text") -> None:
     run(work)
 
 
-def status(output: Output = "text") -> None:
+def status(output: Output = "table") -> None:
     """Show how many nodes work with the newest revision, how many refuse it and why, and so of each service here.
 
     The exit code is 1 where anybody refuses anything: what was in force before stays.
     """
-    import json
-
     from shared.errors import Unavailable
     from shared.ports import Bus
     from sublet.ask import AskTarget, ask_all, run
     from sublet.views.config import status as view
     from sublet.views.facts import read
 
+    wanted = DOCUMENT.read(output)
+
     async def work(bus: Bus, where: AskTarget) -> int:
         facts = read(where.node, await ask_all(bus, where.node, ("reporter", "central")))
         if facts.answers["central"] is None:
             raise Unavailable(f"central of {where.node} does not answer: see `sublet status`")
         document = view.as_json(facts)
-        typer.echo(json.dumps(document, indent=2) if output == "json" else "\n".join(view.lines(document)))
+        typer.echo("\n".join(view.lines(document)) if wanted.is_table else document_text(document, wanted))
         return int(view.refused(document))
 
     run(work)
@@ -79,7 +81,7 @@ def validate(
     file: Annotated[
         list[str] | None, typer.Option("--file", "-f", help="YAML: {section: {setting: value}}; several are checked.")
     ] = None,
-    output: Output = "text",
+    output: Output = "table",
 ) -> None:
     """Check configurations, and the settings below them (SUBLET_* and SUBLET_CONFIG), as the services do; no Sublet
     has to run. All that is wrong is said at once; the exit code is 2 then, and 0 where nothing is.
@@ -90,30 +92,30 @@ def validate(
     from sublet.validation.given import given_settings
     from sublet.validation.printing import print_verdicts
 
+    wanted = DOCUMENT.read(output)
     settings = given_settings(os.environ)
     verdicts = {"settings": validate_settings(settings)}
     if not verdicts["settings"].findings:
         verdicts |= {one: validate_config(one, settings)[1] for one in file or ()}
-    raise SystemExit(print_verdicts(verdicts, output))
+    raise SystemExit(print_verdicts(verdicts, wanted))
 
 
-def diff(file: Document, output: Output = "text") -> None:
+def diff(file: Document, output: Output = "table") -> None:
     """Show what a configuration would change of the one in force. Exit code: 0 nothing, 1 something."""
-    import json
-
     from shared.ports import Bus
     from sublet.ask import AskTarget, run
     from sublet.configuration.difference import Difference
     from sublet.configuration.revisions import read_in_force
     from sublet.exit_codes import FAILED, OK
 
+    wanted = DOCUMENT.read(output)
     _, document = _valid(file)
 
     async def work(bus: Bus, _where: AskTarget) -> int:
         in_force = await read_in_force(bus)
         difference = Difference(in_force.document or {}, document)
-        if output == "json":
-            typer.echo(json.dumps({"revision": in_force.number, "changes": difference.rows()}))
+        if not wanted.is_table:
+            typer.echo(document_text({"revision": in_force.number, "changes": difference.rows()}, wanted))
         elif not difference.empty:
             typer.echo(difference.text(f"revision {in_force.number}", file))
         return OK if difference.empty else FAILED
@@ -134,19 +136,19 @@ def apply(file: Document, yes: Yes = False) -> None:
     run(lambda bus, where: publish(bus, where, Wanted(text, document, file, yes)))
 
 
-def history(output: Output = "text") -> None:
+def history(output: Output = "table") -> None:
     """List the revisions that are kept, the newest last: when, and by which central from which file."""
-    import json
-
     from shared.ports import Bus
     from sublet.ask import AskTarget, run
     from sublet.configuration.revisions import read_revisions
     from sublet.output import columns
 
+    wanted = DOCUMENT.read(output)
+
     async def work(bus: Bus, _where: AskTarget) -> int:
         found = await read_revisions(bus)
-        if output == "json":
-            typer.echo(json.dumps([one.row() for one in found]))
+        if not wanted.is_table:
+            typer.echo(document_text([one.row() for one in found], wanted))
             return 0
         rows = [[str(one.number), one.at, one.by, ", ".join(one.document or ())] for one in found]
         typer.echo(columns(("REVISION", "AT", "BY", "SECTIONS"), rows))
@@ -173,15 +175,14 @@ def rollback(revision: Annotated[int, typer.Argument(min=1, metavar="REVISION")]
 
 def explain(
     key: Annotated[str, typer.Argument(metavar="KEY", help="As advisor.reserve_cores, SUBLET_QRM__MODE, qrm or all.")],
-    output: Output = "text",
+    output: Output = "table",
 ) -> None:
     """Say what a setting means, what it may be, its unit and its default."""
-    import json
-
     from sublet.settings_page.explain import documents, explain_key, explained
 
+    wanted = DOCUMENT.read(output)
     about, found = explain_key(key)
-    typer.echo(json.dumps(documents(found)) if output == "json" else explained(about, found))
+    typer.echo(explained(about, found) if wanted.is_table else document_text(documents(found), wanted))
 
 
 def schema(

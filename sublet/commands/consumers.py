@@ -1,10 +1,11 @@
 """`sublet consumers`: teams that subscribe to eviction events."""
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from sublet.terminal.formats import DOCUMENT, OBJECTS, ObjectList, document_text, printed
 
 if TYPE_CHECKING:
     from shared.adapters.nats.consumers import Durables
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from sublet.ask import AskTarget
 
 Name = Annotated[str, typer.Argument(help="The team; also the name of its durable consumer and of its login.")]
-Output = Annotated[Literal["table", "json"], typer.Option("--output", "-o", help="How to print it.")]
+Output = Annotated[str, DOCUMENT.option]
+ListOutput = Annotated[str, OBJECTS.option]
 PasswordFile = Annotated[
     Path | None, typer.Option(help="Write the password here, for the owner alone, instead of printing it.")
 ]
@@ -56,6 +58,7 @@ def add(
 
     if rotate and not login:
         raise Refused("--rotate and --no-login: a new password is a login; say one of them", reason="option")
+    shape = DOCUMENT.read(output)
     wanted = wanted_durable(
         name,
         EventFilter(namespace or (), phase or (), node or ()),
@@ -77,13 +80,13 @@ def add(
         anew = rotate or (server is None and state is None)
         given = give(name, server, password_file, anew=anew) if login else Login(name)
         document = messages.added(wanted, what, found, given, where.nats_url)
-        typer.echo(json.dumps(document, indent=2) if output == "json" else messages.added_lines(document))
+        typer.echo(messages.added_lines(document) if shape.is_table else document_text(document, shape))
         return 0
 
     run(work)
 
 
-def show(output: Output = "table") -> None:
+def show(output: ListOutput = "table") -> None:
     """List the durable consumers: how far each is behind, whether it is stuck, what was given up for it."""
     from datetime import UTC, datetime
 
@@ -92,6 +95,8 @@ def show(output: Output = "table") -> None:
     from sublet.consumers.dead import counts
     from sublet.consumers.login import known_logins
 
+    wanted = OBJECTS.read(output)
+
     async def work(bus: "Bus", where: "AskTarget") -> int:
         dead, logins = await counts(bus), known_logins(_our_server(where))
         found = [
@@ -99,7 +104,12 @@ def show(output: Output = "table") -> None:
             for state in await _durables(bus).all()
             for name in [state.durable.name]
         ]
-        typer.echo(json.dumps(found, indent=2) if output == "json" else messages.listed_table(found, datetime.now(UTC)))
+        listed = ObjectList(
+            tuple(f"consumer/{one['name']}" for one in found),
+            lambda wide: messages.listed_table(found, datetime.now(UTC), wide=wide),
+            lambda: found,
+        )
+        typer.echo(printed(listed, wanted))
         return 0
 
     run(work)
@@ -111,13 +121,15 @@ def rotate(name: Name, password_file: PasswordFile = None, output: Output = "tab
     from sublet.consumers import messages
     from sublet.consumers.login import give
 
+    wanted = DOCUMENT.read(output)
+
     async def work(bus: "Bus", where: "AskTarget") -> int:
         state = await _durables(bus).named(name)
         if state is None:
             raise _unknown(name)
         login = give(name, _our_server(where), password_file, anew=True)
         document = messages.added(state.durable, "unchanged", (), login, where.nats_url)
-        typer.echo(json.dumps(document, indent=2) if output == "json" else messages.added_lines(document))
+        typer.echo(messages.added_lines(document) if wanted.is_table else document_text(document, wanted))
         return 0
 
     run(work)
@@ -131,6 +143,8 @@ def remove(
     """Remove a team's login and durable consumer with its place in the stream; the events stay."""
     from sublet.ask import run
 
+    wanted = DOCUMENT.read(output)
+
     async def work(bus: "Bus", where: "AskTarget") -> int:
         durables, server = _durables(bus), _our_server(where)
         state = await durables.named(name)
@@ -141,14 +155,14 @@ def remove(
         if server is not None and has_login:
             server.set_login(name, None)
         removed: dict[str, Any] = {"name": name, "durable": await durables.remove(name), "login": has_login}
-        typer.echo(json.dumps(removed, indent=2) if output == "json" else f"{name}: {_removed(removed)} removed")
+        typer.echo(f"{name}: {_removed(removed)} removed" if wanted.is_table else document_text(removed, wanted))
         return 0
 
     run(work)
 
 
 def dead_letters(
-    name: Annotated[str | None, typer.Argument(help="Only this team's.")] = None, output: Output = "table"
+    name: Annotated[str | None, typer.Argument(help="Only this team's.")] = None, output: ListOutput = "table"
 ) -> None:
     """List the events that were given up after max-deliver vain deliveries; they stay in the stream."""
     from shared.core.bus.durable import wanted_durable
@@ -156,11 +170,17 @@ def dead_letters(
     from sublet.consumers import messages
     from sublet.consumers.dead import dead_letters as read
 
-    wanted = wanted_durable(name).name if name else "*"
+    shape = OBJECTS.read(output)
+    whose = wanted_durable(name).name if name else "*"
 
     async def work(bus: "Bus", _where: "AskTarget") -> int:
-        found = [messages.buried(letter) for letter in await read(bus, _durables(bus), wanted)]
-        typer.echo(json.dumps(found, indent=2) if output == "json" else messages.buried_table(found))
+        found = [messages.buried(letter) for letter in await read(bus, _durables(bus), whose)]
+        letters = ObjectList(
+            tuple(f"event/{one['event_id'] or one['sequence']}" for one in found),
+            lambda _wide: messages.buried_table(found),
+            lambda: found,
+        )
+        typer.echo(printed(letters, shape))
         return 0
 
     run(work)

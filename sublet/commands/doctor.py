@@ -1,9 +1,11 @@
 """`sublet doctor`: is everything there, before an installation and after it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from sublet.terminal.formats import DOCUMENT, document_text
 
 if TYPE_CHECKING:
     from sublet.cluster.way import Way
@@ -24,7 +26,7 @@ def doctor(
     kubeconfig: Annotated[
         Path | None, typer.Option(help="Which cluster; by default as kubectl, or that of this pod.")
     ] = None,
-    output: Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="text, or json")] = "text",
+    output: Annotated[str, DOCUMENT.option] = "table",
 ) -> None:
     """Check a node and a cluster: kernel, control groups, kubelet, rights, versions, bus, and what is installed.
 
@@ -32,7 +34,6 @@ def doctor(
     --cluster it looks at what is there. Exit code 1: there is a problem.
     """
     import asyncio
-    import json
 
     from shared.errors import Unfit
     from sublet.cluster.way import require_way, way_to_cluster
@@ -40,6 +41,7 @@ def doctor(
     from sublet.doctor.report import as_json, lines
     from sublet.invocation import as_plugin
 
+    wanted = DOCUMENT.read(output)
     neither = not node and not cluster
     way = require_way(kubeconfig) if cluster else way_to_cluster(kubeconfig) if neither else None
     rows: list[FindingRow] = []
@@ -52,7 +54,7 @@ def doctor(
             if cluster:
                 raise
             rows.append(FindingRow("cluster", "API server", unchecked(str(lack))))
-    typer.echo(json.dumps(as_json(rows), indent=2) if output == "json" else "\n".join(lines(rows)))
+    typer.echo("\n".join(lines(rows)) if wanted.is_table else document_text(as_json(rows), wanted))
     raise SystemExit(1 if has_problem(rows) else 0)
 
 

@@ -1,6 +1,6 @@
 """`sublet events`: the evictions on this bus, past and to come."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from shared.ports import Bus, Received
+    from sublet.terminal.formats import OutputFormat
 
 from shared.contracts.eviction import Phase
+from sublet.views.events import EVENTS
 
 
 def register(app: typer.Typer) -> None:
@@ -26,11 +28,12 @@ def events(
         str, typer.Option(metavar="2h|TIME", help="Only events of the last 30m, 2h, 7d, or since an RFC 3339 time.")
     ] = "",
     since_seq: Annotated[int, typer.Option(min=1, help="Begin at this sequence of the stream.")] = 1,
-    output: Annotated[
-        Literal["table", "json", "cloudevents"], typer.Option("--output", "-o", help="One line an event.")
-    ] = "table",
+    output: Annotated[str, EVENTS.option] = "table",
 ) -> None:
-    """Print eviction events from the stream: phase, pod, message and the numbers behind them."""
+    """Print eviction events from the stream: phase, pod, message and the numbers behind them.
+
+    Each is printed by itself, in every format: -o json prints one object a line.
+    """
     from datetime import UTC, datetime
 
     from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
@@ -39,6 +42,7 @@ def events(
     from sublet.timespec import parse_timespec
     from sublet.views import events as view
 
+    form = EVENTS.read(output)
     try:
         begin = parse_timespec(since, datetime.now(UTC)) if since else None
     except Refused as refusal:
@@ -51,18 +55,18 @@ def events(
                 yield received
 
     async def show(bus: "Bus", _where: AskTarget) -> int:
-        if output == "table":
-            typer.echo(view.HEAD)
+        if form.is_table:
+            typer.echo(view.head(form))
         source = bus.follow(EVENTS_STREAM, wanted, from_sequence=since_seq) if follow else stored(bus)
-        shown = await _print_events(source, output, begin)
-        if not shown and output == "table":
+        shown = await _print_events(source, form, begin)
+        if not shown and form.is_table:
             typer.echo(await _why_none(bus, filtered=bool(namespace or phase or since or since_seq > 1)), err=True)
         return 0
 
     run(show)
 
 
-async def _print_events(source: "AsyncIterator[Received]", output: str, begin: "datetime | None") -> int:
+async def _print_events(source: "AsyncIterator[Received]", output: "OutputFormat", begin: "datetime | None") -> int:
     """Print each message as it comes; how many events there were."""
     from shared.contracts.bus.stored import RefusedMessage
     from sublet.terminal.stderr import print_error

@@ -1,11 +1,12 @@
 """`sublet explain pod/NAME` and `cpu/NUMBER`: the chain of decisions behind one pod or one CPU."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sublet.completion.names import complete_pod
+from sublet.terminal.formats import OutputFormat, OutputFormats, document_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from sublet.views.explain.chain import Document
     from sublet.views.facts import NodeFacts
 
-Output = Literal["text", "wide", "json"]
+EXPLANATION = OutputFormats(("table", "wide", "json", "yaml"))
+"""`wide`: every step."""
 PODS, CPUS = ("", "pod", "pods", "po"), ("cpu", "cpus")
 
 
@@ -30,22 +32,26 @@ def explain(
         str, typer.Argument(autocompletion=complete_pod, metavar="pod/NAME|cpu/NUMBER", help="The pod, or the CPU.")
     ],
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="The pod's namespace.")] = "default",
-    output: Annotated[Output, typer.Option("--output", "-o", help="text; wide: every step; or json")] = "text",
+    output: Annotated[str, EXPLANATION.option] = "table",
 ) -> None:
-    """Show why a pod runs where it runs or was evicted, or why a CPU is in its pool, with the numbers of each step."""
+    """Show why a pod runs where it runs or was evicted, or why a CPU is in its pool, with the numbers of each step.
+
+    In short, or with every step: -o wide.
+    """
     from sublet.ask import run
 
+    wanted = EXPLANATION.read(output)
     kind, _, name = what.rpartition("/")
     if kind not in PODS + CPUS:
         raise typer.BadParameter(f"{what!r}: only pods and CPUs can be explained, as pod/NAME or cpu/NUMBER")
     if kind in PODS:
-        run(partial(_explain_pod, namespace=namespace, name=name, output=output))
+        run(partial(_explain_pod, namespace=namespace, name=name, output=wanted))
     if not (name.isascii() and name.isdigit()):
         raise typer.BadParameter(f"{what!r}: want the number of a CPU, as cpu/22")
-    run(partial(_explain_cpu, cpu=int(name), output=output))
+    run(partial(_explain_cpu, cpu=int(name), output=wanted))
 
 
-async def _explain_pod(bus: "Bus", where: "AskTarget", *, namespace: str, name: str, output: Output) -> int:
+async def _explain_pod(bus: "Bus", where: "AskTarget", *, namespace: str, name: str, output: OutputFormat) -> int:
     from sublet.ask import ask_all
     from sublet.pods.ended import ended
     from sublet.terminal.stderr import print_error
@@ -60,12 +66,12 @@ async def _explain_pod(bus: "Bus", where: "AskTarget", *, namespace: str, name: 
         silent = f" ({', '.join(facts.silent)} did not answer)" if facts.silent else ""
         print_error(f"no pod {namespace}/{name} is known{silent}; see `sublet get pods`")
         return 1
-    text = brief_lines(document) if output == "text" else wrapped(lines(document), "      ")
+    text = brief_lines(document) if output.kind == "table" else wrapped(lines(document), "      ")
     _print(document, text, output)
     return 0
 
 
-async def _explain_cpu(bus: "Bus", where: "AskTarget", *, cpu: int, output: Output) -> int:
+async def _explain_cpu(bus: "Bus", where: "AskTarget", *, cpu: int, output: OutputFormat) -> int:
     from sublet.ask import NOT_THERE, ask_all
     from sublet.terminal.stderr import print_error
     from sublet.views.explain.brief import wrapped
@@ -115,9 +121,7 @@ def _readable(stored: "Sequence[Received]") -> "list[EvictionEvent]":
     return events
 
 
-def _print(document: "Document", lines: "Iterable[str]", output: Output) -> None:
-    import json
-
+def _print(document: "Document", lines: "Iterable[str]", output: OutputFormat) -> None:
     from sublet.output import printable
 
-    typer.echo(json.dumps(document, indent=2) if output == "json" else "\n".join(printable(line) for line in lines))
+    typer.echo("\n".join(map(printable, lines)) if output.is_table else document_text(document, output))

@@ -7,7 +7,7 @@ import typer
 
 from sublet.cluster.options import ClusterOption, KubeconfigOption, cluster_meant
 from sublet.completion.names import complete_object
-from sublet.terminal.formats import ObjectFormat, ObjectFormatOption, object_format, printed
+from sublet.terminal.formats import OBJECTS, OutputFormat, printed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,12 +42,12 @@ def get(
         str, typer.Option("--selector", "-l", help="Pods with these labels: app=web,tier!=db, 'app in (a,b)', !app.")
     ] = "",
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Pods: go on with what changes, until Ctrl-C.")] = False,
-    output: ObjectFormatOption = "table",
+    output: Annotated[str, OBJECTS.option] = "table",
     cluster: ClusterOption = False,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
     """Show pods, finished ones too, the node's object (CNR): what is offered to reclaimed pods now, or its taints."""
-    wanted = object_format(output)
+    wanted = OBJECTS.read(output)
     kind, _, inner = words[0].partition("/")
     names = ([inner] if inner else []) + words[1:]
     if cluster_meant(cluster, kubeconfig):
@@ -75,7 +75,7 @@ def get(
         raise Refused(f"get {words[0]!r}: want pods, pod/NAME, cnr or node", reason="kind")
 
 
-def _get_pods(runtime: "Runtime", choice: "PodChoice", wanted: ObjectFormat, *, watch: bool) -> None:
+def _get_pods(runtime: "Runtime", choice: "PodChoice", wanted: OutputFormat, *, watch: bool) -> None:
     from shared.errors import Refused
     from sublet.pods.choosing import chosen_pods
     from sublet.pods.shown.objects import pods_listed
@@ -107,7 +107,7 @@ def _print(text: str) -> None:
         typer.echo(text)
 
 
-def _get_of_cluster(kubeconfig: Path | None, kind: str, names: list[str], wanted: ObjectFormat) -> None:
+def _get_of_cluster(kubeconfig: Path | None, kind: str, names: list[str], wanted: OutputFormat) -> None:
     from datetime import UTC, datetime
 
     from shared.errors import Refused

@@ -1,12 +1,13 @@
 """`sublet policy`: start a sizing policy of one's own, and run the laws over it."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from sublet.terminal.formats import DOCUMENT, document_text
+
 Place = Annotated[Path, typer.Option("--in", help="Make its folder in this one.")]
-Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="How to print it.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -30,26 +31,26 @@ def new(name: Annotated[str, typer.Argument(help="Its name in the settings.")], 
 
 def test(
     policy: Annotated[str, typer.Argument(help="Name of an installed policy, or a file that ends in .py.")],
-    output: Output = "text",
+    output: Annotated[str, DOCUMENT.option] = "table",
 ) -> None:
     """Run the laws that every policy holds over made-up nodes; exit code 1 where one is broken."""
-    import json
     from dataclasses import asdict
 
     from sublet.exit_codes import FAILED
     from sublet.laws.check import check_policy, find_policy
 
+    wanted = DOCUMENT.read(output)
     found, results = find_policy(policy), []
     for result in check_policy(found):
         results.append(result)
-        if output == "text":
+        if wanted.is_table:
             typer.echo(f"{'holds ' if result.holds else 'BROKEN'}  {result.law}")
             if result.case:
                 typer.echo("        " + result.case.replace("\n", "\n        "))
     broken = sum(not result.holds for result in results)
-    if output == "json":
-        laws = [asdict(result) for result in results]
-        typer.echo(json.dumps({"policy": found.name, "broken": broken, "laws": laws}, indent=2))
-    else:
+    if wanted.is_table:
         typer.echo(f"{found.name}: {len(results) - broken} of {len(results)} laws hold")
+    else:
+        laws = [asdict(result) for result in results]
+        typer.echo(document_text({"policy": found.name, "broken": broken, "laws": laws}, wanted))
     raise SystemExit(FAILED if broken else 0)

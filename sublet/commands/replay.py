@@ -8,6 +8,7 @@ import typer
 
 from sublet.completion.names import complete_peer, complete_policy
 from sublet.replay.options import finite
+from sublet.terminal.formats import DOCUMENT, document_text
 
 if TYPE_CHECKING:
     from sublet.replay.contender import Contender
@@ -69,7 +70,7 @@ def replay(
     ] = 60.0,
     plot: Annotated[Path | None, typer.Option(help="Write a page with curves of one node.")] = None,
     plot_node: Annotated[str, typer.Option(help="That node; without it the first one.")] = "",
-    output: Annotated[Literal["table", "json"], typer.Option("--output", "-o", help="How to print it.")] = "table",
+    output: Annotated[str, DOCUMENT.option] = "table",
 ) -> None:
     """Replay traces through sizing policies: what each would have offered to batch work and withheld from tenants.
 
@@ -79,7 +80,6 @@ def replay(
     import time
 
     from shared.errors import Refused
-    from sublet.output import as_text
     from sublet.replay import progress
     from sublet.replay.batch import BatchRules
     from sublet.replay.report import table
@@ -90,6 +90,7 @@ def replay(
     from sublet.terminal.given_file import os_reason
     from sublet.terminal.stderr import print_error
 
+    wanted = DOCUMENT.read(output)
     rules = BatchRules(batch_pod_cores, evict_after)
     packing = Packing(cpus, True, pods_per_node, pod_cores, seed, step, between, nodes)
     started_s = time.perf_counter()
@@ -110,7 +111,7 @@ def replay(
             plot.write_text(page(outcome, found))
         except OSError as error:
             raise Refused(f"--plot {plot}: {os_reason(error)}", reason="unwritable") from error
-    typer.echo(as_text(found, "json") if output == "json" else table.table(found))
+    typer.echo(table.table(found) if wanted.is_table else document_text(found, wanted))
     typer.echo(progress.speed(outcome, took_s), err=True)
 
 

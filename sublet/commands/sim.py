@@ -1,11 +1,12 @@
 """`sublet sim`: run a scenario on a simulated machine in virtual time; nothing real is touched."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from sublet.completion.names import complete_scenario
 from sublet.exit_codes import FAILED, OK
+from sublet.terminal.formats import DOCUMENT, document_text
 
 
 def register(app: typer.Typer) -> None:
@@ -17,22 +18,21 @@ def sim(
     scenario: Annotated[
         str, typer.Argument(autocompletion=complete_scenario, help="A scenario file, or the name of a built-in one.")
     ] = "quickstart",
-    output: Annotated[
-        Literal["table", "json"], typer.Option("-o", "--output", help="How to print the report.")
-    ] = "table",
+    output: Annotated[str, DOCUMENT.option] = "table",
     list_them: Annotated[bool, typer.Option("--list", help="List the built-in scenarios and run none.")] = False,
 ) -> None:
     """Run a scenario with the real services on a simulated machine. Exit code 1: it did not happen as written."""
     from shared import telemetry
-    from sublet.sim.report import as_json, as_table
+    from sublet.sim.report import as_document, as_table
     from sublet.sim.run import NODE, run_scenario
     from sublet.sim.scenario import built_in_names, load_scenario
 
+    wanted = DOCUMENT.read(output)
     if list_them:
         for name in built_in_names():
             typer.echo(f"{name:<12} {load_scenario(name).about}")
         return
     telemetry.setup_logging("sim", NODE, as_json=False, level="error")
     report = run_scenario(load_scenario(scenario))
-    typer.echo(as_json(report) if output == "json" else as_table(report), nl=False)
+    typer.echo(as_table(report).removesuffix("\n") if wanted.is_table else document_text(as_document(report), wanted))
     raise SystemExit(OK if report.ok else FAILED)

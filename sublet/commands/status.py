@@ -1,11 +1,12 @@
 """`sublet status`: the node on one screen, or a cluster in one line a node."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from sublet.cluster.options import ClusterOption, KubeconfigOption, SystemOption, cluster_meant
+from sublet.terminal.formats import OBJECTS, ObjectList, OutputFormat, document_text, printed
 
 
 def register(app: typer.Typer) -> None:
@@ -14,20 +15,20 @@ def register(app: typer.Typer) -> None:
 
 
 def status(
-    output: Annotated[Literal["screen", "json"], typer.Option("--output", "-o", help="screen, or json")] = "screen",
+    output: Annotated[str, OBJECTS.option] = "table",
     cluster: ClusterOption = False,
     kubeconfig: KubeconfigOption = None,
     system: SystemOption = "sublet-system",
 ) -> None:
     """Show pools as a CPU map, the reclaimed offer, pods, services, conditions, taints and the last evictions.
 
-    Of a cluster: what each node offers, whether its agent is well, who leads, and what has become of configuration.
+    With -o wide each pod too. Of a cluster: what each node offers, whether its agent is well, who leads, and what has
+    become of configuration.
     Exit code of a node: 0 ready; 1 not ready, evictions paused, or configuration refused; 3 nobody answers.
     """
-    import json
-
+    wanted = OBJECTS.read(output)
     if cluster_meant(cluster, kubeconfig):
-        _show_cluster(kubeconfig, system, as_json=output == "json")
+        _show_cluster(kubeconfig, system, wanted)
         return
 
     from rich.console import Console
@@ -42,10 +43,10 @@ def status(
 
     async def show(bus: Bus, where: AskTarget) -> int:
         facts = read(where.node, await ask_all(bus, where.node, where.services))
-        if output == "json":
-            typer.echo(json.dumps(view.as_json(facts), indent=2))
+        if wanted.is_table:
+            Console().print(view.render(facts, service_logs(), wide=wanted.kind == "wide"))
         else:
-            Console().print(view.render(facts, service_logs()))
+            typer.echo(f"node/{facts.node}" if wanted.kind == "name" else document_text(view.as_json(facts), wanted))
         if len(facts.silent) == len(facts.answers):
             return NOT_THERE
         return OK if headline(facts).ready else FAILED
@@ -53,13 +54,12 @@ def status(
     run(show)
 
 
-def _show_cluster(kubeconfig: Path | None, namespace: str, *, as_json: bool) -> None:
-    import json
-
+def _show_cluster(kubeconfig: Path | None, namespace: str, wanted: OutputFormat) -> None:
     from shared.adapters.clock import SystemClock
     from sublet.cluster.options import ask_cluster
     from sublet.cluster.reading import read_cluster
     from sublet.views import cluster as view
 
     reading = ask_cluster(kubeconfig, lambda kube: read_cluster(kube, SystemClock(), namespace))
-    typer.echo(json.dumps(view.as_json(reading), indent=2) if as_json else view.render(reading))
+    names = tuple(f"node/{row['node']}" for row in view.node_rows(reading))
+    typer.echo(printed(ObjectList(names, lambda _wide: view.render(reading), lambda: view.as_json(reading)), wanted))

@@ -78,8 +78,11 @@ def listed(state: DurableState, dead: int, *, login: bool | None) -> dict[str, A
     }
 
 
-def listed_table(found: Sequence[Mapping[str, Any]], now: datetime) -> str:
-    """All of them as a table; oldest is the age of the first event without an acknowledgement."""
+def listed_table(found: Sequence[Mapping[str, Any]], now: datetime, *, wide: bool = False) -> str:
+    """All of them as a table; oldest is the age of the first event without an acknowledgement.
+
+    `wide`: how each is set too.
+    """
     header = ("NAME", "PENDING", "UNACKED", "REDELIVERED", "OLDEST", "DEAD", "READING", "LOGIN", "FILTER")
     figures = ("pending", "unacknowledged", "redelivered")
     rows = [
@@ -91,10 +94,16 @@ def listed_table(found: Sequence[Mapping[str, Any]], now: datetime) -> str:
             "yes" if one["asking"] else "no",
             {True: "yes", False: "no", None: ""}[one["login"]],
             " ".join(one["filters"]),
+            *(_set_as(one) if wide else ()),
         )
         for one in found
     ]
-    return columns(header, rows)
+    return columns((*header, "FROM", "ACK WAIT", "MAX DELIVER") if wide else header, rows)
+
+
+def _set_as(one: Mapping[str, Any]) -> tuple[str, str, str]:
+    most = one["max_deliver"]
+    return (one["start"], f"{one['ack_wait_s']:g}s", "" if most is None else str(most))
 
 
 def buried(letter: DeadLetter) -> dict[str, Any]:

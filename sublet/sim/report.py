@@ -1,6 +1,5 @@
 """What a simulation saw, compared with what was expected, as a table and as JSON. Pure."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -77,10 +76,9 @@ def _matches(wanted: ExpectedEvent, event: EvictionEvent) -> bool:
     return same and wanted.message in ("", event.message)
 
 
-def as_json(report: Report) -> str:
+def as_document(report: Report) -> dict[str, Any]:
     """The report for programs."""
-    document: dict[str, Any] = {"ok": report.ok, **report.model_dump(mode="json")}
-    return json.dumps(document, indent=2) + "\n"
+    return {"ok": report.ok, **report.model_dump(mode="json")}
 
 
 def as_table(report: Report) -> str:

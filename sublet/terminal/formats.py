@@ -1,23 +1,25 @@
-"""What `-o` means for commands that print objects: table, wide, name, json, yaml or jsonpath=TEMPLATE."""
+"""What `-o` means, for every command the same: table, wide, name, json, yaml or jsonpath=TEMPLATE."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+from typer.models import OptionInfo
 
 from shared.core.text.did_you_mean import closest
 from shared.errors import Refused
 from sublet.output import as_text
 from sublet.terminal.jsonpath import Template, read_template
 
-KINDS = ("table", "wide", "name", "json", "yaml")
 JSONPATH = "jsonpath="
+_OLDER_WORDS = {"text": "table", "screen": "table"}
+"""As `-o` was said before every command had the same words."""
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectFormat:
-    """How objects are printed."""
+class OutputFormat:
+    """How a command prints what it has."""
 
     kind: str
     template: Template | None = None
@@ -29,6 +31,45 @@ class ObjectFormat:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputFormats:
+    """The formats that a command has; each has jsonpath too."""
+
+    kinds: tuple[str, ...]
+
+    @property
+    def option(self) -> OptionInfo:
+        """The option `-o`, with these formats in its help and its completion."""
+        found: OptionInfo = typer.Option(
+            "--output", "-o", metavar="|".join((*self.kinds, f"{JSONPATH}TEMPLATE")), help="How to print it.",
+            autocompletion=lambda: [*self.kinds, JSONPATH],
+        )  # fmt: skip
+        return found
+
+    def read(self, text: str) -> OutputFormat:
+        """The value of `-o`.
+
+        Raises:
+            Refused: it is none of them, or the template cannot be read.
+        """
+        if text.startswith(JSONPATH):
+            return OutputFormat("jsonpath", read_template(text.removeprefix(JSONPATH)))
+        kind = _OLDER_WORDS.get(text, text)
+        if kind not in self.kinds:
+            meant = closest(text, self.kinds)
+            hint = f" (did you mean {meant!r}?)" if meant else ""
+            raise Refused(
+                f"--output {text!r}: want {', '.join(self.kinds)} or {JSONPATH}TEMPLATE{hint}", reason="option"
+            )
+        return OutputFormat(kind)
+
+
+OBJECTS = OutputFormats(("table", "wide", "name", "json", "yaml"))
+"""Of what has names."""
+DOCUMENT = OutputFormats(("table", "json", "yaml"))
+"""Of one answer as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectList:
     """Objects to print: as a table, by name, or as documents."""
 
@@ -36,40 +77,21 @@ class ObjectList:
     """Of each, as kind/name."""
     table: Callable[[bool], str]
     """The table; wide or not."""
-    document: Callable[[], dict[str, Any]]
+    document: Callable[[], Any]
     """The object, or the list of all."""
 
 
-def object_format(text: str) -> ObjectFormat:
-    """The value of `-o`.
-
-    Raises:
-        Refused: it is none of them, or the template cannot be read.
-    """
-    if text.startswith(JSONPATH):
-        return ObjectFormat("jsonpath", read_template(text.removeprefix(JSONPATH)))
-    if text not in KINDS:
-        meant = closest(text, KINDS)
-        hint = f" (did you mean {meant!r}?)" if meant else ""
-        raise Refused(f"--output {text!r}: want {', '.join(KINDS)} or {JSONPATH}TEMPLATE{hint}", reason="option")
-    return ObjectFormat(text)
-
-
-def printed(objects: ObjectList, wanted: ObjectFormat) -> str:
+def printed(objects: ObjectList, wanted: OutputFormat) -> str:
     """The objects in that form."""
     if wanted.is_table:
         return objects.table(wanted.kind == "wide")
     if wanted.kind == "name":
         return "\n".join(objects.names)
+    return document_text(objects.document(), wanted)
+
+
+def document_text(document: Any, wanted: OutputFormat) -> str:
+    """A document in a form for programs: JSON, YAML, or what a template takes of it."""
     if wanted.template is not None:
-        return wanted.template.render(objects.document())
-    return as_text(objects.document(), "json" if wanted.kind == "json" else "yaml")
-
-
-ObjectFormatOption = Annotated[
-    str,
-    typer.Option(
-        "--output", "-o", metavar="|".join((*KINDS, f"{JSONPATH}TEMPLATE")), help="How to print it.",
-        autocompletion=lambda: [*KINDS, JSONPATH],
-    ),
-]  # fmt: skip
+        return wanted.template.render(document)
+    return as_text(document, "json" if wanted.kind == "json" else "yaml")

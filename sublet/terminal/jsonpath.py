@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.errors import Refused
+from sublet.output import printable
 
 MAX_TEMPLATE_CHARS = 4096
 
@@ -134,7 +135,10 @@ def _has(value: Any, key: str | int) -> bool:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    """A value as kubectl prints it, but for what would command a terminal: strangers write some of the values."""
+    if not isinstance(value, str):
+        return json.dumps(value)
+    return "".join(c if c in "\n\t" else printable(c) for c in value)
 
 
 def _bad(text: str, why: str) -> Refused:

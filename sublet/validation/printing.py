@@ -1,19 +1,19 @@
 """How verdicts are printed: a line for each finding, for people; one object, for machines."""
 
-import json
 from collections.abc import Mapping
-from typing import Literal
 
 from sublet.exit_codes import OK, REFUSED
+from sublet.terminal.formats import OutputFormat, document_text
 from sublet.terminal.stderr import print_error
 from sublet.validation.findings import NEXT_STEP, Verdict
 
 
-def print_verdicts(verdicts: Mapping[str, Verdict], output: Literal["text", "json"]) -> int:
+def print_verdicts(verdicts: Mapping[str, Verdict], output: OutputFormat) -> int:
     """Print what was found, by what was checked; the exit code."""
     wrong = [str(finding) for verdict in verdicts.values() for finding in verdict.findings]
-    if output == "json":
-        print(json.dumps({"valid": not wrong, "checked": {name: _document(one) for name, one in verdicts.items()}}))
+    if not output.is_table:
+        document = {"valid": not wrong, "checked": {name: _document(one) for name, one in verdicts.items()}}
+        print(document_text(document, output))
         return REFUSED if wrong else OK
     for note in (note for verdict in verdicts.values() for note in verdict.notes):
         print_error(f"note: {note}")

@@ -1,4 +1,7 @@
-"""Eviction events as lines: a table, JSON, or CloudEvents in structured mode (one JSON object a line)."""
+"""Eviction events as lines: a table, names, what a template takes, or documents, CloudEvents among them.
+
+Each event is printed by itself as it comes: JSON as one object a line, YAML as one document after `---`.
+"""
 
 import json
 from datetime import datetime
@@ -9,26 +12,40 @@ from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.stored import RefusedMessage, read_event
 from shared.contracts.eviction import EvictionEvent
 from shared.ports import Received
-from sublet.output import LineTable
+from sublet.output import LineTable, as_yaml
+from sublet.terminal.formats import OBJECTS, OutputFormat, OutputFormats
 from sublet.views.figures import amount, moment
 
+EVENTS = OutputFormats((*OBJECTS.kinds, "cloudevents"))
 _TABLE = LineTable(
     ("seq", "time", "phase", "pod", "observed", "threshold", "message"), (6, 24, 9, 32, 12, 12, 0), right={0, 4, 5}
 )
-HEAD = _TABLE.head()
+_WIDE = LineTable(
+    (*_TABLE.header[:-1], "node", "qos", "plugin", "mode", "message"),
+    (*_TABLE.widths[:-1], 12, 15, 40, 7, 0),
+    _TABLE.right,
+)
 
 
-def table_line(event: EvictionEvent, sequence: int) -> str:
-    """One event with its numbers and the text of the Kubernetes event."""
+def head(output: OutputFormat) -> str:
+    """The line above the events; "" where none is wanted."""
+    return (_WIDE if output.kind == "wide" else _TABLE).head() if output.is_table else ""
+
+
+def table_line(event: EvictionEvent, sequence: int, *, wide: bool = False) -> str:
+    """One event with its numbers and the text of the Kubernetes event; `wide` with its node and its rule too."""
     words = f"{event.message} ({event.detail})" if event.detail and event.detail not in event.message else event.message
     pod = f"{event.namespace}/{event.pod}"
     figures = [amount(event.scope, value) for value in (event.observed, event.threshold)]
-    return _TABLE.line([str(sequence), moment(event.sent_at), event.phase, pod, *figures, words])
+    cells = [str(sequence), moment(event.sent_at), event.phase, pod, *figures]
+    if wide:
+        return _WIDE.line([*cells, event.node, event.qos, event.plugin, event.mode, words])
+    return _TABLE.line([*cells, words])
 
 
-def json_line(event: EvictionEvent, sequence: int) -> str:
+def document(event: EvictionEvent, sequence: int) -> dict[str, Any]:
     """The event as it travels, with its place in the stream."""
-    return json.dumps({"stream_sequence": sequence, **event.model_dump(mode="json")})
+    return {"stream_sequence": sequence, **event.model_dump(mode="json")}
 
 
 def cloudevent_line(event: EvictionEvent) -> str:
@@ -38,7 +55,7 @@ def cloudevent_line(event: EvictionEvent) -> str:
     return json.dumps(document)
 
 
-def line(received: Received, output: str, *, begin: datetime | None = None) -> str | RefusedMessage:
+def line(received: Received, output: OutputFormat, *, begin: datetime | None = None) -> str | RefusedMessage:
     """One message of the stream in the form asked for, or why it is no event.
 
     "" for an event that the node's clock puts before `begin`.
@@ -48,8 +65,19 @@ def line(received: Received, output: str, *, begin: datetime | None = None) -> s
         return event
     if begin is not None and event.sent_at < begin:
         return ""
-    if output == "cloudevents":
-        return cloudevent_line(event)
-    if output == "json":
-        return json_line(event, received.sequence)
-    return table_line(event, received.sequence)
+    return _printed(event, received.sequence, output)
+
+
+def _printed(event: EvictionEvent, sequence: int, output: OutputFormat) -> str:
+    if output.is_table:
+        return table_line(event, sequence, wide=output.kind == "wide")
+    if output.template is not None:
+        return output.template.render(document(event, sequence))
+    match output.kind:
+        case "name":
+            return f"event/{event.event_id}"
+        case "cloudevents":
+            return cloudevent_line(event)
+        case "yaml":
+            return f"---\n{as_yaml(document(event, sequence))}"
+    return json.dumps(document(event, sequence))

@@ -17,7 +17,7 @@ from sublet.views.facts import NodeFacts
 from sublet.views.figures import amount, cores, memory
 from sublet.views.headline import headline
 from sublet.views.taints import line, shown_taints
-from sublet.views.usage import Usage, pool_rows, table
+from sublet.views.usage import Usage, pool_rows, table, usage_rows
 
 LAST_EVICTIONS = 5
 Line = tuple[str, Text]
@@ -34,13 +34,13 @@ class Reclaimed:
     used: Usage | None
 
 
-def render(facts: NodeFacts, logs: Mapping[str, str] | None = None) -> RenderableType:
-    """The screen. `logs`: where each service of this machine writes, for what does not answer."""
+def render(facts: NodeFacts, logs: Mapping[str, str] | None = None, *, wide: bool = False) -> RenderableType:
+    """The screen; `wide` with each pod. `logs`: where each service of this machine writes, if it does not answer."""
     parts: list[RenderableType] = [_headline(facts)]
     if drawn := machine_map(facts):
         parts += ["", drawn]
-    if rows := pool_rows(facts):
-        parts += ["", table("pool", [("", row) for row in rows])]
+    if rows := usage_rows(facts, pods=wide):
+        parts += ["", table("pool / pod" if wide else "pool", rows)]
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")

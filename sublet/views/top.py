@@ -6,22 +6,18 @@ from rich.text import Text
 from sublet.views.cpu_map import machine_map
 from sublet.views.facts import NodeFacts
 from sublet.views.figures import cores, memory
-from sublet.views.usage import Usage, pod_rows, pool_rows, table
+from sublet.views.usage import table, usage_rows
 
 
 def render(facts: NodeFacts) -> RenderableType:
     """One frame."""
     if facts.sample is None:
         return Text("metrics does not answer: nothing to show; see `sublet status`", "bold red")
-    rows: list[tuple[str, Usage]] = []
-    for pool in pool_rows(facts):
-        rows.append(("", pool))
-        rows += [("  ", pod) for pod in pod_rows(facts, pool.name)]
     missing = [Text(f"{name} does not answer", "bold red") for name in facts.silent]
     parts: list[RenderableType] = [Text(machine_line(facts), "bold")]
     if drawn := machine_map(facts, usage=True):
         parts += ["", drawn]
-    return Group(*parts, "", table("pool / pod", rows), *missing)
+    return Group(*parts, "", table("pool / pod", usage_rows(facts, pods=True)), *missing)
 
 
 def machine_line(facts: NodeFacts) -> str:

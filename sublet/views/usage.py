@@ -1,18 +1,23 @@
 """A table shows what pools and pods use now; `status` and `top` share it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-
-from rich.table import Table
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from shared.contracts.allocation import PodAllocation
 from shared.contracts.sample import GroupReading, PodReading
 from shared.core.cgroups.layout import POOL_OF_QOS
 from shared.core.cpus.cpuset import CpuSet
+from sublet.output import table_of
 from sublet.views.facts import NodeFacts
 from sublet.views.figures import UNKNOWN, cores, memory
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 _BAR = 5
+_CPUS = 1
+"""The column of CPU lists: only it may be folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +57,25 @@ def pod_usage(reading: PodReading, cpus: str | None) -> Usage:
     return _row(reading.pod.key, cpus, reading.containers)
 
 
-def table(title: str, rows: Sequence[tuple[str, Usage]]) -> Table:
-    """Lines with the name indented by their first part."""
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    grid.add_column(title, no_wrap=True)
-    grid.add_column("CPUs", overflow="fold")
-    for name in ("count", "CPU used"):
-        grid.add_column(name, justify="right", no_wrap=True)
-    grid.add_column("of its CPUs", no_wrap=True)
-    for name in ("load1", "memory"):
-        grid.add_column(name, justify="right", no_wrap=True)
-    for indent, row in rows:
-        count = UNKNOWN if row.cpus is None else str(len(CpuSet.parse(row.cpus)))
-        used = cores(row.cpu_usage_cores)
-        grid.add_row(
-            indent + row.name, row.cpus or UNKNOWN, count, used, bar(row), cores(row.load1), memory(row.memory_bytes)
-        )
-    return grid
+def usage_rows(facts: NodeFacts, *, pods: bool) -> list[Usage]:
+    """The pools, each with its pods set in below it where they are wanted."""
+    rows = []
+    for pool in pool_rows(facts):
+        rows.append(pool)
+        rows += [replace(pod, name=f"  {pod.name}") for pod in (pod_rows(facts, pool.name) if pods else ())]
+    return rows
+
+
+def table(title: str, rows: Iterable[Usage]) -> "Table":
+    """The rows as a table, with the title above their names."""
+    header = (title, "CPUs", "count", "CPU used", "of its CPUs", "load1", "memory")
+    return table_of(header, [_cells(row) for row in rows], right=(2, 3, 5, 6), folded=(_CPUS,))
+
+
+def _cells(row: Usage) -> Sequence[str]:
+    count = UNKNOWN if row.cpus is None else str(len(CpuSet.parse(row.cpus)))
+    figures = (count, cores(row.cpu_usage_cores), bar(row), cores(row.load1), memory(row.memory_bytes))
+    return (row.name, row.cpus or UNKNOWN, *figures)
 
 
 def bar(row: Usage) -> str:

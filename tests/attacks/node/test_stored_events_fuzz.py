@@ -119,9 +119,9 @@ def deliver(received: Received) -> None:
 
 def show(received: Received) -> None:
     """`sublet events` in each of its forms."""
-    for output in ("table", "json", "cloudevents"):
-        line = view.line(received, output, begin=NOW - timedelta(hours=1))
-        assert isinstance(line, RefusedMessage) or line.isprintable()
+    for output in (*view.EVENTS.kinds, "jsonpath={.namespace}/{.pod} {.message} {.detail} {.plugin}"):
+        line = view.line(received, view.EVENTS.read(output), begin=NOW - timedelta(hours=1))
+        assert isinstance(line, RefusedMessage) or line.replace("\n", "").replace("\t", "").isprintable()
 
 
 def audited(chunk: list[Received], capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +130,7 @@ def audited(chunk: list[Received], capsys: pytest.CaptureFixture[str]) -> None:
     audit_command._kept_since("SUBLET_EVENTS", chunk, [event.sent_at for _, event in found], NOW)
     result = compare([StoredEvent(sequence, event) for sequence, event in found], [], unreadable=bad)
     assert all(line.isprintable() for line in audit_command._lines(result))
-    json.loads(audit_command._as_json(result))
+    json.dumps(audit_command._document(result))
     explain._readable(chunk[::20])
     said = capsys.readouterr().err
     assert printable(said.replace("\n", "")) == said.replace("\n", "")

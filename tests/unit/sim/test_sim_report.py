@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.contracts.eviction import EvictionEvent, Phase
-from sublet.sim.report import Report, ReportRow, SimView, as_json, as_table, differences
+from sublet.sim.report import Report, ReportRow, SimView, as_document, as_table, differences
 from sublet.sim.scenario import Expect
 
 VIEW = SimView(share="11,35", reclaim="0-10", reclaimed_millicpu=42_000, reclaimed_memory=7, pods=("default/web",))
@@ -76,6 +76,6 @@ def test_a_problem_is_printed_and_the_report_is_not_ok() -> None:
 
 
 def test_the_json_form_says_the_same() -> None:
-    document = json.loads(as_json(report()))
+    document = json.loads(json.dumps(as_document(report())))
     assert document["ok"] is True
     assert document["rows"][1]["view"]["reclaimed_millicpu"] == 42_000

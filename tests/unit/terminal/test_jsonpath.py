@@ -21,6 +21,12 @@ PODS: dict[str, Any] = {
 }
 
 
+def test_a_strangers_value_cannot_command_the_terminal() -> None:
+    assert read_template("{.a}\t{.b}").render({"a": "\x1b]0;x\x07\u202e", "b": "two\nlines"}) == (
+        "\\x1b]0;x\\x07\\u202e\ttwo\nlines"
+    )
+
+
 @pytest.mark.parametrize(
     ("template", "text"),
     [

@@ -47,7 +47,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Invoke:
 
 def test_an_empty_stream_says_that_nobody_was_evicted(command: Invoke) -> None:
     nothing = command([])
-    assert (nothing.exit_code, nothing.stdout) == (0, view.HEAD + "\n")
+    assert (nothing.exit_code, nothing.stdout) == (0, view.head(view.EVENTS.read("table")) + "\n")
     assert nothing.stderr == "the stream holds no event: nobody was evicted in the last 14 days, or since it was made\n"
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import yaml
 from present import present
 
 from shared.contracts.bus.cloudevents import event_headers
@@ -17,6 +18,8 @@ from sublet.views.explain.chain import chain
 from sublet.views.explain.chain_text import lines
 from sublet.views.facts import read
 
+FORMATS = (*view.EVENTS.kinds, "jsonpath={.pod} {.message}{.detail}")
+TABLE = view.EVENTS.read("table")
 RUNNING = """\
 pod default/encode  reclaimed_cores  Running  uid bb
   runs on CPUs 0-10,12-21 of pool reclaim (0-10,12-21,24-34,36-45), memory limit 190.0 GiB
@@ -84,13 +87,13 @@ def message(event: EvictionEvent, sequence: int = 7) -> Received:
 
 
 def shown(event: EvictionEvent, output: str) -> str:
-    line = view.line(message(event), output)
+    line = view.line(message(event), view.EVENTS.read(output))
     assert isinstance(line, str)
     return line
 
 
 def test_an_event_in_the_table_shows_phase_pod_and_numbers(events: list[EvictionEvent]) -> None:
-    assert view.line(message(events[1]), "table") == (
+    assert view.line(message(events[1]), TABLE) == (
         "     7   2026-01-01T12:00:01.250Z   created     default/gone                        36.00 cores    "
         "20.00 cores   Successfully create eviction"
     )
@@ -110,20 +113,33 @@ def test_an_event_as_a_cloudevent_has_the_attributes_and_the_data(events: list[E
     assert document["data"]["pod_uid"] == "cc"
 
 
-@pytest.mark.parametrize("output", ["table", "json", "cloudevents"])
+def test_an_event_in_yaml_is_a_document_of_its_own(events: list[EvictionEvent]) -> None:
+    text = shown(events[0], "yaml")
+    assert text.startswith("---\n")
+    assert yaml.safe_load(text) == json.loads(shown(events[0], "json"))
+
+
+def test_an_event_by_name_by_template_and_with_its_rule(events: list[EvictionEvent]) -> None:
+    event = events[0]
+    assert shown(event, "name") == f"event/{event.event_id}"
+    assert shown(event, "jsonpath={.namespace}/{.pod} {.phase}") == "default/gone intended"
+    assert f"   {event.plugin}   " in shown(event, "wide")
+
+
+@pytest.mark.parametrize("output", FORMATS)
 def test_a_message_that_is_no_event_is_refused(output: str) -> None:
-    refused = view.line(Received("sublet.x", b"{}", {}, 1), output)
+    refused = view.line(Received("sublet.x", b"{}", {}, 1), view.EVENTS.read(output))
     assert isinstance(refused, RefusedMessage)
     assert "CloudEvent" in str(refused)
 
 
 def test_no_control_character_of_an_event_reaches_the_terminal(events: list[EvictionEvent]) -> None:
     hostile = events[1].model_copy(update={"message": "\x1b]0;owned\x07\u202e", "detail": "\x9b31m"})
-    for output in ("table", "json", "cloudevents"):
-        assert shown(hostile, output).isprintable()
+    for output in FORMATS:
+        assert shown(hostile, output).replace("\n", "").isprintable()
 
 
 def test_an_event_from_before_the_asked_moment_is_left_out(events: list[EvictionEvent]) -> None:
     event = events[1]
-    assert view.line(message(event), "table", begin=event.sent_at)
-    assert view.line(message(event), "table", begin=event.sent_at + timedelta(seconds=1)) == ""
+    assert view.line(message(event), TABLE, begin=event.sent_at)
+    assert view.line(message(event), TABLE, begin=event.sent_at + timedelta(seconds=1)) == ""

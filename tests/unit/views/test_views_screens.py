@@ -23,9 +23,9 @@ NUMA 1  12-23  RRRRRRRR RRSS
         36-47  RRRRRRRR RRSS
 S share   R reclaim
 
-pool     CPUs                    count  CPU used  of its CPUs  load1   memory
-share    11,22-23,35,46-47           6      1.00  #....  17%    1.05  1.0 GiB
-reclaim  0-10,12-21,24-34,36-45     42      1.25  .....   3%       -        -
+POOL      CPUS                     COUNT   CPU USED   OF ITS CPUS   LOAD1    MEMORY
+share     11,22-23,35,46-47            6       1.00   #....  17%     1.05   1.0 GiB
+reclaim   0-10,12-21,24-34,36-45      42       1.25   .....   3%        -         -
 
 Reclaimed   CPU 42.00 offered, 2.00 requested, 1.25 used
             memory 180.0 GiB offered, 1.0 GiB requested, - used
@@ -54,11 +54,11 @@ NUMA 1  12-23  RRRRRRRR RRSS
         36-47  RRRRRRRR RRSS
 S share   R reclaim
 
-pool / pod        CPUs                    count  CPU used  of its CPUs  load1   memory
-share             11,22-23,35,46-47           6      1.00  #....  17%    1.05  1.0 GiB
-  default/web     11,22-23,35,46-47           6      1.00  #....  17%    1.05  1.0 GiB
-reclaim           0-10,12-21,24-34,36-45     42      1.25  .....   3%       -        -
-  default/encode  0-10,12-21                 21      1.25  .....   6%       -        -
+POOL / POD         CPUS                     COUNT   CPU USED   OF ITS CPUS   LOAD1    MEMORY
+share              11,22-23,35,46-47            6       1.00   #....  17%     1.05   1.0 GiB
+  default/web      11,22-23,35,46-47            6       1.00   #....  17%     1.05   1.0 GiB
+reclaim            0-10,12-21,24-34,36-45      42       1.25   .....   3%        -         -
+  default/encode   0-10,12-21                  21       1.25   .....   6%        -         -
 advisor does not answer
 """
 
@@ -84,6 +84,17 @@ def test_a_node_that_observes_says_so_on_every_screen(answers: dict[str, Any]) -
     assert "observe: nothing is changed on this node" in explained
     answers["reporter"]["mode"] = "something else"
     assert status.as_json(read("node1", answers))["node_mode"] is None
+
+
+def test_a_wide_status_shows_each_pod_below_its_pool(answers: dict[str, Any]) -> None:
+    pools = TOP[TOP.index("POOL / POD") : TOP.index("advisor does not")]
+    assert pools in shown(status.render(read("node1", answers), wide=True))
+
+
+def test_on_a_narrow_terminal_only_lists_of_cpus_are_folded(answers: dict[str, Any]) -> None:
+    lines = shown(top.render(read("node1", answers)), width=80).splitlines()
+    assert [line for line in lines if line.startswith("  default/encode") and line.endswith("-")]
+    assert all(len(line) <= 80 for line in lines)
 
 
 def test_one_frame_of_top(answers: dict[str, Any]) -> None:
