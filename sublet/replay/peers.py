@@ -107,7 +107,7 @@ def suppressed_cpus(cpus: int, tenants_cores: float, system_cores: float, before
 def batch_allocatable_millis(cpus: int, system_cores: float, high_priority_cores: float) -> int:
     """batch-cpu of a node: capacity less a margin of 40 %, system use and the use of pods of higher priority.
 
-    Facts: docs/facts/koordinator.md#amount-of-batch-cpu.
+    Facts: docs/facts/koordinator-batch.md#amount-of-a-batch-resource.
     """
     return max(0, cpus * 10 * RECLAIM_PERCENT - round(1000 * system_cores) - round(1000 * high_priority_cores))
 

@@ -1,8 +1,8 @@
 """What a pod's cgroups shall have for what the pod asks for: weight and memory limit, pod and containers.
 
 The formulas are kubelet's, of native amounts (`ResourceConfigForPod`); here they hold for reclaimed amounts too, which
-kubelet does not know as such (docs/facts/koordinator.md#limits-of-best-effort-pods). There is no CPU quota for
-those: reclaimed CPU that nobody else wants is theirs.
+kubelet does not know as such (docs/facts/koordinator-batch.md#cgroup-values-of-best-effort-pods). There is no CPU quota
+for those: reclaimed CPU that nobody else wants is theirs.
 """
 
 from collections.abc import Callable
