@@ -108,6 +108,8 @@ def test_pods_of_the_api_server_are_read_at_their_door_alone() -> None:
     readers = {path for path, tree in modules() if _names(tree, "containerStatuses") or _names(tree, "initContainers")}
     assert readers <= {"shared/core/pods/kube_pod.py", "shared/core/pods/manifest.py",
                        "shared/core/pods/extended_resources.py", "shared/core/pods/resources.py",
+                       "services/central/core/profiles/colocated_resources.py",
+                       "services/central/whatif/colocated_pod.py",
                        "sublet/doctor/cluster/cluster_probe.py"}  # fmt: skip
 
 

@@ -1,0 +1,112 @@
+"""Colocated resources in place of cpu and memory (docs/facts/koordinator-profiles.md#resources)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from shared.contracts.kube.quantities import parse_millis
+from shared.contracts.pod import KubeQos
+from shared.core.cgroups.kube_qos import kube_qos
+from shared.core.pods.koord_qos import PriorityClass
+from shared.core.text.document import items, mapping
+from shared.errors import Refused
+
+BATCH_CPU, BATCH_MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
+MID_CPU, MID_MEMORY = "kubernetes.io/mid-cpu", "kubernetes.io/mid-memory"
+COLOCATED = (BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY)
+ANNOTATION = "node.koordinator.sh/extended-resource-spec"
+
+_NAMES: dict[PriorityClass, dict[str, str]] = {
+    "koord-batch": {"cpu": BATCH_CPU, "memory": BATCH_MEMORY},
+    "koord-mid": {"cpu": MID_CPU, "memory": MID_MEMORY},
+}
+
+Document = dict[str, Any]
+Amounts = Mapping[str, Any]
+
+
+def containers_of(spec: Mapping[str, Any]) -> Iterator[Document]:
+    """Init containers and containers of a pod's spec.
+
+    Raises:
+        Refused: one of them is no mapping.
+    """
+    for name in ("initContainers", "containers"):
+        for place, container in enumerate(items(spec.get(name), name)):
+            yield mapping(container, f"{name}[{place}]")
+
+
+def rewrite_resources(spec: Document, priority: PriorityClass) -> None:
+    """Rename cpu and memory of a batch or mid pod, in place; a request that is missing becomes the limit.
+
+    Raises:
+        Refused: an amount of cpu is no quantity, or something is of another kind than in a Pod.
+    """
+    names = _NAMES.get(priority)
+    if names is None:
+        return
+    for container in containers_of(spec):
+        given = mapping(container.get("resources"), "resources")
+        parts = {part: _renamed(given[part], names) for part in ("requests", "limits") if given.get(part)}
+        limits = parts.get("limits", {})
+        missing = {name: limits[name] for name in names.values() if name in limits}
+        if missing:
+            parts["requests"] = missing | parts.get("requests", {})
+        if parts:
+            container["resources"] = given | parts
+    if spec.get("overhead"):
+        spec["overhead"] = _renamed(spec["overhead"], names)
+
+
+def _renamed(given: object, names: Mapping[str, str]) -> Document:
+    amounts = dict(mapping(given, "resources"))
+    for plain, colocated in names.items():
+        if plain in amounts:
+            amount = amounts.pop(plain)
+            amounts[colocated] = _whole_millis(amount) if plain == "cpu" else amount
+    return amounts
+
+
+def _whole_millis(quantity: Any) -> str:
+    return str(quantity_millis(quantity, "cpu"))
+
+
+def quantity_millis(quantity: Any, name: str) -> int:
+    """Thousandths of what a quantity says, rounded up as Kubernetes does.
+
+    Raises:
+        Refused: it is no quantity.
+    """
+    try:
+        return parse_millis(quantity)
+    except ValueError as error:
+        raise Refused(f"{name}: {error}", reason="malformed") from error
+
+
+def kube_qos_of_spec(spec: Mapping[str, Any]) -> KubeQos:
+    """The Kubernetes QoS class of a pod that has not been admitted yet, init containers with the others.
+
+    Raises:
+        Refused: an amount is no quantity, or something is of another kind than in a Pod.
+    """
+    resources = [mapping(container.get("resources"), "resources") for container in containers_of(spec)]
+    return kube_qos((_plain(given.get("requests")), _plain(given.get("limits"))) for given in resources)
+
+
+def _plain(given: object) -> dict[str, int]:
+    amounts = mapping(given, "resources")
+    return {name: quantity_millis(amount, name) for name, amount in amounts.items()}
+
+
+def extended_resources(containers: Iterable[tuple[str, Amounts, Amounts]]) -> dict[str, dict[str, dict[str, Any]]]:
+    """What the annotation says: name, requests and limits of each container that asks for colocated resources.
+
+    The runtime hands no extended resources to a node's agents, so the pod carries them as text, too.
+    """
+    found = {
+        name: {"requests": _colocated(requests), "limits": _colocated(limits)} for name, requests, limits in containers
+    }
+    return {name: amounts for name, amounts in found.items() if any(amounts.values())}
+
+
+def _colocated(amounts: Amounts) -> dict[str, Any]:
+    return {name: amounts[name] for name in COLOCATED if name in amounts}
