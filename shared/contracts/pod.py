@@ -19,6 +19,14 @@ TUTORIAL_RECLAIMED_MEMORY = "katalyst.kubewharf.io/reclaimed_memory"
 ALIASES = {TUTORIAL_RECLAIMED_CPU: RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY: RECLAIMED_MEMORY}
 """The tutorial's older names and today's are one resource (docs/facts/katalyst-cluster.md#two-spellings)."""
 
+BATCH_CPU = "kubernetes.io/batch-cpu"
+BATCH_MEMORY = "kubernetes.io/batch-memory"
+FIRST_BATCH_CPU = "koordinator.sh/batch-cpu"
+FIRST_BATCH_MEMORY = "koordinator.sh/batch-memory"
+BATCH_ALIASES = {FIRST_BATCH_CPU: BATCH_CPU, FIRST_BATCH_MEMORY: BATCH_MEMORY}
+"""Koordinator's names, of its first releases and of today, are one resource too
+(docs/facts/koordinator.md#batch-resources)."""
+
 
 def canonical_resource(name: str) -> str:
     """Today's name of a resource: the two spellings of the reclaimed resources are one."""

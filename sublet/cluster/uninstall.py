@@ -12,7 +12,7 @@ from shared.adapters.kube.node import remove_offer
 from shared.adapters.kube.taints import KubeTaints
 from shared.contracts.kube.taint import TAINT_PREFIX
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNCS, CNRS, EVICTION_CONFIGS, KCCS, NODES, PODS, ApiKind
-from shared.core.pods.extended_resources import OTHER_NAME
+from shared.core.pods.extended_resources import own_names
 from shared.errors import Unavailable
 from shared.ports import Clock
 
@@ -131,8 +131,9 @@ def _is_ready(one: Mapping[str, Any]) -> bool:
 
 async def _clean(kube: Kube, node: dict[str, Any], say: Callable[[str], None]) -> None:
     name, status = node["metadata"]["name"], node.get("status") or {}
-    if any(OTHER_NAME.keys() & (status.get(part) or {}).keys() for part in ("capacity", "allocatable")):
-        await remove_offer(kube, name)
+    ours = own_names(node)
+    if any(ours & (status.get(part) or {}).keys() for part in ("capacity", "allocatable")):
+        await remove_offer(kube, name, ours)
         say(f"nodes/{name}: reclaimed resources withdrawn")
     taints = (node.get("spec") or {}).get("taints") or ()
     if any(taint["key"].startswith(TAINT_PREFIX) for taint in taints):

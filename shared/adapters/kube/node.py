@@ -3,16 +3,18 @@
 The amounts on the Node are the reporter's, but central may take them from sale, and says so in the CNR: while its mark
 stands the Node shows none. Central sets the mark before it takes the amounts away; here the Node's version is read, the
 mark looked for, and the amounts are written at that version. So an offer that crosses a withdrawal is refused (409).
+
+Koordinator's batch resources stand there only while they are offered: one of which nothing is known is no offer of 0.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from shared.adapters.kube.client import Kube, KubeError
 from shared.contracts.kube.node_conditions import WITHDRAWN
 from shared.contracts.kube.quantities import format_units, parse_units
-from shared.contracts.pod import TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
-from shared.core.pods.extended_resources import OTHER_NAME, node_amounts
+from shared.contracts.pod import BATCH_CPU, BATCH_MEMORY, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
+from shared.core.pods.extended_resources import BATCH_NAMES, OTHER_NAME, node_amounts, own_names
 from shared.errors import Unavailable
 
 CNRS = "/apis/node.katalyst.kubewharf.io/v1alpha1/customnoderesources"
@@ -33,6 +35,8 @@ class KubeNode:
         self._shown: dict[str, int] | None = None
         self.withdrawn = False
         """Whether central's mark stood when it was last looked for."""
+        self.seen: Mapping[str, Any] | None = None
+        """The Node as it was when its amounts were last written; None before."""
 
     async def write(self, document: Mapping[str, object]) -> None:
         """Replace the CNR's spec and status, then show the offer on the Node.
@@ -83,10 +87,14 @@ class KubeNode:
     async def _write_amounts(self) -> None:
         # In this order: the Node's version, then the mark. A mark that is set behind this line is followed by a write
         # of the Node by central, and the version here is stale by then.
-        version = (await self._kube.get(f"/api/v1/nodes/{self._node}"))["metadata"]["resourceVersion"]
+        self.seen = node = await self._kube.get(f"/api/v1/nodes/{self._node}")
         self.withdrawn = await self._marked()
         amounts = self._amounts()
-        shown = {name: format_units(amount) for name, amount in sorted(amounts.items())}
+        # Written by this process, or by one before it with other settings.
+        gone = ((own_names(node) | (self._shown or {}).keys()) & BATCH_NAMES) - amounts.keys()
+        # null takes a key out in a merge patch.
+        shown = {name: format_units(amounts[name]) for name in sorted(amounts)} | dict.fromkeys(sorted(gone))
+        version = node["metadata"]["resourceVersion"]
         await self._kube.merge(
             f"/api/v1/nodes/{self._node}/status",
             {"metadata": {"resourceVersion": version}, "status": {"capacity": shown, "allocatable": shown}},
@@ -110,19 +118,23 @@ class KubeNode:
         return any(row.get("type") == WITHDRAWN and row.get("status") == "True" for row in rows)
 
 
-async def remove_offer(kube: Kube, node: str) -> None:
+async def remove_offer(kube: Kube, node: str, names: Collection[str] = tuple(OTHER_NAME)) -> None:
     """Remove the reclaimed amounts from a Node, as at an uninstall.
 
     Raises:
         KubeError, Unavailable: the API server refuses, or cannot be reached.
     """
     # null takes a key out in a merge patch.
-    nothing = dict.fromkeys(sorted(OTHER_NAME))
+    nothing = dict.fromkeys(sorted(names))
     change = {"status": {"capacity": nothing, "allocatable": nothing}}
     await kube.merge(f"/api/v1/nodes/{node}/status", change, manager=MANAGER)
 
 
 def _offered(document: Mapping[str, Any]) -> dict[str, int]:
     """The offer in force as the CNR tells it; nothing where the CNR leaves it out."""
-    amounts = (document.get("status") or {}).get("resourceAllocatable") or {}
-    return {name: parse_units(amounts[name]) for name in OFFERED if name in amounts}
+    status = document.get("status") or {}
+    katalyst = status.get("resourceAllocatable") or {}
+    koordinator = (status.get("resources") or {}).get("allocatable") or {}
+    amounts = {name: katalyst[name] for name in OFFERED if name in katalyst}
+    amounts |= {name: koordinator[name] for name in (BATCH_CPU, BATCH_MEMORY) if name in koordinator}
+    return {name: parse_units(amount) for name, amount in amounts.items()}

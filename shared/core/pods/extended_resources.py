@@ -1,8 +1,9 @@
-"""The reclaimed resources as extended resources of a Node, under both of their names, counted once.
+"""The reclaimed resources as extended resources of a Node, under every name that they have, counted once.
 
-A scheduler counts each name by itself. So each name shows what is offered less what pods ask for under the other one:
+A scheduler counts each name by itself. So each name shows what is offered less what pods ask for under the other ones:
 whichever name a pod uses, no more than the offer can be given out. Pods that name the newer one alone (admission makes
-them do so) see all of it (docs/facts/katalyst-cluster.md#two-spellings).
+them do so) see all of it (docs/facts/katalyst-cluster.md#two-spellings). Koordinator's batch resources are offered
+beside them on the same account (docs/facts/koordinator.md#batch-resources).
 """
 
 from collections import Counter
@@ -11,9 +12,19 @@ from contextlib import suppress
 from typing import Any
 
 from shared.contracts.kube.quantities import parse_units
-from shared.contracts.pod import ALIASES
+from shared.contracts.pod import ALIASES, BATCH_ALIASES, BATCH_CPU, BATCH_MEMORY, RECLAIMED_CPU, RECLAIMED_MEMORY
 
-OTHER_NAME = {**ALIASES, **{newer: older for older, newer in ALIASES.items()}}
+_ALIASES = ALIASES | BATCH_ALIASES
+OTHER_NAME = {**_ALIASES, **{newer: older for older, newer in _ALIASES.items()}}
+"""Every name of a reclaimed resource, with its other spelling in the same dialect."""
+BATCH_NAMES = frozenset({*BATCH_ALIASES, *BATCH_ALIASES.values()})
+_ACCOUNTS = tuple(
+    frozenset({*names, *(OTHER_NAME[name] for name in names)})
+    for names in ((RECLAIMED_CPU, BATCH_CPU), (RECLAIMED_MEMORY, BATCH_MEMORY))
+)
+_ACCOUNT_OF = {name: account for account in _ACCOUNTS for name in account}
+OWN_PREFIX = "sublet-"
+"""How the field managers of Sublet's services begin."""
 
 
 def requests_of(document: Mapping[str, Any]) -> dict[str, int]:
@@ -47,9 +58,24 @@ def _requests(container: Mapping[str, Any]) -> Counter[str]:
 
 
 def node_amounts(offered: Mapping[str, int], asked: Mapping[str, int]) -> dict[str, int]:
-    """What the Node shows under each name, never below zero; `offered` by either name."""
+    """What the Node shows under each name, never below zero; `offered` by one name of each dialect that is offered."""
     amounts = {}
     for name, amount in offered.items():
         for spelling in (name, OTHER_NAME[name]):
-            amounts[spelling] = max(0, amount - asked.get(OTHER_NAME[spelling], 0))
+            elsewhere = sum(asked.get(other, 0) for other in _ACCOUNT_OF[spelling] - {spelling})
+            amounts[spelling] = max(0, amount - elsewhere)
     return amounts
+
+
+def own_names(node: Mapping[str, Any]) -> frozenset[str]:
+    """Names of the amounts in a Node's status that are Sublet's to change: Koordinator's only where Sublet wrote them.
+
+    On a cluster that runs Koordinator, its own controller writes those.
+    """
+    written: set[str] = set()
+    for entry in (node.get("metadata") or {}).get("managedFields") or ():
+        if str(entry.get("manager")).startswith(OWN_PREFIX):
+            status = (entry.get("fieldsV1") or {}).get("f:status") or {}
+            for part in ("f:capacity", "f:allocatable"):
+                written |= {str(field).removeprefix("f:") for field in status.get(part) or {}}
+    return frozenset(OTHER_NAME) - (BATCH_NAMES - written)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pydantic_core import to_json
 
 from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, CONFIG_PREFIX
-from shared.core.pods.koord_qos import QOS_LABEL
+from shared.core.pods.koord_qos import PRIORITY_CLASS_LABEL, QOS_LABEL
 from shared.core.pods.qos import DOMAIN, QOS_LEVEL
 from shared.core.pods.qos_annotations import NET_CLASS_ID, NUMA_BIND_RESULT, NUMA_IDS, NUMA_NUMBER
 
@@ -31,7 +31,7 @@ ANNOTATION_BYTES: Mapping[str, int] = {
     f"{DOMAIN}nic_selection_result": WORD_BYTES,
 }
 """Every annotation that a service of the node reads, and how long its value may be."""
-LABELS_READ = (QOS_LABEL,)
+LABELS_READ = (QOS_LABEL, PRIORITY_CLASS_LABEL)
 """Labels that a service knows by name."""
 LABELS_BYTES = 1024
 """Most bytes of all labels: further ones, which an administrator's filter may name, are kept in the order of names."""

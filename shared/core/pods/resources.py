@@ -10,7 +10,16 @@ from contextlib import suppress
 from typing import Any
 
 from shared.contracts.kube.quantities import parse_millis, parse_units
-from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, KubeQos, canonical_resource
+from shared.contracts.pod import (
+    BATCH_CPU,
+    BATCH_MEMORY,
+    FIRST_BATCH_CPU,
+    FIRST_BATCH_MEMORY,
+    RECLAIMED_CPU,
+    RECLAIMED_MEMORY,
+    KubeQos,
+    canonical_resource,
+)
 from shared.core.cgroups.kube_qos import kube_qos
 from shared.core.cpus.cpuset import MAX_CPUS
 from shared.core.text.document import mapping
@@ -22,11 +31,12 @@ MAX_MEMORY_BYTES = 1 << 60
 _PLAIN = {"cpu": "cpu", "memory": "memory"}
 _RECLAIMED = {RECLAIMED_CPU: "cpu", RECLAIMED_MEMORY: "memory"}
 _BATCH = {
-    f"{prefix}/{name}": resource
-    for prefix in ("kubernetes.io", "koordinator.sh")
-    for name, resource in (("batch-cpu", RECLAIMED_CPU), ("batch-memory", RECLAIMED_MEMORY))
+    BATCH_CPU: RECLAIMED_CPU,
+    BATCH_MEMORY: RECLAIMED_MEMORY,
+    FIRST_BATCH_CPU: RECLAIMED_CPU,
+    FIRST_BATCH_MEMORY: RECLAIMED_MEMORY,
 }
-_ASK_FOR_RECLAIMED = f"{RECLAIMED_CPU}, {RECLAIMED_MEMORY}, or kubernetes.io/batch-cpu, kubernetes.io/batch-memory"
+_ASK_FOR_RECLAIMED = f"{RECLAIMED_CPU}, {RECLAIMED_MEMORY}, or {BATCH_CPU}, {BATCH_MEMORY}"
 _ASK_FOR_PLAIN = "cpu, memory; only reclaimed_cores (Koordinator's BE) pods get reclaimed resources"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from shared.core.pods.extended_resources import OTHER_NAME
+from shared.core.pods.extended_resources import own_names
 from sublet.doctor.cluster.api import NEWEST, OLDEST, minor_version, not_installed
 from sublet.doctor.cluster.facts import ClusterFacts
 from sublet.doctor.finding import Finding, Unknown, counted, ok, problem, some, unchecked, warning
@@ -120,7 +120,7 @@ def _words(daemon_set: Mapping[str, Any]) -> Iterator[str]:
 
 def _managers(node: Mapping[str, Any]) -> Iterator[str]:
     """Field managers that own a reclaimed resource of a Node."""
-    wanted = {f"f:{name}" for name in OTHER_NAME}
+    wanted = {f"f:{name}" for name in own_names(node)}
     for entry in node["metadata"].get("managedFields") or ():
         status = (entry.get("fieldsV1") or {}).get("f:status") or {}
         if any(wanted & (status.get(part) or {}).keys() for part in ("f:capacity", "f:allocatable")):

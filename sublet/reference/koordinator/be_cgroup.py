@@ -12,11 +12,11 @@ from typing import Annotated
 
 from pydantic import Field
 
+from shared.contracts.pod import BATCH_CPU, BATCH_MEMORY
 from shared.core.cgroups.knobs import MIN_QUOTA_US, PERIOD_US, UNLIMITED, shares_of_millis
 from shared.core.pods.koord_qos import KoordQos
 from shared.whatif.decisions import Answer, Question, decision
 
-BATCH_CPU, BATCH_MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
 Quantity = Annotated[int, Field(ge=-(1 << 60), le=1 << 60)]
 
 

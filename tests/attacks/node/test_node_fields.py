@@ -12,7 +12,8 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
 Document = dict[str, Any]
 NEW, OLD = "resource.katalyst.kubewharf.io/reclaimed_", "katalyst.kubewharf.io/reclaimed_"
-RECLAIMED = [f"{prefix}{name}" for prefix in (NEW, OLD) for name in ("millicpu", "memory")]
+BATCH = [f"{prefix}/batch-{name}" for prefix in ("kubernetes.io", "koordinator.sh") for name in ("cpu", "memory")]
+RECLAIMED = [*(f"{prefix}{name}" for prefix in (NEW, OLD) for name in ("millicpu", "memory")), *BATCH]
 PRESSURE = {"key": "node.katalyst.kubewharf.io/MemoryPressure", "effect": "NoSchedule"}
 CORE = "io.k8s.api.core.v1."
 PARTS = {

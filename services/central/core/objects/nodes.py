@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from services.central.core.lost_nodes.guards import NodePlace
-from shared.core.pods.extended_resources import OTHER_NAME
+from shared.core.pods.extended_resources import own_names
 
 POOL_LABEL = "node.kubernetes.io/pool"
 NODE_LEASES = "kube-node-lease"
@@ -42,7 +42,7 @@ def node_of(document: Mapping[str, Any]) -> NodeSeen:
         uid=meta["uid"],
         labels=dict(meta.get("labels") or {}),
         ready=None if "Ready" not in conditions else conditions["Ready"] == "True",
-        offered=frozenset(name for name in OTHER_NAME if str(allocatable.get(name) or "0") != "0"),
+        offered=frozenset(name for name in own_names(document) if str(allocatable.get(name) or "0") != "0"),
     )
 
 

@@ -6,7 +6,16 @@ import pytest
 from kube_api import Api, FakeKube
 
 from shared.adapters.kube.node import CNRS, KubeNode, remove_offer
-from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
+from shared.contracts.pod import (
+    BATCH_CPU,
+    BATCH_MEMORY,
+    FIRST_BATCH_CPU,
+    FIRST_BATCH_MEMORY,
+    RECLAIMED_CPU,
+    RECLAIMED_MEMORY,
+    TUTORIAL_RECLAIMED_CPU,
+    TUTORIAL_RECLAIMED_MEMORY,
+)
 from shared.errors import Unavailable
 
 NODE, CNR = "/api/v1/nodes/n1", f"{CNRS}/n1"
@@ -110,3 +119,30 @@ async def test_what_is_withdrawn_is_gone_and_all_else_stays(world: World) -> Non
     await world.node.write(document())
     await remove_offer(FakeKube(world.api), "n1")
     assert world.api.objects[NODE]["status"] == {"capacity": OTHERS, "allocatable": OTHERS}
+
+
+def with_batch(millis: int) -> dict[str, Any]:
+    written = document()
+    written["status"]["resources"] = {"allocatable": {BATCH_CPU: f"{millis}", BATCH_MEMORY: "1Gi"}}
+    return written
+
+
+async def test_batch_resources_stand_under_both_prefixes_and_go_when_they_are_not_offered(world: World) -> None:
+    world.asks = {RECLAIMED_CPU: 500}
+    await world.node.write(with_batch(4_541))
+    batch = {name: amount for name, amount in world.shown.items() if "batch" in name}
+    assert batch == {BATCH_CPU: "4041", FIRST_BATCH_CPU: "4041",
+                     BATCH_MEMORY: "1073741824", FIRST_BATCH_MEMORY: "1073741824"}  # fmt: skip
+    await world.node.write(document())
+    assert not [name for name in world.shown if "batch" in name]
+    assert world.shown[RECLAIMED_CPU] == "44k"
+
+
+@pytest.mark.parametrize(("manager", "stay"), [("sublet-reporter", False), ("koord-manager", True)])
+async def test_of_a_life_before_only_what_we_wrote_is_taken_away(world: World, manager: str, stay: bool) -> None:
+    amounts = OTHERS | {BATCH_CPU: "4541"}
+    fields: dict[str, Any] = {"f:status": {"f:allocatable": {f"f:{BATCH_CPU}": {}}}}
+    meta = {"managedFields": [{"manager": manager, "fieldsV1": fields}]}
+    world.api.put(NODE, {"metadata": meta, "spec": {}, "status": {"capacity": amounts, "allocatable": amounts}})
+    await world.node.write(document())
+    assert (BATCH_CPU in world.shown) == stay
