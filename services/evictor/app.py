@@ -91,6 +91,7 @@ class EvictorApp:
     def state(self) -> Mapping[str, Any]:
         """The plugins' findings, what is held back and why, and the newest evictions with their numbers."""
         now_s, ledger = self._context.clock.monotonic(), self._ledger
+        lately = [one for one in ledger.journal.spent if _ended_lately(one, now_s)]
         try:
             recent, waiting = ledger.ledger.recent(20), ledger.ledger.waiting_count()
         except Unavailable as error:
@@ -118,7 +119,8 @@ class EvictorApp:
                 if message["id"] != row["intent"]["intent_id"]
             ],
             "outbox": waiting,
-            "evicted_last_hour": sum(_carried_out(one, now_s) for one in ledger.journal.spent),
+            "evicted_last_hour": sum(one.mode == "enforce" for one in lately),
+            "rehearsed_last_hour": sum(one.mode != "enforce" for one in lately),
             "config_rev": self._context.wire.config_rev,
             "ledger": ledger.closed or "ok",
         }
@@ -214,6 +216,6 @@ class EvictorApp:
         return Surroundings(self._settings.protected_namespaces, evictions.pods, evictions.backing_off(now_s))
 
 
-def _carried_out(spent: Spent, now_s: float) -> bool:
-    """Whether it was a real eviction that ended within the last hour."""
-    return spent.mode == "enforce" and spent.at_s is not None and spent.age_s(now_s) < HOUR_S
+def _ended_lately(spent: Spent, now_s: float) -> bool:
+    """Whether an eviction, or a rehearsal of one, has ended within the last hour."""
+    return spent.at_s is not None and spent.age_s(now_s) < HOUR_S

@@ -113,9 +113,11 @@ def _lines(found: "Audit") -> list[str]:
         f"{found.events} events of {found.intents} evictions ({found.pods} pods); {found.open} not ended yet, "
         f"{found.waiting} messages wait to be sent"
     )
+    apart = f"apart from these: {found.rehearsed_events} events of {found.rehearsals} rehearsals, which evict nobody"
+    rehearsed = [apart] if found.rehearsals else []
     if found.whole:
-        return [counts, "the history is whole: nothing lost, nothing doubled, nobody else evicted"]
-    return [counts, *(printable(f"{fault.kind}: {fault.what}") for fault in found.faults)]
+        return [counts, *rehearsed, "the history is whole: nothing lost, nothing doubled, nobody else evicted"]
+    return [counts, *rehearsed, *(printable(f"{fault.kind}: {fault.what}") for fault in found.faults)]
 
 
 def _document(found: "Audit") -> dict[str, Any]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from shared.ports import Bus, Received
     from sublet.terminal.formats import OutputFormat
 
+from shared.contracts.advice import Mode
 from shared.contracts.eviction import Phase
 from sublet.views.events import EVENTS
 
@@ -24,6 +25,9 @@ def events(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new events until Ctrl-C.")] = False,
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only pods of this namespace.")] = "",
     phase: Annotated[Phase | None, typer.Option(help="Only this phase.")] = None,
+    mode: Annotated[
+        Mode | None, typer.Option(help="Only real evictions (enforce), or only rehearsals (dry-run).")
+    ] = None,
     since: Annotated[
         str, typer.Option(metavar="2h|TIME", help="Only events of the last 30m, 2h, 7d, or since an RFC 3339 time.")
     ] = "",
@@ -58,15 +62,18 @@ def events(
         if form.is_table:
             typer.echo(view.head(form))
         source = bus.follow(EVENTS_STREAM, wanted, from_sequence=since_seq) if follow else stored(bus)
-        shown = await _print_events(source, form, begin)
+        shown = await _print_events(source, form, begin, mode)
         if not shown and form.is_table:
-            typer.echo(await _why_none(bus, filtered=bool(namespace or phase or since or since_seq > 1)), err=True)
+            filtered = bool(namespace or phase or mode or since or since_seq > 1)
+            typer.echo(await _why_none(bus, filtered=filtered), err=True)
         return 0
 
     run(show)
 
 
-async def _print_events(source: "AsyncIterator[Received]", output: "OutputFormat", begin: "datetime | None") -> int:
+async def _print_events(
+    source: "AsyncIterator[Received]", output: "OutputFormat", begin: "datetime | None", mode: Mode | None
+) -> int:
     """Print each message as it comes; how many events there were."""
     from shared.contracts.bus.stored import RefusedMessage
     from sublet.terminal.stderr import print_error
@@ -74,7 +81,7 @@ async def _print_events(source: "AsyncIterator[Received]", output: "OutputFormat
 
     shown = 0
     async for received in source:
-        line = view.line(received, output, begin=begin)
+        line = view.line(received, output, begin=begin, mode=mode)
         if isinstance(line, RefusedMessage):
             print_error(f"sequence {received.sequence} is {line.reason}: {line}")
         elif line:
@@ -89,6 +96,6 @@ async def _why_none(bus: "Bus", *, filtered: bool) -> str:
 
     held = len(await bus.replay(EVENTS_STREAM, event_filter())) if filtered else 0
     if held:
-        return f"none of the {held} events in the stream fits --namespace, --phase, --since and --since-seq"
+        return f"none of the {held} events in the stream fits --namespace, --phase, --mode, --since and --since-seq"
     (kept_s,) = (spec.max_age_s for spec in STREAMS if spec.name == EVENTS_STREAM)
     return f"the stream holds no event: nobody was evicted in the last {kept_s / DAY_S:.0f} days, or since it was made"

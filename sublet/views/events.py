@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
+from shared.contracts.advice import Mode
 from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.stored import RefusedMessage, read_event
 from shared.contracts.eviction import EvictionEvent
@@ -35,6 +36,8 @@ def head(output: OutputFormat) -> str:
 def table_line(event: EvictionEvent, sequence: int, *, wide: bool = False) -> str:
     """One event with its numbers and the text of the Kubernetes event; `wide` with its node and its rule too."""
     words = f"{event.message} ({event.detail})" if event.detail and event.detail not in event.message else event.message
+    # First, for the end of a line may not be seen: nobody is evicted in a rehearsal, whatever its message says.
+    words = words if event.mode == "enforce" else f"[{event.mode}] {words}"
     pod = f"{event.namespace}/{event.pod}"
     figures = [amount(event.scope, value) for value in (event.observed, event.threshold)]
     cells = [str(sequence), moment(event.sent_at), event.phase, pod, *figures]
@@ -55,15 +58,17 @@ def cloudevent_line(event: EvictionEvent) -> str:
     return json.dumps(document)
 
 
-def line(received: Received, output: OutputFormat, *, begin: datetime | None = None) -> str | RefusedMessage:
+def line(
+    received: Received, output: OutputFormat, *, begin: datetime | None = None, mode: Mode | None = None
+) -> str | RefusedMessage:
     """One message of the stream in the form asked for, or why it is no event.
 
-    "" for an event that the node's clock puts before `begin`.
+    "" for an event that the node's clock puts before `begin`, or of another mode.
     """
     event = read_event(received.subject, received.headers, received.data)
     if isinstance(event, RefusedMessage):
         return event
-    if begin is not None and event.sent_at < begin:
+    if (begin is not None and event.sent_at < begin) or mode not in (None, event.mode):
         return ""
     return _printed(event, received.sequence, output)
 

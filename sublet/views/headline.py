@@ -27,6 +27,8 @@ class Headline:
     up_s: float | None
     """Of the service that has run for the longest time."""
     evicted_last_hour: int | None
+    rehearsed_last_hour: int | None
+    """Dry runs, in which nobody is evicted."""
 
     @property
     def ready(self) -> bool:
@@ -37,10 +39,11 @@ class Headline:
         """The line."""
         build = f"Sublet {self.version or NONE}" + (f" ({self.revision})" if self.revision else "")
         evicted = NONE if self.evicted_last_hour is None else str(self.evicted_last_hour)
+        rehearsed = f", {self.rehearsed_last_hour} rehearsed" if self.rehearsed_last_hour else ""
         up = NONE if self.up_s is None else duration(self.up_s)
         return (
             f"{self.node}  {', '.join(self.states)}  mode {self.mode or NONE}  {build}  up {up}  "
-            f"{evicted} evicted in 1h"
+            f"{evicted} evicted in 1h{rehearsed}"
         )
 
 
@@ -51,7 +54,6 @@ def headline(facts: NodeFacts) -> Headline:
     ]
     newest: dict[str, Any] = processes[0] if processes else {}
     ups_s = [process["up_s"] for process in processes if isinstance(process.get("up_s"), int | float)]
-    evicted = facts.answered("evictor", "evicted_last_hour", None)
     return Headline(
         node=facts.node,
         states=tuple(_states(facts)) or (READY,),
@@ -59,7 +61,8 @@ def headline(facts: NodeFacts) -> Headline:
         version=_text(newest.get("version")),
         revision=_text(newest.get("revision")),
         up_s=max(ups_s, default=None),
-        evicted_last_hour=evicted if type(evicted) is int else None,
+        evicted_last_hour=_count(facts.answered("evictor", "evicted_last_hour", None)),
+        rehearsed_last_hour=_count(facts.answered("evictor", "rehearsed_last_hour", None)),
     )
 
 
@@ -79,6 +82,10 @@ def _states(facts: NodeFacts) -> Iterator[str]:
         yield "evictions paused"
     if _REFUSED in kinds:
         yield "configuration refused"
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int else None
 
 
 def _text(value: object) -> str | None:

@@ -165,7 +165,8 @@ def _eviction(row: Any) -> str:
     scope = intent["scope"]
     figures = f"observed {amount(scope, intent.get('observed'))}, threshold {amount(scope, intent.get('threshold'))}"
     name = f"{intent['namespace']}/{intent['pod']}"
-    return f"{name} {row['step']}: {intent['plugin']}, {intent['scope']}, {figures}"
+    mark = "" if (mode := intent.get("mode", "enforce")) == "enforce" else f" [{mode}]"
+    return f"{name} {row['step']}{mark}: {intent['plugin']}, {intent['scope']}, {figures}"
 
 
 def _titled(title: str, rows: Sequence[Any]) -> Iterator[tuple[str, Any]]:

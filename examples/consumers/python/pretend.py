@@ -2,7 +2,9 @@
 
 python pretend.py [--namespace default] [--pod batch-0] [--episode 1]        (SUBLET_NATS_URL; needs Sublet installed)
 
-The same arguments give the same event ids: run it twice and the stream, or your subscriber, drops the second time.
+They say so, as those of a dry run do (`mode`, `ce-mode`): `sublet audit` counts them apart, and a subscriber that acts
+on evictions leaves them out. The same arguments give the same event ids: run it twice and the stream, or your
+subscriber, drops the second time.
 """
 
 import argparse
@@ -38,6 +40,7 @@ async def pretend(namespace: str, pod: str, episode: int) -> None:
             scope="memory",
             phase=phase,
             message="This eviction is pretended.",
+            mode="dry-run",
         )
         headers = event_headers(event) | {MSG_ID: event.event_id}
         stored = await client.jetstream().publish(

@@ -28,7 +28,8 @@ def read_ledger(state_dir: Path) -> list[LedgerEntry]:
             messages = db.execute("SELECT intent, msg_id, sequence, published_at_s FROM outbox").fetchall()
             rows = db.execute(
                 "SELECT id, pod_uid, step, json_extract(pod, '$.namespace') || '/' || json_extract(pod, '$.name'),"
-                " json_extract(intent, '$.sent_at'), json_extract(intent, '$.node') FROM intents ORDER BY row"
+                " json_extract(intent, '$.sent_at'), json_extract(intent, '$.node'),"
+                " coalesce(json_extract(intent, '$.mode'), 'enforce') FROM intents ORDER BY row"
             ).fetchall()
         finally:
             db.close()
@@ -42,8 +43,10 @@ def read_ledger(state_dir: Path) -> list[LedgerEntry]:
         else:
             sent[intent][name] = sequence or 0
     return [
-        LedgerEntry(identity, uid, pod, step, frozenset(waiting[identity]), sent[identity], _seconds(begun_at), node)
-        for identity, uid, step, pod, begun_at, node in rows
+        LedgerEntry(
+            identity, uid, pod, step, frozenset(waiting[identity]), sent[identity], _seconds(begun_at), node, mode
+        )
+        for identity, uid, step, pod, begun_at, node, mode in rows
     ]
 
 

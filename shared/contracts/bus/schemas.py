@@ -62,7 +62,7 @@ _CLOUDEVENT_HEADERS = {
     "properties": {
         name: {"type": "string"}
         for name in ("ce-specversion", "ce-id", "ce-type", "ce-source", "ce-subject", "ce-time", "ce-datacontenttype",
-                     "ce-dataschema", "ce-partitionkey", "ce-sequence", "Nats-Msg-Id")
+                     "ce-dataschema", "ce-partitionkey", "ce-sequence", "ce-mode", "Nats-Msg-Id")
     },
 }  # fmt: skip
 

@@ -21,7 +21,7 @@ FORGED = "forged"
 FIRST_YEAR, LAST_YEAR = 2000, 2999
 """Of a time that every reader can compute with, in whatever zone."""
 
-_COMPARED = ("ce-id", "ce-type", "ce-source", "ce-subject", "ce-partitionkey", "ce-sequence")
+_COMPARED = ("ce-id", "ce-type", "ce-source", "ce-subject", "ce-partitionkey", "ce-sequence", "ce-mode")
 """Attributes by which others filter, sort and sign; each says what the body says, where it is given."""
 _MAX_WHY = 300
 

@@ -2,7 +2,8 @@
 
 What must be true (docs/facts/safety-rules.md#rule-4-one-eviction-of-one-pod): every fact that the ledger holds is in
 the stream once; the events of an intent come in the order of its life, each once, whatever their ids; no pod UID is
-evicted twice; and nobody is evicted whom no intent named.
+evicted twice; and nobody is evicted whom no intent named. Rehearsals, which end nobody, are counted apart, and none of
+them says that a pod was evicted.
 """
 
 from collections import Counter, defaultdict
@@ -11,10 +12,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from shared.contracts.advice import Mode
 from shared.contracts.eviction import FINAL_PHASES, EvictionEvent, EvictionFacts, EvictionIntent, Phase
 from shared.core.evictions.intents import FINAL_STEPS, PHASE_OF_STEP, Step
 
-Kind = Literal["lost", "doubled", "wrong_pod", "out_of_order", "unreadable"]
+Kind = Literal["lost", "doubled", "wrong_pod", "wrong_mode", "out_of_order", "unreadable"]
 Key = tuple[str, str]
 """Node and id of an intent: any node may write another one's id into an event of its own."""
 
@@ -44,6 +46,7 @@ class LedgerEntry:
     """When the intent was written, by the node's clock: seconds since 1970."""
     node: str = ""
     """Whose ledger it is."""
+    mode: Mode = "enforce"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Counts, and every fault."""
+    """Counts of real evictions and of rehearsals, and every fault."""
 
     events: int
     intents: int
@@ -66,6 +69,9 @@ class Audit:
     waiting: int
     """Messages that the ledger has not been able to send yet."""
     faults: tuple[Fault, ...]
+    rehearsals: int = 0
+    """Intents that nobody was to carry out, and none of the counts above holds: dry runs, and events to try things."""
+    rehearsed_events: int = 0
 
     @property
     def whole(self) -> bool:
@@ -101,23 +107,34 @@ def audit(
     by_intent: dict[Key, list[StoredEvent]] = defaultdict(list)
     for stored in events:
         by_intent[_key(stored.event)].append(stored)
+    modes = _modes_of(ledger) | _modes_of(intents or ())
+    real = {key: history for key, history in by_intent.items() if not _rehearsed(history, modes.get(key))}
+    told = [stored for history in real.values() for stored in history]
     faults = [
         *(Fault("unreadable", what) for what in unreadable),
         *(fault for history in by_intent.values() for fault in _disordered(history, kept.events)),
-        *_evicted_twice(events),
+        *_evicted_twice(told),
         *_wrong_pods(by_intent, _uids_of(ledger) | _uids_of(intents or ())),
+        *_wrong_modes(by_intent, modes),
         *_lost(by_intent, ledger, kept.events),
-        *(_against_intents(by_intent, intents, ledger, kept.intents) if intents is not None else ()),
+        *(_against_intents(real, intents, ledger, kept.intents) if intents is not None else ()),
     ]
-    ended = {identity for identity, history in by_intent.items() if any(_final(s.event) for s in history)}
+    ended = {identity for identity, history in real.items() if any(_final(s.event) for s in history)}
     return Audit(
-        events=len(events),
-        intents=len(by_intent),
-        pods=len({stored.event.pod_uid for stored in events}),
-        open=len(by_intent.keys() - ended),
+        events=len(told),
+        intents=len(real),
+        pods=len({stored.event.pod_uid for stored in told}),
+        open=len(real.keys() - ended),
         waiting=sum(len(entry.waiting) for entry in ledger),
         faults=tuple(sorted(faults, key=lambda fault: (fault.kind, fault.what))),
+        rehearsals=len(by_intent) - len(real),
+        rehearsed_events=len(events) - len(told),
     )
+
+
+def _rehearsed(history: Sequence[StoredEvent], intended: Mode | None) -> bool:
+    """Whether nobody was to carry it out, by its intent, where that is known, and by each of its events."""
+    return intended != "enforce" and all(stored.event.mode != "enforce" for stored in history)
 
 
 def _final(event: EvictionEvent) -> bool:
@@ -130,6 +147,10 @@ def _key(about: LedgerEntry | EvictionFacts) -> Key:
 
 def _uids_of(intents: Iterable[LedgerEntry | EvictionIntent]) -> dict[Key, str]:
     return {_key(intent): intent.pod_uid for intent in intents}
+
+
+def _modes_of(intents: Iterable[LedgerEntry | EvictionIntent]) -> dict[Key, Mode]:
+    return {_key(intent): intent.mode for intent in intents}
 
 
 def _older(at_s: float | None, kept_since: datetime | None) -> bool:
@@ -181,6 +202,19 @@ def _wrong_pods(by_intent: Mapping[Key, Sequence[StoredEvent]], meant: Mapping[K
             if stored.event.pod_uid != uid:
                 what = f"event {stored.event.event_id} names UID {stored.event.pod_uid}, its intent {uid}"
                 yield Fault("wrong_pod", what)
+
+
+def _wrong_modes(by_intent: Mapping[Key, Sequence[StoredEvent]], modes: Mapping[Key, Mode]) -> Iterator[Fault]:
+    """A rehearsal stays one to its end, and ends nobody."""
+    for key, history in by_intent.items():
+        mode = modes.get(key, history[0].event.mode)
+        for stored in history:
+            event = stored.event
+            if event.mode != mode:
+                yield Fault("wrong_mode", f"event {event.event_id} says {event.mode}, its intent {mode}")
+            # Known to the ledger or the stream of intents: events by themselves may be there to try a subscriber.
+            elif key in modes and mode != "enforce" and event.phase in ("created", "succeeded"):
+                yield Fault("wrong_mode", f"{_name(event)} is a rehearsal ({mode}), and {event.phase} says otherwise")
 
 
 def _lost(

@@ -57,7 +57,11 @@ def _gone(document: Document) -> str:
     phases = [phase["phase"] for phase in newest["phases"]]
     step = newest.get("step") or (phases[-1] if phases else "begun")
     name, observed, limit = _figures(newest)
-    words = "was evicted" if step == "succeeded" else f"is not on this node any more; its last eviction: {step}"
+    # Events that somebody published to try a subscriber end like an eviction, and nobody has gone.
+    real = newest.get("mode", "enforce") == "enforce"
+    words = (
+        "was evicted" if step == "succeeded" and real else f"is not on this node any more; its last eviction: {step}"
+    )
     return f"{words} by {newest['plugin']}: {name} was {observed}, the limit is {limit}"
 
 

@@ -44,6 +44,8 @@ def test_the_headers_are_those_of_the_specification() -> None:
     assert headers["ce-datacontenttype"] == "application/json"
     assert headers["ce-partitionkey"] == "1f3a-5b"
     assert headers["ce-sequence"] == "00000000000000000002"
+    assert headers["ce-mode"] == "enforce"
+    assert event_headers(event(mode="dry-run"))["ce-mode"] == "dry-run"
 
 
 def test_steps_of_one_eviction_sort_by_their_sequence_as_text() -> None:

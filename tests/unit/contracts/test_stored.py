@@ -52,6 +52,7 @@ def test_a_required_attribute_that_is_missing_is_named(missing: str) -> None:
         ({"ce-source": "/nodes/other/evictor"}, "forged"),
         ({"ce-subject": "kube-system/coredns"}, "forged"),
         ({"ce-partitionkey": "ffff"}, "forged"),
+        ({"ce-mode": "dry-run"}, "forged"),
         ({"ce-sequence": "00000000000000000009"}, "forged"),
         ({"ce-id": "\x1b[31m"}, "forged"),
         ({"x": "y" * MAX_FACT_BYTES}, "too_large"),

@@ -37,6 +37,24 @@ def test_evictions_leave_a_whole_history_and_a_taken_event_is_missed(virtual: Vi
     virtual(story())
 
 
+def test_rehearsals_are_told_counted_apart_and_whole(virtual: Virtual, node: MakeNode) -> None:
+    async def story() -> None:
+        world = await overcommitted(node(plugins={"reclaimed_overcommit": {"mode": "dry-run"}}))
+        async with world.life():
+            await world.tick(4)
+            await asyncio.sleep(20)
+            state = world.state()
+            found = await audited(world.bus, world.folder, now=world.clock.wall())
+        assert found.whole
+        assert (found.events, found.intents, found.pods) == (0, 0, 0)
+        assert found.rehearsed_events == 2 * found.rehearsals > 0
+        assert (state["evicted_last_hour"], state["rehearsed_last_hour"]) == (0, found.rehearsals)
+        stored = world.broker.streams[EVENTS_STREAM].messages
+        assert {message.headers["ce-mode"] for message in stored} == {"dry-run"}
+
+    virtual(story())
+
+
 def test_without_a_ledger_there_is_nothing_to_compare(tmp_path: Path) -> None:
     assert read_ledger(tmp_path) == []
 

@@ -51,7 +51,9 @@ def test_an_empty_stream_says_that_nobody_was_evicted(command: Invoke) -> None:
     assert nothing.stderr == "the stream holds no event: nobody was evicted in the last 14 days, or since it was made\n"
 
 
-@pytest.mark.parametrize("options", [["--namespace", "elsewhere"], ["--since-seq", "99"], ["--phase", "failed"]])
+@pytest.mark.parametrize(
+    "options", [["--namespace", "elsewhere"], ["--since-seq", "99"], ["--phase", "failed"], ["--mode", "dry-run"]]
+)
 def test_a_list_that_the_options_have_emptied_says_how_many_there_are(
     command: Invoke, events: list[EvictionEvent], options: list[str]
 ) -> None:
@@ -66,6 +68,15 @@ def test_what_is_there_is_printed_with_date_and_unit_and_without_a_word_more(
     assert "2026-01-01T12:00:00.250Z" in found.stdout
     assert "36.00 cores" in found.stdout
     assert '"observed": 36000' in command(events, "-o", "json").stdout
+
+
+def test_rehearsals_are_marked_and_can_be_left_out(command: Invoke, events: list[EvictionEvent]) -> None:
+    other = {"mode": "dry-run", "pod": "tried", "intent_id": events[0].intent_id[::-1]}
+    tried = [event.model_copy(update=other) for event in events]
+    rehearsed = [line for line in command([*events, *tried]).stdout.splitlines() if "[dry-run]" in line]
+    assert ["default/tried" in line for line in rehearsed] == [True, True]
+    assert "tried" not in command([*events, *tried], "--mode", "enforce").stdout
+    assert "gone" not in command([*events, *tried], "--mode", "dry-run").stdout
 
 
 def test_a_program_gets_no_sentence(command: Invoke) -> None:

@@ -83,6 +83,15 @@ def test_nonsense_about_process_and_evictions_counts_as_not_told(
     assert of(well).words() == "node1  ready  mode enforce  Sublet -  up -  - evicted in 1h"
 
 
+def test_rehearsals_are_counted_apart_where_there_are_any(well: Answers) -> None:
+    well["evictor"] |= {"evicted_last_hour": 0, "rehearsed_last_hour": 2}
+    assert of(well).words().endswith("0 evicted in 1h, 2 rehearsed")
+    well["evictor"]["rehearsed_last_hour"] = 0
+    assert of(well).words().endswith("0 evicted in 1h")
+    well["evictor"]["rehearsed_last_hour"] = "\x1b[2J"
+    assert of(well).words().endswith("0 evicted in 1h")
+
+
 def test_the_longest_life_counts(well: Answers) -> None:
     well["qrm"]["process"] = {"version": "0.1.0", "revision": "0a1b2c3d4e5f", "up_s": 90_000}
     assert "Sublet 0.1.0 (0a1b2c3d4e5f)  up 1d  " in of(well).words()

@@ -181,6 +181,57 @@ def test_an_intent_twice_in_its_stream_or_no_more_there() -> None:
     assert audit(told, [intent(1)], [announced]).whole
 
 
+def rehearsal(number: int, *phases: Phase) -> list[EvictionEvent]:
+    return [event(number, phase, mode="dry-run") for phase in phases]
+
+
+def test_rehearsals_are_counted_apart_and_need_no_intent() -> None:
+    real = stored(life(1, ("intended", "created", "succeeded")))
+    tried = stored([*rehearsal(2, "intended", "cancelled"), *rehearsal(3, "intended", "created", "succeeded")], first=9)
+    found = audit([*real, *tried], [intent(1)])
+    assert found.whole
+    assert (found.events, found.intents, found.pods, found.open) == (3, 1, 1, 0)
+    assert (found.rehearsed_events, found.rehearsals) == (5, 2)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(WHOLE_LIVES)), max_size=6))
+def test_every_event_is_counted_once_as_real_or_as_rehearsed(lives: list[tuple[bool, tuple[Phase, ...]]]) -> None:
+    told = [
+        one for n, (real, phases) in enumerate(lives) for one in (life(n, phases) if real else rehearsal(n, *phases))
+    ]
+    found = audit(stored(told))
+    assert found.whole
+    assert found.events == sum(len(phases) for real, phases in lives if real)
+    assert found.events + found.rehearsed_events == len(told)
+    assert (found.intents, found.rehearsals) == (sum(real for real, _ in lives), sum(not real for real, _ in lives))
+
+
+@pytest.mark.parametrize("known", ["intent", "ledger", "neither"])
+def test_one_event_that_says_rehearsal_does_not_hide_an_eviction(known: str) -> None:
+    told = life(1, ("intended", "created", "succeeded"))
+    told[2] = event(1, "succeeded", mode="dry-run")
+    intents = [intent(1)] if known == "intent" else None
+    ledger = [entry(1, ("intended", "created", "succeeded"))] if known == "ledger" else []
+    found = audit(stored(told), intents, ledger)
+    assert kinds(found) == ["wrong_mode"]
+    assert (found.events, found.rehearsals) == (3, 0)
+
+
+def test_a_real_intent_whose_events_all_say_rehearsal_counts_as_real_and_is_a_fault() -> None:
+    found = audit(stored(rehearsal(1, "intended", "created", "succeeded")), [intent(1)])
+    assert set(kinds(found)) == {"wrong_mode"}
+    assert (found.intents, found.rehearsals) == (1, 0)
+
+
+@pytest.mark.parametrize("phase", ["created", "succeeded"])
+def test_a_rehearsal_of_the_ledgers_that_evicts_is_a_fault(phase: Phase) -> None:
+    told = rehearsal(1, "intended", "created", "succeeded")[: 2 if phase == "created" else 3]
+    known = replace(entry(1, tuple(one.phase for one in told)), mode="dry-run")
+    assert "wrong_mode" in kinds(audit(stored(told), ledger=[known]))
+    ends = replace(entry(1, ("intended", "cancelled")), mode="dry-run")
+    assert audit(stored(rehearsal(1, "intended", "cancelled")), ledger=[ends]).whole
+
+
 def test_what_cannot_be_read_is_a_fault() -> None:
     assert kinds(audit([], unreadable=["SUBLET_EVENTS 7: no JSON"])) == ["unreadable"]
 
