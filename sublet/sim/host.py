@@ -1,6 +1,7 @@
 """The simulated host: the runtime that starts and ends pods of the store, over the simulated kernel."""
 
 import contextlib
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ import structlog
 import yaml
 
 from shared.adapters.local.launch import start_writes
-from shared.adapters.local.pod_folder import timestamp
+from shared.adapters.local.log_times import note_length
 from shared.adapters.local.pods import LocalPods
 from shared.adapters.local.runtime import DELETED
 from shared.adapters.local.stored_pod import StoredPod
@@ -203,7 +204,8 @@ class SimHost:
         with contextlib.suppress(OSError):
             log_file.parent.mkdir(exist_ok=True)
             with log_file.open("a") as file:
-                file.write(f"{timestamp()} {line}\n")
+                file.write(f"{line}\n")
+            note_length(log_file, time.time_ns() // 1_000_000)
 
     def _end_code(self, item: StoredPod, now_s: float) -> int | None:
         """With what a pod that was asked to end has ended by itself, or was killed after its grace; None: not yet."""

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from shared.adapters.files.taints import TaintFile
 from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.local.log_times import read_times
 from shared.adapters.local.runtime import Runtime
 from shared.contracts.kube.taint import Taint
 from sublet import cli
@@ -115,6 +116,18 @@ def test_a_detached_run_keeps_folder_and_environment_of_its_caller(
 def test_following_a_log_ends_with_the_pod(pods: Runtime) -> None:
     sublet("run", "-d", "--name", "slow", "--", "sh", "-c", "echo one; sleep 0.3; echo two")
     assert sublet("logs", "-f", "slow")[1] == "one\ntwo\n"
+
+
+def test_a_log_has_times_while_its_pod_runs_and_stays_for_the_next_pod_of_its_name(pods: Runtime) -> None:
+    sublet("run", "-d", "--name", "web", "--", "sh", "-c", "echo one; exec sleep 300")
+    wait_for(lambda: read_times(pods.pods.find("web").folder.log("main")).known_bytes == len("one\n"))
+    assert sublet("logs", "web", "--timestamps", "--since", "1h")[1].endswith("Z one\n")
+    assert sublet("logs", "web", "--since-time", "2100-01-01")[1] == ""
+    for word in ("first", "second"):
+        sublet("run", "-d", "--name", "job", "--", "echo", word)
+        wait_for(lambda: pods.pods.find("job").status.finished)
+    assert (sublet("logs", "job", "-p")[1], sublet("logs", "job")[1]) == ("first\n", "second\n")
+    assert sublet("logs", "job", "-p", "--timestamps")[1].endswith("Z first\n")
 
 
 def test_a_foreground_run_is_the_command_itself(pods: Runtime, tmp_path: Path) -> None:

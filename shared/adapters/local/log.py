@@ -1,11 +1,14 @@
-"""Reading a container's log, also while it grows."""
+"""Reading a container's log, also while it grows: from a line or a time on, with the times of its lines."""
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from shared.adapters.local.log_times import LogTimes, read_times
 from shared.adapters.local.pods import LocalPods
 from shared.adapters.local.stored_pod import StoredPod
 from shared.errors import Refused
@@ -14,37 +17,117 @@ _POLL_S = 0.1
 _PIECE_BYTES = 1 << 16
 
 
-def log_of(stored: StoredPod, container: str) -> Path:
-    """The log file of a container; of the only one where none is named.
+@dataclass(frozen=True, slots=True)
+class LogChoice:
+    """Which part of a log is wanted, and how."""
+
+    tail_lines: int | None = None
+    since: datetime | None = None
+    timestamps: bool = False
+
+
+def log_of(stored: StoredPod, container: str, *, previous: bool = False) -> Path:
+    """The log file of a container, or of the last pod of this name; of the only container where none is named.
 
     Raises:
-        Refused: no such container, none named among several, or the pod writes to its terminal.
+        Refused: no such container, none named among several, or there is no log.
     """
-    pod, names = stored.record.pod, [run.name for run in stored.record.runs]
+    pod = stored.record.pod
+    names = sorted(log.stem for log in stored.folder.previous.glob("*.log")) if previous else _containers(stored)
+    if previous and not names:
+        raise Refused(
+            f"pod {pod.key}: no previous log: no detached pod of this name has ended before it", reason="not_found"
+        )
     if not container and len(names) != 1:
         raise Refused(f"pod {pod.key} has containers {', '.join(names)}: choose one with -c", reason="ambiguous")
     chosen = container or names[0]
     if chosen not in names:
         raise Refused(f"pod {pod.key}: no container {chosen!r}; it has {', '.join(names)}", reason="not_found")
-    path = stored.folder.log(chosen)
+    path = stored.folder.previous / f"{chosen}.log" if previous else stored.folder.log(chosen)
     if not path.exists():
         raise Refused(f"pod {pod.key}: no log, it runs in the foreground of a terminal", reason="not_found")
     return path
 
 
-def read_on(pods: LocalPods, uid: str, path: Path, *, follow: bool, tail_lines: int | None = None) -> Iterator[bytes]:
-    """The log piece by piece, or its last lines; with `follow` until the pod has finished or is gone."""
+def _containers(stored: StoredPod) -> list[str]:
+    return [run.name for run in stored.record.runs]
+
+
+def read_log(path: Path, choice: LogChoice, growing: Callable[[], bool]) -> Iterator[bytes]:
+    """The log piece by piece, for as long as it grows."""
     with path.open("rb") as file:
-        if tail_lines is not None:
-            file.seek(_tail_start(file, tail_lines))
+        file.seek(_start(file, path, choice))
+        pieces = _Stamped(path) if choice.timestamps else None
         while True:
-            stored = pods.get(uid)
-            over = not follow or stored is None or stored.status.finished
-            while piece := file.read(_PIECE_BYTES):
-                yield piece
-            if over:  # looked at before the last read: nothing was written in between
+            more = growing()
+            while piece := file.readline(_PIECE_BYTES) if pieces else file.read(_PIECE_BYTES):
+                yield pieces.stamped(piece, file) if pieces else piece
+            if not more:  # looked at before the last read: nothing was written in between
                 return
             time.sleep(_POLL_S)
+
+
+def runs_on(pods: LocalPods, uid: str) -> bool:
+    """Whether a pod is there and has not finished."""
+    stored = pods.get(uid)
+    return stored is not None and not stored.status.finished
+
+
+class _Stamped:
+    """Lines of a log with their times before them; a line that comes in pieces has one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._times, self._within = path, read_times(path), False
+
+    def stamped(self, piece: bytes, file: BinaryIO) -> bytes:
+        within, self._within = self._within, not piece.endswith(b"\n")
+        return piece if within else self._time(file).encode() + b" " + piece
+
+    def _time(self, file: BinaryIO) -> str:
+        end = file.tell()
+        if end > self._times.known_bytes:  # it has grown since
+            self._times = read_times(self._path)
+        at_ms = self._times.time_ms(end)
+        at_ms = _last_write_ms(file) if at_ms is None else at_ms
+        return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _start(file: BinaryIO, path: Path, choice: LogChoice) -> int:
+    """Where the wanted part begins: the later of both bounds."""
+    begins = [0]
+    if choice.tail_lines is not None:
+        begins.append(_tail_start(file, choice.tail_lines))
+    if choice.since is not None:
+        begins.append(_since_start(file, read_times(path), choice.since))
+    return max(begins)
+
+
+def _since_start(file: BinaryIO, times: LogTimes, since: datetime) -> int:
+    """Where the first line begins that was ended at that time or later.
+
+    What nobody watched was written at the last write at the latest: it is left out only if that was before.
+    """
+    since_ms = int(since.timestamp() * 1000)
+    before = times.length_before(since_ms)
+    end = file.seek(0, os.SEEK_END)
+    if before == times.known_bytes and _last_write_ms(file) < since_ms:
+        return end
+    return _line_start(file, min(before, end))
+
+
+def _line_start(file: BinaryIO, position: int) -> int:
+    """Where the line begins in which a position is."""
+    while position > 0:
+        size = min(_PIECE_BYTES, position)
+        file.seek(position - size)
+        if (at := file.read(size).rfind(b"\n")) >= 0:
+            return position - size + at + 1
+        position -= size
+    return 0
+
+
+def _last_write_ms(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_mtime_ns // 1_000_000
 
 
 def _tail_start(file: BinaryIO, lines: int) -> int:

@@ -7,7 +7,8 @@
     pods/<uid>/status.json      what became of it
     pods/<uid>/status.lock      lock: held while the status is read and replaced
     pods/<uid>/alive.lock       lock: held for life by the process that watches the pod, free when that one is dead
-    pods/<uid>/logs/<container>.log
+    pods/<uid>/logs/<container>.log, .times     its output, and when that was written
+    pods/<uid>/previous/        the logs of the pod that had this one's name before it, their last 8 MiB each
 
 Files are replaced as a whole (written aside, renamed), so that a reader sees the old or the new one.
 """
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from shared.adapters.files.replaced import write_whole
+from shared.adapters.local.log_times import keep_end
 
 POD, LAUNCH, STATUS = "pod.json", "launch.json", "status.json"
 GENERATION, NAMES = ".generation", ".names"
@@ -94,6 +96,19 @@ class PodFolder:
     def log(self, container: str) -> Path:
         """Where a container's output goes when nobody watches."""
         return self.path / "logs" / f"{container}.log"
+
+    @property
+    def previous(self) -> Path:
+        """Where the logs of the last pod of this one's name are."""
+        return self.path / "previous"
+
+    def inherit_logs(self, old: "PodFolder") -> None:
+        """Take over the logs of a pod that has ended and had the same name; without any there is nothing to take."""
+        # They are a courtesy: where they cannot be kept, a pod starts all the same.
+        with contextlib.suppress(OSError):
+            (old.path / "logs").rename(self.previous)
+            for log in self.previous.glob("*.log"):
+                keep_end(log)
 
     def status(self) -> dict[str, Any]:
         """What became of the pod, as written last."""

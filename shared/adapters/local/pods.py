@@ -160,6 +160,7 @@ class LocalPods:
                     raise
                 # Only now: where adding fails, the finished pod of that name and its logs are still there.
                 for uid in old:
+                    self.folder(pod.uid).inherit_logs(self.folder(uid))
                     self.remove(uid)
         except PermissionError as error:
             raise Unavailable(f"{self.path}: {error.strerror}; try it as root", reason="unwritable") from error

@@ -21,6 +21,7 @@ from typing import Any
 
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.cgroup_kill import kill_group
+from shared.adapters.local.log_times import note_length
 from shared.adapters.local.pod_folder import EVICTED, LAUNCH, PodFolder, read_json, timestamp
 from shared.adapters.local.spawn import NotStarted, set_oom_score, spawn
 from shared.core.pods.exit_codes import SIGNALLED
@@ -32,6 +33,8 @@ FORWARDED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signa
 _PR_SET_CHILD_SUBREAPER = 36
 _OWN_OOM_SCORE = -998  # as little a victim as a kubelet: who watches a pod must not die for it
 _POLL_S = 0.005
+_LOOK_S = 0.5
+"""How often the logs are looked at: so exact are the times of their lines."""
 _REMOVE_PATIENCE_S = 2.0
 
 
@@ -74,8 +77,10 @@ class Shim:
         """Pass signals on and collect exit codes until every container has ended."""
         while self._running:
             # Taken one by one while they are blocked: no handler runs in the middle of a status that is being written.
-            info = signal.sigwaitinfo({*FORWARDED, signal.SIGCHLD})
-            if info.si_signo == signal.SIGCHLD:
+            info = self._next_signal()
+            if info is None:
+                self._note_logs()
+            elif info.si_signo == signal.SIGCHLD:
                 self._reap()
             elif info.si_code <= 0:  # by a process; what the terminal sends, it sends to the whole foreground job
                 for pid in self._running:
@@ -83,6 +88,7 @@ class Shim:
 
     def close(self) -> dict[str, Any]:
         """Remove the cgroups and write the last status, which is returned; empty if the pod's folder is gone."""
+        self._note_logs()
         end = time.monotonic() + _REMOVE_PATIENCE_S
         while not self.cgroups.remove(self.launch["group"]) and time.monotonic() < end:
             self._empty(self.launch["group"])
@@ -96,6 +102,16 @@ class Shim:
     def code(self) -> int:
         """Exit code of the first container; that of a TERM where the pod was ended before it started."""
         return self._codes.get(self.launch["containers"][0]["name"], SIGNALLED + signal.SIGTERM)
+
+    def _next_signal(self) -> signal.struct_siginfo | None:
+        """The next signal; None where the logs are to be looked at first."""
+        wanted = {*FORWARDED, signal.SIGCHLD}
+        return signal.sigwaitinfo(wanted) if self.foreground else signal.sigtimedwait(wanted, _LOOK_S)
+
+    def _note_logs(self) -> None:
+        """Keep when the logs have grown; in the foreground there are none."""
+        for container in self.launch["containers"] if not self.foreground else ():
+            note_length(self.folder.log(container["name"]), time.time_ns() // 1_000_000)
 
     def _reap(self) -> None:
         self._collect()

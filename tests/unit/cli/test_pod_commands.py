@@ -246,6 +246,9 @@ def test_on_the_simulator_a_pod_above_its_memory_is_killed(machine: SimHost) -> 
     done = sublet("run", "--name", "leak", *words)
     assert (done.exit_code, "has ended, OOMKilled" in done.stderr) == (137, True)
     assert "killed: out of memory" in sublet("logs", "leak").stdout
+    assert "killed: out of memory" in sublet("logs", "leak", "--previous").stdout
+    assert sublet("logs", "leak", "--timestamps").stdout.splitlines()[0].split()[1:3] == ["runs", "on"]
+    assert sublet("logs", "leak", "--since-time", "2100-01-01").stdout == ""
 
 
 def test_on_the_simulator_a_document_says_the_load(machine: SimHost) -> None:

@@ -173,10 +173,10 @@ def test_the_end_of_a_log(sublet: Any, store: LocalPods) -> None:
 
 
 def tail(store: LocalPods, lines: int) -> str:
-    from shared.adapters.local.log import read_on
+    from shared.adapters.local.log import LogChoice, read_log
 
     pod = store.find("web")
-    return b"".join(read_on(store, pod.record.pod.uid, pod.folder.log("main"), follow=False, tail_lines=lines)).decode()
+    return b"".join(read_log(pod.folder.log("main"), LogChoice(tail_lines=lines), lambda: False)).decode()
 
 
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: NAME}, spec: {containers: [{name: main, command: [x]}]}}"

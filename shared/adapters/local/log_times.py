@@ -1,0 +1,123 @@
+"""When the lines of a container's log were written: an index beside the log. Standard library only, for the watcher.
+
+A container writes to its file itself, so that its output outlives its watcher; the index is what the watcher saw of it.
+`<container>.times` holds entries of 16 bytes, a time and how long the log was then: what stands before that length had
+been written by that time.
+"""
+
+import contextlib
+import os
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shared.adapters.files.replaced import write_whole
+
+MAX_ENTRIES = 1 << 15
+"""Longest index, 512 KiB; one that is full keeps every second entry: older times become less exact."""
+MAX_PREVIOUS_BYTES = 8 << 20
+"""How much of a log is kept for a pod's successor of the same name."""
+_ENTRY = struct.Struct("<QQ")  # milliseconds since 1970, bytes
+_PRIVATE = 0o600
+_NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class LogTimes:
+    """The index as it is read: times in milliseconds since 1970, and lengths in bytes, both ascending."""
+
+    at_ms: Sequence[int] = ()
+    lengths: Sequence[int] = ()
+
+    @property
+    def known_bytes(self) -> int:
+        """How much of the log was seen while it was watched."""
+        return self.lengths[-1] if self.lengths else 0
+
+    def time_ms(self, end: int) -> int | None:
+        """By when the log's first `end` bytes were written; None behind what is known."""
+        at = bisect_left(self.lengths, end)
+        return self.at_ms[at] if at < len(self.lengths) else None
+
+    def length_before(self, since_ms: int) -> int:
+        """How much of what is known was written before a time."""
+        at = bisect_left(self.at_ms, since_ms)
+        return self.lengths[at - 1] if at else 0
+
+
+def times_file(log: Path) -> Path:
+    """Where a log's index is."""
+    return log.with_suffix(".times")
+
+
+def note_length(log: Path, at_ms: int) -> None:
+    """Add to the index how long the log is now, if it has grown since the last entry.
+
+    What cannot be written is left out: a log without times is better than a pod without its watcher.
+    """
+    with contextlib.suppress(OSError):
+        length = log.stat().st_size
+        handle = os.open(times_file(log), os.O_RDWR | os.O_CREAT | _NO_LINK, _PRIVATE)
+        try:
+            count = os.fstat(handle).st_size // _ENTRY.size
+            last = os.pread(handle, _ENTRY.size, (count - 1) * _ENTRY.size) if count else b""
+            last_ms, known = _ENTRY.unpack(last) if len(last) == _ENTRY.size else (0, 0)
+            if length < known:  # its container has cut it off: what is known is about another text
+                os.ftruncate(handle, 0)
+                count, last_ms = 0, 0
+            if length != known:
+                # Times ascend, whatever the machine's clock does.
+                os.pwrite(handle, _ENTRY.pack(max(at_ms, last_ms), length), count * _ENTRY.size)
+        finally:
+            os.close(handle)
+        if count >= MAX_ENTRIES:
+            _write(log, _every_second(read_times(log)))
+
+
+def read_times(log: Path) -> LogTimes:
+    """The index of a log; empty where there is none. Entries that do not ascend end it."""
+    try:
+        with os.fdopen(os.open(times_file(log), os.O_RDONLY | _NO_LINK), "rb") as file:
+            text = file.read((MAX_ENTRIES + 1) * _ENTRY.size)
+    except OSError:
+        return LogTimes()
+    at_ms: list[int] = []
+    lengths: list[int] = []
+    for time_ms, length in _ENTRY.iter_unpack(text[: len(text) // _ENTRY.size * _ENTRY.size]):
+        if lengths and (length <= lengths[-1] or time_ms < at_ms[-1]):
+            break
+        at_ms.append(time_ms)
+        lengths.append(length)
+    return LogTimes(at_ms, lengths)
+
+
+def keep_end(log: Path, max_bytes: int = MAX_PREVIOUS_BYTES) -> None:
+    """Bound a log that nobody writes any more: its last whole lines stay, with their times.
+
+    Raises:
+        OSError: it cannot be read or written.
+    """
+    length = log.stat().st_size
+    if length <= max_bytes:
+        return
+    with log.open("rb") as file:
+        file.seek(length - max_bytes)
+        end = file.read(max_bytes)
+    end = end[end.find(b"\n") + 1 :]  # a line that is longer than all that is kept stays as it is
+    gone, times = length - len(end), read_times(log)
+    write_whole(log, end, mode=_PRIVATE)
+    first = bisect_right(times.lengths, gone)
+    _write(log, LogTimes(times.at_ms[first:], [known - gone for known in times.lengths[first:]]))
+
+
+def _every_second(times: LogTimes) -> LogTimes:
+    """Half of the entries, the last one among them."""
+    first = (len(times.lengths) - 1) % 2
+    return LogTimes(times.at_ms[first::2], times.lengths[first::2])
+
+
+def _write(log: Path, times: LogTimes) -> None:
+    entries = (_ENTRY.pack(time_ms, length) for time_ms, length in zip(times.at_ms, times.lengths, strict=True))
+    write_whole(times_file(log), b"".join(entries), mode=_PRIVATE)
