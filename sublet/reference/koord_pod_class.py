@@ -23,12 +23,13 @@ from shared.whatif.decisions import Answer, Question, decision
 EVICTION_ENABLED_LABEL = f"{KOORD_DOMAIN}eviction-enabled"
 EVICTION_PRIORITY = f"{KOORD_DOMAIN}eviction-priority"
 
-_DEFAULT_VALUES: dict[PriorityClass, int] = {
+PRIORITY_VALUES: dict[PriorityClass, int] = {
     "koord-prod": 9500,
     "koord-mid": 7500,
     "koord-batch": 5500,
     "koord-free": 3500,
 }
+"""The priority of a pod that says its class and no value."""
 _INT32 = range(-(2**31), 2**31)
 
 
@@ -79,7 +80,7 @@ def koord_pod_class(question: KoordPodClassQuestion) -> KoordPodClassAnswer:
         koord_qos=koord_qos(pod.labels),
         priority_class=priority_class(pod.labels, pod.priority),
         priority_class_with_default=defaulted,
-        priority_value=_DEFAULT_VALUES[defaulted] if pod.priority is None else pod.priority,
+        priority_value=PRIORITY_VALUES[defaulted] if pod.priority is None else pod.priority,
         eviction_enabled=pod.labels.get(EVICTION_ENABLED_LABEL) == "true",
         eviction_priority=_read(errors, "eviction_priority", pod.annotations.get(EVICTION_PRIORITY), 0),
         sub_priority=_read(
@@ -92,10 +93,20 @@ def koord_pod_class(question: KoordPodClassQuestion) -> KoordPodClassAnswer:
 def _read(errors: dict[str, str], field: str, text: str | None, otherwise: int) -> int:
     """An integer of 32 bits, else `otherwise`; text that is none gets the field a code."""
     try:
-        number = integer(text)
-        if number is not None and number not in _INT32:
-            refuse(text, "an integer of 32 bits")
+        number = priority_number(text)
     except Refused:
         errors[field] = INVALID
         return otherwise
     return otherwise if number is None else number
+
+
+def priority_number(text: str | None) -> int | None:
+    """An integer of 32 bits; None of no text.
+
+    Raises:
+        Refused: `invalid`.
+    """
+    number = integer(text)
+    if number is not None and number not in _INT32:
+        refuse(text, "an integer of 32 bits")
+    return number

@@ -34,3 +34,5 @@ Samples = list[Annotated[float, Field(ge=0)]]
 Ratio = Annotated[float, Field(allow_inf_nan=False)]
 Amount = Annotated[int, Field(ge=0)]
 CoreAmount = Annotated[float, Field(ge=0)]
+Int64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+"""A whole number as Kubernetes' objects hold it."""

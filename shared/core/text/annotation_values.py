@@ -1,4 +1,4 @@
-"""Values written as text in annotations: integers, numbers, lists of ids, JSON objects; each read strictly.
+"""Values written as text in annotations: integers, numbers, lists of ids, JSON objects and lists; each read strictly.
 
 None, where it is allowed, stands for "not said" and is handed through.
 """
@@ -80,3 +80,18 @@ def json_object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         refuse(value, "a JSON object", "invalid_json")
     return value
+
+
+def json_names(text: str) -> list[str]:
+    """A JSON list of names; a null among them names nothing.
+
+    Raises:
+        Refused: `invalid_json`, not JSON, or JSON of another kind.
+    """
+    try:
+        value = from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        raise Refused(f"not JSON: {error}", reason="invalid_json") from error
+    if not isinstance(value, list) or not all(isinstance(name, str | None) for name in value):
+        refuse(value, "a JSON list of names", "invalid_json")
+    return [name for name in value if name is not None]
