@@ -121,7 +121,7 @@ def _contenders(policies: Sequence[str], peers: Sequence[str]) -> "list[Contende
     from shared.core.text.did_you_mean import closest
     from shared.errors import BadConfig
     from sublet.replay.contender import StaticContender, policy_of
-    from sublet.replay.peers import PEERS
+    from sublet.replay.peers import PEERS, peer_row
 
     for name in peers:
         if name not in PEERS:
@@ -130,4 +130,5 @@ def _contenders(policies: Sequence[str], peers: Sequence[str]) -> "list[Contende
     if twice := next((name for name in policies if policies.count(name) > 1), None):
         raise BadConfig(f"--policy {twice}: stands twice, and both rows would be the same; leave one out")
     chosen: list[Contender] = [StaticContender(), *(policy_of(text) for text in policies or known_policies())]
-    return [*chosen, *(PEERS[name] for name in peers)]
+    taken = {row.name for row in chosen}
+    return [*chosen, *(peer_row(name, taken) for name in peers)]

@@ -7,12 +7,12 @@ counted against them.
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, View
-from sublet.replay.contender import Contender, Decider, Sizes
+from sublet.replay.contender import Decider, Sizes
 from sublet.replay.traces.frames import Trace
 
 KATALYST_ROUND_S = 5.0
@@ -172,6 +172,12 @@ class PeerContender:
         return self.make(trace)
 
 
-PEERS: Mapping[str, Contender] = {
+PEERS: Mapping[str, PeerContender] = {
     peer.name: peer for peer in (PeerContender("katalyst", Katalyst), PeerContender("koordinator", Koordinator))
 }
+
+
+def peer_row(name: str, taken: Collection[str]) -> PeerContender:
+    """The peer of that name; where a policy's row has the name already, this one says what it is."""
+    peer = PEERS[name]
+    return replace(peer, name=f"{name} (peer)") if name in taken else peer

@@ -74,6 +74,12 @@ def test_peers_and_baseline_on_the_shipped_recording(run: Run) -> None:
     }
 
 
+def test_a_peer_beside_the_policy_of_its_name_says_what_it_is(run: Run) -> None:
+    result = run(SHIPPED, "-o", "json", "--policy", "koordinator", "--peer", "koordinator", "--peer", "katalyst")
+    names = [row["name"] for row in json.loads(result.stdout)["rows"]]
+    assert names == ["static", "koordinator", "koordinator (peer)", "katalyst"]
+
+
 def test_every_policy_is_compared_and_says_the_same_in_every_process() -> None:
     """Standard output to the byte, whatever the order of sets and dicts; the speed is on standard error."""
     command = [sys.executable, "-m", "sublet", "replay", str(SHIPPED), "--peer", "katalyst"]

@@ -71,6 +71,8 @@ class View:
     """NUMA node and its CPUs; empty where unknown: one node."""
     node_usage_cores: float | None = None
     reclaimed_usage_cores: float | None = None
+    elsewhere_usage_cores: float = 0.0
+    """CPU use of the containers of other regions, as far as it is measured."""
     signs: Signs = Signs()
     region: str = SHARE
     """The region that is judged; `containers` are its own then."""
@@ -90,5 +92,5 @@ class View:
         )
         return replace(
             self, containers=unseen, tenants_usage_cores=None, node_usage_cores=None, reclaimed_usage_cores=None,
-            signs=Signs(), fresh=False,
+            elsewhere_usage_cores=0.0, signs=Signs(), fresh=False,
         )  # fmt: skip

@@ -69,4 +69,5 @@ def _rest(view: View, elsewhere: list[ContainerView]) -> View:
         # Pool and containers are not read at the same moment: the difference may fall below 0.
         usage = max(0.0, usage - theirs)
     containers = tuple(c for c in view.containers if (c.uid, c.name) not in keys)
-    return replace(view, containers=containers, tenants_usage_cores=usage, signs=Signs())
+    others = math.fsum(c.cpu.usage_cores or 0.0 for c in elsewhere)
+    return replace(view, containers=containers, tenants_usage_cores=usage, elsewhere_usage_cores=others, signs=Signs())

@@ -1,0 +1,165 @@
+"""Reclaimed pods get what Koordinator's CPU suppression would leave to them.
+
+The budget is a part of the node, less what everything else uses. With `suppress_policy: cpuset` it sizes their pool:
+the tenants get all other CPUs, and never less than the canonical estimate. With `cfsQuota` pools are the canonical
+ones, and the budget limits the CPU time of reclaimed pods. While the node is not measured Koordinator does nothing;
+here the system counts what it used last, and a quota does not grow.
+
+What is ours: how fast pools change, the floors, and which CPUs they are. A tenants' pool with CPUs of its own (another
+share pool, a dedicated pod) keeps all of them, used or not.
+
+Facts: docs/facts/koordinator-cpu-suppress.md#the-budget.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from services.advisor.core.demand.cpu import requested_cores, total_cores
+from services.advisor.core.demand.suppress import (
+    SUPPRESS_THRESHOLD_PERCENT,
+    NodeCpuUse,
+    SuppressRule,
+    WorkloadUse,
+    best_effort_budget_millis,
+)
+from services.advisor.core.model.machine import reclaim_floor_cpus
+from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View
+from services.advisor.core.policy import Demand, Policy
+from services.advisor.policies import canonical
+from shared.contracts.envelope import Reason
+from shared.core.cgroups.layout import SHARE
+from shared.core.quantities import Percent
+
+MILLIS = 1000
+MAX_GROWTH_RATIO_PER_S = 0.1
+"""Part of the node by which a quota grows in a second (docs/facts/koordinator-cpu-suppress.md#the-policy-cfsquota)."""
+
+
+class KoordinatorSettings(canonical.CanonicalSettings):
+    """How busy the node may be, and by what reclaimed pods are held back."""
+
+    suppress_threshold_percent: Percent = SUPPRESS_THRESHOLD_PERCENT
+    """Percent of the node's CPU that may be used, by everything on it; `cpuSuppressThresholdPercent` there."""
+    suppress_min_percent: Percent | None = None
+    """Percent of the node's CPU that reclaimed pods keep, as far as the tenants' own need leaves it;
+    `cpuSuppressMinPercent` there. None: only their floor."""
+    suppress_policy: Literal["cpuset", "cfsQuota"] = "cpuset"
+    """cpuset: the budget is CPUs of their pool. cfsQuota: it is CPU time."""
+    reserved_cores: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+    """Cores that count as used by the system, used or not: what kubelet or an annotation of the node keeps back."""
+
+    @property
+    def rule(self) -> SuppressRule:
+        """How busy the node may be."""
+        return SuppressRule(self.suppress_threshold_percent, self.suppress_min_percent)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetTerms:
+    """What the budget is made of: who uses the node's CPU, in cores."""
+
+    cpus: int
+    tenants: float
+    """Of the region that is judged, and of system_cores pods."""
+    elsewhere: float
+    reclaimed: float
+    system: float | None
+    """None: neither measured now nor before."""
+
+    def budget_millis(self, settings: KoordinatorSettings) -> int:
+        """What is left to reclaimed pods."""
+        others, reclaimed = _millis(self.tenants + self.elsewhere), _millis(self.reclaimed)
+        node = NodeCpuUse(
+            self.cpus * MILLIS,
+            others + reclaimed + _millis(self.system or 0.0),
+            _millis(settings.reserved_cores),
+        )
+        workloads = (WorkloadUse(others, best_effort=False), WorkloadUse(reclaimed, best_effort=True))
+        return best_effort_budget_millis(node, workloads, settings.rule)
+
+
+@dataclass(frozen=True, slots=True)
+class SuppressState:
+    """The system's use when it was measured last, and the quota in force with its time; None where there is none."""
+
+    system_cores: float | None = None
+    quota_cores: float | None = None
+    at_s: float = 0.0
+
+
+def judge(last: SuppressState, view: View, now_s: float, settings: KoordinatorSettings) -> tuple[SuppressState, Demand]:
+    """The canonical demand, and on top what the budget keeps from reclaimed pods."""
+    _, base = canonical.judge(None, view, now_s, settings)
+    if view.region != SHARE:  # there is one budget, not one for each region
+        return last, base
+    use = _terms(view, last.system_cores)
+    budget = use.budget_millis(settings)
+    quota = None
+    if settings.suppress_policy == "cfsQuota":
+        cores = base.cores
+        quota = _quota_cores(last, view, budget / MILLIS, now_s)
+    else:
+        # The tenants' use is added as it is: in milli-cores of the budget a small request would be rounded away.
+        others_millis = use.cpus * MILLIS - budget - _millis(use.tenants + use.elsewhere)
+        cores = max(base.cores, use.tenants + others_millis / MILLIS - view.region_reserve_cores)
+    why = _reason(use, view, budget, settings)
+    return SuppressState(use.system, quota, now_s), Demand(cores, base.memory_bytes, (why, *base.why), quota)
+
+
+def _terms(view: View, system_before: float | None) -> BudgetTerms:
+    tenants = total_cores(_used_cores(c, view) for c in view.containers if c.qos != "reclaimed_cores")
+    # Their pool shows at once what wakes in it; a container only in the next sample.
+    tenants = max(tenants, view.tenants_usage_cores or 0.0)
+    reclaimed = view.reclaimed_usage_cores
+    if reclaimed is None:
+        reclaimed = total_cores(c.cpu.usage_cores or 0.0 for c in view.of("reclaimed_cores"))
+    system = system_before
+    if view.node_usage_cores is not None:
+        system = max(0.0, view.node_usage_cores - tenants - view.elsewhere_usage_cores - reclaimed)
+    return BudgetTerms(view.bounds.cpus, tenants, view.elsewhere_usage_cores, reclaimed, system)
+
+
+def _used_cores(container: ContainerView, view: View) -> float:
+    """What is measured of a container, else what it asked for."""
+    if container.cpu.usage_cores is not None:
+        return container.cpu.usage_cores
+    fallback = view.bounds.fallback_cores if container.qos in CPU_TENANTS else 0.0
+    return requested_cores(container.request_cores, fallback)
+
+
+def _quota_cores(last: SuppressState, view: View, budget_cores: float, now_s: float) -> float:
+    """The budget, at least the floor. It falls at once, grows in steps, and not while the node is not measured."""
+    floor = float(reclaim_floor_cpus(view.bounds.cpus))
+    measured = view.node_usage_cores is not None
+    if last.quota_cores is None:
+        return max(budget_cores, floor) if measured else floor
+    step = view.bounds.cpus * MAX_GROWTH_RATIO_PER_S * max(0.0, now_s - last.at_s) if measured else 0.0
+    return max(min(budget_cores, last.quota_cores + step), floor)
+
+
+def _millis(cores: float) -> int:
+    return round(cores * MILLIS)
+
+
+def _reason(use: BudgetTerms, view: View, budget: int, settings: KoordinatorSettings) -> Reason:
+    rule = "budget: cpus x threshold - tenants - max(system, reserved)"
+    return Reason(
+        rule=rule
+        if view.node_usage_cores is not None
+        else f"{rule}; the node is not measured, the system is as it was",
+        numbers={
+            "cpus": use.cpus,
+            "threshold_percent": settings.suppress_threshold_percent,
+            "min_percent": settings.suppress_min_percent,
+            "tenants_usage_cores": round(use.tenants + use.elsewhere, 6),
+            "reclaimed_usage_cores": round(use.reclaimed, 6),
+            "system_usage_cores": None if use.system is None else round(use.system, 6),
+            "reserved_cores": settings.reserved_cores,
+            "budget_cores": budget / MILLIS,
+        },
+    )
+
+
+POLICY = Policy(name="koordinator", settings=KoordinatorSettings, start=SuppressState, judge=judge)
