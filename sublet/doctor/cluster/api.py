@@ -25,6 +25,9 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "spec.targetType", "spec.nodeLabelSelectorKey", "status.conditions", "status.invalidTargetConfigList"),
     f"evictionconfigurations.{CONFIG_GROUP}": _CONFIG_FIELDS,
     f"adminqosconfigurations.{CONFIG_GROUP}": _CONFIG_FIELDS,
+    "clustercolocationprofiles.config.koordinator.sh": (
+        "spec.namespaceSelector", "spec.selector", "spec.probability", "spec.qosClass", "spec.priorityClassName",
+        "spec.labelSuffixes", "spec.patch", "status.conditions"),
 }  # fmt: skip
 """Kinds by name, with the fields that Sublet writes or reads: the API server drops what a kind does not declare."""
 

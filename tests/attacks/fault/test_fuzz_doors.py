@@ -7,6 +7,7 @@ failure names its seed and number; `KEPT` has those that once failed.
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +16,10 @@ from odd_documents import odd_document, odd_documents, odd_texts
 
 from services.central.core.objects.companions import companion_of
 from services.central.core.objects.nodes import agent_of, lease_of, node_of
+from services.central.core.profiles.profile import Profile, ProfileChanges
+from services.central.core.profiles.profile_documents import profile_of
+from services.central.core.profiles.profiled_pod import ProfilesInForce
+from services.central.core.profiles.review import PodReview, mutate, read_review, validate
 from services.central.core.rollout.config_documents import kcc_of, target_of
 from shared.adapters.kube.watch import Collection, Mirror
 from shared.contracts.advice import PoolAdvice
@@ -93,6 +98,19 @@ OBJECTS: dict[str, tuple[Callable[[Mapping[str, Any]], Any], dict[str, Any]]] = 
     "target": (target_of, {"metadata": META, "spec": {"config": {"evictionPluginsConfig": {}}}}),
     "lease": (lease_of, {"metadata": META, "spec": {"renewTime": "2026-01-01T00:00:00Z"}}),
     "agent": (agent_of, {**PODS[0]}),
+    "profile": (
+        profile_of,
+        {
+            "metadata": {**META, "annotations": {"config.koordinator.sh/skip-update-resources": ""}},
+            "spec": {
+                "selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]},
+                "probability": "30%",
+                "qosClass": "BE",
+                "labels": {"a": "b"},
+                "patch": {"spec": {"containers": [{"name": "c", "$patch": "delete"}]}},
+            },
+        },
+    ),
 }
 ENVELOPE = {"v": 1, "node": "n1", "boot_id": "0123456789abcdef", "seq": 1, "sent_at": "2026-01-01T00:00:00Z"}
 MESSAGES: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -125,6 +143,30 @@ def test_no_pod_document_gets_past_the_door_of_pods() -> None:
             check_pod(document)
         except Exception as error:
             raise AssertionError(f"document {name}: {error!r}: {str(document)[:500]}") from error
+
+
+def test_no_review_and_no_profile_gets_in_the_way_of_a_pod() -> None:
+    """Whatever is sent is refused as no review, or answered; whatever a profile says, its pods are answered too."""
+    request = {"uid": "u", "operation": "CREATE", "namespace": "a", "object": PODS[0], "oldObject": PODS[0]}
+    patch = {"spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}]}}
+    rules = ProfilesInForce([Profile("p", ProfileChanges(koord_qos="BE", patch=patch))])
+    for name, text in odd_texts([{"kind": "AdmissionReview", "request": request}], share(), SEED):
+        try:
+            review = read_review(text)
+        except Refused:
+            continue
+        for answer in (mutate(review, rules, {}), validate(review)):
+            assert answer.document["response"]["uid"] == review.uid, name
+    spec = OBJECTS["profile"][1]
+    for name, document in odd_documents([spec], share() // 3, SEED):
+        try:
+            profile = profile_of(document).profile
+        except Refused:
+            continue
+        if profile is not None:
+            review = PodReview("u", "CREATE", "a", PODS[0])
+            answer = mutate(review, ProfilesInForce([replace(profile, selector=None)]), {})
+            assert answer.document["response"]["allowed"], name
 
 
 class StoppedClock:

@@ -84,12 +84,13 @@ def test_a_patch_is_merged_as_the_api_server_does(pod: Json, patch: Json, want: 
         ({"spec": {"containers": [{"name": ["x"]}]}}, "has no name"),
         ({"spec": {"containers": [{"name": "a", "$patch": "merge"}]}}, "replace or delete"),
         ({"spec": {"$retainKeys": "a"}}, "want a list"),
+        ({"metadata": {"finalizers": [{"a": 1}]}}, "metadata.finalizers: want a list of texts"),
         ({"spec": {"$deleteFromPrimitiveList/containers": "a"}}, "want a list"),
     ],
 )
 def test_what_is_no_patch_is_refused_with_its_place(patch: Json, said: str) -> None:
     with pytest.raises(Refused, match=said.replace("$", r"\$")) as refused:
-        merge_pod(containers("a"), patch)
+        merge_pod({"metadata": {"finalizers": []}, **containers("a")}, patch)
     assert refused.value.reason == "patch"
 
 

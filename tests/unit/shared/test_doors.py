@@ -24,6 +24,7 @@ DOORS = {
     "shared/contracts/bus/stored.py": "intents and events of the streams, compared with their subjects",
     "shared/adapters/kube/client.py": "answers and events of the API server",
     "sublet/ask.py": "answers of the services",
+    "services/central/core/profiles/review.py": "AdmissionReviews of the API server",
     "services/qrm/adapters/kernel/kubelet.py": "kubelet's state",
     "services/qrm/app.py": "questions on a pod, of this node's runtime",
     "sublet/doctor/node/node_probe.py": "kubelet's state, for a person",
@@ -109,6 +110,7 @@ def test_pods_of_the_api_server_are_read_at_their_door_alone() -> None:
     assert readers <= {"shared/core/pods/kube_pod.py", "shared/core/pods/manifest.py",
                        "shared/core/pods/extended_resources.py", "shared/core/pods/resources.py",
                        "services/central/core/profiles/colocated_resources.py",
+                       "services/central/core/profiles/pod_claims.py",
                        "services/central/whatif/colocated_pod.py",
                        "sublet/doctor/cluster/cluster_probe.py"}  # fmt: skip
 

@@ -4,7 +4,7 @@ An absent label satisfies "not equal", "not in" and "not there", and nothing els
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
@@ -79,6 +79,31 @@ def number_of(text: str) -> int | None:
     return number if number is not None and -MAX_NUMBER - 1 <= number <= MAX_NUMBER else None
 
 
+def expression(key: str, operator: Operator, values: Collection[str] = ()) -> Requirement:
+    """One expression of a selector that is written as an object; `exists` and `absent` take no values.
+
+    Raises:
+        Refused: `selector`, with the key, and what is wrong with it or its values.
+    """
+    where = f"selector, key {key!r}"
+    if not _is_key(key):
+        raise Refused(f"{where}: want the name of a label", reason="selector")
+    if bool(values) != (operator in ("in", "notin")):
+        raise Refused(f"{where}: In and NotIn want values, Exists and DoesNotExist none", reason="selector")
+    for value in values:
+        if value and not _NAME.fullmatch(value):
+            raise Refused(
+                f"{where}: {value[:80]!r}: want a value of at most 63 letters, digits, - _ or .", reason="selector"
+            )
+    return Requirement(key, operator, frozenset(values))
+
+
+def _is_key(text: str) -> bool:
+    prefix, slash, name = text.rpartition("/")
+    fits = not slash or (_PREFIX.fullmatch(prefix) is not None and len(prefix) <= _MAX_PREFIX)
+    return fits and _NAME.fullmatch(name) is not None
+
+
 def parse_selector(text: str) -> Selector:
     """Read a selector.
 
@@ -118,9 +143,7 @@ class _Reader:
         return Requirement(key, operator, self._values() if listed else frozenset({self._value()}))
 
     def _key(self) -> str:
-        prefix, slash, name = self._peek().rpartition("/")
-        fits = _NAME.fullmatch(name) and (not slash or (_PREFIX.fullmatch(prefix) and len(prefix) <= _MAX_PREFIX))
-        if not fits:
+        if not _is_key(self._peek()):
             self._refuse("the name of a label")
         return self._take()
 

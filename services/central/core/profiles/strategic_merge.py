@@ -79,7 +79,9 @@ def _merge_field(found: Document, key: str, value: Any, place: str) -> None:
 
 def _merged_list(original: Sequence[Any], patch: Sequence[Any], place: str) -> list[Any]:
     if place in _MERGED_WORDS:
-        return list(dict.fromkeys([*original, *(word for word in patch if isinstance(word, str))]))
+        if not all(isinstance(word, str) for word in (*original, *patch)):
+            raise _refused(place, "want a list of texts")
+        return list(dict.fromkeys([*original, *patch]))
     if place not in _MERGE_KEYS:
         return _without_directives(list(patch))
     name = _MERGE_KEYS[place]

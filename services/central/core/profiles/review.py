@@ -1,0 +1,143 @@
+"""Answers to the API server about pods: an AdmissionReview in, one out (docs/facts/koordinator-profiles.md#review)."""
+
+import hashlib
+import json
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from services.central.core.profiles.colocated_resources import ANNOTATION, extended_resources
+from services.central.core.profiles.json_patch import json_patch
+from services.central.core.profiles.pod_admission import objection
+from services.central.core.profiles.pod_claims import claims_of
+from services.central.core.profiles.profiled_pod import ProfilesInForce, profiled
+from shared.core.text.document import items, mapping
+from shared.core.text.json_text import read_json_object
+from shared.errors import Refused
+
+API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
+MAX_REVIEW_BYTES = 8 << 20
+"""The API server takes objects of 3 MiB at most, and an update sends two."""
+FORBIDDEN = 403
+
+Outcome = Literal["changed", "unchanged", "refused", "unreadable"]
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PodReview:
+    """What the API server asks about a pod."""
+
+    uid: str
+    operation: str
+    namespace: str
+    pod: Document
+    old_pod: Document | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewAnswer:
+    """The document that answers, what came of it, and why profiles could not be applied, by name."""
+
+    document: Document
+    outcome: Outcome
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_review(text: bytes) -> PodReview:
+    """The question, whatever somebody has sent.
+
+    Raises:
+        Refused: too large, not JSON, or no AdmissionReview of a Pod; nobody can be answered then.
+    """
+    document = read_json_object(text, what="AdmissionReview", max_bytes=MAX_REVIEW_BYTES)
+    request = mapping(document.get("request"), "request")
+    uid, operation, namespace = (request.get(name) for name in ("uid", "operation", "namespace"))
+    if document.get("kind") != KIND or not isinstance(uid, str) or not uid or not isinstance(operation, str):
+        raise Refused(f"want an {KIND} with request.uid and request.operation", reason="malformed")
+    old = request.get("oldObject")
+    return PodReview(
+        uid=uid,
+        operation=operation,
+        namespace=namespace if isinstance(namespace, str) else "",
+        pod=mapping(request.get("object"), "request.object"),
+        old_pod=None if old is None else mapping(old, "request.oldObject"),
+    )
+
+
+def mutate(review: PodReview, rules: ProfilesInForce, namespace_labels: Mapping[str, str]) -> ReviewAnswer:
+    """What the profiles make of a pod that is created; a pod that cannot be read is left as it is."""
+    if review.operation != "CREATE":
+        return ReviewAnswer(_allowed(review), "unchanged")
+    try:
+        found = profiled(review.pod, namespace_labels, rules, draws(review))
+        patch = json_patch(review.pod, _with_annotation(found.pod))
+    except Refused:
+        return ReviewAnswer(_allowed(review), "unreadable")
+    return ReviewAnswer(_allowed(review, patch), "changed" if patch else "unchanged", found.failed)
+
+
+def validate(review: PodReview) -> ReviewAnswer:
+    """Whether a pod is admitted; one that cannot be read is.
+
+    What speaks against a pod spoke against it already before an update: that update must not be held up, or nobody
+    could take a finalizer from a pod that is older than this rule.
+    """
+    if review.operation not in ("CREATE", "UPDATE"):
+        return ReviewAnswer(_allowed(review), "unchanged")
+    try:
+        old = None if review.old_pod is None else claims_of(review.old_pod)
+        found = objection(claims_of(review.pod), old)
+        known = None if old is None else objection(old)
+    except Refused:
+        return ReviewAnswer(_allowed(review), "unreadable")
+    if found is None or (known is not None and known.reason == found.reason):
+        return ReviewAnswer(_allowed(review), "unchanged")
+    status = {"code": FORBIDDEN, "reason": "Forbidden", "message": f"{found.reason}: {found.message}"}
+    return ReviewAnswer(_answer({"uid": review.uid, "allowed": False, "status": status}), "refused")
+
+
+def draws(review: PodReview) -> Callable[[str], int]:
+    """0 to 99 for each profile: the same whenever this pod is sent, and for all pods that one owner makes alike."""
+    meta = mapping(review.pod.get("metadata"), "metadata")
+    owners = items(meta.get("ownerReferences"), "ownerReferences")
+    owner = next((str(mapping(one, "ownerReferences").get("uid")) for one in owners), "")
+    who = [review.namespace, owner, str(meta.get("generateName") or ""), str(meta.get("name") or "")]
+
+    def draw(profile: str) -> int:
+        digest = hashlib.sha256("\0".join([*who, profile]).encode(errors="replace")).digest()
+        return int.from_bytes(digest[:8], "big") % 100
+
+    return draw
+
+
+def _with_annotation(pod: Document) -> Document:
+    """The pod with its colocated resources as text beside them; without any nothing is added."""
+    spec = mapping(pod.get("spec"), "spec")
+    rows = [mapping(row, "containers") for row in items(spec.get("containers"), "containers")]
+    given = [(str(row.get("name")), mapping(row.get("resources"), "resources")) for row in rows]
+    found = extended_resources(
+        (name, mapping(resources.get("requests"), "requests"), mapping(resources.get("limits"), "limits"))
+        for name, resources in given
+    )
+    if not found:
+        return pod
+    meta = mapping(pod.get("metadata"), "metadata")
+    text = json.dumps({"containers": found}, separators=(",", ":"), sort_keys=True)
+    return {
+        **pod,
+        "metadata": {**meta, "annotations": mapping(meta.get("annotations"), "annotations") | {ANNOTATION: text}},
+    }
+
+
+def _allowed(review: PodReview, patch: list[Document] | None = None) -> Document:
+    response: Document = {"uid": review.uid, "allowed": True}
+    if patch:
+        text = json.dumps(patch, separators=(",", ":")).encode()
+        response |= {"patchType": "JSONPatch", "patch": b64encode(text).decode()}
+    return _answer(response)
+
+
+def _answer(response: Document) -> Document:
+    return {"apiVersion": API_VERSION, "kind": KIND, "response": response}
