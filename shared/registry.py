@@ -61,9 +61,17 @@ class Registry(Generic[P]):
         """
         where = self.where(point)
         try:
-            plugin: Any = point.load()
+            plugin: object = point.load()
         except Exception as error:  # an import runs whatever the wheel holds
             raise Refused(f"{where} cannot be loaded: {type(error).__name__}: {error}", reason=self.broken) from error
+        return self.checked(plugin, where)
+
+    def checked(self, plugin: object, where: str) -> P:
+        """What was found there, if it is such a plug-in.
+
+        Raises:
+            Refused: `<noun>_broken`, it is something else, or one of its parts is.
+        """
         if not isinstance(plugin, self.kind):
             raise Refused(f"{where} is a {type(plugin).__name__}, not a {self.kind.__name__}", reason=self.broken)
         own: Any = getattr(plugin, "settings", None)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sublet.completion.names import complete_setting
 from sublet.terminal.formats import DOCUMENT, document_text
 
 if TYPE_CHECKING:
@@ -174,7 +175,14 @@ def rollback(revision: Annotated[int, typer.Argument(min=1, metavar="REVISION")]
 
 
 def explain(
-    key: Annotated[str, typer.Argument(metavar="KEY", help="As advisor.reserve_cores, SUBLET_QRM__MODE, qrm or all.")],
+    key: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=complete_setting,
+            metavar="KEY",
+            help="As advisor.reserve_cores, SUBLET_QRM__MODE, qrm or all.",
+        ),
+    ],
     output: Output = "table",
 ) -> None:
     """Say what a setting means, what it may be, its unit and its default."""

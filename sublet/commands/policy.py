@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from sublet.terminal.formats import DOCUMENT, document_text
+from sublet.completion.names import complete_policy
+from sublet.terminal.formats import DOCUMENT
 
 Place = Annotated[Path, typer.Option("--in", help="Make its folder in this one.")]
 
@@ -20,9 +21,10 @@ def register(app: typer.Typer) -> None:
 
 def new(name: Annotated[str, typer.Argument(help="Its name in the settings.")], place: Place = Path()) -> None:
     """Start a policy in a wheel of its own: a folder with a template that works, and its project file."""
-    from sublet.laws.start import start_policy
+    from sublet.laws.extension import POLICY
+    from sublet.laws.start import start_extension
 
-    folder, module = start_policy(name, place)
+    folder, module = start_extension(POLICY, name, place)
     typer.echo(f"{module} is a policy that works; change it, then:")
     typer.echo(f"    sublet policy test {module}")
     typer.echo(f"    pip install {folder}")
@@ -30,27 +32,17 @@ def new(name: Annotated[str, typer.Argument(help="Its name in the settings.")], 
 
 
 def test(
-    policy: Annotated[str, typer.Argument(help="Name of an installed policy, or a file that ends in .py.")],
+    policy: Annotated[
+        str,
+        typer.Argument(autocompletion=complete_policy, help="Name of an installed policy, or a file that ends in .py."),
+    ],
     output: Annotated[str, DOCUMENT.option] = "table",
 ) -> None:
     """Run the laws that every policy holds over made-up nodes; exit code 1 where one is broken."""
-    from dataclasses import asdict
-
-    from sublet.exit_codes import FAILED
-    from sublet.laws.check import check_policy, find_policy
+    from sublet.laws.check import check_policy
+    from sublet.laws.extension import POLICY, find_extension
+    from sublet.laws.printing import print_results
 
     wanted = DOCUMENT.read(output)
-    found, results = find_policy(policy), []
-    for result in check_policy(found):
-        results.append(result)
-        if wanted.is_table:
-            typer.echo(f"{'holds ' if result.holds else 'BROKEN'}  {result.law}")
-            if result.case:
-                typer.echo("        " + result.case.replace("\n", "\n        "))
-    broken = sum(not result.holds for result in results)
-    if wanted.is_table:
-        typer.echo(f"{found.name}: {len(results) - broken} of {len(results)} laws hold")
-    else:
-        laws = [asdict(result) for result in results]
-        typer.echo(document_text({"policy": found.name, "broken": broken, "laws": laws}, wanted))
-    raise SystemExit(FAILED if broken else 0)
+    found = find_extension(POLICY, policy)
+    raise SystemExit(print_results(POLICY.registry.noun, found.extension.name, check_policy(found), wanted))

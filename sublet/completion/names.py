@@ -5,6 +5,10 @@ Whatever goes wrong, nothing is completed and nothing is said: the line that is 
 
 import contextlib
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shared.registry import Registry
 
 Complete = Callable[[str], list[str]]
 
@@ -38,9 +42,27 @@ def _pod_words() -> list[str]:
 
 
 def _policies() -> Iterable[str]:
-    from services.advisor.registry import known_policies
+    from services.advisor.registry import POLICIES
 
-    return known_policies()
+    return _installed(POLICIES)
+
+
+def _plugins() -> Iterable[str]:
+    from services.evictor.registry import PLUGINS
+
+    return _installed(PLUGINS)
+
+
+def _installed(registry: "Registry[Any]") -> Iterable[str]:
+    """Ours, and those of wheels, of which nothing is imported for a name."""
+    known = registry.known()
+    return [*known, *registry.outside(known)]
+
+
+def _setting_keys() -> Iterable[str]:
+    from sublet.settings_page.explain import setting_keys
+
+    return setting_keys()
 
 
 def _peers() -> Iterable[str]:
@@ -64,6 +86,8 @@ def _scenarios() -> Iterable[str]:
 complete_pod = completer(_pod_words)
 complete_object = completer(_objects)
 complete_policy = completer(_policies)
+complete_plugin = completer(_plugins)
+complete_setting = completer(_setting_keys)
 complete_peer = completer(_peers)
 complete_kind = completer(_kinds)
 complete_scenario = completer(_scenarios)

@@ -1,1 +1,1 @@
-"""Laws that extensions hold: the tests of this repository and `sublet policy test` run the same ones."""
+"""Laws that extensions hold: our tests run the same ones as `sublet policy test` and `sublet plugin test`."""

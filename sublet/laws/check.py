@@ -1,91 +1,71 @@
-"""Checks one policy against every law, and says of a broken one the smallest case that hypothesis found."""
+"""Checks one extension against every law, and says of a broken one the smallest case that hypothesis found."""
 
 import importlib.util
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from services.advisor.core.policy import Policy
-from services.advisor.registry import known_policies, load, outside_policies
-from shared.core.text.did_you_mean import did_you_mean
-from shared.errors import Refused, Unfit
+from services.evictor.core.plugin import Plugin
+from shared.errors import Unfit
+from sublet.laws.extension import FoundExtension
+from sublet.laws.result import LawResult, broken_result
 
-MAX_CASE = 4000
-"""Characters of a case that are printed."""
+if TYPE_CHECKING:
+    from sublet.laws.law import Law
 
-
-@dataclass(frozen=True, slots=True)
-class LawResult:
-    """Whether a policy holds a law."""
-
-    law: str
-    holds: bool
-    case: str = ""
-    """Of a broken law: what was found, and by which view."""
+T = TypeVar("T")
 
 
-def find_policy(named: str) -> Policy[Any, Any]:
-    """The policy of a file, or of this name among those that are installed.
-
-    Raises:
-        Refused: there is none, or it cannot be imported.
-    """
-    if named.endswith(".py"):
-        return _of_file(Path(named))
-    known, outside = known_policies(), outside_policies(())
-    if named in known:
-        return known[named]
-    if named in outside:
-        return load(outside[named])
-    raise Refused(
-        f"policy {named!r}: none is installed under this name; {did_you_mean(named, sorted({*known, *outside}))}; "
-        "a file ends in .py",
-        reason="not_found",
-    )
-
-
-def check_policy(policy: Policy[Any, Any]) -> Iterator[LawResult]:
-    """Each law's result, as soon as it is there.
+def check_policy(found: FoundExtension[Policy[Any, Any]]) -> Iterator[LawResult]:
+    """Each law's result for a policy, as soon as it is there.
 
     Raises:
         Unfit: hypothesis is not installed.
     """
+    _require_hypothesis()
+    from sublet.laws import policy
+
+    return _results(policy.LAWS, found.extension, found.file)
+
+
+def check_plugin(found: FoundExtension[Plugin[Any, Any, Any]], given: Mapping[str, Any]) -> Iterator[LawResult]:
+    """Each law's result for an eviction plugin with these settings, as soon as it is there.
+
+    Raises:
+        Unfit: hypothesis is not installed.
+        BadConfig: a setting is not one of the plugin's, or out of bounds.
+    """
+    _require_hypothesis()
+    from services.evictor.settings import Configured
+    from shared.settings import check
+    from sublet.laws import plugin
+
+    settings = check(found.extension.settings, {"enabled": True, **given}, where=("plugin", found.extension.name))
+    return _results(plugin.LAWS, Configured(found.extension, settings), found.file)
+
+
+def _require_hypothesis() -> None:
     if importlib.util.find_spec("hypothesis") is None:
         raise Unfit("hypothesis, which makes up the cases, is not installed: pip install 'sublet[authors]'")
-    from sublet.laws.policy import LAWS
 
-    for name, law in LAWS.items():
+
+def _results(laws: "Mapping[str, Law[T]]", subject: T, file: str) -> Iterator[LawResult]:
+    from hypothesis.configuration import set_hypothesis_home_dir
+
+    # What hypothesis keeps on the disk: an author's working folder stays as it is.
+    with tempfile.TemporaryDirectory(prefix="sublet-laws-") as folder:
+        set_hypothesis_home_dir(folder)
         try:
-            law(policy)
-        # Whatever a policy of somebody else raises is what its author wants to read.
-        except Exception as error:  # noqa: BLE001
-            yield LawResult(name, holds=False, case=_case(error))
-        else:
-            yield LawResult(name, holds=True)
+            yield from (_result(name, law, subject, file) for name, law in laws.items())
+        finally:
+            set_hypothesis_home_dir(None)
 
 
-def _case(error: BaseException) -> str:
-    """The first error of a group, and the notes in which hypothesis prints the smallest case."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return "\n".join([said, *getattr(error, "__notes__", ())])[:MAX_CASE]
-
-
-def _of_file(path: Path) -> Policy[Any, Any]:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise Refused(f"policy file {path}: no such file", reason="file")
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses and pydantic look their module up by its name.
-    sys.modules[path.stem] = module
+def _result(name: str, law: "Law[T]", subject: T, file: str) -> LawResult:
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise Refused(f"policy file {path}: {type(error).__name__}: {error}", reason="file") from error
-    policy = getattr(module, "POLICY", None)
-    if not isinstance(policy, Policy):
-        raise Refused(f"policy file {path}: has no `POLICY = Policy(...)`; see `sublet policy new`", reason="file")
-    return policy
+        law(subject)
+    # Whatever an extension of somebody else raises, even an exit, is what its author wants to read.
+    except (Exception, SystemExit) as error:  # noqa: BLE001
+        return broken_result(name, error, file)
+    return LawResult(name, holds=True)

@@ -1,14 +1,9 @@
-"""Laws that every sizing policy holds, over views of nodes that hypothesis makes up.
+"""Laws that every sizing policy holds, over views of nodes that hypothesis makes up."""
 
-A law is a function of the policy and of what is made up for it, and raises AssertionError where it does not hold.
-"""
-
-from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import Any, get_args
 
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.advisor.core.model.figures import Figures, NodeMemory, Resident
@@ -18,12 +13,13 @@ from services.advisor.core.policy import Policy
 from services.advisor.core.round.decide import Round, SizingRules, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
 from shared.contracts.pod import QosClass
+from sublet.laws.law import Law, law_of
 
 AnyPolicy = Policy[Any, Any]
-Law = Callable[[AnyPolicy], None]
 
-LAWS: dict[str, Law] = {}
+LAWS: dict[str, Law[AnyPolicy]] = {}
 """The laws, each by the sentence that it is."""
+_law = law_of(LAWS)
 
 _GIB = 1 << 30
 _cores = st.none() | st.floats(0, 64)
@@ -53,25 +49,6 @@ _memories = st.builds(
 _views = st.builds(
     lambda bounds, containers, memory: View(bounds, tuple(containers), memory), _bounds, _containers, _memories
 )
-
-
-def _law(**made_up: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a check as a law; its name is the sentence."""
-
-    def register(check: Callable[..., None]) -> Callable[..., None]:
-        def run(policy: AnyPolicy) -> None:
-            # No database: an author's working folder stays as it is.
-            @settings(deadline=None, database=None, report_multiple_bugs=False)
-            @given(**made_up)
-            def holds(**drawn: Any) -> None:
-                check(policy, **drawn)
-
-            holds()
-
-        LAWS[check.__name__.replace("_", " ")] = run
-        return check
-
-    return register
 
 
 def _advise(policy: AnyPolicy, view: View, now_s: float = 0.0, last: Round | None = None) -> Round:

@@ -1,12 +1,13 @@
-"""Starts a policy in a wheel of its own: the template that comes with Sublet, and what makes it a project."""
+"""Starts an extension in a wheel of its own: the template that comes with Sublet, and what makes it a project."""
 
 import ast
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
-from services.advisor.policies import template
 from shared.errors import Refused
+from sublet.laws.extension import ExtensionKind
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 PROJECT = """\
@@ -15,45 +16,53 @@ requires = ["setuptools>=68"]
 build-backend = "setuptools.build_meta"
 
 [project]
-name = "sublet-policy-{dashed}"
+name = "sublet-{noun}-{dashed}"
 version = "0.1.0"
-description = "A sizing policy for Sublet."
+description = "A {noun} for Sublet."
 requires-python = ">=3.11"
 dependencies = ["sublet"]
 
-[project.entry-points."sublet.advisor.policies"]
-{name} = "sublet_policy_{name}:POLICY"
+[project.entry-points."{group}"]
+{name} = "{module}:{attribute}"
 
 [tool.setuptools]
-py-modules = ["sublet_policy_{name}"]
+py-modules = ["{module}"]
 """
-HEAD = '"""The policy `{name}`: the tenants need what they used most lately, with a margin."""\n'
 
 
-def start_policy(name: str, place: Path) -> tuple[Path, Path]:
+def start_extension(kind: ExtensionKind[Any], name: str, place: Path) -> tuple[Path, Path]:
     """Write a project of two files into a new folder; the folder and the module.
 
     Raises:
         Refused: the name cannot be one, or the folder is there or cannot be made.
     """
+    noun, dashed = kind.registry.noun, name.replace("_", "-")
     if not NAME.fullmatch(name):
         raise Refused(
-            f"policy {name!r}: want up to 40 of a-z, 0-9 and _, a letter first, such as 'halfway'", reason="name"
+            f"{noun} {name!r}: want up to 40 of a-z, 0-9 and _, a letter first, such as 'halfway'", reason="name"
         )
-    folder = place / f"sublet-policy-{name.replace('_', '-')}"
-    module = folder / f"sublet_policy_{name}.py"
+    # A file of ours comes before a wheel of the same name: it would never be asked.
+    if name in kind.registry.known():
+        raise Refused(f"{noun} {name!r}: Sublet has one of this name itself; choose another", reason="name")
+    folder, module = place / f"sublet-{noun}-{dashed}", f"sublet_{noun}_{name}"
+    project = PROJECT.format(
+        noun=noun, dashed=dashed, name=name, group=kind.registry.group, module=module,
+        attribute=kind.registry.attribute,
+    )  # fmt: skip
+    file = folder / f"{module}.py"
     try:
         folder.mkdir()
-        module.write_text(_module(name), encoding="utf-8")
-        (folder / "pyproject.toml").write_text(PROJECT.format(name=name, dashed=name.replace("_", "-")))
+        file.write_text(_module(kind, name, dashed), encoding="utf-8")
+        (folder / "pyproject.toml").write_text(project, encoding="utf-8")
     except OSError as error:
         raise Refused(f"folder {folder}: {error.strerror}; name another with --in", reason="folder") from error
-    return folder, module
+    return folder, file
 
 
-def _module(name: str) -> str:
+def _module(kind: ExtensionKind[Any], name: str, dashed: str) -> str:
     """The template under this name; its head tells how to work in the tree, which this is not."""
-    text = inspect.getsource(template)
+    text = inspect.getsource(kind.template)
     head = ast.parse(text).body[0]
     body = "".join(text.splitlines(keepends=True)[head.end_lineno :])
-    return HEAD.format(name=name) + body.replace(f'name="{template.POLICY.name}"', f'name="{name}"')
+    own, called = getattr(kind.template, kind.registry.attribute), kind.called.format(name=name, dashed=dashed)
+    return f'"""{kind.about.format(name=name)}"""\n' + body.replace(f'name="{own.name}"', f'name="{called}"')

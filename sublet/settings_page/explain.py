@@ -20,11 +20,7 @@ def explain_key(key: str) -> tuple[str, list[SettingRow]]:
         Refused: there is no such key.
     """
     wanted = _key_of(key)
-    titles: dict[str, Section] = {}
-    below: dict[str, list[SettingRow]] = {}
-    for section in sections():
-        titles[".".join(section.path)] = section
-        below[".".join(section.path)] = [_plain(row, section) for row in rows(section)]
+    titles, below = _all_sections()
     if wanted in titles:
         return titles[wanted].about, below[wanted]
     found = {row.key: row for listed in below.values() for row in listed}
@@ -34,6 +30,12 @@ def explain_key(key: str) -> tuple[str, list[SettingRow]]:
         )
         raise Refused(f"no setting {key!r}; {meant}", reason=NO_SUCH_OBJECT)
     return "", [found[wanted]]
+
+
+def setting_keys() -> list[str]:
+    """Every key that `explain_key` knows, those of sections too."""
+    titles, below = _all_sections()
+    return [*filter(None, titles), *ALL[1:], *(row.key for listed in below.values() for row in listed)]
 
 
 def explained(about: str, found: list[SettingRow]) -> str:
@@ -48,6 +50,12 @@ def explained(about: str, found: list[SettingRow]) -> str:
 def documents(found: list[SettingRow]) -> list[dict[str, Any]]:
     """For machines."""
     return [asdict(row) for row in found]
+
+
+def _all_sections() -> tuple[dict[str, Section], dict[str, list[SettingRow]]]:
+    """Every section by its key, and the rows of each."""
+    found = {".".join(section.path): section for section in sections()}
+    return found, {key: [_plain(row, section) for row in rows(section)] for key, section in found.items()}
 
 
 def _key_of(key: str) -> str:

@@ -14,7 +14,8 @@ from services.advisor.core.policy import Policy
 from services.advisor.core.round.decide import Round, SizingRules, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.policies.koordinator import POLICY, KoordinatorSettings, SuppressState, judge
-from sublet.laws.policy import LAWS, Law
+from sublet.laws.law import Law
+from sublet.laws.policy import LAWS
 
 BIG = Bounds.of(48, smt=True)
 
@@ -130,7 +131,7 @@ class ByTime(KoordinatorSettings):
 
 
 @pytest.mark.parametrize("law", [pytest.param(law, id=name.replace(" ", "_")) for name, law in LAWS.items()])
-def test_the_laws_hold_with_a_quota_too(law: Law) -> None:
+def test_the_laws_hold_with_a_quota_too(law: Law[Any]) -> None:
     law(Policy(name="koordinator", settings=ByTime, start=SuppressState, judge=judge))
 
 

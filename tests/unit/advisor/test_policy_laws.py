@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from services.advisor.registry import known_policies
-from sublet.laws.policy import LAWS, Law
+from sublet.laws.law import Law
+from sublet.laws.policy import LAWS
 
 POLICIES: Mapping[str, Any] = known_policies()
 
@@ -22,5 +23,5 @@ def test_there_are_eight_laws() -> None:
 
 @pytest.mark.parametrize("law", [pytest.param(law, id=name.replace(" ", "_")) for name, law in LAWS.items()])
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_policy_holds_each_law(name: str, law: Law) -> None:
+def test_a_policy_holds_each_law(name: str, law: Law[Any]) -> None:
     law(POLICIES[name])

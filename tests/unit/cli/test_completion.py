@@ -45,7 +45,10 @@ def offered(app: typer.Typer, typed: str) -> list[str]:
         ("delete pod/", {"pod/web", "pod/encode"}), ("describe no", {"node"}), ("explain pod/e", {"pod/encode"}),
         ("get pods -o js", {"json", "jsonpath="}), ("sim qu", {"quickstart"}), ("replay --policy canon", {"canonical"}),
         ("replay --peer k", {"katalyst", "koordinator"}), ("whatif estimate_container_c", {"estimate_container_cpu"}),
-        ("logs nothing-like-it", set()),
+        ("logs nothing-like-it", set()), ("policy test canon", {"canonical"}),
+        ("plugin test numa_m", {"numa_memory_pressure"}),
+        ("config explain advisor.reserve_c", {"advisor.reserve_cores"}),
+        ("config explain evictor.plugins.template.e", {"evictor.plugins.template.enabled"}),
     ],
 )  # fmt: skip
 def test_what_is_offered(app: typer.Typer, folder: Path, typed: str, found: set[str]) -> None:

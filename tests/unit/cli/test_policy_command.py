@@ -12,7 +12,8 @@ from shared.core.scan import modules_in
 from shared.errors import Refused, SubletError, Unfit
 from sublet import cli, commands
 from sublet.exit_codes import FAILED
-from sublet.laws import check
+from sublet.laws.check import check_policy
+from sublet.laws.extension import POLICY, find_extension
 
 QUICK = ("the order of containers means nothing", "every decision says why")
 
@@ -39,7 +40,7 @@ def test_a_new_policy_is_a_project_whose_laws_hold(module: Path, quick: None) ->
     project = tomllib.loads((module.parent / "pyproject.toml").read_text())
     points = project["project"]["entry-points"]["sublet.advisor.policies"]
     assert points == {"half_way": "sublet_policy_half_way:POLICY"}
-    assert check.find_policy(str(module)).name == "half_way"
+    assert find_extension(POLICY, str(module)).extension.name == "half_way"
     tested = run("test", str(module))
     assert (tested.exit_code, tested.stdout.splitlines()[-1]) == (0, "half_way: 2 of 2 laws hold")
 
@@ -53,6 +54,8 @@ def test_a_broken_law_is_named_with_the_smallest_case(module: Path, quick: None)
     assert tested.exit_code == FAILED
     told = json.loads(tested.stdout)
     assert (told["broken"], [law["law"] for law in told["laws"]]) == (2, list(QUICK))
+    line = f"{module}:{module.read_text()[: module.read_text().index(' / 0')].count(chr(10)) + 1}"
+    assert [law["where"] for law in told["laws"]] == [line, line]
     assert all("ZeroDivisionError" in law["case"] and "view=View(" in law["case"] for law in told["laws"])
 
 
@@ -73,7 +76,7 @@ def test_a_folder_that_is_there_stays_as_it_is(module: Path) -> None:
     ("content", "words"),
     [
         ("x = 1", "has no `POLICY"),
-        ("POLICY = 1", "has no `POLICY"),
+        ("POLICY = 1", "is a int, not a Policy"),
         ("1 / 0", "ZeroDivisionError"),
         ("import nix_da", "ModuleNotFoundError"),
         (None, "no such file"),
@@ -84,16 +87,16 @@ def test_a_file_that_is_no_policy_is_refused(content: str | None, words: str, tm
     if content is not None:
         path.write_text(content)
     with pytest.raises(Refused, match=words):
-        check.find_policy(str(path))
+        find_extension(POLICY, str(path))
 
 
 def test_a_wrong_name_is_answered_with_the_likely_one() -> None:
     with pytest.raises(Refused, match="canonical"):
-        check.find_policy("canonicl")
+        find_extension(POLICY, "canonicl")
 
 
 def test_without_hypothesis_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(Unfit, match=r"sublet\[authors\]") as refused:
-        next(check.check_policy(check.find_policy("canonical")))
+        check_policy(find_extension(POLICY, "canonical"))
     assert isinstance(refused.value, SubletError)

@@ -18,6 +18,7 @@ from services.evictor.core.arbiter.guards import Surroundings
 from services.evictor.core.arbiter.sufficient import excess, select
 from services.evictor.core.plugin import Candidate, Pressure
 from shared.contracts.envelope import Reason
+from shared.contracts.pod import QosClass
 from shared.core.evictions.intents import Record
 
 OVER = Pressure(hard=True, scope="x", observed=30, threshold=20)
@@ -139,7 +140,7 @@ BY_POD = ("rss_overuse", "rootfs_overuse", "cpu_suppression")
 
 @pytest.mark.parametrize("section", [*ADDITIVE, *BY_POD])
 def test_plugins_that_know_say_how_much_each_pod_would_bring(section: str) -> None:
-    qos = "shared_cores" if section in ("cpu_load", "numa_cpu_pressure") else "reclaimed_cores"
+    qos: QosClass = "shared_cores" if section in ("cpu_load", "numa_cpu_pressure") else "reclaimed_cores"
     pressure, one = pressed(section, [busy(bound(f"p{i}", qos, cpu=9000, memory=9), i) for i in range(3)])
     ranking = PLUGINS[section].rank(one, pressure, settings_of(section))
     assert ranking

@@ -310,6 +310,7 @@ def test_observed_and_threshold_are_of_the_moment_and_say_which_rule_fired() -> 
     for section, plugin in PLUGINS.items():
         views = pressed_views(crowd)
         finding = shown(plugin, settings_of(section), views)[-1]
+        assert isinstance(finding, Pressure)
         assert finding.why.rule, section
         for candidate in plugin.rank(views[-1], finding, settings_of(section)):
             assert candidate.why.rule, section
