@@ -5,6 +5,7 @@ from pathlib import Path
 
 from shared.settings import SYSTEM_STATE_DIR
 from sublet.state.folder import StateFolder
+from sublet.state.memory_only import memory_only_words
 from sublet.state.old_place import OLD_STATE_DIR, bring_history
 
 
@@ -18,6 +19,8 @@ def claim_state(path: Path, say: Callable[[str], None]) -> StateFolder:
     if path == SYSTEM_STATE_DIR and (moved := bring_history(OLD_STATE_DIR, path)):
         say(moved)
     folder = StateFolder.claim(path)
+    if cost := memory_only_words(path):
+        say(cost)
     if folder.rebooted:
         say("this machine has started anew since: what ran then is over; the history of evictions stays")
     return folder

@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 from collections.abc import Iterable
+from pathlib import Path
 
 from shared.core.file_system import FileSystem
 
@@ -14,6 +15,7 @@ _KERNEL_FILE_SYSTEMS = frozenset({"proc", "sysfs", "cgroup", "cgroup2"})
 _SHORT_BYTES = {"sysfs": _RECORD_BYTES, "cgroup": 256, "cgroup2": 256}
 """Fewer bytes than this are the whole file. The kernel hands out as many whole records as fit into a page: those of
 cgroups are short lines, while /proc has records longer than a page, which can follow a very short one."""
+_IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ESRCH, errno.ENOTDIR, errno.EOPNOTSUPP})
 """No such file, a removed cgroup, an ended task, a controller that is off: the figure is absent, nothing is wrong."""
 
@@ -41,6 +43,16 @@ def read_text(path: str) -> str | None:
         error.filename = path  # a read that fails does not say of what
         raise
     return b"".join(parts).decode(errors="replace")
+
+
+def lies_in_memory(folder: Path) -> bool:
+    """Whether a reboot clears a folder; one that is not made yet lies where the nearest one above it does.
+
+    Raises:
+        OSError: it cannot be looked at.
+    """
+    there = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    return _file_systems().get(there.stat().st_dev) in _IN_MEMORY
 
 
 def read_record(path: str) -> str | None:

@@ -67,9 +67,17 @@ def central(facts: ClusterFacts) -> Finding:
 
 
 def hub(facts: ClusterFacts) -> Finding:
-    """Whether the NATS hub runs."""
+    """Whether the NATS hub runs, and keeps what it has when its pods are replaced."""
     down = _replicas(facts, facts.stateful_sets, "StatefulSet", "sublet-bus", "bus")
-    return down or ok("the NATS hub sublet-bus is ready")
+    if down is not None:
+        return down
+    found = facts.workload("StatefulSet", "sublet-bus") or {}
+    if not (found.get("spec") or {}).get("volumeClaimTemplates"):
+        return warning(
+            "the NATS hub sublet-bus is ready, and loses events that nobody has read yet when its pod is replaced",
+            "give it volumes: helm upgrade with bus.storage=2Gi, after kubectl delete statefulset sublet-bus",
+        )
+    return ok("the NATS hub sublet-bus is ready")
 
 
 def events(facts: ClusterFacts) -> Finding:

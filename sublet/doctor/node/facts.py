@@ -76,6 +76,8 @@ class HostFacts:
     cpu_manager: Known[CpuManager]
     state_dir: str
     state_free_bytes: Known[int]
+    state_in_memory: Known[bool]
+    """Whether a reboot clears the state folder."""
     memory_available_bytes: Known[int]
     other_agents: Known[tuple[str, ...]]
     bus: Known[BusSeen]

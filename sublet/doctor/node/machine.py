@@ -113,15 +113,22 @@ def selinux(facts: HostFacts) -> Finding:
 
 
 def state_folder(facts: HostFacts) -> Finding:
-    """Room for the ledger: without it nothing is evicted."""
-    free = facts.state_free_bytes
+    """Room for the ledger, without which nothing is evicted; and whether a reboot leaves it there."""
+    free, in_memory = facts.state_free_bytes, facts.state_in_memory
     if isinstance(free, Unknown):
         return unchecked(free)
+    if isinstance(in_memory, Unknown):
+        return unchecked(in_memory)
     said = f"{facts.state_dir} has {free // _MIB} MiB free"
     if free < STATE_BYTES:
         return problem(
             f"{said}, Sublet wants {STATE_BYTES // _MIB}",
             "make room, or choose another folder: node.stateDir of the chart, SUBLET_STATE_DIR",
+        )
+    if in_memory:
+        return warning(
+            f"{facts.state_dir} lies in memory: a reboot loses the history of evictions",
+            "choose a folder on a disk: node.stateDir of the chart, SUBLET_STATE_DIR",
         )
     return ok(said)
 

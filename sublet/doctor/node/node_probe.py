@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.host.cgroup import V1_CONTROLLERS, Cgroups
-from shared.adapters.host.hostfs import read_text
+from shared.adapters.host.hostfs import lies_in_memory, read_text
 from shared.adapters.host.kubelet_tree import ROOTS
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.kubelet_layout import DRIVERS, KubeletLayout
@@ -54,6 +54,7 @@ class HostProbe:
             cpu_manager=known(lambda: self._cpu_manager(kubelet)),
             state_dir=str(self._state_dir),
             state_free_bytes=known(self._state_free_bytes),
+            state_in_memory=known(lambda: lies_in_memory(self._state_dir)),
             memory_available_bytes=known(self._memory_available_bytes),
             other_agents=of(running, host_processes.other_agents),
             selinux_enforced=known(self._selinux_enforced),

@@ -41,8 +41,9 @@ def workload(name: str, replicas: int = 1, ready: int = 1) -> Document:
 
 
 def hub() -> Document:
-    """The bus, as far as it names its Secrets."""
+    """The bus, as far as it names its Secrets and its volumes."""
     found = workload("sublet-bus")
+    found["spec"]["volumeClaimTemplates"] = [named("store", SYSTEM)]
     password = {"name": "CENTRAL_PASSWORD", "valueFrom": {"secretKeyRef": {"name": "sublet-bus", "key": "central"}}}
     found["spec"]["template"] = {
         "spec": {

@@ -103,6 +103,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
      "1800 s ago"),
     ("bus", {"stateful_sets": []}, "problem", "StatefulSet sublet-bus is not there"),
     ("bus", {"stateful_sets": [case.workload("sublet-bus", 3, 2)]}, "warning", "2 of 3"),
+    ("bus", {"stateful_sets": [case.workload("sublet-bus")]}, "warning", "bus.storage"),
     ("events", {"deployments": [CENTRAL, case.workload("sublet-events", 1, 0)]}, "problem", "no pod"),
     ("scheduler", {"deployments": [case.workload("sublet-scheduler", 1, 0)]}, "problem", "not ready"),
     ("scheduler", {"deployments": [], "scheduled_by_name": [case.pod("waits")]}, "problem", "default/waits"),

@@ -63,13 +63,21 @@ def test_all_of_a_node_is_read(host: Path) -> None:
     assert facts.cpu_manager == CpuManager("static", 1)
     assert facts.memory_available_bytes == 1024 * 1024
     assert isinstance(facts.state_free_bytes, int)
+    assert isinstance(facts.state_in_memory, bool)
     assert facts.other_agents == ()
 
 
 def test_of_an_empty_folder_everything_is_unknown_and_nothing_raises(tmp_path: Path) -> None:
     facts = looked_at(tmp_path)
     unknown = {name for name in HostFacts.__slots__ if isinstance(getattr(facts, name), Unknown)}
-    assert unknown == set(HostFacts.__slots__) - {"root", "pressure", "state_dir", "state_free_bytes", "bus"}
+    assert unknown == set(HostFacts.__slots__) - {
+        "root",
+        "pressure",
+        "state_dir",
+        "state_free_bytes",
+        "state_in_memory",
+        "bus",
+    }
     assert facts.pressure is False
 
 

@@ -146,6 +146,7 @@ def test_a_folder_without_our_mark_or_history_is_none_of_ours(old: Path, new: Pa
 
 def test_only_the_folder_of_the_system_takes_it_over(old: Path, new: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim_module, "OLD_STATE_DIR", old)
+    monkeypatch.setattr(claim_module, "memory_only_words", lambda _folder: "")
     said = list[str]()
     claim_state(new, said.append).release()
     assert said == []

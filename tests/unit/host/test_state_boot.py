@@ -85,9 +85,9 @@ def test_a_person_is_told_of_the_reboot_once(tmp_path: Path) -> None:
     path, said = tmp_path / "state", list[str]()
     crash(path)
     claim_state(path, said.append).release()
-    assert [line for line in said if "started anew" in line and "history of evictions stays" in line] == said != []
+    assert len([line for line in said if "started anew" in line and "history of evictions stays" in line]) == 1
     claim_state(path, said.append).release()
-    assert len(said) == 1
+    assert len([line for line in said if "started anew" in line]) == 1
     assert this_boot()
 
 
