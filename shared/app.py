@@ -15,8 +15,8 @@ import structlog
 
 from shared import telemetry
 from shared.build import BUILD
-from shared.contracts.advice import NodeMode
 from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, MAX_CONFIG_BYTES, ask_subject
+from shared.contracts.mode import NodeMode
 from shared.contracts.readiness import ConfigRefusal, Health, ServiceHealth, entry_hash, node_config_key
 from shared.core.node_mode import NodeSwitch, document_mode
 from shared.core.text.json_text import read_json_object

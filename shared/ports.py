@@ -7,13 +7,16 @@ suite in `tests/contract` that runs on both.
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from shared.contracts.bus.subjects import StreamSpec
-from shared.contracts.kube.taint import Taint
-from shared.contracts.pod import Pod
 from shared.core.api_kind import ApiKind
 from shared.core.bus.stream_room import Cut
+
+if TYPE_CHECKING:
+    # For the types alone: who works with a port need not load every message.
+    from shared.contracts.bus.subjects import StreamSpec
+    from shared.contracts.kube.taint import Taint
+    from shared.contracts.pod import Pod
 
 
 class Clock(Protocol):
@@ -122,11 +125,11 @@ class Bus(Protocol):
         """The stream from a sequence on, then live, for as long as the caller iterates; survives reconnects."""
         ...
 
-    async def ensure_stream(self, spec: StreamSpec) -> None:
+    async def ensure_stream(self, spec: "StreamSpec") -> None:
         """Create a stream, or bring its limits to the specification."""
         ...
 
-    async def make_room(self, spec: StreamSpec) -> Sequence[Cut]:
+    async def make_room(self, spec: "StreamSpec") -> Sequence[Cut]:
         """Drop what has to give way in a stream that is nearly full (`shared.core.bus.stream_room`); says what.
 
         Raises:
@@ -179,7 +182,7 @@ class Bus(Protocol):
 class PodSource(Protocol):
     """The pods of this node."""
 
-    def pods(self) -> Sequence[Pod]:
+    def pods(self) -> "Sequence[Pod]":
         """All pods that hold resources here now, ascending by namespace/name.
 
         Raises:
@@ -209,11 +212,11 @@ class ActionResult:
 class EvictionActuator(Protocol):
     """The one door through which a pod is evicted. Every call carries the UID; a successor of the name is safe."""
 
-    async def lookup(self, pod: Pod) -> Standing:
+    async def lookup(self, pod: "Pod") -> Standing:
         """Where this very UID stands now, read fresh."""
         ...
 
-    async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "") -> ActionResult:
+    async def evict(self, pod: "Pod", *, grace_s: float, dry_run: bool = False, why: str = "") -> ActionResult:
         """Begin the eviction of this very UID; idempotent. With `dry_run` only say what would happen.
 
         `why` is a sentence for the pod's owner, kept with the pod where the substrate has a place for it.
@@ -236,7 +239,7 @@ class NodeWriter(Protocol):
 class NodeTaints(Protocol):
     """The node's taints under our prefix (`spec.taints` of the Node); those of others are neither shown nor touched."""
 
-    async def read(self) -> tuple[Taint, ...]:
+    async def read(self) -> "tuple[Taint, ...]":
         """Ours, ascending by key and effect; without their causes where the substrate has no place for them.
 
         Raises:
@@ -244,7 +247,7 @@ class NodeTaints(Protocol):
         """
         ...
 
-    async def write(self, taints: Sequence[Taint]) -> None:
+    async def write(self, taints: "Sequence[Taint]") -> None:
         """Let exactly these be ours; all others stay as they are.
 
         Raises:
@@ -253,7 +256,7 @@ class NodeTaints(Protocol):
         """
         ...
 
-    async def show(self, taints: Sequence[Taint]) -> None:
+    async def show(self, taints: "Sequence[Taint]") -> None:
         """Say these in the node's object (CNR) as well, where there is one; others' entries there stay.
 
         Raises:

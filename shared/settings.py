@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-from shared.contracts.advice import NodeMode
 from shared.contracts.ids import NodeName
+from shared.contracts.mode import NodeMode
 from shared.contracts.services import SERVICES
 from shared.core.pydantic_words import MISSING, UNKNOWN, FieldFault, field_faults
 from shared.core.text.did_you_mean import did_you_mean

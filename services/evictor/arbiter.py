@@ -16,8 +16,8 @@ from services.evictor.ports import EvictionLedger
 from services.evictor.record.journal import EvictionRequest, IntentJournal
 from services.evictor.record.refusals import RefusalBook
 from services.evictor.settings import EvictorSettings
-from shared.contracts.advice import Mode
 from shared.contracts.allocation import Allocation
+from shared.contracts.mode import Mode
 from shared.contracts.sample import NodeSample
 from shared.core.evictions.intents import IntentRecord, TokenBucket
 from shared.errors import Conflict

@@ -14,7 +14,7 @@ from services.evictor.core.arbiter.confirmation import ConfirmationRules
 from services.evictor.core.plugin import Plugin, PluginSettings
 from services.evictor.core.taints.conditions import TRANSITION_PERIOD_S
 from services.evictor.registry import known_plugins, load, outside_plugins, unknown, unusable
-from shared.contracts.advice import NodeMode
+from shared.contracts.mode import NodeMode
 from shared.core.node_mode import bounded
 from shared.core.quantities import Seconds
 from shared.errors import Refused

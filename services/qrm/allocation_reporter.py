@@ -12,9 +12,9 @@ from services.qrm.core.statement import pods_in_force, pools_in_force, status_of
 from services.qrm.core.writes.outcome import WriteOutcome
 from services.qrm.ports import PodGroups
 from shared import telemetry
-from shared.contracts.advice import Mode
 from shared.contracts.allocation import Allocation, PoolAllocation
 from shared.contracts.envelope import Reason
+from shared.contracts.mode import Mode
 from shared.contracts.pod import Pod
 from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
 from shared.core.cpus.cpuset import CpuSet

@@ -26,10 +26,11 @@ from services.qrm.settings import NAME, OffloadSettings, QrmSettings
 from shared import telemetry
 from shared.app import Context
 from shared.contracts.admission import AdmissionAsked, AdmissionTold
-from shared.contracts.advice import Mode, PoolAdvice
+from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
 from shared.contracts.bus.subjects import admit_subject
 from shared.contracts.envelope import Reason
+from shared.contracts.mode import Mode
 from shared.contracts.pod import Pod
 from shared.contracts.readiness import ServiceHealth
 from shared.core.cgroups.layout import RECLAIM, RESERVE

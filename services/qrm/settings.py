@@ -8,7 +8,7 @@ from services.qrm.core.memory.offload import OffloadRules
 from services.qrm.core.placement.pools import Order
 from services.qrm.core.placement.requests import POOL_NAME
 from services.qrm.core.starting import StartRules
-from shared.contracts.advice import Mode
+from shared.contracts.mode import Mode
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.layout import ROOT
 from shared.core.quantities import Seconds

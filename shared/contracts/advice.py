@@ -1,16 +1,12 @@
 """PoolAdvice: how large each pool should be, and what may be offered to reclaimed pods."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from shared.contracts.envelope import Amount, Bytes, Count, Message, MessagePart, Millis, Reason
 from shared.contracts.ids import PodUid
-
-Mode = Literal["observe", "dry-run", "enforce"]
-NodeMode = Literal["observe", "enforce"]
-"""The switch above all modes: while a node observes, nothing on it goes beyond a dry run."""
-
+from shared.contracts.mode import Mode
 
 ISOLATION = "isolation-"
 """How the pools of isolated pods begin."""

@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Literal
 
-from shared.contracts.advice import Mode
 from shared.contracts.envelope import Amount, Bytes, Count, CpuList, Message, MessagePart, Millis, Reason
 from shared.contracts.ids import ObjectName, PodUid
+from shared.contracts.mode import Mode
 
 
 class PoolAllocation(MessagePart):

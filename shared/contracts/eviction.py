@@ -1,17 +1,14 @@
 """EvictionIntent (written before anything is done) and EvictionEvent (the fact, for everybody who subscribes)."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from shared.contracts.advice import Mode
 from shared.contracts.envelope import Count, Message, Reason
+from shared.contracts.eviction_phases import Phase
 from shared.contracts.ids import ObjectName, PodUid
+from shared.contracts.mode import Mode
 from shared.contracts.pod import QosClass
-
-Phase = Literal["intended", "created", "succeeded", "failed", "refused", "cancelled"]
-PHASES: tuple[Phase, ...] = ("intended", "created", "succeeded", "failed", "refused", "cancelled")
-FINAL_PHASES: frozenset[Phase] = frozenset({"succeeded", "failed", "refused", "cancelled"})
 
 
 class EvictionFacts(Message):

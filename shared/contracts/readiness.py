@@ -5,9 +5,9 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field
 
-from shared.contracts.advice import NodeMode
 from shared.contracts.envelope import Amount, Message, MessagePart
 from shared.contracts.ids import node_token
+from shared.contracts.mode import NodeMode
 
 _HASH_DIGITS = 12
 WHY_CHARACTERS = 200

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from shared.contracts.advice import Mode, NodeMode
+from shared.contracts.mode import Mode, NodeMode
 from shared.core.text.did_you_mean import did_you_mean
 from shared.errors import BadConfig, SettingProblem
 

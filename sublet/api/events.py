@@ -5,7 +5,8 @@ docs/subscribing.md shows how to read them; the JSON Schema is docs/schemas/Evic
 
 from shared.contracts.bus.cloudevents import MSG_ID, event_headers
 from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter, event_subject
-from shared.contracts.eviction import EvictionEvent, Phase
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.eviction_phases import Phase
 from shared.contracts.ids import IntentId, intent_id
 
 __all__ = (

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from shared.adapters.kube.client import Kube, KubeError
-from shared.contracts.eviction import EvictionEvent, Phase
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.eviction_phases import Phase
 from shared.core.evictions.intents import TokenBucket
 from shared.errors import Unavailable
 from shared.ports import Clock

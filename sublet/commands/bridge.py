@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shared.contracts.eviction import Phase
+from shared.contracts.eviction_phases import Phase
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from shared.contracts.eviction_phases import Phase
+from shared.contracts.mode import Mode
+from sublet.terminal.formats import EVENTS
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from datetime import datetime
 
     from shared.ports import Bus, Received
     from sublet.terminal.formats import OutputFormat
-
-from shared.contracts.advice import Mode
-from shared.contracts.eviction import Phase
-from sublet.views.events import EVENTS
 
 
 def register(app: typer.Typer) -> None:

@@ -1,6 +1,5 @@
 """`sublet leave`: what a node's agent leaves behind is given back when Sublet is uninstalled."""
 
-import asyncio
 from typing import Annotated
 
 import typer
@@ -29,6 +28,8 @@ def leave(
     Where the DaemonSet still stands, this is an update or a restart, and nothing is changed. So it is where nobody
     says that it is gone: the reclaimed limits are at their floor by then, and stay there.
     """
+    import asyncio
+
     from services.qrm.main import restore
     from shared.adapters.kube.client import Kube
     from shared.settings import common_settings, raw_settings

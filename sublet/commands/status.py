@@ -31,21 +31,23 @@ def status(
         _show_cluster(kubeconfig, system, wanted)
         return
 
-    from rich.console import Console
-
     from shared.ports import Bus
     from sublet.ask import NOT_THERE, AskTarget, ask_all, run
     from sublet.exit_codes import FAILED, OK
     from sublet.instance import service_logs, this_instance
     from sublet.state.memory_only import memory_only_words
     from sublet.terminal.stderr import print_error
-    from sublet.views import status as view
-    from sublet.views.facts import read
-    from sublet.views.headline import headline
 
     running = this_instance().running
 
     async def show(bus: Bus, where: AskTarget) -> int:
+        # Only where somebody can be asked: what shows the answers takes as long to load as the bus.
+        from rich.console import Console
+
+        from sublet.views import status as view
+        from sublet.views.facts import read
+        from sublet.views.headline import headline
+
         if running is not None and (cost := memory_only_words(Path(running.state_dir))):
             print_error(cost)
         facts = read(where.node, await ask_all(bus, where.node, where.services))

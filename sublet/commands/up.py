@@ -1,6 +1,5 @@
 """`sublet up`, `sublet down`, `sublet node`: run Sublet on this machine."""
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -55,6 +54,8 @@ def up(
     forget: Annotated[bool, typer.Option(help="At the end remove the history of evictions too.")] = False,
 ) -> None:
     """Start NATS and the six services on this machine. Ctrl-C stops them and leaves the machine as it was."""
+    import asyncio
+
     from sublet.host.session import Session
 
     over: dict[str, Any] = {"substrate": substrate} if substrate else {}
@@ -87,6 +88,8 @@ def _url(text: str, file: Path | None) -> str:
 
 async def _up(over: dict[str, Any], begin: "Callable[..., Session]", scenario: tuple[str, float] = ("", 1.0)) -> int:
     """Run a session until it is stopped; `over` goes before the settings, `scenario` is a name and a speed."""
+    import asyncio
+
     from shared.adapters.process import UMASK
     from shared.errors import SubletError
     from shared.settings import common_settings, merge, raw_settings

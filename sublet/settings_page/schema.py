@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from shared.contracts.advice import NodeMode
+from shared.contracts.mode import NodeMode
 from shared.contracts.services import SERVICES
 from shared.core.node_mode import MODE_KEY
 from shared.errors import BadConfig

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from shared.contracts.envelope import CpuList
-from shared.contracts.eviction import Phase
+from shared.contracts.eviction_phases import Phase
 from shared.contracts.kube.quantities import parse_units
 from shared.contracts.services import SERVICES
 from shared.core.pydantic_words import field_faults

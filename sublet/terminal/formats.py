@@ -65,6 +65,8 @@ class OutputFormats:
 
 OBJECTS = OutputFormats(("table", "wide", "name", "json", "yaml"))
 """Of what has names."""
+EVENTS = OutputFormats((*OBJECTS.kinds, "cloudevents"))
+"""Of events, each of which is printed by itself."""
 DOCUMENT = OutputFormats(("table", "json", "yaml"))
 """Of one answer as a whole."""
 

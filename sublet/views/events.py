@@ -8,16 +8,15 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-from shared.contracts.advice import Mode
 from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.stored import RefusedMessage, read_event
 from shared.contracts.eviction import EvictionEvent
+from shared.contracts.mode import Mode
 from shared.ports import Received
 from sublet.output import LineTable, as_yaml
-from sublet.terminal.formats import OBJECTS, OutputFormat, OutputFormats
+from sublet.terminal.formats import OutputFormat
 from sublet.views.figures import amount, moment
 
-EVENTS = OutputFormats((*OBJECTS.kinds, "cloudevents"))
 _TABLE = LineTable(
     ("seq", "time", "phase", "pod", "observed", "threshold", "message"), (6, 24, 9, 32, 12, 12, 0), right={0, 4, 5}
 )

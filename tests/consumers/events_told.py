@@ -9,7 +9,8 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.subjects import STREAMS, event_subject
-from shared.contracts.eviction import EvictionEvent, Phase
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.eviction_phases import Phase
 from shared.contracts.ids import intent_id
 from shared.ports import DurableMessage
 

@@ -25,7 +25,8 @@ from present import present
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.subjects import DEAD_LETTERS_STREAM, EVENTS_STREAM, STREAMS, event_filter, event_subject
-from shared.contracts.eviction import PHASES, EvictionEvent
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.eviction_phases import PHASES
 from shared.contracts.ids import intent_id
 
 pytestmark = [pytest.mark.consumers, pytest.mark.timeout(120)]

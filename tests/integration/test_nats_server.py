@@ -1,6 +1,8 @@
 """A server that is absent, late, misaddressed, or cannot start."""
 
 import asyncio
+import json
+import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -10,7 +12,7 @@ from fixture_types import Until
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
-from shared.adapters.nats.embedded.server import NatsServer
+from shared.adapters.nats.embedded.server import NatsServer, find_binary
 from shared.errors import BadConfig, Unavailable
 
 
@@ -30,6 +32,41 @@ async def test_a_server_that_comes_up_late_is_found(tmp_path: Path) -> None:
     assert bus.connected
     await bus.drain()
     late.stop()
+
+
+OVER_WEBSOCKETS = """
+import asyncio, sys
+from shared.adapters.clock import SystemClock
+from shared.adapters.nats.bus import connect
+
+async def work():
+    assert "aiohttp" not in sys.modules
+    bus = await connect(sys.argv[1], name="test/a", connect_timeout_s=10, clock=SystemClock())
+    print(bus.connected)
+    await bus.drain()
+
+asyncio.run(work())
+"""
+
+
+async def test_an_address_of_websockets_works_where_nothing_else_has_loaded_them(tmp_path: Path, until: Until) -> None:
+    """In a process of its own: who does not need them does not load them."""
+    config = tmp_path / "nats.conf"
+    config.write_text(
+        f'listen: "127.0.0.1:-1"\nports_file_dir: "{tmp_path}"\nwebsocket {{ listen: "127.0.0.1:-1", no_tls: true }}\n'
+    )
+    server = await asyncio.create_subprocess_exec(find_binary(), "--config", config, stderr=subprocess.DEVNULL)
+    try:
+        await until(lambda: any(ports.stat().st_size for ports in tmp_path.glob("*.ports")))
+        (ports,) = tmp_path.glob("*.ports")
+        client = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", OVER_WEBSOCKETS, json.loads(ports.read_text())["websocket"][0], stdout=subprocess.PIPE
+        )
+        said, _ = await client.communicate()
+        assert b"True" in said.splitlines()
+    finally:
+        server.kill()
+        await server.wait()
 
 
 @pytest.mark.parametrize("url", ["nats://", "nats://127.0.0.1:port", "", "http://"])

@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from services.advisor.core.model.view import View
-from shared.contracts.advice import Mode
 from shared.contracts.envelope import Reason
+from shared.contracts.mode import Mode
 
 
 class PolicySettings(BaseModel):

@@ -10,7 +10,8 @@ import structlog
 
 from services.central.leadership.leader import Leader
 from shared.contracts.envelope import Reason
-from shared.contracts.eviction import EvictionEvent, EvictionIntent, Phase
+from shared.contracts.eviction import EvictionEvent, EvictionIntent
+from shared.contracts.eviction_phases import Phase
 from shared.contracts.ids import intent_id
 from shared.contracts.pod import Pod
 from shared.core.evictions.intents import Call, Outgoing

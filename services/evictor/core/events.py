@@ -5,7 +5,7 @@ Texts, the reason in its short and its long form: docs/facts/katalyst-eviction.m
 
 from typing import Literal
 
-from shared.contracts.eviction import Phase
+from shared.contracts.eviction_phases import Phase
 
 KubernetesPhase = Literal["created", "succeeded", "failed"]
 """The steps that are also an event of Kubernetes."""

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from shared.contracts.advice import Mode
 from shared.contracts.allocation import Allocation
 from shared.contracts.envelope import Reason
+from shared.contracts.mode import Mode
 from shared.contracts.pod import Pod
 from shared.contracts.sample import NodeSample, PodReading
 

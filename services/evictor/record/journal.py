@@ -9,9 +9,9 @@ from services.evictor.core.events import message_of
 from services.evictor.core.plugin import Candidate, Pressure
 from services.evictor.ports import EvictionLedger
 from shared import telemetry
-from shared.contracts.advice import Mode
 from shared.contracts.eviction import EvictionEvent, EvictionFacts, EvictionIntent
 from shared.contracts.ids import intent_id
+from shared.contracts.mode import Mode
 from shared.core.evictions.intents import PHASE_OF_STEP, Call, IntentRecord, Outgoing, Record, Spent, Step, TokenBucket
 from shared.evictions.messages import MAX_DETAIL, event_message, intent_message
 from shared.wire import Wire

@@ -8,9 +8,9 @@ from services.qrm.core.placement.assignment import Owned
 from services.qrm.core.writes.classes import RECLAIMED, pool_of
 from services.qrm.core.writes.outcome import WriteOutcome
 from services.qrm.core.writes.plan import Sets
-from shared.contracts.advice import Mode
 from shared.contracts.allocation import PodAllocation, PoolAllocation
 from shared.contracts.envelope import Reason
+from shared.contracts.mode import Mode
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.knobs import Write
 from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE, Layout

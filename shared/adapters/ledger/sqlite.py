@@ -11,9 +11,9 @@ from typing import Any
 
 from shared.adapters.ledger.file import FINAL, LedgerFile
 from shared.adapters.ledger.upkeep import prune
-from shared.contracts.advice import Mode
 from shared.contracts.bus.cloudevents import MSG_ID
 from shared.contracts.eviction import EvictionIntent
+from shared.contracts.mode import Mode
 from shared.contracts.pod import Pod
 from shared.core.evictions.intents import Call, IntentRecord, KeptRefusal, Outgoing, Record, Spent, TokenBucket
 from shared.errors import Conflict

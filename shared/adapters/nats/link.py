@@ -20,6 +20,7 @@ from nats.js.api import DEFAULT_PREFIX
 from nats.js.errors import ServiceUnavailableError
 
 from shared import telemetry
+from shared.adapters.nats.websockets import enable_websockets
 from shared.contracts.bus.subjects import NODE_API
 from shared.core.backoff import delay_s
 from shared.core.bus.nats_url import NatsAddress, read_nats_url, without_secrets
@@ -190,6 +191,8 @@ class Link:
 
     async def _connect(self) -> None:
         to = read_nats_url(self._url)
+        if to.over_websockets:
+            enable_websockets()
         await self.client.connect(
             servers=list(to.servers),
             # Apart from the servers: the client does not decode what is encoded there, and may repeat it in an error.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from shared.contracts.bus.subjects import event_filter
-from shared.contracts.eviction import PHASES
+from shared.contracts.eviction_phases import PHASES
 from shared.contracts.ids import NAME_PATTERN
 from shared.errors import Conflict, Refused
 

@@ -52,6 +52,11 @@ class NatsAddress:
         return all(server.startswith("tls://") for server in self.servers)
 
     @property
+    def over_websockets(self) -> bool:
+        """Whether a server is reached over websockets."""
+        return any(server.startswith(("ws://", "wss://")) for server in self.servers)
+
+    @property
     def host(self) -> str:
         """Of the first server."""
         return self.servers[0].partition("://")[2].rpartition(":")[0].strip("[]")

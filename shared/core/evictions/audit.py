@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from shared.contracts.advice import Mode
-from shared.contracts.eviction import FINAL_PHASES, EvictionEvent, EvictionFacts, EvictionIntent, Phase
+from shared.contracts.eviction import EvictionEvent, EvictionFacts, EvictionIntent
+from shared.contracts.eviction_phases import FINAL_PHASES, Phase
+from shared.contracts.mode import Mode
 from shared.core.evictions.intents import FINAL_STEPS, PHASE_OF_STEP, Step
 
 Kind = Literal["lost", "doubled", "wrong_pod", "wrong_mode", "out_of_order", "unreadable"]

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from shared.contracts.advice import Mode
 from shared.contracts.bus.cloudevents import MSG_ID
-from shared.contracts.eviction import EvictionIntent, Phase
+from shared.contracts.eviction import EvictionIntent
+from shared.contracts.eviction_phases import Phase
+from shared.contracts.mode import Mode
 from shared.contracts.pod import Pod
 
 Step = Literal["intended", "requested", "accepted", "succeeded", "failed", "refused", "cancelled"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from shared.contracts.eviction import Phase
+from shared.contracts.eviction_phases import Phase
 from shared.core.evictions.intents import PHASE_OF_STEP, Call, Step
 
 Writer = Literal["node", "central"]

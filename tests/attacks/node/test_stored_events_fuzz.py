@@ -19,7 +19,8 @@ import pytest
 from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.stored import RefusedMessage, read_event
 from shared.contracts.bus.subjects import event_subject
-from shared.contracts.eviction import PHASES, EvictionEvent
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.eviction_phases import PHASES
 from shared.contracts.ids import intent_id
 from shared.core.evictions.audit import StoredEvent
 from shared.core.evictions.audit import audit as compare
@@ -29,6 +30,7 @@ from sublet.bridge.request import request_headers
 from sublet.commands import audit as audit_command
 from sublet.commands import explain
 from sublet.output import printable
+from sublet.terminal.formats import EVENTS
 from sublet.views import events as view
 
 ROOT = Path(__file__).parents[3]
@@ -119,8 +121,8 @@ def deliver(received: Received) -> None:
 
 def show(received: Received) -> None:
     """`sublet events` in each of its forms."""
-    for output in (*view.EVENTS.kinds, "jsonpath={.namespace}/{.pod} {.message} {.detail} {.plugin}"):
-        line = view.line(received, view.EVENTS.read(output), begin=NOW - timedelta(hours=1))
+    for output in (*EVENTS.kinds, "jsonpath={.namespace}/{.pod} {.message} {.detail} {.plugin}"):
+        line = view.line(received, EVENTS.read(output), begin=NOW - timedelta(hours=1))
         assert isinstance(line, RefusedMessage) or line.replace("\n", "").replace("\t", "").isprintable()
 
 

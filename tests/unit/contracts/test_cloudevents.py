@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from shared.contracts.bus.cloudevents import event_headers
 from shared.contracts.bus.stored import read_event
 from shared.contracts.bus.subjects import event_subject
-from shared.contracts.eviction import PHASES, EvictionEvent
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.eviction_phases import PHASES
 
 
 def event(**changes: object) -> EvictionEvent:

@@ -9,7 +9,7 @@ import typer
 from printed_page import ROOT
 
 from services.evictor.core.arbiter.guards import Guard
-from shared.contracts.eviction import PHASES
+from shared.contracts.eviction_phases import PHASES
 from shared.core.evictions.audit import Fault, Kind
 from shared.core.evictions.intents import PHASE_OF_STEP
 from shared.core.scan import modules_in

@@ -10,7 +10,7 @@ from plugin_world import PLUGINS, bound, busy, pressed_views, shown
 from services.evictor.core.arbiter.eviction_frequency import by_window_h
 from services.evictor.core.plugin import Plugin, View
 from services.evictor.settings import Configured
-from shared.contracts.advice import Mode
+from shared.contracts.mode import Mode
 from shared.contracts.pod import Pod
 from shared.core.evictions.intents import Spent
 

@@ -11,7 +11,7 @@ from ledger_world import BUCKET, again, record
 
 from shared.adapters.ledger import upkeep as ledger_upkeep
 from shared.adapters.ledger.sqlite import SqliteLedger
-from shared.contracts.advice import Mode
+from shared.contracts.mode import Mode
 from shared.core.evictions.intents import KeptRefusal, Record, Spent, Step, TokenBucket
 from shared.errors import Unavailable
 

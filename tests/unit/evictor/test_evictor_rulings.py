@@ -6,9 +6,9 @@ import pytest
 
 from services.evictor.core.arbiter.confirmation import Evidence
 from services.evictor.core.rulings import after_dry_run, before_dry_run, called_off, while_settling
-from shared.contracts.advice import Mode
 from shared.contracts.eviction import EvictionIntent
 from shared.contracts.ids import intent_id
+from shared.contracts.mode import Mode
 from shared.core.evictions.intents import Call, Step
 from shared.core.evictions.rulings import Ruling
 

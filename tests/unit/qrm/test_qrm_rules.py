@@ -11,7 +11,7 @@ from services.qrm.core.statement import status_of
 from services.qrm.core.writes.classes import tenant_millis, wanted_groups, weights
 from services.qrm.core.writes.foreign import WINDOW_S, ForeignWatch
 from services.qrm.core.writes.plan import Sets
-from shared.contracts.advice import Mode
+from shared.contracts.mode import Mode
 from shared.contracts.pod import Container, Pod, QosClass
 from shared.core.cgroups.knobs import Knob, Version
 from shared.core.cgroups.layout import OwnLayout

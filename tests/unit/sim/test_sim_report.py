@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from shared.contracts.eviction import EvictionEvent, Phase
+from shared.contracts.eviction import EvictionEvent
+from shared.contracts.eviction_phases import Phase
 from sublet.sim.report import Report, ReportRow, SimView, as_document, as_table, differences
 from sublet.sim.scenario import Expect
 

@@ -14,6 +14,7 @@ from shared.fakes.memory_bus import MemoryBus
 from shared.ports import DurableMessage
 from sublet import ask
 from sublet.commands import events as module
+from sublet.terminal.formats import EVENTS
 from sublet.views import events as view
 
 Invoke = Callable[..., Result]
@@ -47,7 +48,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Invoke:
 
 def test_an_empty_stream_says_that_nobody_was_evicted(command: Invoke) -> None:
     nothing = command([])
-    assert (nothing.exit_code, nothing.stdout) == (0, view.head(view.EVENTS.read("table")) + "\n")
+    assert (nothing.exit_code, nothing.stdout) == (0, view.head(EVENTS.read("table")) + "\n")
     assert nothing.stderr == "the stream holds no event: nobody was evicted in the last 14 days, or since it was made\n"
 
 

@@ -13,13 +13,14 @@ from shared.contracts.bus.stored import RefusedMessage
 from shared.contracts.bus.subjects import event_subject
 from shared.contracts.eviction import EvictionEvent
 from shared.ports import Received
+from sublet.terminal.formats import EVENTS
 from sublet.views import events as view
 from sublet.views.explain.chain import chain
 from sublet.views.explain.chain_text import lines
 from sublet.views.facts import read
 
-FORMATS = (*view.EVENTS.kinds, "jsonpath={.pod} {.message}{.detail}")
-TABLE = view.EVENTS.read("table")
+FORMATS = (*EVENTS.kinds, "jsonpath={.pod} {.message}{.detail}")
+TABLE = EVENTS.read("table")
 RUNNING = """\
 pod default/encode  reclaimed_cores  Running  uid bb
   runs on CPUs 0-10,12-21 of pool reclaim (0-10,12-21,24-34,36-45), memory limit 190.0 GiB
@@ -87,7 +88,7 @@ def message(event: EvictionEvent, sequence: int = 7) -> Received:
 
 
 def shown(event: EvictionEvent, output: str) -> str:
-    line = view.line(message(event), view.EVENTS.read(output))
+    line = view.line(message(event), EVENTS.read(output))
     assert isinstance(line, str)
     return line
 
@@ -128,7 +129,7 @@ def test_an_event_by_name_by_template_and_with_its_rule(events: list[EvictionEve
 
 @pytest.mark.parametrize("output", FORMATS)
 def test_a_message_that_is_no_event_is_refused(output: str) -> None:
-    refused = view.line(Received("sublet.x", b"{}", {}, 1), view.EVENTS.read(output))
+    refused = view.line(Received("sublet.x", b"{}", {}, 1), EVENTS.read(output))
     assert isinstance(refused, RefusedMessage)
     assert "CloudEvent" in str(refused)
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from services.central.core.lost_nodes.guards import NOWHERE, CountedNode, Guards, NodePlace, silenced, weigh
 from services.central.core.lost_nodes.rules import Rules
-from shared.contracts.advice import NodeMode
+from shared.contracts.mode import NodeMode
 from shared.contracts.readiness import ConfigRefusal, Readiness
 from shared.core.bus.newest import NewestGate, Verdict
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from services.central.core.katalyst.values import Reader, bytes_of, choice, flag, number, span, texts, thresholds
-from shared.contracts.advice import NodeMode
+from shared.contracts.mode import NodeMode
 from shared.core.node_mode import MODE_KEY
 
 SettingPath = tuple[str, ...]

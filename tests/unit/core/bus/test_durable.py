@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.bus.subjects import event_filter
-from shared.contracts.eviction import PHASES
+from shared.contracts.eviction_phases import PHASES
 from shared.core.bus.durable import Change, Durable, EventFilter, changes, read_start, wanted_durable
 from shared.errors import Conflict, Refused
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.contracts.eviction import EvictionEvent, EvictionIntent, Phase
+from shared.contracts.eviction import EvictionEvent, EvictionIntent
+from shared.contracts.eviction_phases import Phase
 from shared.contracts.ids import intent_id
 from shared.core.evictions.audit import Audit, LedgerEntry, StoredEvent, StreamStart, audit
 

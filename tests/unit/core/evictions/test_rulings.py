@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from shared.contracts.eviction import Phase
+from shared.contracts.eviction_phases import Phase
 from shared.core.evictions.intents import Call, Step
 from shared.core.evictions.rulings import OUTCOMES, Ruling, Writer, after_call, while_going
 from shared.ports import Outcome
