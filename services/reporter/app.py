@@ -7,6 +7,7 @@ from typing import Any
 
 import structlog
 
+from services.reporter.batch_node_offer import BatchInput, BatchNodeOffer
 from services.reporter.core.field import FieldView, Fragment
 from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import cnr, fragments, must_write
@@ -32,11 +33,11 @@ class ReporterApp:
     def __init__(self, context: Context, ports: ReporterPorts, settings: ReporterSettings) -> None:
         """`settings` is the checked static section; what a reconfiguration says goes on top of it."""
         self._wire, self._clock = context.wire, context.clock
-        self._writer, self._side_task = ports.writer, ports.side_task
+        self._writer, self._side_task, self._seen = ports.writer, ports.side_task, ports.seen
         self._static, self._switch = dict(context.raw.get(NAME) or {}), context.switch
         self._settings = settings
         self._fields = configured_fields(settings)
-        self._offer = NodeOffer(settings)
+        self._offer, self._batch = NodeOffer(settings), BatchNodeOffer(settings)
         self._allocation: Newest[Allocation] | None = None
         self._sample: Newest[NodeSample] | None = None
         self._healths: dict[str, Newest[Health]] = {}
@@ -143,6 +144,17 @@ class ReporterApp:
             sample_fresh=bool(sample and sample.within(settings.max_sample_age_s)),
             services=self._services,
             build=BUILD,
+            batch=self._batch.smoothed(self._batch_input(), now_s),
+        )
+
+    def _batch_input(self) -> BatchInput:
+        sample, node = self._sample, self._seen
+        return BatchInput(
+            allocation=self._allocation.value if self._allocation else None,
+            sample=sample.value if sample else None,
+            sample_age_s=sample.age_s if sample else None,
+            node=node() if node is not None else None,
+            in_a_cluster=node is not None,
         )
 
     def _ref(self) -> str | None:
@@ -171,6 +183,7 @@ class ReporterApp:
             "ready": bool(self._services) and all(health.ok for health in self._services),
             "allocation": self._ref(),
             "offered": self._offer.state(),
+            "batch": self._batch.state(),
             "allocation_age_s": self._allocation.age_s if self._allocation else None,
             "sample": sample.ref if sample else None,
             "sample_age_s": self._sample.age_s if self._sample else None,
@@ -185,6 +198,7 @@ class ReporterApp:
         settings = check(ReporterSettings, merge(self._static, section), where=NAME)
         self._fields = configured_fields(settings)
         self._offer.reconfigure(settings)
+        self._batch.reconfigure(settings)
         self._settings = settings
 
     async def close(self) -> None:

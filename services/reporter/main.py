@@ -30,7 +30,8 @@ def _of_a_cluster(context: Context) -> ReporterPorts:
     # The other services of the node have no way to the API server: they read the pods from this file.
     pods = KubePods(kube, common.node, PodsFile(common.state_dir), context.clock, fallback=common.qos_fallback)
     node = KubeNode(kube, common.node, pods.asked)
-    return ReporterPorts(node, SideTask(lambda: pods.run(node), pods.failure, kube.close))
+    side_task = SideTask(lambda: pods.run(node), pods.failure, kube.close)
+    return ReporterPorts(node, side_task, lambda: node.seen)
 
 
 PLAN = Plan(NAME, build)

@@ -4,9 +4,7 @@ from typing import Any
 
 from services.reporter.core.field import Offered
 from services.reporter.core.offer_smoother import OfferSmoother
-from services.reporter.core.smoothing import SmoothingRules
-from services.reporter.core.window import WindowRules
-from services.reporter.settings import ReporterSettings
+from services.reporter.settings import ReporterSettings, rise_rules
 from shared.contracts.allocation import Allocation
 
 
@@ -14,7 +12,7 @@ class NodeOffer:
     """CPU and memory as they are reported: at most what is applied."""
 
     def __init__(self, settings: ReporterSettings) -> None:
-        cpu, memory = _rules(settings)
+        cpu, memory = rise_rules(settings)
         self._cpu = OfferSmoother(cpu, settings.rise_sample_s)
         self._memory = OfferSmoother(memory, settings.rise_sample_s)
         self._offered: Offered | None = None
@@ -22,7 +20,7 @@ class NodeOffer:
 
     def reconfigure(self, settings: ReporterSettings) -> None:
         """Take new settings."""
-        cpu, memory = _rules(settings)
+        cpu, memory = rise_rules(settings)
         self._cpu.set_rules(cpu, settings.rise_sample_s)
         self._memory.set_rules(memory, settings.rise_sample_s)
 
@@ -46,9 +44,3 @@ class NodeOffer:
         """What is reported, for `status`; None before the first allocation."""
         offered = self._offered
         return None if offered is None else {"cpu_millis": offered.cpu_millis, "memory_bytes": offered.memory_bytes}
-
-
-def _rules(settings: ReporterSettings) -> tuple[SmoothingRules, SmoothingRules]:
-    steps = (settings.max_rise_cpu_millis, settings.max_rise_memory_bytes)
-    cpu, memory = (WindowRules.over(settings.rise_sample_s, settings.rise_window_s, max_step=step) for step in steps)
-    return SmoothingRules(cpu), SmoothingRules(memory)

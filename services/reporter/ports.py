@@ -1,6 +1,6 @@
 """Say what the reporter needs of the world; `main` builds it."""
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,3 +27,5 @@ class ReporterPorts:
 
     writer: NodeWriter
     side_task: SideTask = field(default_factory=SideTask)
+    seen: Callable[[], Mapping[str, Any] | None] | None = None
+    """The Node as it was last read, None before; no such function where there is no API server."""

@@ -4,11 +4,53 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from services.reporter.core.batch_demand import ColocationStrategy
+from services.reporter.core.batch_resources import CpuPolicy, MemoryPolicy
+from services.reporter.core.smoothing import SmoothingRules
+from services.reporter.core.window import WindowRules
 from shared.contracts.services import NODE_SERVICES
 from shared.core.quantities import Seconds
 from shared.settings import Settings
 
 NAME = "reporter"
+
+
+PartPercent = Annotated[int, Field(ge=0, le=100)]
+"""Whole percent of what a node has; it never offers more than that."""
+
+
+class BatchSettings(Settings):
+    """Koordinator's batch resources on the Node, for pods that ask for batch-cpu and batch-memory."""
+
+    enabled: bool = False
+    """Offers batch-cpu and batch-memory beside Katalyst's reclaimed resources, on one account with them."""
+    cpu_reclaim_percent: PartPercent = ColocationStrategy().cpu_reclaim_percent
+    """Percent of the node's CPU that tenants, system and batch pods share; the rest is never lent."""
+    memory_reclaim_percent: PartPercent = ColocationStrategy().memory_reclaim_percent
+    """The same percent for memory."""
+    cpu_policy: CpuPolicy = "usage"
+    """usage: less what tenants use. maxUsageRequest: less the larger of use and request of each tenant."""
+    memory_policy: MemoryPolicy = "usage"
+    """As for CPU; request: less what tenants ask for."""
+    cpu_at_most_percent: PartPercent | None = None
+    """batch-cpu is at most this percent of the node's CPU."""
+    memory_at_most_percent: PartPercent | None = None
+    """batch-memory is at most this percent of the node's memory."""
+    degrade_after_s: Seconds = 60.0
+    """Without a new sample for so many seconds both leave the Node; pods that run stay. Koordinator waits 900 s, and
+    for an event."""
+
+    @property
+    def strategy(self) -> ColocationStrategy:
+        """How much is lent."""
+        return ColocationStrategy(
+            self.cpu_reclaim_percent,
+            self.memory_reclaim_percent,
+            self.cpu_policy,
+            self.memory_policy,
+            self.cpu_at_most_percent,
+            self.memory_at_most_percent,
+        )
 
 
 class ReporterSettings(Settings):
@@ -36,5 +78,14 @@ class ReporterSettings(Settings):
     """Bytes by which the reported memory rises at most from sample to sample."""
     services: tuple[str, ...] = NODE_SERVICES
     """The services whose health makes the node ready."""
+    batch: BatchSettings = BatchSettings()
+    """Koordinator's batch resources; off unless `enabled`."""
     fields: dict[str, dict[str, Any]] = {}
     """Settings of single report fields, by the field's name: `fields: {reclaimed: {min_rise_cpu_millis: 100}}`."""
+
+
+def rise_rules(settings: ReporterSettings) -> tuple[SmoothingRules, SmoothingRules]:
+    """How offers of CPU and of memory rise."""
+    steps = (settings.max_rise_cpu_millis, settings.max_rise_memory_bytes)
+    cpu, memory = (WindowRules.over(settings.rise_sample_s, settings.rise_window_s, max_step=step) for step in steps)
+    return SmoothingRules(cpu), SmoothingRules(memory)

@@ -25,7 +25,7 @@ TIMES = frozenset({"lastHeartbeatTime", "updateTime"})
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """The part of the offer in force that is reported; never more than the offer."""
+    """The part of an offer that is reported; never more than the offer."""
 
     cpu_millis: int
     memory_bytes: int
@@ -44,6 +44,8 @@ class FieldView:
     """Every expected service, folded; a silent one has ok false."""
     offered: Offered | None = None
     """What is reported of the allocation's offer; None: all of it."""
+    batch: Offered | None = None
+    """What is reported of Koordinator's batch resources; None: they are not offered."""
     build: Build | None = None
     """What runs here."""
 

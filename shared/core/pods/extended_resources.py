@@ -77,5 +77,5 @@ def own_names(node: Mapping[str, Any]) -> frozenset[str]:
         if str(entry.get("manager")).startswith(OWN_PREFIX):
             status = (entry.get("fieldsV1") or {}).get("f:status") or {}
             for part in ("f:capacity", "f:allocatable"):
-                written |= {str(field).removeprefix("f:") for field in status.get(part) or {}}
+                written |= {str(field).removeprefix("f:") for field in status.get(part) or ()}
     return frozenset(OTHER_NAME) - (BATCH_NAMES - written)

@@ -21,6 +21,7 @@ from services.central.core.profiles.profile_documents import profile_of
 from services.central.core.profiles.profiled_pod import ProfilesInForce
 from services.central.core.profiles.review import PodReview, mutate, read_review, validate
 from services.central.core.rollout.config_documents import kcc_of, target_of
+from services.reporter.core.node_capacity import MAX_CPU_MILLIS, MAX_MEMORY_BYTES, MAX_RATIO, node_capacity
 from shared.adapters.kube.watch import Collection, Mirror
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
@@ -121,6 +122,21 @@ MESSAGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "readiness": (Readiness, {**ENVELOPE, "ready": True, "services": [{"service": "qrm", "ok": False, "why": "w"}]}),
 }
 LARGEST_POD_BYTES = 16 << 10
+AMOUNTS = {"cpu": "8", "memory": "32611012Ki"}
+NODES_OF_KOORDINATOR: list[dict[str, Any]] = [
+    {
+        "metadata": {
+            **META,
+            "annotations": {
+                "node.koordinator.sh/reservation": f'{{"reservedCPUs": "{cpus}", "resources": {{"memory": "1Gi"}}}}',
+                "node.koordinator.sh/raw-allocatable": '{"cpu": "7800m", "memory": "28629700Ki"}',
+                "node.koordinator.sh/cpu-normalization-ratio": ratio,
+            },
+        },
+        "status": {"capacity": AMOUNTS, "allocatable": AMOUNTS},
+    }
+    for cpus, ratio in (("0-1", "1.2"), ("0-99999999999", "1e400"), ("[" * 5000, "nan"), ("\\ud800", "-1"))
+]
 
 
 def share() -> int:
@@ -167,6 +183,19 @@ def test_no_review_and_no_profile_gets_in_the_way_of_a_pod() -> None:
             review = PodReview("u", "CREATE", "a", PODS[0])
             answer = mutate(review, ProfilesInForce([replace(profile, selector=None)]), {})
             assert answer.document["response"]["allowed"], name
+
+
+def test_no_annotation_of_a_node_gets_past_the_door_of_its_capacity() -> None:
+    for name, document in odd_documents(NODES_OF_KOORDINATOR, share(), SEED):
+        try:
+            found = node_capacity(document)
+        except Exception as error:
+            raise AssertionError(f"document {name}: {error!r}: {str(document)[:500]}") from error
+        if found is not None:
+            assert 0 <= found.reserved_cpu_millis <= MAX_CPU_MILLIS
+            assert 0 <= found.reserved_memory_bytes <= MAX_MEMORY_BYTES
+            assert 1 <= found.cpu_normalization_ratio <= MAX_RATIO
+            assert all(len(why) < 300 for why in found.unread)
 
 
 class StoppedClock:

@@ -20,6 +20,7 @@ from shared.build import BUILD
 from shared.contracts.allocation import Allocation
 from shared.contracts.bus.subjects import state_subject
 from shared.contracts.readiness import Health, Readiness, ServiceHealth
+from shared.contracts.sample import NodeReading, NodeSample
 from shared.contracts.services import NODE_SERVICES
 from shared.errors import BadConfig, Unavailable
 from shared.fakes.memory_bus import MemoryBus
@@ -325,3 +326,22 @@ async def test_a_file_that_cannot_be_written_says_where_and_keeps_the_last_objec
     (tmp_path / "state").write_text("not a folder")
     with pytest.raises(Unavailable, match=r"state/cnr\.json"):
         await NodeFile(tmp_path / "state/cnr.json").write({})
+
+
+def test_batch_resources_end_by_the_time_alone(play: Play) -> None:
+    async def story(node: Node) -> None:
+        node.app.reconfigure({"batch": {"enabled": True, "degrade_after_s": 30}})
+        wire = node.wires["metrics"]
+        used = {"cpu_usage_cores": 3.0, "memory_total_bytes": 10 << 30, "memory_available_bytes": 7 << 30}
+        reading = NodeReading.model_validate({"online_cpus": "0-9", **used})
+        await wire.publish(wire.stamp(NodeSample, node_reading=reading))
+        await node.offer(44_000)
+        await asyncio.sleep(29)
+        terms = node.app.state()["batch"]
+        assert (terms["cpu_millis"], terms["cpu"]["system"]) == (3000, 3000)
+        await asyncio.sleep(10)
+        assert node.app.state()["batch"] is None
+
+    written = [document["status"]["resources"]["allocatable"] for document in play(story).writer.documents]
+    assert [amounts.get("kubernetes.io/batch-cpu") for amounts in written] == ["3k", None]
+    assert [amounts.get("koordinator.sh/batch-cpu") for amounts in written] == ["3k", None]

@@ -22,6 +22,7 @@ DOORS = {
     "shared/core/text/annotation_values.py": "annotations of pods, which have a bound",
     "shared/contracts/envelope.py": "state messages: bounded, typed",
     "shared/contracts/bus/stored.py": "intents and events of the streams, compared with their subjects",
+    "services/reporter/core/node_capacity.py": "annotations of the Node, each not there if it cannot be read",
     "shared/adapters/kube/client.py": "answers and events of the API server",
     "sublet/ask.py": "answers of the services",
     "services/central/core/profiles/review.py": "AdmissionReviews of the API server",

@@ -1,0 +1,103 @@
+"""Offer Koordinator's batch resources over time: a fall at once, a rise smoothly, and nothing on old figures.
+
+The time is looked at with every tick of the reporter: an offer ends by itself, also where nothing arrives any more.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from services.reporter.core.batch_demand import BatchOffer, batch_offer
+from services.reporter.core.batch_resources import degraded
+from services.reporter.core.field import Offered
+from services.reporter.core.node_capacity import NodeCapacity, machine_capacity, node_capacity
+from services.reporter.core.offer_smoother import OfferSmoother
+from services.reporter.settings import ReporterSettings, rise_rules
+from shared.contracts.allocation import Allocation
+from shared.contracts.sample import NodeSample
+
+
+@dataclass(frozen=True, slots=True)
+class BatchInput:
+    """What is known at one moment; `node`: the Node as last read, None on a host that has none."""
+
+    allocation: Allocation | None
+    sample: NodeSample | None
+    sample_age_s: float | None
+    node: Mapping[str, Any] | None
+    in_a_cluster: bool
+
+    @property
+    def capacity(self) -> NodeCapacity | None:
+        """What the node has; None as long as that is not known."""
+        if self.in_a_cluster:
+            return None if self.node is None else node_capacity(self.node)
+        return None if self.sample is None else machine_capacity(self.sample.node_reading)
+
+
+class BatchNodeOffer:
+    """Both batch resources as they are reported; nothing unless the settings say so."""
+
+    def __init__(self, settings: ReporterSettings) -> None:
+        self._settings = settings
+        cpu, memory = rise_rules(settings)
+        self._cpu = OfferSmoother(cpu, settings.rise_sample_s)
+        self._memory = OfferSmoother(memory, settings.rise_sample_s)
+        self._offered: Offered | None = None
+        self._found: BatchOffer | None = None
+        self._capacity: NodeCapacity | None = None
+
+    def reconfigure(self, settings: ReporterSettings) -> None:
+        """Take new settings."""
+        self._settings = settings
+        cpu, memory = rise_rules(settings)
+        self._cpu.set_rules(cpu, settings.rise_sample_s)
+        self._memory.set_rules(memory, settings.rise_sample_s)
+
+    def smoothed(self, seen: BatchInput, now_s: float) -> Offered | None:
+        """What is reported now; None where nothing is offered, which is not the same as an offer of 0."""
+        batch = self._settings.batch
+        if not batch.enabled or degraded(seen.sample_age_s, batch.degrade_after_s):
+            self._restart()
+        elif seen.sample_age_s is not None and seen.sample_age_s <= self._settings.max_sample_age_s:
+            self._follow(seen, now_s)
+        return self._offered
+
+    def state(self) -> dict[str, Any] | None:
+        """What is reported and the terms that it is made of, for `explain`; None where nothing is offered."""
+        if self._offered is None or self._found is None or self._capacity is None:
+            return None
+        batch = self._settings.batch
+        return {
+            "cpu_millis": self._offered.cpu_millis,
+            "memory_bytes": self._offered.memory_bytes,
+            "cpu": {"policy": batch.cpu_policy, "amount": self._found.cpu_millis, **asdict(self._found.cpu)},
+            "memory": {"policy": batch.memory_policy, "amount": self._found.memory_bytes, **asdict(self._found.memory)},
+            "cpu_normalization_ratio": self._capacity.cpu_normalization_ratio,
+            "unread": list(self._capacity.unread),
+        }
+
+    def _restart(self) -> None:
+        """The next offer is reported as it is."""
+        self._cpu.restart()
+        self._memory.restart()
+        self._offered = self._found = self._capacity = None
+
+    def _follow(self, seen: BatchInput, now_s: float) -> None:
+        capacity = seen.capacity
+        found = None
+        if capacity is not None and seen.sample is not None:
+            found = batch_offer(seen.sample, capacity, self._settings.batch.strategy)
+        # One sample without a figure is no reason to take anything away: time does that.
+        if found is None:
+            return
+        self._found, self._capacity = found, capacity
+        cpu_millis, memory_bytes = found.cpu_millis, found.memory_bytes
+        # On the floor reclaimed pods have no more than that, whatever is idle.
+        if seen.allocation is not None and seen.allocation.status == "floor":
+            cpu_millis = min(cpu_millis, seen.allocation.reclaimed_cpu_millis)
+            memory_bytes = min(memory_bytes, seen.allocation.reclaimed_memory_bytes)
+        self._offered = Offered(
+            self._cpu.smoothed(cpu_millis, now_s, may_rise=True),
+            self._memory.smoothed(memory_bytes, now_s, may_rise=True),
+        )
