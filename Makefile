@@ -89,7 +89,7 @@ $(SUPPLY)/.ready: requirements/supply.txt
 	@touch $@
 
 audit: $(SUPPLY)/.ready  ## look every pinned package up among the known vulnerabilities; fails where one is found, or cannot be looked up
-	$(SUPPLY)/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off -r requirements/run.txt -r requirements/kube.txt -r requirements/trace.txt
+	$(SUPPLY)/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off -r requirements/run.txt -r requirements/kube.txt -r requirements/trace.txt -r requirements/authors.txt
 
 sbom: $(SUPPLY)/.ready   ## what is in the image, as CycloneDX: out/sbom.json
 	cat requirements/run.txt requirements/kube.txt | $(SUPPLY)/bin/cyclonedx-py requirements --output-reproducible --of JSON -o out/sbom.json -

@@ -38,11 +38,11 @@ class Environment:
         return done.stdout
 
 
-def build_wheel(goal: Path) -> Path:
-    """Build the wheel as `pip install .` does; its file."""
-    words = [*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(goal), str(ROOT)]
+def build_wheel(goal: Path, project: Path = ROOT) -> Path:
+    """Build a wheel as `pip install .` does; its file."""
+    words = [*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(goal), str(project)]
     subprocess.run([sys.executable, *words], check=True, timeout=STEP_TIMEOUT_S)
-    (file,) = goal.glob("sublet-*.whl")
+    (file,) = goal.glob("*.whl")
     return file
 
 

@@ -21,4 +21,4 @@ def plain(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
 @pytest.fixture(scope="session")
 def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """With the extras."""
-    return make_environment(tmp_path_factory.mktemp("full"), wheel, "run", "kube", "trace")
+    return make_environment(tmp_path_factory.mktemp("full"), wheel, "run", "kube", "trace", "authors")

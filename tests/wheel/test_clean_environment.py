@@ -11,7 +11,7 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
-from clean_environment import ROOT, Environment
+from clean_environment import PIP, ROOT, Environment, build_wheel
 from packaging.requirements import Requirement
 
 from sublet import cli
@@ -117,6 +117,30 @@ def test_without_the_extra_tracing_names_it(plain: Environment) -> None:
     done = traced.sublet("node")
     assert "sublet[trace]" in done.stdout + done.stderr
     assert done.returncode != OK
+
+
+EXTENSIONS = ("policy", "plugin")
+
+
+@pytest.mark.parametrize("noun", EXTENSIONS)
+def test_a_new_extension_holds_its_laws_without_a_checkout_and_is_found_once_installed(
+    full: Environment, noun: str, tmp_path: Path
+) -> None:
+    module = tmp_path / f"sublet-{noun}-mine/sublet_{noun}_mine.py"
+    outcome(full, f"{noun} new mine --in {tmp_path}", OK, f"sublet {noun} test {module}")
+    outcome(full, f"{noun} test {module}", OK, "laws hold")
+    assert {path.name for path in module.parent.iterdir()} == {"pyproject.toml", module.name}
+    full.python(*PIP, "install", "--no-deps", "--no-index", str(build_wheel(tmp_path, module.parent)))
+    outcome(full, f"{noun} test mine", OK, "laws hold")
+    assert {path.name for path in full.working.iterdir()} == {"services", "shared"}
+
+
+@pytest.mark.parametrize("noun", EXTENSIONS)
+def test_without_the_extra_an_extension_is_started_and_its_test_names_it(
+    plain: Environment, noun: str, tmp_path: Path
+) -> None:
+    outcome(plain, f"{noun} new mine --in {tmp_path}", OK, "that works")
+    outcome(plain, f"{noun} test template", FAILED, "pip install 'sublet[authors]'")
 
 
 @pytest.fixture
