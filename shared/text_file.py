@@ -1,5 +1,7 @@
-"""Files that a person names: read as text, bounded, and whatever is wrong is one error in plain words."""
+"""Files that a person names, in settings or on the command line, are read here alone: bounded, as text, one refusal."""
 
+import os
+import stat
 from pathlib import Path
 
 from shared.core.text.yaml_text import YamlDocument, read_yaml
@@ -8,33 +10,51 @@ from shared.errors import Refused
 MAX_FILE_BYTES = 1 << 20
 
 
-def read_text(path: Path, *, what: str, max_bytes: int = MAX_FILE_BYTES) -> str:
+def read_text(name: str | Path, *, what: str, max_bytes: int = MAX_FILE_BYTES) -> str:
     """The text of a file, a pipe or a terminal; `what` says in the error what it was to be.
 
     Raises:
-        Refused: `unreadable`, it cannot be opened or is no UTF-8; `too_large`.
+        Refused: `unreadable`, it is not there or cannot be read; `too_large`; `malformed`, it is no UTF-8.
     """
+    # An empty name would not be seen in a message.
+    title = f"{what} {str(name) or repr(name)}"
     try:
-        with path.open("rb") as file:
-            content = file.read(max_bytes + 1)
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
-        why = getattr(error, "strerror", None) or "no name of a file"
-        raise Refused(f"{what} {path}: {why}", reason="unreadable") from None
-    return decoded(content, what=f"{what} {path}", max_bytes=max_bytes)
+        data = _read(Path(name), max_bytes)
+    except OSError as error:
+        raise Refused(f"{title}: {os_reason(error)}", reason="unreadable") from error
+    except ValueError as error:  # a zero byte in the name
+        raise Refused(f"{title}: no file has such a name", reason="unreadable") from error
+    return decoded(data, title=title, max_bytes=max_bytes)
 
 
-def decoded(content: bytes, *, what: str, max_bytes: int = MAX_FILE_BYTES) -> str:
-    """Bytes as text.
+def _read(path: Path, max_bytes: int) -> bytes:
+    """At most one byte more than the bound; pipes are files too (`-f <(make-pods)`)."""
+    with path.open("rb") as file:
+        if stat.S_ISBLK(os.fstat(file.fileno()).st_mode):
+            raise OSError(0, "a device, not a file", str(path))
+        return file.read(max_bytes + 1)
+
+
+def decoded(data: bytes, *, title: str, max_bytes: int = MAX_FILE_BYTES) -> str:
+    """Bytes that were read, as text.
 
     Raises:
-        Refused: more than that, or no UTF-8.
+        Refused: `too_large`, more than that; `malformed`, no UTF-8.
     """
-    if len(content) > max_bytes:
-        raise Refused(f"{what}: more than {max_bytes} bytes, at most so many are read", reason="too_large")
+    if len(data) > max_bytes:
+        raise Refused(f"{title}: larger than {max_bytes} bytes, which is the most that is read", reason="too_large")
     try:
-        return content.decode("utf-8")
+        return data.decode()
     except UnicodeDecodeError as error:
-        raise Refused(f"{what}: byte {error.start} is no UTF-8; want a text file", reason="unreadable") from None
+        raise Refused(
+            f"{title}: not UTF-8 text (byte {error.start}); is it another kind of file?", reason="malformed"
+        ) from error
+
+
+def os_reason(error: OSError) -> str:
+    """What the system said, without its number and the file: `no such file or directory`."""
+    said = (error.strerror or type(error).__name__).lower()
+    return f"{said}; try it as root" if isinstance(error, PermissionError) and os.geteuid() != 0 else said
 
 
 def read_yaml_file(path: Path, *, what: str, max_bytes: int = MAX_FILE_BYTES) -> YamlDocument:

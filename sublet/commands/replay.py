@@ -80,6 +80,7 @@ def replay(
     import time
 
     from shared.errors import Refused
+    from shared.text_file import os_reason
     from sublet.replay import progress
     from sublet.replay.batch import BatchRules
     from sublet.replay.report import table
@@ -87,7 +88,6 @@ def replay(
     from sublet.replay.run import replay as run
     from sublet.replay.traces import loaders
     from sublet.replay.traces.tenants import Packing
-    from sublet.terminal.given_file import os_reason
     from sublet.terminal.stderr import print_error
 
     wanted = DOCUMENT.read(output)

@@ -91,7 +91,7 @@ async def test_a_dead_task_ends_with_1_after_close(nats_server: NatsServer) -> N
     ("env", "words"),
     [
         ({"SUBLET_NATS_URLL": "x"}, "sublet qrm: settings: nats_urll: no such setting; did you mean 'nats_url'?\n"),
-        ({"SUBLET_CONFIG": "/no/such/file"}, "No such file"),
+        ({"SUBLET_CONFIG": "/no/such/file"}, "no such file"),
         ({"SUBLET_NATS_URL": "http://"}, "nats_url"),
     ],
     ids=["unknown key", "no file", "no address"],

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import IO, BinaryIO, Literal
 
 from shared.errors import Refused
+from shared.text_file import os_reason
 from sublet.replay.traces.frames import Faults, Trace
 from sublet.replay.traces.planetlab import INTERVAL_S, MACHINES, looks_like_planetlab, read_planetlab
 from sublet.replay.traces.reading import read_recording
 from sublet.replay.traces.tenants import Packing, nodes_of
 from sublet.replay.traces.usage_csv import looks_like_usage, read_usage
-from sublet.terminal.given_file import os_reason
 
 FileFormat = Literal["auto", "recording", "planetlab", "csv"]
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"

@@ -83,7 +83,7 @@ def test_the_file_may_be_named_in_the_environment(tmp_path: Path) -> None:
         ("[1, 2", r"not YAML \(line 1, column"),
         ("- 1", "want a mapping of keys, got list"),
         ("text", "got str"),
-        (None, "No such file"),
+        (None, "no such file"),
     ],
     ids=["not YAML", "a list", "a word", "missing"],
 )

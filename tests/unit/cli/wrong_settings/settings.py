@@ -62,9 +62,9 @@ UP = [
                env={"SUBLET_ADVISOR__POLICY": "canonicl"}),
     WrongSetting("up with an unknown plugin in its file", "up --substrate sim", ("s.yaml:1", "no such plugin"),
                {"s.yaml": "evictor: {plugins: {nix: {}}}"}, {"SUBLET_CONFIG": "s.yaml"}),
-    WrongSetting("up without its file", "up --substrate sim", ("settings file gone.yaml", "No such file"),
+    WrongSetting("up without its file", "up --substrate sim", ("settings file gone.yaml", "no such file"),
                env={"SUBLET_CONFIG": "gone.yaml"}),
-    WrongSetting("up with a folder as its file", "up --substrate sim", ("settings file .", "Is a directory"),
+    WrongSetting("up with a folder as its file", "up --substrate sim", ("settings file .", "is a directory"),
                env={"SUBLET_CONFIG": "."}),
 ]  # fmt: skip
 CASES = [*VARIABLES, *FILES, *UP]
