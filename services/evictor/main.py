@@ -27,20 +27,21 @@ def build(context: Context) -> App:
     if context.common.substrate == "host":  # in the static section, onto which a reconfiguration is merged
         context = replace(context, raw={**context.raw, NAME: merge(OWN_WORK, context.raw.get(NAME) or {})})
     settings = section(EvictorSettings, context.raw, NAME)
-    ports = _of_kubernetes(context) if context.common.substrate == "kubernetes" else _of_host(context)
+    ledger = SqliteLedger(context.common.state_dir, max_bytes=settings.ledger_max_bytes)
+    ports = (_of_kubernetes if context.common.substrate == "kubernetes" else _of_host)(context, ledger)
     return EvictorApp(context, ports, settings)
 
 
-def _of_host(context: Context) -> EvictorPorts:
+def _of_host(context: Context, ledger: SqliteLedger) -> EvictorPorts:
     common = context.common
     actuator: EvictionActuator = SimEvictor(common.state_dir)
     if common.substrate == "host":
         actuator = LocalEvictor(common.state_dir, Cgroups(common.host_root), context.clock)
     paused, taints = PauseFile(common.state_dir).why, TaintFile(common.state_dir)
-    return EvictorPorts(SqliteLedger(common.state_dir), actuator, paused, taints)
+    return EvictorPorts(ledger, actuator, paused, taints)
 
 
-def _of_kubernetes(context: Context) -> EvictorPorts:
+def _of_kubernetes(context: Context, ledger: SqliteLedger) -> EvictorPorts:
     # Imported here: one host has no use for the client of Kubernetes.
     from shared.adapters.kube.client import Kube
     from shared.adapters.kube.evictor import MANAGER, KubeEvictor
@@ -50,7 +51,7 @@ def _of_kubernetes(context: Context) -> EvictorPorts:
     common, kube = context.common, Kube(context.common.kubeconfig)
     taints = KubeTaints(kube, common.node, KubeObjects(kube, context.clock, manager=MANAGER))
     paused = PauseFile(common.state_dir).why
-    return EvictorPorts(SqliteLedger(common.state_dir), KubeEvictor(kube), paused, taints, release=kube.close)
+    return EvictorPorts(ledger, KubeEvictor(kube), paused, taints, release=kube.close)
 
 
 PLAN = Plan(NAME, build)

@@ -15,6 +15,7 @@ from services.evictor.core.plugin import Plugin, PluginSettings
 from services.evictor.core.taints.conditions import TRANSITION_PERIOD_S
 from services.evictor.registry import known_plugins, load, outside_plugins, unknown, unusable
 from shared.contracts.mode import NodeMode
+from shared.core.evictions.intents import MAX_LEDGER_BYTES
 from shared.core.node_mode import bounded
 from shared.core.quantities import Seconds
 from shared.errors import Refused
@@ -99,6 +100,9 @@ class EvictorSettings(Settings):
     """Longest wait for the stream to take an intent; then a hard pressure acts without it, a soft one does not."""
     call_timeout_s: Seconds = 10.0
     """Longest wait for one call to whoever evicts."""
+    ledger_max_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 40)] = MAX_LEDGER_BYTES
+    """Largest ledger, as it is at the start of the evictor. It fills only while the bus is away, with some 8 KiB an
+    eviction; once it is full nobody is evicted until its messages are sent (`ledger_closed`)."""
     protected_namespaces: tuple[str, ...] = ("kube-system", "sublet-system")
     """Namespaces of which no pod is ever evicted."""
     plugins: dict[str, dict[str, Any]] = {}

@@ -11,18 +11,30 @@ log = structlog.get_logger()
 
 MAX_LOG_BYTES = 8 << 20
 """Longest log of a process; with the one kept aside it takes twice as much."""
+MAX_POD_LOG_BYTES = 32 << 20
+"""The same of a container of a pod: what it prints must not fill the disk on which the ledger lies."""
 LOOK_S = 2.0
 
 
-async def keep_capped(folder: Path) -> None:
-    """Look at the logs in a folder for ever."""
+async def keep_capped(state_dir: Path) -> None:
+    """Look at all logs in a state folder for ever."""
     while True:
         await asyncio.sleep(LOOK_S)
-        for path in sorted(folder.glob("*.log")):
-            try:
-                cap(path)
-            except OSError as error:  # such as a full disk: it has begun anew, without the old one
-                log.warning("log.not_kept", log=str(path), why=error.strerror)
+        await asyncio.to_thread(cap_all, state_dir)
+
+
+def cap_all(state_dir: Path) -> None:
+    """Bound the logs of the services, of qrm's watchdog and of the pods."""
+    services = [*(state_dir / "logs").glob("*.log"), *state_dir.glob("keeper.log")]
+    bounds = [(path, MAX_LOG_BYTES) for path in services]
+    bounds += [(path, MAX_POD_LOG_BYTES) for path in state_dir.glob("pods/*/logs/*.log")]
+    for path, max_bytes in sorted(bounds):
+        try:
+            cap(path, max_bytes)
+        except FileNotFoundError:  # its pod was deleted meanwhile
+            continue
+        except OSError as error:  # such as a full disk: it has begun anew, without the old one
+            log.warning("log.not_kept", log=str(path), why=error.strerror)
 
 
 def cap(path: Path, max_bytes: int = MAX_LOG_BYTES) -> None:

@@ -128,7 +128,7 @@ class Session:
         write_login(self.state_dir, self.common.node, self.nats_url)
         where = f"  (process {self.server.pid})" if self.server else ""
         self.say(f"NATS        {without_secrets(self.nats_url)}{where}")
-        self._tasks.append(asyncio.create_task(keep_capped(self.state_dir / "logs"), name="logs"))
+        self._tasks.append(asyncio.create_task(keep_capped(self.state_dir), name="logs"))
         if self.server is not None:
             self._tasks.append(asyncio.create_task(self._keep_server(self.server), name="supervise-nats"))
         if self._on_host:

@@ -41,6 +41,8 @@ a running Sublet, `sublet config explain KEY` says of one key what stands here, 
 Schema for editors. Bounds are included, but for those that are called above or below. What the sentences call None is
 `null` in YAML.
 
+What is kept on disk, for how long, and how large it may become, also where no setting says so: [state.md](state.md).
+
 Metric sources have no settings. Policies and plugins of other wheels have the keys that their authors gave them, below
 the names of their entry points.
 """

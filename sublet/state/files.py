@@ -51,6 +51,7 @@ STATE_FILES = (
     StateFile("lease.lock", "qrm"),
     StateFile("lease.fallen", "qrm"),
     StateFile("keeper.log", "qrm"),
+    StateFile("keeper.log.1", "sublet up"),
     StateFile("ledger.lock", "evictor"),
     StateFile("ledger.db", "evictor", Until.FORGOTTEN),
     StateFile("ledger.db-wal", "evictor", Until.FORGOTTEN),

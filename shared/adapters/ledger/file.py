@@ -7,16 +7,23 @@ is brought to this one, with all that it holds.
 import contextlib
 import fcntl
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from shared.core.evictions.intents import FINAL_STEPS
+from shared.core.evictions.intents import FINAL_STEPS, MAX_LEDGER_BYTES
 from shared.errors import Conflict, Refused, Unavailable
 
 BUSY_TIMEOUT_S = 1.0
+MAX_WAL_BYTES = 8 << 20
+"""Largest write-ahead log that stays beside it."""
+KEEP_BROKEN = 3
+"""How many broken files stay aside for people to look at, the newest of them."""
 _MODE = 0o640
+_PAGES_AT_ONCE = 64
 SCHEMA_VERSION = 2
+_ASIDE = re.compile(r"ledger\.db\.broken-([0-9]{1,9})")
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 FINAL = ", ".join(f"'{step}'" for step in sorted(FINAL_STEPS))
 """The final steps as SQL."""
@@ -66,8 +73,8 @@ PRAGMA user_version = {SCHEMA_VERSION};
 class LedgerFile:
     """`ledger.db` and `ledger.lock` in a state folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._path = folder, folder / "ledger.db"
+    def __init__(self, folder: Path, *, max_bytes: int = MAX_LEDGER_BYTES) -> None:
+        self._folder, self._path, self._max_bytes = folder, folder / "ledger.db", max_bytes
         self._lock_fd: int | None = None
         self._connection: sqlite3.Connection | None = None
 
@@ -135,7 +142,24 @@ class LedgerFile:
         except sqlite3.IntegrityError:
             raise
         except (sqlite3.Error, Refused, ValueError) as error:
-            raise Unavailable(f"eviction ledger {self._path}: {error}", reason="ledger") from error
+            raise Unavailable(f"eviction ledger {self._path}: {self._words(error)}", reason="ledger") from error
+
+    def _words(self, error: Exception) -> str:
+        """What is wrong, and where the file's own bound is met the bound and the next step."""
+        if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_FULL or not self._at_bound():
+            return str(error)
+        return (
+            f"it is full: it has its largest size, {self._max_bytes} bytes (evictor.ledger_max_bytes), and what it "
+            "holds could not be sent; is the bus away?"
+        )
+
+    def _at_bound(self) -> bool:
+        try:
+            pages, most = (self.db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "max_page_count"))
+        except sqlite3.Error:
+            return False
+        # The write that failed may have wanted several pages at once.
+        return bool(pages >= most - _PAGES_AT_ONCE)
 
     def _take_lock(self) -> None:
         if self._lock_fd is not None:
@@ -172,6 +196,9 @@ class LedgerFile:
         # In write-ahead mode NORMAL, to which some builds default, does not sync at a commit; an intent must be on the
         # disk before the call that it announces.
         db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA journal_size_limit = {MAX_WAL_BYTES}")
+        page_bytes = db.execute("PRAGMA page_size").fetchone()[0]
+        db.execute(f"PRAGMA max_page_count = {max(1, self._max_bytes // page_bytes)}")
         # A damaged page may be found only when it is read, in the middle of an eviction: looked for at the start.
         found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
@@ -196,11 +223,18 @@ class LedgerFile:
             self._connection.close()
             self._connection = None
 
+    def _broken_numbers(self) -> list[int]:
+        """Of the broken files that stand aside, ascending."""
+        names = (entry.name for entry in self._folder.iterdir())
+        return sorted(int(found[1]) for name in names if (found := _ASIDE.fullmatch(name)))
+
     def _move_aside(self, why: str) -> str:
-        number = 1
-        while (aside := self._path.with_name(f"ledger.db.broken-{number}")).exists():
-            number += 1
+        numbers = self._broken_numbers()
+        aside = self._path.with_name(f"ledger.db.broken-{max(numbers, default=0) + 1}")
         try:
+            for number in numbers[: 1 - KEEP_BROKEN]:
+                for suffix in ("-wal", "-shm", ""):
+                    self._path.with_name(f"ledger.db.broken-{number}{suffix}").unlink(missing_ok=True)
             # The log goes along: SQLite would play it into the new, empty file of this name.
             for suffix in ("-wal", "-shm", ""):
                 part = self._path.with_name(f"ledger.db{suffix}")

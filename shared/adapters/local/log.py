@@ -60,6 +60,8 @@ def read_log(path: Path, choice: LogChoice, growing: Callable[[], bool]) -> Iter
         pieces = _Stamped(path) if choice.timestamps else None
         while True:
             more = growing()
+            if os.fstat(file.fileno()).st_size < file.tell():  # its bound was met: it has begun anew
+                file.seek(0)
             while piece := file.readline(_PIECE_BYTES) if pieces else file.read(_PIECE_BYTES):
                 yield pieces.stamped(piece, file) if pieces else piece
             if not more:  # looked at before the last read: nothing was written in between

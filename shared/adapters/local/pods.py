@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ from shared.core.pods.manifest import PodRecord
 from shared.core.pydantic_words import first_fault
 from shared.errors import Conflict, Refused, Unavailable
 
+KEEP_FINISHED = 200
+"""How many pods that have ended keep their record and their logs, the newest of them."""
+_EVER = datetime.min.replace(tzinfo=UTC)
 _READ_AGAIN = 3  # a pod may be removed or replaced between two of its files
 
 
@@ -162,6 +166,8 @@ class LocalPods:
                 for uid in old:
                     self.folder(pod.uid).inherit_logs(self.folder(uid))
                     self.remove(uid)
+                for uid in self._long_finished():
+                    self.remove(uid)
         except PermissionError as error:
             raise Unavailable(f"{self.path}: {error.strerror}; try it as root", reason="unwritable") from error
         touch_generation(self.path)
@@ -220,6 +226,12 @@ class LocalPods:
             yield
         finally:
             os.close(handle)
+
+    def _long_finished(self) -> list[str]:
+        """The pods that ended first, of more than are kept: each has its logs, and nobody is made to delete them."""
+        ended = [(stored.status.ended_at or _EVER, stored.record.pod.uid) for stored in self.stored() if
+                 stored.status.finished]  # fmt: skip
+        return [uid for _, uid in sorted(ended)[:-KEEP_FINISHED]]
 
     def _make_room(self, pod: Pod) -> list[str]:
         same = [stored for stored in self.stored() if stored.record.pod.key == pod.key]

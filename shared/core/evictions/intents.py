@@ -21,6 +21,9 @@ The other four are final."""
 STEPS: tuple[Step, ...] = get_args(Step)
 FINAL_STEPS: frozenset[Step] = frozenset({"succeeded", "failed", "refused", "cancelled"})
 
+MAX_LEDGER_BYTES = 256 << 20
+"""Largest ledger where nothing else is set: what was sent is soon removed, so it fills only while the bus is away."""
+
 _NEXT: dict[Step, frozenset[Step]] = {
     "intended": frozenset({"requested", "refused", "cancelled", "failed"}),
     # "requested" follows itself: a call whose outcome is not known is made again, and each is written down before.

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from shared.adapters.local.log import LogChoice, read_log
+from sublet.host import capped_logs
 from sublet.host.capped_logs import cap
 
 
@@ -29,6 +31,33 @@ def test_a_short_one_stays_and_a_link_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"link\.log"):
         cap(tmp_path / "link.log", max_bytes=200)
     assert (tmp_path / "other.txt").stat().st_size == 900
+
+
+def test_services_watchdog_and_pods_are_bounded_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capped_logs, "MAX_LOG_BYTES", 200)
+    monkeypatch.setattr(capped_logs, "MAX_POD_LOG_BYTES", 400)
+    bounded = {"logs/qrm.log": 200, "keeper.log": 200, "pods/cc/logs/main.log": 400}
+    for name in (*bounded, "other.log", "pods/cc/shim.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x" * 900)
+    capped_logs.cap_all(tmp_path)
+    for name, most in bounded.items():
+        assert (tmp_path / name).stat().st_size == 0
+        assert (tmp_path / f"{name}.1").stat().st_size == most
+    assert (tmp_path / "other.log").stat().st_size == (tmp_path / "pods/cc/shim.txt").stat().st_size == 900
+
+
+def test_who_follows_a_log_that_begins_anew_reads_on(tmp_path: Path) -> None:
+    path = tmp_path / "main.log"
+    path.write_bytes(b"a" * 300)
+    pieces = read_log(path, LogChoice(), iter([True, False]).__next__)
+    assert next(pieces) == b"a" * 300
+    cap(path, max_bytes=200)
+    with path.open("ab") as writer:
+        writer.write(b"after\n")
+    assert b"".join(pieces) == b"after\n"
 
 
 def test_without_room_it_begins_anew_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,6 +155,36 @@ def test_a_full_disk_fails_the_write_and_keeps_what_was_there(ledger: SqliteLedg
     assert [m.fact_id for m in ledger.waiting(9)] == ["e"]
 
 
+def test_a_ledger_has_a_largest_size_and_says_where_it_is_set(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path, max_bytes=1 << 20)
+    ledger.open(first_episode=5)
+    body = b"x" * 20_000
+
+    def fill() -> None:
+        for number in range(100):
+            ledger.begin(record(pod(f"p{number}"), number), BUCKET, [replace(message(f"e{number}"), body=body)])
+
+    with pytest.raises(Unavailable, match=r"full.* 1048576 bytes \(evictor\.ledger_max_bytes\)"):
+        fill()
+    assert 30 < len(ledger.live()) == len(ledger.waiting(99)) < 60, "what was refused is not there at all"
+    ledger.close()
+    assert (tmp_path / "ledger.db").stat().st_size <= 1 << 20
+    wider = SqliteLedger(tmp_path, max_bytes=2 << 20)
+    wider.open(first_episode=5)
+    wider.begin(record(pod("after"), 200), BUCKET, [replace(message("after"), body=body)])
+    wider.close()
+
+
+def test_of_broken_files_the_newest_stay(ledger: SqliteLedger, tmp_path: Path) -> None:
+    for number in range(1, 8):
+        ledger.close()
+        (tmp_path / "ledger.db").write_bytes(b"broken %d" % number + bytes(4096))
+        assert f"moved to ledger.db.broken-{number}" in ledger.open(first_episode=1)
+    aside = sorted(path for path in tmp_path.iterdir() if "broken" in path.name)
+    assert [path.name for path in aside] == [f"ledger.db.broken-{number}" for number in (5, 6, 7)]
+    assert aside[-1].read_bytes().startswith(b"broken 7")
+
+
 def test_commits_are_synchronised_and_logged_ahead(ledger: SqliteLedger) -> None:
     assert ledger.db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert ledger.db.execute("PRAGMA synchronous").fetchone() == (2,)

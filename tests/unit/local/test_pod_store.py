@@ -11,6 +11,7 @@ import pytest
 from pods_rig import record
 from present import present
 
+from shared.adapters.local import pods
 from shared.adapters.local.pods import LocalPods
 from shared.errors import Conflict, Refused
 
@@ -50,6 +51,17 @@ def test_a_name_is_taken_by_one_unfinished_pod(store: LocalPods) -> None:
     with pytest.raises(Conflict, match="Pending"):
         store.add(record("web"))
     assert len(store.stored()) == 1
+
+
+def test_of_pods_that_have_ended_the_newest_are_kept(store: LocalPods, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pods, "KEEP_FINISHED", 3)
+    runs = record("runs")
+    store.add(runs)
+    ended = [_finished(store, f"job-{number}") for number in range(6)]
+    store.add(record("next"))
+    left = {stored.record.pod.uid for stored in store.stored()}
+    assert runs.pod.uid in left
+    assert left & {*ended} == {*ended[-3:]}
 
 
 def test_a_finished_pod_makes_room_for_its_successor(store: LocalPods) -> None:
