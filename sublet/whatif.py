@@ -8,6 +8,7 @@ that holds some, reads questions, and turns what goes wrong into one of four cod
 import importlib
 import json
 import pkgutil
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
@@ -24,6 +25,9 @@ WING = "whatif"
 """The package of a service that holds its decisions."""
 REFUSAL_FIELDS = ("error", "message", "explain")
 """Fields that outputs hold only where they say something."""
+
+
+_PLACE = re.compile(r"at line ([0-9]+) column ([0-9]+)$")
 
 
 class Malformed(Refused):
@@ -130,7 +134,16 @@ def _read(text: str | bytes) -> Any:
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:
-        raise Malformed(str(error), reason="invalid_json") from error
+        raise Malformed(_not_json(text, str(error)), reason="invalid_json") from error
+
+
+def _not_json(text: str | bytes, said: str) -> str:
+    """Where the text stops being JSON; the library says so at the end of its sentence."""
+    if not text.strip():
+        return "nothing was given: want one JSON object, the inputs"
+    place = _PLACE.search(said)
+    where = f"line {place[1]}, column {place[2]}: " if place else ""
+    return f"{where}not JSON: want one object with its strings in double quotes, no NaN, nothing behind it"
 
 
 def _said(value: Any, keeps_null: Collection[str]) -> Any:

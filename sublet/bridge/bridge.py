@@ -102,7 +102,7 @@ class Bridge:
                     return
                 case "again":
                     pause_s = wait_s(answer, tries - 1, random.random())  # noqa: S311 - spreads, hides nothing
-                    self.say(f"waiting {pause_s:.1f} s with {event.event_id}: {answer.status or 'no answer'}")
+                    self.say(f"waiting {pause_s:.1f} s with {event.event_id}: {answer.words}")
                     await self.clock.sleep(pause_s)
 
     async def _posted(self, event: EvictionEvent, trace: Mapping[str, str]) -> HttpAnswer:

@@ -2,6 +2,7 @@
 
 import contextlib
 import email.utils
+import os
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 
@@ -9,6 +10,7 @@ import aiohttp
 
 from shared.contracts.eviction import EvictionEvent
 from shared.ports import Clock
+from sublet.bridge.address import shown_address
 from sublet.bridge.bridge import Post
 from sublet.bridge.request import HttpAnswer, request_headers
 
@@ -27,10 +29,24 @@ async def posting(url: str, key: bytes | None, clock: Clock) -> AsyncIterator[Po
                 # A redirect could lead the events, and their signature, to an address that the operator has not named.
                 async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
                     return HttpAnswer(response.status, retry_after_s(response.headers.get("retry-after")))
-            except (aiohttp.ClientError, TimeoutError):
-                return HttpAnswer(0)
+            except (aiohttp.ClientError, TimeoutError) as error:
+                return HttpAnswer(0, why=f"no answer from {shown_address(url)}: {_reason(error)}")
 
         yield post
+
+
+def _reason(error: Exception) -> str:
+    """Why there was no answer; never the library's own words, in which the whole address may stand."""
+    if isinstance(error, TimeoutError):
+        return f"nothing within {TIMEOUT_S:g} s"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "its certificate is not accepted"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "no such host"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        number = error.os_error.errno
+        return os.strerror(number).lower() if number else "it cannot be reached"
+    return "the connection was closed"
 
 
 def retry_after_s(text: str | None, now: datetime | None = None) -> float | None:

@@ -39,6 +39,13 @@ class HttpAnswer:
     retry_after_s: float | None = None
     tries: int = 1
     """How many such answers make a refusal final."""
+    why: str = ""
+    """Without a status: who did not answer, and why."""
+
+    @property
+    def words(self) -> str:
+        """What came of the request, for a person."""
+        return f"answer {self.status}" if self.status else self.why or "no answer"
 
 
 def read_secret(text: str) -> bytes:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from shared.settings import CommonSettings
     from sublet.bridge.bridge import Post
 
-KUBERNETES = "kubernetes"
 MAX_SECRET_BYTES = 64 << 10
 
 
@@ -49,20 +48,20 @@ def bridge(
     """
     from shared.adapters.clock import SystemClock
     from shared.contracts.bus.subjects import event_filter
-    from shared.errors import Refused
+    from shared.core.text.document import dns_name
     from shared.ports import Bus
     from shared.settings import common_settings, raw_settings
     from sublet.ask import AskTarget, run
+    from sublet.bridge.address import KUBERNETES, require_address
     from sublet.bridge.bridge import Bridge, WantsNoMore
     from sublet.bridge.position import BridgePosition
     from sublet.bridge.request import read_secret
     from sublet.terminal.given_file import read_given_text
     from sublet.terminal.stderr import print_error
 
-    if to != KUBERNETES and not to.startswith(("http://", "https://")):
-        raise Refused(
-            f"--to {to!r}: want an address that begins with http:// or https://, or {KUBERNETES}", reason="option"
-        )
+    require_address(to)
+    if namespace:
+        dns_name(namespace, "--namespace")
     secret = read_given_text(secret_file, what="--secret-file", max_bytes=MAX_SECRET_BYTES) if secret_file else ""
     key = read_secret(secret) if secret_file else None
     settings = common_settings(raw_settings())
@@ -101,6 +100,8 @@ async def _answering(bus: "Bus", settings: "CommonSettings") -> "AsyncIterator[N
 def _receiver(
     to: str, kubeconfig: Path | None, key: bytes | None, clock: "Clock"
 ) -> "AbstractAsyncContextManager[Post]":
+    from sublet.bridge.address import KUBERNETES
+
     if to == KUBERNETES:
         from shared.adapters.kube.client import Kube
         from sublet.bridge.kube_events import posting_events

@@ -41,6 +41,7 @@ def events(
     from datetime import UTC, datetime
 
     from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
+    from shared.core.text.document import dns_name
     from shared.errors import Refused
     from sublet.ask import AskTarget, run
     from sublet.timespec import parse_timespec
@@ -51,6 +52,8 @@ def events(
         begin = parse_timespec(since, datetime.now(UTC)) if since else None
     except Refused as refusal:
         raise typer.BadParameter(str(refusal), param_hint="--since") from None
+    if namespace:
+        dns_name(namespace, "--namespace")
     wanted = event_filter(phase=phase or "*", namespace=namespace.replace(".", "_") or "*")
 
     async def stored(bus: "Bus") -> "AsyncIterator[Received]":

@@ -38,6 +38,7 @@ def explain(
 
     In short, or with every step: -o wide.
     """
+    from shared.core.text.document import dns_name
     from sublet.ask import run
 
     wanted = EXPLANATION.read(output)
@@ -45,6 +46,8 @@ def explain(
     if kind not in PODS + CPUS:
         raise typer.BadParameter(f"{what!r}: only pods and CPUs can be explained, as pod/NAME or cpu/NUMBER")
     if kind in PODS:
+        dns_name(namespace, "--namespace")
+        dns_name(name, f"explain {what!r}: name")
         run(partial(_explain_pod, namespace=namespace, name=name, output=wanted))
     if not (name.isascii() and name.isdigit()):
         raise typer.BadParameter(f"{what!r}: want the number of a CPU, as cpu/22")

@@ -38,11 +38,13 @@ def logs(
     from shared.adapters.local.log import LogChoice, log_of, read_log, runs_on
     from shared.adapters.local.runtime import open_runtime
     from sublet.instance import writable_settings
+    from sublet.pods.choosing import pod_names
 
+    (pod,) = pod_names([name], command="logs") or ("",)
     choice = LogChoice(tail, _since(since, since_time), timestamps)
     runtime = open_runtime(writable_settings())
     runtime.reconcile()
-    stored = runtime.pods.find(name, namespace)
+    stored = runtime.pods.find(pod, namespace)
     path, uid = log_of(stored, container, previous=previous), stored.record.pod.uid
     for piece in read_log(path, choice, lambda: follow and not previous and runs_on(runtime.pods, uid)):
         sys.stdout.buffer.write(piece)

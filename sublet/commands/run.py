@@ -36,7 +36,7 @@ def run(
         bool, typer.Option("--numa-exclusive", help="dedicated: nobody else on its NUMA nodes.")
     ] = False,
     pool: Annotated[str, typer.Option(help="shared: the named pool to run in.")] = "",
-    name: Annotated[str, typer.Option(help="Name of the pod; made from the command if left out.")] = "",
+    name: Annotated[str | None, typer.Option(help="Name of the pod; made from the command if left out.")] = None,
     namespace: Annotated[str, typer.Option("--namespace", "-n")] = "default",
     env: Annotated[list[str] | None, typer.Option("--env", "-e", metavar="K=V", help="Add to the environment.")] = None,
     user: Annotated[
@@ -84,8 +84,9 @@ def run(
         command = command_of(command, loads)
         uid = new_uid()
         wanted = RunOptions(
-            name=name or made_name(command[0], uid), namespace=namespace, qos=qos, cpu=cpu, memory=memory,
-            cpu_limit=cpu_limit, memory_limit=memory_limit, command=command, env=env or [], grace_s=grace_period,
+            name=made_name(command[0], uid) if name is None else name, namespace=namespace, qos=qos,
+            cpu=cpu, memory=memory, cpu_limit=cpu_limit, memory_limit=memory_limit,
+            command=command, env=env or [], grace_s=grace_period,
             enhancements=enhancements(qos, bound=numa_binding, exclusive=numa_exclusive, pool=pool) | loads,
         )  # fmt: skip
         record = read_pod(pod_document(wanted), uid).record
@@ -171,6 +172,8 @@ def pod_document(wanted: RunOptions) -> dict[str, Any]:
     from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
     from shared.core.pods.qos import QOS_LEVEL
 
+    for option, amount in (("--cpu", wanted.cpu), ("--memory", wanted.memory)):
+        _refuse_nothing(option, amount)
     level = wanted.qos if wanted.qos.endswith("_cores") else f"{wanted.qos}_cores"
     reclaimed = level == "reclaimed_cores"
     names = (RECLAIMED_CPU, RECLAIMED_MEMORY) if reclaimed else ("cpu", "memory")
@@ -210,6 +213,19 @@ def _millis(cpu: str) -> int:
         return parse_millis(cpu)
     except ValueError as error:
         raise Refused(f"--cpu: {error}", reason="quantity") from error
+
+
+def _refuse_nothing(option: str, amount: str) -> None:
+    """A pod of nothing is a slip: who wants to say nothing leaves the option out."""
+    from shared.contracts.kube.quantities import parse_millis
+    from shared.errors import Refused
+
+    try:
+        nothing = amount != "" and parse_millis(amount) == 0
+    except ValueError:  # said where the amount is read
+        return
+    if nothing:
+        raise Refused(f"{option} {amount}: want more than 0, or leave it out", reason="bound")
 
 
 def _variable(pair: str) -> dict[str, str]:

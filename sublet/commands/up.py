@@ -56,10 +56,14 @@ def up(
     """Start NATS and the six services on this machine. Ctrl-C stops them and leaves the machine as it was."""
     import asyncio
 
+    from sublet.host.listening import require_ports, require_server_url
     from sublet.host.session import Session
 
+    require_ports(nats_port, http_port)
     over: dict[str, Any] = {"substrate": substrate} if substrate else {}
     url = _url(nats_url, nats_url_file)
+    if url:
+        require_server_url(url)
     begin = partial(
         Session,
         nats_url=url or None,

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from shared.settings import SYSTEM_STATE_DIR, CommonSettings, raw_settings
 from sublet.bus_login import write_login, write_reader
 from sublet.config_file import central_config_file
 from sublet.host.capped_logs import keep_capped
+from sublet.host.listening import NATS_HOST, ListenPort, answers, require_free
 from sublet.host.preflight import require_fit, take_host
 from sublet.host.readiness import wait_healthy
 from sublet.host.supervise import Child
@@ -104,6 +105,7 @@ class Session:
             # Asked before anything starts, for qrm makes the groups itself; what a start that fails may end depends on
             # it.
             self._found_groups = self._on_host and any_groups(self.common.host_root)
+            await require_free(self._ports())
             await self._start_all()
             await self._wait_ready()
         except OSError as error:
@@ -128,6 +130,8 @@ class Session:
         write_login(self.state_dir, self.common.node, self.nats_url)
         where = f"  (process {self.server.pid})" if self.server else ""
         self.say(f"NATS        {without_secrets(self.nats_url)}{where}")
+        if self.server is None and not await answers(self.nats_url):
+            self.say(f"nothing answers there: is the address right? It is waited for {READY_TIMEOUT_S:.0f} s")
         self._tasks.append(asyncio.create_task(keep_capped(self.state_dir), name="logs"))
         if self.server is not None:
             self._tasks.append(asyncio.create_task(self._keep_server(self.server), name="supervise-nats"))
@@ -143,6 +147,14 @@ class Session:
             self._supervise("node", "sublet.node")
         self._record()
         self._advertise()
+
+    def _ports(self) -> Iterator[ListenPort]:
+        """The ports that this run takes, as far as they are known before."""
+        if self.nats_url is None and self.nats_port:
+            yield ListenPort(f"--nats-port {self.nats_port}", NATS_HOST, self.nats_port)
+        processes = (2 if self.one_process else len(START_ORDER)) + (not self._on_host)
+        for position in range(processes if self.http_port else 0):
+            yield ListenPort(f"--http-port {self.http_port}", self.common.http_host, self.http_port + position)
 
     def _sim_arguments(self) -> list[str]:
         arguments = [str(self.common.host_root), str(self.state_dir)]

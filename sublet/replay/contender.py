@@ -11,6 +11,7 @@ from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.settings import PolicyChoice, choose
 from shared.contracts.advice import PoolSize
 from shared.core.cgroups.layout import RECLAIM, RESERVE
+from shared.core.text.did_you_mean import closest
 from shared.core.text.yaml_text import read_yaml
 from shared.errors import BadConfig, Refused
 from sublet.replay.traces.frames import Trace
@@ -159,10 +160,22 @@ def policy_of(text: str) -> PolicyContender:
         if not equals or not key:
             raise BadConfig(f"--policy {text}: want NAME:key=value,key=value, not {item!r}", reason="invalid")
         given[key.strip()] = read_yaml(value, what=f"--policy {text}", max_bytes=MAX_VARIABLE_BYTES).value
-    choice = choose(_section(name, given))
+    try:
+        choice = choose(_section(name, given))
+    except BadConfig as fault:
+        raise BadConfig(f"--policy {text}: {fault}{_meant(given)}", reason=fault.reason) from None
     if choice.problems:
         raise BadConfig(f"--policy {text}: {'; '.join(choice.problems)}", reason="invalid")
     return PolicyContender(text, choice)
+
+
+def _meant(given: Mapping[str, Any]) -> str:
+    """A policy's own keys are named by what refuses it; here those of the advisor that were nearly said."""
+    from services.advisor.settings import AdvisorSettings
+
+    own = AdvisorSettings.model_fields
+    near = [meant for key in given if key not in own and (meant := closest(key, own))]
+    return f" (did you mean the advisor's {', '.join(near)}?)" if near else ""
 
 
 def _section(name: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The bridge's POST over real HTTP on loopback: what arrives, and how trouble looks."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
@@ -67,6 +68,19 @@ async def test_the_status_is_passed_on(response: web.Response, answer: HttpAnswe
         await runner.cleanup()
 
 
-async def test_nobody_there_is_no_answer() -> None:
-    async with posting("http://127.0.0.1:9/hook", None, SystemClock()) as post:
-        assert await post(EVENT, {}) == HttpAnswer(0)
+async def test_nobody_there_is_no_answer_and_it_is_said_who_and_why_without_a_secret() -> None:
+    async with posting("http://me:word@127.0.0.1:9/hook?key=word", None, SystemClock()) as post:
+        answer = await post(EVENT, {})
+    assert (answer.status, answer.words) == (0, "no answer from http://127.0.0.1:9: connection refused")
+
+
+async def test_a_receiver_that_closes_the_connection_is_no_answer() -> None:
+    async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.close()
+
+    async with await asyncio.start_server(close, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with posting(f"http://127.0.0.1:{port}/", None, SystemClock()) as post:
+            answer = await post(EVENT, {})
+    assert answer.words == f"no answer from http://127.0.0.1:{port}: the connection was closed"

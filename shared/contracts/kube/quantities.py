@@ -47,6 +47,16 @@ def parse_units(text: str | int | float) -> int:
     return int(_parse(text).to_integral_value(ROUND_CEILING))
 
 
+def is_fraction(text: str | int | float) -> bool:
+    """Whether a quantity is no whole number of units, as `64m` bytes.
+
+    Raises:
+        ValueError: not a quantity.
+    """
+    amount = _parse(text)
+    return amount != amount.to_integral_value()
+
+
 def parse_millis(text: str | int | float) -> int:
     """Thousandths (milli-CPU): "1" is 1000, "250m" is 250; rounded up.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from shared.contracts.kube.quantities import parse_millis, parse_units
+from shared.contracts.kube.quantities import is_fraction, parse_millis, parse_units
 from shared.contracts.pod import (
     BATCH_CPU,
     BATCH_MEMORY,
@@ -134,6 +134,8 @@ def _amounts(given: object, qos: str, where: str, notes: list[str]) -> dict[str,
             continue
         kind = mine[name]
         amount = _amount(quantity, kind, name, f"{where}: {spelling}")
+        if kind == "memory" and is_fraction(quantity):
+            notes.append(f"{where}: {spelling} {quantity}: no whole bytes, counted as {amount}; for mebibytes write Mi")
         if amounts.setdefault(kind, amount) != amount:
             raise Refused(f"{where}: {spelling} stands twice with different amounts; keep one", reason="malformed")
     return amounts

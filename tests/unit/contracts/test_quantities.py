@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.contracts.kube.quantities import format_millis, format_units, parse_millis, parse_units
+from shared.contracts.kube.quantities import format_millis, format_units, is_fraction, parse_millis, parse_units
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,14 @@ from shared.contracts.kube.quantities import format_millis, format_units, parse_
 )  # fmt: skip
 def test_units_are_whole_and_rounded_up(text: float | str, units: int) -> None:
     assert parse_units(text) == units
+
+
+@pytest.mark.parametrize(
+    ("text", "fraction"),
+    [("64m", True), ("0.5", True), ("1.5Ki", False), (1.5, True), ("64Mi", False), ("1000m", False), (0, False)],
+)
+def test_a_fraction_is_no_whole_number_of_units(text: float | str, fraction: bool) -> None:
+    assert is_fraction(text) is fraction
 
 
 @pytest.mark.parametrize(

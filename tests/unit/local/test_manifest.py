@@ -223,11 +223,12 @@ def test_without_an_annotation_a_pod_is_shared() -> None:
     ("path", "value", "word"),
     [
         ((*SPEC, "volumes"), [{"name": "x"}], "volumes is left out"),
+        ((*CONTAINER, "resources", "requests", "memory"), "64m", "64m: no whole bytes, counted as 1; for mebibytes"),
         ((*CONTAINER, "livenessProbe"), {}, "livenessProbe is left out"),
         ((*SPEC, "restartPolicy"), "Always", "stays ended"),
         ((*CONTAINER, "resources", "limits", "nvidia.com/gpu"), 1, "nvidia.com/gpu is left out"),
     ],
-    ids=["volumes", "probe", "restarts", "gpu"],
+    ids=["volumes", "fraction of a byte", "probe", "restarts", "gpu"],
 )
 def test_what_a_bare_host_does_not_do_is_said(path: tuple[Any, ...], value: Any, word: str) -> None:
     assert any(word in note for note in read_pod(_with(path, value), UID).notes)

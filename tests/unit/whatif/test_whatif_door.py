@@ -33,10 +33,12 @@ def without(inputs: dict[str, Any], name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "inputs", "code", "names"),
     [
-        pytest.param("regulate", "{", "invalid_json", "", id="not JSON"),
+        pytest.param("regulate", "{", "invalid_json", "line 1, column 1: not JSON", id="not JSON"),
         pytest.param("regulate", b"\xff{}", "invalid_json", "", id="not UTF-8"),
-        pytest.param("regulate", "", "invalid_json", "", id="nothing"),
-        pytest.param("regulate", '{"steps": NaN}', "invalid_json", "", id="NaN is no JSON"),
+        pytest.param("regulate", "", "invalid_json", "nothing was given: want one JSON object", id="nothing"),
+        pytest.param("regulate", '{"steps": NaN}', "invalid_json", "no NaN", id="NaN is no JSON"),
+        pytest.param("regulate", '{"a": 1} x', "invalid_json", "nothing behind it", id="words behind it"),
+        pytest.param("regulate", "{'a': 1}", "invalid_json", "double quotes", id="single quotes"),
         pytest.param("regulate", "[]", "invalid_input", "inputs", id="a list"),
         pytest.param("regulate", "null", "invalid_input", "inputs", id="null"),
         pytest.param("regulat", REGULATE, "unknown_kind", "'regulate'", id="a misspelt kind"),
