@@ -18,7 +18,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Take away whole sections
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(help="Show, check or change the configuration of all nodes.", no_args_is_help=True)
-    for command in (show, status, validate, diff, apply, history, rollback, explain, schema):
+    for command in (show, status, validate, diff, apply, history, rollback, explain, schema, slo):
         group.command()(command)
     app.add_typer(group, name="config")
 
@@ -204,6 +204,29 @@ def schema(
     from sublet.settings_page.schema import document_schema
 
     typer.echo(json.dumps(document_schema(of), indent=2))
+
+
+def slo(
+    file: Annotated[
+        str, typer.Option("--file", "-f", help="The ConfigMap slo-controller-config, as YAML; - is standard input.")
+    ],
+    labels: Annotated[str, typer.Option("--labels", "-l", help="Labels of the node: zone=a,disk=ssd.")] = "",
+    output: Output = "table",
+) -> None:
+    """Say what Koordinator's ConfigMap comes to on a node with these labels, value by value, and whose each is.
+
+    What is wrong with it, and what nobody reads, goes to standard error; the exit code is 2 where anything is wrong.
+    """
+    from sublet.configuration.slo import report
+    from sublet.exit_codes import OK, REFUSED
+    from sublet.terminal.given_file import read_given_text
+
+    wanted = DOCUMENT.read(output)
+    found = report(read_given_text(file, what="ConfigMap"), file, labels)
+    typer.echo(found.table() if wanted.is_table else document_text(found.document(), wanted))
+    for line in found.lines:
+        typer.echo(line, err=True)
+    raise typer.Exit(REFUSED if found.read.problems else OK)
 
 
 def _valid(file: str) -> "tuple[str, Mapping[str, object]]":

@@ -34,7 +34,7 @@ def bounded() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
 
-@pytest.mark.parametrize("command", ["validate", "apply"])
+@pytest.mark.parametrize("command", ["validate", "apply", "slo"])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_document_is_refused_in_few_words(tmp_path: Path, name: str, command: str) -> None:
     path, content = tmp_path / "c.yaml", HOSTILE[name]

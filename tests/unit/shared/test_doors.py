@@ -34,6 +34,7 @@ DOORS = {
     "shared/core/bus/nats_jwt.py": "questions of the NATS server on a login",
     "shared/app.py": "configuration entries, of central alone",
     "services/central/adapters/node_entries.py": "configuration entries, of central alone",
+    "services/central/core/slo/config_map.py": "Koordinator's ConfigMap, of the cluster's operator",
 }
 OUR_OWN_FILES = {
     "services/qrm/adapters/checkpoint/file.py", "services/qrm/adapters/lease/file.py",
@@ -48,7 +49,7 @@ OUR_OWN_FILES = {
 WHAT_A_PERSON_GIVES = {
     "services/central/core/config.py", "shared/settings.py", "shared/text_file.py",
     "sublet/replay/contender.py", "sublet/replay/traces/reading.py", "sublet/pods/applying.py",
-    "sublet/sim/scenario.py", "sublet/whatif.py", "sublet/laws/given_settings.py",
+    "sublet/sim/scenario.py", "sublet/whatif.py", "sublet/laws/given_settings.py", "sublet/configuration/slo.py",
 }  # fmt: skip
 """Files and words of whoever types the command, refused in words where they are wrong."""
 DEMO = {"sublet/demo/chain.py", "sublet/views/events.py"}

@@ -1,0 +1,1 @@
+"""Koordinator's `slo-controller-config`: what its eight keys may say, and what of them holds on a node."""

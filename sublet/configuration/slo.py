@@ -1,0 +1,81 @@
+"""What a ConfigMap `slo-controller-config` comes to on a node, for `sublet config slo`."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from services.central.core.kcc.selectors import parse_selector
+from services.central.core.slo.config_map import MAX_KEY_BYTES, ReadSloConfig, read_slo_config
+from services.central.core.slo.effective import EffectiveStrategy, effective_slo
+from services.central.core.slo.keys import SLO_KEYS, SloKey
+from shared.core.text.yaml_text import read_yaml
+from shared.errors import Refused
+from sublet.output import columns, printable
+
+CONFIG_MAP = "slo-controller-config"
+
+
+@dataclass(frozen=True, slots=True)
+class SloReport:
+    """What was read, and what of it holds on the node."""
+
+    read: ReadSloConfig
+    effective: Mapping[SloKey, EffectiveStrategy]
+
+    @property
+    def lines(self) -> list[str]:
+        """What is wrong, then what nobody reads."""
+        wrong = [f"{problem}" for problem in self.read.problems]
+        return [printable(line) for line in (*wrong, *(f"{line} (ignored)" for line in self.read.unknown))]
+
+    def table(self) -> str:
+        """A row for each value: key, field, value, and whose it is."""
+        rows = [
+            [key, printable(path), printable(json.dumps(value, ensure_ascii=False)), printable(source)]
+            for key, found in self.effective.items()
+            for path, value, source in found.rows()
+        ]
+        return columns(("KEY", "FIELD", "VALUE", "FROM"), rows)
+
+    def document(self) -> dict[str, Any]:
+        """The same for programs."""
+        keys = {
+            key: {"strategy": dict(found.strategy), "from": dict(found.sources)}
+            for key, found in self.effective.items()
+        }
+        return {"keys": keys, "problems": [str(one) for one in self.read.problems], "ignored": list(self.read.unknown)}
+
+
+def report(text: str, name: str, labels: str) -> SloReport:
+    """Read a ConfigMap, and see what holds on a node with these labels ("a=b,c=d").
+
+    Raises:
+        Refused: no ConfigMap, or labels that cannot be read. What is wrong with a key stands in the report.
+    """
+    read = read_slo_config(_data(text, name))
+    return SloReport(read, effective_slo(read.config, _labels(labels)))
+
+
+def _data(text: str, name: str) -> Mapping[str, str]:
+    """The data of the object, or the object itself where it has keys of the ConfigMap."""
+    document = read_yaml(text, what=name, max_bytes=2 * MAX_KEY_BYTES).value
+    if isinstance(document, Mapping) and document.get("kind") == "ConfigMap":
+        document = document.get("data")
+    if not isinstance(document, Mapping) or not any(key in document for key in SLO_KEYS):
+        known = ", ".join(SLO_KEYS)
+        raise Refused(f"{name}: no ConfigMap {CONFIG_MAP}; want its data, of which one key is {known}", reason="shape")
+    if wrong := next((key for key, value in document.items() if not isinstance(value, str)), None):
+        raise Refused(f"{name}: {wrong}: want JSON as text, as in a ConfigMap ('{wrong}: |')", reason="shape")
+    return dict(document)
+
+
+def _labels(text: str) -> dict[str, str]:
+    try:
+        parts = parse_selector(text).requirements
+    except Refused as refusal:
+        raise Refused(f"--labels: {refusal}", reason="usage") from None
+    labels = {part.key: value for part in parts if part.operator == "in" for value in part.values}
+    if len(labels) != len(parts) or any(len(part.values) != 1 for part in parts):
+        raise Refused(f"--labels {text!r}: want the labels of one node, as in zone=a,disk=ssd", reason="usage")
+    return labels

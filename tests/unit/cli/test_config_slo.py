@@ -1,0 +1,71 @@
+"""`sublet config slo`: Koordinator's ConfigMap, value by value, as it holds on a node."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from sublet import cli
+from sublet.commands import config
+
+OBJECT = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: slo-controller-config}
+data:
+  resource-threshold-config: |
+    {"clusterStrategy": {"enable": true}, "nodeStrategies":
+      [{"name": "hot", "nodeSelector": {"matchLabels": {"pool": "hot"}}, "cpuSuppressThresholdPercent": 50}]}
+"""
+
+
+def slo(text: str, *words: str) -> Result:
+    Path("cm.yaml").write_text(text)
+    return CliRunner().invoke(cli.build({"config": config}), ["config", "slo", "-f", "cm.yaml", *words])
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def row(result: Result, field: str) -> list[str]:
+    return next(line.split() for line in result.stdout.splitlines() if line.split()[1] == field)
+
+
+def test_every_value_has_its_source() -> None:
+    result = slo(OBJECT, "-l", "pool=hot,zone=a")
+    assert result.exit_code == 0, result.output
+    key = "resource-threshold-config"
+    assert row(result, "cpuSuppressThresholdPercent") == [key, "cpuSuppressThresholdPercent", "50", "hot"]
+    assert row(result, "cpuSuppressPolicy") == [key, "cpuSuppressPolicy", '"cpuset"', "built-in"]
+    assert row(slo(OBJECT), "cpuSuppressThresholdPercent")[2:] == ["65", "built-in"]
+
+
+def test_what_is_wrong_is_said_and_ends_with_an_error() -> None:
+    result = slo(OBJECT.replace(": 50", ": 500").replace('"enable": true', '"enabled": true'), "-o", "json")
+    assert result.exit_code == 2
+    said = "resource-threshold-config.nodeStrategies.0.cpuSuppressThresholdPercent = 500: want at most 100"
+    assert said in result.stderr
+    assert "clusterStrategy.'enabled': no such field (ignored)" in result.stderr
+    document = json.loads(result.stdout)
+    assert document["problems"] == [said]
+    assert document["keys"]["resource-threshold-config"]["strategy"]["enable"] is False
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ("kind: Pod", (), "no ConfigMap slo-controller-config"),
+        ("- 1", (), "no ConfigMap"),
+        ("system-config: {a: 1}", (), "want JSON as text"),
+        (OBJECT, ("-l", "pool in (a,b)"), "want the labels of one node"),
+        (OBJECT, ("-l", "!pool"), "want the labels of one node"),
+        (OBJECT, ("-l", "pool=="), ""),
+    ],
+)
+def test_what_is_no_config_map_and_no_label_is_refused(text: str, words: tuple[str, ...], said: str) -> None:
+    result = slo(text, *words)
+    assert said in str(result.exception or result.output)
+    assert (result.exit_code == 0) == (not said)
