@@ -5,39 +5,27 @@ from typing import Any
 
 import pytest
 from evictor_world import GIB, pod
-from plugin_world import PLUGINS, at, bound, busy, idle, pressed_views, settings_of, shown, view
+from plugin_world import (
+    PLUGINS,
+    at,
+    bound,
+    busy,
+    calm,
+    goes,
+    idle,
+    pressed_views,
+    reading,
+    says,
+    settings_of,
+    shown,
+    view,
+    words,
+)
 
 from services.evictor.core.plugin import Pressure, View
 from shared.contracts.pod import Pod
-from shared.contracts.sample import ContainerReading, CpuUsage, PodReading, PoolReading
+from shared.contracts.sample import CpuUsage, PodReading, PoolReading
 from shared.contracts.sample import Pressure as Stall
-
-
-def reading(of: Pod, **figures: Any) -> PodReading:
-    return PodReading(pod=of, containers=(ContainerReading(name="main", **figures),))
-
-
-def calm(readings: list[PodReading], t_s: float = 0.0, node: dict[str, Any] | None = None, **numa: Any) -> View:
-    """A view without any shortage but the one that is asked for."""
-    one = view(readings, low=False, t_s=t_s)
-    fields: dict[str, Any] = {"node_reading": one.sample.node_reading.model_copy(update=node or {})}
-    if numa:
-        fields["numas"] = tuple(n.model_copy(update=numa) for n in one.sample.numas)
-    return replace(one, sample=one.sample.model_copy(update=fields))
-
-
-def says(section: str, views: list[View], **settings: Any) -> list[Any]:
-    plugin = PLUGINS[section]
-    return shown(plugin, plugin.settings(**settings), views)
-
-
-def words(findings: list[Any]) -> list[str]:
-    return [f if isinstance(f, str) else "hard" if f.hard else "soft" for f in findings]
-
-
-def goes(section: str, one: View, finding: Pressure, **settings: Any) -> list[str]:
-    plugin = PLUGINS[section]
-    return [c.pod.name for c in plugin.rank(one, finding, plugin.settings(**settings))]
 
 
 class TestCpuLoad:

@@ -17,8 +17,10 @@ from services.metrics.registry import known_sources
 
 NEEDS = {
     "cpu_load": ("task_load",),
+    "cpu_satisfaction": ("cpu_usage",),
     "cpu_suppression": ("cpus", "cpu_usage"),
     "memory_pressure": ("node_memory",),
+    "memory_usage": ("node_memory",),
     "network_interface": ("nic",),
     "numa_cpu_pressure": ("cpu_usage", "numa"),
     "numa_memory_pressure": ("numa",),
@@ -97,7 +99,7 @@ def test_without_its_source_it_knows_nothing(section: str, source: str, rows: di
     assert set(found) == {"unknown"}
 
 
-@pytest.mark.parametrize("section", [*BY_OFFER, "cpu_load", "cpu_suppression"])
+@pytest.mark.parametrize("section", [*BY_OFFER, "cpu_load", "cpu_satisfaction", "cpu_suppression"])
 def test_without_an_allocation_it_knows_nothing(section: str, rows: dict[str, Any]) -> None:
     found, _ = findings(section, rows["pressed"], reclaimed=None, reclaimed_by_numa=None, allocation=None)
     assert set(found) == {"unknown"}

@@ -37,8 +37,10 @@ def pressed(plugin: Plugin[Any, Any, Any], shown: View) -> Pressure | None:
 
 FILES = {
     "cpu_load": CPU_LOAD,
+    "cpu_satisfaction": "cpu-satisfaction-eviction-plugin",
     "cpu_suppression": "cpu-pressure-suppression-plugin",
     "memory_pressure": MEMORY,
+    "memory_usage": "memory-usage-eviction-plugin",
     "network_interface": "network-eviction-plugin",
     "numa_cpu_pressure": "numa-cpu-pressure-plugin",
     "numa_memory_pressure": "numa-memory-pressure-eviction-plugin",

@@ -199,8 +199,8 @@ def test_cpu_victims_go_by_priority_then_share_then_name() -> None:
     ]  # fmt: skip
     found = ask("be_cpu_victim_order", pods=pods)
     assert found == {
-        "victims": ["low", "a", "b", "none", "zero", "unknown"],
-        "usage_ratios": [0.001, 0.5, 0.5, 0, 0, 1],
+        "victims": ["unknown", "low", "a", "b", "none", "zero"],
+        "usage_ratios": [1, 0.001, 0.5, 0.5, 0, 0],
     }
     assert ask("be_cpu_victim_order", pods=pods[::-1]) == found
 

@@ -25,3 +25,11 @@ class EvictionMarks:
     def usable(self) -> bool:
         """Whether they can be followed: a threshold below 0 never ends, and a target at the threshold frees nothing."""
         return self.threshold_percent >= 0 and self.target_percent < self.threshold_percent
+
+    def met(self, amount: int, whole: int) -> bool:
+        """Whether an amount has reached the threshold."""
+        return amount * 100 >= self.threshold_percent * whole
+
+    def target(self, whole: int) -> int:
+        """The amount down to which is freed."""
+        return max(0, self.target_percent) * whole // 100

@@ -11,7 +11,7 @@ from services.evictor.core.detectors.reclaimed.allocatable import amount_to_free
 from services.evictor.whatif.fields import Int64
 from shared.whatif.decisions import Answer, Question, decision
 from sublet.reference.koordinator.evict.strategy import SwitchedStrategy, ThresholdStrategy
-from sublet.reference.koordinator.evict.victims import MEMORY_OF_CLASS, ColocatedPod
+from sublet.reference.koordinator.evict.victims import MEMORY_OF_CLASS, EvictablePod
 
 
 class MemoryNode(Question):
@@ -32,7 +32,7 @@ def bytes_over_marks(capacity_bytes: int, used_bytes: int, marks: EvictionMarks 
 
 
 def colocated_excess(
-    allocatable: Mapping[str, int], pods: Iterable[ColocatedPod], strategy: ThresholdStrategy
+    allocatable: Mapping[str, int], pods: Iterable[EvictablePod], strategy: ThresholdStrategy
 ) -> dict[str, int]:
     """The requests of batch and of mid memory above their target; only resources of which some should go."""
     marks, requested = strategy.allocatable_marks, Counter[str]()
@@ -47,7 +47,7 @@ def colocated_excess(
     return {resource: amount for resource, amount in excess.items() if amount > 0}
 
 
-def counts(pod: ColocatedPod, strategy: ThresholdStrategy) -> bool:
+def counts(pod: EvictablePod, strategy: ThresholdStrategy) -> bool:
     """Whether a pod's request is one that may be evicted."""
     highest = strategy.allocatable_evict_priority_threshold
     return highest is not None and pod.priority_value <= highest
@@ -79,7 +79,7 @@ class AllocatableQuestion(Question):
 
     node: MemoryNode
     strategy: SwitchedStrategy
-    pods: list[ColocatedPod]
+    pods: list[EvictablePod]
 
 
 class AllocatableAnswer(Answer):

@@ -5,14 +5,14 @@ Facts: docs/facts/koordinator-evict.md#a-tick-of-memory-eviction.
 
 from collections.abc import Sequence
 
-from services.evictor.core.plugin_kit.eviction_policy import allows_policy
 from services.evictor.whatif.fields import Int64
 from shared.whatif.decisions import Answer, Question, decision
 from sublet.reference.koordinator.evict.release import MemoryNode, bytes_over_marks, colocated_excess
 from sublet.reference.koordinator.evict.strategy import MEMORY_FEATURES, MemoryFeature, SwitchedStrategy
 from sublet.reference.koordinator.evict.tasks import MEMORY, Amounts, EvictTask, work_off
 from sublet.reference.koordinator.evict.victims import (
-    ColocatedPod,
+    EvictablePod,
+    allows_policy,
     best_effort_order,
     by_request,
     by_use,
@@ -29,7 +29,7 @@ class EvictTickQuestion(Question):
     strategy: SwitchedStrategy | None = None
     since_last_eviction_s: float | None = None
     cooldown_s: float = 4
-    pods: list[ColocatedPod]
+    pods: list[EvictablePod]
 
     @property
     def cooling(self) -> bool:
@@ -72,11 +72,11 @@ def _task(
     return EvictTask("used", {MEMORY: to_release}, _names(order))
 
 
-def _names(pods: Sequence[ColocatedPod]) -> list[str]:
+def _names(pods: Sequence[EvictablePod]) -> list[str]:
     return [pod.name for pod in pods]
 
 
-def _credits(pods: Sequence[ColocatedPod]) -> dict[str, Amounts]:
+def _credits(pods: Sequence[EvictablePod]) -> dict[str, Amounts]:
     return {
         pod.name: {
             "used": {MEMORY: pod.memory_used_bytes or 0},

@@ -3,12 +3,12 @@
 Facts: docs/facts/koordinator-evict.md#what-a-pod-says.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
-from services.evictor.core.plugin_kit.eviction_policy import allows_policy
 from services.evictor.whatif.fields import Int64
-from shared.core.pods.koord_qos import SUB_PRIORITY_LABEL, KoordQos, PriorityClass, priority_class
+from shared.core.pods.koord_qos import KOORD_DOMAIN, SUB_PRIORITY_LABEL, KoordQos, PriorityClass, priority_class
+from shared.core.text.annotation_values import json_names
 from shared.errors import Refused
 from shared.whatif.decisions import Answer, Question, decision
 from sublet.reference.koord_pod_class import (
@@ -18,13 +18,14 @@ from sublet.reference.koord_pod_class import (
     priority_number,
 )
 
+EVICTION_POLICY = f"{KOORD_DOMAIN}eviction-policy"
 BATCH_MEMORY = "kubernetes.io/batch-memory"
 MID_MEMORY = "kubernetes.io/mid-memory"
 MEMORY_OF_CLASS: dict[PriorityClass, str] = {"koord-batch": BATCH_MEMORY, "koord-mid": MID_MEMORY}
 """Under which name the pods of a class request their memory; the others request the node's own."""
 
 
-class ColocatedPod(Question):
+class EvictablePod(Question):
     """A pod with its classes, and what it uses and requests; a use of null is not known."""
 
     name: str
@@ -60,7 +61,7 @@ class ColocatedPod(Question):
         return None if resource is None or amount <= 0 else (resource, amount)
 
 
-def best_effort_order(pods: Iterable[ColocatedPod]) -> list[ColocatedPod]:
+def best_effort_order(pods: Iterable[EvictablePod]) -> list[EvictablePod]:
     """Pods that are BE by label: low priority first, then large use; those without a use last, names descending."""
     mine = [pod for pod in pods if pod.koord_qos == "BE" and pod.active]
     using = sorted((pod for pod in mine if pod.memory_used_bytes), key=lambda pod: (-_used(pod), pod.name))
@@ -69,8 +70,8 @@ def best_effort_order(pods: Iterable[ColocatedPod]) -> list[ColocatedPod]:
 
 
 def priority_order(
-    pods: Iterable[ColocatedPod], priority_threshold: int, largest: Callable[[ColocatedPod], int]
-) -> list[ColocatedPod]:
+    pods: Iterable[EvictablePod], priority_threshold: int, largest: Callable[[EvictablePod], int]
+) -> list[EvictablePod]:
     """Pods of any class up to a priority that agree to be evicted, by three priorities, then the largest first."""
     willing = [
         pod
@@ -89,17 +90,17 @@ def priority_order(
     )
 
 
-def by_use(pod: ColocatedPod) -> int:
+def by_use(pod: EvictablePod) -> int:
     """Its use; one that is not known counts as the smallest."""
     return -1 if pod.memory_used_bytes is None else pod.memory_used_bytes
 
 
-def by_request(pod: ColocatedPod) -> int:
+def by_request(pod: EvictablePod) -> int:
     """What it requests of its class."""
     return pod.colocated_request[1] if pod.colocated_request is not None else 0
 
 
-def _used(pod: ColocatedPod) -> int:
+def _used(pod: EvictablePod) -> int:
     return pod.memory_used_bytes or 0
 
 
@@ -115,7 +116,7 @@ class VictimOrderQuestion(Question):
     """The highest priority that may be evicted, and the pods."""
 
     priority_threshold: Int64
-    pods: list[ColocatedPod]
+    pods: list[EvictablePod]
 
 
 class VictimOrderAnswer(Answer):
@@ -129,6 +130,17 @@ def koord_victim_order(question: VictimOrderQuestion) -> VictimOrderAnswer:
     """Pods that Koordinator may evict for the node's use of memory, in order."""
     order = priority_order(question.pods, question.priority_threshold, by_use)
     return VictimOrderAnswer(victims=[pod.name for pod in order])
+
+
+def allows_policy(policy: str, annotations: Mapping[str, str]) -> bool:
+    """Whether a pod says nothing, or names the policy exactly in a JSON list of names; other text allows none."""
+    said = annotations.get(EVICTION_POLICY)
+    if said is None:
+        return True
+    try:
+        return policy in json_names(said)
+    except Refused:
+        return False
 
 
 class EvictionPolicyQuestion(Question):

@@ -84,5 +84,9 @@ class StarvingPod(Generic[T]):
 
 
 def in_order(pods: Iterable[StarvingPod[T]]) -> list[StarvingPod[T]]:
-    """Low priority first, then large use over request; a pod whose priority is not known goes last."""
-    return sorted(pods, key=lambda pod: (pod.priority is None, pod.priority or 0, -pod.usage_ratio, pod.order))
+    """Low priority first (none is the lowest), then large use over request."""
+    return sorted(pods, key=lambda pod: (_rank(pod.priority), -pod.usage_ratio, pod.order))
+
+
+def _rank(priority: int | None) -> float:
+    return float("-inf") if priority is None else priority
