@@ -25,6 +25,11 @@ TOTAL_BYTES = 100 * GIB
 ENVELOPE = {"node": "node1", "boot_id": "0" * 8, "sent_at": datetime(2026, 1, 1, tzinfo=UTC)}
 POOL_OF = {"reclaimed_cores": "reclaim", "shared_cores": "share", "dedicated_cores": "dedicated"}
 ANNOTATIONS = {"katalyst.kubewharf.io/numa_bind_result": "0", "katalyst.kubewharf.io/nic_selection_result": "eth0"}
+_RATES = (
+    "sched_wait_tasks", "kswapd_steal_pages_per_s", "direct_steal_pages_per_s", "refault_pages_per_s",
+    "disk_read_bytes_per_s", "disk_write_bytes_per_s", "network_receive_bytes_per_s", "network_transmit_bytes_per_s",
+)  # fmt: skip
+"""Of the node: figures of which there is much while there is too little of what they are made of."""
 STEPS, STEP_S = 14, 10.0
 """Samples of one shortage, and the time from one to the next."""
 
@@ -39,46 +44,54 @@ def bound(name: str, qos: QosClass = "reclaimed_cores", **fields: Any) -> Pod:
 
 def busy(of: Pod, used: int = 1) -> PodReading:
     """Far more of everything than it asked for."""
+    written = {"rootfs_used_bytes": float((50 + used) * GIB), "rootfs_inodes_used": 1000.0 + used}
     container = ContainerReading(
-        name="main",
-        cpu_usage_cores=40.0 + used,
-        cpu_sys_cores=30.0 + used,
-        load1=900.0 + used,
-        memory_usage_bytes=(1 + used) * GIB,
-        memory_rss_bytes=(1 + used) * GIB,
-        memory_numa=(GroupNuma(numa=0, anon_bytes=(1 + used) * GIB),),
-        memory_pressure=Stall(some_avg10_percent=90),
-        runnable_tasks=900 + used,
-        disk_write_bytes_per_s=1e9 + used,
-        extra={
-            "rootfs_used_bytes": float((50 + used) * GIB),
-            "rootfs_inodes_used": 1000.0 + used,
-        },
+        name="main", cpu_usage_cores=40.0 + used, cpu_sys_cores=30.0 + used, extra=written, **_busy_group(used)
     )
     return PodReading(pod=of, containers=(container,))
 
 
 def idle(of: Pod) -> PodReading:
     """Next to nothing of everything."""
-    container = ContainerReading(
-        name="main",
-        cpu_usage_cores=0.1,
-        cpu_sys_cores=0.01,
-        load1=0.1,
-        memory_usage_bytes=1,
-        memory_rss_bytes=1,
-        memory_numa=(GroupNuma(numa=0, anon_bytes=1),),
-        memory_pressure=Stall(),
-        runnable_tasks=0,
-        disk_write_bytes_per_s=0.0,
-        extra={"rootfs_used_bytes": 1.0, "rootfs_inodes_used": 1.0},
-    )
+    written = {"rootfs_used_bytes": 1.0, "rootfs_inodes_used": 1.0}
+    container = ContainerReading(name="main", cpu_usage_cores=0.1, cpu_sys_cores=0.01, extra=written, **_idle_group())
     return PodReading(pod=of, containers=(container,))
+
+
+def _busy_group(used: int) -> dict[str, Any]:
+    """Figures that containers and pools have, beside the CPU that they use."""
+    held_bytes, stall = (1 + used) * GIB, Stall(some_avg10_percent=90, full_avg10_percent=90)
+    return {
+        "load1": 900.0 + used,
+        "load5": 900.0 + used,
+        "runnable_tasks": 900 + used,
+        "throttled_ratio": 0.9,
+        "memory_usage_bytes": held_bytes,
+        "memory_rss_bytes": held_bytes,
+        "memory_working_set_bytes": held_bytes,
+        "memory_cache_bytes": used * GIB,
+        "memory_shmem_bytes": used * GIB,
+        "memory_numa": (GroupNuma(numa=0, anon_bytes=held_bytes),),
+        "refault_pages_per_s": 1e6 + used,
+        "sched_wait_tasks": 900.0 + used,
+        "disk_read_bytes_per_s": 1e9 + used,
+        "disk_write_bytes_per_s": 1e9 + used,
+        "cpu_pressure": stall,
+        "memory_pressure": stall,
+        "io_pressure": stall,
+    }
+
+
+def _idle_group() -> dict[str, Any]:
+    calm = dict.fromkeys(_busy_group(0), 0)
+    stalls = dict.fromkeys(("cpu_pressure", "memory_pressure", "io_pressure"), Stall())
+    held = dict.fromkeys(("memory_usage_bytes", "memory_rss_bytes", "memory_working_set_bytes"), 1)
+    return calm | stalls | held | {"load1": 0.1, "load5": 0.1, "memory_numa": (GroupNuma(numa=0, anon_bytes=1),)}
 
 
 def sample(readings: Sequence[PodReading], *, low: bool, step: int = 0) -> NodeSample:
     """The node with these pods; with `low` of everything too little."""
-    free = 0 if low else 50 * GIB
+    free, percent = (0, 90) if low else (50 * GIB, 0)
     extra = {
         "rootfs_capacity_bytes": 100.0 * GIB,
         "rootfs_available_bytes": 0.0 if low else 50.0 * GIB,
@@ -93,13 +106,15 @@ def sample(readings: Sequence[PodReading], *, low: bool, step: int = 0) -> NodeS
         memory_available_bytes=free,
         watermark_scale_factor=100,
         kswapd_steal_pages=1_000_000 * step if low else 0,
-        memory_pressure=Stall(some_avg10_percent=90 if low else 0),
-        cpu_pressure=Stall(some_avg10_percent=90 if low else 0),
-        io_pressure=Stall(some_avg10_percent=90 if low else 0, full_avg10_percent=90 if low else 0),
+        memory_pressure=Stall(some_avg10_percent=percent),
+        cpu_pressure=Stall(some_avg10_percent=percent),
+        io_pressure=Stall(some_avg10_percent=percent, full_avg10_percent=percent),
         runnable_tasks=9000 if low else 1,
         load1=9000.0 if low else 1.0,
+        load5=9000.0 if low else 1.0,
         cpu_usage_cores=48.0 if low else 0.0,
         cpus=CpuUsage(cpus="0-47", busy_percent=(100 if low else 0,) * 48),
+        **dict.fromkeys(_RATES, 1e9 if low else 0.0),
         extra=extra,
     )
     numa = NumaReading(
@@ -108,11 +123,16 @@ def sample(readings: Sequence[PodReading], *, low: bool, step: int = 0) -> NodeS
         memory_total_bytes=TOTAL_BYTES,
         memory_free_bytes=free,
         inactive_file_bytes=10 * GIB,
+        file_bytes=20 * GIB,
         watermark_min_bytes=GIB,
         watermark_low_bytes=2 * GIB,
+        watermark_high_bytes=3 * GIB,
     )
-    pools = (PoolReading(pool="reclaim", cpu_usage_cores=0.001 if low else 4.0),)
-    return NodeSample(**ENVELOPE, seq=1, node_reading=node, numas=(numa,), pods=tuple(readings), pools=pools)
+    group = _busy_group(1) if low else _idle_group()
+    pools = (PoolReading(pool="reclaim", cpu_usage_cores=0.001 if low else 4.0, **group),)
+    return NodeSample(
+        **ENVELOPE, seq=1, window_s=STEP_S, node_reading=node, numas=(numa,), pods=tuple(readings), pools=pools
+    )
 
 
 def view(readings: Sequence[PodReading], *, low: bool, t_s: float = 0.0, step: int = 0) -> View:

@@ -7,6 +7,7 @@ import typer
 
 from sublet.exit_codes import FAILED, OK
 from sublet.laws.result import LawResult
+from sublet.output import printable
 from sublet.terminal.formats import OutputFormat, document_text
 
 
@@ -30,4 +31,4 @@ def _text(result: LawResult) -> str:
     if result.holds:
         return f"holds   {result.law}"
     case = f"{result.where}: {result.case}" if result.where else result.case
-    return "\n        ".join([f"BROKEN  {result.law}", *case.split("\n")])
+    return "\n        ".join([f"BROKEN  {result.law}", *map(printable, case.split("\n"))])

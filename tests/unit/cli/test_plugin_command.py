@@ -34,10 +34,13 @@ PRESSURE = Pressure(True, "x", OBSERVED, 1, why=Reason(rule="x", numbers={"x": 1
 PLUGIN = Plugin("mine", Settings, lambda: None, evaluate, rank)
 """
 """A plugin whose answers a case says; `evaluate` stands in line 7, its answer in 8, `rank` in 10, its answer in 11."""
+SETTINGS = "its settings have a sentence and enforce unless told otherwise"
 SEES = "it sees a pressure where there is one and names who would relieve it"
 ORDER = "the order of pods in a sample means nothing"
 NOTHING = "without any figure it knows nothing"
 NUMBERS = "every candidate has a reason and a relief that is a number"
+CALM = "it is calm where there is plenty"
+ABSENT = "a figure that is absent never makes a pressure"
 MEMORY = "evaluating changes nothing but the memory that it returns"
 
 
@@ -68,6 +71,18 @@ def test_a_new_plugin_is_a_project_whose_laws_hold(module: Path) -> None:
     assert tested.stdout.splitlines()[-1] == "short-of-room-eviction-plugin: 11 of 11 laws hold"
     assert tested.exit_code == OK
     assert {path.name for path in module.parent.iterdir()} == {"pyproject.toml", module.name}
+
+
+def test_what_a_plugin_raises_writes_nothing_to_the_terminal_but_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugin, "LAWS", {SEES: plugin.LAWS[SEES]})
+    path = tmp_path / "own.py"
+    path.write_text(SHAPED.replace("return EVALUATED", "raise OSError('\x1b[2J')").replace("OBSERVED", "2"))
+    tested = run("test", str(path))
+    assert tested.exit_code == FAILED
+    assert f"{path}:8: OSError: \\x1b[2J" in tested.stdout
+    assert "\x1b" not in tested.stdout
 
 
 def test_the_example_holds_them_and_one_with_settings_that_it_needs() -> None:
@@ -104,6 +119,9 @@ def test_the_example_holds_them_and_one_with_settings_that_it_needs() -> None:
         ("None, PRESSURE", "()", "2", NOTHING, 7, "evaluate: without any figure it says Pressure("),
         ("None, 'calm'", "()", "2", SEES, 7, "it never said pressure"),
         ("None, 'calm'", "()", "2", NOTHING, 7, "evaluate: without any figure it says 'calm', not 'unknown'"),
+        ("None, PRESSURE", "()", "2", CALM, 7, "evaluate: with plenty of everything it says Pressure("),
+        ("None, 'calm' if view.sample.numas and view.reclaimed else PRESSURE", "()", "2", ABSENT, 7,
+         "it says Pressure("),
         ("object(), 'calm'", "()", "2", MEMORY, 7, "evaluate: says something else of the same view"),
     ],
 )  # fmt: skip
@@ -118,6 +136,30 @@ def test_a_wrong_answer_is_named_with_file_and_line(
     found = laws_of(path)[law]
     assert (found["holds"], found["where"]) == (False, f"{path}:{line - 1}")
     assert words in found["case"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "law", "words"),
+    [
+        ("rank)", "rank, lambda view, settings: 1)", "near is a pressure or nothing", "near: want a Pressure"),
+        ('"Nothing."', 'mode: str = "observe"', SETTINGS, "has no first line that says what it is"),
+        ('"Nothing."', '"Nothing."; mode: str = "observe"', SETTINGS, "mode is not 'enforce' by default"),
+        ('"Nothing."', '"Nothing."; needed: int', SETTINGS, "needed"),
+        ("lambda: None, evaluate", "list, lambda *a: (a[0].append(1), (a[0], 'calm'))[1]", MEMORY,
+         "evaluate: changes the memory that it is given"),
+    ],
+)  # fmt: skip
+def test_a_wrong_part_breaks_its_law(
+    before: str, after: str, law: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugin, "LAWS", {law: plugin.LAWS[law]})
+    path, said = tmp_path / "own.py", {"EVALUATED": "None, PRESSURE", "RANKED": "()", "OBSERVED": "2"}
+    text = SHAPED.lstrip("\n").replace(before, after)
+    for word, value in said.items():
+        text = text.replace(word, value)
+    path.write_text(text)
+    found = laws_of(path, *(("--set", "needed=1") if "needed" in after else ()))[law]
+    assert (found["holds"], words in found["case"]) == (False, True), found
 
 
 @pytest.mark.parametrize(
