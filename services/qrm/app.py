@@ -16,7 +16,7 @@ from services.qrm.core.placement.arrangement import Arrangement, Node
 from services.qrm.core.state import NO_PODS, PassDecision, PassInput, QrmState, accept, arrange_as, lease_floor, step
 from services.qrm.core.statement import observing_text, offer_reason, writes_reason
 from services.qrm.core.writes.classes import tenant_millis
-from services.qrm.core.writes.group_settings import GroupSettings, quota_millis
+from services.qrm.core.writes.group_settings import GroupSettings, pod_quotas, quota_millis
 from services.qrm.core.writes.outcome import WriteOutcome
 from services.qrm.group_restorer import GroupRestorer
 from services.qrm.inventory import PodInventory
@@ -265,6 +265,7 @@ class QrmApp:
             asked_millis=tenant_millis(self._inventory.pods, len(self._ports.machine.topology.all)),
             memory_limit_bytes=advice.reclaimed_memory_limit_bytes if advice else None,
             quota_millis=quota_millis(advice),
+            pod_quotas=pod_quotas(advice, enabled=self._settings.pod_quotas),
             burst_percent=settings.burst_percent,
             migrate=settings.memory_migrate,
         )

@@ -99,6 +99,9 @@ class QrmSettings(Settings):
     Moving takes the time of copying them, and the pod waits meanwhile."""
     burst_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
     """How much of its quota a tenant's container may save up and overdraw later, unless its pod says otherwise."""
+    pod_quotas: bool = False
+    """Whether a reclaimed pod on Kubernetes gets no more CPU than its limit, as with Koordinator's batch-cpu. Off: CPU
+    that nobody else wants is theirs. Not while the policy holds the whole class by a quota."""
     offload: OffloadSettings = OffloadSettings()
     """Idle memory of pods that is given back to the machine by and by; off unless `enabled`."""
     starts: StartSettings = StartSettings()

@@ -1,11 +1,11 @@
 """What a pod's cgroups shall have for what the pod asks for: weight and memory limit, pod and containers.
 
 The formulas are kubelet's, of native amounts (`ResourceConfigForPod`); here they hold for reclaimed amounts too, which
-kubelet does not know as such (docs/facts/koordinator-batch.md#cgroup-values-of-best-effort-pods). There is no CPU quota
-for those: reclaimed CPU that nobody else wants is theirs.
+kubelet does not know as such (docs/facts/koordinator-batch.md#cgroup-values-of-best-effort-pods). A CPU quota they
+have only where the settings say so: reclaimed CPU that nobody else wants is theirs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shared.contracts.pod import Container, Pod
@@ -16,10 +16,12 @@ from shared.core.pods.containers import together
 
 @dataclass(frozen=True, slots=True)
 class GroupLimits:
-    """Weight (in CPU shares) and memory limit of one cgroup; a limit of None: there is none."""
+    """Weight (in CPU shares), memory limit and quota of one cgroup; None: there is none."""
 
     cpu_shares: int
     memory_bytes: int | None
+    quota_millis: int | None = None
+    """Of a best-effort pod: of others kubelet writes it, by their native amounts."""
 
 
 UNSAID_PART, LEAST_UNSAID_BYTES = 8, 256 << 20
@@ -43,7 +45,8 @@ def limits_of(pod: Pod, layout: Layout, unsaid_bytes: int) -> dict[str, GroupLim
         group = layout.container_group(pod, container)
         if group is not None:
             shares = shares_of_millis(container.cpu_request_millis)
-            found.setdefault(group, GroupLimits(shares, _memory_bytes(pod, container, unsaid_bytes) or None))
+            memory_bytes = _memory_bytes(pod, container, unsaid_bytes) or None
+            found.setdefault(group, GroupLimits(shares, memory_bytes, _quota_millis(pod, [container])))
     return found
 
 
@@ -53,14 +56,15 @@ def pod_limits(pod: Pod, unsaid_bytes: int) -> GroupLimits:
     A reclaimed pod always has one, also where no container of it could be read.
     """
     shares = shares_of_millis(_together(pod, lambda one: one.cpu_request_millis))
+    quota = _quota_millis(pod, (*pod.containers, *pod.init_containers))
     limits = [_memory_bytes(pod, container, unsaid_bytes) for container in (*pod.containers, *pod.init_containers)]
     if not limits and pod.qos == "reclaimed_cores":
-        return GroupLimits(shares, unsaid_bytes or None)
+        return GroupLimits(shares, unsaid_bytes or None, quota)
     # One container without a limit has all of the machine's memory, so the pod has it.
     if not limits or not all(limits):
-        return GroupLimits(shares, None)
+        return GroupLimits(shares, None, quota)
     together_bytes = _together(pod, lambda one: _memory_bytes(pod, one, unsaid_bytes))
-    return GroupLimits(shares, together_bytes + pod.overhead_memory_bytes)
+    return GroupLimits(shares, together_bytes + pod.overhead_memory_bytes, quota)
 
 
 def _memory_bytes(pod: Pod, container: Container, unsaid_bytes: int) -> int:
@@ -68,6 +72,16 @@ def _memory_bytes(pod: Pod, container: Container, unsaid_bytes: int) -> int:
     if pod.qos == "reclaimed_cores":
         return container.memory_limit_bytes or container.memory_request_bytes or unsaid_bytes
     return container.memory_limit_bytes
+
+
+def _quota_millis(pod: Pod, containers: Sequence[Container]) -> int | None:
+    """Their CPU limits together; none where one of them has none."""
+    best_effort = pod.qos == "reclaimed_cores" and pod.kube_qos == "BestEffort"
+    if not best_effort or not containers or not all(one.cpu_limit_millis for one in containers):
+        return None
+    if len(containers) == 1:
+        return containers[0].cpu_limit_millis
+    return _together(pod, lambda one: one.cpu_limit_millis)
 
 
 def _together(pod: Pod, amount: Callable[[Container], int]) -> int:

@@ -98,14 +98,17 @@ class CgroupGroups:
         the groups, reclaimed pods are held to their own limits.
         """
         outcome = self._apply_sets(arrangement, pods, settings, now_s, verify_s)
+        own = self._pod_limits
+        # Before the quota of the class: v1 refuses one that is below a pod's.
+        problems = [] if own is None or settings.pod_quotas is not False else own.lift_quotas(self._present(pods))
         self._reclaimed = self.layout.reclaimed_group(pods)
         # After the sets: the kernel reclaims memory while the writer waits, and a tenant's CPUs must not wait for that.
         limits = [*self._limits(settings.memory_limit_bytes), *self._quota(settings.quota_millis)]
         weights_now = self._weights(settings.asked_millis, pods, arrangement.starting)
         bursts = burst_writes(pods, self.layout, settings.burst_percent)
-        problems = self._writer.settle([*weights_now, *limits, *bursts])
-        if self._pod_limits is not None:
-            problems += self._pod_limits.settle(self._present(pods), now_s, verify_s)
+        problems += self._writer.settle([*weights_now, *limits, *bursts])
+        if own is not None:
+            problems += own.settle(self._present(pods), now_s, verify_s, quotas=settings.pod_quotas)
         return outcome.with_problems(problems)
 
     def _apply_sets(

@@ -4,6 +4,9 @@ A limit is never taken back here: the class of a pod stays as long as the pod do
 
 A pod's own group keeps the lowest weight there is, for beside it may be a tenant's pod that asked for nothing either;
 CPU requests count among the containers of a pod.
+
+CPU quotas are written where the settings say so. Without that, and beside a quota of the whole class, those that were
+written here are lifted: on v1 no group has a larger one than the group above it.
 """
 
 from collections.abc import Sequence
@@ -15,7 +18,7 @@ from services.qrm.core.memory.limits import in_force, own_limit_steps
 from services.qrm.core.writes.classes import RECLAIMED
 from services.qrm.core.writes.outcome import Problem
 from shared.contracts.pod import Pod
-from shared.core.cgroups.knobs import Knob, Write
+from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout
 from shared.core.pods.limits import GroupLimits, limits_of
 
@@ -26,6 +29,7 @@ class _Settled:
 
     pod: Pod
     at_s: float
+    quotas: bool | None
 
 
 @dataclass(slots=True)
@@ -37,24 +41,45 @@ class PodLimits:
     unsaid_bytes: int
     """Memory limit of a container that asks for no memory."""
     _settled: dict[str, _Settled] = field(default_factory=dict)
+    _may_have_quotas: bool = True
+    """Also of a life before this one."""
 
-    def settle(self, pods: Sequence[Pod], now_s: float, verify_s: float) -> list[Problem]:
+    def lift_quotas(self, pods: Sequence[Pod]) -> list[Problem]:
+        """Take the quotas away that were written here; what somebody else wrote stays."""
+        if not self._may_have_quotas:
+            return []
+        own = [
+            Write(group, Knob.CPU_QUOTA, limits.quota_millis)
+            for pod in pods
+            for group, limits in self._present(pod).items()
+            if pod.qos == RECLAIMED and limits.quota_millis is not None
+        ]
+        problems = self.writer.settle(
+            [Write(write.group, Knob.CPU_QUOTA, UNLIMITED) for write in own if not self.writer.differs(write)]
+        )
+        self._may_have_quotas = bool(problems)
+        return problems
+
+    def settle(
+        self, pods: Sequence[Pod], now_s: float, verify_s: float, *, quotas: bool | None = False
+    ) -> list[Problem]:
         """One step towards the limits of these pods, whose groups exist; tenants' groups are left alone.
 
         A pod whose limits were all found in force less than `verify_s` ago is not looked at, unless it has changed.
         """
         problems: list[Problem] = []
+        self._may_have_quotas = self._may_have_quotas or quotas is True
         reclaimed = [pod for pod in pods if pod.qos == RECLAIMED]
         settled: dict[str, _Settled] = {}
         for pod in reclaimed:
             last = self._settled.get(pod.uid)
-            if last is not None and now_s < last.at_s + verify_s and last.pod == pod:
+            if last is not None and now_s < last.at_s + verify_s and (last.pod, last.quotas) == (pod, quotas):
                 settled[pod.uid] = last
             # Not settled yet even if all goes well: the next pass reads back what the kernel made of it.
-            elif writes := self._writes(pod):
+            elif writes := self._writes(pod, quotas=quotas is True):
                 problems += self.writer.settle(writes)
             elif self._complete(pod):
-                settled[pod.uid] = _Settled(pod, now_s)
+                settled[pod.uid] = _Settled(pod, now_s, quotas)
         self._settled = settled
         return problems
 
@@ -64,12 +89,15 @@ class PodLimits:
         there = {top, *(f"{top}/{name}" for name in self.writer.cgroups.children(top))}
         return {group: own for group, own in limits_of(pod, self.layout, self.unsaid_bytes).items() if group in there}
 
-    def _writes(self, pod: Pod) -> list[Write]:
+    def _writes(self, pod: Pod, *, quotas: bool) -> list[Write]:
         top, writes = self.layout.pod_group(pod), []
         for group, own in self._present(pod).items():
             weight = Write(group, Knob.CPU_SHARES, own.cpu_shares)
             if group != top and self.writer.differs(weight):
                 writes.append(weight)
+            if quotas and own.quota_millis is not None:
+                quota = Write(group, Knob.CPU_QUOTA, own.quota_millis)
+                writes += [quota] if self.writer.differs(quota) else []
             if own.memory_bytes is not None:
                 writes += self._steps(group, own.memory_bytes)
         return writes

@@ -69,6 +69,9 @@ def _settings(writer: CgroupWriter, layout: Layout, pods: Sequence[Pod]) -> Iter
     for pod in pods:
         if pod.qos == RECLAIMED:
             for group, own in default_limits(pod, layout).items():
+                # Kubelet writes no quota for a best-effort pod: if there is one, it is qrm's.
+                if pod.kube_qos == "BestEffort":
+                    yield Write(group, Knob.CPU_QUOTA, UNLIMITED)
                 hard = writer.cgroups.read(group, Knob.MEMORY_MAX)
                 yield from restore_group(group, own, None if hard is None else int(hard))
         else:

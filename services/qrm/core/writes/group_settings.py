@@ -18,6 +18,8 @@ class GroupSettings:
     """CPU time that the reclaimed class may use; UNLIMITED takes the bound away, None leaves it."""
     burst_percent: float = 0.0
     """How much of its quota a container may save up whose pod does not say it."""
+    pod_quotas: bool | None = False
+    """Whether reclaimed pods are held to their CPU limits by quota; None leaves it as it is."""
     migrate: bool = False
     """Whether the pages of pods bound to NUMA nodes move with them, which may take long."""
 
@@ -27,3 +29,13 @@ def quota_millis(advice: PoolAdvice | None) -> int | None:
     if advice is None:
         return None
     return UNLIMITED if advice.reclaimed_quota_millis is None else advice.reclaimed_quota_millis
+
+
+def pod_quotas(advice: PoolAdvice | None, *, enabled: bool) -> bool | None:
+    """Whether pods have quotas of their own: not beside one of their class, which v1 would refuse to set below theirs.
+
+    Without fresh advice it is not known whether there is one of the class.
+    """
+    if not enabled:
+        return False
+    return None if advice is None else advice.reclaimed_quota_millis is None
