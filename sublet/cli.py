@@ -18,7 +18,6 @@ from shared.errors import SubletError
 from sublet import commands
 from sublet.exit_codes import FAILED, INTERNAL, INTERRUPTED, REFUSED, code_of
 from sublet.invocation import OWN, PLUGIN, program_name
-from sublet.terminal.given_file import os_words
 from sublet.terminal.stderr import print_error
 
 # As a user needs them: start, work with pods, look, think ahead, run parts. What is not named here comes last.
@@ -113,6 +112,8 @@ def call(app: typer.Typer, arguments: Sequence[str], program: str = OWN) -> int:
         sys.stderr.close()
         return FAILED
     except OSError as error:
+        from sublet.terminal.given_file import os_words
+
         print_error(os_words(error))
         return FAILED
     except Exception as error:  # noqa: BLE001 - nobody is shown a trace that he cannot use
