@@ -68,6 +68,18 @@ POOL_CPUS = Gauge("sublet_pool_cpus", "CPUs of a pool as read back from the kern
 RECLAIMED_CPU = Gauge("sublet_node_cpu_reclaimable_cores", "Cores offered to reclaimed pods.")
 RECLAIMED_MEMORY = Gauge("sublet_node_memory_reclaimable_bytes", "Bytes offered to reclaimed pods.")
 SAMPLE_PODS_SHORTENED = Gauge("sublet_sample_pods_shortened", "Pods with less detail in the newest sample, for room.")
+POD_REVIEWS = Counter(
+    "sublet_central_pod_reviews_total", "Pods that the API server asked about, by what came of it.", ["kind", "outcome"]
+)
+POD_REVIEW_SECONDS = Histogram(
+    "sublet_central_pod_review_seconds",
+    "Time from the body of a question about a pod to its answer.",
+    ["kind"],
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5),
+)
+PROFILES_FAILED = Counter(
+    "sublet_central_profiles_failed_total", "Times that a colocation profile could not be applied to a pod it matches."
+)
 NODES_READY = Gauge("sublet_central_nodes", "Nodes in central's readiness ledger.", ["state"])
 
 

@@ -52,6 +52,28 @@ class LoginSettings(Settings):
         return tuple(one.get_secret_value() for one in known if one is not None)
 
 
+class WebhookSettings(Settings):
+    """How central answers the API server about pods, for Koordinator's ClusterColocationProfiles."""
+
+    host: str = "0.0.0.0"  # noqa: S104 - the API server comes from outside of the pod
+    """Address that is listened on."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8443
+    """Port that is listened on; 0: any."""
+    service: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] = "sublet-webhook"
+    """Name of the Service by which the API server comes; the certificate is made for it."""
+    namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] = "sublet-system"
+    """Namespace of Service and Secret."""
+    secret: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "sublet-webhook-tls"  # noqa: S105
+    """Name of the Secret in which all centrals share the certificate."""
+    configuration: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "sublet-pod-profiles"
+    """Name of the webhook configurations, which are told whose certificates to trust."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of the Service, as the API server and others in the cluster call it."""
+        return (f"{self.service}.{self.namespace}.svc", f"{self.service}.{self.namespace}.svc.cluster.local")
+
+
 class KubernetesSettings(Settings):
     """Central on substrate kubernetes."""
 
@@ -68,6 +90,8 @@ class KubernetesSettings(Settings):
     logins: LoginSettings | None = None
     """How central answers the hub about leaves that log in; None: the hub does not ask, as where its configuration
     knows all leaves."""
+    webhook: WebhookSettings | None = None
+    """How central answers about pods that are created; None: colocation profiles are not applied."""
     node_lease_s: Seconds = 40.0
     """A node whose kubelet has not renewed its lease for so long is stale (Kubernetes' own default)."""
 

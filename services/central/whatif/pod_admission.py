@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 from pydantic import model_validator
 
 from services.central.core.profiles.pod_admission import Reason, objection
-from services.central.whatif.colocated_pod import ColocatedPod
+from services.central.whatif.pod_amounts import PodAmounts
 from services.central.whatif.profiles import AREA
 from shared.whatif.decisions import Answer, Question, decision
 
@@ -14,8 +14,8 @@ class PodValidateQuestion(Question):
     """A pod that is created, or one that is updated with what it was before."""
 
     operation: Literal["CREATE", "UPDATE"]
-    old_pod: ColocatedPod | None = None
-    pod: ColocatedPod
+    old_pod: PodAmounts | None = None
+    pod: PodAmounts
     skip_sub_priority_check: bool = False
 
     @model_validator(mode="after")

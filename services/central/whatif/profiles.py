@@ -13,7 +13,7 @@ from services.central.core.profiles.profile import (
     exact_labels,
 )
 from services.central.core.profiles.profiled_pod import ProfilesInForce, profiled
-from services.central.whatif.colocated_pod import ColocatedContainer, ColocatedPod
+from services.central.whatif.pod_amounts import ContainerAsked, PodAmounts
 from shared.core.pods.koord_qos import KoordQos
 from shared.whatif.decisions import Answer, Question, decision
 
@@ -83,7 +83,7 @@ class ProfileQuestion(Question):
     profiles: list[AskedProfile]
     draw: Annotated[int, Field(ge=0, le=99)] | None = None
     skip_by_pod_annotation: bool = False
-    pod: ColocatedPod
+    pod: PodAmounts
 
     @model_validator(mode="after")
     def _drawn(self) -> Self:
@@ -96,7 +96,7 @@ class ProfileQuestion(Question):
 class ProfileAnswer(Answer):
     """The pod after them."""
 
-    pod: ColocatedPod
+    pod: PodAmounts
     explain: Any = None
 
 
@@ -112,13 +112,13 @@ def profile_mutate(question: ProfileQuestion) -> ProfileAnswer:
     )
     found = profiled(question.pod.document, question.namespace_labels, rules, lambda _: question.draw or 0)
     explain = {"applied": found.applied, "failed": found.failed}
-    return ProfileAnswer(pod=ColocatedPod.of(found.pod), explain=explain)
+    return ProfileAnswer(pod=PodAmounts.of(found.pod), explain=explain)
 
 
 class AnnotationQuestion(Question):
     """The containers of a pod."""
 
-    containers: list[ColocatedContainer]
+    containers: list[ContainerAsked]
 
 
 class ContainerAmounts(Answer):

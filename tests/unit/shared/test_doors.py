@@ -113,7 +113,7 @@ def test_pods_of_the_api_server_are_read_at_their_door_alone() -> None:
                        "shared/core/pods/extended_resources.py", "shared/core/pods/resources.py",
                        "services/central/core/profiles/colocated_resources.py",
                        "services/central/core/profiles/pod_claims.py",
-                       "services/central/whatif/colocated_pod.py",
+                       "services/central/whatif/pod_amounts.py",
                        "sublet/doctor/cluster/cluster_probe.py"}  # fmt: skip
 
 

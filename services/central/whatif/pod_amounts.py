@@ -10,7 +10,7 @@ from shared.whatif.decisions import Question
 Amounts = dict[str, int]
 
 
-class ColocatedContainer(Question):
+class ContainerAsked(Question):
     """A container's amounts by resource name."""
 
     name: str = ""
@@ -18,7 +18,7 @@ class ColocatedContainer(Question):
     limits: Amounts = {}
 
 
-class ColocatedPod(Question):
+class PodAmounts(Question):
     """The part of a pod that profiles read and write; null where it says nothing."""
 
     namespace: str | None = None
@@ -28,8 +28,8 @@ class ColocatedPod(Question):
     priority: int | None = None
     priority_class_name: str | None = None
     preemption_policy: str | None = None
-    init_containers: list[ColocatedContainer] = []
-    containers: list[ColocatedContainer] = []
+    init_containers: list[ContainerAsked] = []
+    containers: list[ContainerAsked] = []
     overhead: Amounts = {}
 
     @property
@@ -62,7 +62,7 @@ class ColocatedPod(Question):
         return PodClaims(labels=self.labels, priority=self.priority, requests=together)
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> "ColocatedPod":
+    def of(cls, document: Mapping[str, Any]) -> "PodAmounts":
         """The view of a document."""
         meta, spec = document.get("metadata") or {}, document.get("spec") or {}
         return cls(
@@ -79,15 +79,15 @@ class ColocatedPod(Question):
         )
 
 
-def _container_document(container: ColocatedContainer) -> dict[str, Any]:
+def _container_document(container: ContainerAsked) -> dict[str, Any]:
     resources = {"requests": _quantities(container.requests), "limits": _quantities(container.limits)}
     return {"name": container.name, "resources": resources}
 
 
-def _container(row: Mapping[str, Any]) -> ColocatedContainer:
+def _container(row: Mapping[str, Any]) -> ContainerAsked:
     resources = row.get("resources") or {}
     parts = {part: _amounts(resources.get(part)) for part in ("requests", "limits")}
-    return ColocatedContainer(name=row.get("name", ""), **parts)
+    return ContainerAsked(name=row.get("name", ""), **parts)
 
 
 def _quantities(amounts: Mapping[str, int]) -> dict[str, str]:

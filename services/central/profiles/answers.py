@@ -1,0 +1,77 @@
+"""Answers the API server about pods, from mirrors of profiles, namespaces and priority classes."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import structlog
+
+from services.central.core.profiles.cluster_objects import NAME_LABEL, NAMESPACES, namespace_of
+from services.central.core.profiles.profiled_pod import ProfilesInForce
+from services.central.core.profiles.review import ReviewAnswer, mutate, read_review, validate
+from services.central.profiles.mirrors import ProfileMirrors
+from shared import telemetry
+from shared.core.log_limit import LogLimit
+from shared.errors import Refused, SubletError
+from shared.ports import Clock, Objects
+
+log = structlog.get_logger()
+
+Asked = Literal["mutate", "validate"]
+BAD_REQUEST, OK = 400, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An HTTP status and a body."""
+
+    status: int
+    body: bytes
+
+
+class ProfileAnswers:
+    """Never says no but for a rule: a pod that cannot be read, or a mirror that is not there yet, changes nothing."""
+
+    def __init__(self, mirrors: ProfileMirrors, objects: Objects, clock: Clock) -> None:
+        self._mirrors, self._objects, self._clock = mirrors, objects, clock
+        self._log_limit = LogLimit()
+
+    async def answer(self, asked: Asked, text: bytes) -> Reply:
+        """The reply to a body, whatever it holds."""
+        began_s = self._clock.monotonic()
+        try:
+            found = await self._answer(asked, text)
+        except Refused as refusal:
+            telemetry.POD_REVIEWS.labels(asked, "malformed").inc()
+            return Reply(BAD_REQUEST, str(refusal)[:200].encode())
+        telemetry.POD_REVIEWS.labels(asked, found.outcome).inc()
+        telemetry.POD_REVIEW_SECONDS.labels(asked).observe(self._clock.monotonic() - began_s)
+        for name, why in found.failed.items():
+            telemetry.PROFILES_FAILED.inc()
+            held_back = self._log_limit.may_say(name, began_s)
+            if held_back is not None:
+                log.warning("profile.not_applied", profile=name, why=why, held_back=held_back)
+        return Reply(OK, json.dumps(found.document, separators=(",", ":")).encode())
+
+    async def _answer(self, asked: Asked, text: bytes) -> ReviewAnswer:
+        review = read_review(text)
+        if asked == "validate":
+            return validate(review)
+        profiles = self._mirrors.readable
+        rules = ProfilesInForce(profiles, self._mirrors.priority_classes)
+        labels: Mapping[str, str] = {}
+        if any(profile.namespace_selector is not None for profile in profiles):
+            labels = await self._labels(review.namespace)
+        return mutate(review, rules, labels)
+
+    async def _labels(self, namespace: str) -> Mapping[str, str]:
+        """Those of a namespace; asked for where it is so new that the mirror does not have it yet."""
+        known = self._mirrors.namespace_labels(namespace)
+        if known is not None:
+            return known
+        try:
+            document = await self._objects.get(NAMESPACES, namespace)
+            return {NAME_LABEL: namespace} if document is None else namespace_of(document).labels
+        except SubletError:
+            return {NAME_LABEL: namespace}

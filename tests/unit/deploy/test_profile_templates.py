@@ -1,0 +1,85 @@
+"""What the chart says of colocation profiles once they are switched on: nobody's pods wait, and names are central's."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from services.central.core.profiles.profile_documents import PROFILES
+from services.central.settings import WebhookSettings
+
+CHART = Path(__file__).parents[3] / "deploy/k8s/chart"
+SETTINGS = WebhookSettings()
+Document = dict[str, Any]
+
+
+def documents(name: str) -> list[Document]:
+    """The documents of a template, as far as they are said without a release."""
+    text = (CHART / "templates/profiles" / name).read_text()
+    plain = "\n".join(line for line in text.splitlines() if not line.startswith("{{"))
+    plain = re.sub(r"labels: \{\{.*\}\}", "labels: {}", plain)
+    plain = plain.replace("{{ .Release.Namespace }}", SETTINGS.namespace).replace("{{ toJson $namespaces }}", "[own]")
+    return [one for one in yaml.safe_load_all(re.sub(r"\{\{.*?\}\}", "1", plain)) if one]
+
+
+def of_kind(name: str, kind: str) -> Document:
+    (found,) = [one for one in documents(name) if one["kind"] == kind]
+    return found
+
+
+def test_profiles_are_off_until_somebody_switches_them_on() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())["profiles"]
+    assert (values["enabled"], values["refuse"]) == (False, False)
+    for name in ("webhook.yaml", "rights.yaml"):
+        assert (CHART / "templates/profiles" / name).read_text().startswith("{{- if .Values.profiles.enabled }}")
+
+
+def test_no_pod_waits_for_an_answer_that_does_not_come() -> None:
+    hooks = [
+        hook
+        for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+        for hook in of_kind("webhook.yaml", kind)["webhooks"]
+    ]
+    assert [hook["clientConfig"]["service"]["path"] for hook in hooks] == ["/mutate", "/validate"]
+    for hook in hooks:
+        assert (hook["failurePolicy"], hook["sideEffects"]) == ("Ignore", "None")
+        (rule,) = hook["namespaceSelector"]["matchExpressions"]
+        assert (rule["key"], rule["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
+        (asked,) = hook["rules"]
+        assert (asked["resources"], asked["scope"]) == (["pods"], "Namespaced")
+    assert hooks[0]["rules"][0]["operations"] == ["CREATE"]
+    assert hooks[0]["reinvocationPolicy"] == "Never"
+
+
+def test_the_names_are_those_that_central_has_by_default() -> None:
+    service = of_kind("webhook.yaml", "Service")
+    assert service["metadata"]["name"] == SETTINGS.service
+    deployment = (CHART / "templates/central/deployment.yaml").read_text()
+    assert f"{{name: webhook, containerPort: {SETTINGS.port}}}" in deployment
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        found = of_kind("webhook.yaml", kind)
+        assert found["metadata"]["name"] == SETTINGS.configuration
+        for hook in found["webhooks"]:
+            assert hook["clientConfig"]["service"] | {"path": "", "port": 0} == {
+                "name": SETTINGS.service, "namespace": SETTINGS.namespace, "path": "", "port": 0
+            }  # fmt: skip
+
+
+def test_central_may_write_its_own_secret_and_statuses_and_nothing_more() -> None:
+    cluster, own = of_kind("rights.yaml", "ClusterRole"), of_kind("rights.yaml", "Role")
+    writes = {
+        resource: (sorted(set(rule["verbs"]) - {"get", "list", "watch"}), rule.get("resourceNames"))
+        for rule in cluster["rules"]
+        for resource in rule["resources"]
+        if set(rule["verbs"]) - {"get", "list", "watch"}
+    }
+    configurations = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+    assert writes == {
+        f"{PROFILES.plural}/status": (["patch"], None),
+        **dict.fromkeys(configurations, (["patch"], [SETTINGS.configuration])),
+    }
+    assert [(rule["verbs"], rule.get("resourceNames")) for rule in own["rules"]] == [
+        (["create"], None),
+        (["get", "patch"], [SETTINGS.secret]),
+    ]
