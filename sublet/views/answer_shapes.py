@@ -86,6 +86,26 @@ class _ConfigRefusal(_Shape):
     such_as: list[str]
 
 
+class _BatchTerms(_Shape):
+    policy: Literal["usage", "request", "maxUsageRequest"]
+    capacity: int
+    margin: int
+    system: int
+    reserved: int
+    pods_used: int
+    pods_requested: int
+    pods_larger: int
+
+
+class _Batch(_Shape):
+    cpu_millis: int
+    memory_bytes: int
+    cpu: _BatchTerms
+    memory: _BatchTerms
+    cpu_normalization_ratio: Number = 1
+    unread: list[str] = []
+
+
 class _CentralConfig(_Shape):
     refused: str | None = None
     file: str | None = None
@@ -103,7 +123,13 @@ _PARTS: Mapping[str, Mapping[str, Any]] = {
         "conditions": list[dict[str, Any]],
         "taints": list[Any],
     },
-    "reporter": {"ready": bool, "mode": Literal["observe", "enforce"], "write_failure": str, "services": list[Any]},
+    "reporter": {
+        "ready": bool,
+        "mode": Literal["observe", "enforce"],
+        "write_failure": str,
+        "services": list[Any],
+        "batch": _Batch,
+    },
     "central": {"config": _CentralConfig},
     "qrm": {"topology": list[list[int]], "offline_cpus": str},
 }

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sublet.views.explain.batch import batch_lines
 from sublet.views.explain.chain import Document
 from sublet.views.explain.evictor import outlook_lines
 from sublet.views.explain.sentence import ended_words
@@ -16,6 +17,7 @@ def lines(document: Document) -> Iterator[str]:
         yield f"pod {name}  {pod['qos']}  {pod['phase']}  uid {pod['uid']}"
         yield from _place_lines(document["placement"])
         yield from advice_lines(document["advice"])
+        yield from batch_lines(document.get("batch"))
         yield from _sample_lines(document["sample"])
         yield from outlook_lines(document)
     else:

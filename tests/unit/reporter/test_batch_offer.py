@@ -26,6 +26,8 @@ from services.reporter.settings import ReporterSettings
 from shared.adapters.kube.node import KubeNode
 from shared.contracts.pod import BATCH_CPU, BATCH_MEMORY, FIRST_BATCH_CPU, FIRST_BATCH_MEMORY, Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading
+from sublet.views.answer_shapes import well_shaped
+from sublet.views.explain.batch import batch_lines
 
 GIB = 1 << 30
 TEN = NodeCapacity(10_000, 10 * GIB)
@@ -234,6 +236,8 @@ def test_an_offer_carries_its_terms(ten: Any) -> None:
     assert state is not None
     cpu = state["cpu"]
     assert cpu["amount"] == cpu["capacity"] - cpu["margin"] - cpu["system"] - cpu["pods_used"] == state["cpu_millis"]
+    assert well_shaped("reporter", {"batch": state}) == {"batch": state}
+    assert "capacity 10.00 - margin 4.00 - system 3.00" in next(batch_lines(state))
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,39 @@ def test_the_chain_of_a_running_and_of_an_evicted_pod(
     assert json.loads(json.dumps(document)) == document
 
 
+TERMS = {"capacity": 8000, "margin": 3200, "system": 200, "reserved": 200,
+         "pods_used": 59, "pods_requested": 2000, "pods_larger": 2000}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ("usage", "capacity 8.00 - margin 3.20 - system 0.20 - pods used 0.06"),
+        ("maxUsageRequest", "capacity 8.00 - margin 3.20 - system 0.20 - pods larger 2.00"),
+    ],
+)
+def test_a_reclaimed_pod_is_told_what_batch_resources_its_node_offers(
+    answers: dict[str, Any], policy: str, words: str
+) -> None:
+    terms = TERMS | {"policy": policy, "amount": 4541}
+    batch = {"cpu_millis": 4541, "memory_bytes": 1 << 30, "cpu": terms, "memory": terms | {"policy": "request"}}
+    answers["reporter"]["batch"] = batch | {"cpu_normalization_ratio": 1.2, "unread": ["node/reservation: no"]}
+    document = present(chain(read("node1", answers), [], "default", "encode"))
+    text = "\n".join(lines(document))
+    assert f"node offers kubernetes.io/batch-cpu 4541: {policy}, {words}\n" in text
+    assert "node offers kubernetes.io/batch-memory 1073741824: request, capacity" in text
+    assert "1.2 times as fast" in text
+    assert "not read: node/reservation: no" in text
+    of_tenant = present(chain(read("node1", answers), [], "default", "web"))
+    assert "batch" not in of_tenant
+
+
+@pytest.mark.parametrize("bad", [{}, [], "x", {"cpu_millis": "4541"}, {"cpu": TERMS}])
+def test_terms_of_another_shape_are_not_told(answers: dict[str, Any], bad: Any) -> None:
+    answers["reporter"]["batch"] = bad
+    assert "batch" not in present(chain(read("node1", answers), [], "default", "encode"))
+
+
 def test_a_pod_nobody_knows_has_no_chain(answers: dict[str, Any], events: list[EvictionEvent]) -> None:
     assert chain(read("node1", answers), events, "default", "stranger") is None
     assert chain(read("node1", answers), events, "other", "encode") is None
