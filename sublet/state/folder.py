@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
+from shared.adapters.files.boot import NAME as BOOT
+from shared.adapters.files.boot import note_boot, of_earlier_boot
 from shared.adapters.files.own_folder import ANOTHER, require_own, require_own_path
 from shared.adapters.files.pods import NAME as PODS_OF_A_CLUSTER
 from shared.adapters.files.taints import NAME as TAINTS
 from shared.adapters.files.taints import TaintFile
 from shared.errors import Conflict, Unfit
-from sublet.state.boot import NAME as BOOT
-from sublet.state.boot import note_boot, noted_boot, this_boot
 from sublet.state.files import MARK, PREPARED, WITNESSES, Until, known
 
 # The group may read: `reader_group` gets the bus for its members there. Others see nothing.
@@ -41,10 +41,10 @@ class StateFolder:
         self.path, self._before, self._lock, self._made = path, before, lock, made
 
     @classmethod
-    def claim(cls, path: Path, boot: str | None = None) -> "StateFolder":
+    def claim(cls, path: Path) -> "StateFolder":
         """Look at the folder, make it where it is missing, mark it as ours and lock it.
 
-        Of an earlier boot than this (`boot`), what a stop removes is removed now.
+        Of an earlier boot of the machine, what a stop removes is removed now.
 
         Raises:
             Unfit: it is a link, somebody else's or open to others, holds files that are not ours, or is not writable.
@@ -61,7 +61,7 @@ class StateFolder:
             # Only takes rights away: an operator's tighter mode stays.
             path.chmod(stat.S_IMODE(path.stat().st_mode) & MODE)
             folder = cls(path, before, _locked(path / _LOCK), made=made)
-            folder._begin_boot(this_boot() if boot is None else boot)
+            folder._begin_boot()
             return folder
         except OSError as error:
             raise Unfit(
@@ -69,18 +69,18 @@ class StateFolder:
                 "choose another with SUBLET_STATE_DIR"
             ) from error
 
-    def _begin_boot(self, boot: str) -> None:
+    def _begin_boot(self) -> None:
         """Remove what tells of an earlier boot, and note this one.
 
         Raises:
             OSError: the note cannot be written; the folder is let go.
         """
         try:
-            self.rebooted = noted_boot(self.path) not in ("", boot)
+            self.rebooted = of_earlier_boot(self.path)
             if self.rebooted:
                 remove_state(self.path, forget=False)
                 self._before &= frozenset(_names(self.path))
-            note_boot(self.path, boot)
+            note_boot(self.path)
         except OSError:
             self.release()
             raise

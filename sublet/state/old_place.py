@@ -6,10 +6,10 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from shared.adapters.files.boot import NAME as BOOT
 from shared.adapters.files.own_folder import require_own, require_own_path
 from shared.adapters.local.pods import LocalPods
 from shared.errors import Conflict, Unfit
-from sublet.state.boot import NAME as BOOT
 from sublet.state.files import MARK, Until, known
 from sublet.state.folder import MODE, StateFolder, remove_state
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from shared.adapters.files.boot import of_earlier_boot
 from shared.adapters.local.pod_folder import (
     GENERATION,
     NAMES,
@@ -69,11 +70,13 @@ class LocalPods:
             raise Unavailable(f"{self.path}: {error.strerror}", reason="unreadable") from error
 
     def stored(self) -> list[StoredPod]:
-        """All pods, the finished ones too, ascending by namespace/name.
+        """All pods, the finished ones too, ascending by namespace/name; none of before a reboot, which ended them all.
 
         Raises:
             Unavailable: as `pods`.
         """
+        if of_earlier_boot(self.path.parent):  # until the next start removes them
+            return []
         try:
             # Names that are no UID are this store's own: pods that are being added or removed, and locks.
             names = [entry.name for entry in os.scandir(self.path) if re.fullmatch(UID_PATTERN, entry.name)]

@@ -1,0 +1,44 @@
+"""A state folder on a disk outlives the machine's boot: it says which boot it was last used in."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from shared.adapters.files.replaced import write_whole
+
+NAME = "boot"
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_MAX_BYTES = 64
+"""The kernel's name of a boot is a UUID."""
+
+
+def this_boot() -> str:
+    """The kernel's name of this boot; empty where it has none."""
+    # The machine's own, also for a simulated one: the processes that a folder tells of are those of this kernel.
+    with contextlib.suppress(OSError):
+        return _BOOT_ID.read_text().strip()
+    return ""
+
+
+def of_earlier_boot(folder: Path) -> bool:
+    """Whether a state folder was last used in another boot: processes, groups and clocks that it tells of are gone."""
+    return _noted(folder) not in ("", this_boot())
+
+
+def note_boot(folder: Path) -> None:
+    """Write down that a state folder is used in this boot.
+
+    Raises:
+        OSError: it cannot be written; the last note stays.
+    """
+    if (boot := this_boot()) != _noted(folder):
+        write_whole(folder / NAME, f"{boot}\n".encode())
+
+
+def _noted(folder: Path) -> str:
+    """The boot that a state folder was last used in; empty where it does not say."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder / NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            return file.read(_MAX_BYTES).decode(errors="replace").strip()
+    return ""
