@@ -75,7 +75,7 @@ rig-kubernetes: $(STAMP)
 test-consumers: $(STAMP) ## build and run the example subscribers, each in its language, through restarts; without Go, Node or Java that one is skipped
 	$(BIN)/python -m pytest -m consumers tests/consumers
 
-test-wheel: $(STAMP)     ## install the wheel into clean environments, with and without its extras, and run every command there; 2 min
+test-wheel: $(STAMP)     ## install the wheel into clean environments, with and without its extras, and run every command there; 3 min
 	$(BIN)/python -m pytest -m wheel tests/wheel
 
 verify-nats: $(STAMP)    ## build the NATS server of the wheel anew from its source and compare byte by byte; needs Go, takes 2 min

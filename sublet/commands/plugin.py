@@ -34,7 +34,9 @@ def new(name: Annotated[str, typer.Argument(help="Its name in the settings.")], 
 def test(
     plugin: Annotated[
         str,
-        typer.Argument(autocompletion=complete_plugin, help="Name of an installed plugin, or a file that ends in .py."),
+        typer.Argument(
+            autocompletion=complete_plugin, metavar="NAME|FILE.py", help="An installed plugin, or a file of one."
+        ),
     ],
     given: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of it, for this test.")

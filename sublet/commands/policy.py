@@ -34,7 +34,9 @@ def new(name: Annotated[str, typer.Argument(help="Its name in the settings.")], 
 def test(
     policy: Annotated[
         str,
-        typer.Argument(autocompletion=complete_policy, help="Name of an installed policy, or a file that ends in .py."),
+        typer.Argument(
+            autocompletion=complete_policy, metavar="NAME|FILE.py", help="An installed policy, or a file of one."
+        ),
     ],
     output: Annotated[str, DOCUMENT.option] = "table",
 ) -> None:

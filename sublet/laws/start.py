@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import Refused
+from shared.text_file import os_reason
 from sublet.laws.extension import ExtensionKind
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -55,7 +56,7 @@ def start_extension(kind: ExtensionKind[Any], name: str, place: Path) -> tuple[P
         file.write_text(_module(kind, name, dashed), encoding="utf-8")
         (folder / "pyproject.toml").write_text(project, encoding="utf-8")
     except OSError as error:
-        raise Refused(f"folder {folder}: {error.strerror}; name another with --in", reason="folder") from error
+        raise Refused(f"folder {folder}: {os_reason(error)}; name another with --in", reason="folder") from error
     return folder, file
 
 
