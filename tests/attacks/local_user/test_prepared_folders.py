@@ -1,5 +1,6 @@
 """A state folder that a local user has prepared, or can exchange: root takes none and touches nothing behind it."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -12,9 +13,11 @@ from present import present
 
 from shared.errors import Unfit
 from sublet.exit_codes import FAILED
+from sublet.host.capped_logs import MAX_POD_LOG_BYTES, cap_all
 from sublet.instance import running_instance
 from sublet.state.files import MARK
 from sublet.state.folder import StateFolder
+from sublet.state.old_place import bring_history
 
 NOBODY = 65534
 SECRET = "root's own"
@@ -103,6 +106,48 @@ def test_root_takes_no_folder_that_somebody_else_prepared(
         StateFolder.claim(at)
     assert precious.read_text() == SECRET
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("prepare", PREPARED)
+def test_a_history_that_somebody_else_prepared_is_not_moved_to_roots_folder(
+    tmp_path: Path, precious: Path, prepare: Callable[[Path, Path], None]
+) -> None:
+    at, new = tmp_path / "x/state", tmp_path / "disk"
+    prepare(at, precious)
+    with contextlib.suppress(OSError):
+        (at / "ledger.db").symlink_to(precious)
+        (at / "config.yaml").write_text("advisor: {policy: theirs}")
+    before = sorted(tmp_path.rglob("*"))
+    with contextlib.suppress(Unfit):
+        assert bring_history(at, new) == ""
+    assert sorted(tmp_path.rglob("*")) == before
+    assert precious.read_text() == SECRET
+
+
+@pytest.mark.parametrize("prepare", PREPARED)
+def test_roots_history_is_not_moved_to_a_place_that_somebody_else_prepared(
+    tmp_path: Path, precious: Path, prepare: Callable[[Path, Path], None]
+) -> None:
+    old, new = tmp_path / "run", tmp_path / "x/state"
+    StateFolder.claim(old)._lock.close()
+    (old / "ledger.db").write_text(SECRET)
+    prepare(new, precious)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(Unfit, match=f"state folder {new}"):
+        bring_history(old, new)
+    assert [path for path in sorted(tmp_path.rglob("*")) if path.name != "up.lock" or path.parent != old] == [
+        path for path in before if path.name != "up.lock" or path.parent != old
+    ]
+
+
+def test_a_log_of_a_pod_that_is_a_link_is_not_cut(tmp_path: Path, precious: Path) -> None:
+    logs = tmp_path / "state/pods/cc/logs"
+    logs.mkdir(parents=True)
+    precious.write_bytes(b"x" * (MAX_POD_LOG_BYTES + 1))
+    (logs / "main.log").symlink_to(precious)
+    cap_all(tmp_path / "state")
+    assert precious.stat().st_size == MAX_POD_LOG_BYTES + 1
+    assert [path.name for path in logs.iterdir()] == ["main.log"]
 
 
 def test_the_commands_say_it_and_end(tmp_path: Path, precious: Path) -> None:
