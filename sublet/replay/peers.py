@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
+from services.advisor.core.demand.suppress import NodeCpuUse, SuppressRule, WorkloadUse, best_effort_budget_millis
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, View
 from sublet.replay.contender import Decider, Sizes
@@ -21,7 +22,6 @@ KATALYST_UP_CPUS = 10
 KATALYST_DOWN_CPUS = 2
 KATALYST_DOWN_PERIOD_S = 30.0
 
-SUPPRESS_PERCENT = 65
 SUPPRESS_TICK_S = 1.0
 SUPPRESS_FLOOR_CPUS = 2
 SUPPRESS_GROWTH = 0.1
@@ -97,8 +97,10 @@ def suppressed_cpus(cpus: int, tenants_cores: float, system_cores: float, before
 
     Facts: docs/facts/koordinator-cpu-suppress.md#the-policy-cpuset.
     """
-    budget = cpus * SUPPRESS_PERCENT / 100 - tenants_cores - system_cores
-    wanted = max(SUPPRESS_FLOOR_CPUS, math.ceil(budget))
+    tenants = WorkloadUse(round(tenants_cores * 1000), best_effort=False)
+    node = NodeCpuUse(cpus * 1000, tenants.used_millis + round(system_cores * 1000))
+    budget_millis = best_effort_budget_millis(node, (tenants,), SuppressRule())
+    wanted = max(SUPPRESS_FLOOR_CPUS, math.ceil(budget_millis / 1000))
     if before is not None:
         wanted = min(wanted, before + ticks * math.ceil(SUPPRESS_GROWTH * cpus))
     return min(wanted, cpus)
