@@ -18,7 +18,7 @@ from central_rig import central_on
 from kube_rig.cluster import Cluster
 
 from services.central.app import CentralApp
-from services.central.core.objects.nodes import NODE_LEASES
+from services.central.core.objects.nodes import NODE_LEASES, node_of
 from services.central.main import ClusterAccess, build_cluster
 from services.central.settings import CentralSettings
 from shared.adapters.clock import SystemClock
@@ -28,10 +28,17 @@ from shared.adapters.kube.objects import KubeObjects
 from shared.adapters.kube.taints import KubeTaints
 from shared.contracts.kube.node_conditions import AGENT_NOT_FOUND, AGENT_READY, WITHDRAWN
 from shared.contracts.kube.taint import Taint
-from shared.contracts.pod import RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
+from shared.contracts.pod import (
+    BATCH_CPU,
+    BATCH_MEMORY,
+    RECLAIMED_CPU,
+    TUTORIAL_RECLAIMED_CPU,
+    TUTORIAL_RECLAIMED_MEMORY,
+)
 from shared.contracts.readiness import Readiness, ServiceHealth
 from shared.core.api_kind import CNCS, CNRS, LEASES, NODES, PODS, ApiKind
 from shared.core.node_mode import NodeSwitch
+from shared.core.pods.extended_resources import BATCH_NAMES
 from shared.errors import SubletError
 from shared.fakes.fake_evictor import FakeEvictor
 from shared.fakes.memory_bus import MemoryBus
@@ -356,3 +363,29 @@ async def test_each_writer_has_its_own_entries_and_nobody_wipes_anothers(scene: 
     await scene.objects.apply(CNRS, {"metadata": {"name": name}}, manager="sublet-central")
     assert await scene.taints(name) == [foreign]
     assert (await scene.get(CNRS, name))["spec"]["nodeResourceProperties"] != []
+
+
+async def test_batch_resources_go_with_their_offer_and_koordinators_own_stay(scene: Scene) -> None:
+    """Who wrote them the API server tells, also to a reporter that has just started."""
+    name = NAMES[3]
+    await scene.make(name)
+    with_batch = offer(name, 4000)
+    with_batch["status"]["resources"] = {"allocatable": {BATCH_CPU: "4541", BATCH_MEMORY: "17236565027"}}
+
+    async def shown() -> dict[str, str]:
+        status = (await scene.get(NODES, name))["status"]
+        assert status["capacity"] == status["allocatable"]
+        return {one: amount for one, amount in status["allocatable"].items() if one in BATCH_NAMES}
+
+    await KubeNode(scene.kube, name, dict).write(with_batch)
+    assert await shown() == {one: "4541" if "cpu" in one else "17236565027" for one in BATCH_NAMES}
+    assert node_of(await scene.get(NODES, name)).offered > BATCH_NAMES
+    next_life = KubeNode(scene.kube, name, dict)
+    await next_life.write(offer(name, 4000))
+    assert await shown() == {}
+    amounts = {BATCH_CPU: "5001"}
+    change = {"status": {"capacity": amounts, "allocatable": amounts}}
+    await scene.kube.merge(f"{NODES.path(name)}/status", change, manager="koord-manager")
+    await next_life.write(offer(name, 5000))
+    assert await shown() == amounts
+    assert not node_of(await scene.get(NODES, name)).offered & BATCH_NAMES
