@@ -49,6 +49,7 @@ UNITS: Mapping[str, str] = {
     "sched_wait": "tasks a CPU",
     "cpu_pressure": "percent",
     "cpi": "cycles an instruction",
+    "_priority": "priority",
 }
 """Unit of a number by the end of its key; the longest end that fits counts, and one without `_` is the whole key."""
 

@@ -135,7 +135,7 @@ def test_soft_pressure_takes_one_however_much_is_asked_for() -> None:
 
 ADDITIVE = ("reclaimed_overcommit", "reclaimed_numa_overcommit", "cpu_load", "numa_cpu_pressure", "memory_pressure",
             "system_memory_pressure", "numa_memory_pressure", "rootfs_pressure", "memory_usage")  # fmt: skip
-BY_POD = ("rss_overuse", "rootfs_overuse", "cpu_suppression", "cpu_satisfaction")
+BY_POD = ("rss_overuse", "rootfs_overuse", "cpu_suppression", "cpu_satisfaction", "reclaimed_allocatable")
 
 
 @pytest.mark.parametrize("section", [*ADDITIVE, *BY_POD])

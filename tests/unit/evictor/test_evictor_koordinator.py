@@ -1,4 +1,4 @@
-"""The plugins that follow Koordinator's triggers: marks on the memory in use, and CPU by satisfaction."""
+"""The plugins that follow Koordinator's triggers: memory in use, CPU by satisfaction, requests by what is offered."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from services.evictor.core.plugin import Pressure, View
 from services.evictor.settings import read
 from shared.contracts.allocation import PoolAllocation
-from shared.contracts.pod import RECLAIMED_CPU
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
 from shared.contracts.sample import PoolReading
 from shared.errors import BadConfig
 
@@ -114,6 +114,9 @@ def test_pressure_never_begins_below_the_threshold_nor_lasts_below_the_lower_mar
         ("cpu_satisfaction", {"upper_percent": 100}, "upper_percent"),
         ("cpu_satisfaction", {"lower_percent": 50}, "upper_percent 40: want at least lower_percent, which is 50"),
         ("cpu_satisfaction", {"limit": "none"}, "limit"),
+        ("reclaimed_allocatable", {"lower_percent": 110}, "lower_percent 110: want less than threshold_percent"),
+        ("reclaimed_allocatable", {"highest_priority": 8000}, "highest_priority"),
+        ("reclaimed_allocatable", {"resources": []}, "resources"),
     ],
 )
 def test_marks_that_cannot_be_followed_are_refused(section: str, settings: Any, says_so: str) -> None:
@@ -186,7 +189,57 @@ def test_without_an_allocation_or_the_reclaimed_pool_in_it_nothing_is_known() ->
     assert says("cpu_satisfaction", [replace(one, allocation=None), replace(one, allocation=others)]) == ["unknown"] * 2
 
 
-def test_both_are_off_until_they_are_switched_on_by_one_key() -> None:
-    assert not {"memory-usage-eviction-plugin", "cpu-satisfaction-eviction-plugin"} & read({})[1].keys()
-    on = read({"plugins": {section: {"enabled": True} for section in ("memory_usage", "cpu_satisfaction")}})[1]
-    assert {"memory-usage-eviction-plugin", "cpu-satisfaction-eviction-plugin"} <= on.keys()
+def asking(offer: Any, *requests: tuple[str, int, int]) -> View:
+    """Reclaimed pods of a name, a priority and GiB asked for, with bytes on offer; and some that do not count."""
+    pods = [reading(pod(name, priority=priority, memory=size * GIB)) for name, priority, size in requests]
+    pods += [
+        reading(pod("high", priority=6000, memory=90 * GIB)),
+        reading(pod("gone", memory=90 * GIB, terminating=True)),
+    ]
+    one = view([*pods, reading(pod("web", "shared_cores", memory=90 * GIB))], low=False)
+    return replace(one, reclaimed=offer)
+
+
+def gib(amount: float) -> dict[str, int]:
+    return {RECLAIMED_MEMORY: int(amount * GIB)}
+
+
+@pytest.mark.parametrize(
+    ("offers", "seen"),
+    [
+        pytest.param([gib(20)], "calm", id="what is offered"),
+        pytest.param([gib(20 / 1.1)], "soft", id="more than 110 %"),
+        pytest.param([gib(19)], "calm", id="a little more"),
+        pytest.param([gib(18), gib(19), gib(20), gib(19)], "soft soft calm calm", id="down to what is offered"),
+        pytest.param([gib(0)], "soft", id="nothing is offered"),
+        pytest.param([{}], "calm", id="absent is not zero"),
+        pytest.param([{RECLAIMED_CPU: 10**9}], "calm", id="of memory nothing is said"),
+        pytest.param([gib(18), None, gib(19)], "soft unknown calm", id="not known"),
+    ],
+)
+def test_requests_are_held_against_what_is_offered(offers: list[Any], seen: str) -> None:
+    views = [asking(offer, ("a", 10, 12), ("b", 5, 8)) for offer in offers]
+    assert words(says("reclaimed_allocatable", views)) == seen.split()
+
+
+def test_who_asks_goes_by_priority_then_request_and_each_brings_its_request() -> None:
+    one = asking(gib(10), ("a", 10, 12), ("b", 5, 8), ("c", 10, 13), ("none", 1, 0))
+    (found,) = says("reclaimed_allocatable", [one])
+    assert (found.observed, found.threshold) == (33 * GIB, 10 * GIB)
+    ranking = PLUGINS["reclaimed_allocatable"].rank(one, found, PLUGINS["reclaimed_allocatable"].settings())
+    assert [(c.pod.name, c.relief) for c in ranking] == [("b", 8 * GIB), ("c", 13 * GIB), ("a", 12 * GIB)]
+
+
+def test_resources_are_looked_at_each_by_itself_in_the_order_given() -> None:
+    one = replace(view([reading(pod("a", cpu=2000, memory=2 * GIB))], low=False), reclaimed={RECLAIMED_CPU: 1} | gib(1))
+    assert [f.scope for f in says("reclaimed_allocatable", [one])] == ["memory.requests.reclaimed"]
+    assert [f.scope for f in says("reclaimed_allocatable", [one], resources=("cpu",))] == ["cpu.requests.reclaimed"]
+
+
+FILES = ("cpu_satisfaction", "memory_usage", "reclaimed_allocatable")
+
+
+def test_all_are_off_until_each_is_switched_on_by_one_key() -> None:
+    names = {PLUGINS[section].name for section in FILES}
+    assert not names & read({})[1].keys()
+    assert names <= read({"plugins": {section: {"enabled": True} for section in FILES}})[1].keys()

@@ -39,7 +39,14 @@ from shared.core.evictions.intents import Record
 from sublet.laws.law import Law
 from sublet.laws.plugin import LAWS
 
-SOFT = ("rss_overuse", "rootfs_overuse", "cpu_suppression", "cpu_satisfaction", "network_interface")
+SOFT = (
+    "rss_overuse",
+    "rootfs_overuse",
+    "cpu_suppression",
+    "cpu_satisfaction",
+    "reclaimed_allocatable",
+    "network_interface",
+)
 SOFT_ONLY_TAINTS = ("cpu_load", "numa_sys_cpu_pressure")
 NEEDS_TENANTS = ("cpu_load", "numa_cpu_pressure")
 """Plugins that look at shared pods only."""

@@ -31,7 +31,7 @@ NEEDS = {
     "template": ("node_memory",),
 }
 """Sources each of which alone a plugin cannot do without."""
-BY_OFFER = ("reclaimed_overcommit", "reclaimed_numa_overcommit")
+BY_OFFER = ("reclaimed_allocatable", "reclaimed_overcommit", "reclaimed_numa_overcommit")
 """Plugins that look at no measured figure."""
 NO_SOURCE = ("rootfs_overuse",)
 """Nobody measures on a host what a container has written: see `services/metrics/sources/rootfs.py`."""

@@ -45,6 +45,7 @@ FILES = {
     "numa_cpu_pressure": "numa-cpu-pressure-plugin",
     "numa_memory_pressure": "numa-memory-pressure-eviction-plugin",
     "numa_sys_cpu_pressure": "numa-sys-cpu-pressure-plugin",
+    "reclaimed_allocatable": "reclaimed-allocatable-eviction-plugin",
     "reclaimed_numa_overcommit": "reclaimed-numa-resource-pressure-eviction-plugin",
     "reclaimed_overcommit": RECLAIMED,
     "rootfs_overuse": "rootfs-overuse-eviction-plugin",
