@@ -11,7 +11,8 @@ from typing import Any
 
 SHARE = Path("/share")
 OUT = SHARE / "out"
-STATE = Path("/var/lib/sublet")
+STATE = Path("/run/sublet")
+"""In memory: the emulated disk is slow, and nothing of the guest is kept."""
 DYNAMIC = Path("/run/dynamic.yaml")
 CGROUPS = Path("/sys/fs/cgroup/sublet")
 PODS = SHARE / "guest/pods"
