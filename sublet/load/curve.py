@@ -89,5 +89,5 @@ def _bounded(text: str, number: str, amount: Callable[[str], float], most: float
     except ValueError as error:
         raise ValueError(f"{text!r}: {error}; {GRAMMAR}") from None
     if not 0 <= value <= most:
-        raise ValueError(f"{text!r}: {number} is out of bounds; want 0 to {most:g}")
+        raise ValueError(f"{text!r}: {number.strip()} is out of bounds; want 0 to {most:g}")
     return value

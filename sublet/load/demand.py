@@ -20,6 +20,7 @@ MOST_CORES, MOST_BYTES = 512, 1 << 50  # each core is a process with its files i
 STRESS = ("stress", "stress-ng")
 BASE_BYTES = 16 << 20  # what a small process holds anyway
 VM_BYTES = 256 << 20  # stress(1): memory of one --vm worker unless --vm-bytes says otherwise
+_SHOWN, _MOST_DIGITS = 80, 16
 _SUFFIX = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _COUNTS = {"-c": "cpu", "--cpu": "cpu", "-m": "vm", "--vm": "vm"}
 
@@ -144,9 +145,10 @@ def stop_after_s(pod: Pod) -> float:
     text = pod.annotations.get(STOP_AFTER)
     if text is None:
         return math.inf
-    if not text.isdecimal():
-        raise ValueError(f"annotation {STOP_AFTER} {text!r}: want whole seconds")
-    return float(text)
+    seconds = _whole(text)
+    if seconds is None:
+        raise ValueError(f"annotation {STOP_AFTER} {text[:_SHOWN]!r}: want whole seconds")
+    return float(seconds)
 
 
 def _options(words: Sequence[str]) -> list[tuple[str, str]]:
@@ -160,14 +162,22 @@ def _options(words: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _number(option: str, text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(f"stress {option} {text!r}: want a whole number of workers")
-    return int(text)
+    workers = _whole(text)
+    if workers is None or workers > MOST_CORES:
+        raise ValueError(f"stress {option} {text[:_SHOWN]!r}: want a whole number of workers, at most {MOST_CORES}")
+    return workers
 
 
 def _amount(text: str) -> int:
     factor = _SUFFIX.get(text[-1:].lower())
-    digits = text[:-1] if factor else text
-    if not digits.isdecimal():
-        raise ValueError(f"stress --vm-bytes {text!r}: want a number with B, K, M or G behind it")
-    return int(digits) * (factor or 1)
+    units = _whole(text[:-1] if factor else text)
+    if units is None or units * (factor or 1) > MOST_BYTES:
+        raise ValueError(
+            f"stress --vm-bytes {text[:_SHOWN]!r}: want a number, with B, K, M or G behind it, at most {MOST_BYTES}"
+        )
+    return units * (factor or 1)
+
+
+def _whole(text: str) -> int | None:
+    """A whole number of few digits; None where it is none."""
+    return int(text) if len(text) <= _MOST_DIGITS and text.isascii() and text.isdecimal() else None

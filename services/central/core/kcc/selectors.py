@@ -12,6 +12,8 @@ from shared.errors import Refused
 
 Operator = Literal["in", "notin", "exists", "absent", "gt", "lt"]
 
+MAX_SELECTOR_CHARACTERS = 1024
+"""As much as the kinds take; another's definition of them may have no bound."""
 MAX_NUMBER = (1 << 63) - 1
 """Largest number that > and < compare with: they are of 64 bits."""
 
@@ -110,6 +112,11 @@ def parse_selector(text: str) -> Selector:
     Raises:
         Refused: `selector`, with what was found and what is wanted there.
     """
+    if len(text) > MAX_SELECTOR_CHARACTERS:
+        raise Refused(
+            f"selector {text[:80]!r}…: {len(text)} characters, want at most {MAX_SELECTOR_CHARACTERS}",
+            reason="selector",
+        )
     tokens = _TOKEN.findall(text)
     return _Reader(text, tokens).selector() if tokens else Selector()
 
