@@ -83,6 +83,7 @@ def test_what_somebody_else_has_written_is_made_anew() -> None:
     ]
     broken += [replace(good, key=other.key), replace(good, authority_key=other.authority_key)]
     broken += [replace(good, authorities=other.authorities), replace(good, certificate=other.certificate)]
+    broken += [replace(good, certificate=other.certificate, key=other.key)]
     for pair in broken:
         after = made(held=pair)
         serving(after).verify_directly_issued_by(authorities(after)[0])

@@ -86,8 +86,7 @@ def _applied(pod: Mapping[str, Any], profile: Profile, classes: PriorityClasses)
         "metadata": mapping(pod.get("metadata"), "metadata") | {name: said for name, said in words.items() if said},
         "spec": _spec(mapping(pod.get("spec"), "spec"), profile, classes),
     }
-    # A deep copy, because the resources are rewritten in place: a profile's patch is applied to more than one pod.
-    return _pod(merge_pod(changed, deepcopy(dict(changes.patch)))) if changes.patch else changed
+    return _pod(merge_pod(changed, changes.patch)) if changes.patch else changed
 
 
 def _pod(patched: Document) -> Document:
