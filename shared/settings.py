@@ -53,7 +53,14 @@ def _own_state_dir() -> Path:
     """/var/lib/sublet for root, $XDG_STATE_HOME/sublet (~/.local/state) for others, who can run the simulator."""
     if os.geteuid() == 0:
         return SYSTEM_STATE_DIR
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "sublet"
+    # A path that begins nowhere would be another one in each folder: the base directory specification ignores it.
+    named = Path(os.environ.get("XDG_STATE_HOME", ""))
+    try:
+        return (named if named.is_absolute() else Path.home() / ".local/state") / "sublet"
+    except RuntimeError:
+        raise BadConfig(
+            "state_dir: this user has no home folder; name one: SUBLET_STATE_DIR=/path", reason="no_home"
+        ) from None
 
 
 class CommonSettings(Settings):

@@ -1,5 +1,6 @@
 """Settings: defaults, file, environment; every refusal names the key, the value and what was probably meant."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -139,3 +140,32 @@ def test_the_defaults_name_this_host_and_the_real_root() -> None:
     common = CommonSettings()
     assert common.node
     assert (common.host_root, common.nats_url) == (Path("/"), "nats://127.0.0.1:4222")
+
+
+@pytest.mark.parametrize(
+    ("user", "named", "want"),
+    [
+        (0, "/elsewhere", "/var/lib/sublet"),
+        (1000, "/state", "/state/sublet"),
+        (1000, "", "/home/somebody/.local/state/sublet"),
+        (1000, "begins/nowhere", "/home/somebody/.local/state/sublet"),
+    ],
+)
+def test_the_state_lies_on_the_disk_of_its_user(
+    user: int, named: str, want: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setenv("XDG_STATE_HOME", named)
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert CommonSettings().state_dir == Path(want)
+
+
+def test_a_user_without_a_home_is_told_to_name_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    with pytest.raises(BadConfig, match="SUBLET_STATE_DIR=/path"):
+        CommonSettings()
