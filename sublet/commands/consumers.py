@@ -117,10 +117,12 @@ def show(output: ListOutput = "table") -> None:
 
 def rotate(name: Name, password_file: PasswordFile = None, output: Output = "table") -> None:
     """Give a team a new password; the old one ends at once, and connections that came with it."""
+    from shared.core.bus.durable import wanted_durable
     from sublet.ask import run
     from sublet.consumers import messages
     from sublet.consumers.login import give
 
+    wanted_durable(name)  # a name that none can have is said before anybody is asked
     wanted = DOCUMENT.read(output)
 
     async def work(bus: "Bus", where: "AskTarget") -> int:
@@ -141,8 +143,10 @@ def remove(
     output: Output = "table",
 ) -> None:
     """Remove a team's login and durable consumer with its place in the stream; the events stay."""
+    from shared.core.bus.durable import wanted_durable
     from sublet.ask import run
 
+    wanted_durable(name)
     wanted = DOCUMENT.read(output)
 
     async def work(bus: "Bus", where: "AskTarget") -> int:

@@ -37,14 +37,15 @@ def logs(
 
     from shared.adapters.local.log import LogChoice, log_of, read_log, runs_on
     from shared.adapters.local.runtime import open_runtime
+    from shared.errors import Refused
     from sublet.instance import writable_settings
-    from sublet.pods.choosing import pod_names
 
-    (pod,) = pod_names([name], command="logs") or ("",)
+    if not name.rpartition("/")[2]:
+        raise Refused(f"logs: {name!r}: want the name of a pod, as pod/web", reason="name")
     choice = LogChoice(tail, _since(since, since_time), timestamps)
     runtime = open_runtime(writable_settings())
     runtime.reconcile()
-    stored = runtime.pods.find(pod, namespace)
+    stored = runtime.pods.find(name, namespace)
     path, uid = log_of(stored, container, previous=previous), stored.record.pod.uid
     for piece in read_log(path, choice, lambda: follow and not previous and runs_on(runtime.pods, uid)):
         sys.stdout.buffer.write(piece)

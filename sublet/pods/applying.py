@@ -2,13 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from shared.adapters.local.pod_user import PodUser
 from shared.adapters.local.runtime import Runtime, new_uid
 from shared.adapters.local.stored_pod import StoredPod
 from shared.core.pods.manifest import PodRecord, read_pods
-from shared.core.text.yaml_text import read_yaml_documents
+from shared.core.text.yaml_text import YamlDocument, read_yaml_documents
 from shared.errors import Conflict, SubletError
 from sublet.load.simulated_pods import require_playable
 from sublet.pods.admission import admit
@@ -20,19 +21,33 @@ from sublet.terminal.given_file import MAX_GIVEN_BYTES, read_given_text
 INHERITED = ("PATH", "HOME", "LANG", "TZ")
 
 
-def read_documents(filename: str) -> list[object]:
+@dataclass(frozen=True, slots=True)
+class PlacedDocument:
+    """A YAML document, and where it stands."""
+
+    value: object
+    place: str
+
+
+def read_documents(filename: str) -> list[PlacedDocument]:
     """The YAML documents of a file, or of standard input for "-".
 
     Raises:
         Refused: the file cannot be read, or is not YAML.
     """
     text = read_given_text(filename, what="pods in")
-    return [found.value for found in read_yaml_documents(text, what=filename, max_bytes=MAX_GIVEN_BYTES)]
+    found = read_yaml_documents(text, what=filename, max_bytes=MAX_GIVEN_BYTES)
+    return [PlacedDocument(one.value, _place(filename, one)) for one in found]
+
+
+def _place(filename: str, document: YamlDocument) -> str:
+    line = min(document.lines.values(), default=None)
+    return filename if line is None else f"{filename}, line {line}"
 
 
 def apply_pods(
     runtime: Runtime,
-    documents: list[object],
+    documents: Sequence[PlacedDocument],
     note: Callable[[str], None],
     user: PodUser | None = None,
     *,
@@ -45,7 +60,8 @@ def apply_pods(
     Raises:
         Refused, Conflict, Unfit, Unavailable: nothing new runs.
     """
-    manifests = read_pods(documents, new_uid, runtime.common.qos_fallback)
+    values, places = [one.value for one in documents], [one.place for one in documents]
+    manifests = read_pods(values, new_uid, runtime.common.qos_fallback, places)
     runtime.reconcile()
     present = {stored.record.pod.key: stored for stored in runtime.pods.stored() if not stored.status.finished}
     lines: list[str] = []

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from shared.core.text.document import dns_name, mapping
 from shared.errors import Refused
+from sublet.pods.applying import PlacedDocument
 from sublet.pods.choosing import DEFAULT_NAMESPACE, POD_KINDS, PodChoice, pod_names
 from sublet.pods.label_selector import read_selector
 from sublet.pods.pod_files import read_files
@@ -42,19 +43,17 @@ def choice_of(request: DeleteRequest, namespace: str) -> PodChoice:
     return PodChoice(names, namespace, selector)
 
 
-def _names_in(documents: Sequence[object], namespace: str) -> Iterator[str]:
+def _names_in(documents: Sequence[PlacedDocument], namespace: str) -> Iterator[str]:
     """Namespace/name of the pods in documents; the rest of them need not be one that could run."""
-    found = False
-    for document in documents:
-        if document is None:
+    for one in documents:
+        if one.value is None:
             continue
-        found = True
-        top = mapping(document, "document")
+        top = mapping(one.value, f"{one.place}: document")
         if top.get("kind") != "Pod":
-            raise Refused(f"delete: kind {top.get('kind')!r}: only pods are meant here", reason="kind")
-        meta = mapping(top.get("metadata"), "metadata")
-        name = dns_name(meta.get("name"), "metadata.name")
-        where = meta.get("namespace", namespace or DEFAULT_NAMESPACE)
-        yield f"{dns_name(where, 'metadata.namespace', dots=False)}/{name}"
-    if not found:
-        raise Refused("delete: no document found: want at least one with kind: Pod", reason="malformed")
+            raise Refused(f"{one.place}: kind {top.get('kind')!r}: only pods are meant here", reason="kind")
+        meta = mapping(top.get("metadata"), f"{one.place}: metadata")
+        name = dns_name(meta.get("name"), f"{one.place}: metadata.name")
+        space = dns_name(
+            meta.get("namespace", namespace or DEFAULT_NAMESPACE), f"{one.place}: metadata.namespace", dots=False
+        )
+        yield f"{space}/{name}"

@@ -4,28 +4,32 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from shared.errors import Refused
-from sublet.pods.applying import read_documents
+from sublet.pods.applying import PlacedDocument, read_documents
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 MAX_FILES = 1000
 STDIN = "-"
 
 
-def read_files(names: Sequence[str], *, recursive: bool) -> list[object]:
+def read_files(names: Sequence[str], *, recursive: bool) -> list[PlacedDocument]:
     """The documents of all files, in the order in which they are named; those of a folder by name.
 
     Raises:
-        Refused: a file cannot be read, or a folder has none.
+        Refused: a file cannot be read, a folder has none, or none says anything.
     """
     read = (read_documents(path) for name in names for path in _files(name, recursive=recursive))
-    return [document for documents in read for one in documents for document in _unpacked(one)]
+    found = [document for documents in read for one in documents for document in _unpacked(one)]
+    if all(one.value is None for one in found):
+        raise Refused(f"{', '.join(names)}: no document found: want at least one with kind: Pod", reason="malformed")
+    return found
 
 
-def _unpacked(document: object) -> list[object]:
+def _unpacked(one: PlacedDocument) -> list[PlacedDocument]:
     """The items of a List, as `sublet get pods -o yaml` prints it; another document is itself."""
+    document = one.value
     if isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list):
-        return list(document["items"])
-    return [document]
+        return [PlacedDocument(item, f"{one.place}, item {n}") for n, item in enumerate(document["items"], 1)]
+    return [one]
 
 
 def _files(name: str, *, recursive: bool) -> Iterator[str]:

@@ -20,7 +20,7 @@ from shared.adapters.local.runtime import Runtime
 from shared.contracts.kube.taint import Taint
 from sublet import cli
 from sublet.commands import apply, delete, get, logs, run
-from sublet.pods.applying import apply_pods
+from sublet.pods.applying import PlacedDocument, apply_pods
 
 pytestmark = ROOT_ONLY
 MODULES = {"run": run, "apply": apply, "get": get, "logs": logs, "delete": delete}
@@ -152,6 +152,6 @@ def test_a_pod_that_names_no_class_is_what_the_node_says(pods: Runtime, fallback
     pods.common = pods.common.model_copy(update={"qos_fallback": fallback})
     document = _document("plain", "sleep", "300")
     del document["metadata"]["annotations"]
-    apply_pods(pods, [document], note=lambda _note: None)
+    apply_pods(pods, [PlacedDocument(document, "plain.yaml")], note=lambda _note: None)
     (stored,) = pods.pods.stored()
     assert stored.record.pod.qos == qos

@@ -6,6 +6,7 @@ do, or left out and said in a note.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from pydantic import ValidationError
@@ -56,20 +57,34 @@ class Manifest(MessagePart):
 
 
 def read_pods(
-    documents: Sequence[object], new_uid: Callable[[], str], fallback: Fallback = "shared_cores"
+    documents: Sequence[object],
+    new_uid: Callable[[], str],
+    fallback: Fallback = "shared_cores",
+    places: Sequence[str] = (),
 ) -> tuple[Manifest, ...]:
     """The pods of a file, in its order; empty documents are passed over. All are read before anything is returned.
 
-    `fallback` gives the class of a pod that names none, by annotation or label.
+    `fallback` gives the class of a pod that names none, by annotation or label; `places` say where each document
+    stands, for a refusal.
 
     Raises:
         Refused: a document is not a Pod that can run here, or two have one name; names object, value and next step.
     """
-    manifests = tuple(read_pod(document, new_uid(), fallback) for document in documents if document is not None)
+    named = zip_longest(documents, places[: len(documents)], fillvalue="")
+    manifests = tuple(
+        _read_placed(document, new_uid(), fallback, place) for document, place in named if document is not None
+    )
     if not manifests:
         raise Refused("no document found: want at least one with kind: Pod", reason="malformed")
     _refuse_twins([manifest.record.pod.key for manifest in manifests], "pod {} stands twice in this file")
     return manifests
+
+
+def _read_placed(document: object, uid: str, fallback: Fallback, place: str) -> Manifest:
+    try:
+        return read_pod(document, uid, fallback)
+    except Refused as refusal:
+        raise Refused(f"{place}: {refusal}" if place else str(refusal), reason=refusal.reason) from None
 
 
 def read_pod(document: object, uid: str, fallback: Fallback = "shared_cores") -> Manifest:
