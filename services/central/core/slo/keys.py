@@ -12,7 +12,7 @@ from services.central.core.slo.quality import QualityStrategy
 from services.central.core.slo.strategies import (
     AmplificationStrategy,
     BurstStrategy,
-    ColocationStrategy,
+    ColocationConfig,
     HostApplications,
     NormalizationStrategy,
     SystemStrategy,
@@ -117,7 +117,7 @@ _QUALITY: Strategy = {
 }
 
 SHAPES: Mapping[SloKey, KeyShape] = {
-    "colocation-config": KeyShape(ColocationStrategy, _COLOCATION, inline=True),
+    "colocation-config": KeyShape(ColocationConfig, _COLOCATION, inline=True),
     "resource-threshold-config": KeyShape(UsageThresholds, _THRESHOLD),
     "resource-qos-config": KeyShape(QualityStrategy, _QUALITY),
     "cpu-burst-config": KeyShape(BurstStrategy, _BURST),

@@ -5,13 +5,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from services.central.core.durations import duration_ns
-from services.central.core.slo.part import Name, Percentage, Positive, SloPart, Switch, Word
+from services.central.core.slo.part import Count, Name, Percentage, Positive, SloPart, Switch, Word
 from shared.core.pods.koord_qos import KoordQos
 from shared.errors import Refused
 
 Ratio = Annotated[float, Field(ge=1, le=1000)]
 NormalRatio = Annotated[float, Field(ge=1, le=5)]
-NotNegative = Annotated[int, Field(ge=0, lt=1 << 63)]
 CalculatePolicy = Literal["usage", "request", "maxUsageRequest"]
 
 
@@ -31,7 +30,7 @@ class AggregatePolicy(SloPart):
     durations: Annotated[list[Annotated[Name, AfterValidator(_duration)]], Field(max_length=100)] | None = None
 
 
-class ColocationStrategy(SloPart):
+class ColocationConfig(SloPart):
     """What of a node is offered to batch and mid pods, and how often its usage is reported."""
 
     enable: bool | None = None
@@ -39,9 +38,9 @@ class ColocationStrategy(SloPart):
     metric_report_interval_seconds: Positive | None = None
     metric_aggregate_policy: AggregatePolicy | None = None
     metric_memory_collect_policy: Annotated[Word, Field(min_length=1)] | None = None
-    cpu_reclaim_threshold_percent: NotNegative | None = None
+    cpu_reclaim_threshold_percent: Count | None = None
     cpu_calculate_policy: CalculatePolicy | None = None
-    memory_reclaim_threshold_percent: NotNegative | None = None
+    memory_reclaim_threshold_percent: Count | None = None
     memory_calculate_policy: CalculatePolicy | None = None
     degrade_time_minutes: Positive | None = None
     update_time_threshold_seconds: Positive | None = None
@@ -52,8 +51,8 @@ class ColocationStrategy(SloPart):
     mid_unallocated_percent: Percentage | None = None
     mid_static_cpu_reserved_percent: Annotated[Percentage | None, Field(alias="midStaticCPUReservedPercent")] = None
     mid_static_memory_reserved_percent: Percentage | None = None
-    batch_cpu_threshold_percent: Annotated[NotNegative | None, Field(alias="batchCPUThresholdPercent")] = None
-    batch_memory_threshold_percent: NotNegative | None = None
+    batch_cpu_threshold_percent: Annotated[Count | None, Field(alias="batchCPUThresholdPercent")] = None
+    batch_memory_threshold_percent: Count | None = None
 
 
 class UsageThresholds(SloPart):
@@ -108,7 +107,7 @@ class SystemStrategy(SloPart):
     watermark_scale_factor: Annotated[int, Field(ge=1, le=400)] | None = None
     memcg_reap_back_ground: Switch | None = None
     page_cache_limit_enabled: Switch | None = None
-    total_network_bandwidth: NotNegative | Name | None = None
+    total_network_bandwidth: Count | Name | None = None
 
 
 class HostCgroup(SloPart):
