@@ -36,9 +36,14 @@ LAWS: dict[str, Law[Configured]] = {}
 """The laws, each by the sentence that it is."""
 _law = law_of(LAWS, examples=20)
 
+
+def _busy_pod(name: str, qos: QosClass, used: int, **asked: Any) -> PodReading:
+    return busy(bound(name, qos, **asked), used)
+
+
 _pods = st.lists(
     st.builds(
-        lambda name, qos, used, **asked: busy(bound(name, qos, **asked), used),
+        _busy_pod,
         name=st.sampled_from([f"p{i}" for i in range(12)]),
         qos=st.sampled_from(get_args(QosClass)),
         priority=st.sampled_from([-1, 0, 1000, CRITICAL_PRIORITY]),
@@ -167,11 +172,12 @@ def no_tenant_goes_while_a_reclaimed_pod_would_do_and_the_protected_never(
     going = _victim(tested, readings)
     if going is None:
         return
-    assert never(going, ()) is None
-    assert not going.terminating
+    assert never(going, ()) is None, f"{going.key} would go, which is protected"
+    assert not going.terminating, f"{going.key} would go, which is on its way out already"
     if going.qos != "reclaimed_cores":
         others = [candidate.pod for candidate in _ranked(tested, readings)]
-        assert not [pod.key for pod in others if pod.qos == "reclaimed_cores" and never(pod, ()) is None]
+        spared = [pod.key for pod in others if pod.qos == "reclaimed_cores" and never(pod, ()) is None]
+        assert not spared, f"{going.key} would go, a tenant, though {spared} are reclaimed and would do"
 
 
 @_law(readings=_pods)
@@ -181,7 +187,7 @@ def one_round_evicts_one_pod_at_most(tested: Configured, readings: list[PodReadi
     if pressure is not None:
         ready = ConfirmedPressure(pressure, lambda: _ranking(tested, pressure, view))
         (choice,) = choose({tested.plugin.name: ready}, Surroundings())
-        assert len(choice.victims) <= 1
+        assert len(choice.victims) <= 1, f"{len(choice.victims)} would go in one round"
 
 
 @_law()
