@@ -19,6 +19,7 @@ _NAMES: dict[PriorityClass, dict[str, str]] = {
     "koord-batch": {"cpu": BATCH_CPU, "memory": BATCH_MEMORY},
     "koord-mid": {"cpu": MID_CPU, "memory": MID_MEMORY},
 }
+_CONTAINERS = ("initContainers", "containers")
 
 Document = dict[str, Any]
 Amounts = Mapping[str, Any]
@@ -30,31 +31,37 @@ def containers_of(spec: Mapping[str, Any]) -> Iterator[Document]:
     Raises:
         Refused: one of them is no mapping.
     """
-    for name in ("initContainers", "containers"):
+    for name in _CONTAINERS:
         for place, container in enumerate(items(spec.get(name), name)):
             yield mapping(container, f"{name}[{place}]")
 
 
-def rewrite_resources(spec: Document, priority: PriorityClass) -> None:
-    """Rename cpu and memory of a batch or mid pod, in place; a request that is missing becomes the limit.
+def with_colocated(spec: Document, priority: PriorityClass) -> Document:
+    """The spec with cpu and memory of a batch or mid pod renamed; a request that is missing becomes the limit.
 
     Raises:
         Refused: an amount of cpu is no quantity, or something is of another kind than in a Pod.
     """
     names = _NAMES.get(priority)
     if names is None:
-        return
-    for container in containers_of(spec):
-        given = mapping(container.get("resources"), "resources")
-        parts = {part: _renamed(given[part], names) for part in ("requests", "limits") if given.get(part)}
-        limits = parts.get("limits", {})
-        missing = {name: limits[name] for name in names.values() if name in limits}
-        if missing:
-            parts["requests"] = missing | parts.get("requests", {})
-        if parts:
-            container["resources"] = given | parts
+        return spec
+    found = dict(spec)
+    for part in _CONTAINERS:
+        if spec.get(part):
+            found[part] = [_rewritten(mapping(one, part), names) for one in items(spec[part], part)]
     if spec.get("overhead"):
-        spec["overhead"] = _renamed(spec["overhead"], names)
+        found["overhead"] = _renamed(spec["overhead"], names)
+    return found
+
+
+def _rewritten(container: Document, names: Mapping[str, str]) -> Document:
+    given = mapping(container.get("resources"), "resources")
+    parts = {part: _renamed(given[part], names) for part in ("requests", "limits") if given.get(part)}
+    limits = parts.get("limits", {})
+    missing = {name: limits[name] for name in names.values() if name in limits}
+    if missing:
+        parts["requests"] = missing | parts.get("requests", {})
+    return container | {"resources": given | parts} if parts else container
 
 
 def _renamed(given: object, names: Mapping[str, str]) -> Document:

@@ -15,6 +15,8 @@ def json_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Oper
 
 
 def _changes(before: Any, after: Any, path: str) -> Iterator[Operation]:
+    if before is after:
+        return
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         yield from ({"op": "remove", "path": _below(path, key)} for key in before if key not in after)
         for key, value in after.items():

@@ -1,11 +1,10 @@
 """A pod as the profiles make it (docs/facts/koordinator-profiles.md#order)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.central.core.profiles.colocated_resources import kube_qos_of_spec, rewrite_resources
+from services.central.core.profiles.colocated_resources import kube_qos_of_spec, with_colocated
 from services.central.core.profiles.profile import SKIP_RESOURCES, PriorityClassValue, Profile
 from services.central.core.profiles.strategic_merge import merge_pod
 from shared.core.pods.koord_qos import QOS_LABEL, SUB_PRIORITY_LABEL, priority_class_with_default
@@ -44,14 +43,15 @@ def profiled(
 ) -> ProfiledPod:
     """The pod after every profile that matches its own labels, by name ascending; a later one overwrites.
 
-    `draw` gives 0 to 99 for a profile's name. A profile that cannot be applied as a whole leaves no trace.
+    `draw` gives 0 to 99 for a profile's name. A profile that cannot be applied as a whole leaves no trace. What is not
+    changed is not copied: the answer and the pod share it.
 
     Raises:
         Refused: the pod itself is of another shape than a Pod.
     """
     own_labels = texts(mapping(pod.get("metadata"), "metadata").get("labels"), "labels")
     matching = sorted((p for p in rules.profiles if p.matches(namespace_labels, own_labels)), key=lambda p: p.name)
-    found: Document = deepcopy(dict(pod))
+    found: Document = dict(pod)
     applied, failed = [], {}
     for profile in (p for p in matching if p.takes(draw(p.name))):
         try:
@@ -61,7 +61,7 @@ def profiled(
             continue
         applied.append(profile.name)
     if matching and not _skips_resources(found, matching, rules):
-        _rewrite(found)
+        found = _rewritten(found)
     return ProfiledPod(found, tuple(applied), failed)
 
 
@@ -70,11 +70,12 @@ def _skips_resources(pod: Mapping[str, Any], matching: Sequence[Profile], rules:
     return by_pod or any(profile.skips_resources for profile in matching)
 
 
-def _rewrite(pod: Document) -> None:
+def _rewritten(pod: Document) -> Document:
     spec = mapping(pod.get("spec"), "spec")
     priority = spec.get("priority")
     known = priority if isinstance(priority, int) else None
-    rewrite_resources(spec, priority_class_with_default(_words(pod, "labels"), known, kube_qos_of_spec(spec)))
+    named = priority_class_with_default(_words(pod, "labels"), known, kube_qos_of_spec(spec))
+    return {**pod, "spec": with_colocated(spec, named)} if spec else pod
 
 
 def _applied(pod: Mapping[str, Any], profile: Profile, classes: PriorityClasses) -> Document:

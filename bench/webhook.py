@@ -1,0 +1,105 @@
+"""Time of an answer about a pod that is created, as the API server waits for it: HTTPS on one kept connection.
+
+    python -m bench.webhook
+
+Over objects in memory, for the mirrors hold them in memory too: 50 profiles, of which three match, and 500 namespaces.
+"""
+
+import asyncio
+import io
+import json
+import ssl
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+
+from bench.rigs.host import Row, machine, progress
+from services.central.adapters.webhook.certificate import renewed
+from services.central.adapters.webhook.server import WebhookServer
+from services.central.core.profiles.cluster_objects import NAMESPACES, PRIORITY_CLASSES
+from services.central.core.profiles.profile_documents import PROFILES
+from services.central.profiles.answers import ProfileAnswers
+from services.central.profiles.mirrors import ProfileMirrors
+from shared.adapters.clock import SystemClock
+from shared.fakes.memory_objects import MemoryObjects
+from sublet.demo.load import percentile
+
+ROUNDS, WARM_UP = 2000, 100
+PROFILE_COUNT, NAMESPACE_COUNT = 50, 500
+NAME = "sublet-webhook.sublet-system.svc"
+TARGET = "p99 10 ms"
+
+Document = dict[str, Any]
+
+
+def cluster() -> MemoryObjects:
+    """Objects as a cluster of many teams has them."""
+    api = MemoryObjects(SystemClock())
+    api.put(PRIORITY_CLASSES, {"metadata": {"name": "koord-batch"}, "value": 5500})
+    for number in range(NAMESPACE_COUNT):
+        api.put(NAMESPACES, {"metadata": {"name": f"team-{number}", "labels": {"colocated": "true"}}})
+    for number in range(PROFILE_COUNT):
+        spec: Document = {
+            "namespaceSelector": {"matchLabels": {"colocated": "true"}},
+            "selector": {"matchLabels": {"kind": f"kind-{number // 3}"}},
+            "qosClass": "BE", "priorityClassName": "koord-batch", "labels": {f"from-{number}": "1"},
+            "patch": {"metadata": {"annotations": {f"from-{number}": "1"}}},
+        }  # fmt: skip
+        api.put(PROFILES, {"metadata": {"name": f"profile-{number}"}, "spec": spec})
+    return api
+
+
+def review(kind: str) -> bytes:
+    """A question about a pod of three containers."""
+    resources = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
+    environment = [{"name": f"NAME_{number}", "value": "x" * 40} for number in range(30)]
+    containers = [{"name": f"c{n}", "image": "i", "env": environment, "resources": resources} for n in range(3)]
+    pod = {"metadata": {"generateName": "job-", "labels": {"kind": kind}}, "spec": {"containers": containers}}
+    request = {"uid": "u", "operation": "CREATE", "namespace": "team-7", "object": pod}
+    return json.dumps({"kind": "AdmissionReview", "request": request}).encode()
+
+
+async def measure() -> list[Row]:
+    """The rows of `make bench`."""
+    api = cluster()
+    mirrors = ProfileMirrors(api, asyncio.Event())
+    server = WebhookServer(ProfileAnswers(mirrors, api, api.clock).answer, host="127.0.0.1", port=0)
+    pair = renewed(None, [NAME], datetime.now(UTC))
+    assert pair is not None
+    running = [asyncio.create_task(mirror.run()) for mirror in mirrors.every]
+    await asyncio.sleep(0)
+    await server.use(pair.certificate, pair.key)
+    trusted = ssl.create_default_context(cadata=pair.authorities.decode())
+    url = f"https://127.0.0.1:{server.port}/mutate"
+    rows = []
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusted)) as session:
+        for what, kind in (("three profiles match", "kind-3"), ("no profile matches", "other")):
+            progress(f"webhook, {what}")
+            body, spent_s = review(kind), []
+            for _ in range(WARM_UP + ROUNDS):
+                before_s = time.perf_counter()
+                async with session.post(url, data=io.BytesIO(body), server_hostname=NAME) as response:
+                    answer = await response.json()
+                spent_s.append(time.perf_counter() - before_s)
+            assert ("patch" in answer["response"]) == (kind == "kind-3")
+            median, p99 = ((percentile(spent_s[WARM_UP:], p) or 0) * 1000 for p in (50, 99))
+            rows.append(Row(f"answer about a pod, {what}", f"{median:.2f} / {p99:.2f} ms", ROUNDS, TARGET))
+    await server.close()
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+    return rows
+
+
+def main() -> None:
+    rows = asyncio.run(measure())
+    progress("")
+    print(machine())
+    for row in rows:
+        print(f"{row.what}: {row.figure}, p50 / p99, N = {row.n}; target {row.target}")
+
+
+if __name__ == "__main__":
+    main()
