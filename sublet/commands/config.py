@@ -211,19 +211,28 @@ def slo(
         str, typer.Option("--file", "-f", help="The ConfigMap slo-controller-config, as YAML; - is standard input.")
     ],
     labels: Annotated[str, typer.Option("--labels", "-l", help="Labels of the node: zone=a,disk=ssd.")] = "",
+    settings: Annotated[
+        bool, typer.Option("--settings", help="Print Sublet's settings that mean the same (CPU suppression), as YAML.")
+    ] = False,
     output: Output = "table",
 ) -> None:
     """Say what Koordinator's ConfigMap comes to on a node with these labels, value by value, and whose each is.
 
     What is wrong with it, and what nobody reads, goes to standard error; the exit code is 2 where anything is wrong.
     """
+    from sublet.configuration.difference import as_text
     from sublet.configuration.slo import report
     from sublet.exit_codes import OK, REFUSED
     from sublet.terminal.given_file import read_given_text
 
     wanted = DOCUMENT.read(output)
     found = report(read_given_text(file, what="ConfigMap"), file, labels)
-    typer.echo(found.table() if wanted.is_table else document_text(found.document(), wanted))
+    if settings:
+        typer.echo(as_text(found.settings()), nl=False)
+        if not found.settings():
+            typer.echo("# CPU suppression is off there; here the policy that is set goes on to hold", err=True)
+    else:
+        typer.echo(found.table() if wanted.is_table else document_text(found.document(), wanted))
     for line in found.lines:
         typer.echo(line, err=True)
     raise typer.Exit(REFUSED if found.read.problems else OK)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from services.advisor.policies.koordinator import POLICY
 from services.central.core.kcc.selectors import parse_selector
 from services.central.core.slo.config_map import MAX_KEY_BYTES, ReadSloConfig, read_slo_config
 from services.central.core.slo.effective import EffectiveStrategy, effective_slo
@@ -14,6 +15,12 @@ from shared.errors import Refused
 from sublet.output import columns, printable
 
 CONFIG_MAP = "slo-controller-config"
+SUPPRESS_SETTINGS = {
+    "cpuSuppressThresholdPercent": "suppress_threshold_percent",
+    "cpuSuppressMinPercent": "suppress_min_percent",
+    "cpuSuppressPolicy": "suppress_policy",
+}
+"""Fields of the ConfigMap, and the settings of the policy that mean the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,17 @@ class SloReport:
             for key, found in self.effective.items()
         }
         return {"keys": keys, "problems": [str(one) for one in self.read.problems], "ignored": list(self.read.unknown)}
+
+    def settings(self) -> dict[str, Any]:
+        """Sublet's settings that do the same on the node; empty where CPU suppression is off there.
+
+        Off means without any bound there. Here a policy always holds, so nothing is switched off for it.
+        """
+        threshold = self.effective["resource-threshold-config"].strategy
+        if not threshold["enable"]:
+            return {}
+        own = {ours: threshold[theirs] for theirs, ours in SUPPRESS_SETTINGS.items() if theirs in threshold}
+        return {"advisor": {"policy": POLICY.name, "policies": {POLICY.name: own}}}
 
 
 def report(text: str, name: str, labels: str) -> SloReport:

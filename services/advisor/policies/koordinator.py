@@ -30,9 +30,10 @@ from services.advisor.core.policy import Demand, Policy
 from services.advisor.policies import canonical
 from shared.contracts.envelope import Reason
 from shared.core.cgroups.layout import SHARE
-from shared.core.quantities import Percent
 
 MILLIS = 1000
+Part = Annotated[int, Field(ge=0, le=100)]
+"""Whole percent of the node, as Koordinator's ConfigMap bounds them."""
 MAX_GROWTH_RATIO_PER_S = 0.1
 """Part of the node by which a quota grows in a second (docs/facts/koordinator-cpu-suppress.md#the-policy-cfsquota)."""
 
@@ -40,9 +41,9 @@ MAX_GROWTH_RATIO_PER_S = 0.1
 class KoordinatorSettings(canonical.CanonicalSettings):
     """How busy the node may be, and by what reclaimed pods are held back."""
 
-    suppress_threshold_percent: Percent = SUPPRESS_THRESHOLD_PERCENT
+    suppress_threshold_percent: Part = SUPPRESS_THRESHOLD_PERCENT
     """Percent of the node's CPU that may be used, by everything on it; `cpuSuppressThresholdPercent` there."""
-    suppress_min_percent: Percent | None = None
+    suppress_min_percent: Part | None = None
     """Percent of the node's CPU that reclaimed pods keep, as far as the tenants' own need leaves it;
     `cpuSuppressMinPercent` there. None: only their floor."""
     suppress_policy: Literal["cpuset", "cfsQuota"] = "cpuset"

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from services.advisor.settings import choose
+from shared.core.text.yaml_text import read_yaml
 from sublet import cli
 from sublet.commands import config
 
@@ -69,3 +71,32 @@ def test_what_is_no_config_map_and_no_label_is_refused(text: str, words: tuple[s
     result = slo(text, *words)
     assert said in str(result.exception or result.output)
     assert (result.exit_code == 0) == (not said)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "own"),
+    [
+        ({"enable": True}, {"suppress_threshold_percent": 65, "suppress_policy": "cpuset"}),
+        (
+            {"enable": True, "cpuSuppressThresholdPercent": 0, "cpuSuppressMinPercent": 100},
+            {"suppress_threshold_percent": 0, "suppress_min_percent": 100, "suppress_policy": "cpuset"},
+        ),
+        (
+            {"enable": True, "cpuSuppressPolicy": "cfsQuota"},
+            {"suppress_threshold_percent": 65, "suppress_policy": "cfsQuota"},
+        ),
+    ],
+)
+def test_the_settings_that_mean_the_same_are_settings_of_the_advisor(
+    strategy: dict[str, object], own: dict[str, object]
+) -> None:
+    text = json.dumps({"resource-threshold-config": json.dumps({"clusterStrategy": strategy})})
+    section = read_yaml(slo(text, "--settings").stdout, what="settings", max_bytes=10_000).value["advisor"]
+    assert section == {"policy": "koordinator", "policies": {"koordinator": own}}
+    choice = choose(section)
+    assert choice.policy.name == "koordinator"
+    assert {key: getattr(choice.policy_settings, key) for key in own} == own
+
+
+def test_suppression_that_is_off_is_no_setting() -> None:
+    assert slo("system-config: '{}'", "--settings").stdout.strip() in ("", "{}")
