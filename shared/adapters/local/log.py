@@ -15,6 +15,8 @@ from shared.errors import Refused
 
 _POLL_S = 0.1
 _PIECE_BYTES = 1 << 16
+MAX_LINE_BYTES = 1 << 20
+"""How far the begin of a line is looked for: a container may write a line, or a hole, of any length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +120,15 @@ def _since_start(file: BinaryIO, times: LogTimes, since: datetime) -> int:
 
 
 def _line_start(file: BinaryIO, position: int) -> int:
-    """Where the line begins in which a position is."""
-    while position > 0:
-        size = min(_PIECE_BYTES, position)
+    """Where the line begins in which a position is; of one that is too long, where the bound is."""
+    stop = max(0, position - MAX_LINE_BYTES)
+    while position > stop:
+        size = min(_PIECE_BYTES, position - stop)
         file.seek(position - size)
         if (at := file.read(size).rfind(b"\n")) >= 0:
             return position - size + at + 1
         position -= size
-    return 0
+    return stop
 
 
 def _last_write_ms(file: BinaryIO) -> int:
@@ -137,9 +140,9 @@ def _tail_start(file: BinaryIO, lines: int) -> int:
     position = end = file.seek(0, os.SEEK_END)
     if lines == 0:
         return end
-    left = lines
-    while position > 0:
-        size = min(_PIECE_BYTES, position)
+    left, stop = lines, max(0, end - lines * MAX_LINE_BYTES)
+    while position > stop:
+        size = min(_PIECE_BYTES, position - stop)
         position -= size
         file.seek(position)
         piece = file.read(size)
@@ -150,4 +153,4 @@ def _tail_start(file: BinaryIO, lines: int) -> int:
             left -= 1
             if left == 0:
                 return position + at + 1
-    return 0
+    return stop
