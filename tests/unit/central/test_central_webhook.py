@@ -265,6 +265,22 @@ async def test_a_profile_says_in_its_status_whether_it_works() -> None:
         assert [name for *_, name in api.writes] == ["poor"]
 
 
+async def test_while_it_runs_pods_are_answered_and_statuses_written() -> None:
+    api = cluster()
+    async with central(api) as one:
+        running = asyncio.create_task(one.controller.run())
+        while not one.server.port or "status" not in api.documents[PROFILES, "", "batch"]:
+            await asyncio.sleep(0)
+            assert not running.done()
+        assert "patch" in await one.asked("/mutate", POD)
+        odd = {"metadata": {"name": "odd"}, "spec": {"selector": {"matchLabels": {"a b": "1"}}}}
+        api.put(PROFILES, odd)
+        while "status" not in api.documents[PROFILES, "", "odd"]:  # by the change alone, not after the next period
+            await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
 async def test_a_port_that_is_taken_is_said_with_its_number() -> None:
     async with central(cluster()) as one:
         assert await one.controller.serve()
