@@ -43,7 +43,7 @@ unit: $(STAMP)           ## a file on each CPU; those that use this host's cgrou
 test-chaos: $(STAMP)     ## kill -9 of each service while the main job runs, 20 times each, and a storm of 100 kills; STORM_KILLS=1000 for a long one
 	$(BIN)/python -m pytest -m slow
 
-test-sim-soak: $(STAMP)  ## a virtual hour of the simulated machine, and ten real minutes with kill -9 of its parts in turn; SOAK_S=3600 for longer
+test-sim-soak: $(STAMP)  ## a virtual hour of the simulated machine, and ten real minutes with kill -9 of its parts and of NATS in turn; SOAK_S=3600 for longer
 	$(BIN)/python -m pytest -m "slow or soak" -n0 tests/e2e/test_sim_soak.py
 
 test-vm: rig-vm          ## the quick start on 48 CPUs of an emulated machine; as root on Debian 12, takes 10 min and 0.7 GB of cache

@@ -58,6 +58,12 @@ class LiveSim:
         found: dict[str, dict[str, Any]] = json.loads((self.state / "up.json").read_text())["services"]
         return found
 
+    def nats_pid(self) -> int:
+        """The process of the NATS server; 0 while there is none."""
+        # It names the file of its ports after itself; one that was killed leaves its own.
+        pids = (int(file.stem.rpartition("_")[2]) for file in (self.state / "nats").glob("nats-server_*.ports"))
+        return next((pid for pid in pids if Path(f"/proc/{pid}/exe").exists()), 0)
+
     def wait_for(self, condition: Callable[[], object]) -> None:
         """Wait for a condition, never for a time."""
         end = time.monotonic() + PATIENCE_S
