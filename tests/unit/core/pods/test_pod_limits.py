@@ -50,16 +50,18 @@ def pod(containers: list[dict[str, Any]], init: list[dict[str, Any]] | None = No
 @pytest.mark.parametrize(
     ("containers", "init", "spec", "together"),
     [
-        ([row("a", 500, GIB)], [], {}, GroupLimits(512, GIB)),
-        ([row("a", 500, GIB), row("b", 1500, 2 * GIB)], [], {}, GroupLimits(2048, 3 * GIB)),
-        ([row("a", 500, GIB), row("b", 1500, 0)], [], {}, GroupLimits(2048, GIB + UNSAID)),
-        ([row("a")], [row("i", 3000, 4 * GIB)], {}, GroupLimits(3072, 4 * GIB)),
-        ([row("a")], [row("i", 500, MIB)], {}, GroupLimits(1024, GIB)),
-        ([row("a")], [row("i", 500, 0)], {}, GroupLimits(1024, GIB)),
-        ([row("a")], [row("s", 1000, GIB, sidecar=True)], {}, GroupLimits(2048, 2 * GIB)),
-        ([row("a")], [row("s", 1000, GIB, sidecar=True), row("i", 3000, 4 * GIB)], {}, GroupLimits(4096, 5 * GIB)),
-        ([row("a")], [row("i", 3000, 4 * GIB), row("s", 1000, GIB, sidecar=True)], {}, GroupLimits(3072, 4 * GIB)),
-        ([row("a")], [], {"overhead": {"memory": "128Mi", "cpu": "250m"}}, GroupLimits(1024, GIB + 128 * MIB)),
+        ([row("a", 500, GIB)], [], {}, GroupLimits(512, GIB, 500)),
+        ([row("a", 500, GIB), row("b", 1500, 2 * GIB)], [], {}, GroupLimits(2048, 3 * GIB, 2000)),
+        ([row("a", 500, GIB), row("b", 1500, 0)], [], {}, GroupLimits(2048, GIB + UNSAID, 2000)),
+        ([row("a")], [row("i", 3000, 4 * GIB)], {}, GroupLimits(3072, 4 * GIB, 3000)),
+        ([row("a")], [row("i", 500, MIB)], {}, GroupLimits(1024, GIB, 1000)),
+        ([row("a")], [row("i", 500, 0)], {}, GroupLimits(1024, GIB, 1000)),
+        ([row("a")], [row("s", 1000, GIB, sidecar=True)], {}, GroupLimits(2048, 2 * GIB, 2000)),
+        ([row("a")], [row("s", 1000, GIB, sidecar=True), row("i", 3000, 4 * GIB)], {},
+         GroupLimits(4096, 5 * GIB, 4000)),
+        ([row("a")], [row("i", 3000, 4 * GIB), row("s", 1000, GIB, sidecar=True)], {},
+         GroupLimits(3072, 4 * GIB, 3000)),
+        ([row("a")], [], {"overhead": {"memory": "128Mi", "cpu": "250m"}}, GroupLimits(1024, GIB + 128 * MIB, 1000)),
         ([row("a", 0, 0)], [], {"overhead": {"memory": "128Mi"}}, GroupLimits(2, UNSAID + 128 * MIB)),
     ],
     ids=["one", "two", "one without a limit", "a large init", "a small init", "an init without a limit", "a sidecar",
@@ -75,14 +77,14 @@ def test_every_container_that_has_an_id_has_its_own_limits_init_containers_and_s
     init = [row("i", 3000, 4 * GIB), row("s", 250, MIB, sidecar=True)]
     found = limits_of(pod([row("a", 500, GIB), row("b", 1000, 0)], init), LAYOUT, UNSAID)
     assert found == {
-        TOP: GroupLimits(3072, 4 * GIB),
-        f"{TOP}/{0:064x}": GroupLimits(512, GIB),
-        f"{TOP}/{1:064x}": GroupLimits(1024, UNSAID),
-        f"{TOP}/{0:063x}f": GroupLimits(3072, 4 * GIB),
-        f"{TOP}/{1:063x}f": GroupLimits(256, MIB),
+        TOP: GroupLimits(3072, 4 * GIB, 3000),
+        f"{TOP}/{0:064x}": GroupLimits(512, GIB, 500),
+        f"{TOP}/{1:064x}": GroupLimits(1024, UNSAID, 1000),
+        f"{TOP}/{0:063x}f": GroupLimits(3072, 4 * GIB, 3000),
+        f"{TOP}/{1:063x}f": GroupLimits(256, MIB, 250),
     }
     unborn = document([row("a")]) | {"status": {"qosClass": "BestEffort"}}
-    assert limits_of(present(pod_of(unborn)), LAYOUT, UNSAID) == {TOP: GroupLimits(1024, GIB)}
+    assert limits_of(present(pod_of(unborn)), LAYOUT, UNSAID) == {TOP: GroupLimits(1024, GIB, 1000)}
 
 
 def test_a_mirror_of_a_static_pod_has_its_group_by_the_hash_of_its_file() -> None:
@@ -113,8 +115,9 @@ def test_a_pod_is_limited_to_what_the_scheduler_counted_for_it(
         [row(f"i{n}", millis, memory, sidecar=stays) for n, (millis, memory, stays) in enumerate(starting)],
     )
     asked, one = requests_of(made), present(pod_of(made))
+    cpu_millis, limited = asked.get(RECLAIMED_CPU, 0), all(millis for millis, *_ in (*running, *starting))
     assert pod_limits(one, UNSAID) == GroupLimits(
-        shares_of_millis(asked.get(RECLAIMED_CPU, 0)), asked[RECLAIMED_MEMORY]
+        shares_of_millis(cpu_millis), asked[RECLAIMED_MEMORY], cpu_millis if limited else None
     )
     inner = [present(own.memory_bytes) for group, own in limits_of(one, LAYOUT, UNSAID).items() if group != TOP]
     assert max(inner) <= asked[RECLAIMED_MEMORY] <= sum(inner)
@@ -124,7 +127,7 @@ def test_on_a_host_the_same_pod_has_the_same_limits() -> None:
     one = pod([row("a", 500, GIB)], [row("s", 1000, MIB, sidecar=True)])
     assert next(iter(limits_of(one, OwnLayout(), UNSAID).values())) == pod_limits(one, UNSAID)
     by_name = {group.rpartition("/")[2]: own for group, own in limits_of(one, OwnLayout(), UNSAID).items()}
-    assert (by_name["a"], by_name["s"]) == (GroupLimits(512, GIB), GroupLimits(1024, MIB))
+    assert (by_name["a"], by_name["s"]) == (GroupLimits(512, GIB, 500), GroupLimits(1024, MIB, 1000))
 
 
 @given(api_pods)
