@@ -55,12 +55,14 @@ def evaluate(relieving: bool, view: View, settings: MemoryUsageSettings) -> tupl
 
 
 def near(view: View, settings: MemoryUsageSettings) -> Pressure | None:
-    """What is in use against the threshold."""
+    """What is in use against the threshold, and beyond it against the lower mark."""
     memory = _memory(view)
     if memory is None:
         return None
     used, total = memory
-    return _pressure(used, total, settings.threshold_percent * total // 100, settings)
+    marks = settings.marks
+    line = marks.target(total) if marks.met(used, total) else marks.threshold_percent * total // 100
+    return _pressure(used, total, line, settings)
 
 
 def _memory(view: View) -> tuple[int, int] | None:
