@@ -46,6 +46,7 @@ class BatchNodeOffer:
         self._offered: Offered | None = None
         self._found: BatchOffer | None = None
         self._capacity: NodeCapacity | None = None
+        self._found_at_s = 0.0
 
     def reconfigure(self, settings: ReporterSettings) -> None:
         """Take new settings."""
@@ -61,6 +62,9 @@ class BatchNodeOffer:
             self._restart()
         elif seen.sample_age_s is not None and seen.sample_age_s <= self._settings.max_sample_age_s:
             self._follow(seen, now_s)
+        # Samples that come and say too little are no better than none.
+        if self._offered is not None and degraded(now_s - self._found_at_s, batch.degrade_after_s):
+            self._restart()
         return self._offered
 
     def state(self) -> dict[str, Any] | None:
@@ -91,10 +95,10 @@ class BatchNodeOffer:
         # One sample without a figure is no reason to take anything away: time does that.
         if found is None:
             return
-        self._found, self._capacity = found, capacity
+        self._found, self._capacity, self._found_at_s = found, capacity, now_s
         cpu_millis, memory_bytes = found.cpu_millis, found.memory_bytes
-        # On the floor reclaimed pods have no more than that, whatever is idle.
-        if seen.allocation is not None and seen.allocation.status == "floor":
+        # Whatever the formula finds idle: what reclaimed pods are not given here cannot be sold.
+        if seen.allocation is not None:
             cpu_millis = min(cpu_millis, seen.allocation.reclaimed_cpu_millis)
             memory_bytes = min(memory_bytes, seen.allocation.reclaimed_memory_bytes)
         self._offered = Offered(

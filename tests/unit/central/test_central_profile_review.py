@@ -127,6 +127,13 @@ def test_a_profile_that_cannot_be_applied_is_named_and_holds_nobody_up() -> None
     assert "koord-batch" in answer.failed["batch"]
 
 
+def test_the_overhead_of_a_runtime_class_stays_as_it_was_sent() -> None:
+    pod = {**JOB, "spec": {**JOB["spec"], "runtimeClassName": "kata", "overhead": {"cpu": "250m", "memory": "64Mi"}}}
+    spec = patched(pod, mutate(review_of(pod), RULES, {}))["spec"]
+    assert spec["overhead"] == {"cpu": "250m", "memory": "64Mi"}
+    assert spec["containers"][0]["resources"]["limits"].keys() == {CPU, MEMORY}
+
+
 def test_resources_that_a_pod_names_itself_are_annotated() -> None:
     pod = {"metadata": {"name": "own"}, "spec": {"containers": [{"name": "m", "resources": {"requests": {CPU: "5"}}}]}}
     found = patched(pod, mutate(review_of(pod), ProfilesInForce([]), {}))

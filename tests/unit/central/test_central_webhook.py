@@ -213,6 +213,22 @@ async def test_the_api_server_is_told_whom_to_trust_before_the_certificate_is_th
         assert secret["type"] == "kubernetes.io/tls"
 
 
+async def test_who_still_shows_the_certificate_of_a_deleted_secret_is_trusted_until_the_next_look() -> None:
+    api = cluster()
+    async with central(api, "leader") as leader, central(api, "follower", leads=False) as follower:
+        assert await leader.controller.serve()
+        assert await follower.controller.serve()
+        api.drop(SECRETS, SETTINGS.secret, SETTINGS.namespace)
+        assert await leader.controller.serve()
+        assert (await follower.asked("/mutate", POD))["allowed"]
+        assert await follower.controller.serve()
+        assert await leader.controller.serve()
+        hooks = api.documents[CONFIGURATIONS[0], "", SETTINGS.configuration]["webhooks"]
+        secret = api.documents[SECRETS, SETTINGS.namespace, SETTINGS.secret]
+        assert hooks[0]["clientConfig"]["caBundle"] == secret["data"]["ca.crt"]
+        assert (await follower.asked("/mutate", POD))["allowed"]
+
+
 async def test_configurations_that_are_switched_off_hold_nobody_up() -> None:
     api = cluster()
     for kind in CONFIGURATIONS:

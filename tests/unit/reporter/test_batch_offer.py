@@ -208,10 +208,16 @@ def test_a_sample_without_the_nodes_use_changes_nothing(ten: Any) -> None:
     assert [offer.after(0), offer.after(1, None)] == [3000, 3000]
 
 
-def test_on_the_floor_no_more_is_offered_than_the_floor(ten: Any, allocation: NewAllocation) -> None:
+def test_samples_that_say_too_little_for_long_end_an_offer_as_none_do(ten: Any) -> None:
     offer = Offer(ten)
-    floor = allocation(status="floor", reclaimed_cpu_millis=2000, reclaimed_memory_bytes=GIB)
-    assert [offer.after(0), offer.after(1, allocation=floor)] == [3000, 2000]
+    assert [offer.after(0), offer.after(60, None), offer.after(61, None), offer.after(62)] == [3000, 3000, None, 3000]
+
+
+@pytest.mark.parametrize("status", ["floor", "applied"])
+def test_no_more_is_offered_than_reclaimed_pods_are_given(ten: Any, allocation: NewAllocation, status: str) -> None:
+    offer = Offer(ten)
+    given = allocation(status=status, reclaimed_cpu_millis=2000, reclaimed_memory_bytes=GIB)
+    assert [offer.after(0), offer.after(1, allocation=given)] == [3000, 2000]
 
 
 def test_in_a_cluster_nothing_is_offered_before_the_node_was_read(ten: Any) -> None:

@@ -23,6 +23,9 @@ CONFIGURATIONS = (
 )
 _FIELDS = {"ca.crt": "authorities", "ca.key": "authority_key", "tls.crt": "certificate", "tls.key": "key"}
 
+MOST_TRUSTED_BYTES = 8 << 10
+"""Of authorities that are kept beside a new one: where none could be stored many times, the oldest go."""
+
 Document = dict[str, Any]
 
 
@@ -49,7 +52,7 @@ class WebhookSecret:
         wanted = made or held
         if wanted is None:
             raise Refused("no certificate was made", reason="certificate")
-        await self._publish(wanted.authorities)
+        await self._publish(wanted.authorities, all_of_before=made is not None)
         if made is not None:
             await self._write(there, made)
             log.info("webhook.certificate_made", secret=self._settings.secret)
@@ -65,18 +68,30 @@ class WebhookSecret:
         version = {"resourceVersion": there["metadata"]["resourceVersion"]}
         await self._objects.patch(SECRETS, {"metadata": meta | version, "data": data})
 
-    async def _publish(self, authorities: bytes) -> None:
-        """Let the API server trust these; configurations that are not there are switched off."""
-        bundle = base64.b64encode(authorities).decode()
+    async def _publish(self, authorities: bytes, *, all_of_before: bool) -> None:
+        """Let the API server trust these; configurations that are not there are switched off.
+
+        `all_of_before`: also what it trusts today. A Secret that somebody deleted says nothing of the authority whose
+        certificate another central shows until its next look.
+        """
         for kind in CONFIGURATIONS:
             document = await self._objects.get(kind, self._settings.configuration)
             hooks = [] if document is None else list(document.get("webhooks") or ())
-            if document is None or all(hook["clientConfig"].get("caBundle") == bundle for hook in hooks):
+            told = [_trusting(hook, authorities, all_of_before=all_of_before) for hook in hooks]
+            if document is None or told == hooks:
                 continue
-            told = [hook | {"clientConfig": hook["clientConfig"] | {"caBundle": bundle}} for hook in hooks]
             meta = {"name": self._settings.configuration, "resourceVersion": document["metadata"]["resourceVersion"]}
             await self._objects.patch(kind, {"metadata": meta, "webhooks": told})
             log.info("webhook.authority_told", kind=kind.kind)
+
+
+def _trusting(hook: Document, authorities: bytes, *, all_of_before: bool) -> Document:
+    """The webhook with these authorities, and those that it has as far as that is asked for and has a bound."""
+    client = hook["clientConfig"]
+    before = base64.b64decode(client.get("caBundle") or "")
+    if all_of_before and before not in authorities and len(before) <= MOST_TRUSTED_BYTES:
+        authorities += before
+    return hook | {"clientConfig": client | {"caBundle": base64.b64encode(authorities).decode()}}
 
 
 def _pair(document: Mapping[str, Any]) -> ServingPair | None:

@@ -72,7 +72,7 @@ def mutate(review: PodReview, rules: ProfilesInForce, namespace_labels: Mapping[
         return ReviewAnswer(_allowed(review), "unchanged")
     try:
         found = profiled(review.pod, namespace_labels, rules, draws(review))
-        patch = json_patch(review.pod, _with_annotation(found.pod))
+        patch = json_patch(review.pod, _with_annotation(_with_overhead_of(review.pod, found.pod)))
     except Refused:
         return ReviewAnswer(_allowed(review), "unreadable")
     return ReviewAnswer(_allowed(review, patch), "changed" if patch else "unchanged", found.failed)
@@ -110,6 +110,14 @@ def draws(review: PodReview) -> Callable[[str], int]:
         return int.from_bytes(digest[:8], "big") % 100
 
     return draw
+
+
+def _with_overhead_of(sent: Document, pod: Document) -> Document:
+    """The pod with the overhead that it was sent with: the API server refuses any but that of its RuntimeClass."""
+    overhead, spec = mapping(sent.get("spec"), "spec").get("overhead"), mapping(pod.get("spec"), "spec")
+    if overhead is None or spec.get("overhead") == overhead:
+        return pod
+    return {**pod, "spec": {**spec, "overhead": overhead}}
 
 
 def _with_annotation(pod: Document) -> Document:

@@ -11,6 +11,8 @@ from shared.errors import Refused
 
 Document = dict[str, Any]
 T = TypeVar("T")
+_Element = tuple[str | int, int]
+"""Key of an element of a list, and how many of the same key stand before it."""
 
 _CONTAINERS = ("spec.containers", "spec.initContainers", "spec.ephemeralContainers")
 _MERGE_KEYS = {
@@ -85,24 +87,34 @@ def _merged_list(original: Sequence[Any], patch: Sequence[Any], place: str) -> l
     if place not in _MERGE_KEYS:
         return _without_directives(list(patch))
     name = _MERGE_KEYS[place]
-    there = {_key(item, name, place): item for item in original}
-    wanted: dict[str | int, Any] = {}
+    there = _numbered(original, name, place)
+    wanted: dict[_Element, Any] = {}
     for item in patch:
         directive = item.get(_PATCH) if isinstance(item, dict) else None
         if directive == "replace":
             return _without_directives([one for one in patch if not (isinstance(one, dict) and _PATCH in one)])
         key = _key(item, name, place)
+        element = (key, 0)
         if directive == "delete":
-            there.pop(key, None)
+            there = {other: kept for other, kept in there.items() if other[0] != key}
         elif directive is not None:
             raise _refused(place, f"{_PATCH}: {directive!r}: want replace or delete")
         else:
-            before = wanted.get(key, there.get(key))
-            wanted[key] = _without_directives(item) if before is None else _merged(before, item, place)
+            before = wanted.get(element, there.get(element))
+            wanted[element] = _without_directives(item) if before is None else _merged(before, item, place)
     return _in_order(there, wanted)
 
 
-def _in_order(there: Mapping[Any, Any], wanted: Mapping[Any, Any]) -> list[Any]:
+def _numbered(original: Sequence[Any], name: str, place: str) -> dict[_Element, Any]:
+    """Elements by key and how many of that key stand before: ports of two protocols share their number, for one."""
+    found: dict[_Element, Any] = {}
+    for item in original:
+        key = _key(item, name, place)
+        found[key, sum(other == key for other, _ in found)] = item
+    return found
+
+
+def _in_order(there: Mapping[_Element, Any], wanted: Mapping[_Element, Any]) -> list[Any]:
     """Both lists keep their own order; where it is not known which of two comes first, the patch's does."""
     places = {key: place for place, key in enumerate(there)}
     untouched = [key for key in there if key not in wanted]
