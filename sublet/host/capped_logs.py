@@ -17,24 +17,46 @@ LOOK_S = 2.0
 
 
 async def keep_capped(state_dir: Path) -> None:
-    """Look at all logs in a state folder for ever."""
+    """Look at all logs in a state folder for ever; a look that fails is said once, and made again."""
+    said = ""
     while True:
         await asyncio.sleep(LOOK_S)
-        await asyncio.to_thread(cap_all, state_dir)
+        try:
+            await asyncio.to_thread(cap_all, state_dir)
+            said = ""
+        except OSError as error:  # an end of this task would be the end of `sublet up`
+            if (why := str(error)) != said:
+                log.warning("log.not_looked_at", state_dir=str(state_dir), why=why)
+            said = why
 
 
 def cap_all(state_dir: Path) -> None:
     """Bound the logs of the services, of qrm's watchdog and of the pods."""
-    services = [*(state_dir / "logs").glob("*.log"), *state_dir.glob("keeper.log")]
+    services = [*_logs_in(state_dir / "logs"), state_dir / "keeper.log"]
     bounds = [(path, MAX_LOG_BYTES) for path in services]
-    bounds += [(path, MAX_POD_LOG_BYTES) for path in state_dir.glob("pods/*/logs/*.log")]
-    for path, max_bytes in sorted(bounds):
+    for pod in _entries(state_dir / "pods"):
+        bounds += [(path, MAX_POD_LOG_BYTES) for path in _logs_in(pod / "logs")]
+    for path, max_bytes in bounds:
         try:
             cap(path, max_bytes)
         except FileNotFoundError:  # its pod was deleted meanwhile
             continue
         except OSError as error:  # such as a full disk: it has begun anew, without the old one
             log.warning("log.not_kept", log=str(path), why=error.strerror)
+
+
+def _logs_in(folder: Path) -> list[Path]:
+    return [path for path in _entries(folder) if path.suffix == ".log"]
+
+
+def _entries(folder: Path) -> list[Path]:
+    """What is in a folder; nothing where it is none, or has gone: pods are deleted at any moment."""
+    # Not `glob`: on Python 3.11 it raises when a folder goes between its two looks at it.
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(Path(entry.path) for entry in entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def cap(path: Path, max_bytes: int = MAX_LOG_BYTES) -> None:

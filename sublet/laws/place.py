@@ -6,8 +6,10 @@ import traceback
 def line_at_work(error: BaseException, file: str) -> str:
     """File and line of the deepest of its lines that were at work; "" where none was."""
     # Who calls an extension may raise an error of its own about what was raised.
-    while error.__cause__ is not None:
-        error = error.__cause__
+    seen = {id(error)}
+    while (cause := error.__cause__) is not None and id(cause) not in seen:  # `raise e from e` is its own cause
+        seen.add(id(cause))
+        error = cause
     if isinstance(error, SyntaxError) and error.filename == file:
         return f"{file}:{error.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]

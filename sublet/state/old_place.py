@@ -1,5 +1,6 @@
 """`bring_history` moves what an earlier version kept in memory to a folder on the disk, all of it or nothing."""
 
+import contextlib
 import os
 import shutil
 import stat
@@ -88,7 +89,8 @@ def _copy(old: Path, new: Path, names: Sequence[str]) -> None:
         aside.rename(new)
         _sync(new.parent)
     except OSError as error:
-        _discard(aside)
+        with contextlib.suppress(OSError):  # why it failed is what counts
+            _discard(aside)
         raise Unfit(
             f"state folder {new}: the history in {old} cannot be moved there ({error.strerror or error}), and stays "
             f"where it is; make room, or go on there: SUBLET_STATE_DIR={old} sublet up"
@@ -119,6 +121,8 @@ def _sync(path: Path) -> None:
 
 
 def _discard(path: Path) -> None:
+    if not os.path.lexists(path):  # a disk that is read-only refuses to remove also what is not there
+        return
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -22,16 +22,17 @@ def this_boot() -> str:
 
 def of_earlier_boot(folder: Path) -> bool:
     """Whether a state folder was last used in another boot: processes, groups and clocks that it tells of are gone."""
-    return _noted(folder) not in ("", this_boot())
+    # Where the kernel does not name this boot nothing is known: what still runs must not be forgotten.
+    return (boot := this_boot()) != "" and _noted(folder) not in ("", boot)
 
 
 def note_boot(folder: Path) -> None:
-    """Write down that a state folder is used in this boot.
+    """Write down that a state folder is used in this boot, if the kernel names it.
 
     Raises:
         OSError: it cannot be written; the last note stays.
     """
-    if (boot := this_boot()) != _noted(folder):
+    if (boot := this_boot()) not in ("", _noted(folder)):
         write_whole(folder / NAME, f"{boot}\n".encode())
 
 

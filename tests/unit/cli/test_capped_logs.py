@@ -1,9 +1,11 @@
 """Logs of `sublet up` do not grow without end, and their writers do not notice."""
 
+import asyncio
 import os
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from shared.adapters.local.log import LogChoice, read_log
 from sublet.host import capped_logs
@@ -70,3 +72,45 @@ def test_without_room_it_begins_anew_all_the_same(tmp_path: Path, monkeypatch: p
     with pytest.raises(OSError, match="No space left"):
         cap(tmp_path / "qrm.log", max_bytes=200)
     assert (tmp_path / "qrm.log").stat().st_size == 0
+
+
+def test_a_pod_that_goes_while_logs_are_looked_for_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capped_logs, "MAX_POD_LOG_BYTES", 400)
+    for pod in ("aa", "bb"):
+        (tmp_path / "pods" / pod / "logs").mkdir(parents=True)
+        (tmp_path / "pods" / pod / "logs/main.log").write_bytes(b"x" * 900)
+    scandir = os.scandir
+
+    def gone(path: Path) -> object:
+        if Path(path) == tmp_path / "pods/aa/logs":
+            raise FileNotFoundError(2, "No such file or directory", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", gone)
+    capped_logs.cap_all(tmp_path)
+    assert (tmp_path / "pods/bb/logs/main.log").stat().st_size == 0
+
+
+async def test_a_look_that_fails_is_said_once_and_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, enough = list[Path](), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def failing(folder: Path) -> None:
+        looks.append(folder)
+        if len(looks) == 3:
+            loop.call_soon_threadsafe(enough.set)
+        raise OSError(5, "Input/output error", str(folder))
+
+    monkeypatch.setattr(capped_logs, "cap_all", failing)
+    monkeypatch.setattr(capped_logs, "LOOK_S", 0.0)
+    with capture_logs() as said:
+        task = asyncio.create_task(capped_logs.keep_capped(tmp_path))
+        waiting = asyncio.create_task(enough.wait())
+        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+        assert not task.done()
+        task.cancel()
+        waiting.cancel()
+        await asyncio.gather(task, waiting, return_exceptions=True)
+    assert [line["event"] for line in said] == ["log.not_looked_at"]

@@ -155,3 +155,33 @@ def test_only_the_folder_of_the_system_takes_it_over(old: Path, new: Path, monke
     assert len(said) == 1
     assert tree(new).keys() >= HISTORY.keys()
     held.release()
+
+
+def test_a_disk_that_is_read_only_is_refused_with_the_next_step(
+    old: Path, new: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aside = new.with_name(".sublet.moving")
+    mkdir, unlink = Path.mkdir, Path.unlink
+
+    def refuse(path: Path) -> None:
+        if path == aside:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    def read_only_mkdir(path: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+        refuse(path)
+        mkdir(path, mode, parents=parents, exist_ok=exist_ok)
+
+    def read_only_unlink(path: Path, missing_ok: bool = False) -> None:
+        refuse(path)
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "mkdir", read_only_mkdir)
+    monkeypatch.setattr(Path, "unlink", read_only_unlink)
+    refusal = f"Read-only file system.*stays where it is; .*SUBLET_STATE_DIR={old} sublet up"
+    with pytest.raises(Unfit, match=refusal):
+        bring_history(old, new)
+    new.parent.mkdir()
+    aside.write_text("of a move that was cut off")  # it cannot be removed
+    with pytest.raises(Unfit, match=refusal):
+        bring_history(old, new)
+    assert {name: tree(old)[name] for name in HISTORY} == HISTORY

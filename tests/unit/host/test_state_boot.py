@@ -149,3 +149,18 @@ def test_the_folder_of_a_clusters_agent_is_not_taken(tmp_path: Path) -> None:
     with pytest.raises(Unfit, match=f"agent of a Kubernetes cluster .*SUBLET_STATE_DIR={path}-host"):
         StateFolder.claim(path)
     assert not (path / MARK).exists()
+
+
+def test_a_boot_that_the_kernel_does_not_name_is_no_reboot_and_is_not_noted(
+    tmp_path: Path, reboot: Callable[[str], None]
+) -> None:
+    path = tmp_path / "state"
+    crash(path)
+    reboot("")
+    assert [pod.name for pod in LocalPods(path).pods()] == ["work"]
+    with claimed(path) as folder:
+        assert not folder.rebooted
+    assert (path / NAME).read_text().strip() == BEFORE
+    reboot(NOW)
+    with claimed(path) as folder:
+        assert folder.rebooted
