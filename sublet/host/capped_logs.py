@@ -7,6 +7,8 @@ from pathlib import Path
 
 import structlog
 
+from shared.adapters.local.log_times import kept_aside, times_file
+
 log = structlog.get_logger()
 
 MAX_LOG_BYTES = 8 << 20
@@ -71,7 +73,8 @@ def cap(path: Path, max_bytes: int = MAX_LOG_BYTES) -> None:
     try:
         facts = os.fstat(handle)
         if stat.S_ISREG(facts.st_mode) and facts.st_size > max_bytes:
-            _move(handle, path.with_name(f"{path.name}.1"), facts.st_size - max_bytes, max_bytes)
+            _move(handle, kept_aside(path), facts.st_size - max_bytes, max_bytes)
+            times_file(path).unlink(missing_ok=True)  # they are of what went
     finally:
         os.close(handle)
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from shared.adapters.local.log_times import LogTimes, read_times
+from shared.adapters.local.log_times import LogTimes, read_times, times_file
 from shared.adapters.local.pods import LocalPods
 from shared.adapters.local.stored_pod import StoredPod
 from shared.errors import Refused
@@ -64,6 +64,7 @@ def read_log(path: Path, choice: LogChoice, growing: Callable[[], bool]) -> Iter
             more = growing()
             if os.fstat(file.fileno()).st_size < file.tell():  # its bound was met: it has begun anew
                 file.seek(0)
+                pieces = _Stamped(path) if pieces else None
             while piece := file.readline(_PIECE_BYTES) if pieces else file.read(_PIECE_BYTES):
                 yield pieces.stamped(piece, file) if pieces else piece
             if not more:  # looked at before the last read: nothing was written in between
@@ -81,7 +82,8 @@ class _Stamped:
     """Lines of a log with their times before them; a line that comes in pieces has one."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._times, self._within = path, read_times(path), False
+        self._path, self._within = path, False
+        self._times, self._mark = LogTimes(), ""
 
     def stamped(self, piece: bytes, file: BinaryIO) -> bytes:
         within, self._within = self._within, not piece.endswith(b"\n")
@@ -90,10 +92,30 @@ class _Stamped:
     def _time(self, file: BinaryIO) -> str:
         end = file.tell()
         if end > self._times.known_bytes:  # it has grown since
-            self._times = read_times(self._path)
+            self._read_again(file)
         at_ms = self._times.time_ms(end)
         at_ms = _last_write_ms(file) if at_ms is None else at_ms
         return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def _read_again(self, file: BinaryIO) -> None:
+        """Read the index if it was written since: it is long, and asked for at every line that it does not know."""
+        if (mark := _mark(times_file(self._path))) != self._mark:
+            self._mark, self._times = mark, _times_of(self._path, file)
+
+
+def _mark(path: Path) -> str:
+    """What changes whenever a file is written; empty where there is none."""
+    try:
+        facts = path.lstat()
+    except OSError:
+        return ""
+    return f"{facts.st_mtime_ns} {facts.st_size}"
+
+
+def _times_of(path: Path, file: BinaryIO) -> LogTimes:
+    """The index of a log; empty where it knows more than there is: then it is about what the log was before."""
+    times = read_times(path)
+    return times if times.known_bytes <= os.fstat(file.fileno()).st_size else LogTimes()
 
 
 def _start(file: BinaryIO, path: Path, choice: LogChoice) -> int:
@@ -102,7 +124,7 @@ def _start(file: BinaryIO, path: Path, choice: LogChoice) -> int:
     if choice.tail_lines is not None:
         begins.append(_tail_start(file, choice.tail_lines))
     if choice.since is not None:
-        begins.append(_since_start(file, read_times(path), choice.since))
+        begins.append(_since_start(file, _times_of(path, file), choice.since))
     return max(begins)
 
 

@@ -7,6 +7,7 @@ been written by that time.
 
 import contextlib
 import os
+import stat
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -50,6 +51,11 @@ class LogTimes:
 def times_file(log: Path) -> Path:
     """Where a log's index is."""
     return log.with_suffix(".times")
+
+
+def kept_aside(log: Path) -> Path:
+    """Where the end of a log is kept that was too long and has begun anew."""
+    return log.with_name(f"{log.name}.1")
 
 
 def note_length(log: Path, at_ms: int) -> None:
@@ -96,20 +102,44 @@ def read_times(log: Path) -> LogTimes:
 def keep_end(log: Path, max_bytes: int = MAX_PREVIOUS_BYTES) -> None:
     """Bound a log that nobody writes any more: its last whole lines stay, with their times.
 
+    If it has begun anew, what was kept aside of it fills it up to the bound, and is kept aside no more.
+
     Raises:
         OSError: it cannot be read or written.
     """
-    length = log.stat().st_size
-    if length <= max_bytes:
+    aside = kept_aside(log)
+    length, before = log.stat().st_size, _size(aside)
+    if before == 0 and length <= max_bytes:
         return
-    with log.open("rb") as file:
-        file.seek(length - max_bytes)
-        end = file.read(max_bytes)
-    end = end[end.find(b"\n") + 1 :]  # a line that is longer than all that is kept stays as it is
-    gone, times = length - len(end), read_times(log)
+    end = _last(aside, min(before, max(0, max_bytes - length))) + _last(log, min(length, max_bytes))
+    if before + length > max_bytes:
+        end = end[end.find(b"\n") + 1 :]  # a line that is longer than all that is kept stays as it is
+    times = read_times(log)
+    if times.known_bytes > length:  # it is about what the log was before it began anew
+        times = LogTimes()
+    # Less than 0 where more was put before it than went: that was written by the first time that is known.
+    gone = length - len(end)
     write_whole(log, end, mode=_PRIVATE)
     first = bisect_right(times.lengths, gone)
     _write(log, LogTimes(times.at_ms[first:], [known - gone for known in times.lengths[first:]]))
+    aside.unlink(missing_ok=True)
+
+
+def _size(path: Path) -> int:
+    """How long a regular file is; 0 where there is none."""
+    try:
+        facts = path.lstat()
+    except FileNotFoundError:
+        return 0
+    return facts.st_size if stat.S_ISREG(facts.st_mode) else 0
+
+
+def _last(path: Path, count: int) -> bytes:
+    if count == 0:
+        return b""
+    with os.fdopen(os.open(path, os.O_RDONLY | _NO_LINK), "rb") as file:
+        file.seek(-count, os.SEEK_END)
+        return file.read(count)
 
 
 def _every_second(times: LogTimes) -> LogTimes:

@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from shared.adapters.local.log import LogChoice, read_log
+from shared.adapters.local.log_times import note_length, read_times, times_file
 from sublet.host import capped_logs
 from sublet.host.capped_logs import cap
 
@@ -114,3 +115,12 @@ async def test_a_look_that_fails_is_said_once_and_made_again(tmp_path: Path, mon
         waiting.cancel()
         await asyncio.gather(task, waiting, return_exceptions=True)
     assert [line["event"] for line in said] == ["log.not_looked_at"]
+
+
+def test_times_of_what_went_go_with_it(tmp_path: Path) -> None:
+    log = tmp_path / "main.log"
+    log.write_bytes(b"x" * 900)
+    note_length(log, 1000)
+    assert read_times(log).known_bytes == 900
+    cap(log, max_bytes=200)
+    assert not times_file(log).exists()

@@ -10,7 +10,15 @@ from pods_rig import record
 
 from shared.adapters.local import log_times
 from shared.adapters.local.log import LogChoice, log_of, read_log
-from shared.adapters.local.log_times import MAX_ENTRIES, keep_end, note_length, read_times, times_file
+from shared.adapters.local.log_times import (
+    MAX_ENTRIES,
+    LogTimes,
+    keep_end,
+    kept_aside,
+    note_length,
+    read_times,
+    times_file,
+)
 from shared.adapters.local.pods import LocalPods
 from shared.errors import Refused
 
@@ -140,6 +148,92 @@ def test_of_a_long_log_the_last_whole_lines_stay_with_their_times(tmp_path: Path
     assert log.read_bytes() == b"line 8\nline 9\n"
 
 
+@pytest.fixture
+def written_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last write to any log was 90 seconds after the base."""
+    monkeypatch.setattr("shared.adapters.local.log._last_write_ms", lambda _file: BASE_MS + 90_000)
+
+
+@pytest.mark.usefixtures("written_last")
+def test_who_follows_a_log_that_begins_anew_is_not_told_old_times(tmp_path: Path) -> None:
+    log = written(tmp_path / "main.log", (0, b"old line\n"), (1, b"old line\n"))
+    pieces = read_log(log, LogChoice(timestamps=True), iter([True, True, False]).__next__)
+    assert [next(pieces), next(pieces)][-1] == b"2026-01-01T12:00:01.000Z old line\n"
+    log.write_bytes(b"new\n")  # the index is still that of what went
+    assert next(pieces) == b"2026-01-01T12:01:30.000Z new\n"
+    note_length(log, BASE_MS + 95_000)
+    with log.open("ab") as file:
+        file.write(b"next\n")
+    note_length(log, BASE_MS + 99_000)
+    assert b"".join(pieces) == b"2026-01-01T12:01:39.000Z next\n"
+
+
+@pytest.mark.usefixtures("written_last")
+def test_since_shows_what_a_log_says_that_has_begun_anew(tmp_path: Path) -> None:
+    log = written(tmp_path / "main.log", (0, b"old line\n"), (1, b"old line\n"))
+    log.write_bytes(b"new\n")
+    assert shown(log, LogChoice(since=at(60))) == b"new\n"
+    assert shown(log, LogChoice(since=at(91))) == b""
+
+
+def test_an_index_is_read_again_only_when_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = list[Path]()
+
+    def counted(path: Path) -> LogTimes:
+        reads.append(path)
+        return read_times(path)
+
+    monkeypatch.setattr("shared.adapters.local.log.read_times", counted)
+    log = written(tmp_path / "main.log", (0, b"watched\n"))
+    with log.open("ab") as file:
+        file.write(b"alone\n" * 100)
+    pieces = read_log(log, LogChoice(timestamps=True), lambda: False)
+    for _ in range(50):
+        next(pieces)
+    assert len(reads) == 1
+    note_length(log, BASE_MS + 5000)
+    assert b"".join(pieces) == b"2026-01-01T12:00:05.000Z alone\n" * 51
+    assert len(reads) == 2
+
+
+@pytest.mark.parametrize(
+    ("aside", "text", "kept"),
+    [
+        (b"part\nline 6\nline 7\n", b"line 8\nline 9\n", b"line 8\nline 9\n"),
+        (b"part\nline 6\nline 7\n", b"line 9\n", b"line 7\nline 9\n"),
+        (b"line 5\nline 6\nline 7\n", b"", b"line 6\nline 7\n"),
+        (b"line 7\n", b"line 9\n", b"line 7\nline 9\n"),
+        (b"line 5\n", b"line 6\nline 7\nline 8\n", b"line 7\nline 8\n"),
+    ],
+)
+def test_of_a_log_that_has_begun_anew_the_end_of_both_parts_stays(
+    tmp_path: Path, aside: bytes, text: bytes, kept: bytes
+) -> None:
+    log = written(tmp_path / "main.log", (9, text))
+    kept_aside(log).write_bytes(aside)
+    keep_end(log, 20)
+    assert log.read_bytes() == kept
+    assert not kept_aside(log).exists()
+    assert read_times(log).known_bytes == (len(kept) if text else 0)
+
+
+def test_times_of_what_a_log_was_before_are_not_kept(tmp_path: Path) -> None:
+    log = written(tmp_path / "main.log", (0, b"line 5\nline 6\nline 7\n"))
+    kept_aside(log).write_bytes(log.read_bytes())
+    log.write_bytes(b"line 8\n")
+    keep_end(log, 20)
+    assert log.read_bytes() == b"line 7\nline 8\n"
+    assert read_times(log).lengths == []
+
+
+def test_what_lies_in_the_place_of_the_part_kept_aside_is_not_followed(tmp_path: Path) -> None:
+    log = written(tmp_path / "main.log", (0, b"line\n"))
+    (tmp_path / "other").write_text("other\n")
+    kept_aside(log).symlink_to(tmp_path / "other")
+    keep_end(log, 20)
+    assert log.read_bytes() == b"line\n"
+
+
 def ended(store: LocalPods, text: bytes) -> None:
     folder = store.add(record("web"))
     folder.log("main").parent.mkdir()
@@ -176,3 +270,12 @@ def test_a_successor_that_is_given_up_takes_no_log_away(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), store.adding(record("web")):
         raise RuntimeError("given up")
     assert shown(log_of(store.find("web"), ""), LogChoice()) == b"first\n"
+
+
+def test_a_successor_keeps_the_end_of_a_log_that_had_begun_anew(tmp_path: Path) -> None:
+    store = LocalPods(tmp_path)
+    ended(store, b"last\n")
+    kept_aside(store.find("web").folder.log("main")).write_bytes(b"first\n")
+    store.add(record("web"))
+    assert log_of(store.find("web"), "", previous=True).read_bytes() == b"first\nlast\n"
+    assert list(store.path.rglob("*.log.1")) == []
