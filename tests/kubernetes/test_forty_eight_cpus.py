@@ -217,7 +217,8 @@ class Story:
         self.seen.kcnr[key] = await self._kubectl("get", "kcnr", node, "--output", "yaml")
         status = (await self._found(f"/api/v1/nodes/{node}"))["status"]
         assert {**status["capacity"], **status["allocatable"]} == status["capacity"]
-        self.seen.node[key] = {name: parse_units(status["allocatable"].get(name, "0")) for name in OTHER_NAME}
+        amounts = status["allocatable"].items()
+        self.seen.node[key] = {name: parse_units(amount) for name, amount in amounts if name in OTHER_NAME}
 
     async def _look_at_burst(self, step: str) -> None:
         """Once the scheduler has decided about every pod, and then some time later: it must not change its mind."""
