@@ -69,7 +69,8 @@ class Product:
             try:
                 self.in_system("rollout", "status", workload, f"--timeout={READY_LIMIT_S:.0f}s")
             except CommandError as error:
-                raise CommandError(f"{error}\n{self.in_system('describe', 'pods')[-6000:]}") from error
+                said = self.in_system("logs", workload, "--all-containers", "--tail=20")
+                raise CommandError(f"{error}\n{self.in_system('describe', 'pods')[-6000:]}\n{said}") from error
 
     def uninstall(self) -> None:
         """As docs/kubernetes.md says.

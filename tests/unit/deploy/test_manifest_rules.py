@@ -176,6 +176,7 @@ def test_the_agent_shares_the_nodes_processes_no_pod_more_and_all_are_filtered()
         assert spec.keys() & {"hostNetwork", "hostPID", "hostIPC"} == shared, name
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
         assert spec["automountServiceAccountToken"] is False, name
+        assert spec["enableServiceLinks"] is False, name  # its variables would read as settings
         on_host = [volume["name"] for volume in spec["volumes"] if "hostPath" in volume]
         assert on_host == (["state", "proc", "sys", "cgroup"] if name in ("sublet-node", "sublet-give-back") else []), (
             name
