@@ -5,6 +5,7 @@ Standard library only: the small process that watches a pod imports this.
 
 import contextlib
 import errno
+import gc
 import json
 import os
 import signal
@@ -53,30 +54,30 @@ def set_oom_score(value: int) -> None:
 
 
 def _become(cgroups: Cgroups, container: Mapping[str, Any], log: Path | None, report: int) -> NoReturn:
-    """In the child: join the cgroup first, then what takes root, then become the pod's user and run the command."""
-    step, code = f"join cgroup {container['group']}", CANNOT_START
+    """In the child: what takes root, join the cgroup, then become the pod's user and run the command."""
+    gc.disable()  # it would write to every object that the watcher holds, and each page of them count as the pod's
+    step, code = "prepare", CANNOT_START
     try:
-        # First, so that no instruction of the pod's runs outside of its limits.
-        cgroups.attach(container["group"], os.getpid())
-        step = "prepare"
         set_oom_score(container["oom_score_adj"])
         if log is not None:
             os.setsid()
             _redirect(log)
-        user = container["user"]
+        user, command = container["user"], container["command"]
+        env = {**(os.environ if user["env"] is None else user["env"]), **container["env"]}
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these; a command expects them
+            signal.signal(number, signal.SIG_DFL)
+        step = f"join cgroup {container['group']}"
+        # Before anything of the pod's runs, and late: each page that is written from here on counts as the pod's.
+        cgroups.attach(container["group"], os.getpid())
         step = f"become user {user['uid']}"
         give_up_rights(user["uid"], user["gid"], user["groups"])
         step = f"enter folder {container['workdir']}"
         # As the pod's user, not as root: a folder that is closed to him stays closed.
         os.chdir(container["workdir"])
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these; a command expects them
-            signal.signal(number, signal.SIG_DFL)
         # The watcher blocks signals, and a mask outlives exec.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        command = container["command"]
         step, code = f"run {command[0]}", CANNOT_EXECUTE
-        inherited = os.environ if user["env"] is None else user["env"]
-        os.execvpe(command[0], command, {**inherited, **container["env"]})  # noqa: S606
+        os.execvpe(command[0], command, env)  # noqa: S606
     except Exception as error:  # noqa: BLE001 - in a forked child the pipe is the only way to say anything
         if code == CANNOT_EXECUTE and getattr(error, "errno", None) == errno.ENOENT:
             code = NOT_FOUND
