@@ -135,6 +135,7 @@ class ReporterApp:
         # An old allocation stays in the object, for it is still in force; that nothing new comes is
         # said by a condition.
         fresh = bool(allocation and allocation.within(settings.max_allocation_age_s))
+        batch = self._batch.smoothed(self._batch_input(), now_s)
         return FieldView(
             now=self._clock.wall(),
             allocation=applied,
@@ -144,7 +145,8 @@ class ReporterApp:
             sample_fresh=bool(sample and sample.within(settings.max_sample_age_s)),
             services=self._services,
             build=BUILD,
-            batch=self._batch.smoothed(self._batch_input(), now_s),
+            batch=batch,
+            node_unread=self._batch.unread,
         )
 
     def _batch_input(self) -> BatchInput:

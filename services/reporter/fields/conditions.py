@@ -11,8 +11,9 @@ from shared.contracts.allocation import Allocation
 
 
 def fragment(view: FieldView) -> Fragment | None:
-    """ServicesReady, ConfigRefused where there is one, AllocationFresh, AllocationApplied, and qrm's own conditions."""
-    found = [_services_ready(view), _config_refused(view), *_allocation(view)]
+    """ServicesReady, ConfigRefused and NodeStrategyUnread where there is one, AllocationFresh and AllocationApplied,
+    and qrm's own conditions."""
+    found = [_services_ready(view), _config_refused(view), _node_strategy_unread(view), *_allocation(view)]
     conditions = [row | {"lastHeartbeatTime": _time(view)} for row in found if row is not None]
     return {"status": {"conditions": conditions}} if conditions else None
 
@@ -42,6 +43,13 @@ def _config_refused(view: FieldView) -> dict[str, str] | None:
     if not refused:
         return None
     return _row("ConfigRefused", True, "Refused", f"the configuration before stays in force; {'; '.join(refused)}")
+
+
+def _node_strategy_unread(view: FieldView) -> dict[str, str] | None:
+    """Nothing while all that the Node says of its own colocation is followed."""
+    if not view.node_unread:
+        return None
+    return _row("NodeStrategyUnread", True, "Unread", f"correct or remove on the Node: {'; '.join(view.node_unread)}")
 
 
 def _allocation(view: FieldView) -> list[dict[str, str]]:

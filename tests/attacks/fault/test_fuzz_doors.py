@@ -22,6 +22,7 @@ from services.central.core.profiles.profiled_pod import ProfilesInForce
 from services.central.core.profiles.review import PodReview, mutate, read_review, validate
 from services.central.core.rollout.config_documents import kcc_of, target_of
 from services.reporter.core.node_capacity import MAX_CPU_MILLIS, MAX_MEMORY_BYTES, MAX_RATIO, node_capacity
+from services.reporter.core.node_strategy import MOST_UNREAD, node_override
 from shared.adapters.kube.watch import Collection, Mirror
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
@@ -139,6 +140,26 @@ NODES_OF_KOORDINATOR: list[dict[str, Any]] = [
 ]
 
 
+NODES_WITH_A_STRATEGY: list[dict[str, Any]] = [
+    {
+        "metadata": {
+            **META,
+            "annotations": {"node.koordinator.sh/colocation-strategy": strategy},
+            "labels": {
+                "node.koordinator.sh/cpu-reclaim-ratio": ratio,
+                "node.koordinator.sh/memory-reclaim-ratio": "0.65",
+            },
+        }
+    }
+    for strategy, ratio in (
+        ('{"enable": false, "cpuReclaimThresholdPercent": 60, "degradeTimeMinutes": 15}', "0.6"),
+        ('{"cpuCalculatePolicy": ["usage"], "memoryCalculatePolicy": {}, "enable": "no"}', "nan"),
+        (f'{{"degradeTimeMinutes": {"9" * 4000}}}', "1e400"),
+        ('{"a":' * 700, "\\ud800"),
+    )
+]
+
+
 def share() -> int:
     """Documents of each piece."""
     return max(1, COUNT // PIECES)
@@ -196,6 +217,18 @@ def test_no_annotation_of_a_node_gets_past_the_door_of_its_capacity() -> None:
             assert 0 <= found.reserved_memory_bytes <= MAX_MEMORY_BYTES
             assert 1 <= found.cpu_normalization_ratio <= MAX_RATIO
             assert all(len(why) < 300 for why in found.unread)
+
+
+def test_no_strategy_of_a_node_gets_past_the_door_of_its_bounds() -> None:
+    for name, document in odd_documents(NODES_WITH_A_STRATEGY, share(), SEED):
+        try:
+            found = node_override(document)
+        except Exception as error:
+            raise AssertionError(f"document {name}: {error!r}: {str(document)[:500]}") from error
+        assert all(0 <= value <= 100 for value in found.batch.values() if isinstance(value, int)), name
+        assert found.degrade_after_s is None or 60 <= found.degrade_after_s <= 86_400, name
+        assert len(found.unread) <= MOST_UNREAD, name
+        assert all(len(why) < 300 for why in found.unread), name
 
 
 class StoppedClock:

@@ -23,6 +23,7 @@ DOORS = {
     "shared/contracts/envelope.py": "state messages: bounded, typed",
     "shared/contracts/bus/stored.py": "intents and events of the streams, compared with their subjects",
     "services/reporter/core/node_capacity.py": "annotations of the Node, each not there if it cannot be read",
+    "services/reporter/core/node_strategy.py": "what the Node says of its own colocation, as configured if it cannot",
     "shared/adapters/kube/client.py": "answers and events of the API server",
     "sublet/ask.py": "answers of the services",
     "services/central/core/profiles/review.py": "AdmissionReviews of the API server",
