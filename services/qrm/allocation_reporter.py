@@ -91,9 +91,10 @@ class AllocationReporter:
         return allocation
 
     def _describe(self, done: PassResult, now_s: float) -> None:
-        stage, unplaced = done.decision.stage, done.decision.arrangement.problems
+        stage, arrangement = done.decision.stage, done.decision.arrangement
         self._conditions.set("WriteFailed", _in_words([f"{p.group}: {p.why}" for p in done.outcome.problems]))
-        self._conditions.set("PodUnplaced", _in_words([f"{pod}: {why}" for pod, why in unplaced.items()]))
+        for kind, pods in (("PodUnplaced", arrangement.problems), ("PodPlacedOtherwise", arrangement.otherwise)):
+            self._conditions.set(kind, _in_words([f"{pod}: {why}" for pod, why in pods.items()]))
         foreign = self._groups.foreign(now_s)
         words = f"somebody else keeps writing {', '.join(foreign)}: left alone" if foreign else ""
         self._conditions.set("ForeignWriter", words)

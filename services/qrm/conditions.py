@@ -8,7 +8,7 @@ log = structlog.get_logger()
 
 
 READ_IN_PART = "PodReadInPart"
-HARMLESS = ("PodUnplaced", READ_IN_PART, "StaticCpuManager", "Observing")
+HARMLESS = ("PodUnplaced", "PodPlacedOtherwise", READ_IN_PART, "StaticCpuManager", "Observing")
 """Conditions with which qrm is healthy: pods that cannot be served as they ask, CPUs that are kubelet's, and a node
 that only observes."""
 

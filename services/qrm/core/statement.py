@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from services.qrm.core.active_advice import Stage
-from services.qrm.core.placement.assignment import Owned
+from services.qrm.core.placement.dedicated_pods import Owned
 from services.qrm.core.writes.classes import RECLAIMED, pool_of
 from services.qrm.core.writes.outcome import WriteOutcome
 from services.qrm.core.writes.plan import Sets

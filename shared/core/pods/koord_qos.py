@@ -26,6 +26,9 @@ QOS_OF_KOORD: dict[KoordQos, QosClass] = {
 }
 """Where Koordinator's classes run here: bound cores are dedicated, whether or not best-effort work could share them."""
 
+BINDS_CPUS: tuple[KoordQos, ...] = ("LSE", "LSR")
+"""Classes whose pods have whole CPUs of their own."""
+
 
 def koord_qos(labels: Mapping[str, str]) -> KoordQos | None:
     """The class that the label names; None without it, or where it names none."""

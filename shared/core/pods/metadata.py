@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pydantic_core import to_json
 
 from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, CONFIG_PREFIX
+from shared.core.pods.cpu_binding import RESOURCE_SPEC, RESOURCE_STATUS, SPEC_BYTES, STATUS_BYTES
 from shared.core.pods.koord_qos import PRIORITY_CLASS_LABEL, QOS_LABEL
 from shared.core.pods.qos import DOMAIN, QOS_LEVEL
 from shared.core.pods.qos_annotations import NET_CLASS_ID, NUMA_BIND_RESULT, NUMA_IDS, NUMA_NUMBER
@@ -29,6 +30,8 @@ ANNOTATION_BYTES: Mapping[str, int] = {
     NUMA_NUMBER: WORD_BYTES,
     NET_CLASS_ID: WORD_BYTES,
     f"{DOMAIN}nic_selection_result": WORD_BYTES,
+    RESOURCE_SPEC: SPEC_BYTES,
+    RESOURCE_STATUS: STATUS_BYTES,
 }
 """Every annotation that a service of the node reads, and how long its value may be."""
 LABELS_READ = (QOS_LABEL, PRIORITY_CLASS_LABEL)

@@ -28,6 +28,8 @@ from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import Health, Readiness
 from shared.contracts.sample import NodeSample
+from shared.core.cpus.cpuset import MAX_CPUS
+from shared.core.pods.cpu_binding import RESOURCE_SPEC, RESOURCE_STATUS, bound_cpus, cpu_binding
 from shared.core.pods.kube_pod import pod_of
 from shared.errors import Refused
 from shared.ports import Received
@@ -204,6 +206,18 @@ def test_no_review_and_no_profile_gets_in_the_way_of_a_pod() -> None:
             review = PodReview("u", "CREATE", "a", PODS[0])
             answer = mutate(review, ProfilesInForce([replace(profile, selector=None)]), {})
             assert answer.document["response"]["allowed"], name
+
+
+def test_no_annotation_of_a_pod_gets_past_the_door_of_its_cpus() -> None:
+    """A tenant writes both: nothing throws, and no set goes beyond what a machine can have."""
+    spec = {"requiredCPUBindPolicy": "FullPCPUs", "preferredCPUExclusivePolicy": "PCPULevel"}
+    status = {"cpuset": "0-3", "numaNodeResources": [{"node": 0, "resources": {"cpu": "4"}}]}
+    for name, text in odd_texts([spec, status], share(), SEED):
+        annotations = dict.fromkeys((RESOURCE_SPEC, RESOURCE_STATUS), text.decode(errors="replace"))
+        binding, cpus = cpu_binding(annotations), bound_cpus(annotations)
+        assert not (binding.refusal and binding.policy), name
+        assert sum(map(len, (binding.refusal, *binding.unread))) < 1000, name
+        assert len(cpus) <= MAX_CPUS, name
 
 
 def test_no_annotation_of_a_node_gets_past_the_door_of_its_capacity() -> None:

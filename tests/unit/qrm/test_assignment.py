@@ -6,8 +6,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.qrm.core.placement.assignment import Assignment, Owned, Supply, bind_reclaimed
+from services.qrm.core.placement.assignment import Assignment, Supply, bind_reclaimed
 from services.qrm.core.placement.assignment import assign as assign_wishes
+from services.qrm.core.placement.dedicated_pods import Owned
 from services.qrm.core.placement.requests import CpuRequest, Kind
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology, UniformShape

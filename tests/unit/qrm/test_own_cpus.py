@@ -130,6 +130,23 @@ def test_what_cannot_be_met_is_named_and_nothing_else_changes(tmp_path: Path, vi
     virtual(story())
 
 
+def test_preferences_that_cannot_be_met_are_a_condition_and_the_node_is_well(tmp_path: Path, virtual: Run) -> None:
+    async def story() -> None:
+        async with Node(tmp_path) as node:
+            spec = {"scheduling.koordinator.sh/resource-spec": json.dumps({"preferredCPUBindPolicy": "FullPCPUs"})}
+            odd = pod("odd", "dedicated_cores", 3000, **spec).model_copy(
+                update={"labels": {"koordinator.sh/qosClass": "LSR"}}
+            )
+            run_pods(node, odd)
+            allocation = await node.hear(node.advice())
+            assert cpus_of(node, odd) == "0-1,24"
+            assert list(conditions(allocation)) == ["PodPlacedOtherwise"]
+            assert "default/odd: preferredCPUBindPolicy FullPCPUs" in conditions(allocation)["PodPlacedOtherwise"]
+            assert node.app.health().ok
+
+    virtual(story())
+
+
 def test_annotations_that_are_no_json_leave_the_pod_in_its_pool(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
         async with Node(tmp_path) as node:

@@ -22,6 +22,7 @@ DOORS = {
     "shared/core/text/annotation_values.py": "annotations of pods, which have a bound",
     "shared/contracts/envelope.py": "state messages: bounded, typed",
     "shared/contracts/bus/stored.py": "intents and events of the streams, compared with their subjects",
+    "shared/core/pods/cpu_binding.py": "annotations on a pod's CPUs: what is required and unreadable is a refusal",
     "services/reporter/core/node_capacity.py": "annotations of the Node, each not there if it cannot be read",
     "services/reporter/core/node_strategy.py": "what the Node says of its own colocation, as configured if it cannot",
     "shared/adapters/kube/client.py": "answers and events of the API server",

@@ -13,14 +13,12 @@ from shared.contracts.allocation import Allocation
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.pods.koord_qos import QOS_LABEL
+from shared.core.pods.koord_qos import BINDS_CPUS, QOS_LABEL
 from shared.core.pods.qos import QOS_LEVEL
 from shared.core.pods.qos_annotations import pod_qos
 
 RAMP_UP = "ramp-up"
 """How an allocation names the place of a pod that has only just come."""
-OWN_CPUS_LABELS = ("LSE", "LSR")
-"""Koordinator's classes that mean CPUs of one's own (docs/facts/koordinator.md#qos-and-priority-classes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ def _per_numa(cpus: str, numas: Mapping[int, CpuSet]) -> tuple[tuple[int, int], 
 
 def place_of(pod: Pod, seen: PodPlace | None) -> PodPlace:
     """Where the pod is: as the allocation says (`seen`), or as the pod asks where the allocation does not know it."""
-    own_cpus = pod.qos == "dedicated_cores" and pod.labels.get(QOS_LABEL) in OWN_CPUS_LABELS
+    own_cpus = pod.qos == "dedicated_cores" and pod.labels.get(QOS_LABEL) in BINDS_CPUS
     # Most pods: no parsing, and one object for all of them.
     if not pod.annotations and not own_cpus:
         return PLAIN

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.qrm.core.placement.assignment import Assignment, Owned, Supply, assign, bind_reclaimed
+from services.qrm.core.placement.assignment import Assignment, Supply, assign, bind_reclaimed
 from services.qrm.core.placement.dedicated import whole_cpus
+from services.qrm.core.placement.dedicated_pods import Owned
 from services.qrm.core.placement.pools import NO_CPUS, Order, Placement, floor_cpus, place, place_floor, place_reserve
 from services.qrm.core.placement.requests import CpuRequest, request_of
 from shared.contracts.advice import PoolAdvice, isolation_pool
@@ -53,6 +54,8 @@ class Arrangement:
     placement: Placement
     owned: Mapping[str, Owned]
     problems: Mapping[str, str]
+    otherwise: Mapping[str, str] = field(default_factory=dict)
+    """Pods (namespace/name) whose own set is not as they prefer it, and how."""
     starting: Mapping[str, Owned] = field(default_factory=dict)
 
     @property
@@ -184,4 +187,4 @@ def _whole(
     starting = {uid: Owned(RECLAIM, wide, where) for uid, where in numas.items()}
     # Last: whoever has CPUs of its own does not ramp up on those of others.
     owned |= dict.fromkeys(ramping, Owned(RAMP_UP, wide))
-    return Arrangement(placement, owned, dict(sorted(problems.items())), starting)
+    return Arrangement(placement, owned, dict(sorted(problems.items())), own.otherwise, starting)

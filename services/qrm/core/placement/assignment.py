@@ -8,8 +8,7 @@ name; the same pods and the same machine give the same sets in whatever order th
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.qrm.core.placement.dedicated import DedicatedRequest, of_dedicated
-from services.qrm.core.placement.hints import hints, merge
+from services.qrm.core.placement.dedicated_pods import Assigning, Owned, preferences_unmet, serve_dedicated
 from services.qrm.core.placement.own_pools import PoolKey, PoolRoom, size_pools
 from services.qrm.core.placement.requests import CpuRequest
 from shared.core.cgroups.layout import RECLAIM
@@ -18,24 +17,15 @@ from shared.core.cpus.taking.balanced import NOT_ENOUGH_CPUS, take_by_numa_balan
 from shared.core.cpus.topology import Topology
 from shared.errors import Refused
 
-DEDICATED = "dedicated"
-
-
-@dataclass(frozen=True, slots=True)
-class Owned:
-    """What one pod runs on. `numas` is empty where it is bound to none; pods of one `pool` have the same CPUs."""
-
-    pool: str
-    cpus: CpuSet
-    numas: tuple[int, ...] = ()
-
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Own sets by pod UID, and the pods (namespace/name) that stay in their class's pool, with the reason."""
+    """Own sets by pod UID, and by pod (namespace/name) why it stays in its class's pool, or what it has otherwise."""
 
     owned: Mapping[str, Owned] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)
+    otherwise: Mapping[str, str] = field(default_factory=dict)
+    """Pods that have CPUs of their own, though not such as they prefer."""
 
     @property
     def cpus(self) -> CpuSet:
@@ -44,42 +34,6 @@ class Assignment:
         for own in self.owned.values():
             whole |= own.cpus
         return whole
-
-
-@dataclass(slots=True)
-class _Assigning:
-    """One run of the rules. `free` is what nobody has yet, `memory` the bytes that no bound pod has asked for."""
-
-    topology: Topology
-    free: CpuSet
-    memory: dict[int, int]
-    keep: int
-    held: Mapping[str, CpuSet]
-    owned: dict[str, Owned] = field(default_factory=dict)
-
-    def inside(self, numa: int) -> CpuSet:
-        return self.topology.numas[numa] & self.free
-
-    def give(self, request: CpuRequest, own: Owned) -> None:
-        self.owned[request.uid] = own
-        # Pods of one pool have the same CPUs: the second time there is nothing left to take away, which is right.
-        self.free -= own.cpus
-        for numa in own.numas:
-            self.memory[numa] = self.memory.get(numa, 0) - request.memory_bytes // len(own.numas)
-
-    def spare(self, cpus: CpuSet) -> CpuSet:
-        """The set itself, if enough remains for everybody else.
-
-        Raises:
-            Refused: `not_enough_cpus`.
-        """
-        # The shared and the reclaimed pool can never be empty, whatever single pods ask for.
-        if len(self.free - cpus) < self.keep:
-            raise Refused(
-                f"{len(cpus)} CPUs wanted, {len(self.free)} free, of which {self.keep} stay for the other pools",
-                reason=NOT_ENOUGH_CPUS,
-            )
-        return cpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +61,13 @@ def assign(
         held: what pods have had so far, by UID.
         shared_cores: what the pods of the shared pool ask for; pools by name or NUMA node leave that much free.
     """
-    state = _Assigning(supply.topology, supply.free, dict(supply.memory_bytes), supply.keep, held)
+    state = Assigning(supply.topology, supply.free, dict(supply.memory_bytes), supply.keep, held)
     # Pods that have CPUs come first, so that no newcomer takes them away.
-    order = sorted(requests, key=lambda request: (not held.get(request.uid), request.key, request.uid))
+    order = sorted(
+        requests, key=lambda request: (not held.get(request.uid), not request.bound_cpus, request.key, request.uid)
+    )
     # Whole CPUs of a node are the hardest to find, so they come before pools, which fit in anywhere.
-    problems = _serve_dedicated(state, order)
+    problems = serve_dedicated(state, order)
     pools, unbound = _pools_asked_for(state, order)
     problems |= unbound
     room = PoolRoom({(numa,): len(state.inside(numa)) for numa in state.topology.numas}, len(state.free), supply.keep)
@@ -124,22 +80,12 @@ def assign(
     # Pools bound to no NUMA node go last: they fit in wherever the bound ones leave room.
     for numas in sorted({numas for _, numas in found.cpus}, key=lambda numas: (not numas, numas)):
         _share_out(state, numas, {key: pools[key] for key in found.cpus if key[1] == numas}, found.cpus)
-    return Assignment(dict(sorted(state.owned.items())), dict(sorted(problems.items())))
-
-
-def _serve_dedicated(state: _Assigning, requests: Sequence[CpuRequest]) -> dict[str, str]:
-    """Give the dedicated pods their CPUs; why some have none."""
-    problems: dict[str, str] = {}
-    for request in (r for r in requests if r.kind == "dedicated"):
-        try:
-            state.give(request, _dedicated(state, request))
-        except Refused as refusal:
-            problems[request.key] = str(refusal)
-    return problems
+    otherwise = preferences_unmet(state, requests)
+    return Assignment(dict(sorted(state.owned.items())), dict(sorted(problems.items())), otherwise)
 
 
 def _pools_asked_for(
-    state: _Assigning, requests: Sequence[CpuRequest]
+    state: Assigning, requests: Sequence[CpuRequest]
 ) -> tuple[dict[PoolKey, list[CpuRequest]], dict[str, str]]:
     """The pools beside the shared one with their pods, and why some pods are in none."""
     pools: dict[PoolKey, list[CpuRequest]] = {}
@@ -174,77 +120,8 @@ def bind_reclaimed(
     return Assignment(owned, problems)
 
 
-def _dedicated(state: _Assigning, request: CpuRequest) -> Owned:
-    """CPUs for a dedicated pod: those that it has while they fit, else as many of them as possible.
-
-    Raises:
-        Refused: no NUMA nodes hold it, or too few CPUs would remain.
-    """
-    # Cut to what is free: CPUs may have gone offline, or been pinned by kubelet, since they were given.
-    held = state.held.get(request.uid, CpuSet()) & state.free
-    numas = tuple(n for n, cpus in state.topology.numas.items() if cpus & held)
-    if held and _fits(state, request, held, numas):
-        return Owned(DEDICATED, held, numas)
-    numas = _nodes(state, request, len_of_held={n: len(state.topology.numas[n] & held) for n in numas})
-    inside = CpuSet()
-    for numa in numas:
-        inside |= state.inside(numa)
-    kept = held & inside
-    if not request.exclusive and not request.evenly and not request.whole_cores and 0 < len(kept) < request.cpus:
-        more = of_dedicated(state.topology, inside - kept, numas, DedicatedRequest(request.cpus - len(kept)))
-        return Owned(DEDICATED, state.spare(kept | more), numas)
-    # A pod that asks for less than it has gives some back and moves nowhere.
-    within = kept if not request.exclusive and not request.evenly and len(kept) > request.cpus else inside
-    wanted = DedicatedRequest(request.request_cores or 1, request.exclusive, request.evenly, request.whole_cores)
-    cpus = of_dedicated(state.topology, within, numas, wanted)
-    return Owned(DEDICATED, state.spare(cpus), numas)
-
-
-def _fits(state: _Assigning, request: CpuRequest, held: CpuSet, numas: tuple[int, ...]) -> bool:
-    """Whether what a pod has is still what it asks for."""
-    if request.numa_number is not None and len(numas) != request.numa_number:
-        return False
-    if request.exclusive:
-        whole = CpuSet()
-        for numa in numas:
-            whole |= state.inside(numa)
-        return held == whole and len(held) >= request.cpus
-    return len(held) == request.cpus
-
-
-def _nodes(state: _Assigning, request: CpuRequest, len_of_held: Mapping[int, int]) -> tuple[int, ...]:
-    """The NUMA nodes for a pod: those that CPU and memory agree on; where it was before goes first.
-
-    Raises:
-        Refused: `not_enough_cpus`, no set of nodes holds it.
-    """
-    allowed = [n for n in state.topology.numas if not request.numa_ids or n in request.numa_ids]
-    taken = CpuSet()
-    for own in state.owned.values():
-        taken |= own.cpus
-    if request.exclusive:
-        allowed = [n for n in allowed if not state.topology.numas[n] & taken]
-    cpus = {n: len(state.inside(n)) for n in allowed if state.inside(n)}
-    # A node of unknown memory holds any request: absent is not zero (docs/facts/safety-
-    # rules.md#rule-1-absent-is-not-zero).
-    memory = {n: max(0, state.memory.get(n, request.memory_bytes)) for n in cpus}
-    offers = {
-        "cpu": hints(cpus, request.cpus, exactly=request.numa_number),
-        "memory": hints(memory, request.memory_bytes, exactly=request.numa_number),
-    }
-    best = merge(offers, order={n: -len_of_held.get(n, 0) for n in cpus})
-    if best is None:
-        short = next((name for name, found in offers.items() if not found), "both together")
-        raise Refused(
-            f"{request.cpus} CPUs and {request.memory_bytes} bytes wanted on NUMA nodes; free CPUs by node {cpus}, "
-            f"free bytes {memory}: no set of nodes holds it ({short})",
-            reason=NOT_ENOUGH_CPUS,
-        )
-    return best.numas
-
-
 def _bound_node(
-    state: _Assigning, request: CpuRequest, pools: Mapping[PoolKey, Sequence[CpuRequest]]
+    state: Assigning, request: CpuRequest, pools: Mapping[PoolKey, Sequence[CpuRequest]]
 ) -> tuple[int, ...]:
     """The one NUMA node of a bound shared pod: the one it has, else the one with the most room.
 
@@ -268,7 +145,7 @@ def _bound_node(
 
 
 def _share_out(
-    state: _Assigning,
+    state: Assigning,
     numas: tuple[int, ...],
     pools: Mapping[PoolKey, Sequence[CpuRequest]],
     sizes: Mapping[PoolKey, int],

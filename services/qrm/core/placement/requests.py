@@ -9,7 +9,9 @@ from typing import Literal
 from services.qrm.core.placement.dedicated import whole_cpus
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
-from shared.core.pods.koord_qos import QOS_LABEL
+from shared.core.cpus.cpuset import CpuSet
+from shared.core.pods.cpu_binding import NO_BINDING, CpuBinding, bound_cpus, cpu_binding
+from shared.core.pods.koord_qos import BINDS_CPUS, QOS_LABEL, priority_class
 from shared.core.pods.qos import QOS_LEVEL
 from shared.core.pods.qos_annotations import PodQos, pod_qos
 
@@ -22,6 +24,8 @@ _BOUND_KINDS: dict[QosClass, Kind] = {
     "reclaimed_cores": "bound-reclaim",
 }
 FIXED_POOLS = (SHARE, RECLAIM, RESERVE, "dedicated")
+
+_NO_CPUS = CpuSet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,10 @@ class CpuRequest:
     numa_number: int | None = None
     numa_ids: tuple[int, ...] = ()
     pool: str = SHARE
+    binding: CpuBinding = NO_BINDING
+    """How an LSE or LSR pod wants its CPUs."""
+    bound_cpus: CpuSet = _NO_CPUS
+    """The CPUs that a scheduler has bound an LSE or LSR pod to."""
     asked_cores: float | None = None
     """What its containers ask for, where `request_cores` is its part of what was advised."""
 
@@ -77,14 +85,16 @@ def request_of(pod: Pod, pools: Collection[str] | None = None) -> CpuRequest | s
     # Most pods have no annotations at all: the parser is spared for them in every pass.
     if not pod.annotations and not _bound_by_label(pod):
         return _unbound(pod)
-    annotated = annotations_of(pod)
-    bound, pool = annotated.numa_binding or _bound_by_label(pod), annotated.cpuset_pool
-    kind = _kind_of(pod, pool, bound=bound)
+    annotated, binding = annotations_of(pod), NO_BINDING
+    by_label, pool = _bound_by_label(pod), annotated.cpuset_pool
+    kind = _kind_of(pod, pool, bound=annotated.numa_binding or by_label)
     if kind is None:
         return _unbound(pod)
-    misnamed = _misnamed(kind, pool, pools)
-    if misnamed is not None:
-        return misnamed
+    if by_label:
+        binding = cpu_binding(pod.annotations)
+    wrong = (_unbindable(pod, binding) if by_label else None) or _misnamed(kind, pool, pools)
+    if wrong is not None:
+        return wrong
     on = {name: annotated.enhancements.get(name) == "true" for name in _SWITCHES}
     return CpuRequest(
         kind=kind,
@@ -98,6 +108,8 @@ def request_of(pod: Pod, pools: Collection[str] | None = None) -> CpuRequest | s
         numa_number=annotated.numa_number if annotated.numa_number > 0 else None,
         numa_ids=tuple(annotated.numa_ids),
         pool=pool or SHARE,
+        binding=binding,
+        bound_cpus=bound_cpus(pod.annotations) if by_label else _NO_CPUS,
     )
 
 
@@ -123,7 +135,19 @@ def _misnamed(kind: Kind, pool: object, pools: Collection[str] | None) -> str | 
 
 def _bound_by_label(pod: Pod) -> bool:
     """Koordinator's LSE and LSR mean CPUs of one's own; that dialect has no annotation for the binding."""
-    return pod.qos == "dedicated_cores" and pod.labels.get(QOS_LABEL) in ("LSE", "LSR")
+    return pod.qos == "dedicated_cores" and pod.labels.get(QOS_LABEL) in BINDS_CPUS
+
+
+def _unbindable(pod: Pod, binding: CpuBinding) -> str | None:
+    """Why an LSE or LSR pod can have no CPUs of its own (docs/facts/koordinator-cpus.md#who-is-bound); None: it can."""
+    label, millis = f"label {QOS_LABEL}: {pod.labels.get(QOS_LABEL)}", pod.cpu_request_millis
+    if not millis or millis % 1000:
+        more = max(1, -(-millis // 1000))
+        return f"{label} binds whole CPUs, its containers request {millis}m of cpu; write {more}: until then it is LS"
+    priority = priority_class(pod.labels, pod.priority)
+    if priority not in (None, "koord-prod"):
+        return f"{label} binds CPUs of pods of koord-prod, this one is {priority}: it is LS; write koord-prod, or LS"
+    return binding.refusal or None
 
 
 _SWITCHES = ("distribute_evenly_across_numa", "full_pcpus_pairing")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from services.qrm.core.placement.assignment import Owned
+from services.qrm.core.placement.dedicated_pods import Owned
 from services.qrm.core.writes.plan import Sets, WantedSets
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.knobs import MIN_SHARES, Knob, Write, shares_of_millis
