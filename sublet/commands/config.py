@@ -212,7 +212,7 @@ def slo(
     ],
     labels: Annotated[str, typer.Option("--labels", "-l", help="Labels of the node: zone=a,disk=ssd.")] = "",
     settings: Annotated[
-        bool, typer.Option("--settings", help="Print Sublet's settings that mean the same (CPU suppression), as YAML.")
+        bool, typer.Option("--settings", help="Print Sublet's settings that mean the same, as YAML.")
     ] = False,
     output: Output = "table",
 ) -> None:
@@ -229,8 +229,10 @@ def slo(
     found = report(read_given_text(file, what="ConfigMap"), file, labels)
     if settings:
         typer.echo(as_text(found.settings()), nl=False)
-        if not found.settings():
+        if "advisor" not in found.settings():
             typer.echo("# CPU suppression is off there; here the policy that is set goes on to hold", err=True)
+        for line in found.unfollowed:
+            typer.echo(f"# {line}", err=True)
     else:
         typer.echo(found.table() if wanted.is_table else document_text(found.document(), wanted))
     for line in found.lines:

@@ -5,22 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from services.advisor.policies.koordinator import POLICY
 from services.central.core.kcc.selectors import parse_selector
 from services.central.core.slo.config_map import MAX_KEY_BYTES, ReadSloConfig, read_slo_config
 from services.central.core.slo.effective import EffectiveStrategy, effective_slo
 from services.central.core.slo.keys import SLO_KEYS, SloKey
+from services.central.core.slo.settings import SloSettings, settings_of_strategy
 from shared.core.text.yaml_text import read_yaml
 from shared.errors import Refused
+from shared.settings import merge
 from sublet.output import columns, printable
 
 CONFIG_MAP = "slo-controller-config"
-SUPPRESS_SETTINGS = {
-    "cpuSuppressThresholdPercent": "suppress_threshold_percent",
-    "cpuSuppressMinPercent": "suppress_min_percent",
-    "cpuSuppressPolicy": "suppress_policy",
-}
-"""Fields of the ConfigMap, and the settings of the policy that mean the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +49,20 @@ class SloReport:
         return {"keys": keys, "problems": [str(one) for one in self.read.problems], "ignored": list(self.read.unknown)}
 
     def settings(self) -> dict[str, Any]:
-        """Sublet's settings that do the same on the node; empty where CPU suppression is off there.
+        """Sublet's settings that do the same on the node."""
+        found: dict[str, Any] = {}
+        for one in self._followed:
+            found = merge(found, one.settings)
+        return found
 
-        Off means without any bound there. Here a policy always holds, so nothing is switched off for it.
-        """
-        threshold = self.effective["resource-threshold-config"].strategy
-        if not threshold["enable"]:
-            return {}
-        own = {ours: threshold[theirs] for theirs, ours in SUPPRESS_SETTINGS.items() if theirs in threshold}
-        return {"advisor": {"policy": POLICY.name, "policies": {POLICY.name: own}}}
+    @property
+    def unfollowed(self) -> list[str]:
+        """Values that no setting takes."""
+        return [printable(line) for one in self._followed for line in one.unfollowed]
+
+    @property
+    def _followed(self) -> list[SloSettings]:
+        return [settings_of_strategy(key, one.said) for key, one in self.effective.items()]
 
 
 def report(text: str, name: str, labels: str) -> SloReport:

@@ -20,6 +20,8 @@ class EffectiveStrategy:
 
     strategy: Strategy
     sources: Mapping[str, str]
+    said: Strategy
+    """The same without what is built in."""
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """Path, value and source of each value, ascending by path."""
@@ -33,16 +35,16 @@ def effective_slo(config: SloConfig, node_labels: Mapping[str, str]) -> dict[Slo
 
 
 def _effective(built_in: Strategy, config: KeyConfig, node_labels: Mapping[str, str]) -> EffectiveStrategy:
-    layers = [(BUILT_IN, built_in), (CLUSTER_WIDE, config.cluster)]
+    layers = [(CLUSTER_WIDE, config.cluster)]
     own = first_match(config.nodes, node_labels)
     if own is not None:
         layers.append((own.name, own.strategy))
-    merged: dict[str, Any] = {}
-    sources: dict[str, str] = {}
+    said: dict[str, Any] = {}
+    sources = dict.fromkeys((path for path, _ in leaves(built_in)), BUILT_IN)
     for source, strategy in layers:
-        merged = overlay(merged, strategy)
+        said = overlay(said, strategy)
         sources |= {path: source for path, _ in leaves(strategy)}
-    return EffectiveStrategy(merged, sources)
+    return EffectiveStrategy(overlay(built_in, said), sources, said)
 
 
 def first_match(nodes: tuple[NodeStrategy, ...], node_labels: Mapping[str, str]) -> NodeStrategy | None:

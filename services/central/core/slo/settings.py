@@ -1,0 +1,160 @@
+"""Settings of Sublet's services that do on a node what a key of the ConfigMap says.
+
+Whether an eviction plugin is on stays with the settings, as Koordinator's gates do: the ConfigMap gives it values, and
+its switch `enable: false`, where it stands there, turns it off.
+
+Facts: docs/facts/koordinator-slo-config.md#what-follows-from-it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from services.central.core.slo.keys import SHAPES, SloKey, Strategy
+from services.central.core.slo.overlay import overlay
+
+Sections = dict[str, Any]
+
+POLICY = "koordinator"
+"""The advisor's policy that suppresses as Koordinator does."""
+SUPPRESS_SETTINGS = {
+    "cpuSuppressThresholdPercent": "suppress_threshold_percent",
+    "cpuSuppressMinPercent": "suppress_min_percent",
+    "cpuSuppressPolicy": "suppress_policy",
+}
+EVICTION_PLUGINS = ("memory_usage", "cpu_satisfaction", "reclaimed_allocatable")
+"""Those that do what `enable` of the thresholds switches off there."""
+MEMORY_LOWER_DISTANCE = 2
+"""Percent below the threshold, where the ConfigMap names no lower one."""
+SATISFACTION_LOWER_MAX, SATISFACTION_UPPER_MAX = 60, 99
+EVICT_LIMITS = {"evictByRealLimit": "real", "evictByAllocatable": "offer"}
+WINDOW_PERIOD_S, WINDOW_SAMPLES_MIN, WINDOW_SAMPLES_MAX = 5.0, 3, 1000
+CPU_POLICIES, MEMORY_POLICIES = ("usage", "maxUsageRequest"), ("usage", "request", "maxUsageRequest")
+PERCENT_MAX = 100
+S_PER_MINUTE, DEGRADE_MINUTES_MAX = 60, 60
+RECLAIM_PERCENTS = {
+    "cpuReclaimThresholdPercent": "cpu_reclaim_percent",
+    "memoryReclaimThresholdPercent": "memory_reclaim_percent",
+    "batchCPUThresholdPercent": "cpu_at_most_percent",
+    "batchMemoryThresholdPercent": "memory_at_most_percent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SloSettings:
+    """Settings by section, and values that no setting takes, each with what is wanted."""
+
+    settings: Sections
+    unfollowed: tuple[str, ...] = ()
+
+
+class _Followed:
+    """Collects the settings of one key."""
+
+    def __init__(self, key: SloKey, said: Strategy) -> None:
+        self.key, self.said, self.whole = key, said, overlay(SHAPES[key].built_in, said)
+        self.unfollowed: list[str] = []
+
+    @property
+    def switched_off(self) -> bool:
+        """Whether the ConfigMap itself says so, and not its silence."""
+        return self.said.get("enable") is False
+
+    def within(self, field: str, low: int, high: int) -> int | None:
+        """A number that the setting behind the field takes; None where none is said, or it is out of bounds."""
+        value = self.whole.get(field)
+        if value is None or low <= value <= high:
+            return value
+        self.refuse(field, value, f"want {low} to {high}")
+        return None
+
+    def refuse(self, field: str, value: object, wanted: str) -> None:
+        """Name a value that is not followed."""
+        self.unfollowed.append(f"{self.key}.{field} = {value}: {wanted} here; the setting of the nodes holds")
+
+
+def settings_of_strategy(key: SloKey, said: Strategy) -> SloSettings:
+    """The settings behind what a key says for a node: cluster and node strategy, without what is built in."""
+    follow = _FOLLOWING.get(key)
+    if follow is None:
+        return SloSettings({})
+    followed = _Followed(key, said)
+    settings = follow(followed)
+    return SloSettings(settings, tuple(followed.unfollowed))
+
+
+def _thresholds(key: _Followed) -> Sections:
+    """CPU suppression and the thresholds of evictions."""
+    if not key.whole["enable"]:
+        # No policy of the advisor is "none": what the settings say holds again.
+        off = {name: {"enabled": False} for name in EVICTION_PLUGINS}
+        return {"evictor": {"plugins": off}} if key.switched_off else {}
+    own = {ours: key.whole[theirs] for theirs, ours in SUPPRESS_SETTINGS.items() if theirs in key.whole}
+    plugins = {name: found for name, found in (("memory_usage", _memory(key)), ("cpu_satisfaction", _satisfaction(key)))
+               if found}  # fmt: skip
+    sections: Sections = {"advisor": {"policy": POLICY, "policies": {POLICY: own}}}
+    return sections | ({"evictor": {"plugins": plugins}} if plugins else {})
+
+
+def _memory(key: _Followed) -> Sections:
+    threshold = key.within("memoryEvictThresholdPercent", 1, PERCENT_MAX)
+    if threshold is None:
+        return {}
+    lower = key.whole.get("memoryEvictLowerPercent")
+    lower = max(0, threshold - MEMORY_LOWER_DISTANCE) if lower is None else lower
+    return {"threshold_percent": threshold, "lower_percent": lower}
+
+
+def _satisfaction(key: _Followed) -> Sections:
+    found: Sections = {}
+    names = ("cpuEvictBESatisfactionLowerPercent", "cpuEvictBESatisfactionUpperPercent")
+    given = [name for name in names if key.whole.get(name) is not None]
+    if len(given) == 1:
+        other = next(name for name in names if name not in given)
+        key.refuse(given[0], key.whole[given[0]], f"want {other} as well")
+    elif given:
+        lower = key.within(names[0], 1, SATISFACTION_LOWER_MAX)
+        upper = key.within(names[1], 1, SATISFACTION_UPPER_MAX)
+        if lower is not None and upper is not None:
+            found |= {"lower_percent": lower, "upper_percent": upper}
+    usage = key.within("cpuEvictBEUsageThresholdPercent", 1, PERCENT_MAX)
+    if usage is not None:
+        found["usage_threshold_percent"] = usage
+    if (policy := key.whole.get("cpuEvictPolicy")) is not None:
+        found["limit"] = EVICT_LIMITS[policy]
+    longest_s = round(WINDOW_PERIOD_S * WINDOW_SAMPLES_MAX)
+    window_s = key.within("cpuEvictTimeWindowSeconds", round(WINDOW_PERIOD_S * WINDOW_SAMPLES_MIN), longest_s)
+    if window_s is not None:
+        found |= {"period_s": WINDOW_PERIOD_S, "window_samples": round(window_s / WINDOW_PERIOD_S)}
+    return found
+
+
+def _colocation(key: _Followed) -> Sections:
+    """What of a node is offered to batch pods."""
+    if not key.whole["enable"]:
+        return {"reporter": {"batch": {"enabled": False}}} if key.switched_off else {}
+    own: Sections = {"enabled": True}
+    for theirs, ours in RECLAIM_PERCENTS.items():
+        percent = key.within(theirs, 0, PERCENT_MAX)
+        if percent is not None:
+            own[ours] = percent
+    for field, setting, known in (("cpuCalculatePolicy", "cpu_policy", CPU_POLICIES),
+                                  ("memoryCalculatePolicy", "memory_policy", MEMORY_POLICIES)):  # fmt: skip
+        policy = key.whole[field]
+        if policy in known:
+            own[setting] = policy
+        else:
+            key.refuse(field, policy, f"want {' or '.join(known)}")
+    # Its built-in quarter of an hour is no reason to believe old figures longer than the settings do.
+    if "degradeTimeMinutes" in key.said:
+        minutes = key.within("degradeTimeMinutes", 1, DEGRADE_MINUTES_MAX)
+        own |= {} if minutes is None else {"degrade_after_s": float(minutes * S_PER_MINUTE)}
+    return {"reporter": {"batch": own}}
+
+
+_FOLLOWING: Mapping[SloKey, Callable[[_Followed], Sections]] = {
+    "resource-threshold-config": _thresholds,
+    "colocation-config": _colocation,
+}
+FOLLOWED_KEYS = tuple(_FOLLOWING)
+"""Keys of which something is followed; the others stand in NodeSLO objects alone."""
