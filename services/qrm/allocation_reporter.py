@@ -95,6 +95,8 @@ class AllocationReporter:
         self._conditions.set("WriteFailed", _in_words([f"{p.group}: {p.why}" for p in done.outcome.problems]))
         for kind, pods in (("PodUnplaced", arrangement.problems), ("PodPlacedOtherwise", arrangement.otherwise)):
             self._conditions.set(kind, _in_words([f"{pod}: {why}" for pod, why in pods.items()]))
+        lacking = ", ".join(done.outcome.lacking)
+        self._conditions.set("KernelLacks", f"no file {lacking}: what needs it has no effect here" if lacking else "")
         foreign = self._groups.foreign(now_s)
         words = f"somebody else keeps writing {', '.join(foreign)}: left alone" if foreign else ""
         self._conditions.set("ForeignWriter", words)

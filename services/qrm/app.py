@@ -266,7 +266,7 @@ class QrmApp:
             memory_limit_bytes=advice.reclaimed_memory_limit_bytes if advice else None,
             quota_millis=quota_millis(advice),
             pod_quotas=pod_quotas(advice, enabled=self._settings.pod_quotas),
-            burst_percent=settings.burst_percent,
+            isolation=settings.isolation_rules(),
             migrate=settings.memory_migrate,
         )
 

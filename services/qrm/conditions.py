@@ -8,9 +8,9 @@ log = structlog.get_logger()
 
 
 READ_IN_PART = "PodReadInPart"
-HARMLESS = ("PodUnplaced", "PodPlacedOtherwise", READ_IN_PART, "StaticCpuManager", "Observing")
-"""Conditions with which qrm is healthy: pods that cannot be served as they ask, CPUs that are kubelet's, and a node
-that only observes."""
+HARMLESS = ("PodUnplaced", "PodPlacedOtherwise", READ_IN_PART, "StaticCpuManager", "Observing", "KernelLacks")
+"""Conditions with which qrm is healthy: pods that cannot be served as they ask, CPUs that are kubelet's, a node that
+only observes, and settings for which this kernel has no file."""
 
 
 class Conditions:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from services.qrm.core.isolation.rules import GroupRules
 from services.qrm.core.memory.offload import OffloadRules
 from services.qrm.core.placement.pools import Order
 from services.qrm.core.placement.requests import POOL_NAME
@@ -98,7 +99,8 @@ class QrmSettings(Settings):
     """Whether the pages of a pod follow when it is bound to NUMA nodes (cgroup v1; on v2 the kernel always moves them).
     Moving takes the time of copying them, and the pod waits meanwhile."""
     burst_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
-    """How much of its quota a tenant's container may save up and overdraw later, unless its pod says otherwise."""
+    """How much of its quota a tenant's container may save up and overdraw later, unless its pod says otherwise (CPU
+    burst)."""
     pod_quotas: bool = False
     """Whether a reclaimed pod on Kubernetes gets no more CPU than its limit, as with Koordinator's batch-cpu. Off: CPU
     that nobody else wants is theirs. Not while the policy holds the whole class by a quota."""
@@ -111,6 +113,10 @@ class QrmSettings(Settings):
     simulator goes without."""
     top_group: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,62}$")] = ROOT
     """Name of the cgroup that holds all of Sublet's; read once, at the start."""
+
+    def isolation_rules(self) -> GroupRules:
+        """What the core takes of these settings for isolation."""
+        return GroupRules(burst_percent=self.burst_percent)
 
     def pool_names(self, *, in_cluster: bool) -> tuple[str, ...] | None:
         """Names that a pod may give for a pool of its own; None: any."""

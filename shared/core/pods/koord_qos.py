@@ -16,6 +16,8 @@ KOORD_DOMAIN = "koordinator.sh/"
 QOS_LABEL = f"{KOORD_DOMAIN}qosClass"
 PRIORITY_CLASS_LABEL = f"{KOORD_DOMAIN}priority-class"
 SUB_PRIORITY_LABEL = f"{KOORD_DOMAIN}priority"
+CPU_BURST, MEMORY_QOS = f"{KOORD_DOMAIN}cpuBurst", f"{KOORD_DOMAIN}memoryQOS"
+"""Annotations on the isolation of one pod (docs/facts/koordinator-isolation.md#annotations-of-a-pod)."""
 
 QOS_OF_KOORD: dict[KoordQos, QosClass] = {
     "LSE": "dedicated_cores",

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, CONFIG_PREFIX
 from shared.core.pods.cpu_binding import RESOURCE_SPEC, RESOURCE_STATUS, SPEC_BYTES, STATUS_BYTES
-from shared.core.pods.koord_qos import PRIORITY_CLASS_LABEL, QOS_LABEL
+from shared.core.pods.koord_qos import CPU_BURST, MEMORY_QOS, PRIORITY_CLASS_LABEL, QOS_LABEL
 from shared.core.pods.qos import DOMAIN, QOS_LEVEL
 from shared.core.pods.qos_annotations import NET_CLASS_ID, NUMA_BIND_RESULT, NUMA_IDS, NUMA_NUMBER
 
@@ -32,6 +32,8 @@ ANNOTATION_BYTES: Mapping[str, int] = {
     f"{DOMAIN}nic_selection_result": WORD_BYTES,
     RESOURCE_SPEC: SPEC_BYTES,
     RESOURCE_STATUS: STATUS_BYTES,
+    CPU_BURST: ENHANCEMENT_BYTES,
+    MEMORY_QOS: ENHANCEMENT_BYTES,
 }
 """Every annotation that a service of the node reads, and how long its value may be."""
 LABELS_READ = (QOS_LABEL, PRIORITY_CLASS_LABEL)

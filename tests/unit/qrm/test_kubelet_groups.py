@@ -15,7 +15,7 @@ from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.core.writes.outcome import WriteOutcome
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
-from shared.core.cgroups.knobs import Version
+from shared.core.cgroups.knobs import Knob, Version
 from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout
 from shared.core.cpus.cpuset import CpuSet
 
@@ -132,9 +132,12 @@ def test_a_container_that_may_burst_gets_its_allowance(node: Kubelet) -> None:
     container = Container(name="c", cpu_limit_millis=2000, id=f"containerd://{'f' * 12}")
     bursting = Pod(uid="f", name="f", kube_qos="Burstable", containers=(container,), annotations=said)
     node.run(bursting)
+    for group in (node.layout.pod_group(bursting), node.container(bursting)):
+        node.plain.cgroups.write(group, Knob.CPU_QUOTA, 2000)
     assert not node.apply(bursting).problems
     name = "cpu.cfs_burst_us" if node.plain.version == 1 else "cpu.max.burst"
     assert node.plain.get(node.container(bursting), name, "cpu") == "100000"
+    assert node.plain.get(node.layout.pod_group(bursting), name, "cpu") == "100000"
 
 
 def test_the_memory_limit_goes_to_the_best_effort_group_while_it_holds_reclaimed_pods_alone(node: Kubelet) -> None:

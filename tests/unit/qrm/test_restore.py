@@ -42,6 +42,8 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Limited:
     for group in (node_group for pod in PODS for node_group in groups_of(made, pod)):
         made.plain.cgroups.write(group, Knob.CPUS, "0-47")
         made.plain.cgroups.write(group, Knob.MEMS, "0-1")
+    for group in groups_of(made, BURSTING):
+        made.plain.cgroups.write(group, Knob.CPU_QUOTA, 500)
     return made
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from services.central.core.slo import isolation
 from services.central.core.slo.keys import SHAPES, SloKey, Strategy
 from services.central.core.slo.overlay import overlay
 
@@ -152,9 +153,14 @@ def _colocation(key: _Followed) -> Sections:
     return {"reporter": {"batch": own}}
 
 
+def _burst(key: _Followed) -> Sections:
+    return isolation.burst(key.whole, key.said)
+
+
 _FOLLOWING: Mapping[SloKey, Callable[[_Followed], Sections]] = {
     "resource-threshold-config": _thresholds,
     "colocation-config": _colocation,
+    "cpu-burst-config": _burst,
 }
 FOLLOWED_KEYS = tuple(_FOLLOWING)
 """Keys of which something is followed; the others stand in NodeSLO objects alone."""

@@ -1,16 +1,17 @@
 """The pods' cgroups get their sets, weights and limits, in the layout of this substrate."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from services.qrm.adapters.kernel.isolation import GroupIsolation
 from services.qrm.adapters.kernel.machine import HostMachine
 from services.qrm.adapters.kernel.memory_use import memory_use
 from services.qrm.adapters.kernel.pod_limits import PodLimits
 from services.qrm.adapters.kernel.restore import restore_groups
 from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.core.isolation.wanted import wanted_values
 from services.qrm.core.memory.limits import limit_steps
 from services.qrm.core.placement.arrangement import Arrangement
-from services.qrm.core.writes.burst import burst_writes
 from services.qrm.core.writes.classes import RECLAIMED, lowest, wanted_groups, weights
 from services.qrm.core.writes.foreign import ForeignWatch
 from services.qrm.core.writes.group_settings import GroupSettings
@@ -46,6 +47,7 @@ class CgroupGroups:
         self._reclaimed = self.layout.reclaimed_group(())
         unsaid_bytes = unsaid_memory_bytes(sum(machine.memory_bytes.values()))
         self._pod_limits = None if self.layout.classes else PodLimits(writer, self.layout, unsaid_bytes)
+        self._isolation = GroupIsolation(writer)
         self._watch = ForeignWatch()
         self._verified: _Verified | None = None
 
@@ -105,11 +107,12 @@ class CgroupGroups:
         # After the sets: the kernel reclaims memory while the writer waits, and a tenant's CPUs must not wait for that.
         limits = [*self._limits(settings.memory_limit_bytes), *self._quota(settings.quota_millis)]
         weights_now = self._weights(settings.asked_millis, pods, arrangement.starting)
-        bursts = burst_writes(pods, self.layout, settings.burst_percent)
-        problems += self._writer.settle([*weights_now, *limits, *bursts])
+        problems += self._writer.settle([*weights_now, *limits])
         if own is not None:
             problems += own.settle(self._present(pods), now_s, verify_s, quotas=settings.pod_quotas)
-        return outcome.with_problems(problems)
+        # Last: a burst is held against the quota that is there by now.
+        problems += self._isolation.settle(wanted_values(pods, self.layout, settings.isolation), now_s, verify_s)
+        return replace(outcome.with_problems(problems), lacking=self._isolation.lacking)
 
     def _apply_sets(
         self, arrangement: Arrangement, pods: Sequence[Pod], settings: GroupSettings, now_s: float, verify_s: float

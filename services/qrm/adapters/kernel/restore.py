@@ -75,7 +75,7 @@ def _settings(writer: CgroupWriter, layout: Layout, pods: Sequence[Pod]) -> Iter
                 hard = writer.cgroups.read(group, Knob.MEMORY_MAX)
                 yield from restore_group(group, own, None if hard is None else int(hard))
         else:
-            # Of a tenant's settings qrm writes the burst alone, and only where there is a quota.
-            for container in pod.containers:
-                if container.cpu_limit_millis and (burst := layout.container_group(pod, container)) is not None:
-                    yield Write(burst, Knob.CPU_BURST, 0)
+            # Of a tenant's settings qrm writes the burst alone.
+            groups = {layout.pod_group(pod), *(layout.container_group(pod, one) for one in pod.containers)}
+            for burst in sorted(group for group in groups if group is not None):
+                yield Write(burst, Knob.CPU_BURST, 0)

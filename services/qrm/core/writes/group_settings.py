@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from services.qrm.core.isolation.rules import NO_ISOLATION, GroupRules
 from shared.contracts.advice import PoolAdvice
 from shared.core.cgroups.knobs import UNLIMITED
 
@@ -16,8 +17,8 @@ class GroupSettings:
     """Memory limit of the reclaimed class; None leaves it as it is."""
     quota_millis: int | None = None
     """CPU time that the reclaimed class may use; UNLIMITED takes the bound away, None leaves it."""
-    burst_percent: float = 0.0
-    """How much of its quota a container may save up whose pod does not say it."""
+    isolation: GroupRules = NO_ISOLATION
+    """What groups get beside CPU sets, weights and limits."""
     pod_quotas: bool | None = False
     """Whether reclaimed pods are held to their CPU limits by quota; None leaves it as it is."""
     migrate: bool = False

@@ -25,6 +25,8 @@ class WriteOutcome:
     """CPUs in effect for each group."""
     writes: int
     problems: tuple[Problem, ...] = ()
+    lacking: tuple[str, ...] = ()
+    """Files that a setting needs and this kernel does not have."""
 
     def unwritten(self) -> "WriteOutcome":
         """The same as found again later, with nothing written."""

@@ -1,0 +1,103 @@
+"""Values of isolation in the kernel's files: written, repaired, given back, and what is lacking is named once."""
+
+from pathlib import Path
+
+import pytest
+from plain_cgroups import PlainCgroups
+
+from services.qrm.adapters.kernel.isolation import GroupIsolation
+from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.core.isolation.rules import Values
+from shared.core.cgroups.knobs import UNLIMITED, Knob, Version
+
+POD, CONTAINER = "kubepods/podab", "kubepods/podab/c1"
+BURST = {1: "cpu.cfs_burst_us", 2: "cpu.max.burst"}
+BURSTS: Values = {(POD, Knob.CPU_BURST): 500, (CONTAINER, Knob.CPU_BURST): 500}
+
+
+class Node:
+    """One pod's groups as plain files, and the writes that are made to them."""
+
+    def __init__(self, folder: Path, version: Version) -> None:
+        self.plain = PlainCgroups(folder, version=version)
+        self.written: list[tuple[str, str]] = []
+        self.isolation = GroupIsolation(CgroupWriter(self.plain.cgroups, "kubepods", self._count))
+        self.now_s = 0.0
+        for group in ("kubepods", POD, CONTAINER):
+            self.plain.add(group)
+            self.plain.cgroups.write(group, Knob.CPU_QUOTA, 1000)
+
+    def _count(self, file: str, result: str) -> None:
+        self.written.append((file, result))
+
+    def settle(self, wanted: Values, *, after_s: float = 1.0) -> int:
+        """The writes of one pass, which has no problems."""
+        self.now_s += after_s
+        self.written.clear()
+        assert self.isolation.settle(wanted, self.now_s, 10.0) == []
+        return len(self.written)
+
+    def burst_us(self, group: str) -> str:
+        return self.plain.get(group, BURST[self.plain.version], "cpu")
+
+    def without(self, knob: Knob) -> None:
+        """As on a kernel that does not know it."""
+        for group in ("kubepods", POD, CONTAINER):
+            path = self.plain.cgroups.file(group, knob)
+            assert path is not None
+            path.unlink()
+
+
+@pytest.fixture(params=(1, 2), ids=("v1", "v2"))
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Node:
+    return Node(tmp_path, request.param)
+
+
+def test_a_value_is_written_once_and_repaired_within_the_period(node: Node) -> None:
+    assert node.settle(BURSTS) == 2
+    assert node.settle(BURSTS) == 0
+    node.plain.set(POD, BURST[node.plain.version], "0", "cpu")
+    assert node.settle(BURSTS) == 0, "not looked at before the period is over"
+    assert node.settle(BURSTS, after_s=10.0) == 1
+    assert node.burst_us(POD) == "50000"
+
+
+def test_what_is_not_wanted_any_more_is_given_back(node: Node) -> None:
+    node.settle(BURSTS)
+    assert node.settle({(POD, Knob.CPU_BURST): 500}) == 1
+    assert (node.burst_us(POD), node.burst_us(CONTAINER)) == ("50000", "0")
+    assert node.settle({}) == 1
+    assert node.settle({}, after_s=20.0) == 0
+    assert node.burst_us(POD) == "0"
+
+
+def test_what_somebody_else_gave_is_left_alone(node: Node) -> None:
+    node.plain.set(POD, BURST[node.plain.version], "7000", "cpu")
+    assert node.settle({}) == 0
+    assert node.burst_us(POD) == "7000"
+
+
+def test_a_container_that_comes_late_gets_its_value_when_it_comes(node: Node) -> None:
+    late = "kubepods/podab/c2"
+    wanted = {**BURSTS, (late, Knob.CPU_BURST): 300}
+    node.settle(wanted)
+    node.settle(wanted)
+    node.plain.add(late)
+    node.plain.cgroups.write(late, Knob.CPU_QUOTA, 1000)
+    assert node.settle(wanted) == 1
+    assert node.burst_us(late) == "30000"
+
+
+def test_a_burst_never_exceeds_the_quota_that_is_there(node: Node) -> None:
+    node.plain.cgroups.write(CONTAINER, Knob.CPU_QUOTA, 200)
+    node.plain.cgroups.write(POD, Knob.CPU_QUOTA, UNLIMITED)
+    node.settle(BURSTS)
+    assert (node.burst_us(POD), node.burst_us(CONTAINER)) == ("0", "20000")
+
+
+def test_a_file_that_the_kernel_lacks_is_named_and_nothing_is_written(node: Node) -> None:
+    node.without(Knob.CPU_BURST)
+    assert node.settle(BURSTS) == 0
+    assert node.isolation.lacking == (BURST[node.plain.version],)
+    assert node.settle({}) == 0
+    assert not node.isolation.lacking
