@@ -1,36 +1,60 @@
-"""An HTTPS server for AdmissionReviews: bounded bodies, so many at a time, and a certificate that may change."""
+"""An HTTPS server for AdmissionReviews: bounded connections and bodies, and a certificate that may change.
+
+Everybody who reaches the port may send. Who sends slowly, or nothing, holds up nobody: bodies are read side by side,
+and where there are too many connections the one that was answered longest ago ends.
+"""
 
 import asyncio
 import ssl
 import tempfile
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from aiohttp import web
 
-from services.central.core.profiles.review import MAX_REVIEW_BYTES
+from services.central.adapters.webhook.bodies import BodyBudget, BodyRefused
 from services.central.profiles.answers import Asked, Reply
 from shared.errors import Unavailable
 
-AT_A_TIME = 16
-"""Bodies that are read and answered at a time; others wait. All of them at their largest are 128 MiB."""
-READ_S = 5.0
-"""A body that has not come by then is given up: the API server waits no longer."""
 MOST_LINE_BYTES = 2048
+LINGER_S = 1.0
+"""For the rest of a body that nobody wants any more."""
 WAITING = 128
 
 Answer = Callable[[Asked, bytes], Awaitable[Reply]]
 
 
+@dataclass(frozen=True, slots=True)
+class ServerBounds:
+    """How many connections there may be, and how long each may take."""
+
+    connections: int = 512
+    """More than an API server asks about at a time; by TLS alone each holds 0.3 MiB."""
+    handshake_s: float = 5.0
+    body_s: float = 5.0
+    """From the head of a request to its last byte."""
+    idle_s: float = 120.0
+    """Without a request; the API server itself closes connections that it did not use for 90 s."""
+
+
 class WebhookServer:
     """Listens once it has a certificate. `port` is the real one, also where 0 was asked for."""
 
-    def __init__(self, answer: Answer, *, host: str, port: int) -> None:
+    def __init__(self, answer: Answer, *, host: str, port: int, bounds: ServerBounds | None = None) -> None:
         self._answer, self._host, self.port = answer, host, port
-        self._free = asyncio.Semaphore(AT_A_TIME)
+        self._bounds, self._bodies = bounds or ServerBounds(), BodyBudget()
         self._context: ssl.SSLContext | None = None
         self._runner: web.AppRunner | None = None
+        self._listening: asyncio.Server | None = None
         self._shown: tuple[bytes, bytes] | None = None
+        self._turns, self._answered = count(1), dict[object, int]()
+
+    @property
+    def large_bytes(self) -> int:
+        """What large bodies hold now beyond their own share."""
+        return self._bodies.shared_bytes
 
     async def use(self, certificate: bytes, key: bytes) -> None:
         """Begin to listen with this certificate, or show it to who comes from now on.
@@ -52,20 +76,26 @@ class WebhookServer:
 
     async def close(self) -> None:
         """Stop listening."""
+        if self._listening is not None:
+            self._listening.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
     async def _listen(self, context: ssl.SSLContext) -> None:
-        application = web.Application(client_max_size=MAX_REVIEW_BYTES)
+        application = web.Application()
         application.router.add_post("/mutate", self._mutate)
         application.router.add_post("/validate", self._validate)
+        # Nobody compresses what he asks, and a small body could become a large one.
         runner = web.AppRunner(
-            application, access_log=None, max_line_size=MOST_LINE_BYTES, max_field_size=MOST_LINE_BYTES
-        )
+            application, access_log=None, max_line_size=MOST_LINE_BYTES, max_field_size=MOST_LINE_BYTES,
+            keepalive_timeout=self._bounds.idle_s, lingering_time=LINGER_S, auto_decompress=False,
+        )  # fmt: skip
         await runner.setup()
-        site = web.TCPSite(runner, self._host, self.port, ssl_context=context, backlog=WAITING)
         try:
-            await site.start()
+            self._listening = await asyncio.get_running_loop().create_server(
+                self._connection, self._host, self.port, ssl=context, backlog=WAITING,
+                ssl_handshake_timeout=self._bounds.handshake_s,
+            )  # fmt: skip
         except OSError as error:
             await runner.cleanup()
             raise Unavailable(
@@ -73,7 +103,20 @@ class WebhookServer:
                 reason="webhook_port",
             ) from error
         self._runner = runner
-        self.port = runner.addresses[0][1]
+        self.port = self._listening.sockets[0].getsockname()[1]
+
+    def _connection(self) -> asyncio.Protocol:
+        """A new connection's protocol; where there are too many, those that were answered longest ago end."""
+        server = self._runner.server if self._runner else None
+        if server is None:  # pragma: no cover - nobody comes before there is one
+            raise Unavailable("not listening")
+        there = server.connections
+        self._answered = {one: self._answered[one] for one in there if one in self._answered}
+        one_too_many = max(0, len(there) - self._bounds.connections + 1)
+        # Who was never answered stands before all others, the oldest first: the API server is answered all the time.
+        for longest_ago in sorted(there, key=lambda one: self._answered.get(one, 0))[:one_too_many]:
+            longest_ago.force_close()
+        return server()
 
     async def _mutate(self, request: web.Request) -> web.Response:
         return await self._reply("mutate", request)
@@ -82,13 +125,12 @@ class WebhookServer:
         return await self._reply("validate", request)
 
     async def _reply(self, asked: Asked, request: web.Request) -> web.Response:
-        async with self._free:
-            try:
-                async with asyncio.timeout(READ_S):
-                    text = await request.read()
-            except TimeoutError:
-                return web.Response(status=408, text="the body did not come in time\n")
-            reply = await self._answer(asked, text)
+        try:
+            async with self._bodies.body(request.content, self._bounds.body_s) as text:
+                reply = await self._answer(asked, text)
+        except BodyRefused as refusal:
+            return web.Response(status=refusal.status, text=f"{refusal}\n")
+        self._answered[request.protocol] = next(self._turns)
         return web.Response(status=reply.status, body=reply.body, content_type="application/json")
 
 

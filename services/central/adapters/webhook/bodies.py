@@ -1,0 +1,65 @@
+"""Bodies of requests, read side by side within a common bound of bytes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+
+from aiohttp import StreamReader
+
+from services.central.core.profiles.review import MAX_REVIEW_BYTES
+from shared.errors import SubletError
+
+OWN_BYTES = 128 << 10
+"""What each body may hold without asking: a usual pod has a tenth of it, and no sender of large ones is in its way."""
+SHARED_BYTES = 64 << 20
+"""What is beyond that in all bodies together: eight of the largest."""
+
+
+class BodyRefused(SubletError):
+    """A body that is not read, and the HTTP status that says so."""
+
+    def __init__(self, message: str, status: HTTPStatus) -> None:
+        super().__init__(message, reason="body")
+        self.status = status
+
+
+class BodyBudget:
+    """Counts the bytes of all bodies that are being read or answered."""
+
+    def __init__(self) -> None:
+        self.shared_bytes = 0
+        """Held now, of what is beyond each body's own."""
+
+    @asynccontextmanager
+    async def body(self, content: StreamReader, within_s: float) -> AsyncIterator[bytes]:
+        """The whole body, which counts until the caller is done with it.
+
+        Raises:
+            BodyRefused: too large, too slow, or the large ones together hold too much.
+        """
+        parts, size, beyond = list[bytes](), 0, 0
+        try:
+            try:
+                async with asyncio.timeout(within_s):
+                    # Counted as it comes, not as it was announced: who announces much and sends nothing holds nothing.
+                    async for part in content.iter_any():
+                        size += len(part)
+                        more = max(0, size - OWN_BYTES) - beyond
+                        self._check(size, more)
+                        self.shared_bytes, beyond = self.shared_bytes + more, beyond + more
+                        parts.append(part)
+            except TimeoutError as error:
+                why = f"{size} bytes came within {within_s:g} s, and not the last one"
+                raise BodyRefused(why, HTTPStatus.REQUEST_TIMEOUT) from error
+            yield b"".join(parts)
+        finally:
+            self.shared_bytes -= beyond
+
+    def _check(self, size: int, more: int) -> None:
+        if size > MAX_REVIEW_BYTES:
+            why = f"more than {MAX_REVIEW_BYTES} bytes; no review of a pod has so many"
+            raise BodyRefused(why, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        if self.shared_bytes + more > SHARED_BYTES:
+            why = f"large bodies hold {SHARED_BYTES} bytes together already; send it again"
+            raise BodyRefused(why, HTTPStatus.SERVICE_UNAVAILABLE)
