@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, QosClass
-from shared.core.pods.koord_qos import QOS_LABEL
+from shared.core.pods.koord_qos import BINDS_CPUS, QOS_LABEL
 from shared.core.pods.qos import QOS_LEVEL
 
 ABSENT, EMPTY = "-", "''"
 GRID = """
                  -   LS  LSR LSE BE  SYSTEM LSX ''
 -                s   s   d   d   r   y      s!  s!
-shared_cores     s   s   s!  s!  r!  s!     s!  s!
-dedicated_cores  d   s!  d   d   r!  d!     s!  s!
-reclaimed_cores  r   r!  r!  r!  r   r!     r!  r!
-system_cores     y   s!  d!  d!  r!  y      s!  s!
+shared_cores     s   s!  s!  s!  r!  s!     s!  s!
+dedicated_cores  d   s!  d!  d!  r!  d!     s!  s!
+reclaimed_cores  r   r!  r!  r!  r!  r!     r!  r!
+system_cores     y   s!  d!  d!  r!  y!     s!  s!
 gold             s!  s!  s!  s!  r!  s!     s!  s!
 ''               s!  s!  s!  s!  r!  s!     s!  s!
 """
@@ -29,6 +29,7 @@ CLASSES: dict[str, QosClass] = {
 PERMITTED = {"dedicated_cores": "sublet.io/dedicated-cores", "system_cores": "sublet.io/system-cores"}
 """The label of a namespace whose pods may have the class."""
 NATIVE = {"cpu": "100m", "memory": "64Mi"}
+WHOLE = {"cpu": "1", "memory": "64Mi"}
 RECLAIMED = {RECLAIMED_CPU: "100", RECLAIMED_MEMORY: str(64 << 20)}
 
 
@@ -45,6 +46,8 @@ class Claim:
     @property
     def amounts(self) -> dict[str, str]:
         """What a container of such a pod asks for."""
+        if self.labels.get(QOS_LABEL) in BINDS_CPUS:
+            return WHOLE
         return RECLAIMED if self.qos == "reclaimed_cores" else NATIVE
 
     def document(self, name: str, amounts: dict[str, str] | None = None) -> dict[str, Any]:

@@ -71,7 +71,6 @@ GOOD = {
     "shared": pod("shared_cores", asks=NATIVE),
     "reclaimed": pod("reclaimed_cores", asks=RECLAIMED),
     "reclaimed in Koordinator's words": labelled("BE", asks=BATCH),
-    "said twice": labelled("BE", pod("reclaimed_cores", asks=RECLAIMED)),
     "whose level is a label": labelled("LS", asks=NATIVE),
     "what is no JSON is no enhancement": pod("shared_cores", memory_enhancement="numa_exclusive"),
     "exclusive said to be false": pod("shared_cores", memory_enhancement='{"numa_exclusive": "false"}'),
@@ -96,9 +95,12 @@ BAD = [
     (labelled("LSX"), 'label koordinator.sh/qosClass: there is no class "LSX"; write LS, LSR, LSE, BE or SYSTEM'),
     (
         labelled("LS", pod("reclaimed_cores", asks=RECLAIMED)),
-        f"the annotation {PREFIX}/qos_level says reclaimed_cores, the label koordinator.sh/qosClass LS, which is "
-        "shared_cores; remove one of them",
+        f"annotation {PREFIX}/qos_level: reclaimed_cores and label koordinator.sh/qosClass: LS name the QoS "
+        "class in two dialects; remove one of them",
     ),
+    (labelled("BE", pod("reclaimed_cores", asks=RECLAIMED)), "name the QoS class in two dialects; remove one of them"),
+    (labelled("LSR"), "LSR binds whole CPUs, and its containers request 0m of cpu together; write 1"),
+    (labelled("LSE", asks={"cpu": "1500m", "memory": "1Gi"}), "request 1500m of cpu together; write 2"),
     (labelled("LSR", asks=NATIVE), "kubectl label namespace default sublet.io/dedicated-cores=allowed"),
     (labelled("SYSTEM"), "kubectl label namespace default sublet.io/system-cores=allowed"),
     (labelled("LS", asks=BATCH), "a shared_cores pod cannot ask for reclaimed resources"),

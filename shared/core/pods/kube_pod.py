@@ -15,7 +15,7 @@ from shared.contracts.pod import Container, KubeQos, Pod, QosClass
 from shared.core.cgroups.kubelet_layout import CONFIG_MIRROR, CONFIG_PREFIX, file_hash
 from shared.core.pods.containers import described
 from shared.core.pods.metadata import bounded
-from shared.core.pods.qos import CRITICAL_PRIORITY, DEFAULT_CLASS, Fallback, class_of_kube, lowest_class
+from shared.core.pods.qos import CRITICAL_PRIORITY, DEFAULT_CLASS, Fallback, class_of_kube, lowest_class, words_of_both
 from shared.core.pods.resources import known_amounts, kube_qos_of, names_reclaimed
 from shared.errors import Refused
 
@@ -59,7 +59,7 @@ def pod_of(
             "overhead_memory_bytes": known_amounts({"requests": spec.get("overhead")}, "")["memory_request_bytes"],
             "annotations": words.annotations,
             "labels": words.labels,
-            "unread": words.unread,
+            "unread": (*words.unread, *_torn(written, labels, qos)),
             "grace_s": _grace_s(meta, spec),
             # "Unknown" is a node that does not answer, and this node asks: the pod runs.
             "phase": next((phase for phase in _PHASES if phase == status.get("phase")), "Running"),
@@ -162,6 +162,11 @@ def _is_of_the_cluster(meta: Mapping[str, Any], spec: Mapping[str, Any]) -> bool
     priority = spec.get("priority")
     critical = isinstance(priority, int) and priority >= CRITICAL_PRIORITY
     return critical or (_controller(meta) or {}).get("kind") in ("DaemonSet", "Node")
+
+
+def _torn(annotations: Mapping[str, str], labels: Mapping[str, str], qos: QosClass) -> tuple[str, ...]:
+    both = words_of_both(annotations, labels)
+    return () if both is None else (f"{both}: it is {qos}",)
 
 
 def _is_mirror(meta: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:

@@ -1,9 +1,9 @@
 """The QoS class of a pod, from its annotations and labels (docs/facts/katalyst-cluster.md#qos-annotations).
 
-A class is named in either dialect: by the annotation `katalyst.kubewharf.io/qos_level`, or by Koordinator's label
+A class is named in one dialect: by the annotation `katalyst.kubewharf.io/qos_level`, or by Koordinator's label
 `koordinator.sh/qosClass` (docs/facts/koordinator.md#qos-and-priority-classes); without both a pod is
-shared_cores. A cluster may add selectors of its own: other annotations that mean the same. Every class is looked at
-every time, so words that contradict each other are an error whichever is read first.
+shared_cores, and with both it is refused. A cluster may add selectors of its own: other annotations that mean the same.
+Every class is looked at every time, so words that contradict each other are an error whichever is read first.
 
 A pod that is to be made is read by `qos_class`, which refuses what is not clear. A pod that is there already is read by
 `lowest_class`, which always answers: a pod must not gain by words that contradict each other. The admission policy of
@@ -38,6 +38,8 @@ Fallback = Literal["shared_cores", "kubernetes"]
 """What a pod is that names no class: always shared_cores, or by its Kubernetes QoS (`class_of_kube`)."""
 
 _NOTHING: Mapping[str, str] = {}
+_SHOWN = 63
+"""Characters of a word that are repeated: a label has no more."""
 
 
 def qos_class(
@@ -63,15 +65,30 @@ def qos_class(
         keys = sorted({*named.values(), *(denied[qos] for qos in torn)})
         said = ", ".join(f"{key}: {annotations[key]!r}" for key in keys)
         raise Refused(f"the annotations contradict each other: {said}; keep one of them", reason=CONFLICT)
-    labelled = _labelled(labels)
-    unknown = QOS_LEVEL if labelled else denied.get(DEFAULT_CLASS, QOS_LEVEL)  # beside a label no default is needed
-    if not named and unknown in annotations:
+    labelled, both = _labelled(labels), words_of_both(annotations, labels)
+    if both is not None:
+        raise Refused(f"{both}; remove one of them", reason=CONFLICT)
+    unknown = denied.get(DEFAULT_CLASS, QOS_LEVEL)
+    if labelled is None and not named and unknown in annotations:
         raise Refused(f"{unknown}: {annotations[unknown]!r} names no QoS class: want {', '.join(QOS_CLASSES)}, or "
                       "leave it out", reason=UNKNOWN_LEVEL)  # fmt: skip
     if labelled is None:
         return next(iter(named), default)
-    _check_dialects(annotations, labels, labelled, named, denied)
+    _check_selectors(annotations, labels, labelled, named, denied)
     return labelled
+
+
+def words_of_both(annotations: Mapping[str, str], labels: Mapping[str, str]) -> str | None:
+    """The words of a pod that names its class in both dialects, in a sentence; None where it does not.
+
+    Also where both mean one class: whoever changes one word later leaves a pod that contradicts itself.
+    """
+    if QOS_LEVEL not in annotations or QOS_LABEL not in labels:
+        return None
+    return (
+        f"annotation {QOS_LEVEL}: {annotations[QOS_LEVEL][:_SHOWN]!r} and label {QOS_LABEL}: "
+        f"{labels[QOS_LABEL][:_SHOWN]!r} name the QoS class in two dialects"
+    )
 
 
 def lowest_class(
@@ -106,14 +123,14 @@ def _labelled(labels: Mapping[str, str]) -> QosClass | None:
     return QOS_OF_KOORD[qos]
 
 
-def _check_dialects(
+def _check_selectors(
     annotations: Mapping[str, str],
     labels: Mapping[str, str],
     labelled: QosClass,
     named: Mapping[QosClass, str],
     denied: Mapping[QosClass, str],
 ) -> None:
-    """Refuse a pod whose annotations and label say different things."""
+    """Refuse a pod whose label says something else than the cluster's own annotations."""
     key = next((key for qos, key in named.items() if qos != labelled), denied.get(labelled))
     if key is None:
         return

@@ -43,6 +43,14 @@ def test_who_asks_for_reclaimed_resources_is_reclaimed_whatever_he_says(claim: C
     assert present(pod_of(on_node(claim, {name: "1k"}, "BestEffort"))).qos == "reclaimed_cores"
 
 
+@by_name
+def test_who_speaks_both_dialects_already_is_named_with_the_class_that_he_has(claim: Claim) -> None:
+    pod = present(pod_of(on_node(claim, NATIVE)))
+    said = [words for words in pod.unread if "in two dialects" in words]
+    assert said == [words for words in pod.unread if words.endswith(f": it is {claim.qos}")]
+    assert len(said) == (1 if claim.annotations and claim.labels else 0)
+
+
 @given(claims, claims)
 def test_to_say_more_never_lifts_anybody(one: Claim, other: Claim) -> None:
     both = lowest_class(one.annotations | other.annotations, one.labels | other.labels)

@@ -144,15 +144,11 @@ def test_the_kubernetes_class_follows_from_requests_and_limits(
 @pytest.mark.parametrize(("koord", "qos"), QOS_OF_KOORD.items())
 def test_the_label_alone_gives_the_class(koord: str, qos: str) -> None:
     assert qos_class({}, labels={QOS_LABEL: koord}) == qos
-    assert qos_class({QOS_LEVEL: qos}, labels={QOS_LABEL: koord}) == qos
 
 
-@given(st.sampled_from(get_args(QosClass)), st.sampled_from(list(QOS_OF_KOORD)))
-def test_both_dialects_agree_or_the_pod_is_refused_with_both_words(level: QosClass, koord: KoordQos) -> None:
+@given(st.sampled_from([*get_args(QosClass), "gold", ""]), st.sampled_from(list(QOS_OF_KOORD)))
+def test_a_pod_that_speaks_both_dialects_is_refused_with_both_words(level: str, koord: KoordQos) -> None:
     annotations, labels = {QOS_LEVEL: level}, {QOS_LABEL: koord}
-    if QOS_OF_KOORD[koord] == level:
-        assert qos_class(annotations, labels=labels) == level
-        return
     with pytest.raises(Refused) as refusal:
         qos_class(annotations, labels=labels)
     assert refusal.value.reason == "conflict"
@@ -164,7 +160,7 @@ def test_both_dialects_agree_or_the_pod_is_refused_with_both_words(level: QosCla
     [
         pytest.param({}, "LSX", "unknown_level", id="a label that names no class"),
         pytest.param({}, "", "unknown_level", id="an empty label"),
-        pytest.param({QOS_LEVEL: "gold"}, "BE", "unknown_level", id="an annotation that names no class"),
+        pytest.param({QOS_LEVEL: "gold"}, "BE", "conflict", id="an annotation that names no class"),
         pytest.param({"tier": "gold"}, "LSR", "dedicated_cores", id="a selector agrees"),
         pytest.param({"tier": "gold"}, "LS", "conflict", id="a selector names another class"),
         pytest.param({"tier": "iron"}, "LSE", "conflict", id="a selector contradicts the label's class"),
