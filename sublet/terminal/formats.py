@@ -69,6 +69,8 @@ EVENTS = OutputFormats((*OBJECTS.kinds, "cloudevents"))
 """Of events, each of which is printed by itself."""
 DOCUMENT = OutputFormats(("table", "json", "yaml"))
 """Of one answer as a whole."""
+PLANS = OutputFormats(("table", "wide", "json", "yaml"))
+"""Of one answer whose table may be wide."""
 
 
 @dataclass(frozen=True, slots=True)
