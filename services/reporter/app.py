@@ -11,6 +11,7 @@ from services.reporter.batch_node_offer import BatchInput, BatchNodeOffer
 from services.reporter.core.field import FieldView, Fragment
 from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import cnr, fragments, must_write
+from services.reporter.node_metric_report import NodeMetricReport
 from services.reporter.node_offer import NodeOffer
 from services.reporter.ports import ReporterPorts
 from services.reporter.registry import configured_fields
@@ -38,6 +39,7 @@ class ReporterApp:
         self._settings = settings
         self._fields = configured_fields(settings)
         self._offer, self._batch = NodeOffer(settings), BatchNodeOffer(settings)
+        self._node_metric = NodeMetricReport(self._wire.node, ports.objects, self._clock, settings)
         self._allocation: Newest[Allocation] | None = None
         self._sample: Newest[NodeSample] | None = None
         self._healths: dict[str, Newest[Health]] = {}
@@ -59,6 +61,7 @@ class ReporterApp:
         async with asyncio.TaskGroup() as tasks:
             if self._side_task.run is not None:
                 tasks.create_task(self._side_task.run(), name="reporter-side-task")
+            tasks.create_task(self._node_metric.run(self._sample), name="reporter-node-metric")
             await self._report_forever(self._allocation)
 
     async def _report_forever(self, allocations: Newest[Allocation]) -> None:
@@ -147,6 +150,7 @@ class ReporterApp:
             build=BUILD,
             batch=batch,
             node_unread=self._batch.unread,
+            conditions=self._node_metric.conditions(),
         )
 
     def _batch_input(self) -> BatchInput:
@@ -186,6 +190,7 @@ class ReporterApp:
             "allocation": self._ref(),
             "offered": self._offer.state(),
             "batch": self._batch.state(),
+            "node_metric": self._node_metric.state(),
             "allocation_age_s": self._allocation.age_s if self._allocation else None,
             "sample": sample.ref if sample else None,
             "sample_age_s": self._sample.age_s if self._sample else None,
@@ -201,6 +206,7 @@ class ReporterApp:
         self._fields = configured_fields(settings)
         self._offer.reconfigure(settings)
         self._batch.reconfigure(settings)
+        self._node_metric.reconfigure(settings)
         self._settings = settings
 
     async def close(self) -> None:

@@ -1,6 +1,7 @@
 """Build the reporter: over a file of this host, or over the API server's objects of this node and its pods."""
 
 from services.reporter.app import ReporterApp
+from services.reporter.node_metric_report import MANAGER
 from services.reporter.ports import ReporterPorts, SideTask
 from services.reporter.settings import NAME, ReporterSettings
 from shared.adapters.files.node import NodeFile
@@ -24,6 +25,7 @@ def _of_a_cluster(context: Context) -> ReporterPorts:
     from shared.adapters.files.pods import PodsFile
     from shared.adapters.kube.client import Kube
     from shared.adapters.kube.node import KubeNode
+    from shared.adapters.kube.objects import KubeObjects
     from shared.adapters.kube.pods import KubePods
 
     common, kube = context.common, Kube(context.common.kubeconfig)
@@ -31,7 +33,8 @@ def _of_a_cluster(context: Context) -> ReporterPorts:
     pods = KubePods(kube, common.node, PodsFile(common.state_dir), context.clock, fallback=common.qos_fallback)
     node = KubeNode(kube, common.node, pods.asked)
     side_task = SideTask(lambda: pods.run(node), pods.failure, kube.close)
-    return ReporterPorts(node, side_task, lambda: node.seen)
+    objects = KubeObjects(kube, context.clock, manager=MANAGER)
+    return ReporterPorts(node, side_task, lambda: node.seen, objects)
 
 
 PLAN = Plan(NAME, build)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.ports import NodeWriter
+from shared.ports import NodeWriter, Objects
 
 
 async def _nothing() -> None:
@@ -29,3 +29,5 @@ class ReporterPorts:
     side_task: SideTask = field(default_factory=SideTask)
     seen: Callable[[], Mapping[str, Any] | None] | None = None
     """The Node as it was last read, None before; no such function where there is no API server."""
+    objects: Objects | None = None
+    """Objects of the API server, where there is one: the NodeMetric is written there."""

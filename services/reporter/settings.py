@@ -53,6 +53,16 @@ class BatchSettings(Settings):
         )
 
 
+class NodeMetricSettings(Settings):
+    """Koordinator's NodeMetric: what the node, its system and its pods use, for whoever reads that object."""
+
+    enabled: bool = False
+    """Writes the NodeMetric of this node, and makes it where it is missing; its spec says how often."""
+    change_percent: Annotated[int, Field(ge=0, le=100)] = 5
+    """Uses that have all moved by no more than this percent since they were written are not written again, but after
+    four minutes."""
+
+
 class ReporterSettings(Settings):
     """How often the node speaks for itself, and how old its inputs may be."""
 
@@ -80,6 +90,8 @@ class ReporterSettings(Settings):
     """The services whose health makes the node ready."""
     batch: BatchSettings = BatchSettings()
     """Koordinator's batch resources; off unless `enabled`."""
+    node_metric: NodeMetricSettings = NodeMetricSettings()
+    """Koordinator's NodeMetric; off unless `enabled`."""
     fields: dict[str, dict[str, Any]] = {}
     """Settings of single report fields, by the field's name: `fields: {reclaimed: {min_rise_cpu_millis: 100}}`."""
 

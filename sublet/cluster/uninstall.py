@@ -11,7 +11,17 @@ from shared.adapters.kube.client import Kube, KubeError
 from shared.adapters.kube.node import remove_offer
 from shared.adapters.kube.taints import KubeTaints
 from shared.contracts.kube.taint import TAINT_PREFIX
-from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNCS, CNRS, EVICTION_CONFIGS, KCCS, NODES, PODS, ApiKind
+from shared.core.api_kind import (
+    ADMIN_QOS_CONFIGS,
+    CNCS,
+    CNRS,
+    EVICTION_CONFIGS,
+    KCCS,
+    NODE_METRICS,
+    NODES,
+    PODS,
+    ApiKind,
+)
 from shared.core.pods.extended_resources import own_names
 from shared.errors import Unavailable
 from shared.ports import Clock
@@ -21,6 +31,7 @@ WRITERS = {"node": ("agents", "DaemonSet sublet-node"), "central": ("centrals", 
 FINALIZERS = ("kcc.katalyst.kubewharf.io/", "kcct.katalyst.kubewharf.io/")
 """Finalizers of central, which is not there any more to take them away."""
 MANAGER = "sublet-uninstall"
+NODE_METRIC_MANAGER = "sublet-node-metric"
 POLL_S = 2.0
 NOT_FOUND = 404
 GIVE_BACK = "sublet-give-back"
@@ -61,6 +72,8 @@ async def uninstall_from_cluster(
             for name in await _names(kube, kind):
                 await _delete(kube, kind.path(name))
                 say(f"{kind.plural}/{name} deleted")
+        for one in await _all(kube, NODE_METRICS):
+            await _forget_uses(kube, one, say)
         for kind in (KCCS, EVICTION_CONFIGS, ADMIN_QOS_CONFIGS):
             await _let_go(kube, kind)
     except KubeError as error:
@@ -139,6 +152,14 @@ async def _clean(kube: Kube, node: dict[str, Any], say: Callable[[str], None]) -
     if any(taint["key"].startswith(TAINT_PREFIX) for taint in taints):
         await KubeTaints(kube, name).write(())
         say(f"nodes/{name}: taints removed")
+
+
+async def _forget_uses(kube: Kube, node_metric: Mapping[str, Any], say: Callable[[str], None]) -> None:
+    """Delete a NodeMetric that nobody but Sublet has written; Koordinator writes the spec of those that it wants."""
+    meta = node_metric["metadata"]
+    if {row.get("manager") for row in meta.get("managedFields") or ()} == {NODE_METRIC_MANAGER}:
+        await _delete(kube, NODE_METRICS.path(meta["name"]))
+        say(f"{NODE_METRICS.plural}/{meta['name']} deleted")
 
 
 async def _names(kube: Kube, kind: ApiKind) -> Iterable[str]:

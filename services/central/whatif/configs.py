@@ -2,9 +2,9 @@
 
 from typing import Any, ClassVar
 
-from services.central.core.durations import duration_ns, expired, moment_ns
 from services.central.core.katalyst.settings import settings_of
 from services.central.core.rollout.config_hash import hash_of
+from shared.core.text.durations import duration_ns, expired, moment_ns
 from shared.whatif.decisions import Answer, Question, decision
 
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from shared.build import Build
-from shared.contracts.allocation import Allocation
+from shared.contracts.allocation import Allocation, Condition
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
 
@@ -50,6 +50,8 @@ class FieldView:
     """What the Node says of its own colocation and cannot be followed, and why."""
     build: Build | None = None
     """What runs here."""
+    conditions: tuple[Condition, ...] = ()
+    """What the reporter has to say of its own work."""
 
 
 class FieldSettings(BaseModel):

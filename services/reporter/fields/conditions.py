@@ -12,8 +12,8 @@ from shared.contracts.allocation import Allocation
 
 def fragment(view: FieldView) -> Fragment | None:
     """ServicesReady, ConfigRefused and NodeStrategyUnread where there is one, AllocationFresh and AllocationApplied,
-    and qrm's own conditions."""
-    found = [_services_ready(view), _config_refused(view), _node_strategy_unread(view), *_allocation(view)]
+    and what qrm and the reporter say of their own work."""
+    found = [_services_ready(view), _config_refused(view), _node_strategy_unread(view), *_allocation(view), *_own(view)]
     conditions = [row | {"lastHeartbeatTime": _time(view)} for row in found if row is not None]
     return {"status": {"conditions": conditions}} if conditions else None
 
@@ -65,6 +65,10 @@ def _allocation(view: FieldView) -> list[dict[str, str]]:
         _applied(view.allocation),
         *(_row(c.type, True, c.type, c.message) for c in view.allocation.conditions),
     ]
+
+
+def _own(view: FieldView) -> list[dict[str, str]]:
+    return [_row(c.type, True, c.type, c.message) for c in view.conditions]
 
 
 def _applied(allocation: Allocation) -> dict[str, str]:

@@ -59,3 +59,16 @@ def priority_class_with_default(labels: Mapping[str, str], priority: int | None,
     return priority_class(labels, priority) or (
         "koord-batch" if (koord_qos(labels) or _QOS_OF_KUBE[kube]) == "BE" else "koord-prod"
     )
+
+
+_KOORD_OF_QOS: dict[QosClass, KoordQos] = {
+    "dedicated_cores": "LSR",
+    "shared_cores": "LS",
+    "reclaimed_cores": "BE",
+    "system_cores": "SYSTEM",
+}
+
+
+def koord_qos_here(labels: Mapping[str, str], qos: QosClass) -> KoordQos:
+    """By the label; without it, the class whose pods run as this one does here."""
+    return koord_qos(labels) or _KOORD_OF_QOS[qos]

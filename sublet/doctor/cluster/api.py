@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from shared.core.api_kind import NODE_METRICS
 from sublet.doctor.cluster.facts import ClusterFacts, Document
 from sublet.doctor.cluster.rights import BIND, CONFIG_GROUP, ESCALATE, GIVEN, NODE_GROUP, to_hand_on, to_install
 from sublet.doctor.finding import Finding, Unknown, ok, problem, some, unchecked, warning
@@ -28,6 +29,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "clustercolocationprofiles.config.koordinator.sh": (
         "spec.namespaceSelector", "spec.selector", "spec.probability", "spec.qosClass", "spec.priorityClassName",
         "spec.labelSuffixes", "spec.patch", "status.conditions"),
+    f"{NODE_METRICS.plural}.{NODE_METRICS.group}": (
+        "spec.metricCollectPolicy", "status.updateTime", "status.nodeMetric", "status.podsMetric"),
 }  # fmt: skip
 """Kinds by name, with the fields that Sublet writes or reads: the API server drops what a kind does not declare."""
 

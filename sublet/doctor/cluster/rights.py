@@ -6,6 +6,8 @@ The unit tests hold both against the rendered manifests.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from shared.core.api_kind import NODE_METRICS
+
 CORE, APPS, RBAC, POLICY = "", "apps", "rbac.authorization.k8s.io", "policy"
 NODE_GROUP, CONFIG_GROUP = "node.katalyst.kubewharf.io", "config.katalyst.kubewharf.io"
 ADMISSION, NODE_LEASES = "admissionregistration.k8s.io", "kube-node-lease"
@@ -72,6 +74,8 @@ GIVEN: Mapping[str, tuple[_Given, ...]] = {
         (CORE, "nodes/status", "patch", "", ""),
         (NODE_GROUP, _CNRS, "get create patch", "", ""),
         (NODE_GROUP, f"{_CNRS}/status", "get create patch", "", ""),
+        (NODE_METRICS.group, NODE_METRICS.plural, "get create", "", ""),
+        (NODE_METRICS.group, f"{NODE_METRICS.plural}/status", "patch", "", ""),
         (APPS, "daemonsets", "get", OWN, "sublet-node"),
     ),
     "sublet-central": (

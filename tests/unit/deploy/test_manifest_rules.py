@@ -94,6 +94,8 @@ RIGHTS = {
         "nodes/status": "patch",
         "customnoderesources": "create get patch",
         "customnoderesources/status": "create get patch",
+        "nodemetrics": "create get",
+        "nodemetrics/status": "patch",
     },
     "sublet-node-leaving": {"daemonsets": "get"},
     "sublet-central": {
@@ -123,6 +125,7 @@ RIGHTS = {
         "nodes": "get list patch",
         "nodes/status": "patch",
         "customnoderesources": "delete list",
+        "nodemetrics": "delete list",
         "customnodeconfigs": "delete list",
         "katalystcustomconfigs": "list patch",
         "evictionconfigurations": "list patch",

@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from services.central.core.durations import NS_PER_S, duration_ns
 from services.central.core.kcc.targets import VALIDATE_FAILED
 from shared.contracts.kube.quantities import parse_millis, parse_units
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, canonical_resource
+from shared.core.text.durations import NS_PER_S, duration_ns
 from shared.errors import Refused
 
 Reader = Callable[[str, Any], Any]

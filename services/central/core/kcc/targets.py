@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NoReturn
 
-from services.central.core.durations import duration_ns
 from services.central.core.kcc.canary import UpdateStrategy
 from services.central.core.kcc.selector_overlap import overlap
 from services.central.core.kcc.selectors import Selector, parse_selector
 from services.central.core.strict import StrictModel
+from shared.core.text.durations import duration_ns
 from shared.errors import Refused
 
 VALIDATE_FAILED = "ValidateFailed"

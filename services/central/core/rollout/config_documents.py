@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from services.central.core.durations import duration_ns, expired, moment_ns
 from services.central.core.katalyst.settings import Mapped, settings_of
 from services.central.core.kcc.kinds import Kcc
 from services.central.core.kcc.targets import VALIDATE_FAILED, Target
@@ -18,6 +17,7 @@ from services.central.core.rollout.config_hash import hash_of
 from services.central.core.rollout.rollout import Rolled
 from shared.core.api_kind import CONFIG_GROUP
 from shared.core.pydantic_words import field_faults
+from shared.core.text.durations import duration_ns, expired, moment_ns
 from shared.errors import Refused
 
 VERSION = "v1alpha1"

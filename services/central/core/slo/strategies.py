@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from services.central.core.durations import duration_ns
 from services.central.core.slo.part import Count, Name, Percentage, Positive, SloPart, Switch, Word
 from shared.core.pods.koord_qos import KoordQos
+from shared.core.text.durations import duration_ns
 from shared.errors import Refused
 
 Ratio = Annotated[float, Field(ge=1, le=1000)]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.central.core.durations import NS_PER_S, duration_ns, expired, moment_ns
+from shared.core.text.durations import NS_PER_S, duration_ns, expired, moment_ns
 from shared.errors import Refused
 
 

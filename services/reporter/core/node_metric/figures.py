@@ -1,0 +1,93 @@
+"""The figures of a NodeMetric at one moment, and whether they differ enough from others to be written."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from services.reporter.core.node_metric.collect_policy import CollectPolicy
+from services.reporter.core.node_metric.usage_windows import UsageWindow, UsageWindows, UsedResources
+from shared.contracts.pod import Pod
+from shared.core.pods.koord_qos import KoordQos, PriorityClass, koord_qos_here, priority_class
+
+LEAST_CPU_MILLIS, LEAST_MEMORY_BYTES = 10, 16 << 20
+"""A change by no more is none, whatever part of the figure it is: idle pods would be written all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodFigures:
+    """What one pod uses, and as what it runs here."""
+
+    namespace: str
+    name: str
+    qos: KoordQos
+    priority: PriorityClass
+    used: UsedResources
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFigures:
+    """Mean and percentiles of one window, by Koordinator's names."""
+
+    window_s: int
+    used: Mapping[str, UsedResources]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMetricFigures:
+    """All that a NodeMetric tells."""
+
+    node: UsedResources
+    system: UsedResources
+    node_windows: tuple[WindowFigures, ...]
+    system_windows: tuple[WindowFigures, ...]
+    pods: tuple[PodFigures, ...]
+
+    def differs(self, other: "NodeMetricFigures", percent: int) -> bool:
+        """Whether pods came, went or changed class, or an amount moved by more than this percent of what it was."""
+        before, now = dict(other.amounts()), dict(self.amounts())
+        return before.keys() != now.keys() or any(_moved(before[key], now[key], percent) for key in now)
+
+    def amounts(self) -> Iterator[tuple[tuple[object, ...], UsedResources]]:
+        """Every amount with the names under which it stands."""
+        yield ("node",), self.node
+        yield ("system",), self.system
+        for whose, windows in (("node", self.node_windows), ("system", self.system_windows)):
+            for window in windows:
+                yield from (((whose, window.window_s, name), used) for name, used in window.used.items())
+        for pod in self.pods:
+            yield ("pod", pod.namespace, pod.name, pod.qos, pod.priority), pod.used
+
+
+def node_metric_figures(windows: UsageWindows, policy: CollectPolicy, now_s: float) -> NodeMetricFigures | None:
+    """The figures now; None where the node's own use is not known. A pod without a figure is left out: it is not 0."""
+    node, system = (window.mean(policy.aggregate_s, now_s) for window in (windows.node, windows.system))
+    if node is None or system is None:
+        return None
+    pods = [_pod(pod, used) for pod, window in windows.pods.values()
+            if (used := window.mean(policy.aggregate_s, now_s)) is not None]  # fmt: skip
+    return NodeMetricFigures(
+        node,
+        system,
+        _windows(windows.node, policy, now_s),
+        _windows(windows.system, policy, now_s),
+        tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name))),
+    )
+
+
+def _windows(window: UsageWindow, policy: CollectPolicy, now_s: float) -> tuple[WindowFigures, ...]:
+    found = (WindowFigures(window_s, window.percentiles(window_s, now_s)) for window_s in policy.windows_s)
+    return tuple(figures for figures in found if figures.used)
+
+
+def _pod(pod: Pod, used: UsedResources) -> PodFigures:
+    qos = koord_qos_here(pod.labels, pod.qos)
+    default: PriorityClass = "koord-batch" if qos == "BE" else "koord-prod"
+    return PodFigures(pod.namespace, pod.name, qos, priority_class(pod.labels, pod.priority) or default, used)
+
+
+def _moved(before: UsedResources, now: UsedResources, percent: int) -> bool:
+    cpu_millis = max(LEAST_CPU_MILLIS, before.cpu_millis * percent // 100)
+    memory_bytes = max(LEAST_MEMORY_BYTES, before.memory_bytes * percent // 100)
+    return (
+        abs(now.cpu_millis - before.cpu_millis) > cpu_millis
+        or abs(now.memory_bytes - before.memory_bytes) > memory_bytes
+    )

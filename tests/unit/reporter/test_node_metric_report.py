@@ -1,0 +1,240 @@
+"""The NodeMetric over time, in virtual time: when it is written, by which spec, and what else writes it."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+from fixture_types import Virtual
+
+from services.reporter.node_metric_report import NO_API_SERVER, UNCHANGED_S, NodeMetricReport
+from services.reporter.settings import NodeMetricSettings, ReporterSettings
+from shared.adapters.clock import LoopClock
+from shared.contracts.pod import Pod
+from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading
+from shared.core.api_kind import NODE_METRICS
+from shared.errors import Refused
+from shared.fakes.memory_bus import MemoryBus
+from shared.fakes.memory_objects import MemoryObjects
+from shared.wire import Newest, Wire
+
+GIB = 1 << 30
+ON = ReporterSettings(node_metric=NodeMetricSettings(enabled=True))
+
+
+class Node:
+    """A node whose samples the test sends, and the API server that its NodeMetric is written to."""
+
+    def __init__(self, *, settings: ReporterSettings = ON, api: bool = True) -> None:
+        self.clock = LoopClock()
+        self.api = MemoryObjects(self.clock)
+        self.wire = Wire(MemoryBus(), self.clock, node="node1", service="metrics")
+        self.report = NodeMetricReport("node1", self.api if api else None, self.clock, settings)
+
+    async def measure(self, seconds: int, cores: float = 1.0, **over: Any) -> None:
+        """A sample each second."""
+        used = ContainerReading(name="c", cpu_usage_cores=0.3, memory_rss_bytes=GIB)
+        pod = PodReading(pod=Pod(uid="aa", name="web"), containers=(used,))
+        fields: dict[str, Any] = {
+            "node_reading": NodeReading(online_cpus="0-9", cpu_usage_cores=cores, memory_total_bytes=10 * GIB,
+                                        memory_available_bytes=8 * GIB),
+            "pods": (pod,), "window_s": 1.0,
+        }  # fmt: skip
+        for _ in range(seconds):
+            await self.wire.publish(self.wire.stamp(NodeSample, **fields | over))
+            await asyncio.sleep(1)
+
+    @property
+    def status(self) -> Mapping[str, Any] | None:
+        found = self.api.documents.get((NODE_METRICS, "", "node1"))
+        return None if found is None else found.get("status")
+
+    @property
+    def writes(self) -> int:
+        """Of the status, without the making of the object."""
+        return sum(1 for verb, *_ in self.api.writes if verb != "create")
+
+    @property
+    def said(self) -> dict[str, str]:
+        return {condition.type: condition.message for condition in self.report.conditions()}
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> Any:
+        samples: Newest[NodeSample] = await self.wire.newest(NodeSample)
+        task = asyncio.create_task(self.report.run(samples))
+        try:
+            yield self
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+Story = Callable[[Node], Awaitable[None]]
+Play = Callable[..., Node]
+
+
+@pytest.fixture
+def play(virtual: Virtual) -> Play:
+    """Run a story, and return its node."""
+
+    async def run(story: Story, over: Mapping[str, Any]) -> Node:
+        async with Node(**over).running() as node:
+            await story(node)
+            found: Node = node
+            return found
+
+    def play(story: Story, **over: Any) -> Node:
+        node: Node = virtual(run(story, over))
+        return node
+
+    return play
+
+
+def test_it_is_made_and_written_soon_after_the_first_samples(play: Play) -> None:
+    async def story(node: Node) -> None:
+        await node.measure(8)
+        assert node.status is None
+        await node.measure(7)
+
+    node = play(story)
+    assert node.status is not None
+    assert node.status["nodeMetric"]["nodeUsage"]["resources"] == {"cpu": "1", "memory": str(2 * GIB)}
+    assert [pod["name"] for pod in node.status["podsMetric"]] == ["web"]
+    assert not node.api.documents[NODE_METRICS, "", "node1"].get("spec")
+    assert (node.writes, node.said) == (1, {})
+
+
+def test_at_work_it_is_written_once_a_period_and_not_more_often(play: Play) -> None:
+    async def story(node: Node) -> None:
+        for cores in range(1, 11):
+            await node.measure(60, cores=float(cores))
+
+    assert play(story).writes == 10
+
+
+def test_at_rest_it_is_written_only_so_that_nobody_takes_it_for_expired(play: Play) -> None:
+    async def story(node: Node) -> None:
+        await node.measure(3600)
+
+    node = play(story)
+    # Windows that become complete are a change, three times.
+    assert 3600 / UNCHANGED_S <= node.writes <= 3600 / UNCHANGED_S + 3
+
+
+def test_old_samples_are_not_written_as_new_ones(play: Play) -> None:
+    async def story(node: Node) -> None:
+        await node.measure(15)
+        await asyncio.sleep(3600)
+
+    assert play(story).writes == 1
+
+
+def test_the_spec_says_how_often_and_over_how_long(play: Play) -> None:
+    spec = {"metricCollectPolicy": {"reportIntervalSeconds": 30, "aggregateDurationSeconds": 60}}
+
+    async def story(node: Node) -> None:
+        node.api.put(NODE_METRICS, {"metadata": {"name": "node1"}, "spec": spec})
+        for cores in range(1, 21):
+            await node.measure(30, cores=float(cores))
+
+    node = play(story)
+    assert node.writes >= 18
+    assert node.status is not None
+    # The mean of a minute, not of five.
+    assert node.status["nodeMetric"]["nodeUsage"]["resources"]["cpu"].startswith("19")
+    assert node.api.documents[NODE_METRICS, "", "node1"]["spec"] == spec
+
+
+def test_a_spec_that_comes_later_is_followed_also_at_rest(play: Play) -> None:
+    async def story(node: Node) -> None:
+        await node.measure(100)
+        policy = {"reportIntervalSeconds": 5, "nodeAggregatePolicy": {"durations": ["1m"]}}
+        node.api.put(NODE_METRICS, {"metadata": {"name": "node1"}, "spec": {"metricCollectPolicy": policy}})
+        await node.measure(200)
+
+    node = play(story)
+    assert node.status is not None
+    assert [row["duration"] for row in node.status["nodeMetric"]["aggregatedNodeUsages"]] == ["1m0s"]
+    assert "reportIntervalSeconds is 5: 30 is taken" in node.said["NodeMetricSpecNotFollowed"]
+
+
+def test_what_another_writer_left_goes_and_is_no_second_writer(play: Play) -> None:
+    async def story(node: Node) -> None:
+        left = {"updateTime": "2022-01-01T00:00:00Z", "prodPeakMetric": {"resource": {}}}
+        node.api.put(NODE_METRICS, {"metadata": {"name": "node1"}, "spec": {}, "status": left})
+        await node.measure(20)
+
+    node = play(story)
+    assert node.status is not None
+    assert "prodPeakMetric" not in node.status
+    assert node.said == {}
+
+
+def test_a_second_writer_is_named(play: Play) -> None:
+    async def story(node: Node) -> None:
+        await node.measure(20)
+        theirs = {"updateTime": "2026-01-01T00:00:00Z", "nodeMetric": {"numaUsages": []}}
+        node.api.put(NODE_METRICS, {"metadata": {"name": "node1"}, "spec": {}, "status": theirs})
+        await node.measure(60, cores=5.0)
+
+    node = play(story)
+    assert "--enable-node-metric-report=false" in node.said["NodeMetricTwoWriters"]
+    assert node.status is not None
+    assert "numaUsages" not in node.status["nodeMetric"]
+
+
+def test_an_outage_is_told_and_ends_by_itself(play: Play) -> None:
+    async def story(node: Node) -> None:
+        node.api.go_offline()
+        await node.measure(60)
+        assert "away" in node.said["NodeMetricNotWritten"]
+        node.api.go_online()
+        await node.measure(20)
+
+    node = play(story)
+    assert (node.writes, node.said) == (1, {})
+
+
+def test_a_kind_that_is_not_installed_is_named_with_what_to_do(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def create(*_: object) -> Mapping[str, Any]:
+        raise Refused("404 page not found", reason="404")
+
+    monkeypatch.setattr(MemoryObjects, "create", create)
+
+    async def story(node: Node) -> None:
+        await node.measure(30)
+
+    assert "kubectl apply -k deploy/k8s/crds" in play(story).said["NodeMetricNotWritten"]
+
+
+def test_without_the_setting_nothing_is_read_written_or_kept(play: Play) -> None:
+    async def story(node: Node) -> None:
+        await node.measure(120)
+
+    node = play(story, settings=ReporterSettings())
+    assert (node.api.asked, node.api.documents, node.report.state(), node.said) == (0, {}, None, {})
+
+
+def test_it_is_switched_on_and_off_while_it_runs(play: Play) -> None:
+    async def story(node: Node) -> None:
+        await node.measure(20)
+        node.report.reconfigure(ReporterSettings())
+        await node.measure(300, cores=9.0)
+        assert node.writes == 1
+        node.report.reconfigure(ON)
+        await node.measure(15, cores=9.0)
+        state = node.report.state()
+        assert state is not None
+        # What was kept before is forgotten.
+        assert (state["writes"], state["kept_bytes"] < 2000) == (2, True)
+
+    assert play(story).writes == 2
+
+
+def test_a_host_without_an_api_server_says_so(play: Play) -> None:
+    async def story(node: Node) -> None:
+        await node.measure(30)
+
+    assert play(story, api=False).said == {"NodeMetricNotWritten": NO_API_SERVER}
