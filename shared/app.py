@@ -134,7 +134,7 @@ class Runner:
             done, _ = await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             log.info("process.stopping", services=list(self.apps))
-            await _end([stopping, *tasks])
+            await end_tasks([stopping, *tasks])
         # Only what had ended before the cancellation: a task that fails while it is being stopped is no death.
         died = [task for task in tasks if task in done]
         for task in died:
@@ -292,7 +292,7 @@ class Runner:
             log.warning("mode.changed", of=name, mode=mode, before=before)
 
 
-async def _end(tasks: Sequence["asyncio.Task[Any]"]) -> None:
+async def end_tasks(tasks: Sequence["asyncio.Task[Any]"]) -> None:
     """Cancel tasks until they have ended. Once is not always enough: in Python 3.11 `asyncio.wait_for` forgets a
     cancellation that comes in the same turn of the loop as the result.
     """

@@ -5,7 +5,7 @@ from typing import Any
 
 from services.central.adapters.streams import FactStreams
 from services.central.app import CentralApp
-from services.central.ports import CentralPorts, ClusterSide, ConfigText, ProfileSide
+from services.central.ports import CentralPorts, ClusterSide, ConfigText
 from services.central.settings import NAME, CentralSettings
 from shared.app import Context
 from shared.ports import Clock
@@ -29,9 +29,8 @@ def central_on(
     *,
     text: ConfigText | None = None,
     cluster: ClusterSide | None = None,
-    profiles: ProfileSide | None = None,
 ) -> CentralApp:
     """The app as `main` builds it, over these parts."""
     context = Context(wire, clock, CommonSettings(node=wire.node), raw)
-    ports = CentralPorts(text or NoText(), FactStreams(wire.bus, clock), cluster, profiles=profiles)
+    ports = CentralPorts(text or NoText(), FactStreams(wire.bus, clock), cluster)
     return CentralApp(context, ports, section(CentralSettings, raw, NAME))

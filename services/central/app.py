@@ -56,7 +56,6 @@ class CentralApp:
     def __init__(self, context: Context, ports: CentralPorts, settings: CentralSettings) -> None:
         self._wire, self._clock = context.wire, context.clock
         self._streams, self._cluster, self._logins = ports.streams, ports.cluster, ports.logins
-        self._profiles = ports.profiles
         self._settings = settings
         self._config = GlobalConfig(ports.config_text, context.wire, context.clock)
         self._static = dict(context.raw.get(NAME) or {})
@@ -87,8 +86,6 @@ class CentralApp:
                 group.create_task(self._cluster.run(self._begin_to_lead))
             if self._logins is not None:
                 group.create_task(self._logins.run())
-            if self._profiles is not None:
-                group.create_task(self._profiles.run())
 
     @property
     def _leading(self) -> bool:
@@ -203,8 +200,6 @@ class CentralApp:
             why = self._cluster.failure()
         if not why and self._logins is not None:
             why = self._logins.failure
-        if not why and self._profiles is not None:
-            why = self._profiles.failure
         if not why and not self._probe.well(now_s, self._settings.rules):
             why = "does not hear its own probe on the bus"
         age_s = None if self._heard_at is None else now_s - self._heard_at
@@ -249,8 +244,6 @@ class CentralApp:
         for subscription in self._subscriptions:
             await subscription.stop()
         self._subscriptions.clear()
-        if self._profiles is not None:
-            await self._profiles.close()
         if self._cluster is not None:
             await self._cluster.close()
         if self._logins is not None:

@@ -26,10 +26,7 @@ from services.central.logins.controller import LoginController
 from services.central.nodes.controller import NodeController
 from services.central.nodes.observer import NodeObserver
 from services.central.ports import CentralPorts, ConfigPorts, NodePorts
-from services.central.profiles.answers import ProfileAnswers
-from services.central.profiles.controller import ProfileController, StatusWriter
-from services.central.profiles.mirrors import ProfileMirrors
-from services.central.settings import NAME, CentralSettings, KubernetesSettings, LoginSettings, WebhookSettings
+from services.central.settings import NAME, CentralSettings, KubernetesSettings, LoginSettings
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.callout import Callout
 from shared.app import App, Context, Plan
@@ -74,7 +71,6 @@ def _ports(context: Context, settings: CentralSettings) -> CentralPorts:
         streams,
         cluster,
         _logins(context, settings.kubernetes.logins, kube),
-        build_profiles(access.objects, context.clock, settings.kubernetes.webhook, cluster.leader),
     )
 
 
@@ -112,23 +108,6 @@ def build_cluster(
     nodes = NodeController(observer, node_ports, leader, clock)
     configs = ConfigController(mirrors, config_ports, clock, settings, changed)
     return ClusterControllers(leader, nodes, configs, mirrors, access.close)
-
-
-def build_profiles(
-    objects: Objects, clock: Clock, settings: WebhookSettings | None, leader: Leader
-) -> ProfileController | None:
-    """Who answers the API server about pods; None where colocation profiles are not applied."""
-    if settings is None:
-        return None
-    # Here, for its library comes with the Kubernetes client alone.
-    from services.central.adapters.webhook.secret import WebhookSecret
-    from services.central.adapters.webhook.server import WebhookServer
-
-    writing, changed = LeaderObjects(objects, leader), asyncio.Event()
-    mirrors = ProfileMirrors(objects, changed)
-    server = WebhookServer(ProfileAnswers(mirrors, objects, clock).answer, host=settings.host, port=settings.port)
-    writer = StatusWriter(mirrors, writing, leader, clock, changed)
-    return ProfileController(mirrors, server, WebhookSecret(writing, clock, settings), writer, clock)
 
 
 def _logins(context: Context, settings: LoginSettings | None, kube: "Kube") -> Callout | None:

@@ -74,23 +74,6 @@ class LoginSide(Protocol):
         ...
 
 
-class ProfileSide(Protocol):
-    """Who answers the API server about pods that are created; every central does, leading or not."""
-
-    @property
-    def failure(self) -> str:
-        """Why pods would not be answered for; "" while they are."""
-        ...
-
-    async def run(self) -> None:
-        """Work until cancelled."""
-        ...
-
-    async def close(self) -> None:
-        """Answer nobody any more."""
-        ...
-
-
 class ClusterSide(Protocol):
     """What central does with an API server, where there is one."""
 
@@ -136,7 +119,6 @@ class CentralPorts:
     streams: StreamKeeper
     cluster: ClusterSide | None = None
     logins: LoginSide | None = None
-    profiles: ProfileSide | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class LoginSettings(Settings):
 
 
 class WebhookSettings(Settings):
-    """How central answers the API server about pods, for Koordinator's ClusterColocationProfiles."""
+    """How the webhook answers the API server about pods, for Koordinator's ClusterColocationProfiles."""
 
     host: str = "0.0.0.0"  # noqa: S104 - the API server comes from outside of the pod
     """Address that is listened on."""
@@ -64,7 +64,7 @@ class WebhookSettings(Settings):
     namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] = "sublet-system"
     """Namespace of Service and Secret."""
     secret: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "sublet-webhook-tls"  # noqa: S105
-    """Name of the Secret in which all centrals share the certificate."""
+    """Name of the Secret in which all replicas share the certificate."""
     configuration: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "sublet-pod-profiles"
     """Name of the webhook configurations, which are told whose certificates to trust."""
 
@@ -91,7 +91,7 @@ class KubernetesSettings(Settings):
     """How central answers the hub about leaves that log in; None: the hub does not ask, as where its configuration
     knows all leaves."""
     webhook: WebhookSettings | None = None
-    """How central answers about pods that are created; None: colocation profiles are not applied."""
+    """How the webhook, a process of its own, answers about pods that are created; None: as by default."""
     node_lease_s: Seconds = 40.0
     """A node whose kubelet has not renewed its lease for so long is stale (Kubernetes' own default)."""
 

@@ -10,7 +10,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -34,6 +34,7 @@ DIED, BAD_SETTING, NOT_THERE, UNFIT = 1, 2, 3, 4
 CODES: dict[type[SubletError], int] = {BadConfig: BAD_SETTING, Unavailable: NOT_THERE, Unfit: UNFIT}
 
 Connect = Callable[[], Awaitable[Bus]]
+Run = Callable[[CommonSettings, Mapping[str, Any]], Coroutine[Any, Any, int]]
 
 
 def main(plans: Sequence[Plan]) -> NoReturn:
@@ -44,13 +45,17 @@ def main(plans: Sequence[Plan]) -> NoReturn:
 
 def start(plans: Sequence[Plan], env: Mapping[str, str], file: Path | None = None) -> int:
     """Read the settings, run the services; returns the exit code."""
-    name = process_name(plans)
+    return start_as(process_name(plans), lambda common, raw: run_process(plans, common, raw), env, file)
+
+
+def start_as(name: str, run: Run, env: Mapping[str, str], file: Path | None = None) -> int:
+    """Read the settings, and run what they are for under this name; returns the exit code."""
     try:
         raw = raw_settings(env, file)
         common = common_settings(raw)
         telemetry.setup_logging(name, common.node, as_json=common.log_json, level=common.log_level)
         telemetry.setup_tracing(name, common.otlp_endpoint)
-        return asyncio.run(run_process(plans, common, raw))
+        return asyncio.run(run(common, raw))
     except SubletError as error:
         print(f"sublet {name}: {error}", file=sys.stderr)
         return exit_code(error)
@@ -83,7 +88,7 @@ async def run_process(plans: Sequence[Plan], common: CommonSettings, raw: Mappin
             clock=clock,
         )
 
-    with _signals_set(stop):
+    with signals_set(stop):
         bus = await _unless_stopped(to_nats, stop)
         # A stop that came while NATS was awaited is a clean end, not a failure: nothing had begun.
         if bus is None:
@@ -131,7 +136,8 @@ async def _http(common: CommonSettings, runner: Runner) -> AsyncIterator[None]:
 
 
 @contextlib.contextmanager
-def _signals_set(stop: asyncio.Event) -> Iterator[None]:
+def signals_set(stop: asyncio.Event) -> Iterator[None]:
+    """Set `stop` when SIGTERM or SIGINT comes."""
     loop, signals = asyncio.get_running_loop(), (signal.SIGTERM, signal.SIGINT)
     for number in signals:
         loop.add_signal_handler(number, stop.set)

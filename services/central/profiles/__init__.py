@@ -1,1 +1,1 @@
-"""Colocation profiles at work: pods are answered for by every central, statuses are written by the leader."""
+"""Colocation profiles at work: pods are answered for by every replica, statuses are written by the leader."""

@@ -16,7 +16,7 @@ from shared.ports import Clock, Objects
 log = structlog.get_logger()
 
 CHECK_S = 30.0
-"""Between two looks at the certificate: another central may have made the next one."""
+"""Between two looks at the certificate: another replica may have made the next one."""
 RETRY_S = 2.0
 
 
@@ -37,7 +37,7 @@ class ReviewServer(Protocol):
 
 
 class Certificates(Protocol):
-    """The certificate that all centrals share."""
+    """The certificate that all replicas share."""
 
     async def current(self, *, writes: bool) -> tuple[bytes, bytes] | None:
         """Certificate and key, made anew when it is time and this one `writes`; None while there is none.
@@ -49,7 +49,7 @@ class Certificates(Protocol):
 
 
 class ProfileController:
-    """Every central answers; the leader renews the certificate and says in each profile's status whether it works."""
+    """Every replica answers; the leader renews the certificate and says in each profile's status whether it works."""
 
     def __init__(
         self,
@@ -61,12 +61,15 @@ class ProfileController:
     ) -> None:
         self._mirrors, self._server, self._certificates = mirrors, server, certificates
         self._writer, self._clock = writer, clock
-        self._why = "no certificate yet"
+        self._why, self._serving = "no certificate yet", False
 
     @property
     def failure(self) -> str:
-        """Why pods would not be answered for; "" while they are."""
-        return self._why or self._mirrors.failure
+        """Why pods would not be answered for; "" while they are.
+
+        A look at the certificate that fails later does not end that: the one that is shown is good for weeks.
+        """
+        return "" if self._serving else self._why or self._mirrors.failure
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -101,7 +104,7 @@ class ProfileController:
                 log.warning("profiles.not_served", why=str(error))
             self._why = str(error)
             return False
-        self._why = ""
+        self._why, self._serving = "", True
         return True
 
 

@@ -98,34 +98,6 @@ def test_streams_and_bucket_are_made_at_start(play: Play) -> None:
     assert CONFIG_BUCKET in cluster.bus.broker.buckets
 
 
-class Profiles:
-    """Who answers about pods, in a test's hands."""
-
-    def __init__(self) -> None:
-        self.failure, self.said = "", list[str]()
-
-    async def run(self) -> None:
-        self.said.append("runs")
-        await asyncio.Event().wait()
-
-    async def close(self) -> None:
-        self.said.append("closed")
-
-
-def test_who_answers_about_pods_runs_with_central_and_its_failure_is_centrals(virtual: Virtual) -> None:
-    async def run() -> list[str]:
-        cluster, profiles = Cluster(), Profiles()
-        wire = Wire(cluster.bus, cluster.clock, node="hub", service="central")
-        cluster.app = central_on(wire, cluster.clock, {}, text=cluster.text, profiles=profiles)
-        async with cluster.running():
-            assert cluster.app.health().ok
-            profiles.failure = "no certificate yet"
-            assert cluster.app.health().why == "no certificate yet"
-        return profiles.said
-
-    assert virtual(run()) == ["runs", "closed"]
-
-
 def test_a_bus_that_comes_late_gets_its_streams_and_one_that_lost_them_gets_them_again(virtual: Virtual) -> None:
     async def run() -> None:
         cluster = Cluster()

@@ -21,7 +21,6 @@ from services.central.core.profiles.profile_documents import PROFILES
 from services.central.core.profiles.review import MAX_REVIEW_BYTES
 from services.central.leadership.leader import Leader
 from services.central.leadership.objects import LeaderObjects
-from services.central.main import build_profiles
 from services.central.profiles.answers import ProfileAnswers
 from services.central.profiles.controller import ProfileController, StatusWriter
 from services.central.profiles.mirrors import ProfileMirrors
@@ -308,10 +307,3 @@ async def test_a_port_that_is_taken_is_said_with_its_number() -> None:
             await second.use(*held)
         with pytest.raises(Unavailable, match="certificate cannot be used"):
             await second.use(b"junk", b"junk")
-
-
-def test_without_settings_nobody_answers() -> None:
-    api = cluster()
-    leader = Leader(api, api.clock, "a", LeaseSettings())
-    assert build_profiles(api, api.clock, None, leader) is None
-    assert build_profiles(api, api.clock, SETTINGS, leader) is not None

@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from services.central import webhook
 from services.central.core.profiles.profile_documents import PROFILES
 from services.central.settings import WebhookSettings
 
@@ -18,7 +19,9 @@ def documents(name: str) -> list[Document]:
     """The documents of a template, as far as they are said without a release."""
     text = (CHART / "templates/profiles" / name).read_text()
     plain = "\n".join(line for line in text.splitlines() if not line.startswith("{{"))
+    plain = re.sub(r"labels: \{\{.*\}\}(?=\n +app)", "labels:", plain)
     plain = re.sub(r"labels: \{\{.*\}\}", "labels: {}", plain)
+    plain = re.sub(r"^ +\{\{.*\}\}$", "", plain, flags=re.MULTILINE)
     plain = plain.replace("{{ .Release.Namespace }}", SETTINGS.namespace).replace("{{ toJson $namespaces }}", "[own]")
     return [one for one in yaml.safe_load_all(re.sub(r"\{\{.*?\}\}", "1", plain)) if one]
 
@@ -28,10 +31,30 @@ def of_kind(name: str, kind: str) -> Document:
     return found
 
 
+def deployment() -> Document:
+    return of_kind("deployment.yaml", "Deployment")
+
+
+def test_the_api_server_is_sent_to_a_webhook_that_is_ready_and_needs_neither_central_nor_bus() -> None:
+    """Were it a part of central, whose readiness asks for the bus, nobody would answer while the bus is away."""
+    service, spec = of_kind("webhook.yaml", "Service")["spec"], deployment()["spec"]
+    labels = spec["template"]["metadata"]["labels"]
+    assert labels["app.kubernetes.io/component"] == "webhook"
+    assert service["selector"] == labels == spec["selector"]["matchLabels"]
+    assert "publishNotReadyAddresses" not in service
+    (container,) = spec["template"]["spec"]["containers"]
+    assert container["command"] == ["python", "-m", webhook.__name__]
+    assert not [one["name"] for one in container["env"] if "NATS" in one["name"]]
+    template = (CHART / "templates/profiles/deployment.yaml").read_text()
+    assert 'include "sublet.probes"' in template
+    policies = (CHART / "templates/network.yaml").read_text()
+    assert "app.kubernetes.io/component: webhook}" in policies
+
+
 def test_profiles_are_off_until_somebody_switches_them_on() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())["profiles"]
     assert (values["enabled"], values["refuse"]) == (False, False)
-    for name in ("webhook.yaml", "rights.yaml"):
+    for name in ("deployment.yaml", "rights.yaml", "webhook.yaml"):
         assert (CHART / "templates/profiles" / name).read_text().startswith("{{- if .Values.profiles.enabled }}")
 
 
@@ -55,8 +78,8 @@ def test_no_pod_waits_for_an_answer_that_does_not_come() -> None:
 def test_the_names_are_those_that_central_has_by_default() -> None:
     service = of_kind("webhook.yaml", "Service")
     assert service["metadata"]["name"] == SETTINGS.service
-    deployment = (CHART / "templates/central/deployment.yaml").read_text()
-    assert f"{{name: webhook, containerPort: {SETTINGS.port}}}" in deployment
+    (container,) = deployment()["spec"]["template"]["spec"]["containers"]
+    assert {"name": "webhook", "containerPort": SETTINGS.port} in container["ports"]
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         found = of_kind("webhook.yaml", kind)
         assert found["metadata"]["name"] == SETTINGS.configuration
@@ -66,7 +89,7 @@ def test_the_names_are_those_that_central_has_by_default() -> None:
             }  # fmt: skip
 
 
-def test_central_may_write_its_own_secret_and_statuses_and_nothing_more() -> None:
+def test_the_webhook_may_write_its_own_secret_and_statuses_and_nothing_more() -> None:
     cluster, own = of_kind("rights.yaml", "ClusterRole"), of_kind("rights.yaml", "Role")
     writes = {
         resource: (sorted(set(rule["verbs"]) - {"get", "list", "watch"}), rule.get("resourceNames"))
@@ -82,4 +105,8 @@ def test_central_may_write_its_own_secret_and_statuses_and_nothing_more() -> Non
     assert [(rule["verbs"], rule.get("resourceNames")) for rule in own["rules"]] == [
         (["create"], None),
         (["get", "patch"], [SETTINGS.secret]),
+        (["create"], None),
+        (["get", "patch", "update"], [SETTINGS.service]),
     ]
+    lease = of_kind("deployment.yaml", "Lease")["metadata"]
+    assert lease["name"] == SETTINGS.service

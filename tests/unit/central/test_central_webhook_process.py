@@ -1,0 +1,113 @@
+"""The webhook's own process: it answers without any bus, says when it can, and leaves without losing a pod."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from services.central.core.profiles.profile_documents import PROFILES
+from services.central.settings import WebhookSettings
+from services.central.webhook import LEAVE_S, WebhookProcess
+from shared.adapters.clock import SystemClock
+from shared.core.api_kind import LEASES
+from shared.fakes.memory_objects import MemoryObjects
+
+Until = Callable[[Callable[[], object]], Awaitable[None]]
+SETTINGS = WebhookSettings(host="127.0.0.1", port=0)
+PROFILE = {"metadata": {"name": "batch"}, "spec": {"qosClass": "BE"}}
+
+
+class HeldClock(SystemClock):
+    """Time as it is, but for the one wait whose end a test says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.leaving, self.gone = asyncio.Event(), asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds != LEAVE_S:
+            return await super().sleep(seconds)
+        self.leaving.set()
+        await self.gone.wait()
+        return None
+
+
+@dataclass
+class Replica:
+    """One process, and how to end it."""
+
+    api: MemoryObjects
+    clock: HeldClock = field(default_factory=HeldClock)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.process = WebhookProcess(self.api, self.clock, SETTINGS, "webhook-0")
+
+    @property
+    def ready(self) -> bool:
+        return self.process.health().ok
+
+
+@asynccontextmanager
+async def running(api: MemoryObjects) -> AsyncIterator[tuple[Replica, "asyncio.Task[int]"]]:
+    one = Replica(api)
+    task = asyncio.create_task(one.process.run(one.stop))
+    try:
+        yield one, task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def cluster() -> MemoryObjects:
+    api = MemoryObjects(SystemClock())
+    api.put(PROFILES, PROFILE)
+    return api
+
+
+async def test_a_replica_is_ready_once_it_answers_and_holds_a_lease_of_its_own(until: Until) -> None:
+    api = cluster()
+    async with running(api) as (one, _):
+        assert not one.ready
+        await until(lambda: one.ready)
+        lease = api.documents[LEASES, SETTINGS.namespace, "sublet-webhook"]
+        assert lease["spec"]["holderIdentity"] == "webhook-0"
+
+
+async def test_a_replica_without_its_profiles_is_not_ready() -> None:
+    api = cluster()
+    api.online = False
+    async with running(api) as (one, _):
+        await asyncio.sleep(0)
+        assert "no certificate yet" in one.process.health().why
+
+
+async def test_who_answers_stays_ready_while_the_api_server_gives_no_certificate(until: Until) -> None:
+    api = cluster()
+    async with running(api) as (one, _):
+        await until(lambda: one.ready)
+        api.go_offline()
+        assert not await one.process.profiles.serve()
+        assert one.ready
+
+
+async def test_who_is_told_to_end_answers_on_while_the_api_server_may_come(until: Until) -> None:
+    async with running(cluster()) as (one, task):
+        await until(lambda: one.ready)
+        one.stop.set()
+        await one.clock.leaving.wait()
+        assert one.process.health().why == "ends soon"
+        assert one.process.profiles.failure == ""
+        assert not task.done()
+        one.clock.gone.set()
+        assert await task == 0
+
+
+async def test_a_part_that_dies_ends_the_process() -> None:
+    async with running(cluster()) as (one, task):
+
+        async def dies() -> bool:
+            raise RuntimeError("as by a slip")
+
+        one.process.profiles.serve = dies  # type: ignore[method-assign]
+        assert await task == 1
