@@ -1,4 +1,4 @@
-"""`parse_timespec` reads a time of the command line: `30m`, `2h` or `7d` ago, or RFC 3339."""
+"""Times of the command line: `30m`, `2h` or `7d`, as how long or how long ago, or RFC 3339."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -7,6 +7,19 @@ from shared.errors import Refused
 
 _AGO = re.compile(r"(?P<count>\d{1,5})(?P<unit>[smhd])", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def parse_duration_s(text: str) -> float:
+    """The seconds of a duration such as 30m.
+
+    Raises:
+        Refused: it is none, or no time at all.
+    """
+    found = _AGO.fullmatch(text)
+    seconds = int(found["count"]) * _SECONDS[found["unit"]] if found else 0
+    if seconds == 0:
+        raise Refused(f"{text!r} is no duration: want 90s, 30m, 2h or 1d", reason="no_time")
+    return float(seconds)
 
 
 def parse_timespec(text: str, now: datetime) -> datetime:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sublet.terminal.formats import PLANS, document_text
+from sublet.terminal.formats import DOCUMENT, PLANS, document_text
 
 if TYPE_CHECKING:
     from sublet.migrate.plan.line import MigrationPlan
@@ -56,7 +56,39 @@ def _of_system(system: str) -> typer.Typer:
             typer.echo(f"{values}: written", err=True)
         raise typer.Exit(REFUSED if found.faults else OK)
 
+    def compare(
+        for_: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long, as 1h.")] = "1h",
+        kubeconfig: Kubeconfig = None,
+        output: Annotated[str, DOCUMENT.option] = "table",
+    ) -> None:
+        """Compare what koordlet gives on this node with what Sublet, observing, would give. Changes nothing.
+
+        Runs in the agent's pod of the node. Ctrl-C prints what there is so far.
+        """
+        import sys
+
+        from shared.ports import Bus
+        from sublet.ask import AskTarget, run
+        from sublet.migrate.compare.live import compare_here
+        from sublet.migrate.compare.printing import ComparisonLine, comparison_document, comparison_table
+        from sublet.timespec import parse_duration_s
+
+        wanted, for_s = DOCUMENT.read(output), parse_duration_s(for_)
+        line = ComparisonLine(for_s, sys.stderr)
+
+        async def work(bus: Bus, where: AskTarget) -> int:
+            found = await compare_here(bus, where, for_s, kubeconfig, line.show)
+            line.end()
+            typer.echo(
+                comparison_table(*found) if wanted.is_table else document_text(comparison_document(*found), wanted)
+            )
+            return 0 if found[0].rows() else 1
+
+        run(work)
+
     group.command()(plan)
+    if system == "koordinator":  # Katalyst's agent and ours write the same objects: they never run on one node
+        group.command()(compare)
     return group
 
 
