@@ -1,9 +1,12 @@
 """Fixtures for all tests."""
 
 import asyncio
+import functools
 import gc
 import os
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
+from importlib.metadata import entry_points
 from typing import Any
 
 import hypothesis
@@ -13,6 +16,7 @@ import structlog
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
+from shared import registry
 from shared.adapters.nats.embedded.server import NatsServer
 
 pytest_plugins = ("kube_cluster", "kube_agents")
@@ -20,9 +24,12 @@ pytest_plugins = ("kube_cluster", "kube_agents")
 PATIENCE_S = 20.0
 HOST = "this host"
 ON_THIS_HOST = ("tests/contract/", "tests/integration/")
+SLOW_FOLDERS = ("tests/e2e/", "tests/integration/")
 
-# No property may depend on how busy the machine is.
-hypothesis.settings.register_profile("any-machine", deadline=None)
+# No property may depend on how busy the machine is; to explain a case costs more than to find it, and is seen only of
+# what fails.
+PHASES = [phase for phase in hypothesis.Phase if phase != hypothesis.Phase.explain]
+hypothesis.settings.register_profile("any-machine", deadline=None, phases=PHASES)
 hypothesis.settings.load_profile("any-machine")
 
 
@@ -58,6 +65,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesAp
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What needs this host's cgroups says so in its name, which is all that the scheduler knows of a test."""
     for item in items:
+        if item.get_closest_marker("slow") and not item.nodeid.startswith(SLOW_FOLDERS):
+            raise pytest.UsageError(f"{item.nodeid}: `make test-chaos` looks for slow tests in {SLOW_FOLDERS} alone")
         if item.get_closest_marker("root"):
             item.add_marker(pytest.mark.xdist_group(HOST))
 
@@ -87,6 +96,15 @@ def fresh_logging() -> Iterator[None]:
     """A test that sets up logging binds the stream that was captured for it: no later test may write there."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def wheels_read_once() -> Iterator[None]:
+    """The wheels on a path stay as they are: to read all their entry points is most of what building an app costs."""
+    read = functools.cache(lambda _path, group: tuple(entry_points(group=group)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "entry_points", lambda group: read(tuple(sys.path), group))
+        yield
 
 
 @pytest.fixture(scope="module")

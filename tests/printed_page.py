@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 CONFTEST = (
     "tests/conftest.py",
@@ -16,6 +18,9 @@ CONFTEST = (
     "tests/present.py",
 )
 """Settings of all tests, without which a law fails in the copy where the machine is busy; and what tests import."""
+NOT_COPIED = shutil.ignore_patterns("*.egg-info", "build", "*.pyc.*", f"*-pytest-{pytest.__version__}.pyc")
+"""Compiled modules are copied, or each copy compiles all of them anew; not those that another process is writing, nor
+those of pytest, which name the files of the original."""
 
 
 def copy_of_tree(goal: Path, names: Sequence[str]) -> Path:
@@ -24,7 +29,7 @@ def copy_of_tree(goal: Path, names: Sequence[str]) -> Path:
         source, target = ROOT / name, goal / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
+            shutil.copytree(source, target, ignore=NOT_COPIED)
         else:
             shutil.copy(source, target)
     (goal / ".venv").symlink_to(sys.prefix)

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,18 +18,24 @@ MAKE, READ = {"stamp"}, {"newest", "state_subject", "replay"}
 KEPT = {"INTENTS_STREAM": "EvictionIntent", "EVENTS_STREAM": "EvictionEvent"}
 
 
+@cache
+def calls_in(service: str) -> tuple[ast.Call, ...]:
+    """Everything that a service calls."""
+    modules = (ROOT / "services" / service).rglob("*.py")
+    return tuple(
+        node for path in modules for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
+    )
+
+
 def called_with(service: str, names: set[str]) -> Iterator[str]:
     """The message that is the first argument of every call of these names, or is kept in the stream that is."""
-    for path in (ROOT / "services" / service).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.Call):
-                continue
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name in names and node.args and isinstance(node.args[0], ast.Name):
-                yield KEPT.get(node.args[0].id, node.args[0].id)
-            # Who appends to the stream of intents reads the last one of a pod.
-            if names == READ and name == IntentStream.__name__:
-                yield EvictionIntent.__name__
+    for node in calls_in(service):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name in names and node.args and isinstance(node.args[0], ast.Name):
+            yield KEPT.get(node.args[0].id, node.args[0].id)
+        # Who appends to the stream of intents reads the last one of a pod.
+        if names == READ and name == IntentStream.__name__:
+            yield EvictionIntent.__name__
 
 
 @pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.message.__name__)
