@@ -10,7 +10,10 @@ MEMORY := $(shell df --output=avail,target -k /dev/shm 2>/dev/null | awk 'NR == 
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 VERSION  = $(shell sed -n 's/^VERSION = "\(.*\)"$$/\1/p' shared/build.py)
 
-.PHONY: setup demo test lint type imports unit test-chaos test-sim-soak test-vm test-compose test-kubernetes test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-pod-start schemas settings clean
+# Where it is set, each of the thousand processes that the tests start compiles all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: setup demo test lint type imports unit test-chaos chaos-of-this-host chaos-beside test-sim-soak test-vm test-compose test-kubernetes test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-pod-start schemas settings clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -24,7 +27,9 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: $(STAMP)           ## run the main job on this machine: real cgroups as root, the simulator otherwise
 	$(BIN)/python -m sublet.demo
 
-test: $(STAMP) lint type imports unit   ## everything that needs no more than Python and make
+test: $(STAMP)           ## everything that needs no more than Python and make; the three that run alone on a CPU side by side
+	$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint type imports
+	$(MAKE) --no-print-directory unit
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -41,7 +46,13 @@ unit: $(STAMP)           ## a file on each CPU; those that use this host's cgrou
 		-m "not slow and not vm and not compose and not kubernetes and not consumers and not attack and not wheel and not soak"
 
 test-chaos: $(STAMP)     ## kill -9 of each service while the main job runs, 20 times each, and a storm of 100 kills; STORM_KILLS=1000 for a long one
-	$(BIN)/python -m pytest -m slow
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target chaos-of-this-host chaos-beside
+
+chaos-of-this-host: $(STAMP)
+	$(BIN)/python -m pytest -m "slow and root" tests/e2e tests/integration
+
+chaos-beside: $(STAMP)
+	$(BIN)/python -m pytest -m "slow and not root" tests/e2e tests/integration
 
 test-sim-soak: $(STAMP)  ## a virtual hour of the simulated machine, and ten real minutes with kill -9 of its parts and of NATS in turn; SOAK_S=3600 for longer
 	$(BIN)/python -m pytest -m "slow or soak" -n0 tests/e2e/test_sim_soak.py
@@ -56,10 +67,15 @@ test-kubernetes: rig-kubernetes  ## a real control plane and a real kubelet; as 
 	$(BIN)/python -m pytest -m kubernetes tests/kubernetes
 
 test-attacks: rig-kubernetes  ## what tenants, nodes, logins, local users, operators and faults may try, on real parts; as root on Debian 12
-	$(BIN)/python -m pytest tests/attacks
+	$(ATTACKS_WITHOUT_CLUSTER)
+	$(BIN)/python -m pytest -m kubernetes tests/attacks
 
 test-cluster: rig-kubernetes  ## both of the above on one cluster: five minutes less than one after the other
-	$(BIN)/python -m pytest -m "kubernetes or attack" tests/kubernetes tests/attacks
+	$(ATTACKS_WITHOUT_CLUSTER)
+	$(BIN)/python -m pytest -m kubernetes tests/kubernetes tests/attacks
+
+# As in `make unit`, a file on each CPU; those that use this host's cgroups one after the other.
+ATTACKS_WITHOUT_CLUSTER = $(BIN)/python -m pytest -n auto --maxprocesses 8 --no-loadscope-reorder -m "attack and not kubernetes" tests/attacks
 
 rigs: rig-vm rig-compose rig-kubernetes  ## build what the three above need and keep it, without a test
 
