@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import breach, calculators, footprint, metrics_pass, reaction, source_cost, stored, webhook
+from bench import breach, calculators, footprint, metrics_pass, node_metric, reaction, source_cost, stored, webhook
 from bench.rigs.host import Row, machine, progress
 from shared.settings import CommonSettings
 from sublet.host.preflight import check_host
@@ -15,7 +15,7 @@ from sublet.host.preflight import check_host
 OUT = Path("out/bench.json")
 PARTS = {
     part.__name__.rpartition(".")[2]: part
-    for part in (reaction, breach, stored, footprint, metrics_pass, source_cost, calculators, webhook)
+    for part in (reaction, breach, stored, footprint, metrics_pass, source_cost, calculators, webhook, node_metric)
 }
 
 

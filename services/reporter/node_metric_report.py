@@ -124,6 +124,8 @@ class NodeMetricReport:
                 if not self._failure:
                     log.error("node_metric.failed", why=str(error))
                 self._failure, self._due_s = str(error), now_s + RETRY_S
+                # What stands there is not known any more: somebody may have deleted it.
+                self._written = None
             else:
                 self._failure = ""
 

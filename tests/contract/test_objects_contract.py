@@ -15,7 +15,7 @@ from present import present
 from shared.adapters.clock import LoopClock
 from shared.adapters.kube.client import Kube
 from shared.adapters.kube.objects import KubeObjects
-from shared.core.api_kind import CNCS, CNRS, LEASES, NODES, PODS, ApiKind
+from shared.core.api_kind import CNCS, CNRS, LEASES, NODE_METRICS, NODES, PODS, ApiKind
 from shared.errors import Conflict, Refused, Unavailable
 from shared.fakes.memory_objects import MemoryObjects
 from shared.ports import ObjectMirror, Objects
@@ -202,6 +202,24 @@ async def test_a_status_is_applied_apart_and_makes_no_object(server: Objects) ->
     await server.apply(CNRS, named("n1", status={"conditions": rows}), manager="one", status=True)
     after = await server.apply(CNRS, named("n1", spec={"taints": []}), manager="one")
     assert (after.get("spec", {}).get("taints") or [], after["status"]) == ([], {"conditions": rows})
+
+
+async def test_what_another_wrote_into_a_status_stays_beside_what_is_applied_until_it_is_patched_away(
+    place: InMemory | OverHttp, server: Objects
+) -> None:
+    theirs = {
+        "nodeMetric": {"nodeUsage": {"a": 1}, "numaUsages": [1]},
+        "podsMetric": [1, 2],
+        "prodPeakMetric": {"b": 1},
+    }
+    place.put(NODE_METRICS, named("n1", spec={"metricCollectPolicy": {"reportIntervalSeconds": 30}}, status=theirs))
+    ours = {"nodeMetric": {"nodeUsage": {"a": 2}}, "podsMetric": [3]}
+    after = await server.apply(NODE_METRICS, named("n1", status=ours), manager="one", status=True)
+    assert after["spec"] == {"metricCollectPolicy": {"reportIntervalSeconds": 30}}
+    assert after["status"] == {"nodeMetric": {"nodeUsage": {"a": 2}, "numaUsages": [1]}, "podsMetric": [3],
+                               "prodPeakMetric": {"b": 1}}  # fmt: skip
+    gone = {"nodeMetric": {"numaUsages": None}, "prodPeakMetric": None}
+    assert present(await server.patch(NODE_METRICS, named("n1", status=gone), status=True))["status"] == ours
 
 
 async def test_the_same_applied_again_makes_no_new_version(server: Objects) -> None:

@@ -63,7 +63,18 @@ def eviction(**parts: Any) -> Document:
     return aqc(config={"evictionConfig": parts})
 
 
+def node_metric(**parts: Any) -> Document:
+    return {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric", "metadata": {"name": "tried"}, **parts}
+
+
+def collected(**policy: Any) -> Document:
+    return node_metric(spec={"metricCollectPolicy": policy})
+
+
 GOOD = [
+    node_metric(spec={}),
+    collected(aggregateDurationSeconds=300, nodeAggregatePolicy={"durations": ["5m", "10m"]}),
+    collected(reportIntervalSeconds=60, nodeMemoryCollectPolicy="usageWithPageCache"),
     taint(effect="NoScheduleForReclaimedTasks"),
     taint(effect="NoSchedule", qosLevel="shared_cores", value="x", timeAdded="2024-12-02T00:00:00Z"),
     cnr(spec={"nodeResourceProperties": [{"propertyName": "numa", "propertyQuantity": 2}]}),
@@ -86,6 +97,8 @@ GOOD = [
     ),
 ]
 BAD = [
+    (collected(nodeMemoryCollectPolicy="all"), 'Unsupported value: "all"'),
+    (collected(reportIntervalSeconds="60"), "must be of type integer"),
     (
         taint(effect="Never"),
         "effect Never: write NoSchedule, PreferNoSchedule, NoExecute or NoScheduleForReclaimedTasks",

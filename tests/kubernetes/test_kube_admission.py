@@ -274,6 +274,29 @@ def test_an_agent_writes_the_cnr_of_its_own_node(guarded: Cluster, nodes: tuple[
         guarded.kubectl("delete", "kcnr", "--all")
 
 
+def test_an_agent_writes_the_node_metric_of_its_own_node_and_never_its_spec(
+    guarded: Cluster, nodes: tuple[str, str], agent: Path
+) -> None:
+    own, foreign = (
+        {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric", "metadata": {"name": name}, "spec": {}}
+        for name in nodes
+    )
+    create = ("create", "--filename", "-")
+    change = ("--subresource=status", "--type=merge", "--patch", '{"status":{"updateTime":"2026-01-01T00:00:00Z"}}')
+    try:
+        assert "created" in said(guarded, agent, *create, given=own)
+        assert "writes of its own node alone, not of paper-2" in said(guarded, agent, *create, given=foreign)
+        assert "patched" in said(guarded, agent, "patch", "nodemetric", nodes[0], *change)
+        guarded.apply(foreign)
+        assert "writes of its own node alone, not of paper-2" in said(
+            guarded, agent, "patch", "nodemetric", nodes[1], *change
+        )
+        policy = ("--type=merge", "--patch", '{"spec":{"metricCollectPolicy":{"reportIntervalSeconds":30}}}')
+        assert "forbidden" in said(guarded, agent, "patch", "nodemetric", nodes[0], *policy)
+    finally:
+        guarded.kubectl("delete", "nodemetric", "--all")
+
+
 async def test_an_uninstall_takes_away_what_agents_and_central_have_left(
     guarded: Cluster, nodes: tuple[str, str]
 ) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from kube_rig.cluster import Cluster
+from kube_rig.node import NODE
 from kube_rig.product import Product
 from rig_parts import until
 
+from shared.contracts.kube.quantities import parse_millis, parse_units
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
 from shared.core.cgroups.knobs import (
     UNLIMITED,
@@ -26,6 +28,7 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
 
 MIB = 1 << 20
 SEEN_LIMIT_S, KILLED_LIMIT_S, BACK_LIMIT_S = 30.0, 60.0, 90.0
+USE_LIMIT_S = 180.0
 BATCH, TENANT = "limited", "unlimited"
 QUIET, GREEDY, PREPARE = "quiet", "greedy", "prepare"
 QUIET_MILLIS, GREEDY_MILLIS = 100, 300
@@ -62,7 +65,7 @@ def pod(name: str, level: str, *containers: Document, init: tuple[Document, ...]
 def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
     """Installed, with a batch pod of two containers, and a tenant that is best-effort as well."""
     installed = Product(cluster)
-    installed.install({})
+    installed.install({"settings": {"reporter": {"node_metric": {"enabled": True}}}})
     base = cluster.images.base.name
     quiet = container(QUIET, base, "exec sleep infinity", QUIET_MILLIS, EACH_BYTES)
     greedy = container(GREEDY, base, TAKE_MORE, GREEDY_MILLIS, EACH_BYTES)
@@ -134,6 +137,29 @@ def test_the_limits_outlive_a_kubelet_that_starts_anew(sublet: Product, cluster:
     cluster.node.kubelet.start()
     cluster.kubectl("wait", "pod", BATCH, "--for=condition=Ready", f"--timeout={BACK_LIMIT_S:.0f}s")
     wait_limited(cluster, SEEN_LIMIT_S)
+
+
+def test_the_node_metric_tells_what_the_node_and_each_pod_use(sublet: Product, cluster: Cluster) -> None:
+    """As Koordinator's first release shows it with `kubectl get nodemetrics NODE -o yaml`."""
+
+    def told() -> bool:
+        found = cluster.get("nodemetrics")["items"]
+        named = {pod["name"] for one in found for pod in one.get("status", {}).get("podsMetric", ())}
+        return {BATCH, TENANT} <= named
+
+    until(told, USE_LIMIT_S, "the uses of both pods")
+    found = cluster.get("nodemetrics", NODE)
+    used = found["status"]["nodeMetric"]["nodeUsage"]["resources"]
+    pods = {pod["name"]: pod for pod in found["status"]["podsMetric"]}
+    assert parse_millis(used["cpu"]) > 0
+    assert parse_units(used["memory"]) > sum(
+        parse_units(pod["podUsage"]["resources"]["memory"]) for pod in pods.values()
+    )
+    assert (pods[BATCH]["qos"], pods[BATCH]["priority"]) == ("BE", "koord-batch")
+    assert (pods[TENANT]["qos"], pods[TENANT]["priority"]) == ("LS", "koord-prod")
+    assert [row["manager"] for row in found["metadata"]["managedFields"] if row.get("subresource") == "status"] == [
+        "sublet-node-metric"
+    ]
 
 
 def test_a_tenant_beside_it_is_as_kubelet_made_it(sublet: Product, cluster: Cluster) -> None:

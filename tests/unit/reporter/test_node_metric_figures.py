@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from fixture_types import NewSample
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from services.reporter.core.node_metric.usage_windows import UsageWindows, UsedR
 from shared.contracts.pod import Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading
 
+CRD = Path(__file__).parents[3] / "deploy/k8s/crds/nodemetrics.yaml"
 GIB = 1 << 30
 POLICY = CollectPolicy()
 FIGURE = st.integers(0, 10**12).map(float)
@@ -237,6 +240,28 @@ def test_a_window_is_named_as_go_writes_it(at: Any, seconds: int, said: str) -> 
         windows.add(at(window_s=30.0), float(now_s))
     status = node_metric_status(known(node_metric_figures(windows, policy, seconds)), datetime(2026, 1, 1, tzinfo=UTC))
     assert status["nodeMetric"]["aggregatedNodeUsages"][0]["duration"] == said
+
+
+def declared(schema: Any, value: Any) -> bool:
+    """Whether the kind declares all of it: the API server drops the rest in silence."""
+    if isinstance(value, dict):
+        fields, others = schema.get("properties", {}), schema.get("additionalProperties")
+        return all(key in fields or others for key in value) and all(
+            declared(fields.get(key, others), item) for key, item in value.items()
+        )
+    return all(declared(schema["items"], item) for item in value) if isinstance(value, list) else True
+
+
+def test_the_kind_declares_all_that_is_written(at: Any) -> None:
+    (version,) = yaml.safe_load(CRD.read_text())["spec"]["versions"]
+    schema = version["schema"]["openAPIV3Schema"]["properties"]
+    found = known(followed([at(reading("web"))] * 300))
+    status = node_metric_status(found, datetime(2026, 1, 1, tzinfo=UTC))
+    assert declared(schema["status"], status)
+    assert not declared(schema["status"], {"nodeMetric": {"another": {}}})
+    assert set(schema["spec"]["properties"]["metricCollectPolicy"]["properties"]) == {
+        "aggregateDurationSeconds", "reportIntervalSeconds", "nodeAggregatePolicy", "nodeMemoryCollectPolicy",
+    }  # fmt: skip
 
 
 def test_fields_of_another_writer_are_taken_out_and_ours_stay() -> None:

@@ -197,6 +197,17 @@ def test_an_outage_is_told_and_ends_by_itself(play: Play) -> None:
     assert (node.writes, node.said) == (1, {})
 
 
+def test_an_object_that_somebody_deletes_is_made_anew(play: Play) -> None:
+    async def story(node: Node) -> None:
+        await node.measure(20)
+        node.api.drop(NODE_METRICS, "node1")
+        await node.measure(120, cores=5.0)
+
+    node = play(story)
+    assert node.status is not None
+    assert node.said == {}
+
+
 def test_a_kind_that_is_not_installed_is_named_with_what_to_do(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     async def create(*_: object) -> Mapping[str, Any]:
         raise Refused("404 page not found", reason="404")
