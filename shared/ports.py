@@ -318,6 +318,18 @@ class Objects(Protocol):
         """
         ...
 
+    def mirror_one(
+        self,
+        kind: ApiKind,
+        name: str,
+        keep: Callable[[Mapping[str, Any]], T | None],
+        changed: Callable[[], None],
+        *,
+        namespace: str = "",
+    ) -> ObjectMirror[T]:
+        """A mirror of the one object of this name, which a right to no other is enough for."""
+        ...
+
     async def list(self, kind: ApiKind, *, fields: str = "") -> Sequence[Mapping[str, Any]]:
         """A collection as it is now; `fields` selects (`spec.nodeName=n1`).
 

@@ -51,7 +51,7 @@ class ClusterControllers:
                 tasks.create_task(self._nodes.run(), name="central-nodes")
 
         async with asyncio.TaskGroup() as tasks:
-            for mirror in self._mirrors.configured + self._mirrors.alive:
+            for mirror in self._mirrors.every:
                 # By every central: a new leader has a full mirror, and since when each agent is not ready.
                 tasks.create_task(mirror.run(), name="central-mirror")
             tasks.create_task(self.leader.run(lead), name="central-leader")
@@ -77,7 +77,7 @@ class ClusterControllers:
                 _ = mirror.objects
         except Unavailable as error:
             return str(error)
-        return self._configs.failure
+        return self._configs.failure or self._configs.slo_failure
 
     def state(self) -> dict[str, Any]:
         """Who leads, what is refused, and every node that is not simply ready, with the reason."""
@@ -87,9 +87,10 @@ class ClusterControllers:
             "failure": self._configs.failure,
             "config_refused": dict(self._configs.refused),
             "nodes_not_written": dict(islice(not_done, LISTED)),
-            "objects_not_read": {uid: why for mirror in self._mirrors.configured + self._mirrors.alive
+            "objects_not_read": {uid: why for mirror in self._mirrors.every
                                  for uid, why in islice(mirror.unread.items(), LISTED)},
             "lost_nodes": self._nodes.state(),
+            **self._configs.slo_state(LISTED),
         }  # fmt: skip
 
     async def close(self) -> None:

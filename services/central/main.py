@@ -27,6 +27,7 @@ from services.central.nodes.controller import NodeController
 from services.central.nodes.observer import NodeObserver
 from services.central.ports import CentralPorts, ConfigPorts, NodePorts
 from services.central.settings import NAME, CentralSettings, KubernetesSettings, LoginSettings
+from services.central.slo.follower import SloFollower
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.callout import Callout
 from shared.app import App, Context, Plan
@@ -91,7 +92,7 @@ def build_cluster(
     leader = Leader(access.objects, clock, access.identity, settings.lease)
     objects = LeaderObjects(access.objects, leader)
     changed = asyncio.Event()
-    mirrors = mirror_cluster(objects, changed.set, settings.agent_labels)
+    mirrors = mirror_cluster(objects, changed.set, settings)
     observer = NodeObserver(mirrors, LostEvidence(settings.node_lease_s), leader, clock, switch)
     node_ports = NodePorts(
         marks=NodeMarks(objects),
@@ -104,6 +105,7 @@ def build_cluster(
         entries=NodeEntries(access.bus, leader),
         objects=ConfigObjects(objects, clock),
         applied=observer.applied,
+        slo=None if mirrors.slo is None else SloFollower(mirrors.slo, settings.slo.path),
     )
     nodes = NodeController(observer, node_ports, leader, clock)
     configs = ConfigController(mirrors, config_ports, clock, settings, changed)

@@ -12,10 +12,11 @@ from services.central.core.objects.companions import CompanionSeen
 from services.central.core.objects.nodes import AgentSeen, LeaseSeen, NodeSeen
 from services.central.core.rollout.config_documents import KccSeen, TargetSeen
 from services.central.core.rollout.plan import ConfigSource
+from services.central.core.slo.config_map import SloConfigMap
+from services.central.core.slo.node_strategies import NodeStrategies
 from services.central.core.view.cluster_view import ClusterView
 from shared.contracts.pod import Pod
 from shared.core.api_kind import ApiKind
-from shared.core.bus.nats_jwt import Sign
 from shared.ports import ObjectMirror
 
 
@@ -133,6 +134,13 @@ class ClusterMirrors:
     """Config objects, by the resource name of their kind."""
     agents: ObjectMirror[AgentSeen]
     leases: ObjectMirror[LeaseSeen]
+    slo: ObjectMirror[SloConfigMap] | None = None
+    """Koordinator's ConfigMap; None: it is not followed."""
+
+    @property
+    def every(self) -> list[ObjectMirror[Any]]:
+        """All of them, to be run."""
+        return [*self.configured, *self.alive, *([] if self.slo is None else [self.slo])]
 
     @property
     def configured(self) -> list[ObjectMirror[Any]]:
@@ -186,8 +194,12 @@ class NodeEntryWriter(Protocol):
         """Read everything again: somebody else may have led."""
         ...
 
-    async def write(self, wanted: Mapping[str, Mapping[str, ConfigSource]]) -> None:
+    async def write(
+        self, wanted: Mapping[str, Mapping[str, ConfigSource]], slo: Mapping[str, NodeStrategies] | None = None
+    ) -> None:
         """By node the sources of each kind, kinds in the order in which the later goes before the earlier.
+
+        `slo`: by node what the ConfigMap says, over which all kinds go; None: it is not followed.
 
         Raises:
             SubletError: some could not be read or written; all others are done.
@@ -218,6 +230,29 @@ class ConfigObjectWriter(PerNodeWork, Protocol):
         ...
 
 
+class SloSource(Protocol):
+    """Koordinator's ConfigMap, as it is now."""
+
+    @property
+    def failure(self) -> str:
+        """Why it was never seen; "" once it was, there or not."""
+        ...
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """What of it is not in force, and why."""
+        ...
+
+    @property
+    def ignored(self) -> list[str]:
+        """What nobody here reads, and values that no setting takes."""
+        ...
+
+    def of(self, labels: Mapping[str, str]) -> NodeStrategies:
+        """What it says of a node with these labels."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigPorts:
     """What the controller of configuration writes with."""
@@ -227,6 +262,8 @@ class ConfigPorts:
     objects: ConfigObjectWriter
     applied: Callable[[str], str | None]
     """The hash of the configuration that a node says it works with."""
+    slo: SloSource | None = None
+    """None: Koordinator's ConfigMap is not followed."""
 
 
 class NodeMarker(Protocol):
@@ -327,29 +364,3 @@ class NodePorts:
     conditions: ConditionWriter
     pods: ReclaimedPods
     evictions: PodEvictions
-
-
-class TokenReviews(Protocol):
-    """Who says whose token it is."""
-
-    async def review(self, token: str, audience: str) -> Mapping[str, Any]:
-        """The status of a TokenReview.
-
-        Raises:
-            Unavailable: nobody says.
-        """
-        ...
-
-
-class Signer(Protocol):
-    """An Ed25519 key."""
-
-    @property
-    def public(self) -> bytes:
-        """32 bytes."""
-        ...
-
-    @property
-    def sign(self) -> Sign:
-        """What signs."""
-        ...

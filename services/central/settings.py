@@ -74,6 +74,22 @@ class WebhookSettings(Settings):
         return (f"{self.service}.{self.namespace}.svc", f"{self.service}.{self.namespace}.svc.cluster.local")
 
 
+class SloConfigMapSettings(Settings):
+    """Koordinator's ConfigMap `slo-controller-config`, which every node can be configured by."""
+
+    enabled: bool = False
+    """Whether it is followed: what it says goes over the configuration of all nodes, and below config objects."""
+    namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] = "koordinator-system"
+    """Namespace of the ConfigMap."""
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "slo-controller-config"
+    """Name of the ConfigMap."""
+
+    @property
+    def path(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+
 class KubernetesSettings(Settings):
     """Central on substrate kubernetes."""
 
@@ -92,6 +108,8 @@ class KubernetesSettings(Settings):
     knows all leaves."""
     webhook: WebhookSettings | None = None
     """How the webhook, a process of its own, answers about pods that are created; None: as by default."""
+    slo: SloConfigMapSettings = SloConfigMapSettings()
+    """Koordinator's ConfigMap; off unless `enabled`."""
     node_lease_s: Seconds = 40.0
     """A node whose kubelet has not renewed its lease for so long is stale (Kubernetes' own default)."""
 

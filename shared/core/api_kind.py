@@ -39,6 +39,7 @@ class ApiKind:
 
 
 NODES = ApiKind("", "v1", "Node", "nodes")
+CONFIG_MAPS = ApiKind("", "v1", "ConfigMap", "configmaps", namespaced=True, status=False)
 PODS = ApiKind("", "v1", "Pod", "pods", namespaced=True)
 LEASES = ApiKind("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True, status=False)
 CNRS = ApiKind(NODE_GROUP, "v1alpha1", "CustomNodeResource", "customnoderesources")

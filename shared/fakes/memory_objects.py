@@ -80,6 +80,21 @@ class MemoryObjects:
         self.mirrors.append(mirror)
         return mirror
 
+    def mirror_one(
+        self,
+        kind: ApiKind,
+        name: str,
+        keep: Callable[[Mapping[str, Any]], T | None],
+        changed: Callable[[], None],
+        *,
+        namespace: str = "",
+    ) -> "MemoryMirror[T]":
+        """Kept current while it runs."""
+        key = (kind, (namespace or "default") if kind.namespaced else "", name)
+        mirror = MemoryMirror(self, kind, keep, changed, lambda d: _key(kind, d) == key)
+        self.mirrors.append(mirror)
+        return mirror
+
     async def list(self, kind: ApiKind, *, fields: str = "") -> Sequence[Document]:
         """As it is now."""
         self._answer()

@@ -261,6 +261,16 @@ async def test_a_mirror_is_of_a_namespace_and_of_labels_where_they_are_named(
         await soon(lambda: sorted(labelled.objects.values()) == ["a", "b", "d"])
 
 
+async def test_a_mirror_of_one_object_knows_no_other(place: InMemory | OverHttp, server: Objects) -> None:
+    place.put(LEASES, {"metadata": {"name": "a", "namespace": "two"}})
+    place.put(LEASES, {"metadata": {"name": "b", "namespace": "one"}})
+    async with mirroring(server.mirror_one(LEASES, "a", name_of, lambda: None, namespace="one")) as mirror:
+        assert not mirror.objects
+        place.put(LEASES, {"metadata": {"name": "a", "namespace": "one"}})
+        place.put(LEASES, {"metadata": {"name": "c", "namespace": "one"}})
+        await soon(lambda: list(mirror.objects.values()) == ["a"])
+
+
 async def test_an_object_that_cannot_be_read_keeps_its_last_good_state_and_ends_nothing(
     place: InMemory | OverHttp, server: Objects
 ) -> None:

@@ -1,7 +1,9 @@
-"""The writer of single nodes' configuration in the bucket: the settings behind their config objects, kind over kind.
+"""The writer of single nodes' configuration in the bucket: what Koordinator's ConfigMap says for a node, and over it
+the settings behind its config objects, kind over kind.
 
-An entry holds the settings, which the node's services read, and under `katalyst` where they are from. So a node that
-keeps an older state of an object (canary, pause, a refused change) keeps its settings, and a new leader finds them.
+An entry holds the settings, which the node's services read, and under `slo` and `katalyst` where they are from. So a
+node that keeps an older state of an object (canary, pause, a refused change), or of a key of the ConfigMap that cannot
+be used, keeps its settings, and a new leader finds them.
 """
 
 import asyncio
@@ -12,6 +14,7 @@ import structlog
 
 from services.central.core.config import encode_config
 from services.central.core.rollout.plan import ConfigSource
+from services.central.core.slo.node_strategies import NodeStrategies, said_for_entry
 from services.central.leadership.leader import Leader
 from shared.contracts.bus.subjects import CONFIG_BUCKET, MAX_CONFIG_BYTES
 from shared.contracts.readiness import entry_hash, node_config_key
@@ -22,7 +25,7 @@ from shared.settings import merge
 
 log = structlog.get_logger()
 
-SOURCES = "katalyst"
+SOURCES, SLO = "katalyst", "slo"
 PARALLEL = 16
 
 
@@ -37,8 +40,12 @@ class NodeEntries:
         """Read everything again: somebody else may have led."""
         self._known.clear()
 
-    async def write(self, wanted: Mapping[str, Mapping[str, ConfigSource]]) -> None:
+    async def write(
+        self, wanted: Mapping[str, Mapping[str, ConfigSource]], slo: Mapping[str, NodeStrategies] | None = None
+    ) -> None:
         """By node the sources of each kind, kinds in the order in which the later goes before the earlier.
+
+        `slo`: by node what the ConfigMap says, over which all kinds go; None: it is not followed.
 
         Raises:
             SubletError: some could not be read or written; all others are done.
@@ -49,7 +56,7 @@ class NodeEntries:
 
         async def one(node: str) -> None:
             async with width:
-                await self._write(node, wanted[node])
+                await self._write(node, wanted[node], slo[node] if slo else None)
 
         # All of them to their end, and only then the first error: one node's entry must not hold up the others.
         done = await asyncio.gather(*(one(node) for node in sorted(wanted)), return_exceptions=True)
@@ -64,15 +71,16 @@ class NodeEntries:
         if (entry.value if entry else None) != self._known[node]:
             self._known.clear()
 
-    async def _write(self, node: str, sources: Mapping[str, ConfigSource]) -> None:
+    async def _write(self, node: str, sources: Mapping[str, ConfigSource], strategies: NodeStrategies | None) -> None:
         key = node_config_key(node)
         if node not in self._known:
             entry = await self._bus.get(CONFIG_BUCKET, key)
             self._known[node] = entry.value if entry else None
         there = self._known[node]
-        if there is None and not sources:
+        document = _document(sources, strategies, there)
+        if there is None and not sources and not document:
             return
-        value = encode_config(_document(sources, there))
+        value = encode_config(document)
         if value == there:
             return
         # The bucket asks nobody: unlike objects, entries have no gate of their own.
@@ -88,10 +96,13 @@ class NodeEntries:
         return there is not None and said == entry_hash(there)
 
 
-def _document(sources: Mapping[str, ConfigSource], there: bytes | None) -> dict[str, Any]:
-    before = _sources(there)
+def _document(
+    sources: Mapping[str, ConfigSource], strategies: NodeStrategies | None, there: bytes | None
+) -> dict[str, Any]:
+    entry = _entry(there)
+    before = _sources(entry)
     kept: dict[str, Any] = {}
-    settings: dict[str, Any] = {}
+    said, settings = ({}, {}) if strategies is None else said_for_entry(strategies, _mapping(entry.get(SLO)))
     for kind, source in sources.items():
         config = source.config.model_dump(mode="json")
         old = before.get(kind) or {}
@@ -102,14 +113,22 @@ def _document(sources: Mapping[str, ConfigSource], there: bytes | None) -> dict[
         else:
             continue
         settings = merge(settings, kept[kind]["settings"])
-    return {**settings, SOURCES: kept} if kept else {}
+    origins = {SLO: {key: strategy for key, strategy in said.items() if strategy}, SOURCES: kept}
+    return {**settings, **{name: origin for name, origin in origins.items() if origin}}
 
 
-def _sources(value: bytes | None) -> dict[str, Any]:
+def _entry(value: bytes | None) -> dict[str, Any]:
     try:
-        document = read_json_object(value or b"{}", what="a node's entry", max_bytes=MAX_CONFIG_BYTES)
-        found = document.get(SOURCES) or {}
-        return {kind: row for kind, row in found.items() if isinstance(row["settings"], dict)}
-    except (Refused, AttributeError, KeyError, TypeError) as error:
+        return read_json_object(value or b"{}", what="a node's entry", max_bytes=MAX_CONFIG_BYTES)
+    except Refused as error:
         log.warning("config.entry_unreadable", why=str(error))
         return {}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _sources(entry: Mapping[str, Any]) -> dict[str, Any]:
+    rows = _mapping(entry.get(SOURCES))
+    return {kind: row for kind, row in rows.items() if isinstance(row, dict) and isinstance(row.get("settings"), dict)}

@@ -6,12 +6,14 @@ central still leads (`leadership.objects`), and whether what is there still diff
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import structlog
 
 from services.central.core.objects.companions import CompanionSeen
 from services.central.core.objects.nodes import NodeSeen, utc
 from services.central.core.rollout.plan import ConfigPlan, ConfigView, count_applied, plan_configs, plan_statuses
+from services.central.core.slo.node_strategies import NodeStrategies
 from services.central.ports import ClusterMirrors, ConfigPorts, PerNodeWork
 from services.central.settings import KubernetesSettings
 from shared.core.api_kind import CNCS, CNRS
@@ -51,6 +53,18 @@ class ConfigController:
     @property
     def _by_node(self) -> list[PerNodeWork]:
         return [*self._ports.companions.values(), self._ports.objects]
+
+    @property
+    def slo_failure(self) -> str:
+        """Why Koordinator's ConfigMap is not followed; "" where it is, or need not be."""
+        return "" if self._ports.slo is None else self._ports.slo.failure
+
+    def slo_state(self, most: int) -> dict[str, Any]:
+        """What of Koordinator's ConfigMap is not in force, of each at most so many; {} where it is not followed."""
+        slo = self._ports.slo
+        if slo is None:
+            return {}
+        return {"slo": {"failure": slo.failure, "refused": dict(slo.refused), "ignored": slo.ignored[:most]}}
 
     def begin(self) -> None:
         """This one leads from now on: what another one may have written is read again."""
@@ -99,7 +113,7 @@ class ConfigController:
                 failures.append(error)
         try:
             view, now = self._observe(nodes, companions[CNCS]), utc(self._clock.wall())
-            await self._act(plan_configs(view, now), view.cncs, now)
+            await self._act(plan_configs(view, now), view, now)
             # Seldom: each orphan costs a question to the API server, and nobody waits for its end.
             if self._clearing_is_due():
                 for kind, there in companions.items():
@@ -120,7 +134,7 @@ class ConfigController:
         targets = {plural: list(mirror.objects.values()) for plural, mirror in self._mirrors.targets.items()}
         return ConfigView(nodes, cncs, kccs, targets)
 
-    async def _act(self, plan: ConfigPlan, cncs: Mapping[str, CompanionSeen], now: str) -> None:
+    async def _act(self, plan: ConfigPlan, view: ConfigView, now: str) -> None:
         """Bring entries, CNCs and statuses to the plan.
 
         Settings go before the CNC that points to them: a node never sees the hash of settings that it cannot read.
@@ -130,8 +144,8 @@ class ConfigController:
         """
         for kind, seen in plan.expired:
             await self._ports.objects.delete_expired(kind, seen)
-        await self._ports.entries.write(plan.sources)
-        await self._ports.objects.point(plan.entries, cncs)
+        await self._ports.entries.write(plan.sources, self._strategies(view.nodes))
+        await self._ports.objects.point(plan.entries, view.cncs)
         applied = [node for node in plan.entries if self._ports.entries.applied(node, self._ports.applied(node))]
         statuses = plan_statuses(plan, count_applied(plan, applied), now)
         for write in statuses.writes:
@@ -139,7 +153,12 @@ class ConfigController:
         # New ones only: the object's status says it for as long as it lasts.
         for name in sorted(statuses.refused.keys() - self.refused.keys()):
             log.error("config.refused", object=name, why=statuses.refused[name])
-        self.refused = statuses.refused
+        self.refused = {**statuses.refused, **(self._ports.slo.refused if self._ports.slo else {})}
+
+    def _strategies(self, nodes: Sequence[NodeSeen]) -> dict[str, NodeStrategies] | None:
+        """By node what Koordinator's ConfigMap says of it; None where it is not followed."""
+        slo = self._ports.slo
+        return None if slo is None else {node.name: slo.of(node.labels) for node in nodes}
 
     def _clearing_is_due(self) -> bool:
         since_s = self._cleared_at_s

@@ -28,6 +28,18 @@ class LeaderObjects:
         """Anybody may."""
         return self._objects.mirror(kind, keep, changed, labels=labels, namespace=namespace)
 
+    def mirror_one(
+        self,
+        kind: ApiKind,
+        name: str,
+        keep: Callable[[Mapping[str, Any]], T | None],
+        changed: Callable[[], None],
+        *,
+        namespace: str = "",
+    ) -> ObjectMirror[T]:
+        """Anybody may."""
+        return self._objects.mirror_one(kind, name, keep, changed, namespace=namespace)
+
     async def list(self, kind: ApiKind, *, fields: str = "") -> Sequence[Mapping[str, Any]]:
         """Anybody may."""
         return await self._objects.list(kind, fields=fields)

@@ -1,15 +1,14 @@
 """The controller of logins: the hub asks about a leaf, the API server reviews its token, the answer is signed."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
 from services.central.core.logins.bus_login import AUDIENCE, Asked, answer_claims, node_of, token_of, user_claims
-from services.central.ports import Signer, TokenReviews
 from services.central.settings import NAME
 from shared import telemetry
-from shared.core.bus.nats_jwt import account_key, claims_of, signed
+from shared.core.bus.nats_jwt import Sign, account_key, claims_of, signed
 from shared.errors import Refused, Unavailable
 from shared.ports import Clock
 
@@ -17,6 +16,32 @@ log = structlog.get_logger()
 
 MAX_REQUEST_BYTES = 64 << 10
 """Of a question; a token is some 1 kB, and no line of the server's protocol may be longer than 16."""
+
+
+class TokenReviews(Protocol):
+    """Who says whose token it is."""
+
+    async def review(self, token: str, audience: str) -> Mapping[str, Any]:
+        """The status of a TokenReview.
+
+        Raises:
+            Unavailable: nobody says.
+        """
+        ...
+
+
+class Signer(Protocol):
+    """An Ed25519 key."""
+
+    @property
+    def public(self) -> bytes:
+        """32 bytes."""
+        ...
+
+    @property
+    def sign(self) -> Sign:
+        """What signs."""
+        ...
 
 
 class LoginController:

@@ -37,6 +37,20 @@ class KubeObjects:
         collection = Collection(self._kube, kind.collection(namespace), **query)
         return Mirror(collection, keep, self._clock, changed=changed)
 
+    def mirror_one(
+        self,
+        kind: ApiKind,
+        name: str,
+        keep: Callable[[Mapping[str, Any]], T | None],
+        changed: Callable[[], None],
+        *,
+        namespace: str = "",
+    ) -> Mirror[T]:
+        """List, watch, and list again, selected by the name."""
+        path = kind.collection((namespace or DEFAULT) if kind.namespaced else "")
+        collection = Collection(self._kube, path, fieldSelector=f"metadata.name={name}")
+        return Mirror(collection, keep, self._clock, changed=changed)
+
     async def list(self, kind: ApiKind, *, fields: str = "") -> Sequence[Document]:
         """Read by the server itself, not from a cache."""
         query = {"fieldSelector": fields} if fields else {}

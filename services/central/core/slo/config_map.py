@@ -34,6 +34,21 @@ _PROFILE = ("name", "nodeSelector")
 
 
 @dataclass(frozen=True, slots=True)
+class SloConfigMap:
+    """The ConfigMap as the API server has it."""
+
+    uid: str
+    data: Mapping[str, str]
+
+
+def config_map_of(document: Mapping[str, Any]) -> SloConfigMap:
+    """The ConfigMap of its document; what is no text is not there."""
+    data = document.get("data")
+    texts = {key: text for key, text in data.items() if isinstance(text, str)} if isinstance(data, Mapping) else {}
+    return SloConfigMap(str(document["metadata"].get("uid") or ""), texts)
+
+
+@dataclass(frozen=True, slots=True)
 class NodeStrategy:
     """What a key says of the nodes that a selector takes."""
 
@@ -60,11 +75,14 @@ class ReadSloConfig:
     config: SloConfig
     problems: tuple[SettingProblem, ...] = ()
     unknown: tuple[str, ...] = ()
+    unread: frozenset[SloKey] = frozenset()
+    """Keys that cannot be used, and of which nothing good is known here."""
 
 
 def read_slo_config(data: Mapping[str, str], last: SloConfig | None = None) -> ReadSloConfig:
     """The configuration that the data describes; where a key cannot be used, what `last` says of it."""
     config: dict[SloKey, KeyConfig] = {}
+    unread: set[SloKey] = set()
     reader = _Reader()
     for key in SLO_KEYS:
         text = data.get(key)
@@ -75,12 +93,14 @@ def read_slo_config(data: Mapping[str, str], last: SloConfig | None = None) -> R
             config[key] = read
         elif last is not None and key in last:
             config[key] = last[key]
+        else:
+            unread.add(key)
     unknown = [key for key in data if key not in SLO_KEYS]
     reader.unknown += [f"{_shown(key)}: no such key; {did_you_mean(key, SLO_KEYS)}" for key in unknown[:MAX_NAMED]]
     problems, more = reader.problems[:MAX_NAMED], len(reader.problems) - MAX_NAMED
     if more > 0:
         problems.append(SettingProblem((), f"and {more} more"))
-    return ReadSloConfig(config, tuple(problems), tuple(_first(reader.unknown)))
+    return ReadSloConfig(config, tuple(problems), tuple(_first(reader.unknown)), frozenset(unread))
 
 
 class _Reader:

@@ -1,0 +1,1 @@
+"""Koordinator's ConfigMap at work: followed by every central, and written into NodeSLO objects by the leader."""

@@ -1,0 +1,217 @@
+"""Koordinator's ConfigMap in a cluster: it reaches every node, over the file and below config objects."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from cluster_world import Playing, World, playing
+from fixture_types import Virtual
+from present import present
+
+from services.central.core.katalyst.fields import FIELDS, Line
+from services.central.core.slo.keys import SloKey
+from services.central.core.slo.node_strategies import settings_of_said
+from services.central.core.slo.overlay import leaves
+from shared.contracts.bus.subjects import CONFIG_BUCKET
+from shared.contracts.readiness import node_config_key
+from shared.core.api_kind import CONFIG_MAPS
+
+FOLLOWED = {"kubernetes": {"slo": {"enabled": True}}}
+THRESHOLD: SloKey = "resource-threshold-config"
+META = {"name": "slo-controller-config", "namespace": "koordinator-system"}
+
+
+@pytest.fixture
+def play(virtual: Virtual) -> Playing:
+    """Run a story in virtual time."""
+    return playing(virtual)
+
+
+def put(world: World, **texts: str) -> None:
+    data = {key.replace("_", "-"): text for key, text in texts.items()}
+    world.api.put(CONFIG_MAPS, {"metadata": META, "data": data})
+
+
+def thresholds(world: World, *nodes: dict[str, Any], **cluster: Any) -> None:
+    put(world, resource_threshold_config=json.dumps({"clusterStrategy": cluster, "nodeStrategies": list(nodes)}))
+
+
+def hot(**strategy: Any) -> dict[str, Any]:
+    return {"name": "hot", "nodeSelector": {"matchLabels": {"pool": "hot"}}, **strategy}
+
+
+async def entry(world: World, node: str) -> dict[str, Any]:
+    found = await world.bus.get(CONFIG_BUCKET, node_config_key(node))
+    document: dict[str, Any] = json.loads(present(found.value)) if found else {}
+    return document
+
+
+async def suppress_percent(world: World, node: str) -> int | None:
+    """The threshold of the policy that the ConfigMap chose; None: it chose none."""
+    advisor = (await entry(world, node)).get("advisor", {})
+    own: dict[str, int] = advisor.get("policies", {}).get(advisor.get("policy"), {})
+    return own.get("suppress_threshold_percent")
+
+
+def slo(world: World) -> Any:
+    return world.app.state()["cluster"]["slo"]
+
+
+async def two_nodes(world: World) -> None:
+    world.node("n1", pool="hot")
+    world.node("n2")
+    world.app = world.central()
+    await asyncio.sleep(5)
+
+
+def test_a_change_reaches_every_node_within_three_seconds_and_each_its_own(play: Playing) -> None:
+    async def story(world: World) -> None:
+        await two_nodes(world)
+        assert await entry(world, "n1") == {}
+        thresholds(world, hot(cpuSuppressThresholdPercent=50), enable=True)
+        await asyncio.sleep(3)
+        assert [await suppress_percent(world, node) for node in ("n1", "n2")] == [50, 65]
+        thresholds(world, hot(cpuSuppressThresholdPercent=40), enable=True)
+        await asyncio.sleep(3)
+        assert [await suppress_percent(world, node) for node in ("n1", "n2")] == [40, 65]
+        assert (await entry(world, "n1"))["slo"] == {THRESHOLD: {"enable": True, "cpuSuppressThresholdPercent": 40}}
+
+    play(story, **FOLLOWED)
+
+
+def test_switched_off_the_node_has_the_policy_that_the_file_names(play: Playing) -> None:
+    async def story(world: World) -> None:
+        await two_nodes(world)
+        thresholds(world, enable=True)
+        await asyncio.sleep(3)
+        assert (await entry(world, "n2"))["advisor"]["policy"] == "koordinator"
+        thresholds(world, enable=False)
+        await asyncio.sleep(3)
+        found = await entry(world, "n2")
+        assert "advisor" not in found
+        assert found["evictor"]["plugins"]["memory_usage"] == {"enabled": False}
+        world.api.drop(CONFIG_MAPS, META["name"], META["namespace"])
+        await asyncio.sleep(3)
+        assert await entry(world, "n2") == {}
+
+    play(story, **FOLLOWED)
+
+
+def test_a_key_that_cannot_be_read_keeps_its_last_good_and_says_so(play: Playing) -> None:
+    async def story(world: World) -> None:
+        await two_nodes(world)
+        thresholds(world, enable=True, cpuSuppressThresholdPercent=55)
+        await asyncio.sleep(3)
+        put(world, resource_threshold_config="{", colocation_config='{"enable": true}')
+        await asyncio.sleep(3)
+        assert await suppress_percent(world, "n2") == 55
+        assert (await entry(world, "n2"))["reporter"]["batch"]["enabled"] is True
+        (said,) = slo(world)["refused"].values()
+        assert THRESHOLD in said
+        assert "the last good one holds" in said
+        assert world.app.state()["cluster"]["config_refused"] == slo(world)["refused"]
+        assert world.app.health().ok
+
+    play(story, **FOLLOWED)
+
+
+def test_a_new_leader_over_a_bad_config_map_leaves_the_nodes_what_they_have(play: Playing) -> None:
+    async def story(world: World) -> None:
+        await two_nodes(world)
+        thresholds(world, enable=True, cpuSuppressThresholdPercent=55)
+        await asyncio.sleep(3)
+        world.app.task.cancel()
+        put(world, resource_threshold_config="{", colocation_config='{"enable": true}')
+        world.app = world.central()
+        await asyncio.sleep(30)
+        assert world.app.cluster.leading
+        assert await suppress_percent(world, "n2") == 55
+        assert (await entry(world, "n2"))["reporter"]["batch"]["enabled"] is True
+        thresholds(world, enable=True, cpuSuppressThresholdPercent=45)
+        await asyncio.sleep(3)
+        assert await suppress_percent(world, "n2") == 45
+
+    play(story, **FOLLOWED)
+
+
+def test_an_entry_of_some_nodes_that_cannot_be_used_leaves_them_the_clusters(play: Playing) -> None:
+    async def story(world: World) -> None:
+        await two_nodes(world)
+        thresholds(world, hot(cpuSuppressThresholdPercent=500), enable=True, cpuSuppressThresholdPercent=60)
+        await asyncio.sleep(3)
+        assert [await suppress_percent(world, node) for node in ("n1", "n2")] == [60, 60]
+        assert "= 500: want at most 100" in "".join(slo(world)["refused"].values())
+
+    play(story, **FOLLOWED)
+
+
+def test_config_objects_stand_beside_it(play: Playing) -> None:
+    async def story(world: World) -> None:
+        await two_nodes(world)
+        world.kcc()
+        world.threshold(5)
+        thresholds(world, enable=True)
+        await asyncio.sleep(3)
+        plugins = (await entry(world, "n1"))["evictor"]["plugins"]
+        assert plugins["memory_usage"]["threshold_percent"] == 70
+        assert await world.settings_of("n1") == 5
+        world.api.drop(CONFIG_MAPS, META["name"], META["namespace"])
+        await asyncio.sleep(3)
+        assert "slo" not in await entry(world, "n1")
+        assert await world.settings_of("n1") == 5
+
+    play(story, **FOLLOWED)
+
+
+def test_no_setting_has_two_owners() -> None:
+    """What a config object may set the ConfigMap does not: so the order in which they are laid is nobody's surprise."""
+    on: dict[SloKey, dict[str, Any]] = {
+        THRESHOLD: {"enable": True, "cpuEvictPolicy": "evictByRealLimit", "cpuEvictTimeWindowSeconds": 60,
+                    "cpuEvictBESatisfactionLowerPercent": 20, "cpuEvictBESatisfactionUpperPercent": 30},
+        "colocation-config": {"enable": True, "degradeTimeMinutes": 1},
+    }  # fmt: skip
+    said = {path for switch in (True, False) for key, strategy in on.items()
+            for path, _ in leaves(settings_of_said({key: strategy | {"enable": switch}}))}  # fmt: skip
+    objects = {".".join(place) for field in FIELDS.values() for place in
+               ((field.amount, field.ratio) if isinstance(field, Line) else field.to)}  # fmt: skip
+    assert said
+    assert objects
+    assert sorted(said & objects) == []
+
+
+def test_it_is_not_followed_unless_somebody_says_so(play: Playing) -> None:
+    async def story(world: World) -> None:
+        await two_nodes(world)
+        thresholds(world, enable=True)
+        await asyncio.sleep(60)
+        assert await entry(world, "n1") == {}
+        assert "slo" not in world.app.state()["cluster"]
+
+    play(story)
+
+
+def test_a_config_map_of_another_name_or_namespace_is_none_of_its_business(play: Playing) -> None:
+    async def story(world: World) -> None:
+        await two_nodes(world)
+        data = {THRESHOLD: '{"clusterStrategy": {"enable": true}}'}
+        world.api.put(CONFIG_MAPS, {"metadata": {**META, "name": "other"}, "data": data})
+        world.api.put(CONFIG_MAPS, {"metadata": {**META, "namespace": "default"}, "data": data})
+        await asyncio.sleep(5)
+        assert await entry(world, "n1") == {}
+
+    play(story, **FOLLOWED)
+
+
+def test_nothing_is_written_while_nothing_changes(play: Playing) -> None:
+    async def story(world: World) -> None:
+        await two_nodes(world)
+        thresholds(world, enable=True)
+        await asyncio.sleep(60)
+        found = present(await world.bus.get(CONFIG_BUCKET, node_config_key("n1")))
+        world.api.put(CONFIG_MAPS, {"metadata": {**META, "labels": {"x": "y"}}, "data": world.api.documents[
+            CONFIG_MAPS, META["namespace"], META["name"]]["data"]})  # fmt: skip
+        await asyncio.sleep(60)
+        assert present(await world.bus.get(CONFIG_BUCKET, node_config_key("n1"))).revision == found.revision
+
+    play(story, **FOLLOWED)
