@@ -7,12 +7,14 @@ from typing import Any
 
 import structlog
 
-from services.reporter.batch_node_offer import BatchInput, BatchNodeOffer
+from services.reporter.batch_node_offer import BatchNodeOffer
 from services.reporter.core.field import FieldView, Fragment
 from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import cnr, fragments, must_write
+from services.reporter.mid_node_offer import MidNodeOffer
 from services.reporter.node_metric_report import NodeMetricReport
 from services.reporter.node_offer import NodeOffer
+from services.reporter.offer_over_time import ColocationInput
 from services.reporter.ports import ReporterPorts
 from services.reporter.registry import configured_fields
 from services.reporter.settings import NAME, ReporterSettings
@@ -38,7 +40,7 @@ class ReporterApp:
         self._static, self._switch = dict(context.raw.get(NAME) or {}), context.switch
         self._settings = settings
         self._fields = configured_fields(settings)
-        self._offer, self._batch = NodeOffer(settings), BatchNodeOffer(settings)
+        self._offer, self._batch, self._mid = NodeOffer(settings), BatchNodeOffer(settings), MidNodeOffer(settings)
         self._node_metric = NodeMetricReport(self._wire.node, ports.objects, self._clock, settings)
         self._allocation: Newest[Allocation] | None = None
         self._sample: Newest[NodeSample] | None = None
@@ -138,24 +140,27 @@ class ReporterApp:
         # An old allocation stays in the object, for it is still in force; that nothing new comes is
         # said by a condition.
         fresh = bool(allocation and allocation.within(settings.max_allocation_age_s))
-        batch = self._batch.smoothed(self._batch_input(), now_s)
+        seen = self._colocation_input()
+        mid = self._mid.smoothed(seen, now_s)
+        batch = self._batch.smoothed(seen, self._mid.withheld, now_s)
         return FieldView(
             now=self._clock.wall(),
             allocation=applied,
             allocation_fresh=fresh,
-            offered=self._offer.smoothed(applied, now_s, fresh=fresh),
+            offered=self._offer.smoothed(applied, now_s, fresh=fresh, withheld=self._mid.withheld),
             sample=sample.value if sample else None,
             sample_fresh=bool(sample and sample.within(settings.max_sample_age_s)),
             services=self._services,
             build=BUILD,
             batch=batch,
-            node_unread=self._batch.unread,
+            mid=mid,
+            node_unread=tuple(dict.fromkeys((*self._batch.unread, *self._mid.unread))),
             conditions=self._node_metric.conditions(),
         )
 
-    def _batch_input(self) -> BatchInput:
+    def _colocation_input(self) -> ColocationInput:
         sample, node = self._sample, self._seen
-        return BatchInput(
+        return ColocationInput(
             allocation=self._allocation.value if self._allocation else None,
             sample=sample.value if sample else None,
             sample_age_s=sample.age_s if sample else None,
@@ -190,6 +195,7 @@ class ReporterApp:
             "allocation": self._ref(),
             "offered": self._offer.state(),
             "batch": self._batch.state(),
+            "mid": self._mid.state(),
             "node_metric": self._node_metric.state(),
             "allocation_age_s": self._allocation.age_s if self._allocation else None,
             "sample": sample.ref if sample else None,
@@ -206,6 +212,7 @@ class ReporterApp:
         self._fields = configured_fields(settings)
         self._offer.reconfigure(settings)
         self._batch.reconfigure(settings)
+        self._mid.reconfigure(settings)
         self._node_metric.reconfigure(settings)
         self._settings = settings
 

@@ -7,6 +7,8 @@ from services.reporter.core.offer_smoother import OfferSmoother
 from services.reporter.settings import ReporterSettings, rise_rules
 from shared.contracts.allocation import Allocation
 
+NOTHING = Offered(0, 0)
+
 
 class NodeOffer:
     """CPU and memory as they are reported: at most what is applied."""
@@ -24,8 +26,12 @@ class NodeOffer:
         self._cpu.set_rules(cpu, settings.rise_sample_s)
         self._memory.set_rules(memory, settings.rise_sample_s)
 
-    def smoothed(self, allocation: Allocation | None, now_s: float, *, fresh: bool) -> Offered | None:
-        """What is reported of an allocation; None before the first. On an old one nothing rises.
+    def smoothed(
+        self, allocation: Allocation | None, now_s: float, *, fresh: bool, withheld: Offered = NOTHING
+    ) -> Offered | None:
+        """What is reported of an allocation, without what is withheld of it; None before the first.
+
+        On an old one nothing rises.
 
         The floor that qrm begins with says that nothing is known yet. To rise from there smoothly would
         hide the real offer for a while, so the first amount that is not the floor is reported as it is.
@@ -35,8 +41,10 @@ class NodeOffer:
                 self._cpu.restart()
                 self._memory.restart()
                 self._begun = allocation.status != "floor"
-            cpu_millis = self._cpu.smoothed(allocation.reclaimed_cpu_millis, now_s, may_rise=fresh)
-            memory_bytes = self._memory.smoothed(allocation.reclaimed_memory_bytes, now_s, may_rise=fresh)
+            cpu_millis = max(0, allocation.reclaimed_cpu_millis - withheld.cpu_millis)
+            memory_bytes = max(0, allocation.reclaimed_memory_bytes - withheld.memory_bytes)
+            cpu_millis = self._cpu.smoothed(cpu_millis, now_s, may_rise=fresh)
+            memory_bytes = self._memory.smoothed(memory_bytes, now_s, may_rise=fresh)
             self._offered = Offered(cpu_millis, memory_bytes)
         return self._offered
 

@@ -6,6 +6,8 @@ from pydantic import Field
 
 from services.reporter.core.batch_demand import ColocationStrategy
 from services.reporter.core.batch_resources import CpuPolicy, MemoryPolicy
+from services.reporter.core.mid.amount import MidMode, MidStrategy
+from services.reporter.core.mid.reclaimable import PredictionRules
 from services.reporter.core.smoothing import SmoothingRules
 from services.reporter.core.window import WindowRules
 from shared.contracts.services import NODE_SERVICES
@@ -53,6 +55,49 @@ class BatchSettings(Settings):
         )
 
 
+class MidSettings(Settings):
+    """Koordinator's mid resources on the Node, for pods that ask for mid-cpu and mid-memory."""
+
+    enabled: bool = False
+    """Offers mid-cpu and mid-memory: what prod pods asked for and do not use, and never what others were sold."""
+    mode: MidMode = "prediction"
+    """prediction: what prod pods lend by their past. static: fixed parts of the node, as far as they are unused."""
+    cpu_at_most_percent: PartPercent = MidStrategy().cpu_at_most_percent
+    """mid-cpu is at most this percent of the node's CPU."""
+    memory_at_most_percent: PartPercent = MidStrategy().memory_at_most_percent
+    """mid-memory is at most this percent of the node's memory."""
+    unallocated_percent: PartPercent = MidStrategy().unallocated_percent
+    """Percent that is offered of what no tenant asked for, beside what prod pods lend."""
+    static_cpu_percent: PartPercent = MidStrategy().static_cpu_percent
+    """With mode static: mid-cpu, as percent of the node's CPU."""
+    static_memory_percent: PartPercent = MidStrategy().static_memory_percent
+    """With mode static: mid-memory, as percent of the node's memory."""
+    cold_start_s: Annotated[Seconds, Field(le=2_592_000.0)] = PredictionRules().cold_start_s
+    """Seconds that a pod must have been observed for before it lends anything."""
+    safety_margin_percent: PartPercent = PredictionRules().safety_margin_percent
+    """Percent that is added to every peak of the past."""
+    degrade_after_s: Seconds = 60.0
+    """Without a new sample for so many seconds both leave the Node; pods that run stay. Koordinator waits 900 s, and
+    for an event."""
+
+    @property
+    def strategy(self) -> MidStrategy:
+        """How much is offered."""
+        return MidStrategy(
+            self.mode,
+            self.cpu_at_most_percent,
+            self.memory_at_most_percent,
+            self.unallocated_percent,
+            self.static_cpu_percent,
+            self.static_memory_percent,
+        )
+
+    @property
+    def prediction(self) -> PredictionRules:
+        """How what prod pods lend is found."""
+        return PredictionRules(self.cold_start_s, self.safety_margin_percent)
+
+
 class NodeMetricSettings(Settings):
     """Koordinator's NodeMetric: what the node, its system and its pods use, for whoever reads that object."""
 
@@ -90,6 +135,8 @@ class ReporterSettings(Settings):
     """The services whose health makes the node ready."""
     batch: BatchSettings = BatchSettings()
     """Koordinator's batch resources; off unless `enabled`."""
+    mid: MidSettings = MidSettings()
+    """Koordinator's mid resources; off unless `enabled`."""
     node_metric: NodeMetricSettings = NodeMetricSettings()
     """Koordinator's NodeMetric; off unless `enabled`."""
     fields: dict[str, dict[str, Any]] = {}

@@ -27,6 +27,10 @@ BATCH_ALIASES = {FIRST_BATCH_CPU: BATCH_CPU, FIRST_BATCH_MEMORY: BATCH_MEMORY}
 """Koordinator's names, of its first releases and of today, are one resource too
 (docs/facts/koordinator.md#batch-resources)."""
 
+MID_CPU = "kubernetes.io/mid-cpu"
+MID_MEMORY = "kubernetes.io/mid-memory"
+"""Koordinator's resources for pods of class mid, in milli-cores and bytes; they have one spelling each."""
+
 
 def canonical_resource(name: str) -> str:
     """Today's name of a resource: the two spellings of the reclaimed resources are one."""

@@ -106,6 +106,25 @@ class _Batch(_Shape):
     unread: list[str] = []
 
 
+class _MidTerms(_Shape):
+    capacity: int
+    prod_reclaimable: int
+    unallocated: int
+    unused: int
+    at_most: int
+
+
+class _Mid(_Shape):
+    cpu_millis: int
+    memory_bytes: int
+    mode: Literal["prediction", "static"]
+    unallocated_percent: int
+    known_pods: int
+    new_pods: int
+    cpu: _MidTerms
+    memory: _MidTerms
+
+
 class _CentralConfig(_Shape):
     refused: str | None = None
     file: str | None = None
@@ -129,6 +148,7 @@ _PARTS: Mapping[str, Mapping[str, Any]] = {
         "write_failure": str,
         "services": list[Any],
         "batch": _Batch,
+        "mid": _Mid,
     },
     "central": {"config": _CentralConfig},
     "qrm": {"topology": list[list[int]], "offline_cpus": str},

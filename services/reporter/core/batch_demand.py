@@ -3,7 +3,6 @@
 The sample is one pass over the whole node, so that what the system uses is what the node uses without its pods.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from services.reporter.core.batch_resources import (
@@ -19,7 +18,7 @@ from services.reporter.core.batch_resources import (
     terms_of,
 )
 from services.reporter.core.node_capacity import NodeCapacity
-from shared.contracts.pod import Container, Pod
+from shared.contracts.pod import Pod
 from shared.contracts.sample import NodeSample, PodReading
 from shared.core.pods.containers import together
 from shared.core.pods.koord_qos import priority_class
@@ -35,6 +34,8 @@ class ColocationStrategy:
     memory_policy: MemoryPolicy = "usage"
     cpu_at_most_percent: int | None = None
     memory_at_most_percent: int | None = None
+    mid_is_sold: bool = False
+    """Whether mid pods are sold what they ask for: then it is not lent, used or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +50,25 @@ class BatchOffer:
 
 def batch_offer(sample: NodeSample, capacity: NodeCapacity, strategy: ColocationStrategy) -> BatchOffer | None:
     """What best-effort pods may ask for; None where the node's own use is not known: absent is not zero."""
-    node = sample.node_reading
-    if node.cpu_usage_cores is None or node.memory_total_bytes is None or node.memory_available_bytes is None:
+    system = system_used(sample)
+    if system is None:
         return None
-    pods = [pod for pod in sample.pods if pod.pod.phase in ("Running", "Pending")]
+    pods = [one for one in sample.pods if one.pod.phase in ("Running", "Pending") and is_high(one.pod)]
+    # Nobody may be sold what a mid pod was sold, nor be given what it uses beyond that.
+    sold = {one.pod.uid for one in pods if strategy.mid_is_sold and is_mid(one.pod)}
     cpu = terms_of(
         capacity.cpu_millis,
         cpu_margin(capacity.cpu_millis, strategy.cpu_reclaim_percent),
-        _system(round(node.cpu_usage_cores * 1000), sample, used_cpu_millis),
+        system[0],
         capacity.reserved_cpu_millis,
-        [_cpu_demand(pod) for pod in pods if is_high(pod.pod)],
+        [_as_sold(_cpu_demand(one), one.pod.uid in sold) for one in pods],
     )
     memory = terms_of(
         capacity.memory_bytes,
         memory_margin(capacity.memory_bytes, strategy.memory_reclaim_percent),
-        _system(node.memory_total_bytes - node.memory_available_bytes, sample, lambda pod: pod.memory_usage_bytes),
+        system[1],
         capacity.reserved_memory_bytes,
-        [ResourceDemand(_asked(pod.pod, _memory), pod.memory_usage_bytes) for pod in pods if is_high(pod.pod)],
+        [_as_sold(_memory_demand(one), one.pod.uid in sold) for one in pods],
     )
     cpu_millis = batch_amount(cpu, strategy.cpu_policy, strategy.cpu_at_most_percent)
     memory_bytes = batch_amount(memory, strategy.memory_policy, strategy.memory_at_most_percent)
@@ -79,29 +82,46 @@ def is_high(pod: Pod) -> bool:
     return pod.qos != "reclaimed_cores" or priority_class(pod.labels, pod.priority) in ("koord-prod", "koord-mid")
 
 
+def is_mid(pod: Pod) -> bool:
+    """Whether the pod is of Koordinator's class mid, by label or priority."""
+    return priority_class(pod.labels, pod.priority) == "koord-mid"
+
+
+def system_used(sample: NodeSample) -> tuple[int, int] | None:
+    """Milli-cores and bytes used by what is no pod; None where the node's own use is not known."""
+    node = sample.node_reading
+    if node.cpu_usage_cores is None or node.memory_total_bytes is None or node.memory_available_bytes is None:
+        return None
+    cpu_millis = round(node.cpu_usage_cores * 1000) - sum(used_cpu_millis(pod) or 0 for pod in sample.pods)
+    in_use = node.memory_total_bytes - node.memory_available_bytes
+    return max(0, cpu_millis), max(0, in_use - sum(pod.memory_usage_bytes or 0 for pod in sample.pods))
+
+
 def used_cpu_millis(pod: PodReading) -> int | None:
     """Of all containers that have a figure; None where none has."""
     known = [one.cpu_usage_cores for one in pod.containers if one.cpu_usage_cores is not None]
     return round(sum(known) * 1000) if known else None
 
 
+def asked_cpu_millis(pod: Pod) -> int:
+    """What the pod asks for, as a scheduler counts it."""
+    return together(pod.containers, pod.init_containers, lambda one: one.cpu_request_millis)
+
+
+def asked_memory_bytes(pod: Pod) -> int:
+    """What the pod asks for, as a scheduler counts it."""
+    return together(pod.containers, pod.init_containers, lambda one: one.memory_request_bytes)
+
+
 def _cpu_demand(pod: PodReading) -> ResourceDemand:
     # Reclaimed pods never run on the CPUs of a dedicated pod, so what it leaves idle is not there to be lent.
     dedicated = pod.pod.qos == "dedicated_cores"
-    return ResourceDemand(_asked(pod.pod, _cpu), used_cpu_millis(pod), at_request=dedicated)
+    return ResourceDemand(asked_cpu_millis(pod.pod), used_cpu_millis(pod), at_request=dedicated)
 
 
-def _system(node_used: int, sample: NodeSample, used: Callable[[PodReading], int | None]) -> int:
-    return max(0, node_used - sum(used(pod) or 0 for pod in sample.pods))
+def _memory_demand(pod: PodReading) -> ResourceDemand:
+    return ResourceDemand(asked_memory_bytes(pod.pod), pod.memory_usage_bytes)
 
 
-def _asked(pod: Pod, amount: Callable[[Container], int]) -> int:
-    return together(pod.containers, pod.init_containers, amount)
-
-
-def _cpu(container: Container) -> int:
-    return container.cpu_request_millis
-
-
-def _memory(container: Container) -> int:
-    return container.memory_request_bytes
+def _as_sold(demand: ResourceDemand, sold: bool) -> ResourceDemand:
+    return ResourceDemand(demand.requested, demand.larger) if sold else demand

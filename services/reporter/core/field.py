@@ -46,6 +46,8 @@ class FieldView:
     """What is reported of the allocation's offer; None: all of it."""
     batch: Offered | None = None
     """What is reported of Koordinator's batch resources; None: they are not offered."""
+    mid: Offered | None = None
+    """What is reported of Koordinator's mid resources; None: they are not offered."""
     node_unread: tuple[str, ...] = ()
     """What the Node says of its own colocation and cannot be followed, and why."""
     build: Build | None = None

@@ -62,8 +62,20 @@ _BATCH_KEYS: Mapping[str, _Whole | _Word] = {
     "batchCPUThresholdPercent": _Whole("cpu_at_most_percent"),
     "batchMemoryThresholdPercent": _Whole("memory_at_most_percent"),
 }
+_MID_KEYS: Mapping[str, _Whole | _Word] = {
+    "midCPUThresholdPercent": _Whole("cpu_at_most_percent"),
+    "midMemoryThresholdPercent": _Whole("memory_at_most_percent"),
+    "midUnallocatedPercent": _Whole("unallocated_percent"),
+    "midStaticCPUReservedPercent": _Whole("static_cpu_percent"),
+    "midStaticMemoryReservedPercent": _Whole("static_memory_percent"),
+}
 _DEGRADE = {"degradeTimeMinutes": _Whole("minutes", 1, MAX_DEGRADE_MINUTES)}
 _BATCH_RATIOS = {CPU_RECLAIM_RATIO: "cpu_reclaim_percent", MEMORY_RECLAIM_RATIO: "memory_reclaim_percent"}
+
+_MID_RATIOS = {
+    "node.koordinator.sh/mid-static-cpu-reserved-ratio": "static_cpu_percent",
+    "node.koordinator.sh/mid-static-memory-reserved-ratio": "static_memory_percent",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +87,30 @@ class NodeOverride:
     degrade_after_s: float | None = None
     batch: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the strategy for batch resources."""
+    mid: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the strategy for mid resources."""
     unread: tuple[str, ...] = ()
-    """What could not be followed, and why."""
+    """What could not be followed for batch resources, and why."""
+    unread_mid: tuple[str, ...] = ()
+    """The same for mid resources; what concerns both stands in both."""
 
 
 def node_override(node: Mapping[str, Any]) -> NodeOverride:
     """Of a Node, as the API server has it; labels go before the annotation."""
     metadata = _map(node.get("metadata"))
+    of_both: list[str] = []
     unread: list[str] = []
-    said = _strategy(_map(metadata.get("annotations")).get(STRATEGY), unread)
+    unread_mid: list[str] = []
+    said = _strategy(_map(metadata.get("annotations")).get(STRATEGY), of_both)
     labels = _map(metadata.get("labels"))
-    minutes = _followed(said, _DEGRADE, unread).get("minutes")
+    minutes = _followed(said, _DEGRADE, of_both).get("minutes")
     return NodeOverride(
-        off=_off(said.get("enable"), unread),
+        off=_off(said.get("enable"), of_both),
         degrade_after_s=None if minutes is None else minutes * 60.0,
         batch=_followed(said, _BATCH_KEYS, unread) | _percents(labels, _BATCH_RATIOS, unread),
-        unread=tuple(unread[:MOST_UNREAD]),
+        mid=_mid(said, labels, unread_mid),
+        unread=tuple([*of_both, *unread][:MOST_UNREAD]),
+        unread_mid=tuple([*of_both, *unread_mid][:MOST_UNREAD]),
     )
 
 
@@ -108,6 +128,15 @@ def _off(enable: object, unread: list[str]) -> bool:
     if enable is not None and not isinstance(enable, bool):
         unread.append(_problem(f"{STRATEGY}: enable", enable, "true or false"))
     return enable is False
+
+
+def _mid(said: Mapping[str, Any], labels: Mapping[str, Any], unread: list[str]) -> dict[str, Any]:
+    mode = said.get("midReclaimMode")
+    if mode is not None and not isinstance(mode, str):
+        unread.append(_problem(f"{STRATEGY}: midReclaimMode", mode, "static, or another word for prediction"))
+    # Upstream knows one word; every other one means what holds without it.
+    modes = {"mode": "static" if mode == "static" else "prediction"} if isinstance(mode, str) else {}
+    return modes | _followed(said, _MID_KEYS, unread) | _percents(labels, _MID_RATIOS, unread)
 
 
 def _followed(said: Mapping[str, Any], keys: Mapping[str, _Whole | _Word], unread: list[str]) -> dict[str, Any]:

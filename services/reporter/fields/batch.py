@@ -6,6 +6,7 @@ leaves them out: that is not an offer of 0.
 Facts: docs/facts/koordinator.md#batch-resources.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -36,10 +37,15 @@ def fragment(view: FieldView, _settings: BatchFieldSettings) -> Fragment | None:
 
 def urgent(before: Fragment | None, now: Fragment | None, settings: BatchFieldSettings) -> bool:
     """A fall that matters; coming and going."""
+    return fell(before, now, (BATCH_CPU, BATCH_MEMORY), settings)
+
+
+def fell(before: Fragment | None, now: Fragment | None, names: Iterable[str], settings: BatchFieldSettings) -> bool:
+    """Whether one of these amounts fell by more than may wait; coming and going."""
     if before is None or now is None:
         return before is not now
     kept = 100 - settings.urgent_fall_percent
-    return any(_amount(now, name) * 100 < _amount(before, name) * kept for name in (BATCH_CPU, BATCH_MEMORY))
+    return any(_amount(now, name) * 100 < _amount(before, name) * kept for name in names)
 
 
 def _amount(document: Any, name: str) -> int:

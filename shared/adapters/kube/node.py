@@ -4,7 +4,8 @@ The amounts on the Node are the reporter's, but central may take them from sale,
 stands the Node shows none. Central sets the mark before it takes the amounts away; here the Node's version is read, the
 mark looked for, and the amounts are written at that version. So an offer that crosses a withdrawal is refused (409).
 
-Koordinator's batch resources stand there only while they are offered: one of which nothing is known is no offer of 0.
+Koordinator's batch and mid resources stand there only while they are offered: one of which nothing is known is no
+offer of 0.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -13,8 +14,15 @@ from typing import Any
 from shared.adapters.kube.client import Kube, KubeError
 from shared.contracts.kube.node_conditions import WITHDRAWN
 from shared.contracts.kube.quantities import format_units, parse_units
-from shared.contracts.pod import BATCH_CPU, BATCH_MEMORY, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
-from shared.core.pods.extended_resources import BATCH_NAMES, OTHER_NAME, node_amounts, own_names
+from shared.contracts.pod import (
+    BATCH_CPU,
+    BATCH_MEMORY,
+    MID_CPU,
+    MID_MEMORY,
+    TUTORIAL_RECLAIMED_CPU,
+    TUTORIAL_RECLAIMED_MEMORY,
+)
+from shared.core.pods.extended_resources import KOORDINATOR_NAMES, OFFERED_NAMES, node_amounts, own_names
 from shared.errors import Unavailable
 
 CNRS = "/apis/node.katalyst.kubewharf.io/v1alpha1/customnoderesources"
@@ -91,7 +99,7 @@ class KubeNode:
         self.withdrawn = await self._marked()
         amounts = self._amounts()
         # Written by this process, or by one before it with other settings.
-        gone = ((own_names(node) | (self._shown or {}).keys()) & BATCH_NAMES) - amounts.keys()
+        gone = ((own_names(node) | (self._shown or {}).keys()) & KOORDINATOR_NAMES) - amounts.keys()
         # null takes a key out in a merge patch.
         shown = {name: format_units(amounts[name]) for name in sorted(amounts)} | dict.fromkeys(sorted(gone))
         version = node["metadata"]["resourceVersion"]
@@ -118,7 +126,7 @@ class KubeNode:
         return any(row.get("type") == WITHDRAWN and row.get("status") == "True" for row in rows)
 
 
-async def remove_offer(kube: Kube, node: str, names: Collection[str] = tuple(OTHER_NAME)) -> None:
+async def remove_offer(kube: Kube, node: str, names: Collection[str] = tuple(OFFERED_NAMES)) -> None:
     """Remove the reclaimed amounts from a Node, as at an uninstall.
 
     Raises:
@@ -136,5 +144,7 @@ def _offered(document: Mapping[str, Any]) -> dict[str, int]:
     katalyst = status.get("resourceAllocatable") or {}
     koordinator = (status.get("resources") or {}).get("allocatable") or {}
     amounts = {name: katalyst[name] for name in OFFERED if name in katalyst}
-    amounts |= {name: koordinator[name] for name in (BATCH_CPU, BATCH_MEMORY) if name in koordinator}
+    amounts |= {
+        name: koordinator[name] for name in (BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY) if name in koordinator
+    }
     return {name: parse_units(amount) for name, amount in amounts.items()}

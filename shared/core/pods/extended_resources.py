@@ -3,7 +3,8 @@
 A scheduler counts each name by itself. So each name shows what is offered less what pods ask for under the other ones:
 whichever name a pod uses, no more than the offer can be given out. Pods that name the newer one alone (admission makes
 them do so) see all of it (docs/facts/katalyst-cluster.md#two-spellings). Koordinator's batch resources are offered
-beside them on the same account (docs/facts/koordinator.md#batch-resources).
+beside them on the same account (docs/facts/koordinator.md#batch-resources). Its mid resources have an account of their
+own, for they are no part of what reclaimed pods are offered: what mid pods were sold is taken off that already.
 """
 
 from collections import Counter
@@ -12,12 +13,25 @@ from contextlib import suppress
 from typing import Any
 
 from shared.contracts.kube.quantities import parse_units
-from shared.contracts.pod import ALIASES, BATCH_ALIASES, BATCH_CPU, BATCH_MEMORY, RECLAIMED_CPU, RECLAIMED_MEMORY
+from shared.contracts.pod import (
+    ALIASES,
+    BATCH_ALIASES,
+    BATCH_CPU,
+    BATCH_MEMORY,
+    MID_CPU,
+    MID_MEMORY,
+    RECLAIMED_CPU,
+    RECLAIMED_MEMORY,
+)
 
 _ALIASES = ALIASES | BATCH_ALIASES
 OTHER_NAME = {**_ALIASES, **{newer: older for older, newer in _ALIASES.items()}}
 """Every name of a reclaimed resource, with its other spelling in the same dialect."""
 BATCH_NAMES = frozenset({*BATCH_ALIASES, *BATCH_ALIASES.values()})
+MID_NAMES = frozenset({MID_CPU, MID_MEMORY})
+KOORDINATOR_NAMES = BATCH_NAMES | MID_NAMES
+OFFERED_NAMES = frozenset(OTHER_NAME) | MID_NAMES
+"""Every name under which a Node may offer something."""
 _ACCOUNTS = tuple(
     frozenset({*names, *(OTHER_NAME[name] for name in names)})
     for names in ((RECLAIMED_CPU, BATCH_CPU), (RECLAIMED_MEMORY, BATCH_MEMORY))
@@ -61,6 +75,9 @@ def node_amounts(offered: Mapping[str, int], asked: Mapping[str, int]) -> dict[s
     """What the Node shows under each name, never below zero; `offered` by one name of each dialect that is offered."""
     amounts = {}
     for name, amount in offered.items():
+        if name in MID_NAMES:
+            amounts[name] = amount
+            continue
         for spelling in (name, OTHER_NAME[name]):
             elsewhere = sum(asked.get(other, 0) for other in _ACCOUNT_OF[spelling] - {spelling})
             amounts[spelling] = max(0, amount - elsewhere)
@@ -78,4 +95,4 @@ def own_names(node: Mapping[str, Any]) -> frozenset[str]:
             status = (entry.get("fieldsV1") or {}).get("f:status") or {}
             for part in ("f:capacity", "f:allocatable"):
                 written |= {str(field).removeprefix("f:") for field in status.get(part) or ()}
-    return frozenset(OTHER_NAME) - (BATCH_NAMES - written)
+    return OFFERED_NAMES - (KOORDINATOR_NAMES - written)

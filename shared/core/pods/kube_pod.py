@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from shared.contracts.pod import Container, KubeQos, Pod, QosClass
 from shared.core.cgroups.kubelet_layout import CONFIG_MIRROR, CONFIG_PREFIX, file_hash
 from shared.core.pods.containers import described
+from shared.core.pods.koord_qos import priority_class
 from shared.core.pods.metadata import bounded
 from shared.core.pods.qos import CRITICAL_PRIORITY, DEFAULT_CLASS, Fallback, class_of_kube, lowest_class, words_of_both
 from shared.core.pods.resources import known_amounts, kube_qos_of, names_reclaimed
@@ -46,6 +47,7 @@ def pod_of(
     # Labels of a running pod can be patched; requests of reclaimed resources cannot, so these still count.
     if first_class is not None and not asks_reclaimed:
         qos = first_class
+    asks_mid = priority_class(labels, _priority(spec)) == "koord-mid"
     ids = {name: row.get("containerID") for row in _statuses(status) if isinstance(name := row.get("name"), str)}
     return _checked(
         {
@@ -55,7 +57,9 @@ def pod_of(
             "qos": qos,
             "kube_qos": kube,
             "priority": spec.get("priority") or 0,
-            **described(_containers(containers, qos, ids), _containers(starting, qos, ids)),
+            **described(
+                _containers(containers, qos, ids, is_mid=asks_mid), _containers(starting, qos, ids, is_mid=asks_mid)
+            ),
             "overhead_memory_bytes": known_amounts({"requests": spec.get("overhead")}, "")["memory_request_bytes"],
             "annotations": words.annotations,
             "labels": words.labels,
@@ -115,14 +119,16 @@ def _statuses(status: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     yield from _rows(status.get("initContainerStatuses"))
 
 
-def _containers(rows: Iterable[Mapping[str, Any]], qos: QosClass, ids: Mapping[str, Any]) -> tuple[Container, ...]:
-    found = (_container(row, qos, ids.get(str(row.get("name")))) for row in rows)
+def _containers(
+    rows: Iterable[Mapping[str, Any]], qos: QosClass, ids: Mapping[str, Any], *, is_mid: bool
+) -> tuple[Container, ...]:
+    found = (_container(row, known_amounts(_map(row.get("resources")), qos, is_mid=is_mid), ids) for row in rows)
     return tuple(one for one in found if one is not None)
 
 
-def _container(row: Mapping[str, Any], qos: QosClass, identity: object) -> Container | None:
+def _container(row: Mapping[str, Any], amounts: Mapping[str, int], ids: Mapping[str, Any]) -> Container | None:
     """None where it has no name that kubelet would run."""
-    fields = {"name": row.get("name"), **known_amounts(_map(row.get("resources")), qos)}
+    fields, identity = {"name": row.get("name"), **amounts}, ids.get(str(row.get("name")))
     # An id of a runtime that is not known costs the container's group, not the container.
     for given in ({**fields, "id": identity}, fields):
         try:
@@ -130,6 +136,11 @@ def _container(row: Mapping[str, Any], qos: QosClass, identity: object) -> Conta
         except ValidationError:
             continue
     return None
+
+
+def _priority(spec: Mapping[str, Any]) -> int | None:
+    value = spec.get("priority")
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _kube_qos(containers: Iterable[Mapping[str, Any]]) -> KubeQos | None:

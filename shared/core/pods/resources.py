@@ -15,6 +15,8 @@ from shared.contracts.pod import (
     BATCH_MEMORY,
     FIRST_BATCH_CPU,
     FIRST_BATCH_MEMORY,
+    MID_CPU,
+    MID_MEMORY,
     RECLAIMED_CPU,
     RECLAIMED_MEMORY,
     KubeQos,
@@ -30,6 +32,7 @@ MAX_MEMORY_BYTES = 1 << 60
 
 _PLAIN = {"cpu": "cpu", "memory": "memory"}
 _RECLAIMED = {RECLAIMED_CPU: "cpu", RECLAIMED_MEMORY: "memory"}
+_MID = {MID_CPU: "cpu", MID_MEMORY: "memory"}
 _BATCH = {
     BATCH_CPU: RECLAIMED_CPU,
     BATCH_MEMORY: RECLAIMED_MEMORY,
@@ -65,9 +68,13 @@ def container_amounts(resources: Mapping[str, Any], qos: str, where: str) -> tup
     }, notes
 
 
-def known_amounts(resources: Mapping[str, Any], qos: str) -> dict[str, int]:
-    """As `container_amounts`, of a pod that runs already: what cannot be counted is left out instead of refused."""
-    mine = _RECLAIMED if qos == "reclaimed_cores" else _PLAIN
+def known_amounts(resources: Mapping[str, Any], qos: str, *, is_mid: bool = False) -> dict[str, int]:
+    """As `container_amounts`, of a pod that runs already: what cannot be counted is left out instead of refused.
+
+    Pods of Koordinator's class mid ask for mid resources, whatever their QoS class; where they ask for plain ones too,
+    the larger amount counts.
+    """
+    mine = (_RECLAIMED if qos == "reclaimed_cores" else _PLAIN) | (_MID if is_mid else {})
     found: dict[str, dict[str, int]] = {}
     for part in ("requests", "limits"):
         given = resources.get(part)
@@ -76,7 +83,8 @@ def known_amounts(resources: Mapping[str, Any], qos: str) -> dict[str, int]:
             name = _BATCH.get(str(spelling)) or canonical_resource(str(spelling))
             if name in mine:
                 with suppress(Refused):
-                    found[part][mine[name]] = _amount(quantity, mine[name], name, spelling)
+                    amount = _amount(quantity, mine[name], name, spelling)
+                    found[part][mine[name]] = max(amount, found[part].get(mine[name], 0))
     return {
         f"{kind}_{part[:-1]}_{'millis' if kind == 'cpu' else 'bytes'}": (
             found[part].get(kind, found["limits"].get(kind, 0) if part == "requests" else 0)

@@ -14,6 +14,7 @@ from shared.contracts.sample import PodReading
 from sublet.views.conditions import conditions
 from sublet.views.explain.batch import batch_part
 from sublet.views.explain.evictor import outlook_part, refusals_part
+from sublet.views.explain.mid import mid_part
 from sublet.views.facts import NodeFacts
 from sublet.views.usage import Usage, pod_usage, pool_rows
 
@@ -42,6 +43,8 @@ def chain(
         document["advice"] = advice_part(facts)
         if reading.pod.qos == "reclaimed_cores" and (batch := batch_part(facts)) is not None:
             document["batch"] = batch
+        if (mid := mid_part(facts, reading.pod)) is not None:
+            document["mid"] = mid
         document["sample"] = _sample(facts, reading)
         document["outlook"] = outlook_part(facts, reading.pod.key, reading.pod.uid)
         document["paused"] = next((why for kind, why in conditions(facts) if kind == "EvictionsPaused"), None)

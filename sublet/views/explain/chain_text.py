@@ -6,6 +6,7 @@ from typing import Any
 from sublet.views.explain.batch import batch_lines
 from sublet.views.explain.chain import Document
 from sublet.views.explain.evictor import outlook_lines
+from sublet.views.explain.mid import mid_lines
 from sublet.views.explain.sentence import ended_words
 from sublet.views.figures import UNKNOWN, amount, cores, memory, moment_of, number, value_text
 
@@ -18,6 +19,7 @@ def lines(document: Document) -> Iterator[str]:
         yield from _place_lines(document["placement"])
         yield from advice_lines(document["advice"])
         yield from batch_lines(document.get("batch"))
+        yield from mid_lines(document.get("mid"))
         yield from _sample_lines(document["sample"])
         yield from outlook_lines(document)
     else:

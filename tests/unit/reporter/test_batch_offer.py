@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kube_api import Api, FakeKube
 
-from services.reporter.batch_node_offer import BatchInput, BatchNodeOffer
+from services.reporter.batch_node_offer import BatchNodeOffer
 from services.reporter.core.batch_demand import ColocationStrategy, batch_offer
 from services.reporter.core.field import FieldView, Offered
 from services.reporter.core.node_capacity import (
@@ -22,6 +22,7 @@ from services.reporter.core.node_capacity import (
 )
 from services.reporter.core.node_object import cnr
 from services.reporter.fields import batch as field
+from services.reporter.offer_over_time import ColocationInput
 from services.reporter.settings import ReporterSettings
 from shared.adapters.kube.node import KubeNode
 from shared.contracts.pod import BATCH_CPU, BATCH_MEMORY, FIRST_BATCH_CPU, FIRST_BATCH_MEMORY, Container, Pod
@@ -31,6 +32,7 @@ from sublet.views.explain.batch import batch_lines
 
 GIB = 1 << 30
 TEN = NodeCapacity(10_000, 10 * GIB)
+NOTHING = Offered(0, 0)
 
 
 def reading(name: str, used_millis: int | None = None, used_bytes: int | None = None, **fields: Any) -> PodReading:
@@ -175,7 +177,7 @@ class Offer:
     def after(self, now_s: float, used_cores: float | None = 3.0, age_s: float | None = 0.0, **seen: Any) -> int | None:
         sample = self._ten(cpu_usage_cores=used_cores)
         known = {"allocation": None, "sample": sample, "sample_age_s": age_s, "node": None, "in_a_cluster": False}
-        found = self.offer.smoothed(BatchInput(**known | seen), now_s)
+        found = self.offer.smoothed(ColocationInput(**known | seen), NOTHING, now_s)
         return None if found is None else found.cpu_millis
 
 
@@ -271,8 +273,8 @@ async def test_the_example_of_the_first_release_stands_on_the_node_literally(ten
     """8 cores, 60 % and 65 %, 59 milli-cores and 392461072 bytes used by tenants, the system below its reserve."""
     web = reading("web", 59, 392_461_072)
     used = {"cpu_usage_cores": 0.159, "memory_total_bytes": 1 << 40, "memory_available_bytes": (1 << 40) - GIB}
-    seen = BatchInput(None, ten(web, **used), 0.0, node(), in_a_cluster=True)
-    offered = BatchNodeOffer(settings()).smoothed(seen, 0.0)
+    seen = ColocationInput(None, ten(web, **used), 0.0, node(), in_a_cluster=True)
+    offered = BatchNodeOffer(settings()).smoothed(seen, NOTHING, 0.0)
     assert offered == Offered(4541, 17_236_565_027)
     fragment = field.fragment(FieldView(now, batch=offered), field.BatchFieldSettings())
     assert fragment is not None

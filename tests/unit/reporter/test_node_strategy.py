@@ -9,8 +9,8 @@ from fixture_types import NewSample
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.reporter.batch_node_offer import BatchInput, BatchNodeOffer
-from services.reporter.core.field import FieldView
+from services.reporter.batch_node_offer import BatchNodeOffer
+from services.reporter.core.field import FieldView, Offered
 from services.reporter.core.node_strategy import (
     CPU_RECLAIM_RATIO,
     MEMORY_RECLAIM_RATIO,
@@ -20,6 +20,7 @@ from services.reporter.core.node_strategy import (
     node_override,
 )
 from services.reporter.fields import conditions
+from services.reporter.offer_over_time import ColocationInput
 from services.reporter.settings import ReporterSettings
 from shared.contracts.sample import NodeReading
 
@@ -129,7 +130,8 @@ class Offer:
         self._sample = sample(node_reading=NodeReading(online_cpus="0-9", **used), pods=())
 
     def after(self, now_s: float, document: dict[str, Any], age_s: float = 0.0) -> int | None:
-        found = self.offer.smoothed(BatchInput(None, self._sample, age_s, document, in_a_cluster=True), now_s)
+        seen = ColocationInput(None, self._sample, age_s, document, in_a_cluster=True)
+        found = self.offer.smoothed(seen, Offered(0, 0), now_s)
         return None if found is None else found.cpu_millis
 
 

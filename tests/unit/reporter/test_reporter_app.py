@@ -19,8 +19,9 @@ from shared.app import Context
 from shared.build import BUILD
 from shared.contracts.allocation import Allocation
 from shared.contracts.bus.subjects import state_subject
+from shared.contracts.pod import Container, Pod
 from shared.contracts.readiness import Health, Readiness, ServiceHealth
-from shared.contracts.sample import NodeReading, NodeSample
+from shared.contracts.sample import NodeReading, NodeSample, PodReading
 from shared.contracts.services import NODE_SERVICES
 from shared.errors import BadConfig, Unavailable
 from shared.fakes.memory_bus import MemoryBus
@@ -345,3 +346,28 @@ def test_batch_resources_end_by_the_time_alone(play: Play) -> None:
     written = [document["status"]["resources"]["allocatable"] for document in play(story).writer.documents]
     assert [amounts.get("kubernetes.io/batch-cpu") for amounts in written] == ["3k", None]
     assert [amounts.get("koordinator.sh/batch-cpu") for amounts in written] == ["3k", None]
+
+
+def test_mid_resources_end_by_the_time_alone_and_what_they_sold_is_offered_to_nobody_else(play: Play) -> None:
+    async def story(node: Node) -> None:
+        mid = {"enabled": True, "mode": "static", "static_cpu_percent": 50, "degrade_after_s": 30}
+        node.app.reconfigure({"mid": mid, "batch": {"enabled": True, "degrade_after_s": 30}})
+        wire = node.wires["metrics"]
+        used = {"cpu_usage_cores": 1.0, "memory_total_bytes": 10 << 30, "memory_available_bytes": 9 << 30}
+        reading = NodeReading.model_validate({"online_cpus": "0-9", **used})
+        containers = (Container(name="c", cpu_request_millis=4000),)
+        pod = PodReading(pod=Pod(uid="aa", name="mid", priority=7500, containers=containers))
+        await wire.publish(wire.stamp(NodeSample, node_reading=reading, pods=(pod,)))
+        await node.offer(6_000)
+        await asyncio.sleep(40)
+        assert node.app.state()["mid"] is None
+
+    first, *_, last = (document["status"]["resources"]["allocatable"] for document in play(story).writer.documents)
+    assert {name: amount for name, amount in first.items() if name.endswith("cpu")} == {
+        "katalyst.kubewharf.io/reclaimed_millicpu": "2k",
+        "resource.katalyst.kubewharf.io/reclaimed_millicpu": "2k",
+        "kubernetes.io/batch-cpu": "1k",
+        "koordinator.sh/batch-cpu": "1k",
+        "kubernetes.io/mid-cpu": "5k",
+    }
+    assert not any("mid-" in name or "batch-" in name for name in last)

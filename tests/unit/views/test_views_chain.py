@@ -1,6 +1,7 @@
 """The explanation of one pod, and eviction events as lines."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -79,6 +80,33 @@ def test_a_reclaimed_pod_is_told_what_batch_resources_its_node_offers(
     assert "not read: node/reservation: no" in text
     of_tenant = present(chain(read("node1", answers), [], "default", "web"))
     assert "batch" not in of_tenant
+
+
+def test_a_mid_pod_is_told_what_mid_resources_its_node_offers(answers: dict[str, Any]) -> None:
+    terms = {"capacity": 8000, "prod_reclaimable": 1500, "unallocated": 1000, "unused": 4000, "at_most": 8000}
+    mid = {"cpu_millis": 1600, "memory_bytes": 1 << 30, "cpu": terms, "memory": terms, "mode": "prediction",
+           "unallocated_percent": 10, "known_pods": 3, "new_pods": 1}  # fmt: skip
+
+    def told(**over: Any) -> str:
+        answers["reporter"]["mid"] = mid | over
+        facts = read("node1", answers)
+        assert facts.sample is not None
+        pods = tuple(
+            one.model_copy(update={"pod": one.pod.model_copy(update={"priority": 7500})})
+            if one.pod.name == "web"
+            else one
+            for one in facts.sample.pods
+        )
+        seen = replace(facts, sample=facts.sample.model_copy(update={"pods": pods}))
+        assert "mid" not in present(chain(seen, [], "default", "encode"))
+        return "\n".join(lines(present(chain(seen, [], "default", "web"))))
+
+    text = told()
+    assert "node offers kubernetes.io/mid-cpu 1600: prediction, prod pods lend 1.50 + 10 % of 1.00 that nobody" in text
+    assert "at most 4.00 unused and 8.00 in all" in text
+    assert "known for long enough: 3, for too short: 1" in text
+    assert "static, a fixed part of 8.00, at most" in told(mode="static")
+    assert "mid-cpu" not in told(mode="other")
 
 
 @pytest.mark.parametrize("bad", [{}, [], "x", {"cpu_millis": "4541"}, {"cpu": TERMS}])

@@ -10,6 +10,7 @@ from shared.contracts.pod import (
     BATCH_CPU,
     BATCH_MEMORY,
     FIRST_BATCH_CPU,
+    MID_CPU,
     RECLAIMED_CPU,
     RECLAIMED_MEMORY,
     TUTORIAL_RECLAIMED_CPU,
@@ -54,6 +55,19 @@ def test_what_can_still_be_placed_under_any_name_is_at_most_the_offer_less_all_r
         for spelling in (name, OTHER_NAME[name]):
             free = max(0, amounts[spelling] - asked.get(spelling, 0))
             assert 0 <= free <= left
+
+
+@given(AMOUNTS, AMOUNTS, AMOUNTS)
+def test_mid_resources_have_an_account_of_their_own(mid: int, offer: int, asked: int) -> None:
+    amounts = node_amounts({MID_CPU: mid, TUTORIAL_CPU: offer}, {CPU: asked})
+    assert amounts[MID_CPU] == mid
+    assert amounts[CPU] == offer
+
+
+def test_mid_resources_are_ours_where_we_wrote_them() -> None:
+    theirs = {"metadata": {"managedFields": [written_by("koord-manager", MID_CPU)]}}
+    ours = {"metadata": {"managedFields": [written_by("sublet-reporter", MID_CPU)]}}
+    assert [MID_CPU in own_names(node) for node in (theirs, ours)] == [False, True]
 
 
 @given(AMOUNTS, AMOUNTS)

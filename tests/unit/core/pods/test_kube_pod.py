@@ -200,6 +200,30 @@ def test_long_annotations_of_others_are_left_behind() -> None:
     assert present(pod_of(document(meta={"annotations": annotations}))).annotations == RECLAIMED
 
 
+MID_RESOURCES = {"requests": {"kubernetes.io/mid-cpu": "1500", "kubernetes.io/mid-memory": "1Gi"}}
+
+
+@pytest.mark.parametrize(
+    ("meta", "spec", "resources", "millis"),
+    [
+        pytest.param({}, {"priority": 7500}, MID_RESOURCES, 1500, id="by priority"),
+        pytest.param({"labels": {"koordinator.sh/priority-class": "koord-mid"}}, {}, MID_RESOURCES, 1500,
+                     id="by label"),
+        pytest.param({"labels": {"koordinator.sh/qosClass": "BE"}}, {"priority": 7500}, MID_RESOURCES, 1500,
+                     id="best-effort by class"),
+        pytest.param({}, {"priority": 7500}, {"requests": {"cpu": "2", "kubernetes.io/mid-cpu": "1500"}}, 2000,
+                     id="the larger of both"),
+        pytest.param({}, {"priority": 7500}, {"requests": {"cpu": "2"}}, 2000, id="plain ones alone"),
+        pytest.param({}, {"priority": 9500}, MID_RESOURCES, 0, id="of another class"),
+        pytest.param({}, {"priority": True}, MID_RESOURCES, 0, id="no priority"),
+    ],
+)  # fmt: skip
+def test_a_mid_pod_asks_for_mid_resources(
+    meta: dict[str, Any], spec: dict[str, Any], resources: dict[str, Any], millis: int
+) -> None:
+    assert present(pod_of(document(resources=resources, meta=meta, spec=spec))).cpu_request_millis == millis
+
+
 @pytest.mark.parametrize("identity", ["", "rkt://1", "containerd://../../etc"])
 def test_an_id_that_is_none_never_becomes_a_path(identity: str) -> None:
     statuses = [{"name": "main", "containerID": identity}]

@@ -1,0 +1,1 @@
+"""Koordinator's mid resources: what tenants asked for and, by their past, do not use."""

@@ -1,0 +1,99 @@
+"""Offer Koordinator's mid resources over time, and learn from every sample what prod pods use.
+
+The past is learnt while the offer is on. As with the batch resources an offer ends by itself where nothing arrives any
+more.
+"""
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from services.reporter.core.batch_resources import degraded
+from services.reporter.core.field import Offered
+from services.reporter.core.mid.amount import MidOffer, MidStrategy, mid_offer, sold_and_unused
+from services.reporter.core.mid.peaks import UsageHistory, UsedAmounts
+from services.reporter.core.mid.reclaimable import ProdReclaimable, prod_pods, prod_reclaimable, used_now
+from services.reporter.core.node_capacity import NodeCapacity
+from services.reporter.offer_over_time import ColocationInput, OfferOverTime
+from services.reporter.settings import ReporterSettings
+from shared.contracts.sample import NodeSample
+
+NOTHING = Offered(0, 0)
+
+
+class MidNodeOffer:
+    """Both mid resources as they are reported; nothing unless the settings say so."""
+
+    def __init__(self, settings: ReporterSettings) -> None:
+        self._settings = settings
+        self._offer = OfferOverTime(settings)
+        self._history = UsageHistory()
+        self._found: MidOffer | None = None
+        self._reclaimable = ProdReclaimable()
+        self._strategy = settings.mid.strategy
+        self._withheld = NOTHING
+        self.unread: tuple[str, ...] = ()
+        """What the Node says of its mid resources and cannot be followed."""
+
+    def reconfigure(self, settings: ReporterSettings) -> None:
+        """Take new settings."""
+        self._settings = settings
+        self._offer.reconfigure(settings)
+
+    @property
+    def withheld(self) -> Offered:
+        """What mid pods were sold and do not use: idle, and not for sale under another name."""
+        return self._withheld if self._settings.mid.enabled else NOTHING
+
+    def smoothed(self, seen: ColocationInput, now_s: float) -> Offered | None:
+        """What is reported now; None where nothing is offered, which is not the same as an offer of 0."""
+        mid, node = self._settings.mid, seen.override
+        degrade_after_s = node.degrade_after_s or mid.degrade_after_s
+        self.unread = node.unread_mid if mid.enabled else ()
+        fresh = seen.sample_age_s is not None and seen.sample_age_s <= self._settings.max_sample_age_s
+        if mid.enabled and fresh and seen.sample is not None:
+            self._learn(seen.sample, now_s)
+        if not mid.enabled or node.off or degraded(seen.sample_age_s, degrade_after_s):
+            self._end()
+        elif fresh and seen.sample is not None and (capacity := seen.capacity) is not None:
+            self._follow(seen.sample, capacity, replace(mid.strategy, **node.mid), now_s)
+        # Samples that come and say too little are no better than none.
+        if self._offer.reported is not None and degraded(self._offer.unheard_s(now_s), degrade_after_s):
+            self._end()
+        return self._offer.reported
+
+    def state(self) -> dict[str, Any] | None:
+        """What is reported and the terms that it is made of, for `explain`; None where nothing is offered."""
+        reported, found, strategy = self._offer.reported, self._found, self._strategy
+        if reported is None or found is None:
+            return None
+        return {
+            "cpu_millis": reported.cpu_millis,
+            "memory_bytes": reported.memory_bytes,
+            "mode": strategy.mode,
+            "unallocated_percent": strategy.unallocated_percent,
+            "known_pods": self._reclaimable.known_pods,
+            "new_pods": self._reclaimable.new_pods,
+            "cpu": {"amount": found.cpu_millis, **asdict(found.cpu)},
+            "memory": {"amount": found.memory_bytes, **asdict(found.memory)},
+        }
+
+    def _learn(self, sample: NodeSample, now_s: float) -> None:
+        self._withheld = sold_and_unused(sample)
+        self._history.observe(used_now(sample), now_s)
+
+    def _follow(self, sample: NodeSample, capacity: NodeCapacity, strategy: MidStrategy, now_s: float) -> None:
+        allocatable = UsedAmounts(
+            max(0, capacity.cpu_millis - capacity.reserved_cpu_millis),
+            max(0, capacity.memory_bytes - capacity.reserved_memory_bytes),
+        )
+        lent = prod_reclaimable(prod_pods(sample), self._history, allocatable, self._settings.mid.prediction)
+        found = mid_offer(sample, capacity, strategy, lent)
+        # One sample without a figure is no reason to take anything away: time does that.
+        if found is None:
+            return
+        self._found, self._reclaimable, self._strategy = found, lent, strategy
+        self._offer.report(Offered(found.cpu_millis, found.memory_bytes), now_s)
+
+    def _end(self) -> None:
+        self._offer.end()
+        self._found = None

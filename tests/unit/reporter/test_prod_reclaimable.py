@@ -1,0 +1,153 @@
+"""What prod pods lend: the past of a pod as a histogram, and what follows of it."""
+
+import pytest
+from fixture_types import NewSample
+from hypothesis import given
+from hypothesis import strategies as st
+from mid_node import GIB, MID, TEN, NewNode, near, node_of_ten, reading
+
+from services.reporter.core.mid.peaks import FORGET_AFTER_S, MINUTE_S, MOST_MODELS, UsageHistory, UsedAmounts
+from services.reporter.core.mid.reclaimable import (
+    PROD,
+    SYSTEM,
+    PredictionRules,
+    ProdReclaimable,
+    prod_pods,
+    prod_reclaimable,
+    used_now,
+)
+from shared.contracts.sample import NodeSample, PodReading
+
+MINUTES = 10
+RULES = PredictionRules(cold_start_s=MINUTES * 60.0, safety_margin_percent=10)
+
+
+@pytest.fixture
+def ten_cpus(sample: NewSample) -> NewNode:
+    return node_of_ten(sample)
+
+
+def learnt(sample: NodeSample, minutes: int = MINUTES) -> UsageHistory:
+    """The past of a node that was always as in this sample."""
+    history = UsageHistory()
+    for minute in range(minutes + 1):
+        history.observe(used_now(sample), minute * MINUTE_S)
+    return history
+
+
+def lent(sample: NodeSample, history: UsageHistory | None = None, rules: PredictionRules = RULES) -> ProdReclaimable:
+    has = UsedAmounts(TEN.cpu_millis, TEN.memory_bytes)
+    return prod_reclaimable(prod_pods(sample), history or learnt(sample), has, rules)
+
+
+def peak_of(*millis: int) -> int:
+    """The peak of a past of so many minutes, in milli-cores."""
+    history = UsageHistory()
+    for minute, used in enumerate([*millis, 0]):
+        history.observe({"one": UsedAmounts(used, 0)}, minute * MINUTE_S)
+    found = history.peak("one", least_minutes=len(millis))
+    assert found is not None
+    return found.cpu_millis
+
+
+@given(st.lists(st.integers(0, 20_000), min_size=1, max_size=40))
+def test_a_peak_covers_nearly_all_of_the_past_and_is_a_twentieth_too_large_at_most(millis: list[int]) -> None:
+    peak = peak_of(*millis)
+    # Weights of the newest minutes are the larger ones, by less than a half in so short a time.
+    assert sum(used <= peak for used in millis) / len(millis) >= 0.9
+    assert peak <= max(millis) * 1.05 + 27
+
+
+def test_older_minutes_weigh_less() -> None:
+    """After a half-life a minute weighs twice as much as one of the beginning."""
+    day = [8000] * 60 + [100] * (12 * 60 * 4)
+    assert peak_of(*day) < 200
+    assert peak_of(*([8000] * 60 + [100] * 60)) > 8000
+
+
+def test_the_weights_stay_finite() -> None:
+    history = UsageHistory()
+    model_minutes = 101 * 12 * 60
+    history.observe({"one": UsedAmounts(100, GIB)}, 0.0)
+    history.observe({"one": UsedAmounts(100, GIB)}, MINUTE_S)
+    history.models["one"].minutes = model_minutes
+    history.observe({"one": UsedAmounts(100, GIB)}, 2 * MINUTE_S)
+    history.observe({}, 3 * MINUTE_S)
+    assert max(history.models["one"].cpu.weights) < 2.0**101
+    found = history.peak("one", least_minutes=1)
+    assert found is not None
+    assert found.cpu_millis < 130
+
+
+def test_a_minute_counts_by_its_largest_use() -> None:
+    history = UsageHistory()
+    for second, millis in enumerate([100, 5000, 100, 100]):
+        history.observe({"one": UsedAmounts(millis, 0)}, float(second))
+    history.observe({}, MINUTE_S)
+    found = history.peak("one", least_minutes=1)
+    assert found is not None
+    assert found.cpu_millis > 5000
+    assert history.models["one"].minutes == 1
+
+
+def test_the_past_is_bounded_and_forgets_who_is_gone() -> None:
+    history = UsageHistory()
+    for minute in range(3):
+        history.observe({str(n): UsedAmounts(1, 1) for n in range(MOST_MODELS + 50)}, minute * MINUTE_S)
+    assert len(history.models) == MOST_MODELS
+    last_s = 3 * MINUTE_S
+    history.observe({"0": UsedAmounts(1, 1)}, last_s)
+    history.observe({"0": UsedAmounts(1, 1)}, last_s + FORGET_AFTER_S)
+    assert len(history.models) == MOST_MODELS
+    history.observe({}, last_s + FORGET_AFTER_S + MINUTE_S)
+    assert set(history.models) == {"0"}
+    one = history.models["0"]
+    assert (len(one.cpu.weights), len(one.memory.weights)) == (220, 290)
+
+
+@pytest.mark.parametrize(
+    ("pods", "millis"),
+    [
+        pytest.param([reading("web", 1000)], 4000 - 1100 - 1100, id="less what it uses, what the system uses, margins"),
+        pytest.param([reading("web", 3900)], 0, id="nothing where the peak is near the request"),
+        pytest.param([reading("web", 1000), reading("api", 1000)], 8000 - 2200 - 1100, id="two"),
+        pytest.param([reading("web", 1000, asked_millis=0)], 0, id="who asked for nothing lends nothing"),
+        pytest.param([reading("web", 100, terminating=True)], 0, id="who ends"),
+        pytest.param([reading("web", 100, phase="Succeeded")], 0, id="who has ended"),
+        pytest.param([reading("db", 100, qos="dedicated_cores")], 0, id="on CPUs of its own"),
+        pytest.param([reading("dns", 100, qos="system_cores")], 0, id="of the system"),
+        pytest.param([reading("mid", 100, priority=MID)], 0, id="mid pods lend nothing"),
+        pytest.param([reading("job", 100, qos="reclaimed_cores")], 0, id="nor do reclaimed ones"),
+    ],
+)
+def test_what_prod_pods_lend(ten_cpus: NewNode, pods: list[PodReading], millis: int) -> None:
+    assert near(lent(ten_cpus(*pods)).cpu_millis, millis)
+
+
+def test_dedicated_pods_lend_memory(ten_cpus: NewNode) -> None:
+    assert lent(ten_cpus(reading("db", 100, qos="dedicated_cores"))).memory_bytes > 2 * GIB
+
+
+def test_a_pod_lends_nothing_before_it_was_observed_for_long(ten_cpus: NewNode) -> None:
+    sample = ten_cpus(reading("web", 1000))
+    early = lent(sample, learnt(sample, MINUTES - 1))
+    assert (early.cpu_millis, early.known_pods, early.new_pods) == (0, 0, 1)
+    late = lent(sample)
+    assert late.cpu_millis > 0
+    assert (late.known_pods, late.new_pods) == (1, 0)
+    both = ten_cpus(reading("web", 1000), reading("new", 10))
+    assert lent(both, learnt(sample)).new_pods == 1
+    assert lent(both, learnt(sample)).cpu_millis <= late.cpu_millis
+
+
+def test_one_pod_above_its_request_takes_from_what_all_lend(ten_cpus: NewNode) -> None:
+    """Each by itself lends 3 CPUs less its peak; together they use what one of them asked for."""
+    sample = ten_cpus(reading("web", 500), reading("hot", 4500, asked_millis=1000))
+    assert near(lent(sample).cpu_millis, max(0, 5000 - 5500 - 1100))
+
+
+def test_a_pod_without_a_figure_is_not_learnt_and_lends_nothing(ten_cpus: NewNode) -> None:
+    sample = ten_cpus(reading("web"))
+    assert set(used_now(sample)) == {PROD, SYSTEM}
+    assert lent(sample).cpu_millis == 0
+    assert SYSTEM not in used_now(ten_cpus(reading("web", 10), cpu_usage_cores=None))
