@@ -1,7 +1,7 @@
 """`sublet migrate`: from Koordinator or Katalyst to Sublet, step by step, each asked for by name."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -9,12 +9,29 @@ from sublet.terminal.formats import DOCUMENT, PLANS, document_text
 
 if TYPE_CHECKING:
     from sublet.migrate.plan.line import MigrationPlan
+    from sublet.migrate.takeover.run import Direction
 
 Files = Annotated[
     list[str] | None,
     typer.Option("--filename", "-f", help="Read objects from a file or a folder (- is standard input), not a cluster."),
 ]
 Kubeconfig = Annotated[Path | None, typer.Option(help="Which cluster; by default as kubectl, or that of this pod.")]
+Nodes = Annotated[list[str] | None, typer.Argument(metavar="NODE...", help="Names of nodes.")]
+Every = Annotated[bool, typer.Option("--all", help="Every node that is not there yet; ends at the first that fails.")]
+Apply = Annotated[bool, typer.Option("--apply", help="Do it; without, it is only said.")]
+Wait = Annotated[float, typer.Option(min=0, max=3600, help="Seconds to wait for each step of a node.")]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Where Sublet is in the cluster.")]
+
+
+class _Asked(NamedTuple):
+    """The words of takeover and back."""
+
+    direction: "Direction"
+    system: str
+    nodes: list[str] | None
+    every: bool
+    applies: bool
+    wait_s: float
 
 
 def register(app: typer.Typer) -> None:
@@ -86,7 +103,37 @@ def _of_system(system: str) -> typer.Typer:
 
         run(work)
 
+    def takeover(
+        nodes: Nodes = None,
+        every: Every = False,
+        apply: Apply = False,
+        wait: Wait = 300,
+        namespace: Namespace = "sublet-system",
+        kubeconfig: Kubeconfig = None,
+    ) -> None:
+        """Take nodes over, one after the other: the other agent leaves the node, then Sublet enforces. No pod restarts.
+
+        Without --apply it says what it would do. It may be repeated, and goes on where it was.
+        """
+        _hand_over(_Asked("takeover", system, nodes, every, apply, wait), namespace, kubeconfig)
+
+    def back(
+        nodes: Nodes = None,
+        every: Every = False,
+        apply: Apply = False,
+        wait: Wait = 300,
+        namespace: Namespace = "sublet-system",
+        kubeconfig: Kubeconfig = None,
+    ) -> None:
+        """Give nodes back, one after the other: Sublet observes, then the other agent comes again. No pod restarts.
+
+        Without --apply it says what it would do. It may be repeated, and goes on where it was.
+        """
+        _hand_over(_Asked("back", system, nodes, every, apply, wait), namespace, kubeconfig)
+
     group.command()(plan)
+    group.command()(takeover)
+    group.command()(back)
     if system == "koordinator":  # Katalyst's agent and ours write the same objects: they never run on one node
         group.command()(compare)
     return group
@@ -101,3 +148,26 @@ def _plan(system: str, files: list[str] | None, kubeconfig: Path | None) -> "Mig
     kinds = KINDS[system]
     objects = read_objects(files) if files else ask_cluster(kubeconfig, lambda kube: read_cluster_objects(kube, kinds))
     return PLANNERS[system](objects)
+
+
+def _hand_over(asked: _Asked, namespace: str, kubeconfig: Path | None) -> None:
+    """Hand nodes over, or back.
+
+    Raises:
+        Refused: neither nodes nor --all, or both.
+    """
+    from shared.adapters.clock import SystemClock
+    from shared.errors import Refused
+    from sublet.cluster.options import ask_cluster
+    from sublet.migrate.takeover.cluster import KubeHandover
+    from sublet.migrate.takeover.origin import ORIGINS
+    from sublet.migrate.takeover.run import Handover, hand_over
+
+    if bool(asked.nodes) == asked.every:
+        raise Refused(f"{asked.direction}: name nodes, or say --all", reason="option")
+    origin = ORIGINS[asked.system]
+    wanted = Handover(asked.direction, origin, tuple(asked.nodes or ()), asked.applies, asked.wait_s)
+    ask_cluster(
+        kubeconfig,
+        lambda kube: hand_over(wanted, KubeHandover(kube, origin, namespace), SystemClock(), typer.echo),
+    )

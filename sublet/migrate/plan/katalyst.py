@@ -7,12 +7,12 @@ from services.central.core.katalyst.fields import FIELDS, Line
 from services.central.core.katalyst.settings import settings_of
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, CONFIG_GROUP, EVICTION_CONFIGS, KCCS
 from shared.errors import Refused
+from sublet.migrate.labels import AGENT_LABEL, HERE
 from sublet.migrate.plan.agent_arguments import arguments_of, is_agent, pod_spec
 from sublet.migrate.plan.katalyst_flags import COLOCATION_FLAGS, FLAG_FIELDS, LIST_FLAGS
 from sublet.migrate.plan.line import MigrationPlan, PlanLine
 from sublet.migrate.plan.objects import ClusterObject, part_of, words_of
 from sublet.migrate.plan.valid import within_bounds
-from sublet.migrate.takeover_label import AGENT_LABEL, HERE
 
 AGENT, CONTROLLER, SCHEDULER = "katalyst-agent", "katalyst-controller", "katalyst-scheduler"
 FOLLOWED = {kind.kind: kind.plural for kind in (ADMIN_QOS_CONFIGS, EVICTION_CONFIGS)}

@@ -9,10 +9,11 @@ import yaml
 from jsonschema import Draft202012Validator
 from odd_documents import DEEP, odd_documents
 
-from shared.errors import Refused
+from shared.errors import Conflict, Refused
 from sublet.migrate.plan.objects import MAX_OBJECTS, objects_of, read_objects
 from sublet.migrate.plan.printing import plan_table, values_text
 from sublet.migrate.plan.systems import PLANNERS
+from sublet.migrate.takeover.preparations import ClusterDocuments, preparations, require_own_config
 
 AGENTS = {
     name: {
@@ -55,12 +56,50 @@ SCHEMA = Path(__file__).parents[3] / "deploy/k8s/chart/values.schema.json"
 def test_odd_objects_never_end_a_plan_and_never_make_values_that_the_chart_refuses(system: str) -> None:
     schema = json.loads(SCHEMA.read_text())
     validator = Draft202012Validator({**schema, "required": []})
-    for name, document in odd_documents(GOOD, 150, seed=23):
+    for name, document in odd_documents(GOOD, 80, seed=23):
         others = [one for one in GOOD if one["kind"] != document.get("kind")]
         plan = PLANNERS[system](objects_of([document, *others], "here"))
         assert plan_table(plan, wide=False), name
         values = yaml.safe_load(values_text(plan))
         assert [error.message for error in validator.iter_errors(values)] == [], name
+
+
+OBJECTS: list[dict[str, Any]] = [
+    {
+        "metadata": {"name": "k", "namespace": "n", "uid": "u"},
+        "spec": {
+            "targetType": {"resource": "adminqosconfigurations"},
+            "nodeLabelSelectorAllowedKeyList": [{"priority": 0, "keyList": ["pool"]}],
+            "nodeLabelSelector": "pool=a",
+            "ephemeralSelector": {"nodeNames": ["n1"], "lastDuration": "1h"},
+            "config": {"sublet": {"mode": "observe"}},
+            "template": {
+                "spec": {
+                    "affinity": {
+                        "nodeAffinity": {
+                            "requiredDuringSchedulingIgnoredDuringExecution": {
+                                "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
+                            }
+                        }
+                    }
+                }
+            },
+        },
+        "data": {"resource-threshold-config": '{"nodeStrategies": [{"name": "x"}]}'},
+    }
+]
+
+
+def test_odd_objects_of_a_cluster_are_prepared_or_refused_in_words() -> None:
+    """Whatever stands in one of them: the plan of changes is made, or ends in one sentence, and never in a fault."""
+    for name, one in odd_documents(OBJECTS, 600, seed=29):
+        there = ClusterDocuments("sublet-system", [one], [one], [one], one)
+        try:
+            require_own_config(there, "n1", {"pool": "a"})
+            changes = preparations(there)
+        except Conflict:
+            continue
+        assert all(json.dumps(change.body) for change in changes), name
 
 
 def test_lists_in_lists_and_many_objects_are_bounded() -> None:

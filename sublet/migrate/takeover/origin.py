@@ -1,0 +1,21 @@
+"""`Origin` is the system that one comes from, as far as handing a node over goes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Its agent, and how both get along on a node."""
+
+    system: str
+    agent: str
+    """The program of its agent, by which its DaemonSet and its pods are known."""
+    beside: bool
+    """Whether Sublet may observe on a node while it works there."""
+
+
+ORIGINS: Mapping[str, Origin] = {
+    "koordinator": Origin("koordinator", "koordlet", beside=True),
+    "katalyst": Origin("katalyst", "katalyst-agent", beside=False),
+}

@@ -1,0 +1,126 @@
+"""What a cluster needs before its first node is handed over, as the ones who read it understand it."""
+
+import json
+from typing import Any
+
+import pytest
+from handover_world import config_map, daemon_set
+
+from services.central.core.kcc.match import match
+from services.central.core.kcc.targets import check_target, keys_by_priority
+from services.central.core.rollout.config_documents import kcc_of, target_of
+from services.central.core.slo.config_map import read_slo_config
+from services.central.core.slo.effective import effective_slo
+from services.central.core.slo.keys import SloKey
+from shared.errors import Conflict
+from sublet.migrate.labels import BACK, BEGUN, DONE, LEFT, TAKEOVER
+from sublet.migrate.takeover.preparations import PRIORITY, ClusterDocuments, ObjectChange, preparations
+
+KEY: SloKey = "resource-threshold-config"
+
+
+def there(kccs: Any = (), configs: Any = (), agents: Any = (), slo: dict[str, Any] | None = None) -> ClusterDocuments:
+    return ClusterDocuments("sublet-system", kccs, configs, agents, slo)
+
+
+def change(found: list[ObjectChange], title: str) -> ObjectChange:
+    return next(one for one in found if one.title == title)
+
+
+def config(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "kube-system", "uid": name, "resourceVersion": "5"}, "spec": spec}
+
+
+def kcc(spec: dict[str, Any]) -> dict[str, Any]:
+    group, version = "config.katalyst.kubewharf.io", "v1alpha1"
+    target = {"group": group, "version": version, "resource": "adminqosconfigurations"}
+    return config("aqc", {"targetType": target, **spec})
+
+
+@pytest.mark.parametrize(
+    ("kccs", "before"),
+    [
+        ([], {}),
+        ([kcc({})], {}),
+        ([kcc({"nodeLabelSelectorAllowedKeyList": [{"priority": 3, "keyList": ["pool"]}]})], {3: ["pool"]}),
+        ([kcc({"nodeLabelSelectorKey": "pool"})], {0: ["pool"]}),
+    ],
+)
+def test_central_takes_our_config_objects_and_gives_each_node_its_mode(
+    kccs: list[dict[str, Any]], before: dict[int, list[str]]
+) -> None:
+    found = preparations(there(kccs))
+    kind = found[0].body["spec"] if not kccs else {**kccs[0]["spec"], **found[0].body["spec"]}
+    meta = {"metadata": {"name": "k", "namespace": "x"}}
+    allowed = keys_by_priority(kcc_of({**meta, "spec": kind}).kcc.allowed_keys)
+    assert allowed == {**before, PRIORITY: [TAKEOVER]}
+    made = [one for one in found if one.title.startswith("AdminQoS")]
+    targets = [target_of({**one.body, "metadata": {**one.body["metadata"], "uid": "u"}}) for one in made]
+    others = target_of(config("hot", {"nodeLabelSelector": "pool=hot", "priority": 3, "config": {}})).target
+    for seen in targets:
+        assert seen.problem == ""
+        check_target(seen.target, allowed, [one.target for one in targets])
+    modes = {}
+    for label in (BEGUN, LEFT, DONE, BACK):
+        labels = {TAKEOVER: label, "pool": "hot"}
+        chosen = match("n1", labels, [others, *(one.target for one in targets)]).selected()
+        modes[label] = (chosen.spec_config or {}).get("sublet", {}).get("mode")
+    assert modes == {BEGUN: None, LEFT: None, DONE: "enforce", BACK: "observe"}
+
+
+def test_what_holds_for_all_nodes_goes_on_to_hold_there() -> None:
+    eviction = {"evictionConfig": {"cpuPressureEvictionConfig": {"enableLoadEviction": True}}}
+    found = preparations(there(configs=[config("all", {"config": eviction})]))
+    body = change(found, "AdminQoSConfiguration/sublet-takeover-enforce").body
+    assert body["spec"]["config"] == {**eviction, "sublet": {"mode": "enforce"}}
+
+
+def test_nothing_is_changed_twice() -> None:
+    first = preparations(there(agents=[daemon_set()], slo=config_map()))
+    made = [{**one.body, "metadata": {**one.body["metadata"], "uid": one.title}} for one in first[:3]]
+    agent, slo = daemon_set(), config_map()
+    agent["spec"] = change(first, "DaemonSet/koordlet").body["spec"]
+    slo["data"] = change(first, "ConfigMap/slo-controller-config").body["data"]
+    assert preparations(there(made[:1], made[1:], [agent], slo)) == []
+
+
+def term(*rows: tuple[str, str]) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": key, "operator": operator} for key, operator in rows]}
+
+
+@pytest.mark.parametrize("terms", [[], [term(("a", "Exists"))], [term(("a", "Exists")), term(("b", "DoesNotExist"))]])
+def test_the_other_agent_keeps_where_it_runs_and_leaves_what_is_handed_over(terms: list[dict[str, Any]]) -> None:
+    agent = daemon_set()
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    agent["spec"]["template"]["spec"]["affinity"] = {"nodeAffinity": required} if terms else {}
+    body = change(preparations(there(agents=[agent])), "DaemonSet/koordlet").body
+    assert body["metadata"] == {"resourceVersion": "7"}
+    affinity = body["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    changed = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    ours = {"key": TAKEOVER, "operator": "NotIn", "values": [LEFT, DONE, BACK]}
+    given = [one["matchExpressions"] for one in terms] or [[]]
+    assert [one["matchExpressions"] for one in changed] == [[*rows, ours] for rows in given]
+
+
+def test_suppression_ends_on_handed_over_nodes_alone() -> None:
+    said = {
+        "clusterStrategy": {"enable": True, "cpuSuppressThresholdPercent": 60},
+        "nodeStrategies": [
+            {"name": "hot", "nodeSelector": {"matchLabels": {"pool": "hot"}}, "cpuSuppressThresholdPercent": 50}
+        ],
+    }
+    body = change(preparations(there(slo=config_map(json.dumps(said)))), "ConfigMap/slo-controller-config").body
+    config = read_slo_config(body["data"]).config
+
+    def holds(**labels: str) -> tuple[bool, int]:
+        strategy = effective_slo(config, labels)[KEY].strategy
+        return strategy["enable"], strategy["cpuSuppressThresholdPercent"]
+
+    assert (holds(), holds(pool="hot")) == ((True, 60), (True, 50))
+    assert holds(pool="hot", **{TAKEOVER: BEGUN})[0] is False
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": NaN}', "[" * 5000])
+def test_a_config_map_that_cannot_be_read_is_not_written(text: str) -> None:
+    with pytest.raises(Conflict, match=r"ConfigMap/slo-controller-config: resource-threshold-config.*; correct it"):
+        preparations(there(slo=config_map(text)))
