@@ -5,6 +5,7 @@ its own: the API server is sent to one that has its profiles and its certificate
 """
 
 import asyncio
+import gc
 import os
 import sys
 import uuid
@@ -104,6 +105,7 @@ async def run_webhook(common: CommonSettings, raw: Mapping[str, Any]) -> int:
     health = HealthServer(healths=lambda: [process.health()], connected=lambda: True)
     try:
         await health.start(common.http_host, common.http_port)
+        gc.freeze()  # what is imported by now stays for good: no pod waits until the collector has looked at it again
         with signals_set(stop):
             return await process.run(stop)
     finally:

@@ -10,6 +10,7 @@ _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _MAX_NAME, _MAX_LABEL = 253, 63
 _MAX_INTEGER = (1 << 31) - 1
+_PLAIN_TEXT = frozenset({str})
 
 
 def refused(where: str, why: str) -> Refused:
@@ -21,7 +22,10 @@ def mapping(given: object, where: str) -> dict[str, Any]:
     """A mapping with text keys; nothing given is an empty one."""
     if given is None:
         return {}
-    if not isinstance(given, dict) or not all(isinstance(key, str) for key in given):
+    # The types first, which costs no call a key: almost every mapping comes from JSON.
+    if not isinstance(given, dict) or not (
+        _PLAIN_TEXT.issuperset(map(type, given)) or all(isinstance(key, str) for key in given)
+    ):
         raise refused(where, f"want a mapping of names to values, got {type(given).__name__}")
     return given
 

@@ -1,6 +1,6 @@
 """A JSON patch (RFC 6902) from one document to another."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 Operation = dict[str, Any]
@@ -11,25 +11,27 @@ def json_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Oper
 
     Lists of one length are compared element by element, others are replaced: a pod's containers are named by place.
     """
-    return list(_changes(before, after, ""))
+    found: list[Operation] = []
+    _compare(before, after, "", found)
+    return found
 
 
-def _changes(before: Any, after: Any, path: str) -> Iterator[Operation]:
-    if before is after:
-        return
+def _compare(before: Any, after: Any, path: str, found: list[Operation]) -> None:
+    """Append the operations below a place. What both share, as most of a pod, is not looked into."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
-        yield from ({"op": "remove", "path": _below(path, key)} for key in before if key not in after)
+        found += [{"op": "remove", "path": _below(path, key)} for key in before if key not in after]
         for key, value in after.items():
-            if key in before:
-                yield from _changes(before[key], value, _below(path, key))
-            else:
-                yield {"op": "add", "path": _below(path, key), "value": value}
+            if key not in before:
+                found.append({"op": "add", "path": _below(path, key), "value": value})
+            elif before[key] is not value:
+                _compare(before[key], value, _below(path, key), found)
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for place, (old, new) in enumerate(zip(before, after, strict=True)):
-            yield from _changes(old, new, f"{path}/{place}")
+            if old is not new:
+                _compare(old, new, f"{path}/{place}", found)
     # In Python True is 1, in JSON it is not.
     elif before != after or type(before) is not type(after):
-        yield {"op": "replace", "path": path, "value": after}
+        found.append({"op": "replace", "path": path, "value": after})
 
 
 def _below(path: str, key: str) -> str:

@@ -87,14 +87,16 @@ def _applied(pod: Mapping[str, Any], profile: Profile, classes: PriorityClasses)
         "metadata": mapping(pod.get("metadata"), "metadata") | {name: said for name, said in words.items() if said},
         "spec": _spec(mapping(pod.get("spec"), "spec"), profile, classes),
     }
-    return _pod(merge_pod(changed, changes.patch)) if changes.patch else changed
+    return _pod(merge_pod(changed, changes.patch), changed) if changes.patch else changed
 
 
-def _pod(patched: Document) -> Document:
+def _pod(patched: Document, before: Mapping[str, Any]) -> Document:
     """The document, if it is still a Pod: what a patch breaks is the profile's fault and not the pod's."""
-    spec = mapping(patched.get("spec"), "spec")
     for name in ("labels", "annotations"):
         _words(patched, name)
+    if patched.get("spec") is before.get("spec"):
+        return patched  # what is wrong with it is the pod's own
+    spec = mapping(patched.get("spec"), "spec")
     texts({name: spec[name] for name in _TEXTS if name in spec}, "spec")
     if "priority" in spec:
         integer(spec["priority"], "spec.priority")
