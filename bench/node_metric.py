@@ -92,7 +92,7 @@ def sample_fields(cores: list[float]) -> dict[str, Any]:
 async def _written(load: Load) -> list[int]:
     objects = CountedObjects()
     wire = Wire(MemoryBus(), objects.clock, node="bench", service="metrics")
-    report = NodeMetricReport("bench", objects, objects.clock, SETTINGS)
+    report = NodeMetricReport("bench", objects, objects.clock, SETTINGS, lambda: None)
     task = asyncio.create_task(report.run(await wire.newest(NodeSample)))
     levels = load.levels()
     for second in range(MINUTES * 60):

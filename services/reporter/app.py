@@ -41,7 +41,7 @@ class ReporterApp:
         self._settings = settings
         self._fields = configured_fields(settings)
         self._offer, self._batch, self._mid = NodeOffer(settings), BatchNodeOffer(settings), MidNodeOffer(settings)
-        self._node_metric = NodeMetricReport(self._wire.node, ports.objects, self._clock, settings)
+        self._node_metric = NodeMetricReport(self._wire.node, ports.objects, self._clock, settings, self._mid.lent)
         self._allocation: Newest[Allocation] | None = None
         self._sample: Newest[NodeSample] | None = None
         self._healths: dict[str, Newest[Health]] = {}

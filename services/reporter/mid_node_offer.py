@@ -1,7 +1,7 @@
 """Offer Koordinator's mid resources over time, and learn from every sample what prod pods use.
 
-The past is learnt while the offer is on. As with the batch resources an offer ends by itself where nothing arrives any
-more.
+The past is learnt while the offer is on, or a NodeMetric tells what prod pods lend. As with the batch resources an
+offer ends by itself where nothing arrives any more.
 """
 
 from dataclasses import asdict, replace
@@ -31,6 +31,7 @@ class MidNodeOffer:
         self._reclaimable = ProdReclaimable()
         self._strategy = settings.mid.strategy
         self._withheld = NOTHING
+        self._learnt: tuple[NodeSample, NodeCapacity | None] | None = None
         self.unread: tuple[str, ...] = ()
         """What the Node says of its mid resources and cannot be followed."""
 
@@ -50,8 +51,10 @@ class MidNodeOffer:
         degrade_after_s = node.degrade_after_s or mid.degrade_after_s
         self.unread = node.unread_mid if mid.enabled else ()
         fresh = seen.sample_age_s is not None and seen.sample_age_s <= self._settings.max_sample_age_s
-        if mid.enabled and fresh and seen.sample is not None:
-            self._learn(seen.sample, now_s)
+        if not (mid.enabled or self._settings.node_metric.enabled):
+            self._learnt = None
+        elif fresh and seen.sample is not None:
+            self._learn(seen.sample, seen.capacity, now_s)
         if not mid.enabled or node.off or degraded(seen.sample_age_s, degrade_after_s):
             self._end()
         elif fresh and seen.sample is not None and (capacity := seen.capacity) is not None:
@@ -77,22 +80,31 @@ class MidNodeOffer:
             "memory": {"amount": found.memory_bytes, **asdict(found.memory)},
         }
 
-    def _learn(self, sample: NodeSample, now_s: float) -> None:
+    def lent(self) -> ProdReclaimable | None:
+        """What prod pods lend by their past; None where that is not learnt, or what the node has is not known."""
+        sample, capacity = self._learnt or (None, None)
+        return None if sample is None or capacity is None else self._lent(sample, capacity)
+
+    def _learn(self, sample: NodeSample, capacity: NodeCapacity | None, now_s: float) -> None:
+        self._learnt = sample, capacity
         self._withheld = sold_and_unused(sample)
         self._history.observe(used_now(sample), now_s)
 
     def _follow(self, sample: NodeSample, capacity: NodeCapacity, strategy: MidStrategy, now_s: float) -> None:
-        allocatable = UsedAmounts(
-            max(0, capacity.cpu_millis - capacity.reserved_cpu_millis),
-            max(0, capacity.memory_bytes - capacity.reserved_memory_bytes),
-        )
-        lent = prod_reclaimable(prod_pods(sample), self._history, allocatable, self._settings.mid.prediction)
+        lent = self._lent(sample, capacity)
         found = mid_offer(sample, capacity, strategy, lent)
         # One sample without a figure is no reason to take anything away: time does that.
         if found is None:
             return
         self._found, self._reclaimable, self._strategy = found, lent, strategy
         self._offer.report(Offered(found.cpu_millis, found.memory_bytes), now_s)
+
+    def _lent(self, sample: NodeSample, capacity: NodeCapacity) -> ProdReclaimable:
+        allocatable = UsedAmounts(
+            max(0, capacity.cpu_millis - capacity.reserved_cpu_millis),
+            max(0, capacity.memory_bytes - capacity.reserved_memory_bytes),
+        )
+        return prod_reclaimable(prod_pods(sample), self._history, allocatable, self._settings.mid.prediction)
 
     def _end(self) -> None:
         self._offer.end()

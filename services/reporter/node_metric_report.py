@@ -5,16 +5,18 @@ learned from the answer to each write, so that it is read apart only where nothi
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
+from services.reporter.core.mid.reclaimable import ProdReclaimable
 from services.reporter.core.node_metric.collect_policy import CollectPolicy, collect_policy
 from services.reporter.core.node_metric.figures import NodeMetricFigures, node_metric_figures
 from services.reporter.core.node_metric.status import left_over, node_metric_status
 from services.reporter.core.node_metric.usage_series import BYTES_PER_SLOT
-from services.reporter.core.node_metric.usage_windows import UsageWindows
+from services.reporter.core.node_metric.usage_windows import UsageWindows, UsedResources
 from services.reporter.settings import NodeMetricSettings, ReporterSettings
 from shared.contracts.allocation import Condition
 from shared.contracts.sample import NodeSample
@@ -32,14 +34,18 @@ FIRST_S = 10.0
 UNCHANGED_S = 240.0
 """Figures that have not changed are written again: a scheduler of Koordinator's takes those of 300 s for expired."""
 RETRY_S = 10.0
+Lent = Callable[[], ProdReclaimable | None]
 NO_API_SERVER = "there is no API server here; set reporter.node_metric.enabled: false"
 
 
 class NodeMetricReport:
     """Keeps the uses of this node, and its NodeMetric as they are; nothing unless the settings say so."""
 
-    def __init__(self, node: str, objects: Objects | None, clock: Clock, settings: ReporterSettings) -> None:
-        self._node, self._objects, self._clock = node, objects, clock
+    def __init__(
+        self, node: str, objects: Objects | None, clock: Clock, settings: ReporterSettings, lent: Lent
+    ) -> None:
+        """`lent` says what prod pods lend now."""
+        self._node, self._objects, self._clock, self._lent = node, objects, clock, lent
         self._settings = settings
         self._policy = CollectPolicy()
         self._windows: UsageWindows | None = None
@@ -139,6 +145,8 @@ class NodeMetricReport:
         if figures is None:
             self._due_s = now_s + FIRST_S
             return
+        if (lent := self._lent()) is not None:
+            figures = replace(figures, prod_reclaimable=UsedResources(lent.cpu_millis, lent.memory_bytes))
         if self._written is None or self._news(self._written, figures, now_s):
             answer = await self._write(objects, figures)
             self._written, self._written_s = figures, now_s

@@ -136,9 +136,10 @@ def _taken(one: PodReading) -> int:
 class Offer:
     """The offer of a host of ten CPUs, of which half is offered as it is unused, sample by sample."""
 
-    def __init__(self, ten_cpus: NewNode, **over: Any) -> None:
+    def __init__(self, ten_cpus: NewNode, *, node_metric: bool = False, **over: Any) -> None:
         mid = {"enabled": True, "mode": "static", "static_cpu_percent": 50, "static_memory_percent": 50} | over
-        self.offer = MidNodeOffer(ReporterSettings.model_validate({"mid": mid}))
+        given = {"mid": mid, "node_metric": {"enabled": node_metric}}
+        self.offer = MidNodeOffer(ReporterSettings.model_validate(given))
         self._ten = ten_cpus
 
     def after(self, now_s: float, *pods: PodReading, age_s: float = 0.0, **seen: Any) -> int | None:
@@ -153,6 +154,28 @@ def test_nothing_is_offered_or_withheld_unless_the_settings_say_so(ten_cpus: New
     assert offer.after(0, reading("mid", 1000, priority=MID)) is None
     assert offer.offer.withheld == Offered(0, 0)
     assert offer.offer.state() is None
+
+
+def test_what_prod_pods_lend_is_learnt_for_the_node_metric_where_nothing_is_offered(ten_cpus: NewNode) -> None:
+    offer = Offer(ten_cpus, node_metric=True, enabled=False, cold_start_s=600)
+    assert offer.offer.lent() is None
+    told = [offer.after(now_s, reading("web", 1000)) for now_s in range(0, 700, 5)]
+    assert (set(told), offer.offer.withheld) == ({None}, Offered(0, 0))
+    lent = offer.offer.lent()
+    assert lent is not None
+    assert (near(lent.cpu_millis, 4000 - 1100 - 1100), lent.known_pods) == (True, 1)
+
+
+def test_what_prod_pods_lend_is_not_known_before_the_node_is(ten_cpus: NewNode) -> None:
+    offer = Offer(ten_cpus, node_metric=True, enabled=False)
+    offer.after(0, reading("web", 1000), in_a_cluster=True)
+    assert offer.offer.lent() is None
+
+
+def test_nothing_is_learnt_where_neither_is_on(ten_cpus: NewNode) -> None:
+    offer = Offer(ten_cpus, enabled=False)
+    offer.after(0, reading("web", 1000))
+    assert offer.offer.lent() is None
 
 
 def test_what_mid_pods_were_sold_and_do_not_use_is_withheld(ten_cpus: NewNode) -> None:

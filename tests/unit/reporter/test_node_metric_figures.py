@@ -255,7 +255,7 @@ def declared(schema: Any, value: Any) -> bool:
 def test_the_kind_declares_all_that_is_written(at: Any) -> None:
     (version,) = yaml.safe_load(CRD.read_text())["spec"]["versions"]
     schema = version["schema"]["openAPIV3Schema"]["properties"]
-    found = known(followed([at(reading("web"))] * 300))
+    found = replace(known(followed([at(reading("web"))] * 300)), prod_reclaimable=UsedResources(1, 1))
     status = node_metric_status(found, datetime(2026, 1, 1, tzinfo=UTC))
     assert declared(schema["status"], status)
     assert not declared(schema["status"], {"nodeMetric": {"another": {}}})

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from fixture_types import Virtual
 
+from services.reporter.core.mid.reclaimable import ProdReclaimable
 from services.reporter.node_metric_report import NO_API_SERVER, UNCHANGED_S, NodeMetricReport
 from services.reporter.settings import NodeMetricSettings, ReporterSettings
 from shared.adapters.clock import LoopClock
@@ -30,7 +31,8 @@ class Node:
         self.clock = LoopClock()
         self.api = MemoryObjects(self.clock)
         self.wire = Wire(MemoryBus(), self.clock, node="node1", service="metrics")
-        self.report = NodeMetricReport("node1", self.api if api else None, self.clock, settings)
+        self.report = NodeMetricReport("node1", self.api if api else None, self.clock, settings, lambda: self.lent)
+        self.lent: ProdReclaimable | None = None
 
     async def measure(self, seconds: int, cores: float = 1.0, **over: Any) -> None:
         """A sample each second."""
@@ -183,6 +185,21 @@ def test_a_second_writer_is_named(play: Play) -> None:
     assert "--enable-node-metric-report=false" in node.said["NodeMetricTwoWriters"]
     assert node.status is not None
     assert "numaUsages" not in node.status["nodeMetric"]
+
+
+def test_what_prod_pods_lend_is_told_where_it_is_known(play: Play) -> None:
+    async def story(node: Node) -> None:
+        await node.measure(20)
+        assert node.status is not None
+        assert "prodReclaimableMetric" not in node.status
+        node.lent = ProdReclaimable(1500, GIB)
+        await node.measure(60)
+
+    node = play(story)
+    assert node.status is not None
+    resources = {"cpu": "1500m", "memory": str(GIB)}
+    assert node.status["prodReclaimableMetric"] == {"resource": {"resources": resources}}
+    assert node.writes == 2
 
 
 def test_an_outage_is_told_and_ends_by_itself(play: Play) -> None:

@@ -40,6 +40,8 @@ class NodeMetricFigures:
     node_windows: tuple[WindowFigures, ...]
     system_windows: tuple[WindowFigures, ...]
     pods: tuple[PodFigures, ...]
+    prod_reclaimable: UsedResources | None = None
+    """What prod pods asked for and, by their past, do not use; None where that is not known."""
 
     def differs(self, other: "NodeMetricFigures", percent: int) -> bool:
         """Whether pods came, went or changed class, or an amount moved by more than this percent of what it was."""
@@ -50,6 +52,8 @@ class NodeMetricFigures:
         """Every amount with the names under which it stands."""
         yield ("node",), self.node
         yield ("system",), self.system
+        if self.prod_reclaimable is not None:
+            yield ("prod_reclaimable",), self.prod_reclaimable
         for whose, windows in (("node", self.node_windows), ("system", self.system_windows)):
             for window in windows:
                 yield from (((whose, window.window_s, name), used) for name, used in window.used.items())

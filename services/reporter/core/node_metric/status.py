@@ -22,7 +22,10 @@ def node_metric_status(figures: NodeMetricFigures, wall: datetime) -> Document:
     if figures.system_windows:
         node["aggregatedSystemUsages"] = _windows(figures.system_windows)
     time = wall.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return {"updateTime": time, "nodeMetric": node, "podsMetric": [_pod(pod) for pod in figures.pods]}
+    status: Document = {"updateTime": time, "nodeMetric": node, "podsMetric": [_pod(pod) for pod in figures.pods]}
+    if figures.prod_reclaimable is not None:
+        status["prodReclaimableMetric"] = {"resource": _resources(figures.prod_reclaimable)}
+    return status
 
 
 def left_over(standing: object, written: Mapping[str, Any]) -> Document:
