@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from kube_rig.cluster import Cluster
 from kube_rig.node import NODE
+from kube_rig.pods import container_status, group_setting
 from kube_rig.product import Product
 from rig_parts import until
 
@@ -15,11 +15,7 @@ from shared.contracts.kube.quantities import parse_millis, parse_units
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
 from shared.core.cgroups.knobs import (
     UNLIMITED,
-    V1_FILES,
-    V2_FILES,
     Knob,
-    Version,
-    from_file,
     shares_of_millis,
     weight_of_shares,
 )
@@ -80,32 +76,13 @@ def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
     installed.leave()
 
 
-def status(cluster: Cluster, name: str, container: str) -> Document:
-    """What kubelet says of a container."""
-    statuses: list[Document] = cluster.get("pod", name)["status"]["containerStatuses"]
-    (found,) = (one for one in statuses if one["name"] == container)
-    return found
-
-
-def setting(cluster: Cluster, knob: Knob, name: str, container: str = "") -> int | None:
-    """As the kernel has it for a pod's group or a container's; None: there is no such group now."""
-    uid = cluster.get("pod", name)["metadata"]["uid"]
-    below = "/" + status(cluster, name, container)["containerID"].partition("://")[2] if container else ""
-    for group in cluster.groups(f"kubepods/**/pod{uid}{below}"):
-        files: dict[Version, Path] = {1: group / V1_FILES[knob][1], 2: group / V2_FILES[knob]}
-        for version, file in files.items():
-            if file.exists():
-                return int(from_file(knob, file.read_text(), version))
-    return None
-
-
 def limits(cluster: Cluster) -> list[int | None]:
     """Of the batch pod and of its containers."""
-    return [setting(cluster, Knob.MEMORY_MAX, BATCH, one) for one in ("", QUIET, GREEDY)]
+    return [group_setting(cluster, Knob.MEMORY_MAX, BATCH, one) for one in ("", QUIET, GREEDY)]
 
 
 def has_weight(cluster: Cluster, container: str, shares: int) -> bool:
-    return setting(cluster, Knob.CPU_SHARES, BATCH, container) in (shares, weight_of_shares(shares))
+    return group_setting(cluster, Knob.CPU_SHARES, BATCH, container) in (shares, weight_of_shares(shares))
 
 
 def wait_limited(cluster: Cluster, limit_s: float) -> None:
@@ -125,10 +102,10 @@ def test_who_takes_more_is_killed_in_his_own_container_and_starts_anew_with_the_
     sublet: Product, cluster: Cluster
 ) -> None:
     cluster.kubectl("exec", BATCH, "--container", GREEDY, "--", "touch", "/tmp/go")
-    until(lambda: status(cluster, BATCH, GREEDY)["restartCount"] == 1, KILLED_LIMIT_S, f"the end of {GREEDY}")
-    ended = status(cluster, BATCH, GREEDY)["lastState"]["terminated"]
+    until(lambda: container_status(cluster, BATCH, GREEDY)["restartCount"] == 1, KILLED_LIMIT_S, f"the end of {GREEDY}")
+    ended = container_status(cluster, BATCH, GREEDY)["lastState"]["terminated"]
     assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
-    assert status(cluster, BATCH, QUIET)["restartCount"] == 0
+    assert container_status(cluster, BATCH, QUIET)["restartCount"] == 0
     wait_limited(cluster, SEEN_LIMIT_S)
 
 
@@ -164,6 +141,6 @@ def test_the_node_metric_tells_what_the_node_and_each_pod_use(sublet: Product, c
 
 def test_a_tenant_beside_it_is_as_kubelet_made_it(sublet: Product, cluster: Cluster) -> None:
     for one in ("", "main"):
-        assert setting(cluster, Knob.MEMORY_MAX, TENANT, one) == UNLIMITED
-        assert setting(cluster, Knob.CPU_SHARES, TENANT, one) in (2, weight_of_shares(2))
-    assert status(cluster, TENANT, "main")["restartCount"] == 0
+        assert group_setting(cluster, Knob.MEMORY_MAX, TENANT, one) == UNLIMITED
+        assert group_setting(cluster, Knob.CPU_SHARES, TENANT, one) in (2, weight_of_shares(2))
+    assert container_status(cluster, TENANT, "main")["restartCount"] == 0

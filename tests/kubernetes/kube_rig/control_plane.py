@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from kube_rig.answers import answers
 from kube_rig.certificates import Authority
 from kube_rig.component import Component
@@ -12,7 +14,8 @@ from kube_rig.isolation import API_SERVICE_IP, NODE_IP, SERVICE_NETWORK, Isolati
 
 API_PORT, MANAGER_PORT, SCHEDULER_PORT, ETCD_HEALTH_PORT = 6443, 10257, 10259, 2381
 API_SERVER = f"https://{NODE_IP}:{API_PORT}"
-PROFILES = ("default-scheduler", "katalyst-scheduler")
+SCHEDULER_FILE = Path(__file__).parents[3] / "deploy/k8s/scheduler/profile.yaml"
+"""What the documentation tells people to give to a scheduler of their own."""
 _ETCD = "http://127.0.0.1:2379"
 
 
@@ -69,14 +72,11 @@ def client(authority: Authority, folder: Path, user: str, groups: Sequence[str] 
     return authority.kubeconfig(folder / f"{file}.kubeconfig", API_SERVER, authority.sign(file, user, groups))
 
 
-def write_scheduler_config(path: Path, kubeconfig: Path, profiles: Sequence[str] = PROFILES) -> None:
-    """A stock scheduler under several names, alike but for them."""
-    content = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
+def write_scheduler_config(path: Path, kubeconfig: Path) -> None:
+    """A stock scheduler with the product's profiles."""
+    content = yaml.safe_load(SCHEDULER_FILE.read_text()) | {
         "clientConnection": {"kubeconfig": str(kubeconfig)},
         "leaderElection": {"leaderElect": False},
-        "profiles": [{"schedulerName": name} for name in profiles],
     }
     path.write_text(json.dumps(content, indent=1))
 

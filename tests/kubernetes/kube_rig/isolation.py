@@ -54,6 +54,8 @@ class Isolation:
         run(["ip", "link", "set", INTERFACE, "up"])
         run(self.command(["ip", "address", "add", f"{NODE_IP}/24", "dev", "eth0"]))
         run(self.command(["ip", "link", "set", "eth0", "up"]))
+        # What starts here and goes to a Service, as a call of the API server, needs a way before the rules change it.
+        run(self.command(["ip", "route", "add", SERVICE_NETWORK, "dev", "eth0"]))
         run(["ip", "route", "add", NETWORK, "via", NODE_IP])
 
     def close(self) -> None:

@@ -1,0 +1,26 @@
+"""What kubelet says of a pod's containers, and what the kernel has for their groups."""
+
+from pathlib import Path
+from typing import Any
+
+from kube_rig.cluster import Cluster
+from shared.core.cgroups.knobs import V1_FILES, V2_FILES, Knob, Version, from_file
+
+
+def container_status(cluster: Cluster, pod: str, container: str) -> dict[str, Any]:
+    """What kubelet says of a container."""
+    statuses: list[dict[str, Any]] = cluster.get("pod", pod)["status"]["containerStatuses"]
+    (found,) = (one for one in statuses if one["name"] == container)
+    return found
+
+
+def group_setting(cluster: Cluster, knob: Knob, pod: str, container: str = "") -> int | None:
+    """The kernel's value for a pod's group or a container's; None: there is no such group now."""
+    uid = cluster.get("pod", pod)["metadata"]["uid"]
+    below = "/" + container_status(cluster, pod, container)["containerID"].partition("://")[2] if container else ""
+    for group in cluster.groups(f"kubepods/**/pod{uid}{below}"):
+        files: dict[Version, Path] = {1: group / V1_FILES[knob][1], 2: group / V2_FILES[knob]}
+        for version, file in files.items():
+            if file.exists():
+                return int(from_file(knob, file.read_text(), version))
+    return None
