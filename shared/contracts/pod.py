@@ -71,6 +71,8 @@ class Pod(MessagePart):
     labels: dict[str, str] = {}
     unread: tuple[str, ...] = ()
     """What the pod says and is left out here because it is too long, or no pod can hold it, in words."""
+    cpu_normalization_ratio: Annotated[float, Field(ge=1, le=10)] = 1.0
+    """How many times as fast the node's CPU is as the one that the pod's amounts of batch-cpu mean."""
     grace_s: Annotated[float, Field(ge=0, le=3600)] = 30.0
     phase: Literal["Pending", "Running", "Succeeded", "Failed"] = "Running"
     terminating: bool = False

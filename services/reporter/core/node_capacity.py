@@ -6,7 +6,6 @@ named in `unread`.
 Facts: docs/facts/koordinator-batch.md#annotations-of-a-node.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +13,13 @@ from typing import Any
 from shared.contracts.kube.quantities import parse_millis, parse_units
 from shared.contracts.sample import NodeReading
 from shared.core.cpus.cpuset import CpuSet
+from shared.core.cpus.normalization import NORMALIZATION_RATIO, normalization_ratio
 from shared.core.text.json_text import read_json_object
 from shared.errors import Refused
 
 RESERVATION = "node.koordinator.sh/reservation"
 RAW_ALLOCATABLE = "node.koordinator.sh/raw-allocatable"
-NORMALIZATION_RATIO = "node.koordinator.sh/cpu-normalization-ratio"
 MAX_ANNOTATION_BYTES = 4096
-MAX_RATIO = 10.0
-"""No CPU is ten times as fast as the slowest one of a cluster: such a ratio is a slip."""
 MAX_CPU_MILLIS, MAX_MEMORY_BYTES = 1 << 40, 1 << 60
 
 
@@ -68,7 +65,7 @@ def node_capacity(node: Mapping[str, Any]) -> NodeCapacity | None:
         *capacity,
         reserved_cpu_millis=max(0, capacity[0] - allocatable[0], kept[0]),
         reserved_memory_bytes=max(0, capacity[1] - allocatable[1], kept[1]),
-        cpu_normalization_ratio=read(NORMALIZATION_RATIO, _ratio) or 1.0,
+        cpu_normalization_ratio=read(NORMALIZATION_RATIO, normalization_ratio) or 1.0,
         unread=tuple(unread),
     )
 
@@ -104,14 +101,6 @@ def _reservation(text: str) -> tuple[int, int]:
         return _bounded(cpu_millis, parse_units(amounts.get("memory", 0)))
     except TypeError as error:
         raise ValueError("resources: want cpu and memory, each a quantity") from error
-
-
-def _ratio(text: str) -> float:
-    """Upstream amplifies alone: a ratio of 1 or less changes nothing."""
-    ratio = float(text[:64])
-    if not math.isfinite(ratio) or ratio > MAX_RATIO:
-        raise ValueError(f"{text[:64]!r}: want a number up to {MAX_RATIO:g}")
-    return max(1.0, ratio)
 
 
 def _map(given: object) -> Mapping[str, Any]:

@@ -19,7 +19,8 @@ from shared.adapters.kube.client import Kube
 from shared.adapters.kube.node import KubeNode
 from shared.adapters.kube.watch import Collection, Mirror
 from shared.contracts.pod import Pod, QosClass
-from shared.core.pods.extended_resources import OTHER_NAME, requests_of
+from shared.core.cpus.normalization import node_normalization_ratio
+from shared.core.pods.extended_resources import BATCH_NAMES, OTHER_NAME, requests_of
 from shared.core.pods.kube_pod import pod_of, without_doubled_files
 from shared.core.pods.qos import Fallback
 from shared.errors import Unavailable
@@ -132,6 +133,15 @@ class KubePods:
         self._wake.clear()
         return True
 
+    def _normalized(self, known: Mapping[str, Pod], shown: KubeNode) -> list[Pod]:
+        """The pods; those that ask for batch-cpu with how fast the node's CPU is. Katalyst's amounts mean any CPU."""
+        ratio = node_normalization_ratio(shown.seen or {})
+        changed = {"cpu_normalization_ratio": ratio}
+        return [
+            pod.model_copy(update=changed) if ratio > 1 and self._mirror.objects[uid].asks.keys() & BATCH_NAMES else pod
+            for uid, pod in known.items()
+        ]
+
     async def _tell(self, shown: KubeNode, *, again: bool) -> bool:
         known = {uid: one.pod for uid, one in self._mirror.objects.items() if one.pod is not None}
         # Forgets the pods that are gone; a UID is never used again.
@@ -142,10 +152,12 @@ class KubePods:
         try:
             self._written_at_s, self._written_who = now_s, self._who()
             # The file first: the node's other services must know of a pod also where the API server takes no write.
-            self._file.write(without_doubled_files(list(known.values())))
+            self._file.write(without_doubled_files(self._normalized(known, shown)))
             self._show_due = now_s < self._shown_at_s + SHOW_GAP_S
             if not self._show_due and await shown.show(again=again):
                 self._shown_at_s = now_s
+                # The Node was read for it: its CPU may be another one than was known.
+                self._file.write(without_doubled_files(self._normalized(known, shown)))
         except Unavailable as error:
             if str(error) != self._failure:
                 log.warning("pods.not_told", why=str(error))

@@ -5,6 +5,7 @@ kubelet does not know as such (docs/facts/koordinator-batch.md#cgroup-values-of-
 have only where the settings say so: reclaimed CPU that nobody else wants is theirs.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -79,9 +80,10 @@ def _quota_millis(pod: Pod, containers: Sequence[Container]) -> int | None:
     best_effort = pod.qos == "reclaimed_cores" and pod.kube_qos == "BestEffort"
     if not best_effort or not containers or not all(one.cpu_limit_millis for one in containers):
         return None
-    if len(containers) == 1:
-        return containers[0].cpu_limit_millis
-    return _together(pod, lambda one: one.cpu_limit_millis)
+    one = len(containers) == 1
+    limit = containers[0].cpu_limit_millis if one else _together(pod, lambda each: each.cpu_limit_millis)
+    # On a faster CPU the same work takes less of it; the node has sold so much more.
+    return math.ceil(limit / pod.cpu_normalization_ratio)
 
 
 def _together(pod: Pod, amount: Callable[[Container], int]) -> int:

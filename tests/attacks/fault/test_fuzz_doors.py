@@ -21,7 +21,7 @@ from services.central.core.profiles.profile_documents import profile_of
 from services.central.core.profiles.profiled_pod import ProfilesInForce
 from services.central.core.profiles.review import PodReview, mutate, read_review, validate
 from services.central.core.rollout.config_documents import kcc_of, target_of
-from services.reporter.core.node_capacity import MAX_CPU_MILLIS, MAX_MEMORY_BYTES, MAX_RATIO, node_capacity
+from services.reporter.core.node_capacity import MAX_CPU_MILLIS, MAX_MEMORY_BYTES, node_capacity
 from services.reporter.core.node_strategy import MOST_UNREAD, node_override
 from shared.adapters.kube.watch import Collection, Mirror
 from shared.contracts.advice import PoolAdvice
@@ -29,6 +29,7 @@ from shared.contracts.allocation import Allocation
 from shared.contracts.readiness import Health, Readiness
 from shared.contracts.sample import NodeSample
 from shared.core.cpus.cpuset import MAX_CPUS
+from shared.core.cpus.normalization import MAX_RATIO, node_normalization_ratio
 from shared.core.pods.cpu_binding import RESOURCE_SPEC, RESOURCE_STATUS, bound_cpus, cpu_binding
 from shared.core.pods.kube_pod import pod_of
 from shared.errors import Refused
@@ -230,6 +231,7 @@ def test_no_annotation_of_a_node_gets_past_the_door_of_its_capacity() -> None:
             assert 0 <= found.reserved_cpu_millis <= MAX_CPU_MILLIS
             assert 0 <= found.reserved_memory_bytes <= MAX_MEMORY_BYTES
             assert 1 <= found.cpu_normalization_ratio <= MAX_RATIO
+            assert found.cpu_normalization_ratio == node_normalization_ratio(document)
             assert all(len(why) < 300 for why in found.unread)
 
 

@@ -139,22 +139,43 @@ def test_when_pods_have_quotas_of_their_own() -> None:
 AMOUNTS = st.tuples(st.integers(1, 200_000), st.integers(1, 1 << 40))
 
 
-@given(st.lists(AMOUNTS, min_size=1, max_size=4))
-def test_pods_that_say_all_get_what_koordinator_gives_them(amounts: list[tuple[int, int]]) -> None:
+@given(st.lists(AMOUNTS, min_size=1, max_size=4), st.sampled_from([1.0, 1.2, 1.25, 3.0]))
+def test_pods_that_say_all_get_what_koordinator_gives_them(amounts: list[tuple[int, int]], ratio: float) -> None:
     """Shares, quota and memory limit; where a pod says less, ours has a limit of memory all the same."""
     pod = batch(*(container(f"c{n}", millis, memory) for n, (millis, memory) in enumerate(amounts)))
+    pod = pod.model_copy(update={"cpu_normalization_ratio": ratio})
     layout = KubeletLayout("systemd")
     named = {}
     for one in pod.containers:
         amounts_of_one = {BATCH_CPU: one.cpu_limit_millis, BATCH_MEMORY: one.memory_limit_bytes}
         named[one.name] = {"requests": amounts_of_one, "limits": amounts_of_one}
-    theirs = answer(KNOWN, "be_cgroup", {"koord_qos": "BE", "containers": named})
+    said = {"koord_qos": "BE", "containers": named, "cpu_normalization_ratio": ratio}
+    theirs = answer(KNOWN, "be_cgroup", said)
     for own, wanted in zip(limits_of(pod, layout, UNSAID).values(), [theirs["pod"], *theirs["containers"].values()],
                            strict=True):  # fmt: skip
         assert own.cpu_shares == wanted["cpu_shares"]
         assert own.memory_bytes == wanted["memory_limit_bytes"]
         assert own.quota_millis is not None
-        assert max(1000, own.quota_millis * 100) == wanted["cfs_quota_us"]
+        # Theirs is rounded up to a microsecond, ours to a milli-core, which is a hundred of them. The kernel takes none
+        # below 1000, which theirs may be on a faster CPU.
+        theirs_us = max(1000, wanted["cfs_quota_us"])
+        assert 0 <= max(1000, own.quota_millis * 100) - theirs_us < (1 if ratio == 1 else 100)
+
+
+@pytest.mark.parametrize(("ratio", "quota"), [(1.0, 500), (1.2, 417), (2.0, 250), (10.0, 50)])
+def test_on_a_faster_cpu_the_same_work_takes_less_of_it(ratio: float, quota: int) -> None:
+    pod = batch(container("a", 500)).model_copy(update={"cpu_normalization_ratio": ratio})
+    assert [own.quota_millis for own in limits_of(pod, KubeletLayout("systemd"), UNSAID).values()] == [quota] * 2
+
+
+def test_a_ratio_that_changes_is_written_at_once(node: Limited) -> None:
+    node.start(PAIR)
+    limits = node.alone()
+    for now_s in (0.0, 1.0):
+        limits.settle([PAIR], now_s, VERIFY_S, quotas=True)
+    faster = PAIR.model_copy(update={"cpu_normalization_ratio": 1.25})
+    limits.settle([faster], 2.0, VERIFY_S, quotas=True)
+    assert quotas(node) == [2000, 400, 1600]
 
 
 def test_a_limit_may_be_above_the_request() -> None:

@@ -13,7 +13,6 @@ from services.reporter.batch_node_offer import BatchNodeOffer
 from services.reporter.core.batch_demand import ColocationStrategy, batch_offer
 from services.reporter.core.field import FieldView, Offered
 from services.reporter.core.node_capacity import (
-    NORMALIZATION_RATIO,
     RAW_ALLOCATABLE,
     RESERVATION,
     NodeCapacity,
@@ -27,6 +26,7 @@ from services.reporter.settings import ReporterSettings
 from shared.adapters.kube.node import KubeNode
 from shared.contracts.pod import BATCH_CPU, BATCH_MEMORY, FIRST_BATCH_CPU, FIRST_BATCH_MEMORY, Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading
+from shared.core.cpus.normalization import NORMALIZATION_RATIO
 from sublet.views.answer_shapes import well_shaped
 from sublet.views.explain.batch import batch_lines
 

@@ -14,7 +14,8 @@ from shared.adapters.clock import LoopClock
 from shared.adapters.files.pods import PodsFile
 from shared.adapters.kube.node import KubeNode
 from shared.adapters.kube.pods import COLLECT_S, SHOW_GAP_S, SHOW_S, KubePods
-from shared.contracts.pod import RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU
+from shared.contracts.pod import BATCH_CPU, RECLAIMED_CPU, TUTORIAL_RECLAIMED_CPU
+from shared.core.cpus.normalization import NORMALIZATION_RATIO
 from shared.core.pods.qos import Fallback
 from shared.errors import Unavailable
 
@@ -289,5 +290,28 @@ def test_a_pod_that_cannot_be_read_is_counted_and_named(scene: Scene) -> None:
         async with world.at_work():
             assert world.kept == ["encode"]
             assert world.pods.failure() == "pods that cannot be read: 1, among them UID 'b7'"
+
+    scene(story)
+
+
+def test_pods_of_batch_cpu_are_told_how_fast_the_nodes_cpu_is_and_others_are_not(scene: Scene) -> None:
+    async def story(world: World) -> None:
+        world.api.put(NODE, {"metadata": {"annotations": {NORMALIZATION_RATIO: "1.25"}}, "spec": {}, "status": {}})
+        asks = {"resources": {"requests": {BATCH_CPU: "2k"}, "limits": {BATCH_CPU: "2k"}}}
+        spec = {"nodeName": "n1", "containers": [{"name": "main", **asks}]}
+        world.api.run_pod("batch", "b0", metadata={"labels": {"koordinator.sh/qosClass": "BE"}}, spec=spec)
+        world.run_batch("encode")
+
+        def told() -> dict[str, float]:
+            return {pod.name: pod.cpu_normalization_ratio for pod in world.file.pods()}
+
+        async with world.at_work():
+            await world.node.write(OFFER)
+            world.run_batch("another")
+            await asyncio.sleep(5)
+            assert told() == {"batch": 1.25, "encode": 1.0, "another": 1.0}
+            world.api.objects[NODE]["metadata"]["annotations"] = {NORMALIZATION_RATIO: "fast"}
+            await asyncio.sleep(70)
+            assert set(told().values()) == {1.0}
 
     scene(story)
