@@ -9,7 +9,8 @@ from services.central.core.slo.config_map import KeyConfig, NodeStrategy, ReadSl
 from services.central.core.slo.effective import effective_slo
 from services.central.core.slo.keys import SLO_KEYS, SloKey
 from services.central.core.slo.overlay import leaves
-from services.central.core.slo.settings import settings_of_strategy
+from services.central.core.slo.settings import FOLLOWED_KEYS, settings_of_strategy
+from shared.errors import Refused
 from sublet.migrate.plan.agent_arguments import arguments_of, gates_of, is_agent, pod_spec
 from sublet.migrate.plan.koordinator_fields import ARGUMENTS, FIELDS, GATE_RULES, GATES, NODE_WORDS, FieldRule, rule_of
 from sublet.migrate.plan.line import MigrationPlan, PlanLine
@@ -25,6 +26,7 @@ NODE_SLO_PARTS: Mapping[str, SloKey] = {
 """Parts of a NodeSLO that hold one key of the ConfigMap as it is on that node."""
 ALLOCATABLE_GATES = {"MemoryAllocatableEvict": "memory", "CPUAllocatableEvict": "cpu"}
 OFF = "enable is not true there, so nothing of this holds; not taken over"
+FOLLOW = "central follows the ConfigMap; not before Koordinator's manager stops writing batch-cpu"
 UNKNOWN = FieldRule(effect="nothing", note="Sublet knows no such field; look what it does there before you go on")
 
 
@@ -57,6 +59,11 @@ def _active(config: SloConfig) -> bool:
 
 
 def _config_lines(one: ClusterObject, read: ReadSloConfig, gates: Mapping[str, bool]) -> Iterator[PlanLine]:
+    place = (("data", None, "enabled", True), ("metadata.namespace", one.namespace, "namespace", one.namespace),
+             ("metadata.name", one.name, "name", one.name))  # fmt: skip
+    for field, given, key, setting in place:
+        if setting:
+            yield PlanLine(one.title, field, given, "later", f"slo.{key}", setting, FOLLOW)
     for key, found in read.config.items():
         yield from _key_lines(one.title, key, found, gates)
     for problem in read.problems:
@@ -88,6 +95,8 @@ def _key_lines(source: str, key: SloKey, found: KeyConfig, gates: Mapping[str, b
             yield _line(line, replace(rule, convert=_always(settings[rule.key])), why_off)
         else:
             yield _line(line, rule, why_off)
+        if rule.also:
+            yield _line(line, replace(rule, key=rule.also), why_off)
     for strategy in found.nodes:
         yield from _strategy_lines(source, key, strategy)
 
@@ -111,7 +120,7 @@ def _line(line: PlanLine, rule: FieldRule, why_off: str = "") -> PlanLine:
         return PlanLine(source, field, value, rule.effect, note=rule.note)
     try:
         setting = rule.convert(value)
-    except (TypeError, ValueError, LookupError):
+    except (TypeError, ValueError, LookupError, Refused):
         note = f"no value that {rule.key.removeprefix('settings.')} could be; correct it there"
         return PlanLine(source, field, value, "wrong", note=note)
     return PlanLine(source, field, value, rule.effect, rule.key, setting, rule.note)
@@ -119,9 +128,11 @@ def _line(line: PlanLine, rule: FieldRule, why_off: str = "") -> PlanLine:
 
 def _strategy_lines(source: str, key: SloKey, strategy: NodeStrategy) -> Iterator[PlanLine]:
     labels = ", ".join(sorted(strategy.selector.keys))
-    note = f"for nodes by their label {labels} alone; values of the chart are for all nodes: choose one for all"
+    followed = key in FOLLOWED_KEYS
+    who = "central does so once slo.enabled is set" if followed else "nobody does so here; do without"
+    note = f"for nodes by their label {labels} alone: {who}"
     for path, value in leaves(strategy.strategy):
-        yield PlanLine(source, f"{key}.{path}[{strategy.name}]", value, "nothing", note=note)
+        yield PlanLine(source, f"{key}.{path}[{strategy.name}]", value, "kept" if followed else "nothing", note=note)
 
 
 def _second(one: ClusterObject, first: ClusterObject) -> Iterator[PlanLine]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.central.core.slo.keys import SloKey
+from shared.core.text.durations import NS_PER_S, duration_ns
 from sublet.migrate.plan.line import Effect
 
 GATES: Mapping[str, tuple[bool, str]] = {
@@ -40,6 +41,8 @@ class FieldRule:
     effect: Effect = "maps"
     convert: Callable[[Any], Any] = lambda value: value
     gate: str = ""
+    also: str = ""
+    """A second value of the chart that the same switch stands for."""
 
 
 def _advisor(name: str) -> FieldRule:
@@ -54,22 +57,25 @@ def _batch(name: str, note: str = "") -> FieldRule:
     return FieldRule(f"settings.reporter.batch.{name}", note)
 
 
+def _mid(name: str, convert: Callable[[Any], Any] = lambda value: value) -> FieldRule:
+    return FieldRule(f"settings.reporter.mid.{name}", convert=convert)
+
+
 def _nothing(note: str) -> FieldRule:
     return FieldRule(note=note, effect="nothing")
 
 
 _SATISFACTION, _MEMORY, _ALLOCATABLE = "cpu_satisfaction", "memory_usage", "reclaimed_allocatable"
 
-_MEASURES = _nothing("Sublet measures each second and needs no report for it; nothing to do")
+_REPORTS = FieldRule(effect="kept", note="the spec of each NodeMetric says it, and is read (reporter.node_metric)")
 _NOT_YET = "not done yet (docs/koordinator.md): leave koordlet on nodes that need it, or do without"
-_MID = _nothing(f"mid-cpu and mid-memory: {_NOT_YET}")
-
 COLOCATION: Mapping[str, FieldRule] = {
     "enable": FieldRule(
         "settings.reporter.batch.enabled",
         "two writers of batch-cpu would undo each other: set it when Koordinator's manager no longer writes it "
         "(--controllers=*,-noderesource)",
         effect="later",
+        also="settings.reporter.mid.enabled",
     ),
     "cpuReclaimThresholdPercent": _batch("cpu_reclaim_percent"),
     "memoryReclaimThresholdPercent": _batch("memory_reclaim_percent"),
@@ -82,8 +88,13 @@ COLOCATION: Mapping[str, FieldRule] = {
     "resourceDiffThreshold": FieldRule(
         "settings.reporter.fields.batch.urgent_fall_percent", convert=lambda part: round(part * 100)
     ),
-    "metric": _MEASURES,
-    "mid": _MID,
+    "metric": _REPORTS,
+    "midReclaimMode": _mid("mode", lambda word: "static" if word == "static" else "prediction"),
+    "midCPUThresholdPercent": _mid("cpu_at_most_percent"),
+    "midMemoryThresholdPercent": _mid("memory_at_most_percent"),
+    "midUnallocatedPercent": _mid("unallocated_percent"),
+    "midStaticCPUReservedPercent": _mid("static_cpu_percent"),
+    "midStaticMemoryReservedPercent": _mid("static_memory_percent"),
 }
 THRESHOLDS: Mapping[str, FieldRule] = {
     "enable": FieldRule("settings.advisor.policy", gate="BECPUSuppress"),
@@ -163,6 +174,8 @@ ARGUMENTS: Mapping[str, FieldRule] = {
     "cpu-evict-cool-time-seconds": FieldRule(
         f"settings.evictor.plugins.{_SATISFACTION}.cooling_s", convert=float, gate="BECPUEvict"
     ),
+    "prediction-cold-start-duration": _mid("cold_start_s", lambda text: duration_ns(text) / NS_PER_S),
+    "prediction-safety-margin-percent": _mid("safety_margin_percent", int),
     "only-evict-by-api": FieldRule(effect="kept", note="evictions go through the API alone"),
     "cpu-suppress-interval-seconds": FieldRule(effect="kept", note="a pass as soon as the load rises"),
     "cpu-evict-interval-seconds": FieldRule(effect="kept", note="each sample is judged"),
@@ -179,7 +192,7 @@ NODE_WORDS: Mapping[str, FieldRule] = {
     "node.koordinator.sh/colocation-strategy": FieldRule(effect="kept", note="read, and goes before the settings"),
     "node.koordinator.sh/cpu-reclaim-ratio": FieldRule(effect="kept", note="read, and goes before the settings"),
     "node.koordinator.sh/memory-reclaim-ratio": FieldRule(effect="kept", note="read, and goes before the settings"),
-    "node.koordinator.sh/mid-": _MID,
+    "node.koordinator.sh/mid-": FieldRule(effect="kept", note="read, and goes before the settings"),
     "node.koordinator.sh/cpu-bind-policy": _nothing("Koordinator's scheduler binds by it; qrm does not"),
     "node.koordinator.sh/numa-": _nothing("Koordinator's scheduler places by it; keep it for that"),
 }

@@ -12,7 +12,7 @@ from services.central.core.rollout.config_documents import target_of
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, KCCS
 from shared.core.text.json_text import read_json_object
 from shared.errors import Conflict, Refused
-from sublet.migrate.labels import AWAY, BACK, DONE, TAKEOVER
+from sublet.migrate.labels import AWAY, BACK, BEGUN, DONE, LEFT, TAKEOVER
 from sublet.migrate.plan.objects import part_of, rows_of, words_of
 
 PRIORITY = 1000
@@ -146,7 +146,10 @@ def _away(term: Document) -> dict[str, Any]:
 
 
 def _suppression(config_map: Document | None) -> Iterator[ObjectChange]:
-    """Suppression is off for nodes that are handed over: then koordlet gives CPUs and quota back before it goes."""
+    """Suppression is off for nodes that koordlet is about to leave: then it gives CPUs and quota back before.
+
+    Not for nodes that are Sublet's: central may follow the same ConfigMap.
+    """
     text = words_of(config_map, "data").get(THRESHOLDS)
     if config_map is None or text is None:
         return
@@ -157,8 +160,8 @@ def _suppression(config_map: Document | None) -> Iterator[ObjectChange]:
         raise Conflict(f"ConfigMap/{name}: {refusal}; correct it first", reason="config_map") from None
     given = said.get(STRATEGIES)
     rows = list(given) if isinstance(given, list) else []
-    entry = {"name": NAME, "nodeSelector": {"matchExpressions": [{"key": TAKEOVER, "operator": "Exists"}]},
-             "enable": False}  # fmt: skip
+    leaving = {"key": TAKEOVER, "operator": "In", "values": [BEGUN, LEFT]}
+    entry = {"name": NAME, "nodeSelector": {"matchExpressions": [leaving]}, "enable": False}  # fmt: skip
     if rows[:1] == [entry]:
         return
     others = [row for row in rows if not isinstance(row, Mapping) or row.get("name") != NAME]

@@ -7,7 +7,7 @@ from typing import Any
 
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, KCCS
 from shared.errors import Unavailable
-from sublet.migrate.labels import AWAY, TAKEOVER
+from sublet.migrate.labels import AWAY, BEGUN, LEFT, TAKEOVER
 from sublet.migrate.takeover.node_view import NodeView
 from sublet.migrate.takeover.preparations import ClusterDocuments, ObjectChange
 
@@ -76,7 +76,7 @@ class World:
             return
         label = found.labels.get(TAKEOVER)
         text = self.objects["slo-controller-config"]["data"]["resource-threshold-config"]
-        found.suppresses = not (label is not None and TAKEOVER in text)
+        found.suppresses = not (label in (BEGUN, LEFT) and TAKEOVER in text)
         found.koordlet = not (label in AWAY and TAKEOVER in str(self.objects["koordlet"]))
         ours = [one["spec"] for one in self.configs if "nodeLabelSelector" in one["spec"]]
         modes = {one["nodeLabelSelector"]: one["config"]["sublet"]["mode"] for one in ours}

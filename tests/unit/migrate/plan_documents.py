@@ -13,6 +13,7 @@ metadata: {name: slo-controller-config, namespace: koordinator-system}
 data:
   colocation-config: |
     {"enable": true, "cpuReclaimThresholdPercent": 70, "degradeTimeMinutes": 10, "resourceDiffThreshold": 0.2,
+     "midCPUThresholdPercent": 40, "midReclaimMode": "static",
      "nodeConfigs": [{"name": "hot", "nodeSelector": {"matchLabels": {"pool": "hot"}},
                       "cpuReclaimThresholdPercent": 50}]}
   resource-threshold-config: |
@@ -31,7 +32,8 @@ spec:
         - name: koordlet
           image: registry.example/koordlet:v1.8
           command: [/koordlet]
-          args: ["-feature-gates=GATES", --memory-evict-cool-time-seconds, "10", --v=4]
+          args: ["-feature-gates=GATES", --memory-evict-cool-time-seconds, "10",
+                 --prediction-cold-start-duration=1h30m, --v=4]
 ---
 apiVersion: config.koordinator.sh/v1alpha1
 kind: ClusterColocationProfile

@@ -36,6 +36,9 @@ def line(plan: MigrationPlan, field: str) -> PlanLine:
         ("feature-gates.BEMemoryEvict", "evictor.plugins.memory_usage.enabled", True),
         ("feature-gates.MemoryAllocatableEvict", "evictor.plugins.reclaimed_allocatable.enabled", True),
         ("feature-gates", "evictor.plugins.reclaimed_allocatable.resources", ["memory"]),
+        (COLOCATION + "midCPUThresholdPercent", "reporter.mid.cpu_at_most_percent", 40),
+        (COLOCATION + "midReclaimMode", "reporter.mid.mode", "static"),
+        ("prediction-cold-start-duration", "reporter.mid.cold_start_s", 5400.0),
         ("memory-evict-cool-time-seconds", "evictor.plugins.memory_usage.cooling_s", 10.0),
     ],
 )
@@ -47,17 +50,21 @@ def test_a_value_goes_to_its_setting(field: str, key: str, setting: object) -> N
 def test_nothing_is_lost_and_nothing_wrong_is_found_in_what_is_good() -> None:
     plan = plan_koordinator(koordinator(GATED))
     assert plan.faults == []
-    given = [(one.source, one.given_key) for one in plan.lines]
+    given = [(one.source, one.given_key, one.key) for one in plan.lines]
     assert len(given) == len(set(given))
     assert all(one.note for one in plan.lines if one.effect not in ("maps", "kept"))
 
 
 def test_what_would_have_two_writers_waits() -> None:
     plan = plan_koordinator(koordinator())
-    assert plan.later == {"settings": {"reporter": {"batch": {"enabled": True}}}, "profiles": {"enabled": True}}
+    assert plan.later == {
+        "slo": {"enabled": True, "namespace": "koordinator-system", "name": "slo-controller-config"},
+        "settings": {"reporter": {"batch": {"enabled": True}, "mid": {"enabled": True}}},
+        "profiles": {"enabled": True},
+    }
     assert plan.values["mode"] == "observe"
     assert "enabled" not in plan.values["settings"]["reporter"]["batch"]
-    assert "profiles" not in plan.values
+    assert not {"profiles", "slo"} & plan.values.keys()
 
 
 def test_a_feature_whose_gate_is_off_is_not_taken_over() -> None:
@@ -111,10 +118,12 @@ def test_what_the_reader_refuses_is_named() -> None:
     assert [one.note for one in plan.faults] == ["= 600: want at most 100"]
 
 
-def test_a_strategy_for_some_nodes_is_said_to_have_no_counterpart() -> None:
+def test_a_strategy_for_some_nodes_is_centrals_who_follows_the_config_map() -> None:
     found = line(plan_koordinator(koordinator()), COLOCATION + "cpuReclaimThresholdPercent[hot]")
-    assert (found.effect, found.given) == ("nothing", 50)
-    assert "label pool" in found.note
+    assert (found.effect, found.given) == ("kept", 50)
+    assert found.note == "for nodes by their label pool alone: central does so once slo.enabled is set"
+    plan = plan_koordinator(koordinator(**{"colocation-config": "cpu-normalization-config"}))
+    assert line(plan, "cpu-normalization-config.cpuReclaimThresholdPercent[hot]").effect == "nothing"
 
 
 def test_a_node_slo_that_differs_from_the_config_map_is_shown() -> None:

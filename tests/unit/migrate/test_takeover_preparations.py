@@ -117,7 +117,8 @@ def test_suppression_ends_on_handed_over_nodes_alone() -> None:
         return strategy["enable"], strategy["cpuSuppressThresholdPercent"]
 
     assert (holds(), holds(pool="hot")) == ((True, 60), (True, 50))
-    assert holds(pool="hot", **{TAKEOVER: BEGUN})[0] is False
+    on = {label: holds(pool="hot", **{TAKEOVER: label})[0] for label in (BEGUN, LEFT, DONE, BACK)}
+    assert on == {BEGUN: False, LEFT: False, DONE: True, BACK: True}  # central may follow the same ConfigMap
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"a": NaN}', "[" * 5000])
