@@ -30,6 +30,8 @@ _V2 = {
     "cpu.max.burst": "0",
     "memory.max": "max",
     "memory.high": "max",
+    "memory.min": "0",
+    "memory.low": "0",
     "memory.current": "0",
     "memory.stat": "anon 0\ninactive_file 0",
 }

@@ -109,6 +109,7 @@ class QrmApp:
             return
         if found is None:
             return
+        self._ports.groups.inherit(found.knobs)
         left_s = self._ports.lease.left_s() if self._ports.lease else 0.0
         self._state = QrmState(
             # Received long ago, so that it counts as "held" at most, and only for as long as the
@@ -266,7 +267,7 @@ class QrmApp:
             memory_limit_bytes=advice.reclaimed_memory_limit_bytes if advice else None,
             quota_millis=quota_millis(advice),
             pod_quotas=pod_quotas(advice, enabled=self._settings.pod_quotas),
-            isolation=settings.isolation_rules(),
+            isolation=settings.isolation_rules(sum(self._ports.machine.memory_bytes.values())),
             migrate=settings.memory_migrate,
         )
 
@@ -325,7 +326,7 @@ class QrmApp:
             return
         pools = {pool.pool: pool.cpus for pool in allocation.pools}
         pods = {uid: str(cpus) for uid, cpus in self._state.held.items()}
-        self._ports.checkpoints.offer(self._state.active.advice, pools, pods)
+        self._ports.checkpoints.offer(self._state.active.advice, pools, pods, self._ports.groups.isolating)
 
     def health(self) -> ServiceHealth:
         """Well while fresh advice is applied as a whole."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from services.qrm.adapters.checkpoint.file import CheckpointFile
 from services.qrm.adapters.checkpoint.writer import CheckpointWriter
 from services.qrm.adapters.kernel.groups import CgroupGroups
+from services.qrm.adapters.kernel.isolation import GroupIsolation
 from services.qrm.adapters.kernel.kubelet import KernelPins, exclusive_cpus, sees_folder
 from services.qrm.adapters.kernel.machine import HostMachine, numa_memory_bytes
 from services.qrm.adapters.kernel.offload_loop import OffloadLoop
@@ -16,6 +17,8 @@ from services.qrm.adapters.lease.client import LeaseClient
 from services.qrm.adapters.lease.file import remove_lease
 from services.qrm.adapters.lease.lock import exclusive_lock
 from services.qrm.app import QrmApp
+from services.qrm.core.isolation.rules import NEUTRAL
+from services.qrm.core.isolation.wanted import groups_of
 from services.qrm.core.writes.outcome import Problem
 from services.qrm.ports import QrmPorts
 from services.qrm.settings import NAME, QrmSettings
@@ -25,8 +28,10 @@ from shared.adapters.host.kubelet_tree import find_layout
 from shared.adapters.host.sysfs import offline_cpus, read_topology
 from shared.adapters.pod_sources import pod_source
 from shared.app import App, Context, Plan
+from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import Layout, OwnLayout
 from shared.core.cpus.cpuset import CpuSet
+from shared.errors import Refused
 from shared.settings import CommonSettings, section
 
 
@@ -48,10 +53,22 @@ def restore(common: CommonSettings, *, patience_s: float) -> tuple[Problem, ...]
         if pods.generation() == 0:  # no pod was ever known here, so nothing was written
             return ()
         machine = _machine(common, cgroups, KernelPins(cgroups, layout, pods).read)
-        problems = restore_kubelet_groups(CgroupWriter(cgroups, layout.top), layout, machine, pods.pods())
+        writer = CgroupWriter(cgroups, layout.top)
+        isolation = GroupIsolation(writer)
+        isolation.adopt(groups_of(pods.pods(), layout), _knobs(common))
+        problems = (*restore_kubelet_groups(writer, layout, machine, pods.pods()), *isolation.give_back())
         if not problems:
             remove_lease(common.state_dir)
     return problems
+
+
+def _knobs(common: CommonSettings) -> tuple[Knob, ...]:
+    """The knobs of isolation that the checkpoint names; all of them where it cannot be read."""
+    try:
+        found = CheckpointFile(common.state_dir, common.node).load()
+    except (Refused, OSError):
+        return tuple(NEUTRAL)
+    return () if found is None else found.knobs
 
 
 def _machine(common: CommonSettings, cgroups: Cgroups, pins: Callable[[], Mapping[str, CpuSet]] = dict) -> HostMachine:

@@ -1,6 +1,6 @@
 """The ports name what qrm's app needs of the world; `main` builds an adapter for each."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from services.qrm.core.writes.plan import WantedSets
 from services.qrm.settings import OffloadSettings
 from shared.contracts.advice import CacheDrop, PoolAdvice
 from shared.contracts.pod import Pod
-from shared.core.cgroups.knobs import Write
+from shared.core.cgroups.knobs import Knob, Write
 from shared.core.cgroups.layout import Layout
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
@@ -102,6 +102,15 @@ class PodGroups(Protocol):
 
     def foreign(self, now_s: float) -> Sequence[str]:
         """Groups that somebody else writes, which are therefore left alone."""
+        ...
+
+    @property
+    def isolating(self) -> frozenset[Knob]:
+        """The knobs of isolation of which anything may be in force."""
+        ...
+
+    def inherit(self, knobs: Collection[Knob]) -> None:
+        """A life before this one may have left values of these knobs: they are given back where nobody wants them."""
         ...
 
     def restore(self, pods: Sequence[Pod]) -> Sequence[Problem]:
@@ -197,7 +206,9 @@ class CheckpointStore(Protocol):
         """
         ...
 
-    def offer(self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str]) -> None:
+    def offer(
+        self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str], knobs: Collection[Knob]
+    ) -> None:
         """What is applied now; must not wait for the disk."""
         ...
 

@@ -1,17 +1,20 @@
 """The settings of qrm say how it places, writes, offloads, and lets pods start."""
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Annotated
 
 from pydantic import Field
 
-from services.qrm.core.isolation.rules import GroupRules
+from services.qrm.core.isolation.memory_qos import AUTO
+from services.qrm.core.isolation.rules import MemoryQos, NodeRules
 from services.qrm.core.memory.offload import OffloadRules
 from services.qrm.core.placement.pools import Order
 from services.qrm.core.placement.requests import POOL_NAME
 from services.qrm.core.starting import StartRules
 from shared.contracts.mode import Mode
 from shared.contracts.pod import QosClass
-from shared.core.cgroups.layout import ROOT
+from shared.core.cgroups.layout import QOS_CLASSES, ROOT
 from shared.core.quantities import Seconds
 from shared.settings import Settings
 
@@ -74,6 +77,76 @@ class StartSettings(Settings):
         return StartRules(self.pods_per_cpu * cpus, self.each_s, self.each_cpu_s)
 
 
+Percent = Annotated[int, Field(ge=0, le=100)]
+
+
+class MemoryQosClass(Settings):
+    """Memory of the pods of one class; the files `memory.wmark_…` are those of kernels with Alibaba's patches."""
+
+    min_percent: Percent = 0
+    """Part of a pod's request that is never reclaimed (`memory.min`, cgroup v2), in percent."""
+    low_percent: Percent = 0
+    """Part of a pod's request that is reclaimed last (`memory.low`, cgroup v2), in percent."""
+    throttle_percent: Percent = 0
+    """How far on the way from request to limit a container is slowed down (`memory.high`, cgroup v2), in percent; 0:
+    nowhere."""
+    wmark_ratio: Percent = 95
+    """Percent of its limit above which the kernel reclaims from a group in the background; 0: never."""
+    wmark_scale_permill: Annotated[int, Field(ge=1, le=1000)] = 20
+    """How far below that it stops, in permill of the limit."""
+    wmark_min_adj: Annotated[int, Field(ge=-25, le=50)] = 0
+    """By how many percent the machine's least watermark is lower (below 0) or higher for a group."""
+
+    def rule(self) -> MemoryQos:
+        """As the core takes it."""
+        return MemoryQos(**self.model_dump())
+
+
+def _memory_qos(qos: QosClass) -> MemoryQosClass:
+    return MemoryQosClass(**asdict(AUTO[qos]))
+
+
+class MemoryQosSettings(Settings):
+    """Memory QoS by class, as Koordinator has it; `services.qrm.core.isolation.memory_qos`."""
+
+    enabled: bool = False
+    """Whether any of it is written, and what pods say in `koordinator.sh/memoryQOS` counts."""
+    dedicated_cores: MemoryQosClass = _memory_qos("dedicated_cores")
+    """Pods with CPUs of their own (LSE and LSR)."""
+    shared_cores: MemoryQosClass = _memory_qos("shared_cores")
+    """Tenants without (LS)."""
+    reclaimed_cores: MemoryQosClass = _memory_qos("reclaimed_cores")
+    """Batch work (BE)."""
+    system_cores: MemoryQosClass = _memory_qos("system_cores")
+    """Pods of the node itself (SYSTEM)."""
+
+    def rules(self) -> Mapping[QosClass, MemoryQos]:
+        """As the core takes them; none where it is off."""
+        return {qos: getattr(self, qos).rule() for qos in QOS_CLASSES} if self.enabled else {}
+
+
+Identity = Annotated[int, Field(ge=-1, le=2)]
+
+
+class GroupIdentitySettings(Settings):
+    """Group identity by class, as Koordinator has it; `services.qrm.core.isolation.group_identity`."""
+
+    enabled: bool = False
+    """Whether it is written; a kernel without the file is the condition KernelLacks."""
+    dedicated_cores: Identity = 2
+    """Pods with CPUs of their own (LSE and LSR)."""
+    shared_cores: Identity = 2
+    """Tenants without (LS)."""
+    reclaimed_cores: Identity = -1
+    """Batch work (BE): below 0 it yields to everybody."""
+    system_cores: Identity = 0
+    """Pods of the node itself (SYSTEM)."""
+
+    def rules(self) -> Mapping[QosClass, int]:
+        """As the core takes them; none where it is off."""
+        return {qos: getattr(self, qos) for qos in QOS_CLASSES} if self.enabled else {}
+
+
 class QrmSettings(Settings):
     """How qrm places and writes."""
 
@@ -106,6 +179,10 @@ class QrmSettings(Settings):
     that nobody else wants is theirs. Not while the policy holds the whole class by a quota."""
     offload: OffloadSettings = OffloadSettings()
     """Idle memory of pods that is given back to the machine by and by; off unless `enabled`."""
+    memory_qos: MemoryQosSettings = MemoryQosSettings()
+    """Protection and throttling of memory by class; off unless `enabled`."""
+    group_identity: GroupIdentitySettings = GroupIdentitySettings()
+    """Whose turn it is on a CPU, on kernels that have `cpu.bvt_warp_ns`; off unless `enabled`."""
     starts: StartSettings = StartSettings()
     """Reclaimed pods that keep kubelet's weight and width until their containers run."""
     keeper: bool = True
@@ -114,9 +191,9 @@ class QrmSettings(Settings):
     top_group: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,62}$")] = ROOT
     """Name of the cgroup that holds all of Sublet's; read once, at the start."""
 
-    def isolation_rules(self) -> GroupRules:
-        """What the core takes of these settings for isolation."""
-        return GroupRules(burst_percent=self.burst_percent)
+    def isolation_rules(self, machine_bytes: int) -> NodeRules:
+        """What the core takes of these settings for isolation, on a machine with so much memory."""
+        return NodeRules(self.burst_percent, self.memory_qos.rules(), self.group_identity.rules(), machine_bytes)
 
     def pool_names(self, *, in_cluster: bool) -> tuple[str, ...] | None:
         """Names that a pod may give for a pool of its own; None: any."""

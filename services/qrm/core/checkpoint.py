@@ -4,6 +4,7 @@ from pydantic import BaseModel, ConfigDict
 
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.envelope import CpuList
+from shared.core.cgroups.knobs import Knob
 
 
 class Checkpoint(BaseModel):
@@ -15,6 +16,8 @@ class Checkpoint(BaseModel):
     advice: PoolAdvice
     pools: dict[str, CpuList]
     pods: dict[str, CpuList] = {}
+    knobs: tuple[Knob, ...] = ()
+    """Settings of isolation of which something may be in force."""
 
 
 def same_after_restart(kept: PoolAdvice, now: PoolAdvice) -> bool:

@@ -31,6 +31,13 @@ class Knob(StrEnum):
     CPU_BURST = "cpu.burst"  # milli-cores that may be saved up for a burst, at most the quota; 0 for none
     MEMORY_MAX = "memory.max"  # bytes, UNLIMITED for none
     MEMORY_HIGH = "memory.high"  # bytes, UNLIMITED for none; v2 only
+    MEMORY_MIN = "memory.min"  # bytes that are never reclaimed; v2 only
+    MEMORY_LOW = "memory.low"  # bytes that are reclaimed last; v2 only
+    # Of kernels with Alibaba's patches (docs/facts/koordinator-isolation.md#memory-qos).
+    WMARK_RATIO = "memory.wmark_ratio"  # percent of the limit above which the kernel reclaims, 0 for never
+    WMARK_SCALE = "memory.wmark_scale_factor"  # permill of the limit between the two marks
+    WMARK_MIN_ADJ = "memory.wmark_min_adj"  # percent by which the machine's least watermark differs here
+    GROUP_IDENTITY = "cpu.bvt_warp_ns"  # -1 to 2: whose turn it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,10 @@ V1_FILES: dict[Knob, tuple[str, str]] = {
     Knob.CPU_QUOTA: ("cpu", "cpu.cfs_quota_us"),
     Knob.CPU_BURST: ("cpu", "cpu.cfs_burst_us"),
     Knob.MEMORY_MAX: ("memory", "memory.limit_in_bytes"),
+    Knob.WMARK_RATIO: ("memory", "memory.wmark_ratio"),
+    Knob.WMARK_SCALE: ("memory", "memory.wmark_scale_factor"),
+    Knob.WMARK_MIN_ADJ: ("memory", "memory.wmark_min_adj"),
+    Knob.GROUP_IDENTITY: ("cpu", "cpu.bvt_warp_ns"),
 }
 V2_FILES: dict[Knob, str] = {
     Knob.CPUS: "cpuset.cpus",
@@ -61,7 +72,14 @@ V2_FILES: dict[Knob, str] = {
     Knob.CPU_BURST: "cpu.max.burst",
     Knob.MEMORY_MAX: "memory.max",
     Knob.MEMORY_HIGH: "memory.high",
+    Knob.MEMORY_MIN: "memory.min",
+    Knob.MEMORY_LOW: "memory.low",
+    Knob.WMARK_RATIO: "memory.wmark_ratio",
+    Knob.WMARK_SCALE: "memory.wmark_scale_factor",
+    Knob.WMARK_MIN_ADJ: "memory.wmark_min_adj",
+    Knob.GROUP_IDENTITY: "cpu.bvt_warp_ns",
 }
+_IN_PAGES = (Knob.MEMORY_MAX, Knob.MEMORY_HIGH, Knob.MEMORY_MIN, Knob.MEMORY_LOW)
 
 
 def shares_of_millis(cpu_millis: int) -> int:
@@ -90,7 +108,7 @@ def to_file(knob: Knob, value: str | int, version: Version) -> str:
         return str(number * PERIOD_US // 1000)
     if knob is Knob.CPU_SHARES and version == 2:
         return str(weight_of_shares(number))
-    if knob in (Knob.MEMORY_MAX, Knob.MEMORY_HIGH) and version == 2 and number < 0:
+    if knob in _IN_PAGES and version == 2 and number < 0:
         return "max"
     return str(number)
 
@@ -118,7 +136,7 @@ def from_file(knob: Knob, text: str, version: Version) -> str | int:
 
 def same(knob: Knob, wanted: str | int, text: str, version: Version, page_bytes: int = 4096) -> bool:
     """Whether a file's text already says what is wanted; the kernel rounds memory limits down to whole pages."""
-    if knob in (Knob.MEMORY_MAX, Knob.MEMORY_HIGH):
+    if knob in _IN_PAGES:
         there, number = from_file(knob, text, version), int(wanted)
         return there == (number if number < 0 else number - number % page_bytes)
     # Compared after the rounding that the file's unit does to both.

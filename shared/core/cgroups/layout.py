@@ -44,6 +44,12 @@ def container_group(pod: Pod, container: str, top: str = ROOT) -> str:
     return f"{pod_group(pod, top)}/{container}"
 
 
+def above(group: str) -> list[str]:
+    """The names of the groups above a group, the nearest first; the root has none."""
+    parts = group.split("/")
+    return ["/".join(parts[:depth]) for depth in range(len(parts) - 1, 0, -1)]
+
+
 class Layout(Protocol):
     """One way to lay out the pods' cgroups."""
 

@@ -32,3 +32,36 @@ def qrm(key: SloKey, **said: object) -> dict[str, Any]:
 )
 def test_burst(said: dict[str, object], section: dict[str, Any]) -> None:
     assert qrm("cpu-burst-config", **said) == section
+
+
+OFF = {"min_percent": 0, "low_percent": 0, "throttle_percent": 0, "wmark_ratio": 0, "wmark_min_adj": 0}
+LS = {"min_percent": 0, "low_percent": 30, "throttle_percent": 0, "wmark_ratio": 95, "wmark_scale_permill": 20,
+      "wmark_min_adj": -25}  # fmt: skip
+
+
+def test_memory_qos_is_on_for_the_classes_that_say_so() -> None:
+    on = {"memoryQOS": {"enable": True, "lowLimitPercent": 30}}
+    classes = {"dedicated_cores": OFF, "shared_cores": LS, "reclaimed_cores": OFF, "system_cores": OFF}
+    assert qrm("resource-qos-config", lsClass=on) == {"memory_qos": {"enabled": True, **classes}}
+    off = {"memoryQOS": {"enable": False, "lowLimitPercent": 30}}
+    assert qrm("resource-qos-config", lsClass=off) == {"memory_qos": {"enabled": False}}
+    assert qrm("resource-qos-config", lsClass={"memoryQOS": {"lowLimitPercent": 30}}) == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "section"),
+    [
+        (
+            {"beClass": {"cpuQOS": {"enable": True}}},
+            {"enabled": True, "dedicated_cores": 0, "shared_cores": 0, "reclaimed_cores": -1, "system_cores": 0},
+        ),
+        (
+            {"lsClass": {"cpuQOS": {"enable": True, "groupIdentity": 1}}, "lsrClass": {"cpuQOS": {"enable": True}}},
+            {"enabled": True, "dedicated_cores": 2, "shared_cores": 1, "reclaimed_cores": 0, "system_cores": 0},
+        ),
+        ({"beClass": {"cpuQOS": {"enable": False}}}, {"enabled": False}),
+        ({"policies": {"cpuPolicy": "coreSched"}, "beClass": {"cpuQOS": {"enable": True}}}, {"enabled": False}),
+    ],
+)
+def test_group_identity(said: dict[str, object], section: dict[str, Any]) -> None:
+    assert qrm("resource-qos-config", **said) == {"group_identity": section}

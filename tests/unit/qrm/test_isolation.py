@@ -7,7 +7,7 @@ from plain_cgroups import PlainCgroups
 
 from services.qrm.adapters.kernel.isolation import GroupIsolation
 from services.qrm.adapters.kernel.writer import CgroupWriter
-from services.qrm.core.isolation.rules import Values
+from services.qrm.core.isolation.rules import NEUTRAL, Values
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Version
 
 POD, CONTAINER = "kubepods/podab", "kubepods/podab/c1"
@@ -101,3 +101,61 @@ def test_a_file_that_the_kernel_lacks_is_named_and_nothing_is_written(node: Node
     assert node.isolation.lacking == (BURST[node.plain.version],)
     assert node.settle({}) == 0
     assert not node.isolation.lacking
+
+
+PROTECTED: Values = {
+    ("kubepods", Knob.MEMORY_MIN): 8 << 20, (POD, Knob.MEMORY_MIN): 8 << 20, (CONTAINER, Knob.MEMORY_MIN): 4 << 20,
+    (CONTAINER, Knob.MEMORY_HIGH): 16 << 20,
+}  # fmt: skip
+GROUPS = ("kubepods", POD, CONTAINER)
+
+
+@pytest.fixture
+def v2(tmp_path: Path) -> Node:
+    return Node(tmp_path, 2)
+
+
+def test_memory_is_protected_and_throttled_and_both_end(v2: Node) -> None:
+    assert v2.settle(PROTECTED) == 4
+    assert v2.settle(PROTECTED) == 0
+    assert [v2.plain.get(group, "memory.min") for group in GROUPS] == ["8388608", "8388608", "4194304"]
+    assert v2.plain.get(CONTAINER, "memory.high") == "16777216"
+    assert v2.isolation.knobs == {Knob.MEMORY_MIN, Knob.MEMORY_HIGH}
+    assert v2.isolation.give_back() == []
+    assert {v2.plain.get(group, "memory.min") for group in GROUPS} == {"0"}
+    assert v2.plain.get(CONTAINER, "memory.high") == "max"
+    assert v2.isolation.knobs == frozenset()
+
+
+def test_memory_high_goes_down_in_steps_while_more_is_used(v2: Node) -> None:
+    v2.plain.set(CONTAINER, "memory.current", str(1 << 30), "memory")
+    v2.settle(PROTECTED)
+    assert v2.plain.get(CONTAINER, "memory.high") == str((1 << 30) - (256 << 20))
+    v2.plain.set(CONTAINER, "memory.current", "0", "memory")
+    v2.settle(PROTECTED)
+    assert v2.plain.get(CONTAINER, "memory.high") == "16777216"
+
+
+def test_every_file_that_a_kernel_lacks_is_named(tmp_path: Path) -> None:
+    node = Node(tmp_path, 1)
+    wanted = {**PROTECTED, (POD, Knob.WMARK_RATIO): 95, (POD, Knob.GROUP_IDENTITY): 2}
+    assert node.settle(wanted) == 0
+    assert node.isolation.lacking == ("cpu.bvt_warp_ns", "memory.high", "memory.min", "memory.wmark_ratio")
+    assert node.settle(wanted) == 0
+    assert node.isolation.knobs == frozenset()
+
+
+def test_what_a_life_before_gave_is_given_back_and_other_knobs_are_left(v2: Node) -> None:
+    v2.settle({**PROTECTED, **BURSTS})
+    after = GroupIsolation(CgroupWriter(v2.plain.cgroups, "kubepods"))
+    after.adopt(GROUPS, (Knob.MEMORY_MIN,))
+    assert after.settle({(POD, Knob.MEMORY_MIN): 8 << 20}, 0.0, 10.0) == []
+    assert [v2.plain.get(group, "memory.min") for group in GROUPS] == ["0", "8388608", "0"]
+    assert v2.plain.get(CONTAINER, "memory.high") == "16777216"
+    assert v2.burst_us(POD) == "50000"
+
+
+def test_every_knob_of_isolation_has_a_value_to_go_back_to() -> None:
+    others = {Knob.CPUS, Knob.MEMS, Knob.MEMORY_MIGRATE, Knob.CPU_IDLE, Knob.CPU_SHARES, Knob.CPU_QUOTA,
+              Knob.MEMORY_MAX}  # fmt: skip
+    assert set(Knob) - others == NEUTRAL.keys()

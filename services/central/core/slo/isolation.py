@@ -1,14 +1,33 @@
 """Settings of qrm that isolate pods as Koordinator's strategies say.
 
-Facts: docs/facts/koordinator-isolation.md#cpu-burst.
+Facts: docs/facts/koordinator-isolation.md#cpu-burst, docs/facts/koordinator-isolation.md#memory-qos,
+docs/facts/koordinator-isolation.md#group-identity.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from services.central.core.slo.keys import Strategy
+from shared.contracts.pod import QosClass
 
 FULL_PERCENT = 100
 """Most that a kernel of the mainline lets a container save up, of its quota."""
+CLASSES: Mapping[str, QosClass] = {
+    "lsrClass": "dedicated_cores",
+    "lsClass": "shared_cores",
+    "beClass": "reclaimed_cores",
+    "systemClass": "system_cores",
+}
+MEMORY_SETTINGS: Mapping[str, str] = {
+    "minLimitPercent": "min_percent",
+    "lowLimitPercent": "low_percent",
+    "throttlingPercent": "throttle_percent",
+    "wmarkRatio": "wmark_ratio",
+    "wmarkScalePermill": "wmark_scale_permill",
+    "wmarkMinAdj": "wmark_min_adj",
+}
+NO_MEMORY_QOS = {"min_percent": 0, "low_percent": 0, "throttle_percent": 0, "wmark_ratio": 0, "wmark_min_adj": 0}
+"""What a class has that is off while another one is on."""
 
 
 def burst(whole: Strategy, said: Strategy) -> dict[str, Any]:
@@ -17,3 +36,41 @@ def burst(whole: Strategy, said: Strategy) -> dict[str, Any]:
         return {"qrm": {"burst_percent": min(FULL_PERCENT, whole["cpuBurstPercent"])}}
     # Off, where the ConfigMap itself says so, and not its silence.
     return {"qrm": {"burst_percent": 0}} if "policy" in said else {}
+
+
+def quality(whole: Strategy, said: Strategy) -> dict[str, Any]:
+    """What `resource-qos-config` asks for, as `burst`."""
+    own = {**_memory(whole, said), **_identity(whole, said)}
+    return {"qrm": own} if own else {}
+
+
+def _memory(whole: Strategy, said: Strategy) -> dict[str, Any]:
+    on = _switched_on(whole, "memoryQOS")
+    if not on:
+        return {"memory_qos": {"enabled": False}} if _spoken_of(said, "memoryQOS") else {}
+    classes: dict[str, Any] = {}
+    for name, qos in CLASSES.items():
+        values = on.get(name, {})
+        own = {ours: values[theirs] for theirs, ours in MEMORY_SETTINGS.items() if values.get(theirs) is not None}
+        classes[qos] = own if name in on else NO_MEMORY_QOS
+    return {"memory_qos": {"enabled": True, **classes}}
+
+
+def _identity(whole: Strategy, said: Strategy) -> dict[str, Any]:
+    policy = (whole.get("policies") or {}).get("cpuPolicy", "groupIdentity")
+    on = _switched_on(whole, "cpuQOS") if policy == "groupIdentity" else {}
+    if not on:
+        return {"group_identity": {"enabled": False}} if _spoken_of(said, "cpuQOS") else {}
+    identities = {qos: on.get(name, {}).get("groupIdentity", 0) for name, qos in CLASSES.items()}
+    return {"group_identity": {"enabled": True, **identities}}
+
+
+def _switched_on(strategy: Strategy, part: str) -> dict[str, Strategy]:
+    """One part of every class in which it is on."""
+    found = {name: (strategy.get(name) or {}).get(part) or {} for name in CLASSES}
+    return {name: values for name, values in found.items() if values.get("enable")}
+
+
+def _spoken_of(said: Strategy, part: str) -> bool:
+    """Whether the ConfigMap itself says that a part is on or off."""
+    return any("enable" in ((said.get(name) or {}).get(part) or {}) for name in CLASSES)

@@ -157,10 +157,15 @@ def _burst(key: _Followed) -> Sections:
     return isolation.burst(key.whole, key.said)
 
 
+def _quality(key: _Followed) -> Sections:
+    return isolation.quality(key.whole, key.said)
+
+
 _FOLLOWING: Mapping[SloKey, Callable[[_Followed], Sections]] = {
     "resource-threshold-config": _thresholds,
     "colocation-config": _colocation,
     "cpu-burst-config": _burst,
+    "resource-qos-config": _quality,
 }
 FOLLOWED_KEYS = tuple(_FOLLOWING)
 """Keys of which something is followed; the others stand in NodeSLO objects alone."""

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from services.qrm.core.checkpoint import Checkpoint, same_after_restart
 from shared.adapters.files.replaced import write_whole
 from shared.contracts.advice import PoolAdvice
+from shared.core.cgroups.knobs import Knob
 from shared.core.pydantic_words import first_fault
 from shared.errors import Refused
 
@@ -37,18 +38,28 @@ class CheckpointFile:
         self._path, self._node = state_dir / FILE, node
         self._last: Checkpoint | None = None
 
-    def save(self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str] | None = None) -> None:
+    def save(
+        self,
+        advice: PoolAdvice,
+        pools: Mapping[str, str],
+        pods: Mapping[str, str] | None = None,
+        knobs: Collection[Knob] = (),
+    ) -> None:
         """Replace the checkpoint, if something in it has changed.
 
         Raises:
             OSError: it could not be written; the old one stays.
         """
-        last, pods = self._last, dict(pods or {})
+        last = self._last
+        fresh = Checkpoint(
+            node=self._node, advice=advice, pools=dict(pools), pods=dict(pods or {}), knobs=tuple(sorted(knobs))
+        )
         # Advice repeats with each sample, and each save waits for the disk.
-        if last is not None and (last.pools, last.pods) == (pools, pods) and same_after_restart(last.advice, advice):
+        same = last is not None and last == fresh.model_copy(update={"advice": last.advice})
+        if last is not None and same and same_after_restart(last.advice, advice):
             return
-        fresh = Checkpoint(node=self._node, advice=advice, pools=dict(pools), pods=pods)
-        body = fresh.model_dump_json()
+        # An older release reads no field that it does not know.
+        body = fresh.model_dump_json(exclude=None if fresh.knobs else {"knobs"})
         text = json.dumps({"schema": 1, "checksum": _checksum(body), "body": body})
         self._path.parent.mkdir(parents=True, exist_ok=True)
         # Synced before it is renamed: after a power cut there is the old checkpoint or the new one, never half of one.

@@ -9,7 +9,7 @@ from services.qrm.adapters.kernel.memory_use import memory_use
 from services.qrm.adapters.kernel.pod_limits import PodLimits
 from services.qrm.adapters.kernel.restore import restore_groups
 from services.qrm.adapters.kernel.writer import CgroupWriter
-from services.qrm.core.isolation.wanted import wanted_values
+from services.qrm.core.isolation.wanted import groups_of, wanted_values
 from services.qrm.core.memory.limits import limit_steps
 from services.qrm.core.placement.arrangement import Arrangement
 from services.qrm.core.writes.classes import RECLAIMED, lowest, wanted_groups, weights
@@ -48,6 +48,7 @@ class CgroupGroups:
         unsaid_bytes = unsaid_memory_bytes(sum(machine.memory_bytes.values()))
         self._pod_limits = None if self.layout.classes else PodLimits(writer, self.layout, unsaid_bytes)
         self._isolation = GroupIsolation(writer)
+        self._inherited: Collection[Knob] = ()
         self._watch = ForeignWatch()
         self._verified: _Verified | None = None
 
@@ -110,6 +111,7 @@ class CgroupGroups:
         problems += self._writer.settle([*weights_now, *limits])
         if own is not None:
             problems += own.settle(self._present(pods), now_s, verify_s, quotas=settings.pod_quotas)
+        self._adopt(pods)
         # Last: a burst is held against the quota that is there by now.
         problems += self._isolation.settle(wanted_values(pods, self.layout, settings.isolation), now_s, verify_s)
         return replace(outcome.with_problems(problems), lacking=self._isolation.lacking)
@@ -166,7 +168,24 @@ class CgroupGroups:
     def restore(self, pods: Sequence[Pod]) -> tuple[Problem, ...]:
         """Give every pod every CPU and memory node, and lift every weight and limit; what could not be written."""
         self.forget_written()
-        return restore_groups(self._writer, self.layout, self._machine, pods)
+        self._adopt(pods)
+        left = self._isolation.give_back()
+        return (*restore_groups(self._writer, self.layout, self._machine, pods), *left)
+
+    @property
+    def isolating(self) -> frozenset[Knob]:
+        """The knobs of isolation of which anything may be in force."""
+        return self._isolation.knobs | set(self._inherited)
+
+    def inherit(self, knobs: Collection[Knob]) -> None:
+        """A life before this one may have left values of these knobs: they are given back where nobody wants them."""
+        self._inherited = knobs
+
+    def _adopt(self, pods: Sequence[Pod]) -> None:
+        # Before any pod is known nothing is found to be given back.
+        if pods and self._inherited:
+            self._isolation.adopt(groups_of(pods, self.layout), self._inherited)
+            self._inherited = ()
 
     def memory_limit(self) -> int | None:
         """The memory limit in force for reclaimed work, in bytes; None: there is none."""

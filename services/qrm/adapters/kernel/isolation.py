@@ -1,10 +1,14 @@
 """Isolation writes what its rules want where that is not in force, and gives back what is not wanted any more."""
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from services.qrm.adapters.kernel.memory_use import memory_use
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.isolation.burst import within_quota
 from services.qrm.core.isolation.rules import NEUTRAL, Values
+from services.qrm.core.isolation.wanted import in_order
+from services.qrm.core.memory.limits import STEP_BYTES
 from services.qrm.core.writes.outcome import Problem
 from shared.core.cgroups.knobs import UNLIMITED, V1_FILES, V2_FILES, Knob, Write
 
@@ -30,6 +34,21 @@ class GroupIsolation:
     """Where a value may be in force that is to be given back one day."""
     _verified: _Verified | None = None
 
+    @property
+    def knobs(self) -> frozenset[Knob]:
+        """The knobs of which anything may be in force."""
+        return frozenset(knob for _, knob in self._given)
+
+    def adopt(self, groups: Iterable[str], knobs: Collection[Knob]) -> None:
+        """Count what these groups have of these knobs as given here: a life before this one gave it."""
+        self._given |= {(group, knob) for group in groups for knob in knobs}
+        self._verified = None
+
+    def give_back(self) -> list[Problem]:
+        """Take away everything that was given; what could not be written."""
+        self._verified = None
+        return self.settle({}, 0.0, 0.0)
+
     def settle(self, wanted: Values, now_s: float, verify_s: float) -> list[Problem]:
         """Bring groups to these values; all found in force less than `verify_s` ago are not looked at again."""
         last, exists = self._verified, self.writer.cgroups.exists
@@ -38,12 +57,14 @@ class GroupIsolation:
             return []
         back = {key: NEUTRAL[key[1]] for key in self._given - wanted.keys()}
         there = {key: value for key, value in {**back, **wanted}.items() if exists(key[0])}
-        readable = {key: value for key, value in there.items() if self.writer.cgroups.raw(*key) is not None}
-        self.lacking = self._files({knob for _, knob in there.keys() & wanted.keys() - readable.keys()})
-        writes = [write for key, value in readable.items() if self.writer.differs(write := self._write(key, value))]
-        problems = self.writer.settle(writes)
+        now = {key: value for key in there if (value := self.writer.cgroups.read(*key)) is not None}
+        self.lacking = self._files({knob for _, knob in there.keys() & wanted.keys() - now.keys()})
+        writes = [write for key in now if self.writer.differs(write := self._write(key, there[key]))]
+        values = {(write.group, write.knob): int(write.value) for write in writes}
+        order = in_order({key: (int(now[key]), value) for key, value in values.items()})
+        problems = self.writer.settle(Write(*key, values[key]) for key in order)
         # What could not be given back is owed on; of what is wanted anything may be in force, also after an error.
-        self._given = {*(readable.keys() & wanted.keys()), *(back.keys() & there.keys() if problems else ())}
+        self._given = {*(now.keys() & wanted.keys()), *(back.keys() & there.keys() if problems else ())}
         absent = frozenset(group for group, _ in wanted.keys() - there.keys())
         # Not verified even if all went well: the next pass reads back what the kernel made of it.
         self._verified = None if writes else _Verified(wanted, absent, now_s)
@@ -54,6 +75,10 @@ class GroupIsolation:
         if knob is Knob.CPU_BURST:
             quota = self.writer.cgroups.read(group, Knob.CPU_QUOTA)
             value = within_quota(value, None if quota in (None, UNLIMITED) else int(quota or 0))
+        if knob is Knob.MEMORY_HIGH and value != UNLIMITED:
+            # The kernel reclaims while the writer waits: in steps, as with limits.
+            use = memory_use(self.writer.cgroups, group)
+            value = max(value, use.usage_bytes - STEP_BYTES if use else 0)
         return Write(group, knob, value)
 
     def _files(self, knobs: set[Knob]) -> tuple[str, ...]:

@@ -3,17 +3,28 @@
 Facts: docs/facts/koordinator-isolation.md#annotations-of-a-pod.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from shared.contracts.pod import Pod
-from shared.core.pods.koord_qos import CPU_BURST
+from shared.core.pods.koord_qos import CPU_BURST, MEMORY_QOS
 from shared.core.text.annotation_values import json_object
 from shared.errors import Refused
 
 BurstWord = Literal["none", "cpuBurstOnly", "cfsQuotaBurstOnly", "auto"]
+MemoryWord = Literal["none", "auto", "default"]
 MOST_BURST_PERCENT = 10_000
+MEMORY_FIELDS: Mapping[str, tuple[str, int, int]] = {
+    "minLimitPercent": ("min_percent", 0, 100),
+    "lowLimitPercent": ("low_percent", 0, 100),
+    "throttlingPercent": ("throttle_percent", 0, 100),
+    "wmarkRatio": ("wmark_ratio", 0, 100),
+    "wmarkScalePermill": ("wmark_scale_permill", 1, 1000),
+    "wmarkMinAdj": ("wmark_min_adj", -25, 50),
+}
+"""Fields of `koordinator.sh/memoryQOS` with ours, and their bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +35,27 @@ class BurstWords:
     percent: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryWords:
+    """What `koordinator.sh/memoryQOS` says; `fields` of a MemoryQos by name."""
+
+    policy: MemoryWord | None = None
+    fields: Mapping[str, int] = field(default_factory=dict)
+
+
 def burst_words(pod: Pod) -> BurstWords:
     """What a pod says about CPU burst."""
     text = pod.annotations.get(CPU_BURST)
     return _NO_BURST if text is None else _burst_words(text)
 
 
-_NO_BURST = BurstWords()
+def memory_words(pod: Pod) -> MemoryWords:
+    """What a pod says about its memory."""
+    text = pod.annotations.get(MEMORY_QOS)
+    return _NO_MEMORY if text is None else _memory_words(text)
+
+
+_NO_BURST, _NO_MEMORY = BurstWords(), MemoryWords()
 
 
 @lru_cache(maxsize=4096)
@@ -38,6 +63,14 @@ def _burst_words(text: str) -> BurstWords:
     said = _object(text)
     policy = next((word for word in get_args(BurstWord) if word == said.get("policy")), None)
     return BurstWords(policy, _whole(said.get("cpuBurstPercent"), 1, MOST_BURST_PERCENT))
+
+
+@lru_cache(maxsize=4096)
+def _memory_words(text: str) -> MemoryWords:
+    said = _object(text)
+    policy = next((word for word in get_args(MemoryWord) if word == said.get("policy")), None)
+    read = {ours: _whole(said.get(name), low, high) for name, (ours, low, high) in MEMORY_FIELDS.items()}
+    return MemoryWords(policy, {name: value for name, value in read.items() if value is not None})
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -1,13 +1,48 @@
 """Everything that isolation gives to groups, and the order in which the values are written."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 from services.qrm.core.isolation.burst import burst_values
-from services.qrm.core.isolation.rules import GroupRules, Values
+from services.qrm.core.isolation.group_identity import identity_values
+from services.qrm.core.isolation.memory_qos import memory_values
+from services.qrm.core.isolation.rules import NodeRules, Values
 from shared.contracts.pod import Pod
-from shared.core.cgroups.layout import Layout
+from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.layout import Layout, above
+
+Key = tuple[str, Knob]
 
 
-def wanted_values(pods: Sequence[Pod], layout: Layout, rules: GroupRules) -> Values:
+def wanted_values(pods: Sequence[Pod], layout: Layout, rules: NodeRules) -> Values:
     """What the groups of these pods, and those above them, shall have."""
-    return burst_values(pods, layout, rules.burst_percent)
+    return {
+        **burst_values(pods, layout, rules.burst_percent),
+        **memory_values(pods, layout, rules),
+        **identity_values(pods, layout, rules.identities),
+    }
+
+
+def groups_of(pods: Sequence[Pod], layout: Layout) -> set[str]:
+    """Every group that isolation may write for these pods."""
+    own = {layout.pod_group(pod) for pod in pods}
+    containers = {layout.container_group(pod, one) for pod in pods for one in pod.containers}
+    return own | {name for name in containers if name is not None} | {name for group in own for name in above(group)}
+
+
+def in_order(changes: Mapping[Key, tuple[int, int]]) -> list[Key]:
+    """The changes (from, to) in an order in which a group always has what those right below it have together.
+
+    What falls goes first, from the bottom up; what rises follows, from the top down.
+    """
+    falls = [key for key, (now, wanted) in changes.items() if _size(wanted) < _size(now)]
+    rises = [key for key in changes if key not in set(falls)]
+    return sorted(falls, key=lambda key: (-_depth(key), key)) + sorted(rises, key=lambda key: (_depth(key), key))
+
+
+def _size(value: int) -> float:
+    return math.inf if value < 0 else value
+
+
+def _depth(key: Key) -> int:
+    return key[0].count("/")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from services.qrm.core.isolation.rules import NO_ISOLATION, GroupRules
+from services.qrm.core.isolation.rules import NO_ISOLATION, NodeRules
 from shared.contracts.advice import PoolAdvice
 from shared.core.cgroups.knobs import UNLIMITED
 
@@ -17,7 +17,7 @@ class GroupSettings:
     """Memory limit of the reclaimed class; None leaves it as it is."""
     quota_millis: int | None = None
     """CPU time that the reclaimed class may use; UNLIMITED takes the bound away, None leaves it."""
-    isolation: GroupRules = NO_ISOLATION
+    isolation: NodeRules = NO_ISOLATION
     """What groups get beside CPU sets, weights and limits."""
     pod_quotas: bool | None = False
     """Whether reclaimed pods are held to their CPU limits by quota; None leaves it as it is."""

@@ -1,0 +1,109 @@
+"""Memory QoS protects a part of what a pod asked for, and slows a container down before it reaches its limit.
+
+A group's protection counts as far as the groups above it have one: each of these gets the sum of the pods below it.
+Facts: docs/facts/koordinator-isolation.md#memory-qos.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from services.qrm.core.isolation.pod_words import MemoryWords, memory_words
+from services.qrm.core.isolation.rules import MemoryQos, NodeRules, Values
+from shared.contracts.pod import Container, Pod, QosClass
+from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.layout import Layout, above
+
+PAGE_BYTES = 4096
+AUTO: Mapping[QosClass, MemoryQos] = {
+    "dedicated_cores": MemoryQos(wmark_min_adj=-25),
+    "shared_cores": MemoryQos(wmark_min_adj=-25),
+    "reclaimed_cores": MemoryQos(wmark_min_adj=50),
+    "system_cores": MemoryQos(wmark_ratio=0),
+}
+"""What the policy `auto` of a pod means, and what a class has whose settings say nothing."""
+_NOTHING = MemoryQos(wmark_ratio=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Protected:
+    """What one group gets, in bytes."""
+
+    min_bytes: int
+    low_bytes: int
+
+
+def memory_values(pods: Iterable[Pod], layout: Layout, rules: NodeRules) -> Values:
+    """What pods, their containers and the groups above them shall have; nothing where memory QoS is off."""
+    values: dict[tuple[str, Knob], int] = {}
+    for pod in pods if rules.memory else ():
+        qos = of_pod(pod, rules.memory)
+        group = layout.pod_group(pod)
+        own = _protected(pod.memory_request_bytes, qos)
+        values |= _settings(group, own, qos)
+        for name in above(group):
+            for knob, part in ((Knob.MEMORY_MIN, own.min_bytes), (Knob.MEMORY_LOW, own.low_bytes)):
+                values[name, knob] = values.get((name, knob), 0) + part
+        for container, of_container in _containers(pod, layout):
+            part_of_it = _protected(container.memory_request_bytes, qos)
+            values |= _settings(of_container, part_of_it, qos)
+            high = high_bytes(container, qos, rules.machine_bytes)
+            if high is not None:
+                values[of_container, Knob.MEMORY_HIGH] = max(high, part_of_it.min_bytes)
+    # 0 is the kernel's own default, and a value that was given is given back where it is not wanted any more.
+    return {key: value for key, value in values.items() if value or key[1] is Knob.MEMORY_HIGH}
+
+
+def of_pod(pod: Pod, rules: Mapping[QosClass, MemoryQos]) -> MemoryQos:
+    """What holds for one pod: its class's, and over it, field by field, what it says.
+
+    A reclaimed pod has no say: it would protect memory that is lent to it.
+    """
+    of_class = rules.get(pod.qos, _NOTHING)
+    if pod.qos == "reclaimed_cores" or not pod.annotations:
+        return of_class
+    words = memory_words(pod)
+    if words.policy == "none":
+        return _NOTHING
+    return _over(AUTO[pod.qos] if words.policy == "auto" else of_class, words)
+
+
+def _over(qos: MemoryQos, words: MemoryWords) -> MemoryQos:
+    return replace(qos, **words.fields) if words.fields else qos
+
+
+def high_bytes(container: Container, qos: MemoryQos, machine_bytes: int) -> int | None:
+    """Where a container is slowed down: so far on its way from request to limit, in whole pages; None: nowhere."""
+    if not qos.throttle_percent:
+        return None
+    request, limit = container.memory_request_bytes, container.memory_limit_bytes or machine_bytes
+    return _pages(request + max(0, limit - request) * qos.throttle_percent // 100)
+
+
+def _protected(request_bytes: int, qos: MemoryQos) -> _Protected:
+    least = _pages(request_bytes * qos.min_percent // 100)
+    low = _pages(request_bytes * qos.low_percent // 100)
+    return _Protected(least, max(low, least) if low else 0)
+
+
+def _settings(group: str, own: _Protected, qos: MemoryQos) -> dict[tuple[str, Knob], int]:
+    found = {
+        (group, Knob.MEMORY_MIN): own.min_bytes,
+        (group, Knob.MEMORY_LOW): own.low_bytes,
+        (group, Knob.WMARK_MIN_ADJ): qos.wmark_min_adj,
+    }
+    if qos.wmark_ratio:
+        found |= {(group, Knob.WMARK_RATIO): qos.wmark_ratio, (group, Knob.WMARK_SCALE): qos.wmark_scale_permill}
+    return found
+
+
+def _containers(pod: Pod, layout: Layout) -> Iterator[tuple[Container, str]]:
+    # One that stands for all has the pod's own group.
+    for container in () if pod.as_one else pod.containers:
+        group = layout.container_group(pod, container)
+        if group is not None:
+            yield container, group
+
+
+def _pages(size_bytes: int) -> int:
+    """Rounded as the kernel does."""
+    return size_bytes - size_bytes % PAGE_BYTES
