@@ -168,6 +168,9 @@ class Api:
         wanted = (change.get("metadata") or {}).pop("resourceVersion", None)
         if wanted not in (None, standing["metadata"]["resourceVersion"]):
             raise Refusal(409, "the object has been modified; please apply your changes to the latest version")
+        uid = standing["metadata"]["uid"]
+        if (change.get("metadata") or {}).get("uid", uid) != uid:
+            raise Refusal(422, f'"{own}" is invalid: metadata.uid: Invalid value: field is immutable')
         said = {key: value for key, value in change.items() if (key == "status") == status}
         if manager:
             appliers = self._appliers.setdefault(standing["metadata"]["uid"], Appliers())

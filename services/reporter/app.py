@@ -11,12 +11,14 @@ from services.reporter.batch_node_offer import BatchNodeOffer
 from services.reporter.core.field import FieldView, Fragment
 from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import cnr, fragments, must_write
+from services.reporter.core.resource_status import statuses_to_write
 from services.reporter.mid_node_offer import MidNodeOffer
 from services.reporter.node_metric_report import NodeMetricReport
 from services.reporter.node_offer import NodeOffer
 from services.reporter.offer_over_time import ColocationInput
 from services.reporter.ports import ReporterPorts
 from services.reporter.registry import configured_fields
+from services.reporter.resource_status_report import ResourceStatusReport
 from services.reporter.settings import NAME, ReporterSettings
 from shared.app import Context
 from shared.build import BUILD
@@ -42,6 +44,7 @@ class ReporterApp:
         self._fields = configured_fields(settings)
         self._offer, self._batch, self._mid = NodeOffer(settings), BatchNodeOffer(settings), MidNodeOffer(settings)
         self._node_metric = NodeMetricReport(self._wire.node, ports.objects, self._clock, settings, self._mid.lent)
+        self._statuses = ResourceStatusReport(ports.objects)
         self._allocation: Newest[Allocation] | None = None
         self._sample: Newest[NodeSample] | None = None
         self._healths: dict[str, Newest[Health]] = {}
@@ -78,6 +81,7 @@ class ReporterApp:
             # this node for silent meanwhile.
             await self._heartbeat()
             await self._report()
+            await self._write_statuses()
 
     async def _listen(self, service: str) -> None:
         if service not in self._healths:
@@ -128,6 +132,17 @@ class ReporterApp:
         self._written, self._written_at, self._written_wall = found, now, self._clock.wall()
         log.info("report.written", based_on=self._ref(), fields=sorted(found))
 
+    async def _write_statuses(self) -> None:
+        """Write the CPUs of LSE and LSR pods into their annotations, where that is asked for and both sides are new."""
+        allocation, sample, settings = self._allocation, self._sample, self._settings
+        if not settings.resource_status:
+            self._statuses.stop()
+            return
+        applied = allocation.value if allocation and allocation.within(settings.max_allocation_age_s) else None
+        seen = sample.value if sample and sample.within(settings.max_sample_age_s) else None
+        if applied and seen:
+            await self._statuses.write(statuses_to_write(seen, applied), self._clock.monotonic())
+
     def _wait_for_allocation(self) -> bool:
         """A fresh start must not wipe the object of the life before while qrm is about to speak."""
         waited_s = self._clock.monotonic() - self._started_at
@@ -155,7 +170,7 @@ class ReporterApp:
             batch=batch,
             mid=mid,
             node_unread=tuple(dict.fromkeys((*self._batch.unread, *self._mid.unread))),
-            conditions=self._node_metric.conditions(),
+            conditions=(*self._node_metric.conditions(), *self._statuses.conditions()),
         )
 
     def _colocation_input(self) -> ColocationInput:

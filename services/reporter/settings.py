@@ -133,6 +133,9 @@ class ReporterSettings(Settings):
     """Bytes by which the reported memory rises at most from sample to sample."""
     services: tuple[str, ...] = NODE_SERVICES
     """The services whose health makes the node ready."""
+    resource_status: bool = False
+    """Writes the CPUs of LSE and LSR pods into their annotation `scheduling.koordinator.sh/resource-status`, as
+    Koordinator's scheduler does (on Kubernetes; in the chart's settings, which then grant it)."""
     batch: BatchSettings = BatchSettings()
     """Koordinator's batch resources; off unless `enabled`."""
     mid: MidSettings = MidSettings()

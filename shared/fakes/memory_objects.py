@@ -131,6 +131,8 @@ class MemoryObjects:
         wanted = document["metadata"].get("resourceVersion")
         if wanted is not None and wanted != before["metadata"]["resourceVersion"]:
             raise Conflict(f"{kind.plural} {key[2]!r}: the object has been modified", reason="Conflict")
+        if document["metadata"].get("uid", before["metadata"]["uid"]) != before["metadata"]["uid"]:
+            raise Refused(f"{kind.plural} {key[2]!r} is invalid: metadata.uid: field is immutable", reason="Invalid")
         said = {k: v for k, v in document.items() if not kind.status or (k == "status") == status}
         if said.get("metadata"):
             said["metadata"] = {k: v for k, v in said["metadata"].items() if k != "resourceVersion"}

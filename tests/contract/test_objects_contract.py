@@ -142,6 +142,16 @@ async def test_a_stale_resource_version_is_a_conflict_and_changes_nothing(server
     assert present(await server.get(LEASES, "l"))["spec"] == {"holder": "b"}
 
 
+async def test_a_patch_meets_its_uid_alone(server: Objects) -> None:
+    made = await server.create(CNCS, named("n1", spec={"a": 1}))
+    with pytest.raises(Refused, match=r"metadata\.uid"):
+        await server.patch(CNCS, {"metadata": {"name": "n1", "uid": "another"}, "spec": {"a": 2}})
+    assert present(await server.get(CNCS, "n1"))["spec"] == {"a": 1}
+    uid = made["metadata"]["uid"]
+    after = present(await server.patch(CNCS, {"metadata": {"name": "n1", "uid": uid}, "spec": {"a": 2}}))
+    assert (after["metadata"]["uid"], after["spec"]) == (uid, {"a": 2})
+
+
 async def test_a_patch_that_changes_nothing_makes_no_new_version(server: Objects) -> None:
     made = await server.create(CNCS, named("n1", spec={"a": 1}))
     after = present(await server.patch(CNCS, named("n1", spec={"a": 1})))

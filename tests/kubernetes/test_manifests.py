@@ -146,6 +146,18 @@ def test_a_digest_wins_over_a_tag_and_every_image_follows_its_value(cluster: Clu
     assert found == {f"own/sublet@{digest}", "own/nats:1", "own/scheduler:2"}
 
 
+def test_agents_may_patch_pods_where_that_is_asked_for_and_bounded_alone(cluster: Cluster) -> None:
+    def verbs(*words: str) -> set[str]:
+        rules = by_name(helm_template(cluster, *words))["ClusterRole", "", "sublet-node"]["rules"]
+        return {verb for rule in rules if "pods" in rule["resources"] for verb in rule["verbs"]}
+
+    asked = ("--set", "settings.reporter.resource_status=true")
+    assert (verbs(), verbs(*asked)) == ({"get", "list", "watch"}, {"get", "list", "watch", "patch"})
+    with pytest.raises(subprocess.CalledProcessError) as refusal:
+        verbs(*asked, "--set", "admission.enabled=false")
+    assert "enable admission, or leave resource_status out" in refusal.value.stderr
+
+
 def test_the_older_names_are_rewritten_where_the_api_server_can(cluster: Cluster) -> None:
     served = ("--api-versions", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")
     assert "kind: MutatingAdmissionPolicy" not in helm_template(cluster)

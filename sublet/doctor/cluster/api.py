@@ -11,7 +11,8 @@ from sublet.doctor.finding import Finding, Unknown, ok, problem, some, unchecked
 
 OLDEST, NEWEST = (1, 30), (1, 35)
 """The versions that Sublet is made for (docs/kubernetes.md)."""
-POLICIES = ("sublet-node-agent-evictions", "sublet-node-agent-own-node", "sublet-node-fields", "sublet-pod-qos")
+POLICIES = ("sublet-node-agent-evictions", "sublet-node-agent-own-node", "sublet-node-agent-pods",
+            "sublet-node-fields", "sublet-pod-qos")  # fmt: skip
 NOT_INSTALLED = "Sublet is not installed here"
 CHART = "helm upgrade --install sublet deploy/k8s/chart"
 
