@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -12,10 +13,21 @@ from services.central.core.objects.nodes import NodeSeen
 from services.central.leadership.leader import Leader
 from services.central.nodes.controller import NodeController
 from services.central.ports import ClusterMirrors
+from services.central.slo.controller import NodeSloController
 from shared.errors import Unavailable
 
 LISTED = 100
 """Nodes that are named in the answer to `ask`: it must fit one message."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderControllers:
+    """What works while this central leads."""
+
+    nodes: NodeController
+    configs: ConfigController
+    slo: NodeSloController | None = None
+    """Of NodeSLO objects; None where Koordinator's ConfigMap is not followed."""
 
 
 class ClusterControllers:
@@ -24,13 +36,13 @@ class ClusterControllers:
     def __init__(
         self,
         leader: Leader,
-        nodes: NodeController,
-        configs: ConfigController,
+        controllers: LeaderControllers,
         mirrors: ClusterMirrors,
         close: Callable[[], Awaitable[None]],
     ) -> None:
         self.leader = leader
-        self._nodes, self._configs, self._mirrors, self._close = nodes, configs, mirrors, close
+        self._nodes, self._configs, self._slo = controllers.nodes, controllers.configs, controllers.slo
+        self._mirrors, self._close = mirrors, close
 
     @property
     def leading(self) -> bool:
@@ -49,9 +61,11 @@ class ClusterControllers:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._configs.run(), name="central-configs")
                 tasks.create_task(self._nodes.run(), name="central-nodes")
+                if self._slo is not None:
+                    tasks.create_task(self._slo.run(), name="central-node-slos")
 
         async with asyncio.TaskGroup() as tasks:
-            for mirror in self._mirrors.every:
+            for mirror in [*self._mirrors.every, *([] if self._slo is None else [self._slo.mirror])]:
                 # By every central: a new leader has a full mirror, and since when each agent is not ready.
                 tasks.create_task(mirror.run(), name="central-mirror")
             tasks.create_task(self.leader.run(lead), name="central-leader")
@@ -90,8 +104,13 @@ class ClusterControllers:
             "objects_not_read": {uid: why for mirror in self._mirrors.every
                                  for uid, why in islice(mirror.unread.items(), LISTED)},
             "lost_nodes": self._nodes.state(),
-            **self._configs.slo_state(LISTED),
+            **self._slo_state(),
         }  # fmt: skip
+
+    def _slo_state(self) -> dict[str, Any]:
+        if self._slo is None:
+            return {}
+        return {"slo": {**self._configs.slo_state(LISTED), "node_slos": self._slo.state(LISTED)}}
 
     async def close(self) -> None:
         """Let another one lead at once."""

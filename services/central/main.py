@@ -13,12 +13,14 @@ from services.central.adapters.node_entries import NodeEntries
 from services.central.adapters.node_marks import NodeMarks
 from services.central.adapters.pod_evictions import LostPodEvictions
 from services.central.adapters.reclaimed_pods import KubeReclaimedPods
+from services.central.adapters.slo_objects import SloObjects
 from services.central.adapters.streams import FactStreams
 from services.central.adapters.watched_file import WatchedFile
 from services.central.app import CentralApp
-from services.central.cluster import ClusterControllers
+from services.central.cluster import ClusterControllers, LeaderControllers
 from services.central.config.controller import ConfigController
 from services.central.core.logins.issuer_key import login_seed
+from services.central.core.objects.node_slos import node_slo_of
 from services.central.core.view.evidence import LostEvidence
 from services.central.leadership.leader import Leader
 from services.central.leadership.objects import LeaderObjects
@@ -27,11 +29,12 @@ from services.central.nodes.controller import NodeController
 from services.central.nodes.observer import NodeObserver
 from services.central.ports import CentralPorts, ConfigPorts, NodePorts
 from services.central.settings import NAME, CentralSettings, KubernetesSettings, LoginSettings
+from services.central.slo.controller import NodeSloController, SloView
 from services.central.slo.follower import SloFollower
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.callout import Callout
 from shared.app import App, Context, Plan
-from shared.core.api_kind import CNCS, CNRS
+from shared.core.api_kind import CNCS, CNRS, NODE_SLOS
 from shared.core.node_mode import NodeSwitch
 from shared.ports import Bus, Clock, EvictionActuator, Objects
 from shared.settings import section
@@ -91,8 +94,14 @@ def build_cluster(
     """Leader, mirrors and controllers over a cluster; every writer goes through the leader."""
     leader = Leader(access.objects, clock, access.identity, settings.lease)
     objects = LeaderObjects(access.objects, leader)
-    changed = asyncio.Event()
-    mirrors = mirror_cluster(objects, changed.set, settings)
+    changed, slo_changed = asyncio.Event(), asyncio.Event()
+
+    def wake() -> None:
+        changed.set()
+        slo_changed.set()
+
+    mirrors = mirror_cluster(objects, wake, settings)
+    follower = None if mirrors.slo is None else SloFollower(mirrors.slo, settings.slo.path)
     observer = NodeObserver(mirrors, LostEvidence(settings.node_lease_s), leader, clock, switch)
     node_ports = NodePorts(
         marks=NodeMarks(objects),
@@ -105,11 +114,15 @@ def build_cluster(
         entries=NodeEntries(access.bus, leader),
         objects=ConfigObjects(objects, clock),
         applied=observer.applied,
-        slo=None if mirrors.slo is None else SloFollower(mirrors.slo, settings.slo.path),
+        slo=follower,
     )
     nodes = NodeController(observer, node_ports, leader, clock)
     configs = ConfigController(mirrors, config_ports, clock, settings, changed)
-    return ClusterControllers(leader, nodes, configs, mirrors, access.close)
+    slo = None
+    if follower is not None:
+        view = SloView(mirrors.nodes, objects.mirror(NODE_SLOS, node_slo_of, slo_changed.set), follower, slo_changed)
+        slo = NodeSloController(view, SloObjects(objects, clock, settings.slo), clock, settings)
+    return ClusterControllers(leader, LeaderControllers(nodes, configs, slo), mirrors, access.close)
 
 
 def _logins(context: Context, settings: LoginSettings | None, kube: "Kube") -> Callout | None:

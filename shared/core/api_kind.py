@@ -49,4 +49,5 @@ EVICTION_CONFIGS = ApiKind(CONFIG_GROUP, "v1alpha1", "EvictionConfiguration", "e
 ADMIN_QOS_CONFIGS = ApiKind(
     CONFIG_GROUP, "v1alpha1", "AdminQoSConfiguration", "adminqosconfigurations", namespaced=True
 )
+NODE_SLOS = ApiKind("slo.koordinator.sh", "v1alpha1", "NodeSLO", "nodeslos")
 NODE_METRICS = ApiKind("slo.koordinator.sh", "v1alpha1", "NodeMetric", "nodemetrics")

@@ -39,6 +39,8 @@ class Appliers:
         self._fields[manager] = now
         for part in PARTS:
             result.pop(part, None)
+        if owners := (said.get("metadata") or {}).get("ownerReferences"):
+            result["metadata"] = {**result["metadata"], "ownerReferences": copy.deepcopy(owners)}
         return result | {part: _listed(value, (part,)) for part, value in tree.items() if value not in ({}, None)}
 
 

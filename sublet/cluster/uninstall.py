@@ -18,6 +18,7 @@ from shared.core.api_kind import (
     EVICTION_CONFIGS,
     KCCS,
     NODE_METRICS,
+    NODE_SLOS,
     NODES,
     PODS,
     ApiKind,
@@ -31,7 +32,8 @@ WRITERS = {"node": ("agents", "DaemonSet sublet-node"), "central": ("centrals", 
 FINALIZERS = ("kcc.katalyst.kubewharf.io/", "kcct.katalyst.kubewharf.io/")
 """Finalizers of central, which is not there any more to take them away."""
 MANAGER = "sublet-uninstall"
-NODE_METRIC_MANAGER = "sublet-node-metric"
+SLO_MANAGERS = {NODE_METRICS: "sublet-node-metric", NODE_SLOS: "sublet-central"}
+"""Koordinator's objects of a node, and by whom alone those are written that go."""
 POLL_S = 2.0
 NOT_FOUND = 404
 GIVE_BACK = "sublet-give-back"
@@ -72,8 +74,9 @@ async def uninstall_from_cluster(
             for name in await _names(kube, kind):
                 await _delete(kube, kind.path(name))
                 say(f"{kind.plural}/{name} deleted")
-        for one in await _all(kube, NODE_METRICS):
-            await _forget_uses(kube, one, say)
+        for kind in SLO_MANAGERS:
+            for one in await _all(kube, kind):
+                await _delete_own(kube, kind, one, say)
         for kind in (KCCS, EVICTION_CONFIGS, ADMIN_QOS_CONFIGS):
             await _let_go(kube, kind)
     except KubeError as error:
@@ -154,12 +157,12 @@ async def _clean(kube: Kube, node: dict[str, Any], say: Callable[[str], None]) -
         say(f"nodes/{name}: taints removed")
 
 
-async def _forget_uses(kube: Kube, node_metric: Mapping[str, Any], say: Callable[[str], None]) -> None:
-    """Delete a NodeMetric that nobody but Sublet has written; Koordinator writes the spec of those that it wants."""
-    meta = node_metric["metadata"]
-    if {row.get("manager") for row in meta.get("managedFields") or ()} == {NODE_METRIC_MANAGER}:
-        await _delete(kube, NODE_METRICS.path(meta["name"]))
-        say(f"{NODE_METRICS.plural}/{meta['name']} deleted")
+async def _delete_own(kube: Kube, kind: ApiKind, one: Mapping[str, Any], say: Callable[[str], None]) -> None:
+    """Delete an object that nobody but Sublet has written; Koordinator writes the spec of those that it wants."""
+    meta = one["metadata"]
+    if {row.get("manager") for row in meta.get("managedFields") or ()} == {SLO_MANAGERS[kind]}:
+        await _delete(kube, kind.path(meta["name"]))
+        say(f"{kind.plural}/{meta['name']} deleted")
 
 
 async def _names(kube: Kube, kind: ApiKind) -> Iterable[str]:

@@ -232,6 +232,15 @@ async def test_what_another_wrote_into_a_status_stays_beside_what_is_applied_unt
     assert present(await server.patch(NODE_METRICS, named("n1", status=gone), status=True))["status"] == ours
 
 
+async def test_who_applies_says_who_owns_the_object(server: Objects) -> None:
+    for uid in ("u-1", "u-2"):
+        owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": uid}
+        document = {"metadata": {"name": "n1", "ownerReferences": [owner]}, "spec": {"a": 1}}
+        made = await server.apply(CNRS, document, manager="one")
+        assert made["metadata"]["ownerReferences"] == [owner]
+        assert made["metadata"]["uid"]
+
+
 async def test_the_same_applied_again_makes_no_new_version(server: Objects) -> None:
     first = await server.apply(CNRS, named("n1", spec={"taints": [taint("a")]}), manager="one")
     again = await server.apply(CNRS, named("n1", spec={"taints": [taint("a")]}), manager="one")

@@ -64,7 +64,7 @@ class ConfigController:
         slo = self._ports.slo
         if slo is None:
             return {}
-        return {"slo": {"failure": slo.failure, "refused": dict(slo.refused), "ignored": slo.ignored[:most]}}
+        return {"failure": slo.failure, "refused": dict(slo.refused), "ignored": slo.ignored[:most]}
 
     def begin(self) -> None:
         """This one leads from now on: what another one may have written is read again."""

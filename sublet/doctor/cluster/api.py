@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from shared.core.api_kind import NODE_METRICS
+from shared.core.api_kind import NODE_METRICS, NODE_SLOS
 from sublet.doctor.cluster.facts import ClusterFacts, Document
 from sublet.doctor.cluster.rights import BIND, CONFIG_GROUP, ESCALATE, GIVEN, NODE_GROUP, to_hand_on, to_install
 from sublet.doctor.finding import Finding, Unknown, ok, problem, some, unchecked, warning
@@ -32,6 +32,9 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "spec.labelSuffixes", "spec.patch", "status.conditions"),
     f"{NODE_METRICS.plural}.{NODE_METRICS.group}": (
         "spec.metricCollectPolicy", "status.updateTime", "status.nodeMetric", "status.podsMetric"),
+    f"{NODE_SLOS.plural}.{NODE_SLOS.group}": (
+        "spec.resourceUsedThresholdWithBE", "spec.resourceQOSStrategy", "spec.cpuBurstStrategy", "spec.systemStrategy",
+        "spec.hostApplications"),
 }  # fmt: skip
 """Kinds by name, with the fields that Sublet writes or reads: the API server drops what a kind does not declare."""
 

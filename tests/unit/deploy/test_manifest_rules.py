@@ -126,6 +126,7 @@ RIGHTS = {
         "nodes/status": "patch",
         "customnoderesources": "delete list",
         "nodemetrics": "delete list",
+        "nodeslos": "delete list",
         "customnodeconfigs": "delete list",
         "katalystcustomconfigs": "list patch",
         "evictionconfigurations": "list patch",

@@ -6,7 +6,9 @@ from typing import Any
 
 import yaml
 
+from services.central.core.slo.node_strategies import NODE_SLO_FIELDS
 from services.central.settings import SloConfigMapSettings
+from shared.core.api_kind import NODE_SLOS
 
 CHART = Path(__file__).parents[3] / "deploy/k8s/chart"
 SETTINGS = SloConfigMapSettings()
@@ -28,6 +30,31 @@ def test_it_is_off_and_has_the_names_that_central_has_by_default() -> None:
     deployment = (CHART / "templates/central/deployment.yaml").read_text()
     for name in ("ENABLED", "NAMESPACE", "NAME"):
         assert f"SUBLET_CENTRAL__KUBERNETES__SLO__{name}," in deployment
+
+
+def test_central_writes_node_slos_and_events_of_the_config_map_and_nothing_more() -> None:
+    writes = {
+        resource: (one["kind"], one["metadata"].get("namespace"), sorted(set(rule["verbs"]) - {"get", "list", "watch"}))
+        for one in documents()
+        for rule in one.get("rules", ())
+        for resource in rule["resources"]
+        if set(rule["verbs"]) - {"get", "list", "watch"}
+    }
+    assert writes == {
+        "events": ("Role", SETTINGS.namespace, ["create"]),
+        NODE_SLOS.plural: ("ClusterRole", None, ["create", "delete", "patch"]),
+    }
+
+
+def test_the_kind_has_the_fields_that_central_writes_and_keeps_those_that_it_does_not_know() -> None:
+    crd = yaml.safe_load((CHART / "crds/nodeslos.yaml").read_text())
+    assert (crd["spec"]["group"], crd["spec"]["names"]["plural"]) == (NODE_SLOS.group, NODE_SLOS.plural)
+    (version,) = crd["spec"]["versions"]
+    fields = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    assert set(NODE_SLO_FIELDS.values()) | {"extensions"} == set(fields)
+    for name, field in fields.items():
+        kept = field.get("items", field)
+        assert kept["x-kubernetes-preserve-unknown-fields"] is True, name
 
 
 def test_central_reads_that_one_config_map_in_its_namespace() -> None:
