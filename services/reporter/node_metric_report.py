@@ -147,11 +147,15 @@ class NodeMetricReport:
             return
         if (lent := self._lent()) is not None:
             figures = replace(figures, prod_reclaimable=UsedResources(lent.cpu_millis, lent.memory_bytes))
-        if self._written is None or self._news(self._written, figures, now_s):
-            answer = await self._write(objects, figures)
-            self._written, self._written_s = figures, now_s
-        else:
-            answer = await self._standing(objects)
+        if self._written is not None and not self._news(self._written, figures, now_s):
+            standing = await self._standing(objects)
+            # Whoever has deleted it meant to have it anew.
+            if standing.get("status"):
+                self._follow_spec(standing)
+                self._due_s = now_s + self._policy.report_s
+                return
+        answer = await self._write(objects, figures)
+        self._written, self._written_s = figures, now_s
         self._follow_spec(answer)
         self._due_s = now_s + self._policy.report_s
 

@@ -8,20 +8,34 @@ from typing import Any
 import pytest
 from fixture_types import Virtual
 
+from services.reporter.app import ReporterApp
 from services.reporter.core.mid.reclaimable import ProdReclaimable
 from services.reporter.node_metric_report import NO_API_SERVER, UNCHANGED_S, NodeMetricReport
+from services.reporter.ports import ReporterPorts
 from services.reporter.settings import NodeMetricSettings, ReporterSettings
 from shared.adapters.clock import LoopClock
+from shared.app import Context
 from shared.contracts.pod import Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading
 from shared.core.api_kind import NODE_METRICS
 from shared.errors import Refused
 from shared.fakes.memory_bus import MemoryBus
 from shared.fakes.memory_objects import MemoryObjects
+from shared.settings import CommonSettings, section
 from shared.wire import Newest, Wire
 
 GIB = 1 << 30
 ON = ReporterSettings(node_metric=NodeMetricSettings(enabled=True))
+
+
+class Writer:
+    """A node writer that remembers."""
+
+    def __init__(self, written: list[Mapping[str, Any]]) -> None:
+        self._written = written
+
+    async def write(self, document: Mapping[str, Any]) -> None:
+        self._written.append(document)
 
 
 class Node:
@@ -214,11 +228,12 @@ def test_an_outage_is_told_and_ends_by_itself(play: Play) -> None:
     assert (node.writes, node.said) == (1, {})
 
 
-def test_an_object_that_somebody_deletes_is_made_anew(play: Play) -> None:
+@pytest.mark.parametrize("cores", [1.0, 5.0], ids=["at rest", "at work"])
+def test_an_object_that_somebody_deletes_is_made_anew(play: Play, cores: float) -> None:
     async def story(node: Node) -> None:
         await node.measure(20)
         node.api.drop(NODE_METRICS, "node1")
-        await node.measure(120, cores=5.0)
+        await node.measure(90, cores=cores)
 
     node = play(story)
     assert node.status is not None
@@ -259,6 +274,35 @@ def test_it_is_switched_on_and_off_while_it_runs(play: Play) -> None:
         assert (state["writes"], state["kept_bytes"] < 2000) == (2, True)
 
     assert play(story).writes == 2
+
+
+def test_the_service_writes_it_and_tells_of_it(virtual: Virtual) -> None:
+    async def run() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        node, bus = Node(), MemoryBus()
+        raw = {"reporter": {"node_metric": {"enabled": True}}}
+        context = Context(Wire(bus, node.clock, node="node1", service="reporter"), node.clock, CommonSettings(), raw)
+        written: list[Mapping[str, Any]] = []
+        ports = ReporterPorts(Writer(written), objects=node.api)
+        app = ReporterApp(context, ports, section(ReporterSettings, raw, "reporter"))
+        policy = {"metricCollectPolicy": {"reportIntervalSeconds": 1}}
+        node.api.put(NODE_METRICS, {"metadata": {"name": "node1"}, "spec": policy})
+        node.wire = Wire(bus, node.clock, node="node1", service="metrics")
+        task = asyncio.create_task(app.run())
+        await node.measure(60)
+        state = app.state()
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        await app.close()
+        assert node.status is not None
+        assert "prodReclaimableMetric" in node.status
+        return state["node_metric"], written[-1]
+
+    state, document = virtual(run())
+    # The second one because by then it is known what prod pods lend.
+    assert (state["writes"], state["report_s"]) == (2, 30)
+    types = [row["type"] for row in document["status"]["conditions"]]
+    assert "NodeMetricSpecNotFollowed" in types
 
 
 def test_a_host_without_an_api_server_says_so(play: Play) -> None:
