@@ -13,7 +13,9 @@ from rig_parts import until
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.kube.client import Kube
-from shared.errors import Unavailable
+from shared.adapters.kube.objects import KubeObjects
+from shared.core.api_kind import NODE_METRICS
+from shared.errors import Refused, Unavailable
 from sublet.cluster.uninstall import uninstall_from_cluster
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
@@ -274,27 +276,31 @@ def test_an_agent_writes_the_cnr_of_its_own_node(guarded: Cluster, nodes: tuple[
         guarded.kubectl("delete", "kcnr", "--all")
 
 
-def test_an_agent_writes_the_node_metric_of_its_own_node_and_never_its_spec(
+async def test_an_agent_writes_the_node_metric_of_its_own_node_and_never_its_spec(
     guarded: Cluster, nodes: tuple[str, str], agent: Path
 ) -> None:
-    own, foreign = (
-        {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric", "metadata": {"name": name}, "spec": {}}
-        for name in nodes
-    )
-    create = ("create", "--filename", "-")
-    change = ("--subresource=status", "--type=merge", "--patch", '{"status":{"updateTime":"2026-01-01T00:00:00Z"}}')
+    kube, other = Kube(agent), Kube(guarded.admin)
+    ours = KubeObjects(kube, SystemClock(), manager="sublet-node-metric")
+    own, foreign = ({"metadata": {"name": name}} for name in nodes)
+    used = {"status": {"updateTime": "2026-01-01T00:00:00Z", "podsMetric": []}}
+    policy = {"spec": {"metricCollectPolicy": {"reportIntervalSeconds": 30}}}
+    apply = partial(ours.apply, NODE_METRICS, manager="sublet-node-metric", status=True)
     try:
-        assert "created" in said(guarded, agent, *create, given=own)
-        assert "writes of its own node alone, not of paper-2" in said(guarded, agent, *create, given=foreign)
-        assert "patched" in said(guarded, agent, "patch", "nodemetric", nodes[0], *change)
-        guarded.apply(foreign)
-        assert "writes of its own node alone, not of paper-2" in said(
-            guarded, agent, "patch", "nodemetric", nodes[1], *change
-        )
-        policy = ("--type=merge", "--patch", '{"spec":{"metricCollectPolicy":{"reportIntervalSeconds":30}}}')
-        assert "forbidden" in said(guarded, agent, "patch", "nodemetric", nodes[0], *policy)
+        assert await ours.get(NODE_METRICS, nodes[0]) is None
+        await ours.create(NODE_METRICS, own)
+        assert (await apply(own | used))["status"] == used["status"]
+        await ours.patch(NODE_METRICS, own | {"status": {"podsMetric": None}}, status=True)
+        with pytest.raises(Refused, match="writes of its own node alone, not of paper-2"):
+            await ours.create(NODE_METRICS, foreign)
+        await KubeObjects(other, SystemClock(), manager="koord-manager").create(NODE_METRICS, foreign | policy)
+        with pytest.raises(Refused, match="writes of its own node alone, not of paper-2"):
+            await apply(foreign | used)
+        with pytest.raises(Refused, match="cannot patch resource"):
+            await ours.patch(NODE_METRICS, own | policy)
     finally:
-        guarded.kubectl("delete", "nodemetric", "--all")
+        await kube.close()
+        await other.close()
+        guarded.kubectl("delete", "nodemetrics", "--all")
 
 
 async def test_an_uninstall_takes_away_what_agents_and_central_have_left(
