@@ -44,7 +44,16 @@ def register(app: typer.Typer) -> None:
 
 def _of_system(system: str) -> typer.Typer:
     group = typer.Typer(help=f"From {system.title()}; start with plan.", no_args_is_help=True)
+    _planning(group, system)
+    _installing(group, system)
+    if system == "koordinator":  # Katalyst's agent and ours write the same objects: they never run on one node
+        _comparing(group)
+    _taking_over(group, system)
+    _giving_back(group, system)
+    return group
 
+
+def _planning(group: typer.Typer, system: str) -> None:
     def plan(
         files: Files = None,
         values: Annotated[
@@ -73,6 +82,37 @@ def _of_system(system: str) -> typer.Typer:
             typer.echo(f"{values}: written", err=True)
         raise typer.Exit(REFUSED if found.faults else OK)
 
+    group.command()(plan)
+
+
+def _installing(group: typer.Typer, system: str) -> None:
+    def install(
+        values: Annotated[str, typer.Option("--values", help="The file of values that plan wrote.")] = "values.yaml",
+        namespace: Namespace = "sublet-system",
+        kubeconfig: Kubeconfig = None,
+        output: Annotated[str, DOCUMENT.option] = "table",
+    ) -> None:
+        """Print the command that installs Sublet beside the other agent, and check that both do not write the same.
+
+        Changes nothing. Exit code 1: both write the same.
+        """
+        from sublet.cluster.options import ask_cluster
+        from sublet.doctor.finding import examine, has_problem
+        from sublet.doctor.report import as_json, lines
+        from sublet.migrate.takeover.beside import BESIDE_CHECKS
+        from sublet.migrate.takeover.cluster import KubeHandover
+        from sublet.migrate.takeover.origin import ORIGINS
+
+        wanted = DOCUMENT.read(output)
+        facts = ask_cluster(kubeconfig, lambda kube: KubeHandover(kube, ORIGINS[system], namespace).beside(values))
+        rows = examine("cluster", BESIDE_CHECKS, facts)
+        typer.echo("\n".join(lines(rows)) if wanted.is_table else document_text(as_json(rows), wanted))
+        raise typer.Exit(1 if has_problem(rows) else 0)
+
+    group.command()(install)
+
+
+def _comparing(group: typer.Typer) -> None:
     def compare(
         for_: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long, as 1h.")] = "1h",
         kubeconfig: Kubeconfig = None,
@@ -103,6 +143,10 @@ def _of_system(system: str) -> typer.Typer:
 
         run(work)
 
+    group.command()(compare)
+
+
+def _taking_over(group: typer.Typer, system: str) -> None:
     def takeover(
         nodes: Nodes = None,
         every: Every = False,
@@ -117,6 +161,10 @@ def _of_system(system: str) -> typer.Typer:
         """
         _hand_over(_Asked("takeover", system, nodes, every, apply, wait), namespace, kubeconfig)
 
+    group.command()(takeover)
+
+
+def _giving_back(group: typer.Typer, system: str) -> None:
     def back(
         nodes: Nodes = None,
         every: Every = False,
@@ -131,12 +179,7 @@ def _of_system(system: str) -> typer.Typer:
         """
         _hand_over(_Asked("back", system, nodes, every, apply, wait), namespace, kubeconfig)
 
-    group.command()(plan)
-    group.command()(takeover)
     group.command()(back)
-    if system == "koordinator":  # Katalyst's agent and ours write the same objects: they never run on one node
-        group.command()(compare)
-    return group
 
 
 def _plan(system: str, files: list[str] | None, kubeconfig: Path | None) -> "MigrationPlan":

@@ -21,6 +21,7 @@ from sublet.migrate.compare.difference import Quantity, Wish
 MILLIS = 1000
 MAX_AGE_S = 15.0
 """An older message of ours says nothing of this moment."""
+LOOK_S = 0.2
 NODE_PERIOD_S = 10.0
 """The Node is read so often: their manager writes it once a minute."""
 FIRST_NAME = {today: first for first, today in BATCH_ALIASES.items()}
@@ -133,8 +134,8 @@ def would_give(allocation: Allocation | None, advice: PoolAdvice | None) -> Wish
 async def first_words(ours: SubletWish, clock: Clock, patience_s: float) -> bool:
     """Whether our agent says anything within so long."""
     end_s = clock.monotonic() + patience_s
-    while clock.monotonic() < end_s:
-        if await ours.wish():
-            return True
-        await clock.sleep(min(1.0, patience_s))
-    return False
+    while not await ours.wish():
+        if clock.monotonic() >= end_s:
+            return False
+        await clock.sleep(LOOK_S)
+    return True

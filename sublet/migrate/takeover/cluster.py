@@ -8,6 +8,7 @@ from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNRS, KCCS, NODES, PODS
 from shared.errors import Refused, Unavailable
 from sublet.migrate.plan.agent_arguments import is_agent
 from sublet.migrate.plan.objects import objects_of, words_of
+from sublet.migrate.takeover.beside import BesideFacts
 from sublet.migrate.takeover.node_view import NodeDocuments, NodeView, view_of
 from sublet.migrate.takeover.origin import Origin
 from sublet.migrate.takeover.preparations import ClusterDocuments, ObjectChange
@@ -45,6 +46,23 @@ class KubeHandover:
             await self._items(ADMIN_QOS_CONFIGS.collection()),
             [one for one in sets if self._is_theirs(one)],
             maps[0] if maps else None,
+        )
+
+    async def beside(self, values: str) -> BesideFacts:
+        """Both agents, all over the cluster.
+
+        Raises:
+            Unavailable: no answer, or no right to read.
+        """
+        own = await self._one(f"/apis/apps/v1/namespaces/{self._namespace}/daemonsets/{OWN}")
+        return BesideFacts(
+            self._origin,
+            self._namespace,
+            values,
+            own is not None,
+            await self.hosts(),
+            await self._items(NODES.collection()),
+            await self._items(CNRS.collection()),
         )
 
     async def nodes(self) -> Mapping[str, Mapping[str, str]]:

@@ -148,6 +148,8 @@ USAGE = [
     row("migrate koordinator plan -f empty.yaml", 2, "empty.yaml: no object of Kubernetes"),
     row("migrate koordinator plan -f binary.yaml", 2, "not UTF-8 text"),
     row("migrate koordinator plan -f folder", 2, "--filename folder: no file that ends in .yaml"),
+    row("migrate koordinator install", 3, "no cluster is known|--kubeconfig FILE"),
+    row("migrate koordinator install -o wide", 2, "--output 'wide': want table, json, yaml or jsonpath=TEMPLATE"),
     row("migrate koordinator takeover", 2, "takeover: name nodes, or say --all"),
     row("migrate koordinator takeover n1 --all", 2, "takeover: name nodes, or say --all"),
     row("migrate katalyst back", 2, "back: name nodes, or say --all"),

@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compare_messages import advice, allocation
 from fixture_types import Virtual
 
 from shared.adapters.clock import LoopClock
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.kube.client import Document, Kube, KubeError
-from shared.contracts.advice import PoolAdvice, PoolSize
+from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
-from shared.contracts.envelope import Reason
-from shared.contracts.mode import Mode
 from shared.errors import Refused
 from shared.fakes.memory_broker import MemoryBroker
 from shared.fakes.memory_bus import MemoryBus
@@ -25,7 +24,6 @@ from sublet.migrate.compare.run import ComparisonEnd, compare_agents
 from sublet.migrate.compare.sources import KoordinatorOffer, SubletWish, best_effort_cores, first_words, node_amounts
 
 GROUP = "kubepods/besteffort"
-HEAD: dict[str, Any] = {"v": 1, "node": "n1", "boot_id": "0badcafe", "seq": 1, "sent_at": "2026-01-01T00:00:00Z"}
 
 
 class Rising:
@@ -71,18 +69,6 @@ async def messages(*sent: Allocation | PoolAdvice) -> SubletWish:
         await writer.publish(message)
     await asyncio.sleep(0.1)
     return SubletWish(allocations, advices)
-
-
-def advice(quota_millis: int | None = None) -> PoolAdvice:
-    return PoolAdvice(
-        **HEAD, policy="koordinator", pools=(PoolSize(pool="reclaim", cpus=6), PoolSize(pool="share", cpus=2)),
-        reclaimed_cpu_millis=0, reclaimed_memory_bytes=0, reclaimed_quota_millis=quota_millis,
-    )  # fmt: skip
-
-
-def allocation(mode: Mode = "dry-run") -> Allocation:
-    why = Reason(rule="would-offer", numbers={"cpu_millis": 5000, "memory_bytes": 1 << 30})
-    return Allocation(**HEAD, status="dry-run", mode=mode, why=(why,))
 
 
 def test_ours_is_what_an_observing_node_says_it_would_give(virtual: Virtual) -> None:
