@@ -121,6 +121,18 @@ def test_cpus_that_a_scheduler_has_bound_are_taken_over_where_they_are_free() ->
     assert own(arranged(pod("b", status="0,8"), pod("x"), held={"x": "0,8"})) == {"b": "1,9", "x": "0,8"}
 
 
+def test_a_node_on_which_every_pod_holds_all_cpus_takes_over_what_the_scheduler_has_bound() -> None:
+    """As the first look at cgroups of version 1 has it."""
+    pods = (pod("a"), pod("b", status="0,8"), pod("c", status="4,12"))
+    assert own(arranged(*pods, held=dict.fromkeys("abc", "0-15"))) == {"a": "1,9", "b": "0,8", "c": "4,12"}
+
+
+def test_a_pod_that_grows_cannot_claim_the_cpus_of_another_by_its_annotation() -> None:
+    found = arranged(pod("a-thief", 4000, status="2-3,10-11"), pod("b", 4000), held={"a-thief": "0", "b": "2-3,10-11"})
+    assert own(found)["b"] == "2-3,10-11"
+    assert not CpuSet.parse(own(found)["a-thief"]) & CpuSet.parse("2-3,10-11")
+
+
 @pytest.mark.parametrize("status", ["0", "0-2", "14-17"])
 def test_cpus_that_a_scheduler_has_bound_and_that_do_not_fit_are_chosen_anew(status: str) -> None:
     assert own(arranged(pod("b", status=status))) == {"b": "0,8"}
@@ -128,6 +140,12 @@ def test_cpus_that_a_scheduler_has_bound_and_that_do_not_fit_are_chosen_anew(sta
 
 def test_cpus_that_a_scheduler_has_bound_do_not_break_what_is_required() -> None:
     assert own(arranged(pod("b", status="0-1", requiredCPUBindPolicy="FullPCPUs"))) == {"b": "0,8"}
+
+
+def test_cpus_that_a_scheduler_has_bound_leave_two_to_the_others() -> None:
+    found = arranged(pod("b", 15_000, status="0-14"))
+    assert own(found) == {}
+    assert "stay for the other pools" in found.problems["default/b"]
 
 
 def test_a_katalyst_pod_is_not_bound_by_koordinators_words() -> None:

@@ -62,10 +62,7 @@ def assign(
         shared_cores: what the pods of the shared pool ask for; pools by name or NUMA node leave that much free.
     """
     state = Assigning(supply.topology, supply.free, dict(supply.memory_bytes), supply.keep, held)
-    # Pods that have CPUs come first, so that no newcomer takes them away.
-    order = sorted(
-        requests, key=lambda request: (not held.get(request.uid), not request.bound_cpus, request.key, request.uid)
-    )
+    order = sorted(requests, key=lambda request: _turn(request, held.get(request.uid, CpuSet())))
     # Whole CPUs of a node are the hardest to find, so they come before pools, which fit in anywhere.
     problems = serve_dedicated(state, order)
     pools, unbound = _pools_asked_for(state, order)
@@ -82,6 +79,15 @@ def assign(
         _share_out(state, numas, {key: pools[key] for key in found.cpus if key[1] == numas}, found.cpus)
     otherwise = preferences_unmet(state, requests)
     return Assignment(dict(sorted(state.owned.items())), dict(sorted(problems.items())), otherwise)
+
+
+def _turn(request: CpuRequest, held: CpuSet) -> tuple[bool, bool, bool, str, str]:
+    """Pods that have CPUs come first, so that no newcomer takes them away; before all those that need no others.
+
+    So what is bound to CPUs by a word alone, which its author can write, gets none that a pod settled down on has.
+    """
+    settled = bool(held) and len(held) == request.cpus
+    return not settled, not held, not request.bound_cpus, request.key, request.uid
 
 
 def _pools_asked_for(

@@ -107,7 +107,8 @@ def _dedicated(state: Assigning, request: CpuRequest) -> Owned:
     if held and _fits(state, request, held):
         return Owned(DEDICATED, held, _nodes_of(state, held))
     bound = request.bound_cpus
-    if not held and bound and bound <= state.free and _fits(state, request, bound):
+    # Also where it holds others: on cgroup v1 a pod that nobody has placed yet holds all there are.
+    if bound and bound <= state.free and _fits(state, request, bound):
         return Owned(DEDICATED, state.spare(bound), _nodes_of(state, bound))
     why = Refused("no CPU is free", reason=NOT_ENOUGH_CPUS)
     for attempt in attempts(state.topology, state.free, request.binding, state.apart):
