@@ -41,7 +41,7 @@ type: $(STAMP)
 imports: $(STAMP)
 	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
-unit: $(STAMP)           ## a file on each CPU; those that use this host's cgroups one after the other
+unit: $(STAMP)           ## a file on each CPU, and one more; those that use this host's cgroups one after the other
 	PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(BIN)/python -m pytest -n auto --maxprocesses 8 --no-loadscope-reorder \
 		-m "not slow and not vm and not compose and not kubernetes and not consumers and not attack and not wheel and not soak"
 
@@ -74,7 +74,7 @@ test-cluster: rig-kubernetes  ## both of the above on one cluster: five minutes 
 	$(ATTACKS_WITHOUT_CLUSTER)
 	$(BIN)/python -m pytest -m kubernetes tests/kubernetes tests/attacks
 
-# As in `make unit`, a file on each CPU; those that use this host's cgroups one after the other.
+# As in `make unit`: several files at once; those that use this host's cgroups one after the other.
 ATTACKS_WITHOUT_CLUSTER = $(BIN)/python -m pytest -n auto --maxprocesses 8 --no-loadscope-reorder -m "attack and not kubernetes" tests/attacks
 
 rigs: rig-vm rig-compose rig-kubernetes  ## build what the three above need and keep it, without a test

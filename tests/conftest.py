@@ -61,6 +61,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesAp
     return FilesApart(config, log)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """A worker more than CPUs: many tests wait for a server or another process most of their time."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What needs this host's cgroups says so in its name, which is all that the scheduler knows of a test."""

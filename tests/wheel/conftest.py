@@ -1,5 +1,6 @@
 """The wheel, built once, in an environment as small as it may be and in one with every extra."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,22 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def plain(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """Without extras."""
-    return make_environment(tmp_path_factory.mktemp("plain"), wheel, "run")
+def environments(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Environment, Environment]:
+    """Without extras and with them, made side by side: an installation waits for the disk and the package index."""
+    plain, full = (tmp_path_factory.mktemp(name) for name in ("plain", "full"))
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(make_environment, plain, wheel, "run")
+        second = pool.submit(make_environment, full, wheel, "run", "kube", "trace", "authors")
+        return first.result(), second.result()
 
 
 @pytest.fixture(scope="session")
-def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+def plain(environments: tuple[Environment, Environment]) -> Environment:
+    """Without extras."""
+    return environments[0]
+
+
+@pytest.fixture(scope="session")
+def full(environments: tuple[Environment, Environment]) -> Environment:
     """With the extras."""
-    return make_environment(tmp_path_factory.mktemp("full"), wheel, "run", "kube", "trace", "authors")
+    return environments[1]
