@@ -42,7 +42,8 @@ class ReporterApp:
         self._static, self._switch = dict(context.raw.get(NAME) or {}), context.switch
         self._settings = settings
         self._fields = configured_fields(settings)
-        self._offer, self._batch, self._mid = NodeOffer(settings), BatchNodeOffer(settings), MidNodeOffer(settings)
+        self._offer, self._batch = NodeOffer(settings), BatchNodeOffer(settings)
+        self._mid = MidNodeOffer(settings, ports.past)
         self._node_metric = NodeMetricReport(self._wire.node, ports.objects, self._clock, settings, self._mid.lent)
         self._statuses = ResourceStatusReport(ports.objects)
         self._allocation: Newest[Allocation] | None = None
@@ -59,6 +60,7 @@ class ReporterApp:
 
     async def run(self) -> None:
         """Work until cancelled."""
+        self._recall_past()
         self._allocation = await self._wire.newest(Allocation)
         self._sample = await self._wire.newest(NodeSample)
         for service in self._settings.services:
@@ -82,6 +84,22 @@ class ReporterApp:
             await self._heartbeat()
             await self._report()
             await self._write_statuses()
+            self._keep_past()
+
+    def _recall_past(self) -> None:
+        """A life without a past offers less for a day; that is no reason not to begin."""
+        try:
+            why = self._mid.recall(self._clock.monotonic(), self._clock.wall().timestamp())
+        except Unavailable as error:
+            why = str(error)
+        if why:
+            log.warning("past.not_recalled", why=why)
+
+    def _keep_past(self, *, at_the_end: bool = False) -> None:
+        try:
+            self._mid.keep(self._clock.monotonic(), self._clock.wall().timestamp(), at_the_end=at_the_end)
+        except Unavailable as error:
+            log.warning("past.not_kept", why=str(error))
 
     async def _listen(self, service: str) -> None:
         if service not in self._healths:
@@ -233,5 +251,6 @@ class ReporterApp:
 
     async def close(self) -> None:
         """End the subscriptions. The object stays: it says what is applied until somebody removes what is applied."""
+        self._keep_past(at_the_end=True)
         await self._wire.stop()
         await self._side_task.close()

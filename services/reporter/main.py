@@ -1,10 +1,14 @@
 """Build the reporter: over a file of this host, or over the API server's objects of this node and its pods."""
 
+from dataclasses import replace
+
 from services.reporter.app import ReporterApp
+from services.reporter.core.mid.stored_past import MAX_PAST_BYTES
 from services.reporter.node_metric_report import MANAGER
 from services.reporter.ports import ReporterPorts, SideTask
 from services.reporter.settings import NAME, ReporterSettings
 from shared.adapters.files.node import NodeFile
+from shared.adapters.files.past import PastFile
 from shared.app import App, Context, Plan
 from shared.settings import section
 
@@ -17,7 +21,8 @@ def build(context: Context) -> App:
     """
     in_a_cluster = context.common.substrate == "kubernetes"
     ports = _of_a_cluster(context) if in_a_cluster else ReporterPorts(NodeFile(context.common.state_dir / "cnr.json"))
-    return ReporterApp(context, ports, section(ReporterSettings, context.raw, NAME))
+    past = PastFile(context.common.state_dir / "usage-past.json", MAX_PAST_BYTES)
+    return ReporterApp(context, replace(ports, past=past), section(ReporterSettings, context.raw, NAME))
 
 
 def _of_a_cluster(context: Context) -> ReporterPorts:

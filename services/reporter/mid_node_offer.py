@@ -1,7 +1,7 @@
 """Offer Koordinator's mid resources over time, and learn from every sample what prod pods use.
 
-The past is learnt while the offer is on, or a NodeMetric tells what prod pods lend. As with the batch resources an
-offer ends by itself where nothing arrives any more.
+The past is learnt while the offer is on, or a NodeMetric tells what prod pods lend, and kept for the next life of the
+reporter. As with the batch resources an offer ends by itself where nothing arrives any more.
 """
 
 from dataclasses import asdict, replace
@@ -12,19 +12,23 @@ from services.reporter.core.field import Offered
 from services.reporter.core.mid.amount import MidOffer, MidStrategy, mid_offer, sold_and_unused
 from services.reporter.core.mid.peaks import UsageHistory, UsedAmounts
 from services.reporter.core.mid.reclaimable import ProdReclaimable, prod_pods, prod_reclaimable, used_now
+from services.reporter.core.mid.stored_past import past_of, past_text
 from services.reporter.core.node_capacity import NodeCapacity
 from services.reporter.offer_over_time import ColocationInput, OfferOverTime
+from services.reporter.ports import Past
 from services.reporter.settings import ReporterSettings
 from shared.contracts.sample import NodeSample
 
 NOTHING = Offered(0, 0)
+KEEP_S = 600.0
+"""Seconds between two writes of the past."""
 
 
 class MidNodeOffer:
     """Both mid resources as they are reported; nothing unless the settings say so."""
 
-    def __init__(self, settings: ReporterSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: ReporterSettings, past: Past | None = None) -> None:
+        self._settings, self._past, self._kept_at_s = settings, past, 0.0
         self._offer = OfferOverTime(settings)
         self._history = UsageHistory()
         self._found: MidOffer | None = None
@@ -79,6 +83,33 @@ class MidNodeOffer:
             "cpu": {"amount": found.cpu_millis, **asdict(found.cpu)},
             "memory": {"amount": found.memory_bytes, **asdict(found.memory)},
         }
+
+    def recall(self, now_s: float, wall_s: float) -> str:
+        """Go on with what the life before has learnt; says why that is nothing, "" where all is well.
+
+        Raises:
+            Unavailable: it cannot be read.
+        """
+        self._kept_at_s = now_s
+        text = None if self._past is None else self._past.read()
+        if text is None:
+            return ""
+        self._history, why = past_of(text, now_s, wall_s)
+        return why
+
+    def keep(self, now_s: float, wall_s: float, *, at_the_end: bool = False) -> None:
+        """Write what was learnt, where that is due.
+
+        Raises:
+            Unavailable: it cannot be written.
+        """
+        due = at_the_end or now_s - self._kept_at_s >= KEEP_S
+        learns = self._learnt is not None and self._history.models
+        if self._past is None or not due or not learns:
+            return
+        # Also where it fails: the next try is as far away.
+        self._kept_at_s = now_s
+        self._past.write(past_text(self._history, wall_s))
 
     def lent(self) -> ProdReclaimable | None:
         """What prod pods lend by their past; None where that is not learnt, or what the node has is not known."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from shared.ports import NodeWriter, Objects
 
@@ -21,6 +21,24 @@ class SideTask:
     close: Callable[[], Awaitable[None]] = _nothing
 
 
+class Past(Protocol):
+    """Keeps a text for the next life of the reporter."""
+
+    def read(self) -> bytes | None:
+        """The text of the life before; None where there was none.
+
+        Raises:
+            Unavailable: it cannot be read.
+        """
+
+    def write(self, text: bytes) -> None:
+        """Replace it.
+
+        Raises:
+            Unavailable: it cannot be written; the last text stays.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class ReporterPorts:
     """Where the node's object is written, and what runs beside the reporter."""
@@ -31,3 +49,5 @@ class ReporterPorts:
     """The Node as it was last read, None before; no such function where there is no API server."""
     objects: Objects | None = None
     """Objects of the API server, where there is one: the NodeMetric is written there."""
+    past: Past | None = None
+    """What is known of the pods' use, kept for the next life; None: every life begins anew."""

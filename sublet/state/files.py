@@ -45,6 +45,7 @@ STATE_FILES = (
     StateFile("pods", "local runtime", folder=True),
     StateFile("cnr.json", "reporter"),
     StateFile("node-pods.json", "reporter"),
+    StateFile("usage-past.json", "reporter"),
     StateFile("checkpoint.json", "qrm"),
     StateFile("checkpoint.json.refused", "qrm", Until.REMOVED_BY_HAND),
     StateFile("lease.json", "qrm"),

@@ -21,6 +21,8 @@ from services.central.core.profiles.profile_documents import profile_of
 from services.central.core.profiles.profiled_pod import ProfilesInForce
 from services.central.core.profiles.review import PodReview, mutate, read_review, validate
 from services.central.core.rollout.config_documents import kcc_of, target_of
+from services.reporter.core.mid.peaks import UsageHistory, UsedAmounts
+from services.reporter.core.mid.stored_past import past_of, past_text
 from services.reporter.core.node_capacity import MAX_CPU_MILLIS, MAX_MEMORY_BYTES, node_capacity
 from services.reporter.core.node_strategy import MOST_UNREAD, node_override
 from shared.adapters.kube.watch import Collection, Mirror
@@ -245,6 +247,24 @@ def test_no_strategy_of_a_node_gets_past_the_door_of_its_bounds() -> None:
         assert found.degrade_after_s is None or 60 <= found.degrade_after_s <= 86_400, name
         assert len(found.unread) <= MOST_UNREAD, name
         assert all(len(why) < 300 for why in found.unread), name
+
+
+def test_no_text_of_a_life_before_gets_past_the_door_of_the_past() -> None:
+    """Whatever lies in the file: it is none, or a past whose peaks can be asked for and that goes on."""
+    history = UsageHistory()
+    for minute in range(4):
+        history.observe({"aa": UsedAmounts(100 * minute, 1 << 30)}, 60.0 * minute)
+    good = json.loads(past_text(history, 1000.0))
+    for name, text in odd_texts([good], share(), SEED):
+        try:
+            found, _ = past_of(text, 100.0, 1100.0)
+            for model in list(found.models):
+                found.peak(model, least_minutes=0)
+            for minute in range(3):
+                found.observe({model: UsedAmounts(1, 1) for model in found.models}, 100 + 60.0 * minute)
+            past_text(found, 1200.0)
+        except Exception as error:
+            raise AssertionError(f"text {name}: {error!r}: {text[:500]!r}") from error
 
 
 class StoppedClock:

@@ -45,9 +45,10 @@ class PeakHistogram:
         """Count a sample of the minute with this number; numbers only rise."""
         exponent = (minute - self.reference_minute) / self.half_life_minutes
         if exponent > _LARGEST_EXPONENT:
-            self.weights = array("d", (math.ldexp(weight, -_LARGEST_EXPONENT) for weight in self.weights))
-            self.reference_minute += _LARGEST_EXPONENT * self.half_life_minutes
-            exponent -= _LARGEST_EXPONENT
+            halved = int(exponent)
+            self.weights = array("d", (math.ldexp(weight, -halved) for weight in self.weights))
+            self.reference_minute += halved * self.half_life_minutes
+            exponent -= halved
         self.weights[self._bucket(value)] += 2.0**exponent
 
     def peak(self, share: float) -> float | None:
