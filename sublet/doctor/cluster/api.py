@@ -6,7 +6,7 @@ from typing import Any
 
 from shared.core.api_kind import NODE_METRICS, NODE_SLOS
 from sublet.doctor.cluster.facts import ClusterFacts, Document
-from sublet.doctor.cluster.rights import BIND, CONFIG_GROUP, ESCALATE, GIVEN, NODE_GROUP, to_hand_on, to_install
+from sublet.doctor.cluster.rights import BIND, CONFIG_GROUP, ESCALATE, NODE_GROUP, to_hand_on, to_install
 from sublet.doctor.finding import Finding, Unknown, ok, problem, some, unchecked, warning
 
 OLDEST, NEWEST = (1, 30), (1, 35)
@@ -76,14 +76,14 @@ def may_install(facts: ClusterFacts) -> Finding:
     """Whether this user may make what the chart makes, and hand on the rights that it gives."""
     if isinstance(facts.may, Unknown):
         return unchecked(facts.may)
-    missing = [right for right in to_install(facts.namespace) if not facts.may.get(right)]
+    missing = [right for right in to_install(facts.namespace, profiles=facts.profiles) if not facts.may.get(right)]
     if missing:
         judged = warning if facts.installed is True else problem  # who only looks at what is there need not change it
         return judged(
             f"you may not {some([str(right) for right in missing])}",
             "let somebody with cluster-admin install or upgrade it, or be given these rights",
         )
-    held = [right for right in to_hand_on(facts.namespace) if not facts.may.get(right)]
+    held = [right for right in to_hand_on(facts.namespace, profiles=facts.profiles) if not facts.may.get(right)]
     if held and not facts.may.get(ESCALATE):
         return problem(
             f"you may make roles, but not give away what you may not: {some([str(r) for r in held])}",
@@ -109,7 +109,7 @@ def agents_rights(facts: ClusterFacts) -> Finding:
     if missing:
         said = some([f"{account} may not {right}" for account, right in missing])
         return problem(said, f"give the roles again: {CHART} -n {facts.namespace}")
-    return ok(f"{some(sorted(facts.accounts_may), len(GIVEN))} may do their work")
+    return ok(f"{some(sorted(facts.accounts_may), len(facts.accounts_may))} may do their work")
 
 
 def validating(facts: ClusterFacts) -> Finding:

@@ -1,6 +1,6 @@
 """The checks of a cluster, in the order in which they are told: what it must offer, then what is installed."""
 
-from sublet.doctor.cluster import api, bus, nodes, parts
+from sublet.doctor.cluster import api, bus, nodes, parts, webhook
 from sublet.doctor.cluster.facts import ClusterFacts
 from sublet.doctor.finding import Checks
 
@@ -24,4 +24,5 @@ CLUSTER_CHECKS: Checks[ClusterFacts] = {
     "bus encryption": bus.certificate,
     "events": parts.events,
     "scheduler": parts.scheduler,
+    "profiles": webhook.profiles,
 }

@@ -15,6 +15,10 @@ from sublet.doctor.cluster.rights import (
     ESCALATE,
     EVERYTHING,
     GIVEN,
+    GIVEN_FOR_PROFILES,
+    WEBHOOK,
+    WEBHOOK_CONFIGURATION,
+    WEBHOOK_SECRET,
     Right,
     of_account,
     to_hand_on,
@@ -60,13 +64,15 @@ class KubeProbe:
         )
         kinds, policy_list, daemon_sets, deployments, stateful_sets, nodes, node_objects, pods = lists
         may = await _known(self._may())
+        admission_v1, here = "/apis/admissionregistration.k8s.io/v1", f"namespaces/{self._namespace}"
+        profiles = not isinstance(deployments, Unknown) and WEBHOOK in map(_name, deployments)
         return ClusterFacts(
             server=self._server,
             namespace=self._namespace,
             now=self._clock.wall(),
             version=version,
             may=may,
-            accounts_may=await _known(self._accounts_may()),
+            accounts_may=await _known(self._accounts_may([*GIVEN, *(GIVEN_FOR_PROFILES if profiles else ())])),
             admission=await _known(self._admission()),
             kinds=kinds,
             policies=policy_list if isinstance(policy_list, Unknown) else frozenset(map(_name, policy_list)),
@@ -76,6 +82,14 @@ class KubeProbe:
             stateful_sets=stateful_sets,
             bus_passwords=await self._secret(stateful_sets, _passwords_name),
             bus_certificate=await self._secret(stateful_sets, _certificate_name),
+            webhook_certificate=await _known(self._one(f"/api/v1/{here}/secrets/{WEBHOOK_SECRET}")),
+            webhook_configuration=await _known(
+                self._one(f"{admission_v1}/mutatingwebhookconfigurations/{WEBHOOK_CONFIGURATION}")
+            ),
+            webhook_endpoints=await self._items(
+                f"/apis/discovery.k8s.io/v1/{here}/endpointslices",
+                labelSelector=f"kubernetes.io/service-name={WEBHOOK}",
+            ),
             lease=await _known(self._one(LEASES.path("sublet-central", self._namespace))),
             nodes=nodes,
             node_objects=node_objects,
@@ -121,14 +135,15 @@ class KubeProbe:
 
     async def _may(self) -> dict[Right, bool]:
         """What this user may, of what an installation needs; who may everything is asked one question."""
-        wanted = [*to_install(self._namespace), *to_hand_on(self._namespace), ESCALATE, BIND, KUBELET_READ]
+        wanted = [*to_install(self._namespace, profiles=True), *to_hand_on(self._namespace, profiles=True)]
+        wanted += [ESCALATE, BIND, KUBELET_READ]
         if await self._allowed(EVERYTHING, None):
             return dict.fromkeys(wanted, True)
         return await self._each(wanted, None)
 
-    async def _accounts_may(self) -> dict[str, dict[Right, bool]]:
+    async def _accounts_may(self, accounts: Iterable[str]) -> dict[str, dict[Right, bool]]:
         found = {}
-        for account in GIVEN:
+        for account in accounts:
             found[account] = await self._each(of_account(account, self._namespace), account)
         return found
 
@@ -176,7 +191,8 @@ class KubeProbe:
             server=self._server, namespace=self._namespace, now=self._clock.wall(), version=why, may=away,
             accounts_may=away, admission=away, kinds=away, policies=away, own_namespace=away, daemon_sets=away,
             deployments=away, stateful_sets=away, lease=away, nodes=away, node_objects=away, scheduled_by_name=away,
-            kubelets=away, bus_passwords=away, bus_certificate=away)  # fmt: skip
+            kubelets=away, bus_passwords=away, bus_certificate=away,
+            webhook_certificate=away, webhook_configuration=away, webhook_endpoints=away)  # fmt: skip
 
 
 async def _known(answer: Awaitable[T]) -> Known[T]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from sublet.doctor.cluster.rights import Right
+from sublet.doctor.cluster.rights import WEBHOOK, Right
 from sublet.doctor.finding import Known, Unknown
 
 Document = Mapping[str, Any]
@@ -43,6 +43,12 @@ class ClusterFacts:
     """The Secret that the hub takes its passwords from; None where it is not there."""
     bus_certificate: Known[Document | None]
     """The Secret with the hub's certificate; None where it is not there, or the bus is not encrypted."""
+    webhook_certificate: Known[Document | None]
+    """The Secret with the webhook's certificate; None where it is not there, or profiles are off."""
+    webhook_configuration: Known[Document | None]
+    """The MutatingWebhookConfiguration, by which the API server asks about pods; None as above."""
+    webhook_endpoints: Known[Documents]
+    """EndpointSlices of the webhook's Service."""
     lease: Known[Document | None]
     """Central's."""
     nodes: Known[Documents]
@@ -59,6 +65,11 @@ class ClusterFacts:
         if isinstance(self.daemon_sets, Unknown):
             return self.daemon_sets
         return self.workload("DaemonSet", "sublet-node") is not None
+
+    @property
+    def profiles(self) -> bool:
+        """Whether the chart's webhook, which applies colocation profiles, is known to be there."""
+        return self.workload("Deployment", WEBHOOK) is not None
 
     def workload(self, kind: str, name: str) -> Document | None:
         """One of Sublet's workloads; None where it is not there, or not known."""

@@ -96,12 +96,29 @@ GIVEN: Mapping[str, tuple[_Given, ...]] = {
 }
 """Rights by ServiceAccount: group, resource, verbs, namespace, name."""
 
+WEBHOOK, WEBHOOK_SECRET, WEBHOOK_CONFIGURATION = "sublet-webhook", "sublet-webhook-tls", "sublet-pod-profiles"
+MADE_FOR_PROFILES = tuple((ADMISSION, f"{kind}webhookconfigurations", "") for kind in ("mutating", "validating"))
+GIVEN_FOR_PROFILES: Mapping[str, tuple[_Given, ...]] = {
+    WEBHOOK: (
+        ("config.koordinator.sh", "clustercolocationprofiles", _READ, "", ""),
+        ("config.koordinator.sh", "clustercolocationprofiles/status", "patch", "", ""),
+        (CORE, "namespaces", _READ, "", ""),
+        ("scheduling.k8s.io", "priorityclasses", _READ, "", ""),
+        *((group, kind, "get patch", "", WEBHOOK_CONFIGURATION) for group, kind, _ in MADE_FOR_PROFILES),
+        (CORE, "secrets", "create", OWN, ""),
+        (CORE, "secrets", "get patch", OWN, WEBHOOK_SECRET),
+        ("coordination.k8s.io", "leases", "create", OWN, ""),
+        ("coordination.k8s.io", "leases", "get patch update", OWN, WEBHOOK),
+    ),
+}
+"""What the chart makes and gives beside, with profiles.enabled."""
 
-def to_install(namespace: str) -> list[Right]:
+
+def to_install(namespace: str, *, profiles: bool) -> list[Right]:
     """Rights that installing or upgrading takes, without those that must be handed on."""
     return [
         Right(verb, group, resource, where.format(namespace=namespace))
-        for group, resource, where in MADE
+        for group, resource, where in (*MADE, *(MADE_FOR_PROFILES if profiles else ()))
         for verb in ("create", "patch")
     ]
 
@@ -111,9 +128,10 @@ def of_account(account: str, namespace: str) -> list[Right]:
     return list(_spelled(account, namespace))
 
 
-def to_hand_on(namespace: str) -> list[Right]:
+def to_hand_on(namespace: str, *, profiles: bool) -> list[Right]:
     """Rights that the chart gives away: its user needs each of them, or `escalate`; a foreign role takes `bind`."""
-    return sorted({right for account in GIVEN for right in of_account(account, namespace)})
+    accounts = [*GIVEN, *(GIVEN_FOR_PROFILES if profiles else ())]
+    return sorted({right for account in accounts for right in of_account(account, namespace)})
 
 
 ESCALATE = Right("escalate", RBAC, "clusterroles")
@@ -121,6 +139,6 @@ BIND = Right("bind", RBAC, "clusterroles")
 
 
 def _spelled(account: str, namespace: str) -> Iterator[Right]:
-    for group, resource, verbs, where, name in GIVEN[account]:
+    for group, resource, verbs, where, name in {**GIVEN, **GIVEN_FOR_PROFILES}[account]:
         for verb in verbs.split():
             yield Right(verb, group, resource, where.format(namespace=namespace), name)

@@ -10,7 +10,7 @@ import yaml
 
 from sublet.doctor.cluster.api import POLICIES
 from sublet.doctor.cluster.facts import ClusterFacts
-from sublet.doctor.cluster.rights import BIND, ESCALATE, GIVEN, of_account, to_hand_on, to_install
+from sublet.doctor.cluster.rights import BIND, ESCALATE, GIVEN, GIVEN_FOR_PROFILES, of_account, to_hand_on, to_install
 
 K8S = Path(__file__).parents[3] / "deploy/k8s"
 SYSTEM = "sublet-system"
@@ -100,23 +100,44 @@ def secret(renew_at: str = "", **held: str) -> Document:
     return found
 
 
-MAY = dict.fromkeys([*to_install(SYSTEM), *to_hand_on(SYSTEM), ESCALATE, BIND], True)
+def webhook_secret(authorities: str) -> Document:
+    """The Secret of the webhook's certificate."""
+    return named("sublet-webhook-tls", SYSTEM, data={"ca.crt": base64.b64encode(authorities.encode()).decode()})
+
+
+def webhook_trusting(authorities: str) -> Document:
+    """The configuration by which the API server asks about pods."""
+    bundle = base64.b64encode(authorities.encode()).decode()
+    return named("sublet-pod-profiles", webhooks=[{"clientConfig": {"caBundle": bundle}}])
+
+
+MAY = dict.fromkeys([*to_install(SYSTEM, profiles=True), *to_hand_on(SYSTEM, profiles=True), ESCALATE, BIND], True)
+ACCOUNTS = (*GIVEN, *GIVEN_FOR_PROFILES)
+AUTHORITY = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n"
 GOOD = ClusterFacts(
     server="test",
     namespace=SYSTEM,
     now=NOW,
     version={"gitVersion": "v1.35.4"},
     may=MAY,
-    accounts_may={account: dict.fromkeys(of_account(account, SYSTEM), True) for account in GIVEN},
+    accounts_may={account: dict.fromkeys(of_account(account, SYSTEM), True) for account in ACCOUNTS},
     admission={"v1": frozenset({"validatingadmissionpolicies"}), "v1beta1": frozenset({"mutatingadmissionpolicies"})},
     kinds=kinds(),
     policies=frozenset(POLICIES),
     own_namespace=namespace(system_cores="allowed", security="privileged"),
     daemon_sets=[agents(), named("kube-proxy", "kube-system")],
-    deployments=[workload("sublet-central", 2, 2), workload("sublet-events"), workload("sublet-scheduler")],
+    deployments=[
+        workload("sublet-central", 2, 2),
+        workload("sublet-events"),
+        workload("sublet-scheduler"),
+        workload("sublet-webhook", 2, 2),
+    ],
     stateful_sets=[hub()],
     bus_passwords=secret(central="p" * 32, bridge="q" * 32),
     bus_certificate=secret(renew_at="1800000000"),
+    webhook_certificate=webhook_secret(AUTHORITY),
+    webhook_configuration=webhook_trusting("-----BEGIN CERTIFICATE-----\nold\n-----END CERTIFICATE-----\n" + AUTHORITY),
+    webhook_endpoints=[named("sublet-webhook-1", SYSTEM, endpoints=[{}, {"conditions": {"ready": True}}])],
     lease=named("sublet-central", SYSTEM, spec={"holderIdentity": "central-1", "renewTime": JUST_NOW}),
     nodes=[node(writer="sublet-reporter")],
     node_objects=[node_object()],

@@ -13,8 +13,11 @@ from sublet.doctor.cluster.facts import ClusterFacts
 from sublet.doctor.cluster.rights import BIND, ESCALATE, Right, of_account, to_hand_on, to_install
 from sublet.doctor.finding import Unknown, examine
 
-FIRST = to_install(case.SYSTEM)[0]
-HANDED_ON = next(right for right in to_hand_on(case.SYSTEM) if right not in to_install(case.SYSTEM))
+FIRST = to_install(case.SYSTEM, profiles=False)[0]
+HANDED_ON = next(
+    right for right in to_hand_on(case.SYSTEM, profiles=False) if right not in to_install(case.SYSTEM, profiles=False)
+)
+STATUS = Right("patch", "config.koordinator.sh", "clustercolocationprofiles/status")
 TOLD = ("server", "namespace", "now")
 EVICT = Right("create", "", "pods/eviction")
 CENTRAL, EVENTS = case.workload("sublet-central"), case.workload("sublet-events")
@@ -108,6 +111,15 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("scheduler", {"deployments": [case.workload("sublet-scheduler", 1, 0)]}, "problem", "not ready"),
     ("scheduler", {"deployments": [], "scheduled_by_name": [case.pod("waits")]}, "problem", "default/waits"),
     ("scheduler", {"deployments": [], "scheduled_by_name": []}, "not checked", "no pod names"),
+    ("your rights", {"may": without(STATUS, ESCALATE)}, "problem", "clustercolocationprofiles/status"),
+    ("profiles", {"webhook_endpoints": []}, "problem", "no endpoint that is ready"),
+    ("profiles", {"webhook_endpoints": [case.named("s", endpoints=[{"conditions": {"ready": False}}])]}, "problem",
+     "created without their profiles"),
+    ("profiles", {"webhook_configuration": None}, "problem", "--set profiles.enabled=true"),
+    ("profiles", {"webhook_certificate": None}, "problem", "nobody makes one"),
+    ("profiles", {"webhook_certificate": case.named("s", data={"ca.crt": "no base64"})}, "problem", "nobody makes one"),
+    ("profiles", {"webhook_configuration": case.webhook_trusting("another")}, "problem", "does not trust"),
+    ("profiles", {"webhook_configuration": case.named("c", webhooks=[])}, "problem", "does not trust"),
 ]  # fmt: skip
 GOOD_AS_WELL: list[tuple[str, dict[str, Any]]] = [
     ("API server", {"version": {"gitVersion": "v1.30.0-eks-abc"}}),
@@ -116,6 +128,8 @@ GOOD_AS_WELL: list[tuple[str, dict[str, Any]]] = [
     ("other writers", {"nodes": [case.node()], "daemon_sets": []}),
     ("events", {"deployments": [CENTRAL]}),
     ("scheduler", {"deployments": []}),
+    ("profiles", {"deployments": [CENTRAL], "webhook_certificate": None}),
+    ("your rights", {"deployments": [CENTRAL], "may": without(STATUS, ESCALATE)}),
     ("scheduler", {"scheduled_by_name": [case.pod("young", made=case.JUST_NOW), case.pod("full", looked_at=True)]}),
     ("validating policies", {"policies": frozenset(), "daemon_sets": []}),
 ]
@@ -169,7 +183,7 @@ def test_before_an_installation_nothing_but_the_namespace_is_asked_for() -> None
     assert "not installed" in next(row.finding.said for row in rows if row.check == "node objects")
 
 
-@pytest.mark.parametrize("account", ["sublet-node", "sublet-central", "sublet-events"])
+@pytest.mark.parametrize("account", case.ACCOUNTS)
 def test_each_right_of_each_account_is_missed(account: str) -> None:
     for right in of_account(account, case.SYSTEM):
         facts: ClusterFacts = replace(GOOD, accounts_may={account: {right: False}})

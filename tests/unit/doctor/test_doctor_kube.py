@@ -85,6 +85,9 @@ def documents() -> dict[str, Document]:
         f"/api/v1/namespaces/{case.SYSTEM}/secrets/sublet-bus": good.bus_passwords,
         f"/api/v1/namespaces/{case.SYSTEM}/secrets/sublet-bus-tls": good.bus_certificate,
         f"/apis/coordination.k8s.io/v1/namespaces/{case.SYSTEM}/leases/sublet-central": good.lease,
+        f"/api/v1/namespaces/{case.SYSTEM}/secrets/sublet-webhook-tls": good.webhook_certificate,
+        f"{GROUP}/v1/mutatingwebhookconfigurations/sublet-pod-profiles": good.webhook_configuration,
+        f"/apis/discovery.k8s.io/v1/namespaces/{case.SYSTEM}/endpointslices": items(*good.webhook_endpoints),
     }
 
 
@@ -128,7 +131,7 @@ def test_accounts_are_asked_about_by_their_own_names() -> None:
     may = {
         account: [str(r) for r, allowed in rights.items() if allowed] for account, rights in facts.accounts_may.items()
     }
-    assert may == {"sublet-node": ["get nodes"], "sublet-central": [], "sublet-events": []}
+    assert may == {"sublet-node": ["get nodes"], "sublet-central": [], "sublet-events": [], "sublet-webhook": []}
 
 
 def test_who_may_not_read_kubelets_is_not_taken_for_somebody_whose_kubelets_are_well() -> None:

@@ -1,5 +1,6 @@
 """What the checks believe of the chart is what the chart renders."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 import yaml
 
 from sublet.doctor.cluster.api import KINDS, POLICIES
-from sublet.doctor.cluster.rights import GIVEN, MADE, OWN, Right, of_account
+from sublet.doctor.cluster.rights import GIVEN, MADE, OWN, WEBHOOK, Right, of_account
 
 FILES = ("base", "overlays/default", "overlays/ha", "overlays/demo", "uninstall")
 PLURALS = {"NetworkPolicy": "networkpolicies", "PriorityClass": "priorityclasses"}
@@ -37,16 +38,21 @@ def rights_of(account: str) -> set[Right]:
     found = set()
     for document in rendered():
         if document["kind"] in ("ClusterRole", "Role") and document["metadata"]["name"].startswith(account):
-            namespace = document["metadata"].get("namespace", "")
-            for rule in document["rules"]:
-                found |= {
-                    Right(verb, group, resource, namespace, name)
-                    for verb in rule["verbs"]
-                    for group in rule["apiGroups"]
-                    for resource in rule["resources"]
-                    for name in rule.get("resourceNames", [""])
-                }
+            found |= role_rights(document)
     return found
+
+
+def role_rights(role: dict[str, Any]) -> set[Right]:
+    """What a role gives."""
+    namespace = role["metadata"].get("namespace", "")
+    return {
+        Right(verb, group, resource, namespace, name)
+        for rule in role["rules"]
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
+    }
 
 
 def test_every_object_of_the_chart_is_among_those_that_who_installs_must_be_able_to_make() -> None:
@@ -58,6 +64,14 @@ def test_every_object_of_the_chart_is_among_those_that_who_installs_must_be_able
 @pytest.mark.parametrize("account", sorted(GIVEN))
 def test_rights_of_an_account_are_those_of_its_roles(account: str) -> None:
     assert set(of_account(account, case.SYSTEM)) == rights_of(account)
+
+
+def test_rights_of_the_webhook_are_those_of_its_roles() -> None:
+    text = re.sub(r"labels: \{\{.*\}\}", "labels: {}", (case.K8S / "chart/templates/profiles/rights.yaml").read_text())
+    plain = "\n".join(line for line in text.splitlines() if not line.startswith("{{"))
+    roles = yaml.safe_load_all(plain.replace("{{ .Release.Namespace }}", case.SYSTEM))
+    found = {right for role in roles if "rules" in role for right in role_rights(role)}
+    assert set(of_account(WEBHOOK, case.SYSTEM)) == found
 
 
 def test_policies_are_those_that_are_rendered() -> None:

@@ -1,0 +1,62 @@
+"""The check of what applies colocation profiles: whether the API server reaches it, and believes it. Pure."""
+
+import base64
+import binascii
+from typing import Any
+
+from sublet.doctor.cluster.api import CHART, not_installed
+from sublet.doctor.cluster.facts import ClusterFacts, Document
+from sublet.doctor.cluster.rights import WEBHOOK, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET
+from sublet.doctor.finding import Finding, Unknown, ok, problem, unchecked
+
+END = "-----END CERTIFICATE-----"
+UNCHANGED = "pods are created without their profiles"
+
+
+def profiles(facts: ClusterFacts) -> Finding:
+    """Whether the API server is sent to somebody who answers, with a certificate that it trusts."""
+    if (absent := not_installed(facts)) is not None:
+        return absent
+    if isinstance(facts.deployments, Unknown):
+        return unchecked(facts.deployments)
+    if not facts.profiles:
+        return ok("switched off (profiles.enabled=false)")
+    logs = f"kubectl -n {facts.namespace} logs deployment/{WEBHOOK}"
+    for known in (facts.webhook_endpoints, facts.webhook_configuration, facts.webhook_certificate):
+        if isinstance(known, Unknown):
+            return unchecked(known)
+    ready = _ready(facts.webhook_endpoints)
+    if not ready:
+        return problem(f"Service {WEBHOOK} has no endpoint that is ready: {UNCHANGED}", logs)
+    if facts.webhook_configuration is None:
+        again = f"{CHART} -n {facts.namespace} --set profiles.enabled=true"
+        return problem(f"MutatingWebhookConfiguration {WEBHOOK_CONFIGURATION} is not there: {UNCHANGED}", again)
+    signed_by = _text((_mapping(facts.webhook_certificate).get("data") or {}).get("ca.crt")).partition(END)[0]
+    if not signed_by:
+        return problem(f"Secret {WEBHOOK_SECRET} holds no certificate, and nobody makes one: {UNCHANGED}", logs)
+    hooks = _mapping(facts.webhook_configuration).get("webhooks") or []
+    bundles = [_text((hook.get("clientConfig") or {}).get("caBundle")) for hook in hooks]
+    if not bundles or not all(signed_by in bundle for bundle in bundles):
+        return problem(
+            f"{WEBHOOK_CONFIGURATION} does not trust the authority of Secret {WEBHOOK_SECRET}: {UNCHANGED}",
+            f"look who else writes its caBundle; the leader writes it within half a minute: {logs}",
+        )
+    return ok(f"{ready} of {WEBHOOK} answer, and the API server trusts their certificate")
+
+
+def _ready(slices: Any) -> int:
+    endpoints = [endpoint for one in slices for endpoint in one.get("endpoints") or ()]
+    # Not said is ready, by the definition of the kind.
+    return sum((endpoint.get("conditions") or {}).get("ready") is not False for endpoint in endpoints)
+
+
+def _mapping(given: Any) -> Document:
+    return given if isinstance(given, dict) else {}
+
+
+def _text(given: object) -> str:
+    """What base64 says; empty where it is none."""
+    try:
+        return base64.b64decode(str(given or ""), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
