@@ -56,3 +56,27 @@ def test_reclaimed_pods_are_behind_all_others_and_have_a_limit_together(steps: d
     seen = steps["peak"]
     assert seen["idle"] == {"shared": "0", "reclaimed": "1", "dedicated": "0"}
     assert int(seen["limit"]) <= 1 << 30
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("step", SIZES)
+def test_a_tenants_memory_is_protected_up_to_the_root_and_its_container_may_burst(
+    steps: dict[str, Any], step: str
+) -> None:
+    seen = steps[step]["isolation"]
+    assert seen["memory.min"] == [str(32 * MIB)] * 4
+    assert seen["memory.low"] == [str(64 * MIB)] * 4
+    assert seen["memory.high"][:2] == [str(112 * MIB), "max"]
+    assert seen["cpu.max.burst"] == ["100000", "100000", "0", "0"]
+
+
+def test_what_this_kernel_lacks_is_named(steps: dict[str, Any]) -> None:
+    assert steps["peak"]["lacking"] == ["cpu.bvt_warp_ns"]
+
+
+def test_everything_is_given_back(steps: dict[str, Any]) -> None:
+    seen = steps["peak"]["given_back"]
+    assert {text for name in ("memory.min", "memory.low", "cpu.max.burst") for text in seen[name]} == {"0"}
+    assert set(seen["memory.high"][:2]) == {"max"}

@@ -6,12 +6,16 @@ import pytest
 from present import present
 from test_pod_limits_written import GIB, KINDS, PAIR, TENANT, Limited, batch, container, groups_of
 
+from services.qrm.adapters.kernel.groups import CgroupGroups
 from services.qrm.adapters.kernel.restore import restore_kubelet_groups
 from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.core.isolation.rules import MemoryQos, NodeRules
+from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.core.writes.outcome import Problem
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob
+from shared.core.cgroups.layout import QOS_CLASSES
 from shared.core.cpus.cpuset import CpuSet
 
 OWNER = Pod(uid="c0", name="o", kube_qos="Guaranteed", containers=(container("o"),))
@@ -78,6 +82,36 @@ def test_the_limit_of_the_class_is_lifted(node: Limited) -> None:
     home = present(node.layout.reclaimed_group(()))
     assert given_back(node, PAIR) == ()
     assert node.plain.cgroups.read(home, Knob.MEMORY_MAX) in (None, UNLIMITED)
+
+
+ISOLATION = NodeRules(50, dict.fromkeys(QOS_CLASSES, MemoryQos(50, 80, 90, wmark_ratio=0)), {}, 64 * GIB)
+ISOLATED = GroupSettings(2000, isolation=ISOLATION)
+
+
+def test_what_isolates_pods_is_given_back_also_by_the_next_life(node: Limited) -> None:
+    before = of_node(node)
+    node.apply(*PODS)
+    node.groups.apply(node.what, PODS, ISOLATED, 1.0)
+    knobs = node.groups.isolating
+    assert Knob.CPU_BURST in knobs
+    assert (Knob.MEMORY_MIN in knobs) is (node.plain.version == 2)
+    after = CgroupGroups(CgroupWriter(node.plain.cgroups, node.layout.top), node.machine, node.layout)
+    after.inherit(knobs)
+    assert after.isolating == knobs
+    assert after.restore(PODS) == ()
+    assert of_node(node) == before
+    assert after.isolating == frozenset()
+
+
+def test_isolation_that_is_switched_off_ends_while_the_rest_stays(node: Limited) -> None:
+    node.apply(*PODS)
+    node.groups.apply(node.what, PODS, GroupSettings(2000), 1.0)
+    before = of_node(node)
+    node.groups.apply(node.what, PODS, ISOLATED, 2.0)
+    # v1 has a file for the burst alone, and the only pod with a quota bursts anyhow.
+    assert (of_node(node) != before) is (node.plain.version == 2)
+    node.groups.apply(node.what, PODS, GroupSettings(2000), 3.0)
+    assert of_node(node) == before
 
 
 PLACES = 16

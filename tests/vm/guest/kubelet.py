@@ -9,6 +9,7 @@ from typing import Any
 from services.qrm.adapters.kernel.groups import CgroupGroups
 from services.qrm.adapters.kernel.machine import HostMachine
 from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.core.isolation.rules import MemoryQos, NodeRules
 from services.qrm.core.placement.arrangement import Node, arrange
 from services.qrm.core.writes.group_settings import GroupSettings
 from shared.adapters.host.cgroup import Cgroups
@@ -16,6 +17,7 @@ from shared.adapters.host.sysfs import read_topology
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout
+from shared.core.cgroups.layout import above
 
 CGROUPS = Path("/sys/fs/cgroup")
 SHARE = Path("/share")
@@ -34,8 +36,14 @@ def pod(uid: str, qos: str, kube: str, cores: int, annotations: dict[str, str] |
     )  # fmt: skip
 
 
+MIB = 1 << 20
+LIMITED = Container(name="c", cpu_request_millis=2000, cpu_limit_millis=2000, memory_request_bytes=64 * MIB,
+                    memory_limit_bytes=128 * MIB, id=f"containerd://{'a' * 64}")  # fmt: skip
+ISOLATION = NodeRules(
+    burst_percent=50, memory={"shared_cores": MemoryQos(50, 100, 75, wmark_ratio=0)}, identities={"shared_cores": 2}
+)
 PODS = {
-    "shared": pod("a", "shared_cores", "Burstable", 2),
+    "shared": pod("a", "shared_cores", "Burstable", 2).model_copy(update={"containers": (LIMITED,)}),
     "reclaimed": pod("b", "reclaimed_cores", "BestEffort", 2),
     "dedicated": pod("d", "dedicated_cores", "Guaranteed", 4, BOUND),
 }
@@ -62,6 +70,8 @@ class Kubelet:
             process = subprocess.Popen(["sleep", "600"])
             (CGROUPS / leaf / "cgroup.procs").write_text(str(process.pid))
             self.processes.append(process)
+        for group in (self.layout.pod_group(PODS["shared"]), self.leaves["shared"]):
+            (CGROUPS / group / "cpu.max").write_text("200000 100000")  # as kubelet and containerd do
         cgroups = Cgroups(HOST)
         self.topology = read_topology(HOST)
         machine = HostMachine(cgroups, lambda: self.topology)
@@ -76,7 +86,7 @@ class Kubelet:
         )  # fmt: skip
         pods = tuple(PODS.values())
         what = arrange(Node(self.topology, {0: 1 << 32, 1: 1 << 32}, pods), advice, "reclaim-first")
-        outcome = self.groups.apply(what, pods, GroupSettings(2000, 1 << 30), 0.0)
+        outcome = self.groups.apply(what, pods, GroupSettings(2000, 1 << 30, isolation=ISOLATION), 0.0)
         return {
             "problems": [f"{problem.group}: {problem.why}" for problem in outcome.problems],
             "granted": {name: self.read(leaf, "cpuset.cpus.effective") for name, leaf in self.leaves.items()},
@@ -84,7 +94,15 @@ class Kubelet:
             "homes": [self.read(home, "cpuset.cpus") for home in self.layout.homes],
             "idle": {name: self.read(self.layout.pod_group(one), "cpu.idle") for name, one in PODS.items()},
             "limit": self.read(self.layout.homes[2], "memory.high"),
+            "lacking": list(outcome.lacking),
+            "isolation": self.isolation(),
         }
+
+    def isolation(self) -> dict[str, list[str]]:
+        """Files of the shared container, of its pod, and of the groups above, from the bottom up."""
+        leaf = self.leaves["shared"]
+        files = ("memory.min", "memory.low", "memory.high", "cpu.max.burst")
+        return {name: [self.read(group, name) for group in (leaf, *above(leaf))] for name in files}
 
     def read(self, group: str, name: str) -> str:
         """A file of a group."""
@@ -111,7 +129,10 @@ def play(driver: Driver) -> dict[str, Any]:
     """All steps with one driver."""
     kubelet = Kubelet(driver)
     try:
-        return {name: kubelet.step(*sizes) for name, sizes in STEPS.items()}
+        steps = {name: kubelet.step(*sizes) for name, sizes in STEPS.items()}
+        kubelet.groups.restore(tuple(PODS.values()))
+        steps["peak"]["given_back"] = kubelet.isolation()
+        return steps
     finally:
         kubelet.close()
 

@@ -44,11 +44,10 @@ def memory_values(pods: Iterable[Pod], layout: Layout, rules: NodeRules) -> Valu
             for knob, part in ((Knob.MEMORY_MIN, own.min_bytes), (Knob.MEMORY_LOW, own.low_bytes)):
                 values[name, knob] = values.get((name, knob), 0) + part
         for container, of_container in _containers(pod, layout):
-            part_of_it = _protected(container.memory_request_bytes, qos)
-            values |= _settings(of_container, part_of_it, qos)
+            values |= _settings(of_container, _protected(container.memory_request_bytes, qos), qos)
             high = high_bytes(container, qos, rules.machine_bytes)
             if high is not None:
-                values[of_container, Knob.MEMORY_HIGH] = max(high, part_of_it.min_bytes)
+                values[of_container, Knob.MEMORY_HIGH] = high
     # 0 is the kernel's own default, and a value that was given is given back where it is not wanted any more.
     return {key: value for key, value in values.items() if value or key[1] is Knob.MEMORY_HIGH}
 
