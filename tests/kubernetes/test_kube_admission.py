@@ -54,6 +54,14 @@ def labelled(koord: str, document: Document | None = None, *, asks: dict[str, st
     return {**made, "metadata": made["metadata"] | {"labels": {"koordinator.sh/qosClass": koord}}}
 
 
+def binding(policy: str) -> Document:
+    """An LSR pod that requires a policy for its CPUs."""
+    made = labelled("LSR", asks={"cpu": "2", "memory": "1Gi"})
+    spec = {"scheduling.koordinator.sh/resource-spec": json.dumps({"requiredCPUBindPolicy": policy})}
+    annotations = made["metadata"].get("annotations", {}) | spec
+    return {**made, "metadata": made["metadata"] | {"annotations": annotations}}
+
+
 def speaking_for_all(document: Document, asks: dict[str, str]) -> Document:
     """What a pod says for all of its containers together."""
     return {**document, "spec": document["spec"] | {"resources": {"requests": asks, "limits": asks}}}
@@ -101,6 +109,9 @@ BAD = [
         "class in two dialects; remove one of them",
     ),
     (labelled("BE", pod("reclaimed_cores", asks=RECLAIMED)), "name the QoS class in two dialects; remove one of them"),
+    (binding("ConstrainedBurst"), "requiredCPUBindPolicy is none that binds CPUs; write FullPCPUs or SpreadByPCPUs"),
+    (binding("fullpcpus"), "requiredCPUBindPolicy is none that binds CPUs"),
+    (binding("FullPCPUs"), "kubectl label namespace default sublet.io/dedicated-cores=allowed"),
     (labelled("LSR"), "LSR binds whole CPUs, and its containers request 0m of cpu together; write 1"),
     (labelled("LSE", asks={"cpu": "1500m", "memory": "1Gi"}), "request 1500m of cpu together; write 2"),
     (labelled("LSR", asks=NATIVE), "kubectl label namespace default sublet.io/dedicated-cores=allowed"),
