@@ -1,10 +1,13 @@
 """What a cluster needs before its first node is handed over, as the ones who read it understand it."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from handover_world import config_map, daemon_set
+from jsonschema import Draft202012Validator
 
 from services.central.core.kcc.match import match
 from services.central.core.kcc.targets import check_target, keys_by_priority
@@ -16,6 +19,7 @@ from shared.errors import Conflict
 from sublet.migrate.labels import BACK, BEGUN, DONE, LEFT, TAKEOVER
 from sublet.migrate.takeover.preparations import PRIORITY, ClusterDocuments, ObjectChange, preparations
 
+CRDS = Path(__file__).parents[3] / "deploy/k8s/crds"
 KEY: SloKey = "resource-threshold-config"
 
 
@@ -66,6 +70,22 @@ def test_central_takes_our_config_objects_and_gives_each_node_its_mode(
         chosen = match("n1", labels, [others, *(one.target for one in targets)]).selected()
         modes[label] = (chosen.spec_config or {}).get("sublet", {}).get("mode")
     assert modes == {BEGUN: None, LEFT: None, DONE: "enforce", BACK: "observe"}
+
+
+@pytest.mark.parametrize(
+    ("title", "file"),
+    [
+        ("KatalystCustomConfig/sublet-takeover", "katalystcustomconfigs"),
+        ("AdminQoSConfiguration/sublet-takeover-enforce", "adminqosconfigurations"),
+        ("AdminQoSConfiguration/sublet-takeover-observe", "adminqosconfigurations"),
+    ],
+)
+def test_the_kinds_take_our_objects(title: str, file: str) -> None:
+    (version,) = yaml.safe_load((CRDS / f"{file}.yaml").read_text())["spec"]["versions"]
+    validator = Draft202012Validator(version["schema"]["openAPIV3Schema"])
+    body = change(preparations(there()), title).body
+    assert [error.message for error in validator.iter_errors(body)] == []
+    assert list(validator.iter_errors({**body, "spec": {**body["spec"], "nodeLabelSelector": 3, "targetType": 3}}))
 
 
 def test_what_holds_for_all_nodes_goes_on_to_hold_there() -> None:
