@@ -18,11 +18,12 @@ from services.central.adapters.webhook.secret import WebhookSecret
 from services.central.adapters.webhook.server import WebhookServer
 from services.central.leadership.leader import Leader
 from services.central.leadership.objects import LeaderObjects
-from services.central.profiles.answers import ProfileAnswers
+from services.central.profiles.answers import Asked, ProfileAnswers, Reply
 from services.central.profiles.controller import ProfileController, StatusWriter
 from services.central.profiles.mirrors import ProfileMirrors
 from services.central.settings import NAME as CENTRAL
 from services.central.settings import CentralSettings, LeaseSettings, WebhookSettings
+from services.central.slo.answers import SloConfigAnswers
 from shared.adapters.clock import SystemClock
 from shared.adapters.health_http import HealthServer
 from shared.adapters.kube.client import Kube
@@ -84,7 +85,14 @@ def build_profiles(objects: Objects, clock: Clock, settings: WebhookSettings, le
     """Mirrors, server, certificate and statuses; every writer goes through the leader."""
     writing, changed = LeaderObjects(objects, leader), asyncio.Event()
     mirrors = ProfileMirrors(objects, changed)
-    server = WebhookServer(ProfileAnswers(mirrors, objects, clock).answer, host=settings.host, port=settings.port)
+    pods, slo_config = ProfileAnswers(mirrors, objects, clock), SloConfigAnswers()
+
+    async def answer(asked: Asked, text: bytes) -> Reply:
+        if asked == "validate_slo":
+            return Reply(*await slo_config.answer(text))
+        return await pods.answer(asked, text)
+
+    server = WebhookServer(answer, host=settings.host, port=settings.port)
     writer = StatusWriter(mirrors, writing, leader, clock, changed)
     return ProfileController(mirrors, server, WebhookSecret(writing, clock, settings), writer, clock)
 

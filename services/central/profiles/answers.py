@@ -18,7 +18,7 @@ from shared.ports import Clock, Objects
 
 log = structlog.get_logger()
 
-Asked = Literal["mutate", "validate"]
+Asked = Literal["mutate", "validate", "validate_slo"]
 BAD_REQUEST, OK = 400, 200
 
 

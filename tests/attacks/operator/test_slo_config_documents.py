@@ -1,5 +1,6 @@
 """Koordinator's ConfigMap as nobody means it: whatever it says, reading it ends soon and what was good stays."""
 
+import asyncio
 import json
 
 import pytest
@@ -8,6 +9,7 @@ from odd_documents import odd_texts
 from services.central.core.slo.config_map import MAX_NAMED, read_slo_config
 from services.central.core.slo.effective import effective_slo
 from services.central.core.slo.keys import SHAPES, SLO_KEYS
+from services.central.slo.answers import SloConfigAnswers
 
 SELECTOR = {"matchLabels": {"pool": "a"}, "matchExpressions": [{"key": "x", "operator": "NotIn", "values": ["1"]}]}
 GOOD = {
@@ -47,3 +49,20 @@ def test_many_entries_with_many_labels_are_compared_in_bounded_time() -> None:
     found = read_slo_config({"system-config": json.dumps({"nodeStrategies": entries})})
     assert len(found.config["system-config"].nodes) == 100
     assert 0 < len(found.problems) <= MAX_NAMED + 1
+
+
+@pytest.mark.timeout(120)
+def test_the_webhook_answers_whatever_somebody_sends_as_the_config_map() -> None:
+    review = {
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "u",
+            "operation": "UPDATE",
+            "object": {"metadata": {"name": "x"}, "data": {key: json.dumps(row) for key, row in GOOD.items()}},
+            "oldObject": {"metadata": {"name": "x"}, "data": {"system-config": "{"}},
+        },
+    }
+    for name, text in odd_texts([review], 400, seed=23):
+        status, body = asyncio.run(SloConfigAnswers().answer(text))
+        assert status in (200, 400), name
+        assert len(body) < 10_000, name

@@ -1,9 +1,13 @@
 """The webhook's own process: it answers without any bus, says when it can, and leaves without losing a pod."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+
+import aiohttp
+from bus_rights_rig import free_port
 
 from services.central.core.profiles.profile_documents import PROFILES
 from services.central.settings import WebhookSettings
@@ -111,3 +115,20 @@ async def test_a_part_that_dies_ends_the_process() -> None:
 
         one.process.profiles.serve = dies  # type: ignore[method-assign]
         assert await task == 1
+
+
+async def test_the_same_port_answers_about_koordinators_config_map(until: Until) -> None:
+    settings = WebhookSettings(host="127.0.0.1", port=free_port())
+    process = WebhookProcess(cluster(), SystemClock(), settings, "webhook-0")
+    task = asyncio.create_task(process.run(asyncio.Event()))
+    bad = {"metadata": {}, "data": {"system-config": "{"}}
+    review = {"kind": "AdmissionReview", "request": {"uid": "u-1", "operation": "CREATE", "object": bad}}
+    try:
+        await until(lambda: process.health().ok)
+        url = f"https://127.0.0.1:{settings.port}/validate-slo-config"
+        async with aiohttp.ClientSession() as session, session.post(url, json=review, ssl=False) as response:
+            answer = json.loads(await response.read())["response"]
+        assert (answer["allowed"], "system-config" in answer["status"]["message"]) == (False, True)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -57,6 +57,21 @@ def test_the_kind_has_the_fields_that_central_writes_and_keeps_those_that_it_doe
         assert kept["x-kubernetes-preserve-unknown-fields"] is True, name
 
 
+def test_the_webhook_is_asked_about_that_one_config_map_and_nobody_waits_for_it() -> None:
+    text = (CHART / "templates/profiles/webhook.yaml").read_text()
+    text = text[text.index("  - name: slo-config.sublet.io") :].split("{{- end }}")[0]
+    text = text.replace("{{ .Values.slo.namespace }}", SETTINGS.namespace).replace(
+        "{{ .Values.slo.name }}", SETTINGS.name
+    )
+    (hook,) = yaml.safe_load(re.sub(r"\{\{.*?\}\}", "1", text))
+    assert hook["failurePolicy"] == "Ignore"
+    assert hook["rules"] == [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+                              "resources": ["configmaps"], "scope": "Namespaced"}]  # fmt: skip
+    assert hook["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": SETTINGS.namespace}}
+    assert [one["expression"] for one in hook["matchConditions"]] == [f"request.name == '{SETTINGS.name}'"]
+    assert hook["clientConfig"]["service"]["path"] == "/validate-slo-config"
+
+
 def test_central_reads_that_one_config_map_in_its_namespace() -> None:
     rules = [
         (one["kind"], one["metadata"].get("namespace"), rule)

@@ -85,6 +85,7 @@ class WebhookServer:
         application = web.Application()
         application.router.add_post("/mutate", self._mutate)
         application.router.add_post("/validate", self._validate)
+        application.router.add_post("/validate-slo-config", self._validate_slo)
         # Nobody compresses what he asks, and a small body could become a large one.
         runner = web.AppRunner(
             application, access_log=None, max_line_size=MOST_LINE_BYTES, max_field_size=MOST_LINE_BYTES,
@@ -123,6 +124,9 @@ class WebhookServer:
 
     async def _validate(self, request: web.Request) -> web.Response:
         return await self._reply("validate", request)
+
+    async def _validate_slo(self, request: web.Request) -> web.Response:
+        return await self._reply("validate_slo", request)
 
     async def _reply(self, asked: Asked, request: web.Request) -> web.Response:
         try:

@@ -45,7 +45,8 @@ def config_map_of(document: Mapping[str, Any]) -> SloConfigMap:
     """The ConfigMap of its document; what is no text is not there."""
     data = document.get("data")
     texts = {key: text for key, text in data.items() if isinstance(text, str)} if isinstance(data, Mapping) else {}
-    return SloConfigMap(str(document["metadata"].get("uid") or ""), texts)
+    meta = document.get("metadata")
+    return SloConfigMap(str(meta.get("uid") or "") if isinstance(meta, Mapping) else "", texts)
 
 
 @dataclass(frozen=True, slots=True)
