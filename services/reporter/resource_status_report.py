@@ -18,6 +18,7 @@ AGAIN_S = 60.0
 MOST = 16
 """Pods that are written in one tick; the others follow in the next."""
 NO_API_SERVER = "there is no API server here; leave reporter.resource_status out"
+FORBIDDEN = "Forbidden"
 GRANT = "settings.reporter.resource_status of the chart grants it"
 
 
@@ -60,14 +61,16 @@ class ResourceStatusReport:
         # A UID in a patch is a condition: another pod of that name has other CPUs.
         meta = {"name": one.name, "namespace": one.namespace, "uid": one.uid}
         try:
-            await objects.patch(PODS, {"metadata": {**meta, "annotations": {RESOURCE_STATUS: one.text}}})
+            there = await objects.patch(PODS, {"metadata": {**meta, "annotations": {RESOURCE_STATUS: one.text}}})
         except Refused as refusal:
             if one.uid not in self._refused:
                 log.warning("pod.cpus_not_written", pod=f"{one.namespace}/{one.name}", why=str(refusal))
-            self._refused[one.uid] = f"pod {one.namespace}/{one.name}: {refusal}; {GRANT}"
+            grant = f"; {GRANT}" if refusal.reason == FORBIDDEN else ""
+            self._refused[one.uid] = f"pod {one.namespace}/{one.name}: {refusal}{grant}"
         else:
             self._refused.pop(one.uid, None)
-            log.info("pod.cpus_written", pod=f"{one.namespace}/{one.name}", status=one.text)
+            if there is not None:
+                log.info("pod.cpus_written", pod=f"{one.namespace}/{one.name}", status=one.text)
 
     def _is_due(self, one: StatusToWrite, now_s: float) -> bool:
         text, at_s = self._sent.get(one.uid, ("", 0.0))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from fixture_types import NewAllocation, NewSample, Virtual
 from services.reporter.app import ReporterApp
 from services.reporter.core.resource_status import StatusToWrite, statuses_to_write
 from services.reporter.ports import ReporterPorts
-from services.reporter.resource_status_report import AGAIN_S, MOST, NO_API_SERVER, ResourceStatusReport
+from services.reporter.resource_status_report import AGAIN_S, GRANT, MOST, NO_API_SERVER, ResourceStatusReport
 from services.reporter.settings import ReporterSettings
 from shared.adapters.clock import LoopClock
 from shared.adapters.files.node import NodeFile
@@ -19,9 +20,10 @@ from shared.app import Context
 from shared.contracts.allocation import Allocation, PodAllocation
 from shared.contracts.pod import Pod
 from shared.contracts.sample import NodeReading, NodeSample, NumaReading, PodReading
-from shared.core.api_kind import PODS
+from shared.core.api_kind import PODS, ApiKind
 from shared.core.pods.cpu_binding import RESOURCE_STATUS
 from shared.core.pods.koord_qos import QOS_LABEL
+from shared.errors import Refused
 from shared.fakes.memory_bus import MemoryBus
 from shared.fakes.memory_objects import MemoryObjects
 from shared.settings import CommonSettings, section
@@ -120,8 +122,24 @@ async def test_another_pod_of_the_name_is_not_written_and_holds_up_nobody() -> N
     assert world.annotations("db") == {"other": "stays"}
     assert world.annotations("web") == {"other": "stays", RESOURCE_STATUS: TEXT}
     assert "pod default/db: " in world.why[0]
+    assert GRANT not in world.why[0]
     await world.report.write((), 1.0)
     assert world.why == []
+
+
+class Unpermitted(MemoryObjects):
+    """An API server that lets nobody patch."""
+
+    async def patch(self, kind: ApiKind, document: Mapping[str, Any], *, status: bool = False) -> None:
+        raise Refused("pods may not be patched", reason="Forbidden")
+
+
+async def test_where_the_right_lacks_it_says_what_grants_it() -> None:
+    report = ResourceStatusReport(Unpermitted(LoopClock()))
+    await report.write(wanted("db"), 0.0)
+    assert [condition.message for condition in report.conditions()] == [
+        f"pod default/db: pods may not be patched; {GRANT}"
+    ]
 
 
 async def test_without_an_answer_the_next_tick_tries_again_and_a_tick_has_a_bound() -> None:
