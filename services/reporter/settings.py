@@ -72,7 +72,7 @@ class MidSettings(Settings):
     """With mode static: mid-cpu, as percent of the node's CPU."""
     static_memory_percent: PartPercent = MidStrategy().static_memory_percent
     """With mode static: mid-memory, as percent of the node's memory."""
-    cold_start_s: Annotated[Seconds, Field(le=2_592_000.0)] = PredictionRules().cold_start_s
+    cold_start_s: Annotated[float, Field(gt=0, le=2_592_000, allow_inf_nan=False)] = PredictionRules().cold_start_s
     """Seconds that a pod must have been observed for before it lends anything."""
     safety_margin_percent: PartPercent = PredictionRules().safety_margin_percent
     """Percent that is added to every peak of the past."""

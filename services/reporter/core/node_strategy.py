@@ -18,7 +18,8 @@ STRATEGY = "node.koordinator.sh/colocation-strategy"
 CPU_RECLAIM_RATIO = "node.koordinator.sh/cpu-reclaim-ratio"
 MEMORY_RECLAIM_RATIO = "node.koordinator.sh/memory-reclaim-ratio"
 MAX_STRATEGY_BYTES = 4096
-MAX_DEGRADE_MINUTES = 1440
+MAX_DEGRADE_MINUTES = 60
+"""As the settings: older figures say nothing of what is idle now."""
 MOST_UNREAD = 10
 """More wrong values than this are not named: the first ones say enough."""
 

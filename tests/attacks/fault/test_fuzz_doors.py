@@ -244,7 +244,7 @@ def test_no_strategy_of_a_node_gets_past_the_door_of_its_bounds() -> None:
         except Exception as error:
             raise AssertionError(f"document {name}: {error!r}: {str(document)[:500]}") from error
         assert all(0 <= value <= 100 for value in found.batch.values() if isinstance(value, int)), name
-        assert found.degrade_after_s is None or 60 <= found.degrade_after_s <= 86_400, name
+        assert found.degrade_after_s is None or 60 <= found.degrade_after_s <= 3600, name
         assert len(found.unread) <= MOST_UNREAD, name
         assert all(len(why) < 300 for why in found.unread), name
 

@@ -38,7 +38,7 @@ def test_silence_is_no_setting_and_off_is_one() -> None:
     assert all(settings(key) == {} for key in SLO_KEYS)
     assert settings(cpuSuppressThresholdPercent=50) == {}
     assert settings(enable=False, cpuSuppressThresholdPercent=50) == OFF
-    assert settings(COLOCATION, enable=False) == {"reporter": {"batch": {"enabled": False}}}
+    assert settings(COLOCATION, enable=False) == {"reporter": {"batch": {"enabled": False}, "mid": {"enabled": False}}}
 
 
 def test_on_chooses_the_policy_and_gives_plugins_their_values_but_does_not_switch_them_on() -> None:
@@ -91,11 +91,27 @@ def test_a_value_that_no_setting_takes_is_named_and_left_out(key: SloKey, said: 
     assert unfollowed(key, **said).endswith("here; the setting of the nodes holds")
 
 
+MID = {"cpu_at_most_percent": 100, "memory_at_most_percent": 100, "unallocated_percent": 0,
+       "static_cpu_percent": 0, "static_memory_percent": 0}  # fmt: skip
+
+
 def test_colocation_is_what_the_reporter_offers() -> None:
     found = settings(COLOCATION, enable=True, batchCPUThresholdPercent=90, memoryCalculatePolicy="request")
     own = {"enabled": True, "cpu_reclaim_percent": 60, "memory_reclaim_percent": 65, "cpu_at_most_percent": 90,
            "cpu_policy": "usage", "memory_policy": "request"}  # fmt: skip
-    assert found == {"reporter": {"batch": own}}
+    assert found == {"reporter": {"batch": own, "mid": {"enabled": True} | MID}}
+
+
+@pytest.mark.parametrize(("word", "mode"), [("static", "static"), ("usage", "prediction"), ("", "prediction")])
+def test_mid_resources_are_offered_as_the_config_map_says(word: str, mode: str) -> None:
+    said = {
+        "midReclaimMode": word,
+        "midStaticCPUReservedPercent": 20,
+        "midUnallocatedPercent": 5,
+        "degradeTimeMinutes": 2,
+    }
+    own = {"enabled": True, "mode": mode, "static_cpu_percent": 20, "unallocated_percent": 5, "degrade_after_s": 120.0}
+    assert settings(COLOCATION, enable=True, **said)["reporter"]["mid"] == MID | own
 
 
 def test_old_figures_are_believed_no_longer_than_here_unless_the_config_map_says_so() -> None:
@@ -127,6 +143,12 @@ SAID: dict[SloKey, dict[str, st.SearchStrategy[Any]]] = {
         "memoryReclaimThresholdPercent": st.integers(0, 200),
         "batchCPUThresholdPercent": st.integers(0, 200),
         "batchMemoryThresholdPercent": st.integers(0, 200),
+        "midReclaimMode": st.sampled_from(["static", "usage"]),
+        "midCPUThresholdPercent": percent(),
+        "midMemoryThresholdPercent": percent(),
+        "midUnallocatedPercent": percent(),
+        "midStaticCPUReservedPercent": percent(),
+        "midStaticMemoryReservedPercent": percent(),
         "cpuCalculatePolicy": st.sampled_from(["usage", "request", "maxUsageRequest"]),
         "memoryCalculatePolicy": st.sampled_from(["usage", "request", "maxUsageRequest"]),
         "degradeTimeMinutes": st.integers(1, 1 << 40),

@@ -251,6 +251,12 @@ def test_an_offer_is_learnt_from_samples_and_carries_its_terms(ten_cpus: NewNode
     assert last.strip() == "pods that are known for long enough: 1, for too short: 0"
 
 
+@pytest.mark.parametrize("seconds", [1.0, 86_400.0, 2_592_000.0])
+def test_a_pod_may_have_to_be_known_for_days(seconds: float) -> None:
+    settings = ReporterSettings.model_validate({"mid": {"cold_start_s": seconds}})
+    assert settings.mid.prediction.cold_start_s == seconds
+
+
 @pytest.mark.parametrize(
     ("before", "after", "urgent"),
     [(1000, 950, False), (1000, 949, True), (1000, 9000, False), (1000, None, True), (None, 0, True)],

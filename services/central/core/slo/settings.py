@@ -39,6 +39,15 @@ RECLAIM_PERCENTS = {
     "batchCPUThresholdPercent": "cpu_at_most_percent",
     "batchMemoryThresholdPercent": "memory_at_most_percent",
 }
+MID_PERCENTS = {
+    "midCPUThresholdPercent": "cpu_at_most_percent",
+    "midMemoryThresholdPercent": "memory_at_most_percent",
+    "midUnallocatedPercent": "unallocated_percent",
+    "midStaticCPUReservedPercent": "static_cpu_percent",
+    "midStaticMemoryReservedPercent": "static_memory_percent",
+}
+STATIC_MODE = "static"
+"""The one word of `midReclaimMode` that is known there; every other one means the prediction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +140,10 @@ def _satisfaction(key: _Followed) -> Sections:
 
 
 def _colocation(key: _Followed) -> Sections:
-    """What of a node is offered to batch pods."""
+    """What of a node is offered to batch and mid pods."""
     if not key.whole["enable"]:
-        return {"reporter": {"batch": {"enabled": False}}} if key.switched_off else {}
+        off = {"enabled": False}
+        return {"reporter": {"batch": off, "mid": off}} if key.switched_off else {}
     own: Sections = {"enabled": True}
     for theirs, ours in RECLAIM_PERCENTS.items():
         percent = key.within(theirs, 0, PERCENT_MAX)
@@ -146,11 +156,22 @@ def _colocation(key: _Followed) -> Sections:
             own[setting] = policy
         else:
             key.refuse(field, policy, f"want {' or '.join(known)}")
+    mid = _mid(key.whole)
     # Its built-in quarter of an hour is no reason to believe old figures longer than the settings do.
     if "degradeTimeMinutes" in key.said:
         minutes = key.within("degradeTimeMinutes", 1, DEGRADE_MINUTES_MAX)
-        own |= {} if minutes is None else {"degrade_after_s": float(minutes * S_PER_MINUTE)}
-    return {"reporter": {"batch": own}}
+        degrade = {} if minutes is None else {"degrade_after_s": float(minutes * S_PER_MINUTE)}
+        own, mid = own | degrade, mid | degrade
+    return {"reporter": {"batch": own, "mid": mid}}
+
+
+def _mid(said: Strategy) -> Sections:
+    """How much mid pods are offered."""
+    own: Sections = {"enabled": True} | {ours: said[theirs] for theirs, ours in MID_PERCENTS.items()
+                                         if said.get(theirs) is not None}  # fmt: skip
+    if (mode := said.get("midReclaimMode")) is not None:
+        own["mode"] = STATIC_MODE if mode == STATIC_MODE else "prediction"
+    return own
 
 
 def _burst(key: _Followed) -> Sections:
