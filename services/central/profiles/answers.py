@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import structlog
@@ -60,13 +60,16 @@ class ProfileAnswers:
             return validate(review)
         profiles = self._mirrors.readable
         rules = ProfilesInForce(profiles, self._mirrors.priority_classes)
-        labels: Mapping[str, str] = {}
-        if any(profile.namespace_selector is not None for profile in profiles):
-            labels = await self._labels(review.namespace)
-        return mutate(review, rules, labels)
+        if all(profile.namespace_selector is None for profile in profiles):
+            return mutate(review, rules, {})
+        labels = await self._labels(review.namespace)
+        if labels is not None:
+            return mutate(review, rules, labels)
+        found = mutate(review, rules, {NAME_LABEL: review.namespace})
+        return replace(found, outcome="namespace_unknown") if found.outcome == "unchanged" else found
 
-    async def _labels(self, namespace: str) -> Mapping[str, str]:
-        """Those of a namespace; asked for where it is so new that the mirror does not have it yet."""
+    async def _labels(self, namespace: str) -> Mapping[str, str] | None:
+        """Those of a namespace; asked for where it is too new for the mirror. None: nobody says."""
         known = self._mirrors.namespace_labels(namespace)
         if known is not None:
             return known
@@ -74,4 +77,4 @@ class ProfileAnswers:
             document = await self._objects.get(NAMESPACES, namespace)
             return {NAME_LABEL: namespace} if document is None else namespace_of(document).labels
         except SubletError:
-            return {NAME_LABEL: namespace}
+            return None

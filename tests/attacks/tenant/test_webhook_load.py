@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import aiohttp
 import pytest
+from prometheus_client import REGISTRY
 
 from services.central.adapters.webhook import bodies
 from services.central.adapters.webhook.certificate import renewed
@@ -72,6 +73,11 @@ async def listening(bounds: ServerBounds | None = None) -> AsyncIterator[Listeni
         await server.close()
 
 
+def not_read() -> float:
+    labels = {"kind": "mutate", "outcome": "not_read"}
+    return REGISTRY.get_sample_value("sublet_central_pod_reviews_total", labels) or 0.0
+
+
 @pytest.mark.parametrize("sent", [HEAD % 1000 + b"{", HEAD[:30], b""], ids=["body", "head", "nothing"])
 async def test_sixty_four_who_send_slowly_hold_nobody_up(sent: bytes) -> None:
     async with listening() as one:
@@ -82,8 +88,10 @@ async def test_sixty_four_who_send_slowly_hold_nobody_up(sent: bytes) -> None:
 
 async def test_a_body_that_does_not_end_is_given_up() -> None:
     async with listening(ServerBounds(body_s=0.05)) as one:
+        before = not_read()
         reader, _ = await one.connect(HEAD % 1000 + b"{")
         assert b" 408 " in await reader.readline()
+        assert not_read() == before + 1
 
 
 async def test_who_says_nothing_is_sent_away() -> None:

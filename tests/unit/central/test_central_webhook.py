@@ -34,6 +34,7 @@ BATCH = {"metadata": {"name": "batch"}, "spec": {"selector": {"matchLabels": {"k
          "priorityClassName": "koord-batch", "namespaceSelector": {"matchLabels": {"colocated": "true"}}}}  # fmt: skip
 POD = {"metadata": {"generateName": "job-", "labels": {"kind": "batch"}},
        "spec": {"containers": [{"name": "main", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}]}}  # fmt: skip
+REVIEW = {"kind": "AdmissionReview", "request": {"uid": "r", "operation": "CREATE", "object": POD}}
 Json = dict[str, Any]
 
 
@@ -245,7 +246,9 @@ async def test_a_namespace_that_the_mirror_does_not_have_yet_is_asked_for() -> N
         assert "patch" in await one.asked("/mutate", POD, namespace="new")
         assert "patch" not in await one.asked("/mutate", POD, namespace="gone")
         api.online = False
+        before = counted("mutate", "namespace_unknown")
         assert "patch" not in await one.asked("/mutate", POD, namespace="other")
+        assert counted("mutate", "namespace_unknown") == before + 1
         assert "patch" in await one.asked("/mutate", POD)
 
 
@@ -294,6 +297,17 @@ async def test_while_it_runs_pods_are_answered_and_statuses_written() -> None:
             await asyncio.sleep(0)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_pod_that_passes_because_of_a_slip_of_ours_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with central(cluster()) as one:
+        assert await one.controller.serve()
+        before = counted("mutate", "failed")
+        with monkeypatch.context() as patched:
+            patched.setattr(ProfileMirrors, "readable", property(lambda _self: 1 / 0))
+            assert (await one.post("/mutate", json.dumps(REVIEW).encode()))[0] == 500
+        assert counted("mutate", "failed") == before + 1
+        assert (await one.asked("/mutate", POD))["allowed"]
 
 
 async def test_a_port_that_is_taken_is_said_with_its_number() -> None:

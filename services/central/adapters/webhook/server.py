@@ -16,6 +16,7 @@ from aiohttp import web
 
 from services.central.adapters.webhook.bodies import BodyBudget, BodyRefused
 from services.central.profiles.answers import Asked, Reply
+from shared import telemetry
 from shared.errors import Unavailable
 
 MOST_LINE_BYTES = 2048
@@ -133,7 +134,12 @@ class WebhookServer:
             async with self._bodies.body(request.content, self._bounds.body_s) as text:
                 reply = await self._answer(asked, text)
         except BodyRefused as refusal:
+            telemetry.POD_REVIEWS.labels(asked, "not_read").inc()
             return web.Response(status=refusal.status, text=f"{refusal}\n")
+        except Exception:
+            # The API server is told that it failed, and creates the pod as it was sent.
+            telemetry.POD_REVIEWS.labels(asked, "failed").inc()
+            raise
         self._answered[request.protocol] = next(self._turns)
         return web.Response(status=reply.status, body=reply.body, content_type="application/json")
 

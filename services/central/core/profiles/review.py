@@ -21,7 +21,8 @@ MAX_REVIEW_BYTES = 8 << 20
 """The API server takes objects of 3 MiB at most, and an update sends two."""
 FORBIDDEN = 403
 
-Outcome = Literal["changed", "unchanged", "refused", "unreadable"]
+Outcome = Literal["changed", "unchanged", "refused", "unreadable", "namespace_unknown"]
+"""The last two: nobody could judge, and the pod stays as it was sent."""
 Document = dict[str, Any]
 
 
