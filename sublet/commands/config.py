@@ -10,6 +10,9 @@ from sublet.terminal.formats import DOCUMENT, document_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sublet.configuration.slo import SloReport
+    from sublet.terminal.formats import OutputFormat
+
 Output = Annotated[str, DOCUMENT.option]
 Document = Annotated[str, typer.Option("--file", "-f", help="YAML: {section: {setting: value}}; - is standard input.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Take away whole sections without a question.")]
@@ -208,25 +211,45 @@ def schema(
 
 def slo(
     file: Annotated[
-        str, typer.Option("--file", "-f", help="The ConfigMap slo-controller-config, as YAML; - is standard input.")
-    ],
+        str | None,
+        typer.Option("--file", "-f", help="The ConfigMap slo-controller-config, as YAML; - is standard input."),
+    ] = None,
+    node: Annotated[str | None, typer.Option("--node", help="Ask what is in force on this node instead.")] = None,
     labels: Annotated[str, typer.Option("--labels", "-l", help="Labels of the node: zone=a,disk=ssd.")] = "",
     settings: Annotated[
         bool, typer.Option("--settings", help="Print Sublet's settings that mean the same, as YAML.")
     ] = False,
     output: Output = "table",
 ) -> None:
-    """Say what Koordinator's ConfigMap comes to on a node with these labels, value by value, and whose each is.
+    """Say what Koordinator's ConfigMap comes to on a node with these labels, value by value, and whose each is; or,
+    with --node, what of the ConfigMap that central follows is in force on a node.
 
     What is wrong with it, and what nobody reads, goes to standard error; the exit code is 2 where anything is wrong.
     """
-    from sublet.configuration.difference import as_text
-    from sublet.configuration.slo import report
-    from sublet.exit_codes import OK, REFUSED
+    from shared.errors import Refused
+    from shared.ports import Bus
+    from sublet.ask import AskTarget, run
+    from sublet.configuration.slo import report, report_in_force
     from sublet.terminal.given_file import read_given_text
 
     wanted = DOCUMENT.read(output)
-    found = report(read_given_text(file, what="ConfigMap"), file, labels)
+    if (file is None) == (node is None) or (node is not None and labels):
+        raise Refused("config slo: want a ConfigMap (--file, and --labels) or a node (--node)", reason="usage")
+    if file is not None:
+        found = report(read_given_text(file, what="ConfigMap"), file, labels)
+        raise typer.Exit(_show_slo(found, wanted, settings=settings))
+
+    async def work(bus: Bus, _where: AskTarget) -> int:
+        return _show_slo(await report_in_force(bus, str(node)), wanted, settings=settings)
+
+    run(work)
+
+
+def _show_slo(found: "SloReport", wanted: "OutputFormat", *, settings: bool) -> int:
+    """Print a report; the exit code."""
+    from sublet.configuration.difference import as_text
+    from sublet.exit_codes import OK, REFUSED
+
     if settings:
         typer.echo(as_text(found.settings()), nl=False)
         if "advisor" not in found.settings():
@@ -237,7 +260,7 @@ def slo(
         typer.echo(found.table() if wanted.is_table else document_text(found.document(), wanted))
     for line in found.lines:
         typer.echo(line, err=True)
-    raise typer.Exit(REFUSED if found.read.problems else OK)
+    return REFUSED if found.read.problems else OK
 
 
 def _valid(file: str) -> "tuple[str, Mapping[str, object]]":

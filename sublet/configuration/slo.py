@@ -2,17 +2,21 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from services.central.core.kcc.selectors import parse_selector
 from services.central.core.slo.config_map import MAX_KEY_BYTES, ReadSloConfig, read_slo_config
-from services.central.core.slo.effective import EffectiveStrategy, effective_slo
-from services.central.core.slo.keys import SLO_KEYS, SloKey
+from services.central.core.slo.effective import BUILT_IN, EffectiveStrategy, effective_slo
+from services.central.core.slo.keys import CLUSTER, SHAPES, SLO_KEYS, SloKey
 from services.central.core.slo.settings import SloSettings, settings_of_strategy
+from shared.contracts.bus.subjects import CONFIG_BUCKET
+from shared.contracts.readiness import node_config_key
 from shared.core.text.yaml_text import read_yaml
 from shared.errors import Refused
+from shared.ports import Bus
 from shared.settings import merge
+from sublet.ask import read_answer
 from sublet.output import columns, printable
 
 CONFIG_MAP = "slo-controller-config"
@@ -73,6 +77,33 @@ def report(text: str, name: str, labels: str) -> SloReport:
     """
     read = read_slo_config(_data(text, name))
     return SloReport(read, effective_slo(read.config, _labels(labels)))
+
+
+async def report_in_force(bus: Bus, node: str) -> SloReport:
+    """See what of the ConfigMap that central follows is in force on a node, as the bus has it.
+
+    Raises:
+        Refused: central has handed nothing of it to that node.
+        Unavailable: the bucket cannot be read now.
+    """
+    entry = await bus.get(CONFIG_BUCKET, node_config_key(node))
+    document = read_answer(entry.value) if entry is not None and entry.value is not None else None
+    said = (document or {}).get("slo")
+    if not isinstance(said, Mapping):
+        raise Refused(
+            f"node {node}: nothing of a ConfigMap is in force there: either it says nothing of what nodes follow, or "
+            "central does not follow it (slo.enabled of the chart)",
+            reason="not_followed",
+        )
+    rows = {key: strategy if SHAPES[key].inline else {CLUSTER: strategy} for key, strategy in said.items()
+            if key in SHAPES}  # fmt: skip
+    read = read_slo_config({key: json.dumps(row) for key, row in rows.items()})
+    effective = {key: found for key, found in effective_slo(read.config, {}).items() if key in rows}
+    return SloReport(read, {key: replace(found, sources=_of_config_map(found)) for key, found in effective.items()})
+
+
+def _of_config_map(found: EffectiveStrategy) -> dict[str, str]:
+    return {path: BUILT_IN if source == BUILT_IN else "ConfigMap" for path, source in found.sources.items()}
 
 
 def _data(text: str, name: str) -> Mapping[str, str]:

@@ -7,9 +7,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from services.advisor.settings import choose
+from shared.contracts.bus.subjects import CONFIG_BUCKET
+from shared.contracts.readiness import node_config_key
 from shared.core.text.yaml_text import read_yaml
+from shared.errors import Refused
+from shared.fakes.memory_bus import MemoryBus
 from sublet import cli
 from sublet.commands import config
+from sublet.configuration.slo import SloReport, report_in_force
 
 OBJECT = """
 apiVersion: v1
@@ -100,3 +105,36 @@ def test_the_settings_that_mean_the_same_are_settings_of_the_advisor(
 
 def test_suppression_that_is_off_is_no_setting() -> None:
     assert slo("system-config: '{}'", "--settings").stdout.strip() in ("", "{}")
+
+
+async def in_force(value: bytes | None) -> SloReport:
+    bus = MemoryBus()
+    await bus.ensure_bucket(CONFIG_BUCKET)
+    if value is not None:
+        await bus.put(CONFIG_BUCKET, node_config_key("n1"), value)
+    return await report_in_force(bus, "n1")
+
+
+async def test_a_node_has_what_its_entry_says_over_what_is_built_in() -> None:
+    said = {"resource-threshold-config": {"enable": True, "cpuSuppressThresholdPercent": 50},
+            "colocation-config": {"enable": True}, "of-tomorrow": {}}  # fmt: skip
+    found = await in_force(json.dumps({"advisor": {"policy": "koordinator"}, "slo": said}).encode())
+    rows = [line.split() for line in found.table().splitlines()]
+    assert ["resource-threshold-config", "cpuSuppressThresholdPercent", "50", "ConfigMap"] in rows
+    assert ["resource-threshold-config", "cpuSuppressPolicy", '"cpuset"', "built-in"] in rows
+    assert ["colocation-config", "enable", "true", "ConfigMap"] in rows
+    assert {row[0] for row in rows[1:]} == {"resource-threshold-config", "colocation-config"}
+    assert found.settings()["advisor"]["policies"]["koordinator"]["suppress_threshold_percent"] == 50
+    assert found.lines == []
+
+
+@pytest.mark.parametrize("value", [None, b"{}", b"{", b"[]", b'{"slo": 1}', b'{"advisor": {}}'])
+async def test_a_node_without_any_of_it_is_said_so(value: bytes | None) -> None:
+    with pytest.raises(Refused, match="node n1: nothing of a ConfigMap is in force there"):
+        await in_force(value)
+
+
+@pytest.mark.parametrize("words", [[], ["-f", "a", "--node", "n1"], ["--node", "n1", "-l", "a=b"]])
+def test_one_of_file_and_node_is_wanted(words: list[str]) -> None:
+    result = CliRunner().invoke(cli.build({"config": config}), ["config", "slo", *words])
+    assert "want a ConfigMap (--file, and --labels) or a node (--node)" in str(result.exception or result.output)
