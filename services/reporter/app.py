@@ -176,6 +176,8 @@ class ReporterApp:
         seen = self._colocation_input()
         mid = self._mid.smoothed(seen, now_s)
         batch = self._batch.smoothed(seen, self._mid.withheld, now_s)
+        if self._switch.observes:  # none, which is not an offer of 0: another system may write these names
+            batch = mid = None
         return FieldView(
             now=self._clock.wall(),
             allocation=applied,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.errors import Unavailable
-from sublet.migrate.plan.objects import MAX_OBJECTS, ClusterObject, objects_of
+from sublet.migrate.plan.objects import ClusterObject, objects_of
 
 Kinds = Sequence[tuple[str, str]]
 NOT_FOUND = 404
@@ -33,13 +33,11 @@ async def read_cluster_objects(kube: Kube, kinds: Kinds) -> list[ClusterObject]:
 
     Raises:
         Unavailable: no answer, or no right to read; names what cannot be read.
-        Refused: there are too many.
+        Refused: there are too many of a kind.
     """
     found: list[ClusterObject] = []
     for kind, path in kinds:
         found += objects_of([{"kind": kind, **_version(path), **one} for one in await _items(kube, path)], path)
-        if len(found) > MAX_OBJECTS:
-            break
     return found
 
 

@@ -54,7 +54,7 @@ class Node:
         self.bus = MemoryBus()
         self.wires = {s: Wire(self.bus, self.clock, node="node1", service=s) for s in NODE_SERVICES}
         raw = {"reporter": {"refresh_s": 60}}
-        context = Context(self.wires["reporter"], self.clock, CommonSettings(), raw)
+        self.context = context = Context(self.wires["reporter"], self.clock, CommonSettings(), raw)
         self.app = ReporterApp(context, ReporterPorts(self.writer), section(ReporterSettings, raw, "reporter"))
         self.beats: list[Readiness] = []
 
@@ -346,6 +346,25 @@ def test_batch_resources_end_by_the_time_alone(play: Play) -> None:
     written = [document["status"]["resources"]["allocatable"] for document in play(story).writer.documents]
     assert [amounts.get("kubernetes.io/batch-cpu") for amounts in written] == ["3k", None]
     assert [amounts.get("koordinator.sh/batch-cpu") for amounts in written] == ["3k", None]
+
+
+def test_a_node_that_observes_leaves_koordinators_amounts_to_whoever_writes_them(play: Play) -> None:
+    async def story(node: Node) -> None:
+        node.context.switch.mode = "observe"
+        mid = {"enabled": True, "mode": "static", "static_cpu_percent": 50}
+        node.app.reconfigure({"mid": mid, "batch": {"enabled": True}})
+        wire = node.wires["metrics"]
+        used = {"cpu_usage_cores": 1.0, "memory_total_bytes": 10 << 30, "memory_available_bytes": 9 << 30}
+        reading = NodeReading.model_validate({"online_cpus": "0-9", **used})
+        await wire.publish(wire.stamp(NodeSample, node_reading=reading))
+        await node.offer(0)
+        await asyncio.sleep(2)
+        node.context.switch.mode = "enforce"
+        await node.offer(6_000)
+
+    first, *_, last = (document["status"]["resources"]["allocatable"] for document in play(story).writer.documents)
+    assert not any("mid-" in name or "batch-" in name for name in first)
+    assert {name.partition("/")[2] for name in last} >= {"batch-cpu", "batch-memory", "mid-cpu", "mid-memory"}
 
 
 def test_mid_resources_end_by_the_time_alone_and_what_they_sold_is_offered_to_nobody_else(play: Play) -> None:
