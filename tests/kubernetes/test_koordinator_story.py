@@ -48,6 +48,7 @@ PRIORITY = {
     "value": 5500,
 }
 KIND = {"apiVersion": "config.koordinator.sh/v1alpha1", "kind": "ClusterColocationProfile"}
+SCHEDULER = "koord-scheduler"
 SYSTEM, WEBHOOK = "koordinator-system", "deployment/sublet-webhook"
 
 Document = dict[str, Any]
@@ -72,6 +73,7 @@ PROFILE = KIND | {
         "qosClass": "BE",
         "priorityClassName": "koord-batch",
         "koordinatorPriority": 1000,
+        "schedulerName": SCHEDULER,
         "labels": {"koordinator.sh/mutated": "true"},
         "annotations": {"koordinator.sh/intercepted": "true"},
         "patch": {"spec": {"terminationGracePeriodSeconds": 2}},
@@ -137,6 +139,11 @@ def batch_quota_millis(cluster: Cluster) -> int:
     return int(from_file(Knob.CPU_QUOTA, (group / V1_FILES[Knob.CPU_QUOTA][1]).read_text(), 1))
 
 
+def slo_says(cluster: Cluster) -> object:
+    """Whether suppression and evictions are on for the node."""
+    return cluster.get("nodeslos", NODE)["spec"]["resourceUsedThresholdWithBE"]["enable"]
+
+
 def batch(name: str, cluster: Cluster, held_bytes: int) -> Document:
     """A pod that the profile makes batch work, and that holds memory."""
     made = pod(name, cluster.images.base.name, MARK, f"exec python3 -c '{HOLD}' {held_bytes}")
@@ -181,6 +188,7 @@ def test_a_jobs_pod_is_made_batch_work_and_nothing_else_of_it_is_touched(made: D
     assert MARK.items() <= labels.items()
     assert (labels[QOS_LABEL], labels[SUB_PRIORITY_LABEL], labels["koordinator.sh/mutated"]) == ("BE", "1000", "true")
     assert made["metadata"]["annotations"]["koordinator.sh/intercepted"] == "true"
+    assert spec["schedulerName"] == SCHEDULER
     assert (spec["priorityClassName"], spec["priority"]) == ("koord-batch", PRIORITY["value"])
     assert spec["terminationGracePeriodSeconds"] == 2
     (container,) = spec["containers"]
@@ -259,10 +267,12 @@ def test_the_node_and_its_pods_are_measured_as_the_release_notes_show(
     assert (own["namespace"], own["qos"], own["priority"]) == ("default", "BE", "koord-batch")
 
 
-def test_the_config_map_switches_suppression_off_within_seconds(sublet: Product, worker: str) -> None:
+def test_the_config_map_switches_suppression_off_within_seconds(sublet: Product, cluster: Cluster, worker: str) -> None:
     until(lambda: "policy koordinator" in sublet.node_command("status"), SEEN_LIMIT_S, "the policy koordinator")
+    assert slo_says(cluster) is True
     sublet.type("apply", "--filename", "-", given=json.dumps(thresholds(enable=False), indent=1))
     until(lambda: "policy canonical" in sublet.node_command("status"), SEEN_LIMIT_S, "the node's own policy again")
+    until(lambda: slo_says(cluster) is False, SEEN_LIMIT_S, "the NodeSLO")
 
 
 def test_classes_that_do_not_go_together_are_refused_with_what_to_write(sublet: Product, cluster: Cluster) -> None:
