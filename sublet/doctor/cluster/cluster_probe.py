@@ -1,9 +1,10 @@
-"""The facts of a cluster, asked of its API server. Nothing is written; reviews of rights leave no trace."""
+"""The facts of a cluster, asked of its API server. Nothing is written: reviews and dry runs leave no trace."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from services.central.core.profiles.review import ANSWERED, CHECK_ANNOTATION
 from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.core.api_kind import CNRS, LEASES, NODES, PODS
 from shared.errors import SubletError
@@ -34,6 +35,19 @@ FORBIDDEN, NOT_FOUND = 403, 404
 REVIEWS = "/apis/authorization.k8s.io/v1"
 KUBELET_READ = Right("get", "", "nodes/proxy")
 """What reading a kubelet's configuration through the API server takes. The user's own right; Sublet never has it."""
+
+_HELD = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True,
+         "seccompProfile": {"type": "RuntimeDefault"}}  # fmt: skip
+CHECK_POD: Mapping[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"generateName": "sublet-doctor-", "annotations": {CHECK_ANNOTATION: ""}},
+    "spec": {
+        "automountServiceAccountToken": False,
+        "containers": [{"name": "none", "image": "none", "securityContext": _HELD}],
+    },
+}
+"""Never runs; it is held to what the strictest namespace asks for, so that nobody else refuses it."""
 
 T = TypeVar("T")
 
@@ -90,6 +104,7 @@ class KubeProbe:
                 f"/apis/discovery.k8s.io/v1/{here}/endpointslices",
                 labelSelector=f"kubernetes.io/service-name={WEBHOOK}",
             ),
+            webhook_answers=await _known(self._webhook_answers()) if profiles else False,
             lease=await _known(self._one(LEASES.path("sublet-central", self._namespace))),
             nodes=nodes,
             node_objects=node_objects,
@@ -122,6 +137,14 @@ class KubeProbe:
             return None
         async with self._slots:
             return await _known(self._one(f"/api/v1/namespaces/{self._namespace}/secrets/{name}"))
+
+    async def _webhook_answers(self) -> bool:
+        """Create a pod as a dry run, of which nothing stays: its answer shows whether the webhook was asked."""
+        async with self._slots:
+            found = await self._kube.call(
+                "POST", "/api/v1/namespaces/default/pods", body=CHECK_POD, query={"dryRun": "All"}
+            )
+        return bool((found["metadata"].get("annotations") or {}).get(CHECK_ANNOTATION) == ANSWERED)
 
     async def _admission(self) -> dict[str, frozenset[str]]:
         """What each version of the admission group serves."""
@@ -192,7 +215,8 @@ class KubeProbe:
             accounts_may=away, admission=away, kinds=away, policies=away, own_namespace=away, daemon_sets=away,
             deployments=away, stateful_sets=away, lease=away, nodes=away, node_objects=away, scheduled_by_name=away,
             kubelets=away, bus_passwords=away, bus_certificate=away,
-            webhook_certificate=away, webhook_configuration=away, webhook_endpoints=away)  # fmt: skip
+            webhook_certificate=away, webhook_configuration=away, webhook_endpoints=away,
+            webhook_answers=away)  # fmt: skip
 
 
 async def _known(answer: Awaitable[T]) -> Known[T]:

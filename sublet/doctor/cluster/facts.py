@@ -49,6 +49,8 @@ class ClusterFacts:
     """The MutatingWebhookConfiguration, by which the API server asks about pods; None as above."""
     webhook_endpoints: Known[Documents]
     """EndpointSlices of the webhook's Service."""
+    webhook_answers: Known[bool]
+    """Whether a pod that was created as a dry run came back with the webhook's word; False where profiles are off."""
     lease: Known[Document | None]
     """Central's."""
     nodes: Known[Documents]

@@ -21,27 +21,48 @@ def profiles(facts: ClusterFacts) -> Finding:
         return unchecked(facts.deployments)
     if not facts.profiles:
         return ok("switched off (profiles.enabled=false)")
-    logs = f"kubectl -n {facts.namespace} logs deployment/{WEBHOOK}"
     for known in (facts.webhook_endpoints, facts.webhook_configuration, facts.webhook_certificate):
         if isinstance(known, Unknown):
             return unchecked(known)
-    ready = _ready(facts.webhook_endpoints)
-    if not ready:
-        return problem(f"Service {WEBHOOK} has no endpoint that is ready: {UNCHANGED}", logs)
+    return _trusted(facts) or _reached(facts)
+
+
+def _trusted(facts: ClusterFacts) -> Finding | None:
+    """What keeps the API server from believing the webhook."""
     if facts.webhook_configuration is None:
         again = f"{CHART} -n {facts.namespace} --set profiles.enabled=true"
         return problem(f"MutatingWebhookConfiguration {WEBHOOK_CONFIGURATION} is not there: {UNCHANGED}", again)
     signed_by = _text((_mapping(facts.webhook_certificate).get("data") or {}).get("ca.crt")).partition(END)[0]
     if not signed_by:
-        return problem(f"Secret {WEBHOOK_SECRET} holds no certificate, and nobody makes one: {UNCHANGED}", logs)
+        why = f"Secret {WEBHOOK_SECRET} holds no certificate, and nobody makes one: {UNCHANGED}"
+        return problem(why, _logs(facts))
     hooks = _mapping(facts.webhook_configuration).get("webhooks") or []
     bundles = [_text((hook.get("clientConfig") or {}).get("caBundle")) for hook in hooks]
-    if not bundles or not all(signed_by in bundle for bundle in bundles):
+    if bundles and all(signed_by in bundle for bundle in bundles):
+        return None
+    return problem(
+        f"{WEBHOOK_CONFIGURATION} does not trust the authority of Secret {WEBHOOK_SECRET}: {UNCHANGED}",
+        f"look who else writes its caBundle; the leader writes it within half a minute: {_logs(facts)}",
+    )
+
+
+def _reached(facts: ClusterFacts) -> Finding:
+    """Whether the API server gets answers."""
+    ready = _ready(facts.webhook_endpoints)
+    if not ready:
+        return problem(f"Service {WEBHOOK} has no endpoint that is ready: {UNCHANGED}", _logs(facts))
+    if isinstance(facts.webhook_answers, Unknown):
+        return unchecked(facts.webhook_answers, "ask as somebody who may create pods in the namespace default")
+    if not facts.webhook_answers:
         return problem(
-            f"{WEBHOOK_CONFIGURATION} does not trust the authority of Secret {WEBHOOK_SECRET}: {UNCHANGED}",
-            f"look who else writes its caBundle; the leader writes it within half a minute: {logs}",
+            f"a pod that was created as a dry run came back without an answer of {WEBHOOK}: {UNCHANGED}",
+            f"let the API server reach port 8443 of its pods, through firewalls and network policies; {_logs(facts)}",
         )
-    return ok(f"{ready} of {WEBHOOK} answer, and the API server trusts their certificate")
+    return ok(f"{ready} of {WEBHOOK} are ready, and the API server gets their answers")
+
+
+def _logs(facts: ClusterFacts) -> str:
+    return f"kubectl -n {facts.namespace} logs deployment/{WEBHOOK}"
 
 
 def _ready(slices: Any) -> int:

@@ -15,6 +15,7 @@ from services.central.core.profiles.pod_claims import claims_of
 from services.central.core.profiles.profile import PriorityClassValue, Profile, ProfileChanges, exact_labels
 from services.central.core.profiles.profiled_pod import ProfilesInForce
 from services.central.core.profiles.review import (
+    CHECK_ANNOTATION,
     MAX_REVIEW_BYTES,
     PodReview,
     ReviewAnswer,
@@ -38,6 +39,13 @@ JOB: dict[str, Any] = {
                              "resources": {"limits": {"cpu": "1500m", "memory": "1Gi"}}}]},
 }  # fmt: skip
 Json = dict[str, Any]
+
+
+def test_only_a_dry_run_is_marked_and_only_where_it_asks() -> None:
+    asked = {"metadata": {"annotations": {CHECK_ANNOTATION: ""}}, "spec": {"containers": []}}
+    for pod, dry_run, marked in ((asked, True, True), (asked, False, False), ({"spec": {}}, True, False)):
+        review = PodReview("r", "CREATE", "team-a", pod, dry_run=dry_run)
+        assert ("patch" in mutate(review, ProfilesInForce(()), {}).document["response"]) == marked
 
 
 def review_of(pod: Json, operation: str = "CREATE", old: Json | None = None) -> PodReview:

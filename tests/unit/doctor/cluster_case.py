@@ -138,6 +138,7 @@ GOOD = ClusterFacts(
     webhook_certificate=webhook_secret(AUTHORITY),
     webhook_configuration=webhook_trusting("-----BEGIN CERTIFICATE-----\nold\n-----END CERTIFICATE-----\n" + AUTHORITY),
     webhook_endpoints=[named("sublet-webhook-1", SYSTEM, endpoints=[{}, {"conditions": {"ready": True}}])],
+    webhook_answers=True,
     lease=named("sublet-central", SYSTEM, spec={"holderIdentity": "central-1", "renewTime": JUST_NOW}),
     nodes=[node(writer="sublet-reporter")],
     node_objects=[node_object()],

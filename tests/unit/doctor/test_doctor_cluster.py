@@ -115,6 +115,8 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("profiles", {"webhook_endpoints": []}, "problem", "no endpoint that is ready"),
     ("profiles", {"webhook_endpoints": [case.named("s", endpoints=[{"conditions": {"ready": False}}])]}, "problem",
      "created without their profiles"),
+    ("profiles", {"webhook_answers": False}, "problem", "firewalls"),
+    ("profiles", {"webhook_answers": Unknown("you may not create pods")}, "not checked", "may create pods"),
     ("profiles", {"webhook_configuration": None}, "problem", "--set profiles.enabled=true"),
     ("profiles", {"webhook_certificate": None}, "problem", "nobody makes one"),
     ("profiles", {"webhook_certificate": case.named("s", data={"ca.crt": "no base64"})}, "problem", "nobody makes one"),

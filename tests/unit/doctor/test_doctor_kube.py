@@ -1,11 +1,15 @@
 """The facts of a cluster, as its API server gives them or keeps them back."""
 
 import asyncio
+import base64
+import json
 from datetime import datetime
 from typing import Any
 
 import cluster_case as case
 
+from services.central.core.profiles.profiled_pod import ProfilesInForce
+from services.central.core.profiles.review import CHECK_ANNOTATION, mutate, read_review
 from shared.adapters.clock import SystemClock
 from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.errors import Unavailable
@@ -15,6 +19,7 @@ from sublet.doctor.cluster.facts import ClusterFacts
 from sublet.doctor.finding import Unknown, examine
 
 GROUP = "/apis/admissionregistration.k8s.io"
+CHECKED = "/api/v1/namespaces/default/pods"
 PODS, NODES = "/api/v1/pods", "/api/v1/nodes"
 
 
@@ -33,11 +38,12 @@ class Server(Kube):
     ) -> None:
         super().__init__()
         self.documents, self.allowed, self.away = documents, allowed, away
+        self.webhook = True
         self.forbidden: dict[str, str] = {}
         self.asked: list[tuple[str, str]] = []
         self.at_once = self.most_at_once = 0
 
-    async def call(self, method: str, path: str, *, body: Any = None, **_: Any) -> Document:
+    async def call(self, method: str, path: str, *, body: Any = None, query: Any = None, **_: Any) -> Document:
         self.asked.append((method, path))
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -45,6 +51,8 @@ class Server(Kube):
         self.at_once -= 1
         if self.away:
             raise Unavailable(f"{method} {path}: no answer")
+        if path == CHECKED and method == "POST":
+            return self.checked_pod(body, query)
         if method == "POST":
             return self.review(body)
         if path in self.forbidden:
@@ -52,6 +60,17 @@ class Server(Kube):
         if path not in self.documents:
             raise KubeError(f"{method} {path}", 404, {"message": "not found"})
         return self.documents[path]
+
+    def checked_pod(self, body: dict[str, Any], query: dict[str, str]) -> Document:
+        """As the API server gives a pod back that the webhook was asked about."""
+        assert query == {"dryRun": "All"}
+        if not self.webhook:
+            return body
+        request = {"uid": "r", "operation": "CREATE", "namespace": "default", "object": body, "dryRun": True}
+        text = json.dumps({"kind": "AdmissionReview", "request": request}).encode()
+        response = mutate(read_review(text), ProfilesInForce(()), {}).document["response"]
+        (change,) = json.loads(base64.b64decode(response["patch"]))
+        return {"metadata": {"annotations": {CHECK_ANNOTATION: change["value"]}}}
 
     def review(self, body: dict[str, Any]) -> Document:
         asked = body["spec"]["resourceAttributes"]
@@ -107,9 +126,23 @@ def test_nothing_is_changed() -> None:
     server = Server(documents())
     looked_at(server)
     assert {path for method, path in server.asked if method != "GET"} == {
+        CHECKED,  # as a dry run
         "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
         "/apis/authorization.k8s.io/v1/subjectaccessreviews",
     }
+
+
+def test_a_webhook_that_the_api_server_does_not_reach_is_found_by_a_dry_run() -> None:
+    server = Server(documents())
+    server.webhook = False
+    assert verdicts(looked_at(server))["profiles"] == "problem"
+
+
+def test_without_profiles_no_pod_is_tried() -> None:
+    own = f"/apis/apps/v1/namespaces/{case.SYSTEM}/deployments"
+    server = Server(documents() | {own: items(case.workload("sublet-central", 2, 2))})
+    assert verdicts(looked_at(server))["profiles"] == "ok"
+    assert ("POST", CHECKED) not in server.asked
 
 
 def test_of_a_server_that_is_away_nothing_more_is_asked() -> None:

@@ -20,6 +20,8 @@ API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
 MAX_REVIEW_BYTES = 8 << 20
 """The API server takes objects of 3 MiB at most, and an update sends two."""
 FORBIDDEN = 403
+CHECK_ANNOTATION, ANSWERED = "sublet.io/webhook-check", "answered"
+"""Of a pod that is created as a dry run, to see whether the API server gets an answer: it gets this value."""
 
 Outcome = Literal["changed", "unchanged", "refused", "unreadable", "namespace_unknown"]
 """The last two: nobody could judge, and the pod stays as it was sent."""
@@ -35,6 +37,7 @@ class PodReview:
     namespace: str
     pod: Document
     old_pod: Document | None = None
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ def read_review(text: bytes) -> PodReview:
         namespace=namespace if isinstance(namespace, str) else "",
         pod=mapping(request.get("object"), "request.object"),
         old_pod=None if old is None else mapping(old, "request.oldObject"),
+        dry_run=request.get("dryRun") is True,
     )
 
 
@@ -73,7 +77,8 @@ def mutate(review: PodReview, rules: ProfilesInForce, namespace_labels: Mapping[
         return ReviewAnswer(_allowed(review), "unchanged")
     try:
         found = profiled(review.pod, namespace_labels, rules, draws(review))
-        patch = json_patch(review.pod, _with_annotation(_with_overhead_of(review.pod, found.pod)))
+        pod = _with_annotation(_with_overhead_of(review.pod, found.pod))
+        patch = json_patch(review.pod, _checked(pod) if review.dry_run else pod)
     except Refused:
         return ReviewAnswer(_allowed(review), "unreadable")
     return ReviewAnswer(_allowed(review, patch), "changed" if patch else "unchanged", found.failed)
@@ -119,6 +124,15 @@ def _with_overhead_of(sent: Document, pod: Document) -> Document:
     if overhead is None or spec.get("overhead") == overhead:
         return pod
     return {**pod, "spec": {**spec, "overhead": overhead}}
+
+
+def _checked(pod: Document) -> Document:
+    """The pod with our word in it, where it is there to see whether anybody answers."""
+    meta = mapping(pod.get("metadata"), "metadata")
+    annotations = mapping(meta.get("annotations"), "annotations")
+    if CHECK_ANNOTATION not in annotations:
+        return pod
+    return {**pod, "metadata": {**meta, "annotations": annotations | {CHECK_ANNOTATION: ANSWERED}}}
 
 
 def _with_annotation(pod: Document) -> Document:
