@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from services.qrm.adapters.checkpoint.file import CheckpointFile
 from services.qrm.adapters.checkpoint.writer import CheckpointWriter
+from services.qrm.adapters.kernel.cache_shares import CacheShares
 from services.qrm.adapters.kernel.groups import CgroupGroups
 from services.qrm.adapters.kernel.isolation import GroupIsolation
 from services.qrm.adapters.kernel.kubelet import KernelPins, exclusive_cpus, sees_folder
@@ -16,6 +17,7 @@ from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.adapters.lease.client import LeaseClient
 from services.qrm.adapters.lease.file import remove_lease
 from services.qrm.adapters.lease.lock import exclusive_lock
+from services.qrm.adapters.resctrl.tree import ResctrlTree
 from services.qrm.app import QrmApp
 from services.qrm.core.isolation.rules import NEUTRAL
 from services.qrm.core.isolation.wanted import groups_of
@@ -56,7 +58,8 @@ def restore(common: CommonSettings, *, patience_s: float) -> tuple[Problem, ...]
         writer = CgroupWriter(cgroups, layout.top)
         isolation = GroupIsolation(writer)
         isolation.adopt(groups_of(pods.pods(), layout), _knobs(common))
-        problems = (*restore_kubelet_groups(writer, layout, machine, pods.pods()), *isolation.give_back())
+        left = [*isolation.give_back(), *CacheShares(ResctrlTree(common.host_root), cgroups, layout).give_back()]
+        problems = (*restore_kubelet_groups(writer, layout, machine, pods.pods()), *left)
         if not problems:
             remove_lease(common.state_dir)
     return problems
@@ -104,7 +107,7 @@ def build(context: Context) -> App:
         lease = LeaseClient(common.state_dir, common.host_root, layout.top, resident=resident)
     ports = QrmPorts(
         machine=machine,
-        groups=CgroupGroups(CgroupWriter(cgroups, layout.top, _count), machine, layout),
+        groups=CgroupGroups(CgroupWriter(cgroups, layout.top, _count), machine, layout, ResctrlTree(common.host_root)),
         pods=pod_source(common),
         lease=lease,
         offloader=OffloadLoop(CgroupOffloader(cgroups), layout, context.clock),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from services.qrm.core.checkpoint import Checkpoint
+from services.qrm.core.isolation.cache import CacheBounds, Schemata
 from services.qrm.core.placement.arrangement import Arrangement
 from services.qrm.core.starting import StartRules
 from services.qrm.core.writes.group_settings import GroupSettings
@@ -54,6 +55,46 @@ class UsableMachine(Protocol):
             Unavailable: they changed, and the new topology cannot be read.
             OSError: a file of the kernel cannot be read.
         """
+        ...
+
+
+class CacheControl(Protocol):
+    """The kernel's control of caches and memory bandwidth (resctrl). Whatever reads or writes may raise OSError."""
+
+    def whole(self) -> Schemata | None:
+        """What the root group has, which is all there is; None: there is no such control."""
+        ...
+
+    def bounds(self) -> CacheBounds:
+        """What the hardware takes."""
+        ...
+
+    def groups(self) -> Sequence[str]:
+        """Our groups, by name."""
+        ...
+
+    def make(self, group: str) -> None:
+        """Make a group."""
+        ...
+
+    def remove(self, group: str) -> None:
+        """Remove a group; its tasks go back to the root's."""
+        ...
+
+    def schemata(self, group: str) -> Schemata | None:
+        """What a group may use; None: it does not exist."""
+        ...
+
+    def write(self, group: str, line: str) -> None:
+        """Change one resource of a group."""
+        ...
+
+    def tasks(self, group: str) -> frozenset[int]:
+        """The tasks in a group."""
+        ...
+
+    def add_task(self, group: str, task: int) -> None:
+        """Move a task into a group; one that has ended is no error."""
         ...
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from services.qrm.core.isolation.cache import CacheShare
 from services.qrm.core.isolation.memory_qos import AUTO
 from services.qrm.core.isolation.rules import MemoryQos, NodeRules
 from services.qrm.core.memory.offload import OffloadRules
@@ -147,6 +148,51 @@ class GroupIdentitySettings(Settings):
         return {qos: getattr(self, qos) for qos in QOS_CLASSES} if self.enabled else {}
 
 
+class ResctrlClass(Settings):
+    """What the tasks of one class may use of the L3 cache and of the memory bandwidth."""
+
+    start_percent: Percent = 0
+    """Where its part of the cache's ways begins, in percent, rounded up to a whole way."""
+    end_percent: Annotated[int, Field(ge=1, le=100)] = 100
+    """Where it ends, in percent, rounded up to a whole way."""
+    bandwidth_percent: Annotated[int, Field(ge=1, le=100)] = 100
+    """Its memory bandwidth, in percent, rounded up to a step of the hardware; 100: no bound."""
+
+    @model_validator(mode="after")
+    def _something_between(self) -> Self:
+        if self.start_percent >= self.end_percent:
+            raise ValueError(f"want start_percent ({self.start_percent}) below end_percent ({self.end_percent})")
+        return self
+
+    def rule(self) -> CacheShare:
+        """As the core takes it."""
+        return CacheShare(**self.model_dump())
+
+
+class ResctrlSettings(Settings):
+    """Cache and memory bandwidth by class, as Koordinator has it; `services.qrm.core.isolation.cache`."""
+
+    enabled: bool = False
+    """Whether groups of resctrl are kept; a machine without it is the condition KernelLacks."""
+    dedicated_cores: ResctrlClass = ResctrlClass()
+    """Pods with CPUs of their own (LSE and LSR)."""
+    shared_cores: ResctrlClass = ResctrlClass()
+    """Tenants without (LS)."""
+    reclaimed_cores: ResctrlClass = ResctrlClass(end_percent=30)
+    """Batch work (BE)."""
+
+    def rules(self) -> Mapping[QosClass, CacheShare]:
+        """As the core takes them; none where it is off."""
+        if not self.enabled:
+            return {}
+        shares: dict[QosClass, ResctrlClass] = {
+            "dedicated_cores": self.dedicated_cores,
+            "shared_cores": self.shared_cores,
+            "reclaimed_cores": self.reclaimed_cores,
+        }
+        return {qos: share.rule() for qos, share in shares.items()}
+
+
 class QrmSettings(Settings):
     """How qrm places and writes."""
 
@@ -183,6 +229,8 @@ class QrmSettings(Settings):
     """Protection and throttling of memory by class; off unless `enabled`."""
     group_identity: GroupIdentitySettings = GroupIdentitySettings()
     """Whose turn it is on a CPU, on kernels that have `cpu.bvt_warp_ns`; off unless `enabled`."""
+    resctrl: ResctrlSettings = ResctrlSettings()
+    """Parts of L3 cache and memory bandwidth by class, where the machine has resctrl; off unless `enabled`."""
     starts: StartSettings = StartSettings()
     """Reclaimed pods that keep kubelet's weight and width until their containers run."""
     keeper: bool = True
@@ -193,7 +241,13 @@ class QrmSettings(Settings):
 
     def isolation_rules(self, machine_bytes: int) -> NodeRules:
         """What the core takes of these settings for isolation, on a machine with so much memory."""
-        return NodeRules(self.burst_percent, self.memory_qos.rules(), self.group_identity.rules(), machine_bytes)
+        return NodeRules(
+            self.burst_percent,
+            self.memory_qos.rules(),
+            self.group_identity.rules(),
+            machine_bytes,
+            self.resctrl.rules(),
+        )
 
     def pool_names(self, *, in_cluster: bool) -> tuple[str, ...] | None:
         """Names that a pod may give for a pool of its own; None: any."""

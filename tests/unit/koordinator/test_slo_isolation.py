@@ -65,3 +65,13 @@ def test_memory_qos_is_on_for_the_classes_that_say_so() -> None:
 )
 def test_group_identity(said: dict[str, object], section: dict[str, Any]) -> None:
     assert qrm("resource-qos-config", **said) == {"group_identity": section}
+
+
+WHOLE = {"start_percent": 0, "end_percent": 100, "bandwidth_percent": 100}
+
+
+def test_resctrl() -> None:
+    on = {"resctrlQOS": {"enable": True, "mbaPercent": 0}}
+    classes = {"dedicated_cores": WHOLE, "shared_cores": WHOLE, "reclaimed_cores": {**WHOLE, "end_percent": 30}}
+    assert qrm("resource-qos-config", beClass=on) == {"resctrl": {"enabled": True, **classes}}
+    assert qrm("resource-qos-config", beClass={"resctrlQOS": {"enable": False}}) == {"resctrl": {"enabled": False}}

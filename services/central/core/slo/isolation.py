@@ -30,6 +30,14 @@ NO_MEMORY_QOS = {"min_percent": 0, "low_percent": 0, "throttle_percent": 0, "wma
 """What a class has that is off while another one is on."""
 
 
+RESCTRL_SETTINGS: Mapping[str, str] = {
+    "catRangeStartPercent": "start_percent",
+    "catRangeEndPercent": "end_percent",
+    "mbaPercent": "bandwidth_percent",
+}
+WHOLE_CACHE = {"start_percent": 0, "end_percent": 100, "bandwidth_percent": 100}
+
+
 def burst(whole: Strategy, said: Strategy) -> dict[str, Any]:
     """What `cpu-burst-config` asks for: `whole` with what is built in, `said` without."""
     if whole["policy"] in ("cpuBurstOnly", "auto"):
@@ -40,7 +48,7 @@ def burst(whole: Strategy, said: Strategy) -> dict[str, Any]:
 
 def quality(whole: Strategy, said: Strategy) -> dict[str, Any]:
     """What `resource-qos-config` asks for, as `burst`."""
-    own = {**_memory(whole, said), **_identity(whole, said)}
+    own = {**_memory(whole, said), **_identity(whole, said), **_resctrl(whole, said)}
     return {"qrm": own} if own else {}
 
 
@@ -63,6 +71,18 @@ def _identity(whole: Strategy, said: Strategy) -> dict[str, Any]:
         return {"group_identity": {"enabled": False}} if _spoken_of(said, "cpuQOS") else {}
     identities = {qos: on.get(name, {}).get("groupIdentity", 0) for name, qos in CLASSES.items()}
     return {"group_identity": {"enabled": True, **identities}}
+
+
+def _resctrl(whole: Strategy, said: Strategy) -> dict[str, Any]:
+    on = _switched_on(whole, "resctrlQOS")
+    if not on:
+        return {"resctrl": {"enabled": False}} if _spoken_of(said, "resctrlQOS") else {}
+    classes: dict[str, Any] = {}
+    for name, qos in CLASSES.items():
+        if qos != "system_cores":
+            values = {ours: on.get(name, {}).get(theirs) for theirs, ours in RESCTRL_SETTINGS.items()}
+            classes[qos] = {**WHOLE_CACHE, **{ours: value for ours, value in values.items() if value}}
+    return {"resctrl": {"enabled": True, **classes}}
 
 
 def _switched_on(strategy: Strategy, part: str) -> dict[str, Strategy]:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from services.qrm.adapters.kernel.cache_shares import CacheShares
 from services.qrm.adapters.kernel.isolation import GroupIsolation
 from services.qrm.adapters.kernel.machine import HostMachine
 from services.qrm.adapters.kernel.memory_use import memory_use
@@ -18,6 +19,7 @@ from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.core.writes.kubelet_defaults import default_limits, restore_weight
 from services.qrm.core.writes.outcome import Problem, WriteOutcome
 from services.qrm.core.writes.plan import Sets, WantedSets, plan_writes
+from services.qrm.ports import CacheControl
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout, OwnLayout
@@ -38,7 +40,13 @@ class _Verified:
 class CgroupGroups:
     """Applies pools to the groups of one layout; Sublet's own where none is given."""
 
-    def __init__(self, writer: CgroupWriter, machine: HostMachine, layout: Layout | None = None) -> None:
+    def __init__(
+        self,
+        writer: CgroupWriter,
+        machine: HostMachine,
+        layout: Layout | None = None,
+        cache_control: CacheControl | None = None,
+    ) -> None:
         self._writer, self._machine = writer, machine
         self.layout = layout or OwnLayout(writer.top)
         self._cgroups = writer.cgroups
@@ -48,6 +56,7 @@ class CgroupGroups:
         unsaid_bytes = unsaid_memory_bytes(sum(machine.memory_bytes.values()))
         self._pod_limits = None if self.layout.classes else PodLimits(writer, self.layout, unsaid_bytes)
         self._isolation = GroupIsolation(writer)
+        self._caches = None if cache_control is None else CacheShares(cache_control, self._cgroups, self.layout)
         self._inherited: Collection[Knob] = ()
         self._watch = ForeignWatch()
         self._verified: _Verified | None = None
@@ -114,7 +123,11 @@ class CgroupGroups:
         self._adopt(pods)
         # Last: a burst is held against the quota that is there by now.
         problems += self._isolation.settle(wanted_values(pods, self.layout, settings.isolation), now_s, verify_s)
-        return replace(outcome.with_problems(problems), lacking=self._isolation.lacking)
+        lacking = self._isolation.lacking
+        if self._caches is not None:
+            problems += self._caches.settle(pods, settings.isolation.caches, now_s, verify_s)
+            lacking += self._caches.lacking
+        return replace(outcome.with_problems(problems), lacking=lacking)
 
     def _apply_sets(
         self, arrangement: Arrangement, pods: Sequence[Pod], settings: GroupSettings, now_s: float, verify_s: float
@@ -169,7 +182,7 @@ class CgroupGroups:
         """Give every pod every CPU and memory node, and lift every weight and limit; what could not be written."""
         self.forget_written()
         self._adopt(pods)
-        left = self._isolation.give_back()
+        left = self._isolation.give_back() + ([] if self._caches is None else self._caches.give_back())
         return (*restore_groups(self._writer, self.layout, self._machine, pods), *left)
 
     @property

@@ -1,0 +1,1 @@
+"""The kernel's control of caches and memory bandwidth."""
