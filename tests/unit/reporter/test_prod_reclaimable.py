@@ -90,6 +90,17 @@ def test_a_minute_counts_by_its_largest_use() -> None:
     assert history.models["one"].minutes == 1
 
 
+def test_a_peak_that_was_asked_for_before_follows_the_next_minute() -> None:
+    history = UsageHistory()
+    peaks = []
+    for minute, millis in enumerate([100, 100, 8000, 8000, 8000]):
+        history.observe({"one": UsedAmounts(millis, 0)}, minute * MINUTE_S)
+        peaks.append(history.peak("one", least_minutes=1))
+    first, *_, last = (peak.cpu_millis for peak in peaks if peak is not None)
+    assert first < 130
+    assert last > 8000
+
+
 def test_the_past_is_bounded_and_forgets_who_is_gone() -> None:
     history = UsageHistory()
     for minute in range(3):

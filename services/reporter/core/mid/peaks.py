@@ -88,20 +88,25 @@ class UsageModel:
     cpu: PeakHistogram = field(default_factory=_cpu)
     memory: PeakHistogram = field(default_factory=_memory)
     seen_s: float = 0.0
+    _peak: UsedAmounts | None = field(default=None, compare=False)
+    """Asked for with every sample, and another one only once a minute."""
 
     def add(self, used: UsedAmounts, now_s: float) -> None:
         """Count one minute more, by the most that was used in it."""
         self.cpu.add(used.cpu_millis, self.minutes)
         self.memory.add(used.memory_bytes, self.minutes)
         self.minutes += 1
+        self._peak = None
         self.seen_s = now_s
 
     def peak(self) -> UsedAmounts | None:
         """What it used at most for nearly all of the time; None before the first minute is over."""
-        cpu_millis, memory_bytes = self.cpu.peak(CPU_PEAK_SHARE), self.memory.peak(MEMORY_PEAK_SHARE)
-        if cpu_millis is None or memory_bytes is None:
-            return None
-        return UsedAmounts(math.ceil(cpu_millis), math.ceil(memory_bytes))
+        if self._peak is None:
+            cpu_millis, memory_bytes = self.cpu.peak(CPU_PEAK_SHARE), self.memory.peak(MEMORY_PEAK_SHARE)
+            if cpu_millis is None or memory_bytes is None:
+                return None
+            self._peak = UsedAmounts(math.ceil(cpu_millis), math.ceil(memory_bytes))
+        return self._peak
 
 
 class UsageHistory:
