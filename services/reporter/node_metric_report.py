@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from services.reporter.core.mid.reclaimable import ProdReclaimable
-from services.reporter.core.node_metric.collect_policy import CollectPolicy, collect_policy
+from services.reporter.core.node_metric.collect_policy import collect_policy
 from services.reporter.core.node_metric.figures import NodeMetricFigures, node_metric_figures
 from services.reporter.core.node_metric.status import left_over, node_metric_status
 from services.reporter.core.node_metric.usage_series import BYTES_PER_SLOT
@@ -20,7 +20,8 @@ from services.reporter.core.node_metric.usage_windows import UsageWindows, UsedR
 from services.reporter.settings import NodeMetricSettings, ReporterSettings
 from shared.contracts.allocation import Condition
 from shared.contracts.sample import NodeSample
-from shared.core.api_kind import NODE_METRICS
+from shared.core.api_kind import NODE_METRICS, NODES
+from shared.core.object_reader import uid_of
 from shared.errors import Conflict, Refused, Unavailable
 from shared.ports import Clock, Objects
 from shared.wire import Newest
@@ -47,7 +48,7 @@ class NodeMetricReport:
         """`lent` says what prod pods lend now."""
         self._node, self._objects, self._clock, self._lent = node, objects, clock, lent
         self._settings = settings
-        self._policy = CollectPolicy()
+        self._policy = settings.node_metric.collected
         self._windows: UsageWindows | None = None
         self._began_s = self._sampled_s = 0.0
         self._written: NodeMetricFigures | None = None
@@ -168,8 +169,13 @@ class NodeMetricReport:
         standing = await objects.get(NODE_METRICS, self._node)
         if standing is not None:
             return standing
+        # Of a Node that is gone the API server deletes what it owns.
+        owner = uid_of(await objects.get(NODES, self._node))
+        about: dict[str, Any] = {"name": self._node}
+        if owner:
+            about["ownerReferences"] = [{**NODES.head, "name": self._node, "uid": owner}]
         try:
-            return await objects.create(NODE_METRICS, {"metadata": {"name": self._node}, "spec": {}})
+            return await objects.create(NODE_METRICS, {"metadata": about, "spec": {}})
         except Refused as error:
             if error.reason not in ("NotFound", "404"):
                 raise
@@ -191,7 +197,7 @@ class NodeMetricReport:
         return answer
 
     def _follow_spec(self, node_metric: Mapping[str, Any]) -> None:
-        before, self._policy = self._policy, collect_policy(node_metric)
+        before, self._policy = self._policy, collect_policy(node_metric, self._ours.collected)
         if self._policy.collected != before.collected and self._windows is not None:
             self._windows, self._began_s = UsageWindows(self._policy), self._clock.monotonic()
             log.info("node_metric.collected_anew", policy=self._policy.collected)

@@ -8,6 +8,15 @@ from services.reporter.core.batch_demand import ColocationStrategy
 from services.reporter.core.batch_resources import CpuPolicy, MemoryPolicy
 from services.reporter.core.mid.amount import MidMode, MidStrategy
 from services.reporter.core.mid.reclaimable import PredictionRules
+from services.reporter.core.node_metric.collect_policy import (
+    LEAST_AGGREGATE_S,
+    LEAST_REPORT_S,
+    LEAST_WINDOW_S,
+    MOST_S,
+    MOST_WINDOWS,
+    CollectPolicy,
+    KnownMemoryPolicy,
+)
 from services.reporter.core.smoothing import SmoothingRules
 from services.reporter.core.window import WindowRules
 from shared.contracts.services import NODE_SERVICES
@@ -106,6 +115,21 @@ class NodeMetricSettings(Settings):
     change_percent: Annotated[int, Field(ge=0, le=100)] = 5
     """Uses that have all moved by no more than this percent since they were written are not written again, but after
     four minutes."""
+    aggregate_s: Annotated[int, Field(ge=LEAST_AGGREGATE_S, le=MOST_S)] = CollectPolicy().aggregate_s
+    """Seconds over which uses are averaged, where the spec of the object does not say so."""
+    report_s: Annotated[int, Field(ge=LEAST_REPORT_S, le=MOST_S)] = CollectPolicy().report_s
+    """Seconds between two writes at least, where the spec does not say so."""
+    windows_s: Annotated[
+        tuple[Annotated[int, Field(ge=LEAST_WINDOW_S, le=MOST_S)], ...], Field(max_length=MOST_WINDOWS)
+    ] = CollectPolicy().windows_s
+    """Windows in seconds that have percentiles, where the spec names none."""
+    memory: KnownMemoryPolicy = "usageWithoutPageCache"
+    """What counts as used memory, where the spec does not say so; usageWithPageCache: with pages of files."""
+
+    @property
+    def collected(self) -> CollectPolicy:
+        """How it is collected where its spec says nothing."""
+        return CollectPolicy(self.aggregate_s, self.report_s, tuple(sorted(set(self.windows_s))), self.memory)
 
 
 class ReporterSettings(Settings):

@@ -83,6 +83,9 @@ def test_thresholds_of_evictions_are_values_of_plugins(
         (THRESHOLD, {"cpuEvictTimeWindowSeconds": 5}, "cpuEvictTimeWindowSeconds = 5: want 15 to 5000"),
         (COLOCATION, {"cpuReclaimThresholdPercent": 120}, "cpuReclaimThresholdPercent = 120: want 0 to 100"),
         (COLOCATION, {"cpuCalculatePolicy": "request"}, "cpuCalculatePolicy = request: want usage or maxUsageRequest"),
+        (COLOCATION, {"metricReportIntervalSeconds": 5}, "metricReportIntervalSeconds = 5: want 30 to 3600"),
+        (COLOCATION, {"metricAggregatePolicy": {"durations": ["5m", "2h"]}}, "= 5m, 2h: want up to 8 durations of 1m"),
+        (COLOCATION, {"metricMemoryCollectPolicy": "usageWithHotPageCache"}, "want usageWithoutPageCache or usageWith"),
         (COLOCATION, {"degradeTimeMinutes": 61}, "degradeTimeMinutes = 61: want 1 to 60"),
     ],
 )
@@ -112,6 +115,20 @@ def test_mid_resources_are_offered_as_the_config_map_says(word: str, mode: str) 
     }
     own = {"enabled": True, "mode": mode, "static_cpu_percent": 20, "unallocated_percent": 5, "degrade_after_s": 120.0}
     assert settings(COLOCATION, enable=True, **said)["reporter"]["mid"] == MID | own
+
+
+def test_how_the_node_metric_is_collected_is_followed_where_it_is_said() -> None:
+    assert "node_metric" not in settings(COLOCATION, enable=True)["reporter"]
+    found = settings(
+        COLOCATION,
+        enable=True,
+        metricAggregateDurationSeconds=120,
+        metricReportIntervalSeconds=30,
+        metricAggregatePolicy={"durations": ["2m", "1h"]},
+        metricMemoryCollectPolicy="usageWithPageCache",
+    )
+    own = {"aggregate_s": 120, "report_s": 30, "windows_s": [120, 3600], "memory": "usageWithPageCache"}
+    assert found["reporter"]["node_metric"] == own
 
 
 def test_old_figures_are_believed_no_longer_than_here_unless_the_config_map_says_so() -> None:
@@ -152,6 +169,14 @@ SAID: dict[SloKey, dict[str, st.SearchStrategy[Any]]] = {
         "cpuCalculatePolicy": st.sampled_from(["usage", "request", "maxUsageRequest"]),
         "memoryCalculatePolicy": st.sampled_from(["usage", "request", "maxUsageRequest"]),
         "degradeTimeMinutes": st.integers(1, 1 << 40),
+        "metricAggregateDurationSeconds": st.integers(1, 1 << 40),
+        "metricReportIntervalSeconds": st.integers(1, 1 << 40),
+        "metricAggregatePolicy": st.fixed_dictionaries(
+            {}, optional={"durations": st.lists(st.sampled_from(["1m", "90s", "1h", "2h", "500ms"]), max_size=12)}
+        ),
+        "metricMemoryCollectPolicy": st.sampled_from(
+            ["usageWithoutPageCache", "usageWithPageCache", "usageWithHotPageCache"]
+        ),
     },
 }
 

@@ -31,6 +31,17 @@ def test_without_a_policy_it_is_as_upstream(document: Json) -> None:
     assert (found.aggregate_s, found.report_s, found.windows_s) == (300, 60, (300, 600, 1800))
 
 
+def test_what_the_spec_leaves_out_is_as_the_settings_say() -> None:
+    own = CollectPolicy(120, 90, (60,), "usageWithPageCache")
+    assert collect_policy({}, own) == own
+    found = collect_policy({"spec": {"metricCollectPolicy": {"reportIntervalSeconds": 30}}}, own)
+    assert found == CollectPolicy(120, 30, (60,), "usageWithPageCache")
+    assert (
+        "90 is taken"
+        in collect_policy({"spec": {"metricCollectPolicy": {"reportIntervalSeconds": "x"}}}, own).unread[0]
+    )
+
+
 def test_a_whole_policy_is_followed() -> None:
     found = policy(
         aggregateDurationSeconds=600,

@@ -17,7 +17,7 @@ from shared.adapters.clock import LoopClock
 from shared.app import Context
 from shared.contracts.pod import Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading
-from shared.core.api_kind import NODE_METRICS
+from shared.core.api_kind import NODE_METRICS, NODES
 from shared.errors import Refused
 from shared.fakes.memory_bus import MemoryBus
 from shared.fakes.memory_objects import MemoryObjects
@@ -120,6 +120,17 @@ def test_it_is_made_and_written_soon_after_the_first_samples(play: Play) -> None
     assert [pod["name"] for pod in node.status["podsMetric"]] == ["web"]
     assert not node.api.documents[NODE_METRICS, "", "node1"].get("spec")
     assert (node.writes, node.said) == (1, {})
+
+
+def test_it_goes_with_its_node(play: Play) -> None:
+    async def story(node: Node) -> None:
+        node.api.put(NODES, {"metadata": {"name": "node1"}})
+        await node.measure(20)
+
+    node = play(story)
+    (owner,) = node.api.documents[NODE_METRICS, "", "node1"]["metadata"]["ownerReferences"]
+    uid = node.api.documents[NODES, "", "node1"]["metadata"]["uid"]
+    assert owner == {"apiVersion": "v1", "kind": "Node", "name": "node1", "uid": uid}
 
 
 def test_at_work_it_is_written_once_a_period_and_not_more_often(play: Play) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from services.central.core.slo import isolation
 from services.central.core.slo.keys import SHAPES, SloKey, Strategy
 from services.central.core.slo.overlay import overlay
+from shared.core.text.durations import NS_PER_S, duration_ns
 
 Sections = dict[str, Any]
 
@@ -32,6 +33,8 @@ EVICT_LIMITS = {"evictByRealLimit": "real", "evictByAllocatable": "offer"}
 WINDOW_PERIOD_S, WINDOW_SAMPLES_MIN, WINDOW_SAMPLES_MAX = 5.0, 3, 1000
 CPU_POLICIES, MEMORY_POLICIES = ("usage", "maxUsageRequest"), ("usage", "request", "maxUsageRequest")
 PERCENT_MAX = 100
+METRIC_S_MAX, METRIC_WINDOWS_MAX = 3600, 8
+MEMORY_COLLECT_POLICIES = ("usageWithoutPageCache", "usageWithPageCache")
 S_PER_MINUTE, DEGRADE_MINUTES_MAX = 60, 60
 RECLAIM_PERCENTS = {
     "cpuReclaimThresholdPercent": "cpu_reclaim_percent",
@@ -162,7 +165,7 @@ def _colocation(key: _Followed) -> Sections:
         minutes = key.within("degradeTimeMinutes", 1, DEGRADE_MINUTES_MAX)
         degrade = {} if minutes is None else {"degrade_after_s": float(minutes * S_PER_MINUTE)}
         own, mid = own | degrade, mid | degrade
-    return {"reporter": {"batch": own, "mid": mid}}
+    return {"reporter": {"batch": own, "mid": mid} | _node_metric(key)}
 
 
 def _mid(said: Strategy) -> Sections:
@@ -172,6 +175,34 @@ def _mid(said: Strategy) -> Sections:
     if (mode := said.get("midReclaimMode")) is not None:
         own["mode"] = STATIC_MODE if mode == STATIC_MODE else "prediction"
     return own
+
+
+def _node_metric(key: _Followed) -> Sections:
+    """How the NodeMetric is collected, as far as the ConfigMap itself says so; a setting switches it on."""
+    found: Sections = {}
+    for field, setting, low in (("metricAggregateDurationSeconds", "aggregate_s", 60),
+                                ("metricReportIntervalSeconds", "report_s", 30)):  # fmt: skip
+        seconds = key.within(field, low, METRIC_S_MAX) if field in key.said else None
+        if seconds is not None:
+            found[setting] = seconds
+    policy = key.said.get("metricMemoryCollectPolicy")
+    if policy in MEMORY_COLLECT_POLICIES:
+        found["memory"] = policy
+    elif policy is not None:
+        key.refuse("metricMemoryCollectPolicy", policy, f"want {' or '.join(MEMORY_COLLECT_POLICIES)}")
+    if "metricAggregatePolicy" in key.said:
+        found |= _windows(key)
+    return {"node_metric": found} if found else {}
+
+
+def _windows(key: _Followed) -> Sections:
+    durations = (key.whole["metricAggregatePolicy"] or {}).get("durations") or ()
+    windows = [duration_ns(text) / NS_PER_S for text in durations]
+    if len(windows) > METRIC_WINDOWS_MAX or any(not 60 <= one <= METRIC_S_MAX or one % 1 for one in windows):
+        wanted = f"want up to {METRIC_WINDOWS_MAX} durations of 1m to 1h, in whole seconds"
+        key.refuse("metricAggregatePolicy.durations", ", ".join(durations)[:200], wanted)
+        return {}
+    return {"windows_s": [round(one) for one in windows]}
 
 
 def _burst(key: _Followed) -> Sections:

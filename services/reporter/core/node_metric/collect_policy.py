@@ -12,6 +12,9 @@ from shared.errors import Refused
 
 MemoryCollectPolicy = Literal["usageWithoutPageCache", "usageWithPageCache", "usageWithHotPageCache"]
 
+KnownMemoryPolicy = Literal["usageWithoutPageCache", "usageWithPageCache"]
+"""Those that need nothing of the kernel that it may lack."""
+
 LEAST_AGGREGATE_S, LEAST_REPORT_S, LEAST_WINDOW_S = 60, 30, 60
 MOST_S = 3600
 """What is kept for longer windows would not be bounded."""
@@ -43,12 +46,11 @@ class CollectPolicy:
         return self.aggregate_s, self.windows_s, self.memory
 
 
-def collect_policy(node_metric: Mapping[str, Any]) -> CollectPolicy:
+def collect_policy(node_metric: Mapping[str, Any], default: CollectPolicy = CollectPolicy()) -> CollectPolicy:
     """Of a NodeMetric; what it leaves out, and what cannot be read, is as by default."""
     unread: list[str] = []
     given = _map(_map(node_metric.get("spec"), "spec", unread).get("metricCollectPolicy"), WHERE, unread)
     aggregated = _map(given.get("nodeAggregatePolicy"), f"{WHERE}.nodeAggregatePolicy", unread)
-    default = CollectPolicy()
     return CollectPolicy(
         _seconds(given, "aggregateDurationSeconds", LEAST_AGGREGATE_S, default.aggregate_s, unread),
         _seconds(given, "reportIntervalSeconds", LEAST_REPORT_S, default.report_s, unread),
