@@ -12,7 +12,16 @@ from services.central.core.slo.overlay import leaves
 from services.central.core.slo.settings import FOLLOWED_KEYS, settings_of_strategy
 from shared.errors import Refused
 from sublet.migrate.plan.agent_arguments import arguments_of, gates_of, is_agent, pod_spec
-from sublet.migrate.plan.koordinator_fields import ARGUMENTS, FIELDS, GATE_RULES, GATES, NODE_WORDS, FieldRule, rule_of
+from sublet.migrate.plan.koordinator_fields import (
+    ARGUMENTS,
+    FIELDS,
+    GATE_RULES,
+    GATES,
+    NODE_WORDS,
+    QUALITY_PARTS,
+    FieldRule,
+    rule_of,
+)
 from sublet.migrate.plan.line import MigrationPlan, PlanLine
 from sublet.migrate.plan.objects import ClusterObject, part_of, words_of
 from sublet.migrate.plan.valid import within_bounds
@@ -81,6 +90,9 @@ def _known(path: str) -> bool:
 
 
 def _key_lines(source: str, key: SloKey, found: KeyConfig, gates: Mapping[str, bool]) -> Iterator[PlanLine]:
+    if key == "resource-qos-config":
+        yield from _quality_lines(source, found, gates)
+        return
     off = effective_slo({key: found}, {})[key].strategy.get("enable") is False
     mapped = settings_of_strategy(key, found.cluster)
     settings = {f"settings.{path}": value for path, value in leaves(mapped.settings)}
@@ -97,6 +109,28 @@ def _key_lines(source: str, key: SloKey, found: KeyConfig, gates: Mapping[str, b
             yield _line(line, rule, why_off)
         if rule.also:
             yield _line(line, replace(rule, key=rule.also), why_off)
+    for strategy in found.nodes:
+        yield from _strategy_lines(source, key, strategy)
+
+
+def _quality_lines(source: str, found: KeyConfig, gates: Mapping[str, bool]) -> Iterator[PlanLine]:
+    """What is said by class becomes one setting of all classes, with what is built in there."""
+    key: SloKey = "resource-qos-config"
+    mapped = settings_of_strategy(key, found.cluster)
+    settings = {f"settings.{path}": value for path, value in leaves(mapped.settings)}
+    for path, value in leaves(found.cluster):
+        part = next((name for name in QUALITY_PARTS if f".{name}." in path), "")
+        prefix, gate = QUALITY_PARTS.get(part, ("none", ""))
+        line = PlanLine(source, f"{key}.{path}", value, "kept", note=f"in the lines of {prefix.rstrip('.')} below")
+        if gate and not gates[gate]:
+            line = replace(line, effect="off", note=f"the feature gate {gate} of koordlet is off")
+        elif not any(name.startswith(prefix) for name in settings):
+            line = replace(line, effect="nothing", note=FIELDS[key][""].note)
+        yield line
+    off = tuple(prefix for prefix, gate in QUALITY_PARTS.values() if gate and not gates[gate])
+    for name, setting in settings.items():
+        if not name.startswith(off or ("-",)):
+            yield PlanLine(source, f"{key}[{name.removeprefix('settings.')}]", None, "maps", name, setting)
     for strategy in found.nodes:
         yield from _strategy_lines(source, key, strategy)
 

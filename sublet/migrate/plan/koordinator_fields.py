@@ -120,7 +120,7 @@ _OF_KERNEL = _nothing(f"settings of the node's kernel: {_NOT_YET}; set them by t
 FIELDS: Mapping[SloKey, Mapping[str, FieldRule]] = {
     "colocation-config": COLOCATION,
     "resource-threshold-config": THRESHOLDS,
-    "resource-qos-config": {"": _nothing(f"CPU, memory, cache, disk and network by class: {_NOT_YET}")},
+    "resource-qos-config": {"": _nothing(f"caches, disks and network by class: {_NOT_YET}")},
     "cpu-burst-config": {
         "policy": FieldRule("settings.qrm.burst_percent", gate="CPUBurst"),
         "cpuBurstPercent": FieldRule("settings.qrm.burst_percent", "at most what the quota is", gate="CPUBurst"),
@@ -138,6 +138,13 @@ FIELDS: Mapping[SloKey, Mapping[str, FieldRule]] = {
 }
 """By key of the ConfigMap, then by field; a field is found by its name, else by the longest beginning of it."""
 
+QUALITY_PARTS: Mapping[str, tuple[str, str]] = {
+    "memoryQOS": ("settings.qrm.memory_qos.", "CgroupReconcile"),
+    "cpuQOS": ("settings.qrm.group_identity.", ""),
+    "resctrlQOS": ("settings.qrm.resctrl.", "RdtResctrl"),
+}
+"""Parts of a class in `resource-qos-config`: where all classes of it are together, and the gate of koordlet."""
+
 GATE_RULES: Mapping[str, FieldRule] = {
     "BECPUSuppress": FieldRule(effect="kept", note="advisor.policy, where the ConfigMap switches it on"),
     "BECPUEvict": FieldRule(f"settings.evictor.plugins.{_SATISFACTION}.enabled"),
@@ -147,7 +154,7 @@ GATE_RULES: Mapping[str, FieldRule] = {
     "CPUEvict": _nothing("evicts tenants; here reclaimed pods alone go for CPU"),
     "MemoryEvict": _nothing("evicts tenants; evictor.plugins.memory_pressure reaches them where the kernel runs short"),
     "BECPUManager": _nothing("CPUs of LSE and LSR pods are given by qrm; nothing to do"),
-    "CgroupReconcile": _nothing(f"memory quality by class: {_NOT_YET}"),
+    "CgroupReconcile": FieldRule(effect="kept", note="qrm.memory_qos, where the ConfigMap switches it on"),
     "CPUBurst": FieldRule(effect="kept", note="qrm.burst_percent, where the ConfigMap switches it on"),
     "RdtResctrl": _nothing(f"caches and memory bandwidth by class: {_NOT_YET}"),
     "ResctrlCollector": _nothing("figures of caches are not collected; nothing to do"),

@@ -164,11 +164,20 @@ def _suppression(config_map: Document | None) -> Iterator[ObjectChange]:
     entry = {"name": NAME, "nodeSelector": {"matchExpressions": [leaving]}, "enable": False}  # fmt: skip
     if rows[:1] == [entry]:
         return
-    others = [row for row in rows if not isinstance(row, Mapping) or row.get("name") != NAME]
+    others = [_apart(row) for row in rows if not isinstance(row, Mapping) or row.get("name") != NAME]
     body = {"data": {THRESHOLDS: json.dumps({**said, STRATEGIES: [entry, *others]})}}
     name, namespace = _named(config_map)
     says = f"suppression is off on nodes with {TAKEOVER}: koordlet gives back what it limited"
     yield _patch(config_map, "ConfigMap", says, f"/api/v1/namespaces/{namespace}/configmaps/{name}", body)
+
+
+def _apart(strategy: object) -> object:
+    """A strategy of others, which never takes a node that ours takes: webhooks refuse two for one node."""
+    if not isinstance(strategy, Mapping) or not isinstance(selector := strategy.get("nodeSelector"), Mapping):
+        return strategy
+    staying = {"key": TAKEOVER, "operator": "NotIn", "values": [BEGUN, LEFT]}
+    rows = [row for row in rows_of(selector, "matchExpressions") if row.get("key") != TAKEOVER]
+    return {**strategy, "nodeSelector": {**selector, "matchExpressions": [*rows, staying]}}
 
 
 def _named(document: Document) -> tuple[str, str]:

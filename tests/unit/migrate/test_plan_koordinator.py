@@ -147,6 +147,31 @@ def test_a_profile_that_cannot_be_read_is_wrong() -> None:
     assert "profiles" not in plan.later
 
 
+QUALITY = """data:
+  resource-qos-config: |
+    {"clusterStrategy": {
+      "lsClass": {"memoryQOS": {"enable": true, "minLimitPercent": 40}, "networkQOS": {"enable": true}},
+      "beClass": {"cpuQOS": {"enable": true}}}}
+"""
+
+
+def test_what_is_said_by_class_becomes_settings_of_all_classes() -> None:
+    plan = plan_koordinator(koordinator("CgroupReconcile=true", **{"data:\n": QUALITY}))
+    assert plan.faults == []
+    qrm = plan.values["settings"]["qrm"]
+    strategy = {
+        "lsClass": {"memoryQOS": {"enable": True, "minLimitPercent": 40}},
+        "beClass": {"cpuQOS": {"enable": True}},
+    }
+    assert qrm == settings_of_strategy("resource-qos-config", strategy).settings["qrm"]
+    assert qrm["memory_qos"]["shared_cores"]["min_percent"] == 40
+    assert line(plan, "resource-qos-config.lsClass.memoryQOS.minLimitPercent").effect == "kept"
+    assert line(plan, "resource-qos-config.lsClass.networkQOS.enable").effect == "nothing"
+    off = plan_koordinator(koordinator(**{"data:\n": QUALITY}))
+    assert line(off, "resource-qos-config.lsClass.memoryQOS.minLimitPercent").effect == "off"
+    assert off.values["settings"]["qrm"].keys() == {"group_identity"}
+
+
 def test_every_gate_and_every_key_has_a_rule() -> None:
     assert set(GATE_RULES) == set(GATES)
     assert len(FIELDS) == 8
