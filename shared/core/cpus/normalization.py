@@ -27,8 +27,8 @@ def normalization_ratio(text: str) -> float:
 def node_normalization_ratio(node: Mapping[str, Any]) -> float:
     """The ratio of a Node; 1 where its annotation is not there or cannot be read."""
     metadata = node.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    text = annotations.get(NORMALIZATION_RATIO) if isinstance(annotations, Mapping) else None
+    of_node = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    text = of_node.get(NORMALIZATION_RATIO) if isinstance(of_node, Mapping) else None
     try:
         return normalization_ratio(text) if isinstance(text, str) else 1.0
     except ValueError:
