@@ -104,7 +104,7 @@ def other_systems(facts: ClusterFacts) -> Finding:
     if found:
         return problem(
             f"DaemonSets of another colocation system: {some(found)}",
-            "remove it, or keep its nodes and Sublet's apart: node.nodeSelector of the chart",
+            "move from it (sublet migrate), or keep its nodes and Sublet's apart: node.nodeSelector of the chart",
         )
     return ok("no koordlet, no katalyst-agent")
 
