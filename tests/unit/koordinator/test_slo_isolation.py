@@ -8,6 +8,7 @@ from services.central.core.slo.keys import SloKey
 from services.central.core.slo.settings import settings_of_strategy
 from services.qrm.settings import QrmSettings
 from shared.settings import check
+from sublet.configuration.difference import as_text
 
 
 def qrm(key: SloKey, **said: object) -> dict[str, Any]:
@@ -42,7 +43,10 @@ LS = {"min_percent": 0, "low_percent": 30, "throttle_percent": 0, "wmark_ratio":
 def test_memory_qos_is_on_for_the_classes_that_say_so() -> None:
     on = {"memoryQOS": {"enable": True, "lowLimitPercent": 30}}
     classes = {"dedicated_cores": OFF, "shared_cores": LS, "reclaimed_cores": OFF, "system_cores": OFF}
-    assert qrm("resource-qos-config", lsClass=on) == {"memory_qos": {"enabled": True, **classes}}
+    found = qrm("resource-qos-config", lsClass=on)
+    assert found == {"memory_qos": {"enabled": True, **classes}}
+    # As YAML it must not refer from one class to another: a configuration has no aliases.
+    assert not {"&", "*"} & set(as_text(found))
     off = {"memoryQOS": {"enable": False, "lowLimitPercent": 30}}
     assert qrm("resource-qos-config", lsClass=off) == {"memory_qos": {"enabled": False}}
     assert qrm("resource-qos-config", lsClass={"memoryQOS": {"lowLimitPercent": 30}}) == {}

@@ -60,7 +60,7 @@ def _memory(whole: Strategy, said: Strategy) -> dict[str, Any]:
     for name, qos in CLASSES.items():
         values = on.get(name, {})
         own = {ours: values[theirs] for theirs, ours in MEMORY_SETTINGS.items() if values.get(theirs) is not None}
-        classes[qos] = own if name in on else NO_MEMORY_QOS
+        classes[qos] = own if name in on else {**NO_MEMORY_QOS}
     return {"memory_qos": {"enabled": True, **classes}}
 
 
