@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from fixture_types import Virtual
 from present import present
 
 from services.central.core.katalyst.fields import FIELDS, Line
-from services.central.core.slo.keys import SloKey
+from services.central.core.slo.keys import SHAPES, SloKey
 from services.central.core.slo.node_strategies import settings_of_said
 from services.central.core.slo.overlay import leaves
+from services.central.core.slo.settings import FOLLOWED_KEYS
 from shared.contracts.bus.subjects import CONFIG_BUCKET
 from shared.contracts.readiness import node_config_key
 from shared.core.api_kind import CONFIG_MAPS
@@ -164,18 +166,29 @@ def test_config_objects_stand_beside_it(play: Playing) -> None:
     play(story, **FOLLOWED)
 
 
+def switched(strategy: Any, *, on: bool) -> Any:
+    """A strategy with every switch in it on, or off."""
+    if not isinstance(strategy, Mapping):
+        return strategy
+    return {name: on if name == "enable" else switched(value, on=on) for name, value in strategy.items()}
+
+
 def test_no_setting_has_two_owners() -> None:
     """What a config object may set the ConfigMap does not: so the order in which they are laid is nobody's surprise."""
-    on: dict[SloKey, dict[str, Any]] = {
-        THRESHOLD: {"enable": True, "cpuEvictPolicy": "evictByRealLimit", "cpuEvictTimeWindowSeconds": 60,
+    more: dict[SloKey, dict[str, Any]] = {
+        THRESHOLD: {"cpuEvictPolicy": "evictByRealLimit", "cpuEvictTimeWindowSeconds": 60,
                     "cpuEvictBESatisfactionLowerPercent": 20, "cpuEvictBESatisfactionUpperPercent": 30},
-        "colocation-config": {"enable": True, "degradeTimeMinutes": 1},
+        "cpu-burst-config": {"policy": "auto"},
     }  # fmt: skip
-    said = {path for switch in (True, False) for key, strategy in on.items()
-            for path, _ in leaves(settings_of_said({key: strategy | {"enable": switch}}))}  # fmt: skip
+    said = set()
+    for key in FOLLOWED_KEYS:
+        strategy = {**SHAPES[key].built_in, **more.get(key, {})}
+        for on in (True, False):
+            found = {path for path, _ in leaves(settings_of_said({key: switched(strategy, on=on)}))}
+            assert found or not on, key
+            said |= found
     objects = {".".join(place) for field in FIELDS.values() for place in
                ((field.amount, field.ratio) if isinstance(field, Line) else field.to)}  # fmt: skip
-    assert said
     assert objects
     assert sorted(said & objects) == []
 

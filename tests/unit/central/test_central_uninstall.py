@@ -12,7 +12,7 @@ from shared.adapters.kube.objects import KubeObjects
 from shared.adapters.kube.taints import KubeTaints
 from shared.contracts.kube.taint import Taint
 from shared.contracts.pod import TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
-from shared.core.api_kind import CNCS, CNRS, NODE_METRICS, NODES, PODS
+from shared.core.api_kind import CNCS, CNRS, NODE_METRICS, NODE_SLOS, NODES, PODS
 from shared.errors import Unavailable
 from sublet.cluster.uninstall import uninstall_from_cluster
 
@@ -42,9 +42,10 @@ async def api() -> Api:
     status = {"metadata": {"name": "n1"}, "status": {"conditions": rows}}
     await objects.apply(CNRS, status, manager="sublet-central", status=True)
     await objects.create(CNCS, {"metadata": {"name": "n1"}, "spec": {}})
-    for name, managers in (("n1", ["sublet-node-metric"]), ("n2", ["sublet-node-metric", "koord-manager"])):
-        written = [{"manager": manager, "operation": "Update"} for manager in managers]
-        api.put(NODE_METRICS.path(name), {"metadata": {"name": name, "managedFields": written}})
+    for kind, ours in ((NODE_METRICS, "sublet-node-metric"), (NODE_SLOS, "sublet-central")):
+        for name, managers in (("n1", [ours]), ("n2", [ours, "koord-manager"])):
+            written = [{"manager": manager, "operation": "Update"} for manager in managers]
+            api.put(kind.path(name), {"metadata": {"name": name, "managedFields": written}})
     return api
 
 
@@ -57,9 +58,9 @@ async def uninstalled(api: Api) -> list[str]:
 async def test_nothing_of_ours_is_left_and_all_else_is_as_it_was(api: Api) -> None:
     first, *done = await uninstalled(api)
     assert first == NOBODY_GIVES_BACK
-    assert len(done) == 5
-    # Another's spec stands in that of n2.
-    assert list(api.objects) == [NODES.path("n1"), NODE_METRICS.path("n2")]
+    assert len(done) == 6
+    # Another's spec stands in those of n2.
+    assert list(api.objects) == [NODES.path("n1"), NODE_METRICS.path("n2"), NODE_SLOS.path("n2")]
     node = api.objects[NODES.path("n1")]
     assert (node["spec"], node["status"]["allocatable"]) == ({"taints": [FOREIGN]}, {"cpu": "4"})
     assert await uninstalled(api) == [NOBODY_GIVES_BACK]
