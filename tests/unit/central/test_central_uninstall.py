@@ -103,7 +103,7 @@ async def test_nothing_is_done_before_every_node_is_given_back(api: Api, ready: 
         await uninstalled(api)
     assert api.objects == before
     giving_back(api, 2)
-    assert len(await uninstalled(api)) == 5
+    assert len(await uninstalled(api)) == 6
 
 
 async def test_a_node_that_is_away_is_named_and_not_waited_for(api: Api) -> None:
