@@ -15,6 +15,7 @@ from sublet.migrate.plan.agent_arguments import arguments_of, gates_of, is_agent
 from sublet.migrate.plan.koordinator_fields import (
     ARGUMENTS,
     FIELDS,
+    FOLLOWED_GATES,
     GATE_RULES,
     GATES,
     NODE_WORDS,
@@ -100,7 +101,7 @@ def _key_lines(source: str, key: SloKey, found: KeyConfig, gates: Mapping[str, b
     for path, value in leaves(found.cluster):
         rule = rule_of(FIELDS[key], path) or UNKNOWN
         line = PlanLine(source, f"{key}.{path}", value, rule.effect)
-        why_off = _why_off(rule, gates, off=off)
+        why_off = _why_off(rule, gates, off=off, followed=bool(settings.get(rule.key)))
         if line.given_key in refused and not why_off:
             yield replace(line, effect="wrong", note=refused[line.given_key])
         elif rule.key in settings:
@@ -119,17 +120,17 @@ def _quality_lines(source: str, found: KeyConfig, gates: Mapping[str, bool]) -> 
     mapped = settings_of_strategy(key, found.cluster)
     settings = {f"settings.{path}": value for path, value in leaves(mapped.settings)}
     for path, value in leaves(found.cluster):
-        part = next((name for name in QUALITY_PARTS if f".{name}." in path), "")
+        part = path.split(".")[1] if "." in path else ""
         prefix, gate = QUALITY_PARTS.get(part, ("none", ""))
         line = PlanLine(source, f"{key}.{path}", value, "kept", note=f"in the lines of {prefix.rstrip('.')} below")
         if gate and not gates[gate]:
-            line = replace(line, effect="off", note=f"the feature gate {gate} of koordlet is off")
+            line = replace(line, effect="off", note=_gate_off(gate, followed=bool(settings.get(f"{prefix}enabled"))))
         elif not any(name.startswith(prefix) for name in settings):
-            line = replace(line, effect="nothing", note=FIELDS[key][""].note)
+            line = replace(line, effect="nothing", note=(rule_of(FIELDS[key], part) or UNKNOWN).note)
         yield line
-    off = tuple(prefix for prefix, gate in QUALITY_PARTS.values() if gate and not gates[gate])
+    taken = tuple(prefix for prefix, gate in QUALITY_PARTS.values() if not gate or gates[gate])
     for name, setting in settings.items():
-        if not name.startswith(off or ("-",)):
+        if name.startswith(taken):
             yield PlanLine(source, f"{key}[{name.removeprefix('settings.')}]", None, "maps", name, setting)
     for strategy in found.nodes:
         yield from _strategy_lines(source, key, strategy)
@@ -139,10 +140,18 @@ def _always(setting: Any) -> Callable[[Any], Any]:
     return lambda _: setting
 
 
-def _why_off(rule: FieldRule, gates: Mapping[str, bool], *, off: bool) -> str:
+def _why_off(rule: FieldRule, gates: Mapping[str, bool], *, off: bool, followed: bool = False) -> str:
     if off:
         return OFF
-    return f"the feature gate {rule.gate} of koordlet is off" if rule.gate and not gates[rule.gate] else ""
+    return _gate_off(rule.gate, followed=followed) if rule.gate and not gates[rule.gate] else ""
+
+
+def _gate_off(gate: str, *, followed: bool) -> str:
+    """That a gate is off, and what central does all the same where the ConfigMap, which it follows, says on."""
+    said = f"the feature gate {gate} of koordlet is off"
+    if not followed or gate not in FOLLOWED_GATES:
+        return said
+    return f"{said}; slo.enabled switches this on: take `{FOLLOWED_GATES[gate]}` out of the ConfigMap first"
 
 
 def _line(line: PlanLine, rule: FieldRule, why_off: str = "") -> PlanLine:

@@ -116,11 +116,15 @@ THRESHOLDS: Mapping[str, FieldRule] = {
     "cpuAllocatable": _nothing("one threshold holds for CPU and memory: that of memory"),
     "evictEnabledPriorityThreshold": _nothing("reclaimed pods alone are evicted for this; protect others by namespace"),
 }
+_RESCTRL = _nothing(
+    "qrm.resctrl does it on one host alone, nothing on Kubernetes yet: the chart mounts /sys read-only; leave koordlet "
+    "on nodes that need it, or do without"
+)
 _OF_KERNEL = _nothing(f"settings of the node's kernel: {_NOT_YET}; set them by the node's own configuration")
 FIELDS: Mapping[SloKey, Mapping[str, FieldRule]] = {
     "colocation-config": COLOCATION,
     "resource-threshold-config": THRESHOLDS,
-    "resource-qos-config": {"": _nothing(f"caches, disks and network by class: {_NOT_YET}")},
+    "resource-qos-config": {"": _nothing(f"disks and network by class: {_NOT_YET}"), "resctrlQOS": _RESCTRL},
     "cpu-burst-config": {
         "policy": FieldRule("settings.qrm.burst_percent", gate="CPUBurst"),
         "cpuBurstPercent": FieldRule("settings.qrm.burst_percent", "at most what the quota is", gate="CPUBurst"),
@@ -141,9 +145,11 @@ FIELDS: Mapping[SloKey, Mapping[str, FieldRule]] = {
 QUALITY_PARTS: Mapping[str, tuple[str, str]] = {
     "memoryQOS": ("settings.qrm.memory_qos.", "CgroupReconcile"),
     "cpuQOS": ("settings.qrm.group_identity.", ""),
-    "resctrlQOS": ("settings.qrm.resctrl.", "RdtResctrl"),
 }
 """Parts of a class in `resource-qos-config`: where all classes of it are together, and the gate of koordlet."""
+
+FOLLOWED_GATES: Mapping[str, str] = {"BECPUSuppress": "enable", "CPUBurst": "policy", "CgroupReconcile": "enable"}
+"""Gates of what central switches on by this field of the ConfigMap, for it knows no gate."""
 
 GATE_RULES: Mapping[str, FieldRule] = {
     "BECPUSuppress": FieldRule(effect="kept", note="advisor.policy, where the ConfigMap switches it on"),
@@ -156,7 +162,7 @@ GATE_RULES: Mapping[str, FieldRule] = {
     "BECPUManager": _nothing("CPUs of LSE and LSR pods are given by qrm; nothing to do"),
     "CgroupReconcile": FieldRule(effect="kept", note="qrm.memory_qos, where the ConfigMap switches it on"),
     "CPUBurst": FieldRule(effect="kept", note="qrm.burst_percent, where the ConfigMap switches it on"),
-    "RdtResctrl": _nothing(f"caches and memory bandwidth by class: {_NOT_YET}"),
+    "RdtResctrl": _RESCTRL,
     "ResctrlCollector": _nothing("figures of caches are not collected; nothing to do"),
     "BlkIOReconcile": _nothing(f"disks by class: {_NOT_YET}"),
     "SystemConfig": _OF_KERNEL,

@@ -1,5 +1,7 @@
 """`plan_koordinator`: each value of Koordinator's objects, and where it goes."""
 
+import json
+
 import pytest
 from plan_documents import koordinator
 
@@ -73,6 +75,21 @@ def test_a_feature_whose_gate_is_off_is_not_taken_over() -> None:
     found = line(plan, THRESHOLDS + "memoryEvictThresholdPercent")
     assert (found.effect, found.note) == ("off", "the feature gate BEMemoryEvict of koordlet is off")
     assert not {"advisor", "evictor"} & plan.values["settings"].keys()
+
+
+def test_what_following_the_config_map_switches_on_without_its_gate_is_said() -> None:
+    on = "slo.enabled switches this on: take `enable` out of the ConfigMap first"
+    plan = plan_koordinator(koordinator("BECPUSuppress=false", **{"data:\n": QUALITY}))
+    assert line(plan, THRESHOLDS + "enable").note == f"the feature gate BECPUSuppress of koordlet is off; {on}"
+    assert line(plan, "resource-qos-config.lsClass.memoryQOS.enable").note.endswith(on)
+    assert on not in line(plan, THRESHOLDS + "memoryEvictThresholdPercent").note  # its plugin stays off
+    quiet = plan_koordinator(koordinator(**{"data:\n": QUALITY.replace('"enable": true, "min', '"min')}))
+    found = line(quiet, "resource-qos-config.lsClass.memoryQOS.minLimitPercent")
+    assert (found.effect, found.note) == ("off", "the feature gate CgroupReconcile of koordlet is off")
+    for policy, said in (("auto", True), ("none", False)):
+        burst = f"data:\n  cpu-burst-config: '{json.dumps({'clusterStrategy': {'policy': policy}})}'\n"
+        plan = plan_koordinator(koordinator("CPUBurst=false", **{"data:\n": burst}))
+        assert ("take `policy` out" in line(plan, "cpu-burst-config.policy").note) is said
 
 
 def test_a_strategy_that_is_off_is_not_taken_over() -> None:
@@ -170,6 +187,16 @@ def test_what_is_said_by_class_becomes_settings_of_all_classes() -> None:
     off = plan_koordinator(koordinator(**{"data:\n": QUALITY}))
     assert line(off, "resource-qos-config.lsClass.memoryQOS.minLimitPercent").effect == "off"
     assert off.values["settings"]["qrm"].keys() == {"group_identity"}
+
+
+def test_caches_are_no_value_of_the_chart() -> None:
+    caches = QUALITY.replace('"cpuQOS": {"enable": true}', '"resctrlQOS": {"enable": true, "mbaPercent": 40}')
+    plan = plan_koordinator(koordinator("CgroupReconcile=true", **{"data:\n": caches}))
+    for field in ("resource-qos-config.beClass.resctrlQOS.mbaPercent", "feature-gates.RdtResctrl"):
+        found = line(plan, field)
+        assert (found.effect, found.key) == ("nothing", "")
+        assert "nothing on Kubernetes yet" in found.note
+    assert plan.values["settings"]["qrm"].keys() == {"memory_qos"}
 
 
 def test_every_gate_and_every_key_has_a_rule() -> None:
