@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shared.core.pods.extended_resources import BATCH_NAMES, own_names
+from shared.core.pods.extended_resources import BATCH_NAMES, KOORDINATOR_NAMES, MID_NAMES, own_names
 from sublet.doctor.finding import Checks, Finding, counted, ok, problem, some, unchecked, warning
 from sublet.migrate.labels import DONE, TAKEOVER
 from sublet.migrate.plan.objects import words_of
 from sublet.migrate.takeover.node_view import NodeDocuments, NodeView, view_of
 from sublet.migrate.takeover.origin import Origin
+from sublet.migrate.takeover.preparations import ClusterDocuments, outdated_modes
 
 CHART = "deploy/k8s/chart"
 
@@ -28,6 +29,8 @@ class BesideFacts:
     nodes: Sequence[Mapping[str, Any]]
     node_objects: Sequence[Mapping[str, Any]]
     """CustomNodeResources."""
+    configs: Sequence[Mapping[str, Any]] = ()
+    """AdminQoSConfigurations."""
 
     def views(self) -> Iterator[NodeView]:
         """The nodes on which the other agent runs, as our agents report them."""
@@ -81,24 +84,40 @@ def _apart(both: Sequence[str], origin: Origin) -> Finding:
     return ok("no node has both agents")
 
 
-def batch_writers(facts: BesideFacts) -> Finding:
-    """Whether Sublet writes batch resources of nodes that are not its own yet."""
-    found = [
-        words_of(node, "metadata").get("name", "")
+def resource_writers(facts: BesideFacts) -> Finding:
+    """Whether Sublet writes batch or mid resources of nodes that are not its own yet."""
+    found = {
+        words_of(node, "metadata").get("name", ""): own_names(node)
         for node in facts.nodes
-        if words_of(node, "metadata", "labels").get(TAKEOVER) != DONE and own_names(node) & BATCH_NAMES
-    ]
+        if words_of(node, "metadata", "labels").get(TAKEOVER) != DONE and own_names(node) & KOORDINATOR_NAMES
+    }
     if found and facts.hosts:
+        written = frozenset[str]().union(*found.values())
+        kinds = [kind for kind, names in (("batch", BATCH_NAMES), ("mid", MID_NAMES)) if names & written]
+        shown = " and ".join(f"{kind}-cpu" for kind in kinds)
+        keys = ", ".join(f"reporter.{kind}.enabled=false" for kind in kinds)
         return problem(
-            f"Sublet writes batch-cpu of {some(sorted(found))}, as Koordinator's manager does",
-            "set reporter.batch.enabled=false and slo.enabled=false until the manager stops (plan: later)",
+            f"Sublet writes {shown} of {some(sorted(found))}, as Koordinator's manager does",
+            f"set {keys} and slo.enabled=false until the manager stops (plan: later)",
         )
-    return ok("batch-cpu of Nodes is Koordinator's alone" if facts.hosts else "nobody else writes batch-cpu")
+    return ok("they are Koordinator's alone" if facts.hosts else "nobody else writes them")
+
+
+def config_objects(facts: BesideFacts) -> Finding:
+    """Whether the config objects of taken nodes still say what is said for all nodes."""
+    outdated = outdated_modes(ClusterDocuments(facts.namespace, (), facts.configs, ()))
+    if outdated:
+        return warning(
+            f"{some(outdated)}: not what the object for all nodes says by now",
+            f"a takeover brings them up to date: sublet migrate {facts.origin.system} takeover --all --apply",
+        )
+    return ok("config objects of nodes that were taken over say what is said for all")
 
 
 BESIDE_CHECKS: Checks[BesideFacts] = {
     "other agent": other_agent,
     "Sublet": installation,
     "modes": modes,
-    "batch resources": batch_writers,
+    "batch and mid resources": resource_writers,
+    "config objects": config_objects,
 }

@@ -11,6 +11,7 @@ from sublet.migrate.plan.objects import objects_of, words_of
 from sublet.migrate.takeover.beside import BesideFacts
 from sublet.migrate.takeover.node_view import NodeDocuments, NodeView, view_of
 from sublet.migrate.takeover.origin import Origin
+from sublet.migrate.takeover.own_mode import CENTRAL, NODE_AGENT, NODE_SETTINGS, Installed, own_mode
 from sublet.migrate.takeover.preparations import ClusterDocuments, ObjectChange
 
 MANAGER = "sublet-migrate"
@@ -18,7 +19,6 @@ NOT_FOUND = 404
 DAEMON_SETS = "/apis/apps/v1/daemonsets"
 NODE_SLOS = "/apis/slo.koordinator.sh/v1alpha1/nodeslos"
 CONFIG_MAP = "slo-controller-config"
-OWN = "sublet-node"
 
 
 class KubeHandover:
@@ -30,8 +30,9 @@ class KubeHandover:
     async def documents(self) -> ClusterDocuments:
         """See `HandoverCluster`."""
         sets = await self._items(DAEMON_SETS)
-        own = [one for one in sets if words_of(one, "metadata").get("name") == OWN]
-        if not any(words_of(one, "metadata").get("namespace") == self._namespace for one in own):
+        named = {"name": NODE_AGENT, "namespace": self._namespace}
+        own = [one for one in sets if named.items() <= words_of(one, "metadata").items()]
+        if not own:
             raise Refused(
                 f"Sublet is not installed in the namespace {self._namespace}: helm install sublet … -f values.yaml "
                 f"(sublet migrate {self._origin.system} plan --values values.yaml), or name it with --namespace",
@@ -46,6 +47,7 @@ class KubeHandover:
             await self._items(ADMIN_QOS_CONFIGS.collection()),
             [one for one in sets if self._is_theirs(one)],
             maps[0] if maps else None,
+            own_mode(await self._installed(own[0])),
         )
 
     async def beside(self, values: str) -> BesideFacts:
@@ -54,7 +56,7 @@ class KubeHandover:
         Raises:
             Unavailable: no answer, or no right to read.
         """
-        own = await self._one(f"/apis/apps/v1/namespaces/{self._namespace}/daemonsets/{OWN}")
+        own = await self._one(f"/apis/apps/v1/namespaces/{self._namespace}/daemonsets/{NODE_AGENT}")
         return BesideFacts(
             self._origin,
             self._namespace,
@@ -63,6 +65,7 @@ class KubeHandover:
             await self.hosts(),
             await self._items(NODES.collection()),
             await self._items(CNRS.collection()),
+            await self._items(ADMIN_QOS_CONFIGS.collection()),
         )
 
     async def nodes(self) -> Mapping[str, Mapping[str, str]]:
@@ -108,6 +111,10 @@ class KubeHandover:
             await self._kube.merge(NODES.path(node), {"metadata": {"labels": dict(labels)}}, manager=MANAGER)
         except KubeError as error:
             raise Unavailable(f"nodes/{node}: {error}; run it again", reason=error.reason) from error
+
+    async def _installed(self, agent: Document) -> Installed:
+        maps = f"/api/v1/namespaces/{self._namespace}/configmaps"
+        return Installed(await self._one(f"{maps}/{CENTRAL}"), await self._one(f"{maps}/{NODE_SETTINGS}"), agent)
 
     def _is_theirs(self, daemon_set: Document) -> bool:
         found = objects_of([{**daemon_set, "kind": "DaemonSet"}], DAEMON_SETS)

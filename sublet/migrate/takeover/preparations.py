@@ -9,6 +9,7 @@ from typing import Any
 from services.central.core.kcc.match import match
 from services.central.core.kcc.targets import Target
 from services.central.core.rollout.config_documents import target_of
+from shared.contracts.mode import NodeMode
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, KCCS
 from shared.core.text.json_text import read_json_object
 from shared.errors import Conflict, Refused
@@ -47,6 +48,8 @@ class ClusterDocuments:
     agents: Sequence[Document]
     """DaemonSets of the other system's agent."""
     config_map: Document | None = None
+    mode: NodeMode = "observe"
+    """Of nodes that no config object is for."""
 
 
 def preparations(there: ClusterDocuments) -> list[ObjectChange]:
@@ -67,6 +70,30 @@ def require_own_config(there: ClusterDocuments, node: str, labels: Mapping[str, 
             "`config.sublet.mode: enforce` into it yourself, or take the node out of its selector",
             reason="config",
         )
+
+
+def require_observing(there: ClusterDocuments, node: str, labels: Mapping[str, str]) -> None:
+    """Refuse to give back a node on which Sublet would enforce as soon as its label is gone.
+
+    Raises:
+        Conflict: names what says so, and what to set instead.
+    """
+    without = {key: value for key, value in labels.items() if key != TAKEOVER}
+    chosen = match(node, without, [target for _, target in _others(there)]).highest
+    said = part_of(chosen[0].spec_config if chosen else None, "sublet").get("mode")
+    if (said or there.mode) == "enforce":
+        who = f"the AdminQoSConfiguration {chosen[0].key}" if chosen and said else "the mode of all nodes"
+        raise Conflict(
+            f"node {node}: without its label {TAKEOVER} {who} has Sublet enforce beside the agent that comes back; "
+            f"set observe there first (helm upgrade … --set mode=observe); by {NAME}-{MODES[DONE]} nodes at {DONE} "
+            "go on enforcing",
+            reason="mode",
+        )
+
+
+def outdated_modes(there: ClusterDocuments) -> list[str]:
+    """Our config objects that say something else than they would if they were made now."""
+    return [one.title for one in _modes(there) if not one.creates]
 
 
 def _others(there: ClusterDocuments) -> list[tuple[Document, Target]]:

@@ -9,7 +9,13 @@ from shared.ports import Clock
 from sublet.migrate.labels import DONE, TAKEOVER
 from sublet.migrate.takeover.node_view import NodeView
 from sublet.migrate.takeover.origin import Origin
-from sublet.migrate.takeover.preparations import ClusterDocuments, ObjectChange, preparations, require_own_config
+from sublet.migrate.takeover.preparations import (
+    ClusterDocuments,
+    ObjectChange,
+    preparations,
+    require_observing,
+    require_own_config,
+)
 from sublet.migrate.takeover.steps import LabelStep, NoStep, Step, WaitStep, back_step, takeover_step
 
 POLL_S = 2.0
@@ -82,11 +88,13 @@ async def hand_over(wanted: Handover, cluster: HandoverCluster, clock: Clock, sa
     there, labels = await cluster.documents(), await cluster.nodes()
     nodes = await _chosen(wanted, cluster, labels)
     # Everything that can refuse comes before the first change.
-    first = [wanted.step(await cluster.view(node)) for node in nodes[:1] or ()]
-    if wanted.direction == "takeover":
-        for node in nodes:
-            require_own_config(there, node, labels[node])
-    for change in () if all(isinstance(step, NoStep) for step in first) else preparations(there):
+    for node in nodes[:1]:
+        wanted.step(await cluster.view(node))
+    for node in nodes:
+        _require(wanted, there, node, labels[node])
+    # Also where every node is there already: an upgrade of the other system takes its part away.
+    begun = any(one.get(TAKEOVER) for one in labels.values())
+    for change in preparations(there) if begun or (nodes and wanted.direction == "takeover") else ():
         say(f"{change.title} {'created' if change.creates else 'changed'}{_mark(wanted)}: {change.says}")
         if wanted.applies:
             await cluster.change(change)
@@ -95,6 +103,13 @@ async def hand_over(wanted: Handover, cluster: HandoverCluster, clock: Clock, sa
             await _bring(wanted, cluster, clock, node, say)
         else:
             rehearse(wanted, await cluster.view(node), say)
+
+
+def _require(wanted: Handover, there: ClusterDocuments, node: str, labels: Mapping[str, str]) -> None:
+    if wanted.direction == "takeover":
+        require_own_config(there, node, labels)
+    elif wanted.origin.beside and labels.get(TAKEOVER):
+        require_observing(there, node, labels)
 
 
 def _mark(wanted: Handover) -> str:
@@ -111,7 +126,7 @@ async def _chosen(wanted: Handover, cluster: HandoverCluster, there: Mapping[str
         return sorted(name for name, labels in there.items() if TAKEOVER in labels)
     theirs = await cluster.hosts()
     return sorted(name for name, labels in there.items()
-                  if labels.get(TAKEOVER, "") != DONE and (name in theirs or TAKEOVER in labels))  # fmt: skip
+                  if name in theirs or labels.get(TAKEOVER, DONE) != DONE)  # fmt: skip
 
 
 def rehearse(wanted: Handover, seen: NodeView, say: Callable[[str], None]) -> None:

@@ -63,6 +63,8 @@ def takeover_step(seen: NodeView, origin: Origin) -> Step:
         case _ if seen.label == DONE:
             return _enforcing(seen)
         case _ if seen.label == BACK:
+            if seen.theirs:
+                return WaitStep(f"{', '.join(seen.theirs)} still runs")
             return _label(DONE, "Sublet enforces again")
     raise Conflict(
         f"node {seen.name}: its label {TAKEOVER} is {seen.label!r}, want {', '.join((BEGUN, *AWAY))} or none; "
@@ -85,20 +87,30 @@ def require_fit(seen: NodeView, origin: Origin) -> None:
     if seen.observes is None:
         raise Unavailable(f"node {seen.name}: no agent of Sublet reports there; install it first, in mode observe",
                           reason="no_agent")  # fmt: skip
-    if not seen.observes and seen.theirs:
-        raise Conflict(
-            f"node {seen.name}: Sublet enforces there while {seen.theirs[0]} runs, and both write the same; "
-            "set mode=observe first (helm upgrade … --set mode=observe)",
-            reason="both_enforce",
-        )
+    _require_one_writer(seen)
     if not seen.well:
         raise Unavailable(f"node {seen.name}: Sublet's agent is not well: {seen.why}; see kubectl get kcnr {seen.name}",
                           reason="not_well")  # fmt: skip
 
 
+def _require_one_writer(seen: NodeView) -> None:
+    if seen.observes is False and seen.theirs:
+        raise Conflict(
+            f"node {seen.name}: Sublet enforces there while {seen.theirs[0]} runs, and both write the same; "
+            "set mode=observe first (helm upgrade … --set mode=observe)",
+            reason="both_enforce",
+        )
+
+
 def back_step(seen: NodeView, origin: Origin) -> Step:
-    """Towards a node that is the other agent's again."""
+    """Towards a node that is the other agent's again.
+
+    Raises:
+        Conflict: Sublet enforces there beside the other agent.
+    """
     if not seen.label:
+        if origin.beside:
+            _require_one_writer(seen)
         return NoStep(f"node {seen.name} is {origin.system.title()}'s")
     if seen.label != BACK:
         return _label(BACK, "Sublet observes, and gives pods back what kubelet gave them")
@@ -108,6 +120,8 @@ def back_step(seen: NodeView, origin: Origin) -> Step:
 
 
 def _enforcing(seen: NodeView) -> Step:
+    if seen.theirs:
+        return WaitStep(f"{', '.join(seen.theirs)} runs there again, and both write the same")
     if not seen.ready:
         return WaitStep(f"node {seen.name} is not Ready")
     if seen.observes is not False:

@@ -13,6 +13,7 @@ from shared.errors import Conflict, Refused
 from sublet.migrate.plan.objects import MAX_OBJECTS, objects_of, read_objects
 from sublet.migrate.plan.printing import plan_table, values_text
 from sublet.migrate.plan.systems import PLANNERS
+from sublet.migrate.takeover.own_mode import Installed, own_mode
 from sublet.migrate.takeover.preparations import ClusterDocuments, preparations, require_own_config
 
 AGENTS = {
@@ -100,6 +101,24 @@ def test_odd_objects_of_a_cluster_are_prepared_or_refused_in_words() -> None:
         except Conflict:
             continue
         assert all(json.dumps(change.body) for change in changes), name
+
+
+def test_odd_objects_of_ours_say_one_of_both_modes() -> None:
+    whole = {
+        "data": {"config.yaml": "mode: observe", "settings.yaml": "mode: observe"},
+        "spec": {"template": {"spec": {"containers": [{"env": [{"name": "SUBLET_MODE", "value": "observe"}]}]}}},
+    }
+    for name, one in odd_documents([whole], 300, seed=31):
+        assert own_mode(Installed(one, one, one)) in ("observe", "enforce"), name
+    for text in (
+        "&a [*a]",
+        "[" * 5000,
+        "mode: !!python/object:os.system x",
+        "mode: observe\nmode: enforce",
+        "x" * (2 << 20),
+    ):
+        seen = {"data": {"config.yaml": text}}
+        assert own_mode(Installed(seen, {"data": {"settings.yaml": "mode: observe"}})) == "observe", text[:40]
 
 
 def test_lists_in_lists_and_many_objects_are_bounded() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.contracts.mode import NodeMode
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, KCCS
 from shared.errors import Unavailable
 from sublet.migrate.labels import AWAY, BEGUN, LEFT, TAKEOVER
@@ -45,14 +46,16 @@ class World:
         self.there = {name: WorldNode() for name in names}
         self.objects: dict[str, dict[str, Any]] = {"koordlet": daemon_set(), "slo-controller-config": config_map()}
         self.kccs, self.configs = list(kccs), list(configs)
+        self.mode: NodeMode = "observe"
         self.changes: list[str] = []
         self.both_enforced: list[str] = []
         self.refuses = ""
 
     async def documents(self) -> ClusterDocuments:
         return ClusterDocuments(
-            "sublet-system", self.kccs, self.configs, [self.objects["koordlet"]], self.objects["slo-controller-config"]
-        )
+            "sublet-system", self.kccs, self.configs, [self.objects["koordlet"]], self.objects["slo-controller-config"],
+            self.mode,
+        )  # fmt: skip
 
     async def nodes(self) -> Mapping[str, Mapping[str, str]]:
         return {name: dict(node.labels) for name, node in self.there.items()}
@@ -92,8 +95,10 @@ class World:
         if change.title.startswith(f"{KCCS.kind}/"):
             self.kccs = [body]
         elif change.title.startswith(f"{ADMIN_QOS_CONFIGS.kind}/"):
-            meta = {**body["metadata"], "uid": change.title}
-            self.configs.append({**body, "metadata": meta})
+            name = change.title.partition("/")[2]
+            meta = {**body["metadata"], "name": name, "namespace": "sublet-system", "uid": change.title}
+            others = [one for one in self.configs if one["metadata"]["name"] != name]
+            self.configs = [*others, {**body, "metadata": meta}]
         else:
             name = change.title.partition("/")[2]
             self.objects[name] = {**self.objects[name], **{key: body[key] for key in body if key != "metadata"}}

@@ -83,6 +83,16 @@ def test_what_is_there_is_read() -> None:
     assert asyncio.run(handover()[0].hosts()) == {"n1", "n2"}
 
 
+def test_the_mode_of_all_nodes_is_read_where_sublet_is() -> None:
+    found = answers()
+    assert asyncio.run(handover(found)[0].documents()).mode == "enforce"  # built in
+    maps = "/api/v1/namespaces/sublet-system/configmaps"
+    found[f"{maps}/sublet-node"] = {"data": {"settings.yaml": "mode: observe"}}
+    assert asyncio.run(handover(found)[0].documents()).mode == "observe"
+    found[f"{maps}/sublet-central"] = {"data": {"config.yaml": "mode: enforce"}}
+    assert asyncio.run(handover(found)[0].documents()).mode == "enforce"
+
+
 def test_a_node_is_seen_with_both_agents() -> None:
     seen = asyncio.run(handover()[0].view("n1"))
     assert (seen.ready, seen.theirs, seen.observes, seen.label) == (True, ("ks/koordlet-a",), True, None)

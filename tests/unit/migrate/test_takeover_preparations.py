@@ -1,6 +1,7 @@
 """What a cluster needs before its first node is handed over, as the ones who read it understand it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,13 @@ from services.central.core.slo.effective import effective_slo
 from services.central.core.slo.keys import SloKey
 from shared.errors import Conflict
 from sublet.migrate.labels import BACK, BEGUN, DONE, LEFT, TAKEOVER
-from sublet.migrate.takeover.preparations import PRIORITY, ClusterDocuments, ObjectChange, preparations
+from sublet.migrate.takeover.preparations import (
+    PRIORITY,
+    ClusterDocuments,
+    ObjectChange,
+    preparations,
+    require_observing,
+)
 
 CRDS = Path(__file__).parents[3] / "deploy/k8s/crds"
 KEY: SloKey = "resource-threshold-config"
@@ -93,6 +100,19 @@ def test_what_holds_for_all_nodes_goes_on_to_hold_there() -> None:
     found = preparations(there(configs=[config("all", {"config": eviction})]))
     body = change(found, "AdminQoSConfiguration/sublet-takeover-enforce").body
     assert body["spec"]["config"] == {**eviction, "sublet": {"mode": "enforce"}}
+
+
+def test_a_node_is_given_back_where_it_then_observes() -> None:
+    labels = {TAKEOVER: DONE, "pool": "hot"}
+    hot = config("hot", {"nodeLabelSelector": "pool=hot", "config": {"sublet": {"mode": "enforce"}}})
+    with pytest.raises(Conflict, match="the AdminQoSConfiguration kube-system/hot has Sublet enforce beside the agent"):
+        require_observing(there(configs=[hot]), "n1", labels)
+    require_observing(there(configs=[hot]), "n1", {TAKEOVER: DONE})
+    enforcing = replace(there(), mode="enforce")
+    with pytest.raises(Conflict, match=r"the mode of all nodes .* by sublet-takeover-enforce nodes at done go"):
+        require_observing(enforcing, "n1", labels)
+    everywhere = config("all", {"config": {"sublet": {"mode": "observe"}}})
+    require_observing(replace(enforcing, configs=[everywhere]), "n1", labels)
 
 
 def test_nothing_is_changed_twice() -> None:

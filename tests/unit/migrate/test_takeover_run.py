@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from fixture_types import Virtual
-from handover_world import World
+from handover_world import World, daemon_set
 
 from shared.adapters.clock import LoopClock
 from shared.errors import Conflict, Refused, SubletError, Unavailable
@@ -57,6 +57,61 @@ def test_a_second_time_changes_nothing(virtual: Virtual) -> None:
         return await go(world, "takeover", "n1")
 
     assert virtual(twice()) == ["node n1 is Sublet's"]
+    assert world.changes == []
+
+
+@pytest.mark.parametrize("nodes", [("n1",), ()])
+def test_what_an_upgrade_of_the_other_system_took_away_is_put_back(virtual: Virtual, nodes: tuple[str, ...]) -> None:
+    world = World("n1", "n2")
+
+    async def upgraded() -> list[str]:
+        await go(world, "takeover")
+        world.changes.clear()
+        world.objects["koordlet"] = daemon_set()
+        await asyncio.sleep(10)
+        world.live("n1")
+        assert world.there["n1"].koordlet
+        return await go(world, "takeover", *nodes)
+
+    said = virtual(upgraded())
+    assert world.changes == ["DaemonSet/koordlet"]
+    assert "node n1 is Sublet's" in said
+    assert not world.there["n1"].koordlet
+
+
+def test_what_is_said_for_all_nodes_by_now_holds_on_those_that_were_taken_over(virtual: Virtual) -> None:
+    world = World("n1")
+
+    async def changed() -> None:
+        await go(world, "takeover", "n1")
+        world.changes.clear()
+        world.configs.append(config("all", config={"evictionConfig": {"dryRun": ["*"]}}))
+        await go(world, "takeover")
+
+    virtual(changed())
+    assert world.changes == PREPARED[1:3]
+    assert world.configs[-1]["spec"]["config"] == {"evictionConfig": {"dryRun": ["*"]}, "sublet": {"mode": "observe"}}
+
+
+def test_a_node_that_would_enforce_without_its_label_keeps_it(virtual: Virtual) -> None:
+    world = World("n1")
+    virtual(go(world, "takeover", "n1"))
+    world.changes.clear()
+    world.mode = "enforce"
+    with pytest.raises(
+        Conflict, match=r"node n1: without its label .* the mode of all nodes has Sublet enforce beside"
+    ):
+        virtual(go(world, "back", "n1"))
+    assert world.changes == []
+    world.mode = "observe"
+    virtual(go(world, "back", "n1"))
+    assert world.changes == ["n1 back", "n1 None"]
+    assert world.both_enforced == []
+
+
+def test_what_was_never_begun_is_not_prepared_to_be_given_back(virtual: Virtual) -> None:
+    world = World("n1")
+    assert virtual(go(world, "back", "n1")) == ["node n1 is Koordinator's"]
     assert world.changes == []
 
 

@@ -29,7 +29,9 @@ SEEN = NodeView("n1", None, called=False, ready=True, theirs=("ks/koordlet-x",),
         (replace(SEEN, label=DONE, theirs=(), observes=False, well=False, why="x"), "is not well: x"),
         (replace(SEEN, label=DONE, theirs=(), observes=False, ready=False), "is not Ready"),
         (replace(SEEN, label=DONE, theirs=(), observes=False), None),
+        (replace(SEEN, label=DONE, observes=False), "ks/koordlet-x runs there again, and both write the same"),
         (replace(SEEN, label=BACK, theirs=()), {TAKEOVER: DONE}),
+        (replace(SEEN, label=BACK), "ks/koordlet-x still runs"),
     ],
 )
 def test_a_node_is_taken_over_step_by_step(seen: NodeView, step: object) -> None:
@@ -82,6 +84,13 @@ def test_a_node_that_does_not_fit_is_refused(seen: NodeView, error: type[SubletE
 )
 def test_a_node_is_given_back_step_by_step(seen: NodeView, step: object) -> None:
     assert said(back_step(seen, KOORDINATOR)) == step
+
+
+def test_a_node_on_which_both_enforce_is_not_called_the_others() -> None:
+    with pytest.raises(Conflict, match=r"node n1: Sublet enforces there while ks/koordlet-x runs.*--set mode=observe"):
+        back_step(replace(SEEN, observes=False), KOORDINATOR)
+    assert said(back_step(replace(SEEN, observes=False), KATALYST)) is None  # what an agent that has gone said last
+    assert said(back_step(replace(SEEN, observes=False, theirs=()), KOORDINATOR)) is None
 
 
 def test_beside_katalyst_our_agent_comes_once_the_other_has_gone() -> None:

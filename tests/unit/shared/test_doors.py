@@ -38,6 +38,7 @@ DOORS = {
     "shared/app.py": "configuration entries, of central alone",
     "services/central/adapters/node_entries.py": "configuration entries, of central alone",
     "services/central/core/slo/config_map.py": "Koordinator's ConfigMap, of the cluster's operator",
+    "sublet/migrate/takeover/own_mode.py": "our own ConfigMaps, which the cluster's operator may have edited",
     "sublet/migrate/takeover/preparations.py": "one key of the same, to be written back with an entry more",
 }
 OUR_OWN_FILES = {
