@@ -27,7 +27,8 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
 
 SEEN_LIMIT_S, REPORT_LIMIT_S, REGROW_LIMIT_S = 60.0, 100.0, 150.0
 IDLE_PERCENT, FLOOR_MILLIS = 95, 1000
-SERVICE, BUSY = "service", "(while :; do :; done) & while :; do :; done"
+RESTING = "trap exit TERM; sleep infinity & wait"
+SERVICE, BUSY = "service", "trap exit TERM; (while :; do :; done) & (while :; do :; done) & wait"
 CPU_MILLIS, MEMORY_BYTES = 100, 64 << 20
 SETTINGS = {
     "profiles": {"enabled": True, "refuse": True},
@@ -39,7 +40,6 @@ SETTINGS = {
         "evictor": {"plugins": {"memory_usage": {"enabled": True}}},
     },
 }
-MARK = {"launched-by": "operator"}
 WORK = ("pods", "--selector", "job-name=work")
 PRIORITY = {
     "apiVersion": "scheduling.k8s.io/v1",
@@ -47,8 +47,6 @@ PRIORITY = {
     "metadata": {"name": "koord-batch"},
     "value": 5500,
 }
-KIND = {"apiVersion": "config.koordinator.sh/v1alpha1", "kind": "ClusterColocationProfile"}
-SCHEDULER = "koord-scheduler"
 SYSTEM, WEBHOOK = "koordinator-system", "deployment/sublet-webhook"
 
 Document = dict[str, Any]
@@ -66,28 +64,19 @@ def thresholds(**strategy: object) -> Document:
     return config_map(colocation_config={"enable": True}, resource_threshold_config={"clusterStrategy": strategy})
 
 
-PROFILE = KIND | {
-    "metadata": {"name": "jobs"},
-    "spec": {
-        "selector": {"matchLabels": MARK},
-        "qosClass": "BE",
-        "priorityClassName": "koord-batch",
-        "koordinatorPriority": 1000,
-        "schedulerName": SCHEDULER,
-        "labels": {"koordinator.sh/mutated": "true"},
-        "annotations": {"koordinator.sh/intercepted": "true"},
-        "patch": {"spec": {"terminationGracePeriodSeconds": 2}},
-    },
-}
-WITHOUT_CLASS = KIND | {"metadata": {"name": "lost"}, "spec": {"priorityClassName": "not-there"}}
+PROFILE_FILE = Path(__file__).parent / "koordinator/colocation-profile.yaml"
+PROFILE: Document = yaml.safe_load(PROFILE_FILE.read_text())
+BY_HAND = {"launched-by": "hand"}
+COLOCATED, MARK = (PROFILE["spec"][name]["matchLabels"] for name in ("namespaceSelector", "selector"))
+WITHOUT_CLASS = {**PROFILE, "metadata": {"name": "lost"}, "spec": {"priorityClassName": "not-there"}}
 
 TRANSCRIPT = Path(__file__).parents[2] / "out/kubernetes/koordinator-story.txt"
-HOLD = 'import sys, time; held = b"1" * int(sys.argv[1]); time.sleep(3600)'
+HOLD = 'import signal, sys; held = b"1" * int(sys.argv[1]); signal.sigwait([signal.SIGTERM])'
 PROGRAM_BYTES = 64 << 20
 ROOM_PERCENT, EVICTED_LIMIT_S = 3, 90.0
 
 
-def pod_spec(image: str, script: str = "exec sleep infinity") -> Document:
+def pod_spec(image: str, script: str = RESTING) -> Document:
     """A container that asks for plain cpu and memory."""
     amounts = {"cpu": f"{CPU_MILLIS}m", "memory": str(MEMORY_BYTES)}
     container = {"name": "main", "image": image, "imagePullPolicy": "Never", "command": ["sh", "-c", script],
@@ -107,10 +96,13 @@ def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
     cluster.apply(PRIORITY, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
     installed.install(SETTINGS)
     installed.in_system("rollout", "status", WEBHOOK, f"--timeout={SEEN_LIMIT_S:.0f}s")
-    cluster.apply(PROFILE, WITHOUT_CLASS)
+    cluster.kubectl("label", "namespace", "default", *(f"{key}={value}" for key, value in COLOCATED.items()))
+    installed.type("apply", "--filename", "-", given=PROFILE_FILE.read_text())
+    cluster.apply(WITHOUT_CLASS)
     installed.type("apply", "--filename", "-", given=json.dumps(thresholds(enable=True), indent=1))
     yield installed
     cluster.kubectl("delete", "job", "--all")
+    cluster.kubectl("label", "namespace", "default", *(f"{key}-" for key in COLOCATED))
     for document in (PROFILE, WITHOUT_CLASS, PRIORITY):
         cluster.kubectl("delete", "--ignore-not-found", "--filename", "-", given=json.dumps(document))
     if left := installed.pods():
@@ -165,7 +157,11 @@ def offered(cluster: Cluster) -> int:
 @pytest.fixture(scope="module")
 def made(sublet: Product, cluster: Cluster) -> Document:
     """The pod of a job that says nothing of colocation but a label, as the API server has made it."""
-    until(lambda: (valid(cluster, "jobs"), valid(cluster, "lost")) == ("True", "False"), SEEN_LIMIT_S, "both judged")
+    until(
+        lambda: (valid(cluster, PROFILE["metadata"]["name"]), valid(cluster, "lost")) == ("True", "False"),
+        SEEN_LIMIT_S,
+        "both judged",
+    )
     template = {"metadata": {"labels": MARK}, "spec": pod_spec(cluster.images.base.name)}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work"}, "spec": {"template": template}}
     sublet.type("create", "--filename", "-", given=json.dumps(job))
@@ -188,9 +184,9 @@ def test_a_jobs_pod_is_made_batch_work_and_nothing_else_of_it_is_touched(made: D
     assert MARK.items() <= labels.items()
     assert (labels[QOS_LABEL], labels[SUB_PRIORITY_LABEL], labels["koordinator.sh/mutated"]) == ("BE", "1000", "true")
     assert made["metadata"]["annotations"]["koordinator.sh/intercepted"] == "true"
-    assert spec["schedulerName"] == SCHEDULER
+    assert spec["schedulerName"] == "koord-scheduler"
     assert (spec["priorityClassName"], spec["priority"]) == ("koord-batch", PRIORITY["value"])
-    assert spec["terminationGracePeriodSeconds"] == 2
+    assert spec["terminationGracePeriodSeconds"] == 30
     (container,) = spec["containers"]
     for amounts in (container["resources"]["requests"], container["resources"]["limits"]):
         assert {name: parse_units(amount) for name, amount in amounts.items()} == {
@@ -215,10 +211,10 @@ def test_its_groups_are_limited_to_what_it_may_have(sublet: Product, worker: str
 
 
 def test_a_pod_without_a_profile_is_created_as_it_was_sent(sublet: Product, cluster: Cluster, made: Document) -> None:
-    sublet.start(pod("plain", cluster.images.base.name, {"launched-by": "hand"}))
+    sublet.start(pod("plain", cluster.images.base.name, BY_HAND))
     found = cluster.get("pod", "plain")
     sublet.end("plain")
-    assert found["metadata"]["labels"] == {"launched-by": "hand"}
+    assert found["metadata"]["labels"] == BY_HAND
     assert found["spec"]["containers"][0]["resources"]["requests"].keys() == {"cpu", "memory"}
 
 
