@@ -51,6 +51,24 @@ def test_many_entries_with_many_labels_are_compared_in_bounded_time() -> None:
     assert 0 < len(found.problems) <= MAX_NAMED + 1
 
 
+@pytest.mark.parametrize(
+    ("key", "document"),
+    [
+        ("cpu-normalization-config", {"ratioModel": {"m" * 900_000: {"baseRatio": 9}}}),
+        ("resource-amplification-config", {"resourceAmplificationRatio": {"\u00e4" * 400_000: 0}}),
+        ("colocation-config", {"cpuCalculatePolicy": "x" * 900_000}),
+        ("colocation-config", {"metricAggregatePolicy": {"durations": ["x" * 900_000]}}),
+        ("system-config", {"nodeStrategies": [{"name": "n", "nodeSelector": {"matchLabels": {"l" * 900_000: "x"}}}]}),
+        ("system-config", {"clusterStrategy": {"f" * 900_000: 1}}),
+    ],
+)
+def test_what_is_said_of_it_is_short_however_long_its_names_are(key: str, document: dict[str, object]) -> None:
+    found = read_slo_config({key: json.dumps(document)})
+    said = [*map(str, found.problems), *found.unknown]
+    assert said
+    assert max(map(len, said)) < 1000
+
+
 @pytest.mark.timeout(120)
 def test_the_webhook_answers_whatever_somebody_sends_as_the_config_map() -> None:
     review = {

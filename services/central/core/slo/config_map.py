@@ -30,6 +30,8 @@ MAX_NODE_STRATEGIES = 100
 MAX_NAMED = 20
 """Problems, and unknown fields, that are named; the rest is counted."""
 SHOWN_CHARACTERS = 80
+SAID_CHARACTERS = 300
+"""Of what is said of one problem, beside the names that lead to it."""
 _PROFILE = ("name", "nodeSelector")
 
 
@@ -190,7 +192,9 @@ class _Reader:
         return strategy
 
     def _problem(self, path: tuple[str, ...], said: str) -> None:
-        self.problems.append(SettingProblem(path, said))
+        # A name in the document may be as long as the document, and problems stand in answers and Events.
+        names = tuple(_cut(name, SHOWN_CHARACTERS) for name in path)
+        self.problems.append(SettingProblem(names, _cut(said, SAID_CHARACTERS)))
 
 
 def _said(value: Any) -> Any:
@@ -221,5 +225,8 @@ def _first(lines: list[str]) -> list[str]:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+    return _cut(repr(value), SHOWN_CHARACTERS)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
