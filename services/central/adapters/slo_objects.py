@@ -25,7 +25,8 @@ log = structlog.get_logger()
 
 EVENTS = ApiKind("events.k8s.io", "v1", "Event", "events", namespaced=True, status=False)
 CONTROLLER, REASON, ACTION = "sublet.io/central", "SloConfigRefused", "FollowConfigMap"
-MAX_NOTE = 1024
+MAX_NOTE_BYTES = 1024
+"""What the API server takes, as UTF-8."""
 
 Spec = Mapping[str, Any]
 
@@ -115,7 +116,7 @@ class SloObjects:
             "type": "Warning",
             "reason": REASON,
             "action": ACTION,
-            "note": note if len(note) <= MAX_NOTE else f"{note[: MAX_NOTE - 1]}…",
+            "note": _bounded(note),
             "regarding": {**CONFIG_MAPS.head, "namespace": place, "name": name, "uid": uid},
             "reportingController": CONTROLLER,
             "reportingInstance": MANAGER,
@@ -124,3 +125,11 @@ class SloObjects:
             await self._objects.create(EVENTS, document)
         except Conflict:  # said before, perhaps by another one that led
             log.debug("slo.event_there_already", config_map=self._settings.path)
+
+
+def _bounded(note: str) -> str:
+    """The note, or its beginning and "…"; a character stays whole."""
+    encoded, end = note.encode(errors="replace"), "…"
+    if len(encoded) <= MAX_NOTE_BYTES:
+        return encoded.decode()
+    return encoded[: MAX_NOTE_BYTES - len(end.encode())].decode(errors="ignore") + end

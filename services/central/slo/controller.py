@@ -65,6 +65,8 @@ class NodeSloController:
     def __init__(self, view: SloView, writer: NodeSloWriter, clock: Clock, settings: KubernetesSettings) -> None:
         self._view, self._writer, self._clock, self._settings = view, writer, clock, settings
         self._warned: tuple[str, list[str]] = ("", [])
+        self.event_failure = ""
+        """Why what is wrong with the ConfigMap could not be said there; "" where it was, or nothing is."""
         self.failure = ""
         """Why the newest pass failed; "" after a good one."""
 
@@ -76,7 +78,12 @@ class NodeSloController:
     def state(self, most: int) -> dict[str, Any]:
         """What is not written and why, of each at most so many nodes."""
         failures, left_alone = sorted(self._writer.failures.items()), sorted(self._writer.left_alone.items())
-        return {"failure": self.failure, "not_written": dict(failures[:most]), "left_alone": dict(left_alone[:most])}
+        return {
+            "failure": self.failure,
+            "event_failure": self.event_failure,
+            "not_written": dict(failures[:most]),
+            "left_alone": dict(left_alone[:most]),
+        }
 
     async def run(self) -> None:
         """Run pass after pass until cancelled; a pass that fails is said and tried again."""
@@ -113,13 +120,23 @@ class NodeSloController:
             return
         nodes = sorted(self._view.nodes.objects.values(), key=lambda node: node.name)
         there = {one.name: one for one in self._view.node_slos.objects.values()}
-        problems = (follower.uid, follower.problems)
-        if problems != self._warned and problems[1]:
-            await self._writer.warn(*problems)
-        self._warned = problems
         wanted = {node.name: self._wanted(node, there.get(node.name)) for node in nodes}
         await self._writer.write(nodes, wanted, there)
         await self._writer.clear(nodes, there)
+        await self._warn()
+
+    async def _warn(self) -> None:
+        """Say once what is wrong. Where that fails the objects are written all the same, and a later pass says it."""
+        problems = (self._view.follower.uid, self._view.follower.problems)
+        try:
+            if problems != self._warned and problems[1]:
+                await self._writer.warn(*problems)
+        except SubletError as error:
+            if str(error) != self.event_failure:
+                log.warning("slo.event_not_written", why=str(error))
+            self.event_failure = str(error)
+        else:
+            self._warned, self.event_failure = problems, ""
 
     def _wanted(self, node: NodeSeen, there: NodeSloSeen | None) -> dict[str, Any]:
         return node_slo_spec(self._view.follower.of(node.labels), {} if there is None else there.spec)

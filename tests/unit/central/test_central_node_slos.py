@@ -12,6 +12,7 @@ from services.central.adapters.cnr_conditions import MANAGER
 from services.central.adapters.slo_objects import EVENTS
 from services.central.core.objects.node_slos import NodeSloSeen, foreign_writer, node_slo_of
 from shared.core.api_kind import CONFIG_MAPS, NODE_SLOS, NODES
+from shared.errors import Refused
 
 FOLLOWED = {"kubernetes": {"slo": {"enabled": True}}}
 META = {"name": "slo-controller-config", "namespace": "koordinator-system"}
@@ -175,6 +176,44 @@ def test_a_key_that_cannot_be_read_leaves_its_field_and_says_so_once_at_the_conf
         await asyncio.sleep(3)
         assert len(world.api.of(EVENTS)) == 2
         assert all(len(one["note"]) <= 1024 for one in world.api.of(EVENTS))
+
+    play(story, **FOLLOWED)
+
+
+def test_a_note_in_any_script_is_as_short_as_the_server_wants_it(play: Playing) -> None:
+    async def story(world: World) -> None:
+        await two_nodes(world)
+        entries = [{"name": "\u6c34" * 70, "nodeSelector": {}, "n": n} for n in range(30)]
+        strategy = {"resourceAmplificationRatio": {"\u6c34" * 70 + str(n): 0 for n in range(30)}}
+        put(world, resource_amplification_config=strategy, system_config={"nodeStrategies": entries})
+        await asyncio.sleep(3)
+        (event,) = world.api.of(EVENTS)
+        assert 1000 < len(event["note"].encode()) <= 1024
+        assert event["note"].endswith("…")
+
+    play(story, **FOLLOWED)
+
+
+def test_where_events_are_refused_the_objects_are_written_and_it_is_said_later(play: Playing) -> None:
+    async def story(world: World) -> None:
+        created, refusing = world.api.create, True
+
+        async def refused(*words: Any, **more: Any) -> Any:
+            if words[0] == EVENTS and refusing:
+                raise Refused("events is forbidden", reason="Forbidden")
+            return await created(*words, **more)
+
+        world.api.create = refused  # type: ignore[method-assign]
+        await two_nodes(world)
+        put(world, cpu_burst_config="{", system_config={"clusterStrategy": {"watermarkScaleFactor": 20}})
+        await asyncio.sleep(3)
+        assert spec(world, "n1")["systemStrategy"]["watermarkScaleFactor"] == 20
+        state = world.app.state()["cluster"]["slo"]["node_slos"]
+        assert (state["failure"], state["event_failure"]) == ("", "events is forbidden")
+        refusing = False
+        await asyncio.sleep(400)
+        assert len(world.api.of(EVENTS)) == 1
+        assert world.app.state()["cluster"]["slo"]["node_slos"]["event_failure"] == ""
 
     play(story, **FOLLOWED)
 
