@@ -102,7 +102,7 @@ def _key_lines(source: str, key: SloKey, found: KeyConfig, gates: Mapping[str, b
         rule = rule_of(FIELDS[key], path) or UNKNOWN
         line = PlanLine(source, f"{key}.{path}", value, rule.effect)
         why_off = _why_off(rule, gates, off=off, followed=bool(settings.get(rule.key)))
-        if line.given_key in refused and not why_off:
+        if line.given_key in refused and rule.key and not why_off:
             yield replace(line, effect="wrong", note=refused[line.given_key])
         elif rule.key in settings:
             yield _line(line, replace(rule, convert=_always(settings[rule.key])), why_off)

@@ -96,6 +96,7 @@ COLOCATION: Mapping[str, FieldRule] = {
     "midStaticCPUReservedPercent": _mid("static_cpu_percent"),
     "midStaticMemoryReservedPercent": _mid("static_memory_percent"),
 }
+_TENANTS_FOR_CPU = _nothing("evicts tenants; here reclaimed pods alone go for CPU")
 THRESHOLDS: Mapping[str, FieldRule] = {
     "enable": FieldRule("settings.advisor.policy", gate="BECPUSuppress"),
     "cpuSuppressThresholdPercent": _advisor("suppress_threshold_percent"),
@@ -114,6 +115,8 @@ THRESHOLDS: Mapping[str, FieldRule] = {
         f"settings.evictor.plugins.{_ALLOCATABLE}.highest_priority", gate="MemoryAllocatableEvict"
     ),
     "cpuAllocatable": _nothing("one threshold holds for CPU and memory: that of memory"),
+    "cpuEvictThresholdPercent": _TENANTS_FOR_CPU,
+    "cpuEvictLowerPercent": _TENANTS_FOR_CPU,
     "evictEnabledPriorityThreshold": _nothing("reclaimed pods alone are evicted for this; protect others by namespace"),
 }
 _RESCTRL = _nothing(
@@ -157,7 +160,7 @@ GATE_RULES: Mapping[str, FieldRule] = {
     "BEMemoryEvict": FieldRule(f"settings.evictor.plugins.{_MEMORY}.enabled"),
     "MemoryAllocatableEvict": FieldRule(f"settings.evictor.plugins.{_ALLOCATABLE}.enabled"),
     "CPUAllocatableEvict": FieldRule(f"settings.evictor.plugins.{_ALLOCATABLE}.enabled"),
-    "CPUEvict": _nothing("evicts tenants; here reclaimed pods alone go for CPU"),
+    "CPUEvict": _TENANTS_FOR_CPU,
     "MemoryEvict": _nothing("evicts tenants; evictor.plugins.memory_pressure reaches them where the kernel runs short"),
     "BECPUManager": _nothing("CPUs of LSE and LSR pods are given by qrm; nothing to do"),
     "CgroupReconcile": FieldRule(effect="kept", note="qrm.memory_qos, where the ConfigMap switches it on"),

@@ -103,6 +103,18 @@ def test_the_applications_of_some_nodes_stand_instead_of_the_clusters() -> None:
         (THRESHOLD, {"cpuSuppressPolicy": "cfsquota"}, "did you mean 'cfsQuota'"),
         (THRESHOLD, {"memoryEvictLowerPercent": 70}, "(70) below memoryEvictThresholdPercent (70)"),
         (THRESHOLD, {"cpuEvictTimeWindowSeconds": 0}, "want at least 1"),
+        (THRESHOLD, {"allocatableEvictPriorityThreshold": 8000}, "want at most 7999"),
+        (
+            THRESHOLD,
+            {"memoryAllocatableEvictThresholdPercent": 90, "memoryAllocatableEvictLowerPercent": 90},
+            "want memoryAllocatableEvictLowerPercent (90) below memoryAllocatableEvictThresholdPercent (90)",
+        ),
+        (
+            THRESHOLD,
+            {"cpuAllocatableEvictThresholdPercent": 9, "cpuAllocatableEvictLowerPercent": 10},
+            "want cpuAllocatableEvictLowerPercent (10) below",
+        ),
+        (THRESHOLD, {"cpuEvictThresholdPercent": 9, "cpuEvictLowerPercent": 9}, "want cpuEvictLowerPercent (9) below"),
         ("resource-qos-config", {"beClass": {"cpuQOS": {"groupIdentity": 3}}}, "beClass.cpuQOS.groupIdentity = 3"),
         ("resource-qos-config", {"lsClass": {"resctrlQOS": {"catRangeStartPercent": 100}}}, "below catRangeEndPercent"),
         ("resource-qos-config", {"beClass": {"memoryQOS": {"wmarkMinAdj": 51}}}, "want at most 50"),

@@ -62,6 +62,17 @@ def test_on_chooses_the_policy_and_gives_plugins_their_values_but_does_not_switc
             {"lower_percent": 20, "upper_percent": 50},
         ),
         ({"cpuEvictBEUsageThresholdPercent": 80}, "cpu_satisfaction", {"usage_threshold_percent": 80}),
+        (
+            {"memoryAllocatableEvictThresholdPercent": 120},
+            "reclaimed_allocatable",
+            {"threshold_percent": 120, "lower_percent": 100},
+        ),
+        (
+            {"memoryAllocatableEvictThresholdPercent": 90, "memoryAllocatableEvictLowerPercent": 80},
+            "reclaimed_allocatable",
+            {"threshold_percent": 90, "lower_percent": 80},
+        ),
+        ({"allocatableEvictPriorityThreshold": 7999}, "reclaimed_allocatable", {"highest_priority": 7999}),
     ],
 )
 def test_thresholds_of_evictions_are_values_of_plugins(
@@ -81,6 +92,9 @@ def test_thresholds_of_evictions_are_values_of_plugins(
             "cpuEvictBESatisfactionLowerPercent = 61: want 1 to 60",
         ),
         (THRESHOLD, {"cpuEvictTimeWindowSeconds": 5}, "cpuEvictTimeWindowSeconds = 5: want 15 to 5000"),
+        (THRESHOLD, {"memoryAllocatableEvictThresholdPercent": 20_000}, "ThresholdPercent = 20000: want 1 to 10000"),
+        (THRESHOLD, {"memoryAllocatableEvictThresholdPercent": 90}, "want memoryAllocatableEvictLowerPercent as well"),
+        (THRESHOLD, {"memoryAllocatableEvictLowerPercent": 90}, "want memoryAllocatableEvictThresholdPercent as well"),
         (COLOCATION, {"cpuReclaimThresholdPercent": 120}, "cpuReclaimThresholdPercent = 120: want 0 to 100"),
         (COLOCATION, {"cpuCalculatePolicy": "request"}, "cpuCalculatePolicy = request: want usage or maxUsageRequest"),
         (COLOCATION, {"metricReportIntervalSeconds": 5}, "metricReportIntervalSeconds = 5: want 30 to 3600"),
@@ -92,6 +106,26 @@ def test_thresholds_of_evictions_are_values_of_plugins(
 def test_a_value_that_no_setting_takes_is_named_and_left_out(key: SloKey, said: dict[str, Any], wanted: str) -> None:
     assert wanted in unfollowed(key, **said)
     assert unfollowed(key, **said).endswith("here; the setting of the nodes holds")
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ({"cpuEvictThresholdPercent": 80}, "cpuEvictThresholdPercent = 80: no eviction here takes tenants for it"),
+        ({"evictEnabledPriorityThreshold": 0}, "evictEnabledPriorityThreshold = 0: no eviction here takes tenants"),
+        ({"cpuAllocatableEvictLowerPercent": 90}, "cpuAllocatableEvictLowerPercent = 90: one pair holds for CPU and"),
+        (
+            {"enable": False},
+            "enable = false: evictions end; suppression stays where settings name advisor",
+        ),
+    ],
+)
+def test_what_nothing_here_does_is_named(said: dict[str, Any], wanted: str) -> None:
+    assert wanted in unfollowed(**said)
+
+
+def test_marks_for_cpu_that_are_those_for_memory_are_followed_with_them() -> None:
+    assert unfollowed(memoryAllocatableEvictThresholdPercent=120, cpuAllocatableEvictThresholdPercent=120) == ""
 
 
 MID = {"cpu_at_most_percent": 100, "memory_at_most_percent": 100, "unallocated_percent": 0,
@@ -153,6 +187,10 @@ SAID: dict[SloKey, dict[str, st.SearchStrategy[Any]]] = {
         "cpuEvictBEUsageThresholdPercent": percent(),
         "cpuEvictTimeWindowSeconds": st.integers(1, 1 << 40),
         "cpuEvictPolicy": st.sampled_from(["evictByRealLimit", "evictByAllocatable"]),
+        "memoryAllocatableEvictThresholdPercent": st.integers(0, 200) | st.integers(0, 1 << 40),
+        "memoryAllocatableEvictLowerPercent": st.integers(0, 200) | st.integers(0, 1 << 40),
+        "cpuAllocatableEvictThresholdPercent": st.integers(0, 200),
+        "allocatableEvictPriorityThreshold": st.integers(0, 7999),
     },
     COLOCATION: {
         "enable": st.booleans(),

@@ -24,10 +24,15 @@ SUPPRESS_SETTINGS = {
     "cpuSuppressMinPercent": "suppress_min_percent",
     "cpuSuppressPolicy": "suppress_policy",
 }
+SUPPRESSION_STAYS = f"evictions end; suppression stays where settings name advisor.policy {POLICY}: name another there"
+TENANT_EVICTIONS = ("cpuEvictThresholdPercent", "cpuEvictLowerPercent", "evictEnabledPriorityThreshold")
+"""Of Koordinator's evictions of pods of any class."""
 EVICTION_PLUGINS = ("memory_usage", "cpu_satisfaction", "reclaimed_allocatable")
 """Those that do what `enable` of the thresholds switches off there."""
 MEMORY_LOWER_DISTANCE = 2
 """Percent below the threshold, where the ConfigMap names no lower one."""
+ALLOCATABLE_MAX, ALLOCATABLE_LOWER = 10_000, 100
+"""Largest threshold in percent of what is offered, and the lower one, where the ConfigMap names none."""
 SATISFACTION_LOWER_MAX, SATISFACTION_UPPER_MAX = 60, 99
 EVICT_LIMITS = {"evictByRealLimit": "real", "evictByAllocatable": "offer"}
 WINDOW_PERIOD_S, WINDOW_SAMPLES_MIN, WINDOW_SAMPLES_MAX = 5.0, 3, 1000
@@ -83,7 +88,11 @@ class _Followed:
 
     def refuse(self, field: str, value: object, wanted: str) -> None:
         """Name a value that is not followed."""
-        self.unfollowed.append(f"{self.key}.{field} = {value}: {wanted} here; the setting of the nodes holds")
+        self.name(field, value, f"{wanted} here; the setting of the nodes holds")
+
+    def name(self, field: str, value: object, said: str) -> None:
+        """Say what a value does not do here."""
+        self.unfollowed.append(f"{self.key}.{field} = {value}: {said}")
 
 
 def settings_of_strategy(key: SloKey, said: Strategy) -> SloSettings:
@@ -99,12 +108,18 @@ def settings_of_strategy(key: SloKey, said: Strategy) -> SloSettings:
 def _thresholds(key: _Followed) -> Sections:
     """CPU suppression and the thresholds of evictions."""
     if not key.whole["enable"]:
+        if key.switched_off:
+            key.name("enable", "false", SUPPRESSION_STAYS)
         # No policy of the advisor is "none": what the settings say holds again.
         off = {name: {"enabled": False} for name in EVICTION_PLUGINS}
         return {"evictor": {"plugins": off}} if key.switched_off else {}
     own = {ours: key.whole[theirs] for theirs, ours in SUPPRESS_SETTINGS.items() if theirs in key.whole}
-    plugins = {name: found for name, found in (("memory_usage", _memory(key)), ("cpu_satisfaction", _satisfaction(key)))
-               if found}  # fmt: skip
+    values = (("memory_usage", _memory(key)), ("cpu_satisfaction", _satisfaction(key)),
+              ("reclaimed_allocatable", _allocatable(key)))  # fmt: skip
+    plugins = {name: found for name, found in values if found}
+    for field in TENANT_EVICTIONS:
+        if (value := key.whole.get(field)) is not None:
+            key.name(field, value, "no eviction here takes tenants for it")
     sections: Sections = {"advisor": {"policy": POLICY, "policies": {POLICY: own}}}
     return sections | ({"evictor": {"plugins": plugins}} if plugins else {})
 
@@ -139,6 +154,27 @@ def _satisfaction(key: _Followed) -> Sections:
     window_s = key.within("cpuEvictTimeWindowSeconds", round(WINDOW_PERIOD_S * WINDOW_SAMPLES_MIN), longest_s)
     if window_s is not None:
         found |= {"period_s": WINDOW_PERIOD_S, "window_samples": round(window_s / WINDOW_PERIOD_S)}
+    return found
+
+
+def _allocatable(key: _Followed) -> Sections:
+    """One pair of marks for both resources: that of memory."""
+    found: Sections = {}
+    names = ("memoryAllocatableEvictThresholdPercent", "memoryAllocatableEvictLowerPercent")
+    threshold, lower = key.within(names[0], 1, ALLOCATABLE_MAX), key.whole.get(names[1])
+    if threshold is not None and lower is None and threshold <= ALLOCATABLE_LOWER:
+        key.refuse(names[0], threshold, f"want {names[1]} as well")
+    elif threshold is not None:
+        lower = ALLOCATABLE_LOWER if lower is None else lower
+        found = {"threshold_percent": threshold, "lower_percent": lower}
+    elif lower is not None and names[0] not in key.whole:
+        key.refuse(names[1], lower, f"want {names[0]} as well")
+    if (priority := key.whole.get("allocatableEvictPriorityThreshold")) is not None:
+        found["highest_priority"] = priority
+    for name in names:
+        cpu = name.replace("memory", "cpu")
+        if (value := key.whole.get(cpu)) is not None and value != key.whole.get(name):
+            key.name(cpu, value, f"one pair holds for CPU and memory: {names[0]} and {names[1]}")
     return found
 
 

@@ -11,6 +11,8 @@ from shared.errors import Refused
 
 Ratio = Annotated[float, Field(ge=1, le=1000)]
 NormalRatio = Annotated[float, Field(ge=1, le=5)]
+MID_MAX = 7999
+"""Highest priority of the class koord-mid: no eviction for what is allocatable reaches prod pods."""
 CalculatePolicy = Literal["usage", "request", "maxUsageRequest"]
 
 
@@ -24,10 +26,13 @@ def _duration(text: str) -> str:
     return text
 
 
+Duration = Annotated[str, Field(max_length=32), AfterValidator(_duration)]
+
+
 class AggregatePolicy(SloPart):
     """The windows over which a node's usage is reported."""
 
-    durations: Annotated[list[Annotated[Name, AfterValidator(_duration)]], Field(max_length=100)] | None = None
+    durations: Annotated[list[Duration], Field(max_length=100)] | None = None
 
 
 class ColocationConfig(SloPart):
@@ -37,7 +42,7 @@ class ColocationConfig(SloPart):
     metric_aggregate_duration_seconds: Positive | None = None
     metric_report_interval_seconds: Positive | None = None
     metric_aggregate_policy: AggregatePolicy | None = None
-    metric_memory_collect_policy: Annotated[Word, Field(min_length=1)] | None = None
+    metric_memory_collect_policy: Annotated[Name, Field(min_length=1)] | None = None
     cpu_reclaim_threshold_percent: Count | None = None
     cpu_calculate_policy: CalculatePolicy | None = None
     memory_reclaim_threshold_percent: Count | None = None
@@ -45,7 +50,7 @@ class ColocationConfig(SloPart):
     degrade_time_minutes: Positive | None = None
     update_time_threshold_seconds: Positive | None = None
     resource_diff_threshold: Annotated[float, Field(gt=0, le=1)] | None = None
-    mid_reclaim_mode: Word | None = None
+    mid_reclaim_mode: Name | None = None
     mid_cpu_threshold_percent: Annotated[Percentage | None, Field(alias="midCPUThresholdPercent")] = None
     mid_memory_threshold_percent: Percentage | None = None
     mid_unallocated_percent: Percentage | None = None
@@ -64,6 +69,8 @@ class UsageThresholds(SloPart):
     cpu_suppress_policy: Literal["cpuset", "cfsQuota"] | None = None
     memory_evict_threshold_percent: Percentage | None = None
     memory_evict_lower_percent: Percentage | None = None
+    memory_allocatable_evict_threshold_percent: Count | None = None
+    memory_allocatable_evict_lower_percent: Count | None = None
     cpu_evict_be_satisfaction_upper_percent: Annotated[
         Percentage | None, Field(alias="cpuEvictBESatisfactionUpperPercent")
     ] = None
@@ -74,12 +81,24 @@ class UsageThresholds(SloPart):
         Percentage | None, Field(alias="cpuEvictBEUsageThresholdPercent")
     ] = None
     cpu_evict_time_window_seconds: Positive | None = None
+    cpu_evict_threshold_percent: Percentage | None = None
+    cpu_evict_lower_percent: Percentage | None = None
+    cpu_allocatable_evict_threshold_percent: Count | None = None
+    cpu_allocatable_evict_lower_percent: Count | None = None
     cpu_evict_policy: Literal["evictByRealLimit", "evictByAllocatable"] | None = None
+    evict_enabled_priority_threshold: Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)] | None = None
+    allocatable_evict_priority_threshold: Annotated[int, Field(ge=0, le=MID_MAX)] | None = None
 
     @model_validator(mode="after")
     def _lower_below_upper(self) -> Self:
         _below("memoryEvictLowerPercent", self.memory_evict_lower_percent,
                "memoryEvictThresholdPercent", self.memory_evict_threshold_percent)  # fmt: skip
+        _below("memoryAllocatableEvictLowerPercent", self.memory_allocatable_evict_lower_percent,
+               "memoryAllocatableEvictThresholdPercent", self.memory_allocatable_evict_threshold_percent)  # fmt: skip
+        _below("cpuEvictLowerPercent", self.cpu_evict_lower_percent,
+               "cpuEvictThresholdPercent", self.cpu_evict_threshold_percent)  # fmt: skip
+        _below("cpuAllocatableEvictLowerPercent", self.cpu_allocatable_evict_lower_percent,
+               "cpuAllocatableEvictThresholdPercent", self.cpu_allocatable_evict_threshold_percent)  # fmt: skip
         _below("cpuEvictBESatisfactionLowerPercent", self.cpu_evict_be_satisfaction_lower_percent,
                "cpuEvictBESatisfactionUpperPercent", self.cpu_evict_be_satisfaction_upper_percent)  # fmt: skip
         return self
