@@ -190,6 +190,11 @@ class CompanionWriter(PerNodeWork, Protocol):
 class NodeEntryWriter(Protocol):
     """Writes the configuration of single nodes."""
 
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """Why a node's entry cannot be what is asked for, by node; it keeps what it has."""
+        ...
+
     def forget(self) -> None:
         """Read everything again: somebody else may have led."""
         ...

@@ -27,6 +27,10 @@ log = structlog.get_logger()
 
 SOURCES, SLO = "katalyst", "slo"
 PARALLEL = 16
+IN_A_TURN = 100
+"""Nodes after which others have their turn: a pass over thousands of nodes without a change waits for nobody."""
+
+Sources = Mapping[str, ConfigSource]
 
 
 class NodeEntries:
@@ -35,17 +39,22 @@ class NodeEntries:
     def __init__(self, bus: Bus, leader: Leader) -> None:
         self._bus, self._leader = bus, leader
         self._known: dict[str, bytes | None] = {}
+        self._settled: dict[str, tuple[Sources, NodeStrategies | None]] = {}
+        """What each known entry was found to say; while it is asked for again there is nothing to do."""
+        self.failures: Mapping[str, str] = {}
+        """Why a node's entry cannot be what is asked for, as one that is too large, by node."""
 
     def forget(self) -> None:
         """Read everything again: somebody else may have led."""
         self._known.clear()
+        self._settled.clear()
 
-    async def write(
-        self, wanted: Mapping[str, Mapping[str, ConfigSource]], slo: Mapping[str, NodeStrategies] | None = None
-    ) -> None:
+    async def write(self, wanted: Mapping[str, Sources], slo: Mapping[str, NodeStrategies] | None = None) -> None:
         """By node the sources of each kind, kinds in the order in which the later goes before the earlier.
 
         `slo`: by node what the ConfigMap says, over which all kinds go; None: it is not followed.
+
+        One that is refused, as too large, keeps what it has and stands in `failures`.
 
         Raises:
             SubletError: some could not be read or written; all others are done.
@@ -59,30 +68,44 @@ class NodeEntries:
                 await self._write(node, wanted[node], slo[node] if slo else None)
 
         # All of them to their end, and only then the first error: one node's entry must not hold up the others.
-        done = await asyncio.gather(*(one(node) for node in sorted(wanted)), return_exceptions=True)
-        for failure in done:
-            if isinstance(failure, BaseException):
-                raise failure
+        failures: dict[str, BaseException] = {}
+        names = sorted(wanted)
+        for first in range(0, len(names), IN_A_TURN):
+            nodes = names[first : first + IN_A_TURN]
+            done = await asyncio.gather(*(one(node) for node in nodes), return_exceptions=True)
+            failures |= {node: error for node, error in zip(nodes, done, strict=True) if error is not None}
+        self._note({node: str(error) for node, error in failures.items() if isinstance(error, Refused)})
+        for error in failures.values():
+            if not isinstance(error, Refused):
+                raise error
+
+    def _note(self, refused: Mapping[str, str]) -> None:
+        for why in sorted(set(refused.values()) - set(self.failures.values())):
+            log.error("config.entry_refused", why=why, nodes=sum(one == why for one in refused.values()))
+        self.failures = refused
 
     async def _notice_a_new_bucket(self) -> None:
         # One key is enough: a bucket is lost as a whole, and made again empty.
         node = min(self._known)
         entry = await self._bus.get(CONFIG_BUCKET, node_config_key(node))
         if (entry.value if entry else None) != self._known[node]:
-            self._known.clear()
+            self.forget()
 
-    async def _write(self, node: str, sources: Mapping[str, ConfigSource], strategies: NodeStrategies | None) -> None:
+    async def _write(self, node: str, sources: Sources, strategies: NodeStrategies | None) -> None:
         key = node_config_key(node)
         if node not in self._known:
             entry = await self._bus.get(CONFIG_BUCKET, key)
             self._known[node] = entry.value if entry else None
+        if self._settled.get(node) == (sources, strategies):
+            return
         there = self._known[node]
         document = _document(sources, strategies, there)
-        if there is None and not sources and not document:
-            return
         value = encode_config(document)
-        if value == there:
+        nothing = there is None and not sources and not document
+        if nothing or value == there:
+            self._settled[node] = (sources, strategies)
             return
+        self._settled.pop(node, None)
         # The bucket asks nobody: unlike objects, entries have no gate of their own.
         self._leader.require()
         revision = await self._bus.put(CONFIG_BUCKET, key, value)
@@ -96,9 +119,7 @@ class NodeEntries:
         return there is not None and said == entry_hash(there)
 
 
-def _document(
-    sources: Mapping[str, ConfigSource], strategies: NodeStrategies | None, there: bytes | None
-) -> dict[str, Any]:
+def _document(sources: Sources, strategies: NodeStrategies | None, there: bytes | None) -> dict[str, Any]:
     entry = _entry(there)
     before = _sources(entry)
     kept: dict[str, Any] = {}

@@ -48,7 +48,8 @@ class ConfigController:
     @property
     def not_done(self) -> dict[str, str]:
         """Nodes of which something could not be written, and why."""
-        return {node: why for work in self._by_node for node, why in work.failures.items()}
+        by_node = {node: why for work in self._by_node for node, why in work.failures.items()}
+        return {**by_node, **self._ports.entries.failures}
 
     @property
     def _by_node(self) -> list[PerNodeWork]:
@@ -145,8 +146,10 @@ class ConfigController:
         for kind, seen in plan.expired:
             await self._ports.objects.delete_expired(kind, seen)
         await self._ports.entries.write(plan.sources, self._strategies(view.nodes))
-        await self._ports.objects.point(plan.entries, view.cncs)
-        applied = [node for node in plan.entries if self._ports.entries.applied(node, self._ports.applied(node))]
+        refused = self._ports.entries.failures
+        pointed = {node: entries for node, entries in plan.entries.items() if node not in refused}
+        await self._ports.objects.point(pointed, view.cncs)
+        applied = [node for node in pointed if self._ports.entries.applied(node, self._ports.applied(node))]
         statuses = plan_statuses(plan, count_applied(plan, applied), now)
         for write in statuses.writes:
             await self._ports.objects.write_status(write.kind, (write.namespace, write.name), write.status)

@@ -10,14 +10,19 @@ from cluster_world import Playing, World, playing
 from fixture_types import Virtual
 from present import present
 
+from services.central.adapters import node_entries
+from services.central.core.config import encode_config
 from services.central.core.katalyst.fields import FIELDS, Line
+from services.central.core.slo.config_map import KeyConfig, ReadSloConfig, read_slo_config
 from services.central.core.slo.keys import SHAPES, SloKey
-from services.central.core.slo.node_strategies import settings_of_said
+from services.central.core.slo.node_strategies import SloStrategies, settings_of_said
 from services.central.core.slo.overlay import leaves
 from services.central.core.slo.settings import FOLLOWED_KEYS
-from shared.contracts.bus.subjects import CONFIG_BUCKET
+from services.central.core.slo.strategies import ColocationConfig
+from shared.contracts.bus.subjects import CONFIG_BUCKET, MAX_CONFIG_BYTES
 from shared.contracts.readiness import node_config_key
-from shared.core.api_kind import CONFIG_MAPS
+from shared.core.api_kind import CONFIG_MAPS, NODE_SLOS
+from shared.errors import BadConfig
 
 FOLLOWED = {"kubernetes": {"slo": {"enabled": True}}}
 THRESHOLD: SloKey = "resource-threshold-config"
@@ -93,6 +98,8 @@ def test_switched_off_the_node_has_the_policy_that_the_file_names(play: Playing)
         found = await entry(world, "n2")
         assert "advisor" not in found
         assert found["evictor"]["plugins"]["memory_usage"] == {"enabled": False}
+        (line,) = slo(world)["ignored"]
+        assert "suppression stays where settings name advisor.policy koordinator" in line
         world.api.drop(CONFIG_MAPS, META["name"], META["namespace"])
         await asyncio.sleep(3)
         assert await entry(world, "n2") == {}
@@ -173,11 +180,103 @@ def switched(strategy: Any, *, on: bool) -> Any:
     return {name: on if name == "enable" else switched(value, on=on) for name, value in strategy.items()}
 
 
+def quality(**classes: Any) -> dict[str, Any]:
+    disks = [{"name": f"/dev/disk/by-id/{n:0100}", "type": "device", "ioCfg": {"readIOPS": n}} for n in range(450)]
+    return {name: {"blkioQOS": {"enable": True, "blocks": disks}, "of-tomorrow": "x" * 70_000, **parts}
+            for name, parts in classes.items()}  # fmt: skip
+
+
+def test_what_no_setting_follows_however_large_stands_in_no_entry_and_holds_up_nobody(play: Playing) -> None:
+    async def story(world: World) -> None:
+        await two_nodes(world)
+        classes = quality(beClass={"memoryQOS": {"enable": True, "wmarkRatio": 90}, "networkQOS": {"enable": True}})
+        document = json.dumps({"clusterStrategy": classes})
+        assert len(document) > MAX_CONFIG_BYTES
+        put(world, resource_qos_config=document)
+        await asyncio.sleep(3)
+        found = await entry(world, "n1")
+        assert found["slo"] == {"resource-qos-config": {"beClass": {"memoryQOS": {"enable": True, "wmarkRatio": 90}}}}
+        assert found["qrm"]["memory_qos"]["reclaimed_cores"]["wmark_ratio"] == 90
+        spec = world.api.documents[NODE_SLOS, "", "n1"]["spec"]
+        assert len(spec["resourceQOSStrategy"]["beClass"]["blkioQOS"]["blocks"]) == 450
+        world.kcc()
+        world.threshold(5)
+        await asyncio.sleep(3)
+        assert await world.settings_of("n1") == 5
+        assert world.app.state()["cluster"]["failure"] == ""
+
+    play(story, **FOLLOWED)
+
+
+def test_a_node_whose_entry_is_refused_keeps_what_it_has_and_holds_up_nobody(
+    play: Playing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode = node_entries.encode_config
+
+    def picky(document: Mapping[str, Any]) -> bytes:
+        if "50" in json.dumps(document.get("slo", {})):
+            raise BadConfig("configuration: too large")
+        return encode(document)
+
+    monkeypatch.setattr(node_entries, "encode_config", picky)
+
+    async def story(world: World) -> None:
+        await two_nodes(world)
+        world.kcc()
+        world.threshold(5)
+        thresholds(world, hot(cpuSuppressThresholdPercent=50), enable=True)
+        await asyncio.sleep(5)
+        assert [await suppress_percent(world, node) for node in ("n1", "n2")] == [None, 65]
+        assert [len(world.cnc(node)) for node in ("n1", "n2")] == [0, 1]
+        assert world.valid()[0] == "True"
+        state = world.app.state()["cluster"]
+        assert (state["failure"], state["nodes_not_written"]) == ("", {"n1": "configuration: too large"})
+        thresholds(world, enable=True)
+        await asyncio.sleep(5)
+        assert len(world.cnc("n1")) == 1
+        assert world.app.state()["cluster"]["nodes_not_written"] == {}
+
+    play(story, **FOLLOWED)
+
+
+def largest() -> dict[SloKey, dict[str, Any]]:
+    """As much as a valid ConfigMap can say in fields that are followed."""
+    words = {"midReclaimMode": "\U0001f600" * 253, "metricMemoryCollectPolicy": "\U0001f600" * 253}
+    numbers = {field.alias or name: (1 << 63) - 1 for name, field in ColocationConfig.model_fields.items()
+               if "minutes" in name or "reclaim_threshold" in name}  # fmt: skip
+    windows = {"metricAggregatePolicy": {"durations": ["1\u00b5s" * 10 + "1h"] * 100}}
+    parts = SHAPES["resource-qos-config"].built_in["beClass"]
+    classes = dict.fromkeys(("lsrClass", "lsClass", "beClass", "systemClass", "cgroupRoot"), parts)
+    found: dict[SloKey, dict[str, Any]] = {key: dict(SHAPES[key].built_in) for key in FOLLOWED_KEYS}
+    found["colocation-config"] |= words | numbers | windows
+    found["resource-qos-config"] = switched(classes, on=True)
+    return found
+
+
+def test_the_largest_that_is_followed_fits_an_entry() -> None:
+    said = largest()
+    read = read_slo_config({key: json.dumps(one if SHAPES[key].inline else {"clusterStrategy": one})
+                            for key, one in said.items()})  # fmt: skip
+    assert read.problems == ()
+    node = SloStrategies(read).of({})
+    assert len(encode_config({**(node.settings or {}), "slo": node.followed})) < MAX_CONFIG_BYTES // 2
+
+
+def test_what_an_entry_leaves_out_changes_no_setting() -> None:
+    for key in FOLLOWED_KEYS:
+        for on in (True, False):
+            strategy = switched({**SHAPES[key].built_in, "of-tomorrow": 1}, on=on)
+            node = SloStrategies(ReadSloConfig({key: KeyConfig(strategy)})).of({})
+            assert "of-tomorrow" not in node.followed[key]
+            assert settings_of_said(node.followed) == node.settings == settings_of_said({key: strategy})
+
+
 def test_no_setting_has_two_owners() -> None:
     """What a config object may set the ConfigMap does not: so the order in which they are laid is nobody's surprise."""
     more: dict[SloKey, dict[str, Any]] = {
         THRESHOLD: {"cpuEvictPolicy": "evictByRealLimit", "cpuEvictTimeWindowSeconds": 60,
-                    "cpuEvictBESatisfactionLowerPercent": 20, "cpuEvictBESatisfactionUpperPercent": 30},
+                    "cpuEvictBESatisfactionLowerPercent": 20, "cpuEvictBESatisfactionUpperPercent": 30,
+                    "memoryAllocatableEvictThresholdPercent": 120, "allocatableEvictPriorityThreshold": 5999},
         "cpu-burst-config": {"policy": "auto"},
     }  # fmt: skip
     said = set()

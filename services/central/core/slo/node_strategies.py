@@ -4,7 +4,7 @@ Facts: docs/facts/koordinator-slo-config.md#what-holds-on-a-node.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,10 +13,13 @@ from services.central.core.slo.config_map import ReadSloConfig
 from services.central.core.slo.effective import effective_slo
 from services.central.core.slo.keys import SHAPES, SLO_KEYS, SloKey, Strategy
 from services.central.core.slo.overlay import overlay
+from services.central.core.slo.part import SloPart
 from services.central.core.slo.settings import FOLLOWED_KEYS, Sections, settings_of_strategy
 
 Said = Mapping[SloKey, Strategy]
 """By key what the ConfigMap says of a node, without what is built in; a key of which it says nothing is absent."""
+UNFOLLOWED_PARTS = ("blkioQOS", "networkQOS")
+"""Parts of a class that stand in NodeSLO objects alone."""
 _Matches = tuple[int | None, ...]
 
 
@@ -29,6 +32,8 @@ class NodeStrategies:
     settings: Mapping[str, Any] | None = None
     """What follows from `said`, where no key is unread."""
     unfollowed: tuple[str, ...] = ()
+    followed: Said = field(default_factory=dict)
+    """What of `said` nodes follow, field by field."""
 
 
 NODE_SLO_FIELDS: Mapping[SloKey, str] = {
@@ -76,7 +81,18 @@ class SloStrategies:
         said = {key: effective[key].said for key in self._read.config}
         settings = settings_of_said(said) if not self._read.unread else None
         unfollowed = [line for key, strategy in said.items() for line in settings_of_strategy(key, strategy).unfollowed]
-        return NodeStrategies(said, self._read.unread, settings, tuple(unfollowed))
+        followed = {key: _followed(SHAPES[key].model.model_validate(said[key])) for key in FOLLOWED_KEYS if key in said}
+        return NodeStrategies(said, self._read.unread, settings, tuple(unfollowed), followed)
+
+
+def _followed(part: SloPart) -> dict[str, Any]:
+    """The fields that may have a setting. An entry holds no others: they could be more than the bucket takes."""
+    found: dict[str, Any] = {}
+    for name, field_info in type(part).model_fields.items():
+        value, alias = getattr(part, name), field_info.alias or name
+        if value is not None and alias not in UNFOLLOWED_PARTS:
+            found[alias] = _followed(value) if isinstance(value, SloPart) else value
+    return found
 
 
 def settings_of_said(said: Said) -> Sections:
@@ -94,10 +110,10 @@ def said_for_entry(node: NodeStrategies, there: Mapping[str, Any]) -> tuple[Said
     Of a key that nobody here can read, as after a restart over a bad ConfigMap, the entry's own content is good still.
     """
     if node.settings is not None:
-        return {key: node.said[key] for key in FOLLOWED_KEYS if key in node.said}, node.settings
+        return node.followed, node.settings
     said: dict[SloKey, Strategy] = {}
     for key in FOLLOWED_KEYS:
-        strategy = _good(key, there.get(key)) if key in node.unread else node.said.get(key)
+        strategy = _good(key, there.get(key)) if key in node.unread else node.followed.get(key)
         if strategy is not None:
             said[key] = strategy
     return said, settings_of_said(said)
@@ -106,15 +122,15 @@ def said_for_entry(node: NodeStrategies, there: Mapping[str, Any]) -> tuple[Said
 def node_slo_spec(node: NodeStrategies, there: Mapping[str, Any]) -> dict[str, Any]:
     """The spec of a node's NodeSLO, built-in values and all; of a key that nobody here can read, what is there."""
     spec: dict[str, Any] = {}
-    for key, field in NODE_SLO_FIELDS.items():
-        if key in node.unread and field in there:
-            spec[field] = there[field]
+    for key, name in NODE_SLO_FIELDS.items():
+        if key in node.unread and name in there:
+            spec[name] = there[name]
             continue
         whole = overlay(SHAPES[key].built_in, node.said.get(key, {}))
         if key != "host-application-config":
-            spec[field] = whole
+            spec[name] = whole
         elif whole["applications"]:
-            spec[field] = whole["applications"]
+            spec[name] = whole["applications"]
     return spec
 
 
