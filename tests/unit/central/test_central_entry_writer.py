@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.central.adapters import node_entries
-from services.central.adapters.node_entries import IN_A_TURN, NodeEntries
+from services.central.adapters.node_entries import NodeEntries
 from services.central.core.objects.cnc import NodeConfig
 from services.central.core.rollout.plan import ConfigSource
 from services.central.leadership.leader import Leader
@@ -93,7 +93,7 @@ async def test_what_another_one_wrote_is_set_right_by_whoever_leads_next() -> No
 
 async def test_others_have_their_turn_while_thousands_of_nodes_are_compared() -> None:
     _, entries = await writer()
-    wanted = {f"n{n}": asking(1) for n in range(20 * IN_A_TURN)}
+    wanted = {f"n{n}": asking(1) for n in range(2000)}
     turns = 0
 
     async def others() -> None:

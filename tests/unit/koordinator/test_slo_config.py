@@ -121,6 +121,8 @@ def test_the_applications_of_some_nodes_stand_instead_of_the_clusters() -> None:
         ("cpu-burst-config", {"cfsQuotaBurstPercent": 99}, "want at least 100"),
         ("system-config", {"watermarkScaleFactor": 401}, "want at most 400"),
         ("colocation-config", {"resourceDiffThreshold": 0}, "want more than 0"),
+        ("colocation-config", {"metricAggregatePolicy": {"durations": ["1m" * 20]}}, "want at most 32 characters"),
+        ("colocation-config", {"midReclaimMode": "x" * 254}, "want at most 253 characters"),
         ("colocation-config", {"cpuCalculatePolicy": "peak"}, "want 'usage', 'request' or 'maxUsageRequest'"),
         ("colocation-config", {"metricAggregatePolicy": {"durations": ["5"]}}, "want a duration such as"),
         ("cpu-normalization-config", {"ratioModel": {"x": {"baseRatio": 5.1}}}, "want at most 5"),
