@@ -8,6 +8,7 @@ import pytest
 
 from services.central.adapters import node_entries
 from services.central.adapters.node_entries import NodeEntries
+from services.central.core.config import encode_config
 from services.central.core.objects.cnc import NodeConfig
 from services.central.core.rollout.plan import ConfigSource
 from services.central.leadership.leader import Leader
@@ -62,11 +63,10 @@ async def test_an_entry_that_is_too_large_is_named_and_holds_up_no_other() -> No
 async def test_what_is_as_it_was_is_not_worked_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
     bus, entries = await writer()
     worked_out = list[object]()
-    encode = node_entries.encode_config
 
     def counting(document: Any) -> bytes:
         worked_out.append(document)
-        return encode(document)
+        return encode_config(document)
 
     monkeypatch.setattr(node_entries, "encode_config", counting)
     for _ in range(2):

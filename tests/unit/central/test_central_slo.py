@@ -211,12 +211,11 @@ def test_what_no_setting_follows_however_large_stands_in_no_entry_and_holds_up_n
 def test_a_node_whose_entry_is_refused_keeps_what_it_has_and_holds_up_nobody(
     play: Playing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encode = node_entries.encode_config
 
     def picky(document: Mapping[str, Any]) -> bytes:
         if "50" in json.dumps(document.get("slo", {})):
             raise BadConfig("configuration: too large")
-        return encode(document)
+        return encode_config(document)
 
     monkeypatch.setattr(node_entries, "encode_config", picky)
 
