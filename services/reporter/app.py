@@ -69,6 +69,7 @@ class ReporterApp:
             if self._side_task.run is not None:
                 tasks.create_task(self._side_task.run(), name="reporter-side-task")
             tasks.create_task(self._node_metric.run(self._sample), name="reporter-node-metric")
+            tasks.create_task(self._write_statuses_forever(), name="reporter-resource-statuses")
             await self._report_forever(self._allocation)
 
     async def _report_forever(self, allocations: Newest[Allocation]) -> None:
@@ -83,7 +84,6 @@ class ReporterApp:
             # this node for silent meanwhile.
             await self._heartbeat()
             await self._report()
-            await self._write_statuses()
             self._keep_past()
 
     def _recall_past(self) -> None:
@@ -149,6 +149,12 @@ class ReporterApp:
         self._write_failure = ""
         self._written, self._written_at, self._written_wall = found, now, self._clock.wall()
         log.info("report.written", based_on=self._ref(), fields=sorted(found))
+
+    async def _write_statuses_forever(self) -> None:
+        """Beside the heartbeat: central must not take this node for silent while the API server is slow with pods."""
+        while True:
+            await self._clock.sleep(self._settings.tick_s)
+            await self._write_statuses()
 
     async def _write_statuses(self) -> None:
         """Write the CPUs of LSE and LSR pods into their annotations, where that is asked for and both sides are new."""

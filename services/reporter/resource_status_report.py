@@ -8,7 +8,7 @@ from services.reporter.core.resource_status import StatusToWrite
 from shared.contracts.allocation import Condition
 from shared.core.api_kind import PODS
 from shared.core.pods.cpu_binding import RESOURCE_STATUS
-from shared.errors import Refused, Unavailable
+from shared.errors import Conflict, Refused, Unavailable
 from shared.ports import Objects
 
 log = structlog.get_logger()
@@ -62,7 +62,8 @@ class ResourceStatusReport:
         meta = {"name": one.name, "namespace": one.namespace, "uid": one.uid}
         try:
             there = await objects.patch(PODS, {"metadata": {**meta, "annotations": {RESOURCE_STATUS: one.text}}})
-        except Refused as refusal:
+        # A conflict is the answer to a UID that another pod of the name does not have.
+        except (Refused, Conflict) as refusal:
             if one.uid not in self._refused:
                 log.warning("pod.cpus_not_written", pod=f"{one.namespace}/{one.name}", why=str(refusal))
             grant = f"; {GRANT}" if refusal.reason == FORBIDDEN else ""

@@ -19,11 +19,12 @@ from shared.adapters.files.node import NodeFile
 from shared.app import Context
 from shared.contracts.allocation import Allocation, PodAllocation
 from shared.contracts.pod import Pod
+from shared.contracts.readiness import Readiness
 from shared.contracts.sample import NodeReading, NodeSample, NumaReading, PodReading
 from shared.core.api_kind import PODS, ApiKind
 from shared.core.pods.cpu_binding import RESOURCE_STATUS
 from shared.core.pods.koord_qos import QOS_LABEL
-from shared.errors import Refused
+from shared.errors import Conflict, Refused
 from shared.fakes.memory_bus import MemoryBus
 from shared.fakes.memory_objects import MemoryObjects
 from shared.settings import CommonSettings, section
@@ -125,6 +126,52 @@ async def test_another_pod_of_the_name_is_not_written_and_holds_up_nobody() -> N
     assert GRANT not in world.why[0]
     await world.report.write((), 1.0)
     assert world.why == []
+
+
+class Successor(MemoryObjects):
+    """An API server, where other pods have come under the names; it answers a patch with another UID like this."""
+
+    async def patch(self, kind: ApiKind, document: Mapping[str, Any], *, status: bool = False) -> None:
+        raise Conflict("the UID in the precondition does not match", reason="Conflict")
+
+
+async def test_a_pod_that_has_a_successor_by_now_is_named_and_ends_nothing() -> None:
+    report = ResourceStatusReport(Successor(LoopClock()))
+    await report.write(wanted("db"), 0.0)
+    assert [condition.message for condition in report.conditions()] == [
+        "pod default/db: the UID in the precondition does not match"
+    ]
+
+
+class Slow(MemoryObjects):
+    """An API server that takes its time over every pod."""
+
+    async def patch(self, kind: ApiKind, document: Mapping[str, Any], *, status: bool = False) -> None:
+        await asyncio.sleep(30)
+
+
+def test_a_slow_api_server_does_not_hold_up_the_heartbeat(virtual: Virtual, tmp_path: Path) -> None:
+    async def story() -> int:
+        bus, clock = MemoryBus(), LoopClock()
+        wires = {name: Wire(bus, clock, node="node1", service=name) for name in ("reporter", "qrm", "metrics")}
+        raw = {"reporter": {"resource_status": True}}
+        ports = ReporterPorts(NodeFile(tmp_path / "cnr.json"), objects=Slow(clock))
+        context = Context(wires["reporter"], clock, CommonSettings(), raw)
+        heard: list[object] = []
+        await bus.subscribe(">", lambda message: heard.append(message.subject))
+        task = asyncio.create_task(ReporterApp(context, ports, section(ReporterSettings, raw, "reporter")).run())
+        await asyncio.sleep(0.01)
+        numas, reading = (NumaReading(numa=0, cpus="0-11,24-35"),), NodeReading(online_cpus="0-47")
+        sample = wires["metrics"].stamp(NodeSample, node_reading=reading, numas=numas, pods=(pod(),))
+        await wires["metrics"].publish(sample)
+        await wires["qrm"].publish(wires["qrm"].stamp(Allocation, status="applied", pods=own()))
+        await asyncio.sleep(2)
+        heard.clear()
+        await asyncio.sleep(25)
+        task.cancel()
+        return sum(1 for subject in heard if f".{Readiness.kind}." in f"{subject}.")
+
+    assert virtual(story()) >= 2
 
 
 class Unpermitted(MemoryObjects):
