@@ -28,6 +28,7 @@ from shared.adapters.clock import LoopClock
 from shared.contracts.pod import Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading
 from shared.core.api_kind import ApiKind
+from shared.core.node_mode import NodeSwitch
 from shared.fakes.memory_bus import MemoryBus
 from shared.fakes.memory_objects import MemoryObjects
 from shared.wire import Wire
@@ -93,7 +94,7 @@ async def _written(load: Load) -> list[int]:
     objects = CountedObjects()
     wire = Wire(MemoryBus(), objects.clock, node="bench", service="metrics")
     report = NodeMetricReport("bench", objects, objects.clock, SETTINGS, lambda: None)
-    task = asyncio.create_task(report.run(await wire.newest(NodeSample)))
+    task = asyncio.create_task(report.run(await wire.newest(NodeSample), NodeSwitch()))
     levels = load.levels()
     for second in range(MINUTES * 60):
         if load.at_work and second % 60 == 0:

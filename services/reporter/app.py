@@ -68,7 +68,7 @@ class ReporterApp:
         async with asyncio.TaskGroup() as tasks:
             if self._side_task.run is not None:
                 tasks.create_task(self._side_task.run(), name="reporter-side-task")
-            tasks.create_task(self._node_metric.run(self._sample), name="reporter-node-metric")
+            tasks.create_task(self._node_metric.run(self._sample, self._switch), name="reporter-node-metric")
             tasks.create_task(self._write_statuses_forever(), name="reporter-resource-statuses")
             await self._report_forever(self._allocation)
 

@@ -21,6 +21,7 @@ from services.reporter.settings import NodeMetricSettings, ReporterSettings
 from shared.contracts.allocation import Condition
 from shared.contracts.sample import NodeSample
 from shared.core.api_kind import NODE_METRICS, NODES
+from shared.core.node_mode import NodeSwitch
 from shared.core.object_reader import uid_of
 from shared.errors import Conflict, Refused, Unavailable
 from shared.ports import Clock, Objects
@@ -61,12 +62,12 @@ class NodeMetricReport:
         """Take new settings."""
         self._settings = settings
 
-    async def run(self, samples: Newest[NodeSample]) -> None:
-        """Work until cancelled."""
+    async def run(self, samples: Newest[NodeSample], switch: NodeSwitch) -> None:
+        """Work until cancelled; write nothing while the node observes, for then somebody else may write it."""
         # A write may take long: samples are taken in meanwhile.
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follow(samples), name="reporter-node-metric-samples")
-            tasks.create_task(self._report_forever(), name="reporter-node-metric-writes")
+            tasks.create_task(self._report_forever(switch), name="reporter-node-metric-writes")
 
     def conditions(self) -> tuple[Condition, ...]:
         """What somebody should know of it: what is not followed, why it is not written, who else writes it."""
@@ -116,9 +117,12 @@ class NodeMetricReport:
                 self._windows.add(sample, now_s)
                 self._sampled_s = now_s
 
-    async def _report_forever(self) -> None:
+    async def _report_forever(self, switch: NodeSwitch) -> None:
         while True:
             await asyncio.sleep(self._settings.tick_s)
+            if switch.observes:
+                self._written, self._failure, self._other_writer, self._due_s = None, "", False, 0.0
+                continue
             now_s = self._clock.monotonic()
             if self._objects is None or self._windows is None or now_s < max(self._due_s, self._began_s + FIRST_S):
                 continue

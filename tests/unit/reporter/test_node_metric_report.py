@@ -18,6 +18,7 @@ from shared.app import Context
 from shared.contracts.pod import Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading
 from shared.core.api_kind import NODE_METRICS, NODES
+from shared.core.node_mode import NodeSwitch
 from shared.errors import Refused
 from shared.fakes.memory_bus import MemoryBus
 from shared.fakes.memory_objects import MemoryObjects
@@ -47,6 +48,7 @@ class Node:
         self.wire = Wire(MemoryBus(), self.clock, node="node1", service="metrics")
         self.report = NodeMetricReport("node1", self.api if api else None, self.clock, settings, lambda: self.lent)
         self.lent: ProdReclaimable | None = None
+        self.switch = NodeSwitch()
 
     async def measure(self, seconds: int, cores: float = 1.0, **over: Any) -> None:
         """A sample each second."""
@@ -78,7 +80,7 @@ class Node:
     @contextlib.asynccontextmanager
     async def running(self) -> Any:
         samples: Newest[NodeSample] = await self.wire.newest(NodeSample)
-        task = asyncio.create_task(self.report.run(samples))
+        task = asyncio.create_task(self.report.run(samples, self.switch))
         try:
             yield self
         finally:
@@ -210,6 +212,22 @@ def test_a_second_writer_is_named(play: Play) -> None:
     assert "--enable-node-metric-report=false" in node.said["NodeMetricTwoWriters"]
     assert node.status is not None
     assert "numaUsages" not in node.status["nodeMetric"]
+
+
+def test_a_node_that_observes_leaves_it_to_whoever_writes_it(play: Play) -> None:
+    theirs = {"updateTime": "2026-01-01T00:00:00Z", "prodPeakMetric": {"resource": {}}}
+
+    async def story(node: Node) -> None:
+        node.switch.mode = "observe"
+        node.api.put(NODE_METRICS, {"metadata": {"name": "node1"}, "spec": {}, "status": theirs})
+        await node.measure(120)
+        assert (node.api.asked, node.status, node.said) == (0, theirs, {})
+        node.switch.mode = "enforce"
+        await node.measure(5)
+
+    node = play(story)
+    # What was used meanwhile is known: nothing has to be waited for.
+    assert (node.writes, node.said) == (2, {})
 
 
 def test_what_prod_pods_lend_is_told_where_it_is_known(play: Play) -> None:
