@@ -22,6 +22,7 @@ from shared.contracts.pod import (
     TUTORIAL_RECLAIMED_CPU,
     TUTORIAL_RECLAIMED_MEMORY,
 )
+from shared.core.cpus.normalization import node_normalization_ratio
 from shared.core.pods.extended_resources import KOORDINATOR_NAMES, OFFERED_NAMES, node_amounts, own_names
 from shared.errors import Unavailable
 
@@ -45,6 +46,8 @@ class KubeNode:
         """Whether central's mark stood when it was last looked for."""
         self.seen: Mapping[str, Any] | None = None
         """The Node as it was when its amounts were last written; None before."""
+        self.cpu_changed: Callable[[], None] = lambda: None
+        """Called when the Node says another CPU normalization ratio than before, and when it was first read."""
 
     async def write(self, document: Mapping[str, object]) -> None:
         """Replace the CNR's spec and status, then show the offer on the Node.
@@ -95,7 +98,10 @@ class KubeNode:
     async def _write_amounts(self) -> None:
         # In this order: the Node's version, then the mark. A mark that is set behind this line is followed by a write
         # of the Node by central, and the version here is stale by then.
-        self.seen = node = await self._kube.get(f"/api/v1/nodes/{self._node}")
+        node = await self._kube.get(f"/api/v1/nodes/{self._node}")
+        before, self.seen = self.seen, node
+        if before is None or node_normalization_ratio(before) != node_normalization_ratio(node):
+            self.cpu_changed()
         self.withdrawn = await self._marked()
         amounts = self._amounts()
         # Written by this process, or by one before it with other settings.

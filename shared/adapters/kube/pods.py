@@ -1,14 +1,14 @@
 """`KubePods` mirrors this node's pods from the API server, writes them to a file for others, and counts requests.
 
 The file also remembers classes: a pod keeps the class that its UID was given first, since the other services have acted
-upon it. After a restart that class is read back.
+upon it. After a restart that class is read back, and how fast the CPU was, which counts until the Node is read.
 
 A tenant may patch a pod fifty times a second, and each list wakes the other services. Therefore only a pod that comes,
 ends or changes its class is written at once; other changes are collected, and the Node is written every 2 s at most.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,9 @@ class KubePods:
     """Runs beside the reporter, which holds the credentials."""
 
     def __init__(self, kube: Kube, node: str, file: PodsFile, clock: Clock, *, fallback: Fallback) -> None:
-        self._classes = _classes_in(file)
+        before = _pods_before(file)
+        self._classes: dict[str, QosClass] = {pod.uid: pod.qos for pod in before}
+        self._ratio_before = max((pod.cpu_normalization_ratio for pod in before), default=1.0)
 
         def keep(document: Mapping[str, Any]) -> ListedPod:
             pod = pod_of(document, fallback, self._classes.get(document["metadata"]["uid"]))
@@ -86,6 +88,7 @@ class KubePods:
 
     async def run(self, shown: KubeNode) -> None:
         """Work until cancelled."""
+        shown.cpu_changed = self._wake.set
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._mirror.run(), name="reporter-pods")
             tasks.create_task(self._tell_forever(shown), name="reporter-pods-told")
@@ -135,7 +138,7 @@ class KubePods:
 
     def _normalized(self, known: Mapping[str, Pod], shown: KubeNode) -> list[Pod]:
         """The pods; those that ask for batch-cpu with how fast the node's CPU is. Katalyst's amounts mean any CPU."""
-        ratio = node_normalization_ratio(shown.seen or {})
+        ratio = self._ratio_before if shown.seen is None else node_normalization_ratio(shown.seen)
         changed = {"cpu_normalization_ratio": ratio}
         return [
             pod.model_copy(update=changed) if ratio > 1 and self._mirror.objects[uid].asks.keys() & BATCH_NAMES else pod
@@ -156,8 +159,6 @@ class KubePods:
             self._show_due = now_s < self._shown_at_s + SHOW_GAP_S
             if not self._show_due and await shown.show(again=again):
                 self._shown_at_s = now_s
-                # The Node was read for it: its CPU may be another one than was known.
-                self._file.write(without_doubled_files(self._normalized(known, shown)))
         except Unavailable as error:
             if str(error) != self._failure:
                 log.warning("pods.not_told", why=str(error))
@@ -167,10 +168,10 @@ class KubePods:
         return True
 
 
-def _classes_in(file: PodsFile) -> dict[str, QosClass]:
-    """The class that the process before this one gave each UID; empty where its list cannot be read."""
+def _pods_before(file: PodsFile) -> Sequence[Pod]:
+    """The list of the process before this one; empty where it cannot be read."""
     try:
-        return {pod.uid: pod.qos for pod in file.pods()}
+        return file.pods()
     except Unavailable as error:
-        log.info("pods.no_classes", why=str(error))
-        return {}
+        log.info("pods.no_list_before", why=str(error))
+        return ()

@@ -315,3 +315,32 @@ def test_pods_of_batch_cpu_are_told_how_fast_the_nodes_cpu_is_and_others_are_not
             assert set(told().values()) == {1.0}
 
     scene(story)
+
+
+def test_after_a_restart_the_cpu_is_as_fast_as_it_was_until_the_node_is_read(scene: Scene) -> None:
+    async def story(world: World) -> None:
+        world.api.put(NODE, {"metadata": {"annotations": {NORMALIZATION_RATIO: "1.25"}}, "spec": {}, "status": {}})
+        asks = {"resources": {"requests": {BATCH_CPU: "2k"}, "limits": {BATCH_CPU: "2k"}}}
+        spec = {"nodeName": "n1", "containers": [{"name": "main", **asks}]}
+        world.api.run_pod("batch", "b0", metadata={"labels": {"koordinator.sh/qosClass": "BE"}}, spec=spec)
+
+        def told() -> list[float]:
+            return [pod.cpu_normalization_ratio for pod in world.file.pods()]
+
+        async with world.at_work():
+            # Nobody has shown anything yet, so that the Node is not read.
+            assert told() == [1.0]
+            await world.node.write(OFFER)
+            await asyncio.sleep(1)
+            assert told() == [1.25]
+        kube, file = FakeKube(world.api), PodsFile(world.file.path.parent)
+        world.pods = KubePods(kube, "n1", file, LoopClock(), fallback="shared_cores")
+        world.node = KubeNode(kube, "n1", world.pods.asked)
+        async with world.at_work():
+            assert told() == [1.25]
+            world.api.objects[NODE]["metadata"]["annotations"] = {NORMALIZATION_RATIO: "2"}
+            await world.node.write(OFFER)
+            await asyncio.sleep(1)
+            assert told() == [2.0]
+
+    scene(story)
