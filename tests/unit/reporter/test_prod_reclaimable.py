@@ -116,6 +116,16 @@ def test_the_past_is_bounded_and_forgets_who_is_gone() -> None:
     assert (len(one.cpu.weights), len(one.memory.weights)) == (220, 290)
 
 
+def test_after_days_without_observation_nobody_is_known_by_the_minute_of_then() -> None:
+    history, back_s = UsageHistory(), 3 * 86_400.0
+    for minute in range(10):
+        history.observe({"one": UsedAmounts(9000, GIB)}, minute * MINUTE_S)
+    history.observe({"one": UsedAmounts(100, GIB)}, back_s)
+    assert history.models == {}
+    history.observe({"one": UsedAmounts(100, GIB)}, back_s + MINUTE_S)
+    assert history.models["one"].minutes == 1
+
+
 @pytest.mark.parametrize(
     ("pods", "millis"),
     [

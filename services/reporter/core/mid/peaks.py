@@ -119,6 +119,10 @@ class UsageHistory:
 
     def observe(self, used: Mapping[str, UsedAmounts], now_s: float) -> None:
         """Take what is used now; once a minute is over, its largest amounts are counted."""
+        if self._minute_began_s is not None and now_s - self._minute_began_s > FORGET_AFTER_S:
+            # Nothing was observed for so long: a minute of then is not to be counted as one of now.
+            self._forget(now_s)
+            self._largest, self._minute_began_s = {}, None
         if self._minute_began_s is None:
             self._minute_began_s = now_s
         if now_s - self._minute_began_s >= MINUTE_S:
@@ -139,6 +143,9 @@ class UsageHistory:
         for name, used in self._largest.items():
             if name in self.models or len(self.models) < MOST_MODELS:
                 self.models.setdefault(name, UsageModel()).add(used, now_s)
+        self._forget(now_s)
+
+    def _forget(self, now_s: float) -> None:
         gone = [name for name, model in self.models.items() if now_s - model.seen_s > FORGET_AFTER_S]
         for name in gone:
             del self.models[name]
