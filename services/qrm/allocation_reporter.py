@@ -8,7 +8,7 @@ import structlog
 from services.qrm.conditions import Conditions
 from services.qrm.core.active_advice import ActiveAdvice, offered, offered_by_numa
 from services.qrm.core.state import PassDecision
-from services.qrm.core.statement import pods_in_force, pools_in_force, status_of
+from services.qrm.core.statement import mixed_pods, mixed_text, pods_in_force, pools_in_force, status_of
 from services.qrm.core.writes.outcome import WriteOutcome
 from services.qrm.ports import PodGroups
 from shared import telemetry
@@ -97,6 +97,9 @@ class AllocationReporter:
             self._conditions.set(kind, _in_words([f"{pod}: {why}" for pod, why in pods.items()]))
         lacking = ", ".join(done.outcome.lacking)
         self._conditions.set("KernelLacks", f"no file {lacking}: what needs it has no effect here" if lacking else "")
+        self._conditions.set("SettingUnheeded", "; ".join(done.outcome.unheeded))
+        mixed = mixed_pods(done.pods, self._groups.layout) if done.mode == "enforce" else []
+        self._conditions.set("ClassLimitsLifted", mixed_text(_in_words(mixed)))
         foreign = self._groups.foreign(now_s)
         words = f"somebody else keeps writing {', '.join(foreign)}: left alone" if foreign else ""
         self._conditions.set("ForeignWriter", words)

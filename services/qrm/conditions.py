@@ -8,9 +8,18 @@ log = structlog.get_logger()
 
 
 READ_IN_PART = "PodReadInPart"
-HARMLESS = ("PodUnplaced", "PodPlacedOtherwise", READ_IN_PART, "StaticCpuManager", "Observing", "KernelLacks")
+HARMLESS = (
+    "PodUnplaced",
+    "PodPlacedOtherwise",
+    READ_IN_PART,
+    "StaticCpuManager",
+    "Observing",
+    "KernelLacks",
+    "SettingUnheeded",
+    "ClassLimitsLifted",
+)
 """Conditions with which qrm is healthy: pods that cannot be served as they ask, CPUs that are kubelet's, a node that
-only observes, and settings for which this kernel has no file."""
+only observes, settings for which this machine has no means, and a class that shares its group with other pods."""
 
 
 class Conditions:

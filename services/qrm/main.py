@@ -20,7 +20,7 @@ from services.qrm.adapters.lease.lock import exclusive_lock
 from services.qrm.adapters.resctrl.tree import ResctrlTree
 from services.qrm.app import QrmApp
 from services.qrm.core.isolation.rules import NEUTRAL
-from services.qrm.core.isolation.wanted import groups_of
+from services.qrm.core.isolation.wanted import may_be_given
 from services.qrm.core.writes.outcome import Problem
 from services.qrm.ports import QrmPorts
 from services.qrm.settings import NAME, QrmSettings
@@ -57,7 +57,7 @@ def restore(common: CommonSettings, *, patience_s: float) -> tuple[Problem, ...]
         machine = _machine(common, cgroups, KernelPins(cgroups, layout, pods).read)
         writer = CgroupWriter(cgroups, layout.top)
         isolation = GroupIsolation(writer)
-        isolation.adopt(groups_of(pods.pods(), layout), _knobs(common))
+        isolation.adopt(may_be_given(pods.pods(), layout, _knobs(common)))
         left = [*isolation.give_back(), *CacheShares(ResctrlTree(common.host_root), cgroups, layout).give_back()]
         problems = (*restore_kubelet_groups(writer, layout, machine, pods.pods()), *left)
         if not problems:

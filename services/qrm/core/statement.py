@@ -106,6 +106,23 @@ def observing_text(pools: Mapping[str, CpuSet]) -> str:
     return f"observe: nothing is changed or offered; pools would be {would_be}; `mode: enforce` makes them so"
 
 
+def mixed_pods(pods: Sequence[Pod], layout: Layout) -> list[str]:
+    """The pods that limits of the reclaimed class's group would wrongly hit or miss; none where they are in force."""
+    if layout.reclaimed_group(pods) is not None or all(pod.qos != RECLAIMED for pod in pods):
+        return []
+    return [f"{pod.namespace}/{pod.name}" for pod in pods if layout.reclaimed_group([pod]) is None]
+
+
+def mixed_text(pods: str) -> str:
+    """What holds for the reclaimed class beside these pods; nothing where there are none."""
+    if not pods:
+        return ""
+    return (
+        f"pods that are best-effort or reclaimed but not both: {pods}: the reclaimed class has no quota and no memory "
+        "limit as a whole, each of its pods its own"
+    )
+
+
 def offer_reason(offer: tuple[int, int]) -> Reason:
     """What would be offered to reclaimed pods, for a node that observes."""
     cpu_millis, memory_bytes = offer

@@ -134,6 +134,12 @@ def from_file(knob: Knob, text: str, version: Version) -> str | int:
     return number
 
 
+def quota_us(text: str) -> int | None:
+    """The microseconds a period of a quota's file, on either version; None where there is no quota."""
+    quota = text.split(maxsplit=1)[0]
+    return None if quota in ("max", "-1") else int(quota)
+
+
 def same(knob: Knob, wanted: str | int, text: str, version: Version, page_bytes: int = 4096) -> bool:
     """Whether a file's text already says what is wanted; the kernel rounds memory limits down to whole pages."""
     if knob in _IN_PAGES:

@@ -102,7 +102,7 @@ def test_katalysts_annotation_goes_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("millis", "quota", "taken"), [(500, 1000, 500), (1500, 1000, 1000), (500, None, 0), (5, 0, 0)]
+    ("millis", "quota_us", "taken"), [(500, 100_000, 500), (1500, 100_000, 1000), (500, None, 0), (5, 0, 0)]
 )
-def test_the_kernel_takes_no_more_than_the_quota(millis: int, quota: int | None, taken: int) -> None:
-    assert within_quota(millis, quota) == taken
+def test_the_kernel_takes_no_more_than_the_quota(millis: int, quota_us: int | None, taken: int) -> None:
+    assert within_quota(millis, quota_us) == taken

@@ -1,5 +1,7 @@
 """Cache shares: masks and bandwidths by the formula, groups and tasks in a tree of resctrl's shape, all given back."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,8 @@ from hypothesis import strategies as st
 from plain_cgroups import PlainCgroups
 from plain_resctrl import PlainResctrl
 
-from services.qrm.adapters.kernel.cache_shares import NOT_MOUNTED, CacheShares
+from services.qrm.adapters.kernel.cache_shares import NOT_MOUNTED, READ_ONLY, CacheShares
+from services.qrm.adapters.resctrl.tree import ResctrlTree
 from services.qrm.core.isolation.cache import (
     CacheBounds,
     CacheShare,
@@ -39,7 +42,16 @@ def test_masks(whole: int, start: int, end: int, mask: int) -> None:
 
 @pytest.mark.parametrize(
     ("percent", "most", "wanted"),
-    [(100, 100, 100), (30, 100, 30), (31, 100, 40), (1, 100, 10), (100, 2048, 2048), (50, 2048, 80), (1, 2048, 1)],
+    [
+        (100, 100, 100),
+        (30, 100, 30),
+        (31, 100, 40),
+        (1, 100, 10),
+        (100, 2048, 2048),
+        (50, 2048, 80),
+        (1, 2048, 1),
+        (50, 4294967295, 4294967295),
+    ],
 )
 def test_bandwidths(percent: int, most: int, wanted: int) -> None:
     assert bandwidth(CacheShare(bandwidth_percent=percent), most, CacheBounds()) == wanted
@@ -133,6 +145,50 @@ def test_without_resctrl_that_is_said_and_nothing_else_happens(tmp_path: Path) -
     shares = CacheShares(control, plain.cgroups, KubeletLayout("cgroupfs"))
     assert shares.settle([BATCH], SHARES, 0.0, 10.0) == []
     assert shares.lacking == (NOT_MOUNTED,)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("L3:0=7ff\nMB:0=4294967295\n", ["mba_MBps"]),
+        ("L3CODE:0=7ff\nL3DATA:0=7ff\nMB:0=100\n", ["CDP"]),
+        ("L3CODE:0=7ff\nL3DATA:0=7ff\n", ["CDP", "no line MB"]),
+        ("L3:0=7ff\nMB:0=100\n", []),
+    ],
+)
+def test_what_this_machine_cannot_follow_is_named(tmp_path: Path, text: str, words: list[str]) -> None:
+    control, plain = PlainResctrl(tmp_path / "r", text), PlainCgroups(tmp_path, version=2)
+    shares = CacheShares(control.tree, plain.cgroups, KubeletLayout("cgroupfs"))
+    for now_s in (0.0, 1.0):
+        assert shares.settle([], SHARES, now_s, 10.0) == []
+        assert [word in said for word, said in zip(words, shares.unheeded, strict=True)] == [True] * len(words)
+    assert shares.settle([], {}, 2.0, 10.0) == []
+    assert shares.unheeded == ()
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(errno.EINVAL, "what the hardware takes"), (errno.ENOSPC, "CLOSID"), (errno.EACCES, "denied")]
+)
+def test_a_refusal_is_said_with_the_reason_of_its_kind(tmp_path: Path, number: int, words: str) -> None:
+    (problem, *_) = refusing(tmp_path, number).settle([BATCH], SHARES, 0.0, 10.0)
+    assert words in problem.why
+    assert ("what the hardware takes" in problem.why) is (number == errno.EINVAL)
+
+
+def test_a_read_only_tree_is_no_problem_of_a_pass_and_is_named(tmp_path: Path) -> None:
+    shares = refusing(tmp_path, errno.EROFS)
+    for now_s in (0.0, 1.0, 20.0):
+        assert shares.settle([BATCH], SHARES, now_s, 10.0) == []
+        assert shares.unheeded == (READ_ONLY,)
+
+
+def refusing(folder: Path, number: int) -> CacheShares:
+    def mkdir(_: Path) -> None:
+        raise OSError(number, os.strerror(number))
+
+    PlainResctrl(folder)
+    plain = PlainCgroups(folder, version=2)
+    return CacheShares(ResctrlTree(folder, mkdir=mkdir), plain.cgroups, KubeletLayout("cgroupfs"))
 
 
 def test_a_share_that_the_hardware_refuses_is_a_problem_of_that_group(node: Node) -> None:

@@ -1,5 +1,6 @@
 """Values of isolation in the kernel's files: written, repaired, given back, and what is lacking is named once."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,11 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Node:
     return Node(tmp_path, request.param)
 
 
+@pytest.fixture
+def v2(tmp_path: Path) -> Node:
+    return Node(tmp_path, 2)
+
+
 def test_a_value_is_written_once_and_repaired_within_the_period(node: Node) -> None:
     assert node.settle(BURSTS) == 2
     assert node.settle(BURSTS) == 0
@@ -95,6 +101,26 @@ def test_a_burst_never_exceeds_the_quota_that_is_there(node: Node) -> None:
     assert (node.burst_us(POD), node.burst_us(CONTAINER)) == ("0", "20000")
 
 
+def test_a_burst_of_a_short_period_stays_within_its_quota(v2: Node) -> None:
+    v2.plain.set(CONTAINER, "cpu.max", "20000 10000", "cpu")
+    v2.settle({(CONTAINER, Knob.CPU_BURST): 2000})
+    assert v2.burst_us(CONTAINER) == "20000"
+
+
+def test_a_group_that_ends_while_it_is_read_says_nothing_about_the_kernel(v2: Node) -> None:
+    read = v2.plain.cgroups.read
+
+    def ends(group: str, knob: Knob) -> str | int | None:
+        if group == CONTAINER:
+            shutil.rmtree(v2.plain.folder(CONTAINER, ""), ignore_errors=True)
+        return read(group, knob)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(v2.plain.cgroups, "read", ends)
+        assert v2.settle(BURSTS) == 1
+    assert v2.isolation.lacking == ()
+
+
 def test_a_file_that_the_kernel_lacks_is_named_and_nothing_is_written(node: Node) -> None:
     node.without(Knob.CPU_BURST)
     assert node.settle(BURSTS) == 0
@@ -108,11 +134,6 @@ PROTECTED: Values = {
     (CONTAINER, Knob.MEMORY_HIGH): 16 << 20,
 }  # fmt: skip
 GROUPS = ("kubepods", POD, CONTAINER)
-
-
-@pytest.fixture
-def v2(tmp_path: Path) -> Node:
-    return Node(tmp_path, 2)
 
 
 def test_memory_is_protected_and_throttled_and_both_end(v2: Node) -> None:
@@ -136,6 +157,15 @@ def test_memory_high_goes_down_in_steps_while_more_is_used(v2: Node) -> None:
     assert v2.plain.get(CONTAINER, "memory.high") == "16777216"
 
 
+def test_memory_high_is_left_alone_while_the_last_step_has_not_worked(v2: Node) -> None:
+    v2.plain.set(CONTAINER, "memory.current", str(1 << 30), "memory")
+    v2.settle(PROTECTED)
+    for passed, usage in enumerate(((1 << 30) - 4096, (1 << 30) + 8192, (1 << 30) - 8192)):
+        v2.plain.set(CONTAINER, "memory.current", str(usage), "memory")
+        assert v2.settle(PROTECTED, after_s=20.0) == 0, passed
+    assert v2.plain.get(CONTAINER, "memory.high") == str((1 << 30) - (256 << 20))
+
+
 def test_every_file_that_a_kernel_lacks_is_named(tmp_path: Path) -> None:
     node = Node(tmp_path, 1)
     wanted = {**PROTECTED, (POD, Knob.WMARK_RATIO): 95, (POD, Knob.GROUP_IDENTITY): 2}
@@ -148,7 +178,7 @@ def test_every_file_that_a_kernel_lacks_is_named(tmp_path: Path) -> None:
 def test_what_a_life_before_gave_is_given_back_and_other_knobs_are_left(v2: Node) -> None:
     v2.settle({**PROTECTED, **BURSTS})
     after = GroupIsolation(CgroupWriter(v2.plain.cgroups, "kubepods"))
-    after.adopt(GROUPS, (Knob.MEMORY_MIN,))
+    after.adopt({(group, Knob.MEMORY_MIN) for group in GROUPS})
     assert after.settle({(POD, Knob.MEMORY_MIN): 8 << 20}, 0.0, 10.0) == []
     assert [v2.plain.get(group, "memory.min") for group in GROUPS] == ["0", "8388608", "0"]
     assert v2.plain.get(CONTAINER, "memory.high") == "16777216"

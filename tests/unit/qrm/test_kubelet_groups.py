@@ -10,13 +10,14 @@ from services.qrm.adapters.kernel.groups import CgroupGroups
 from services.qrm.adapters.kernel.machine import HostMachine
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.placement.arrangement import Node, arrange
-from services.qrm.core.statement import pods_in_force, pools_in_force
+from services.qrm.core.statement import mixed_pods, mixed_text, pods_in_force, pools_in_force
 from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.core.writes.outcome import WriteOutcome
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.contracts.pod import Container, Pod
-from shared.core.cgroups.knobs import Knob, Version
+from shared.core.cgroups.knobs import UNLIMITED, Knob, Version
 from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout
+from shared.core.cgroups.layout import OwnLayout
 from shared.core.cpus.cpuset import CpuSet
 
 GIB = 1 << 30
@@ -151,6 +152,31 @@ def test_the_memory_limit_goes_to_the_best_effort_group_while_it_holds_reclaimed
     assert node.groups.memory_limit() is None
     node.apply(BATCH, limit_bytes=GIB)
     assert node.groups.memory_limit() is not None
+
+
+def test_limits_of_the_class_are_lifted_once_when_a_mid_pod_shares_its_group(node: Kubelet) -> None:
+    home, cgroups = node.layout.homes[2], node.plain.cgroups
+    mid = pod("e", "shared_cores", "BestEffort", 1)
+    knobs = [Knob.CPU_QUOTA, Knob.MEMORY_MAX] + ([Knob.MEMORY_HIGH] if node.plain.version == 2 else [])
+    node.run(BATCH, mid)
+    node.apply(BATCH, limit_bytes=GIB)
+    cgroups.write(home, Knob.CPU_QUOTA, 2000)
+    assert UNLIMITED not in [cgroups.read(home, knob) for knob in knobs]
+    assert not node.apply(BATCH, mid, limit_bytes=GIB).problems
+    assert {cgroups.read(home, knob) for knob in knobs} == {UNLIMITED}
+    cgroups.write(home, Knob.CPU_QUOTA, 3000)
+    node.apply(BATCH, mid, limit_bytes=GIB)
+    assert cgroups.read(home, Knob.CPU_QUOTA) == 3000, "what somebody else writes there later is theirs"
+
+
+def test_the_pods_are_named_beside_which_the_class_has_no_limits(node: Kubelet) -> None:
+    mid, misfit = pod("e", "shared_cores", "BestEffort", 1), pod("f", "reclaimed_cores", "Burstable")
+    assert mixed_pods((TENANT, BATCH), node.layout) == []
+    assert mixed_pods((TENANT, mid), node.layout) == [], "there is nobody to limit"
+    assert mixed_pods((TENANT, BATCH, mid, misfit), node.layout) == ["default/e", "default/f"]
+    assert mixed_pods((BATCH, mid), OwnLayout()) == []
+    assert mixed_text("") == ""
+    assert "default/e" in mixed_text("default/e")
 
 
 def test_what_is_said_is_what_the_pods_have_and_for_a_pool_without_pods_what_the_next_one_gets(node: Kubelet) -> None:

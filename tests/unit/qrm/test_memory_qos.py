@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from services.qrm.core.isolation.group_identity import identity_values
 from services.qrm.core.isolation.memory_qos import AUTO, memory_values, of_pod
 from services.qrm.core.isolation.rules import MemoryQos, NodeRules
-from services.qrm.core.isolation.wanted import groups_of, in_order, wanted_values
+from services.qrm.core.isolation.wanted import in_order, may_be_given, wanted_values
 from shared.contracts.pod import Container, Pod, QosClass
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.kubelet_layout import KubeletLayout
@@ -128,7 +128,7 @@ def test_law_low_contains_min_and_every_parent_its_children(
     node: tuple[list[Pod], NodeRules], layout: OwnLayout | KubeletLayout
 ) -> None:
     found = memory_values(node[0], layout, node[1])
-    assert {group for group, _ in found} <= groups_of(node[0], layout)
+    assert found.keys() <= may_be_given(node[0], layout, tuple(Knob))
     for (group, knob), value in found.items():
         if knob in (Knob.MEMORY_MIN, Knob.MEMORY_LOW):
             assert value >= below(group, {name: of for (name, other), of in found.items() if other is knob})

@@ -10,6 +10,7 @@ from services.qrm.adapters.kernel.groups import CgroupGroups
 from services.qrm.adapters.kernel.restore import restore_kubelet_groups
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.isolation.rules import MemoryQos, NodeRules
+from services.qrm.core.isolation.wanted import may_be_given
 from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.core.writes.outcome import Problem
 from shared.adapters.host.cgroup import Cgroups
@@ -101,6 +102,27 @@ def test_what_isolates_pods_is_given_back_also_by_the_next_life(node: Limited) -
     assert after.restore(PODS) == ()
     assert of_node(node) == before
     assert after.isolating == frozenset()
+
+
+def test_protection_of_homes_ends_also_when_its_pods_have_ended_in_between(node: Limited) -> None:
+    homes = [group for group in (node.layout.top, *node.layout.homes) if node.plain.version == 2]
+    for group in homes:
+        node.plain.cgroups.write(group, Knob.MEMORY_MIN, GIB)
+    after = CgroupGroups(CgroupWriter(node.plain.cgroups, node.layout.top), node.machine, node.layout)
+    after.inherit((Knob.MEMORY_MIN,))
+    after.restore(())
+    assert {node.plain.cgroups.read(group, Knob.MEMORY_MIN) for group in homes} <= {0}
+    for group in homes:
+        node.plain.cgroups.write(group, Knob.MEMORY_MIN, GIB)
+    node.apply(PAIR)
+    after.apply(node.what, (PAIR,), GroupSettings(2000), 1.0)
+    assert {node.plain.cgroups.read(group, Knob.MEMORY_MIN) for group in homes} <= {0}
+
+
+def test_an_inherited_memory_high_is_that_of_containers_alone(node: Limited) -> None:
+    node.apply(PAIR)
+    found = may_be_given((PAIR,), node.layout, (Knob.MEMORY_HIGH,))
+    assert {group for group, _ in found} == {node.layout.container_group(PAIR, one) for one in PAIR.containers}
 
 
 def test_isolation_that_is_switched_off_ends_while_the_rest_stays(node: Limited) -> None:

@@ -1,9 +1,17 @@
 """Cache shares are kept by groups of resctrl: a group a class, with the tasks of its pods."""
 
+import errno
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from services.qrm.core.isolation.cache import CacheShare, Schemata, cache_group, schemata_lines, schemata_of
+from services.qrm.core.isolation.cache import (
+    CacheShare,
+    Schemata,
+    cache_group,
+    schemata_lines,
+    schemata_of,
+    without_effect,
+)
 from services.qrm.core.writes.outcome import Problem
 from services.qrm.ports import CacheControl
 from shared.adapters.host.cgroup import Cgroups
@@ -11,6 +19,11 @@ from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.layout import Layout
 
 NOT_MOUNTED = "/sys/fs/resctrl/schemata"
+READ_ONLY = "shares of caches and bandwidth: /sys is mounted read-only here, as the chart does, and resctrl with it"
+_HINTS = {
+    errno.EINVAL: f"; {NOT_MOUNTED} says what the hardware takes",
+    errno.ENOSPC: "; the hardware has no class of service (CLOSID) left for another group",
+}
 
 
 @dataclass(slots=True)
@@ -22,6 +35,8 @@ class CacheShares:
     layout: Layout
     lacking: tuple[str, ...] = ()
     """Files that a share needs and this machine does not have."""
+    unheeded: tuple[str, ...] = ()
+    """What of the shares has no effect on this machine, and why."""
     _settled: tuple[Mapping[QosClass, CacheShare], Sequence[Pod], float] | None = None
     _may_be_given: bool = True
     """Also by a life before this one."""
@@ -32,18 +47,19 @@ class CacheShares:
         """Keep a group for each class with a share; without any, remove those that were made here."""
         self.lacking = ()
         if not shares:
+            self.unheeded = ()
             return self.give_back()
         try:
             whole = self.control.whole()
         except OSError as error:
             return [Problem("resctrl", f"schemata cannot be read: {error.strerror}")]
-        if not whole:
-            self.lacking = (NOT_MOUNTED,)
+        if whole is None:
+            self.lacking, self.unheeded = (NOT_MOUNTED,), ()
             return []
         last = self._settled
         if last is not None and (last[0], last[1]) == (shares, pods) and now_s < last[2] + verify_s:
             return []
-        self._may_be_given = True
+        self._may_be_given, self.unheeded = True, tuple(without_effect(shares.values(), whole))
         problems = [problem for qos, share in shares.items() for problem in self._keep(qos, share, whole, pods)]
         self._settled = None if problems else (shares, pods, now_s)
         return problems
@@ -74,7 +90,10 @@ class CacheShares:
             for task in sorted(self._tasks([pod for pod in pods if pod.qos == qos]) - there):
                 self.control.add_task(group, task)
         except OSError as error:
-            yield Problem(f"resctrl/{group}", f"{error.strerror}; {NOT_MOUNTED} says what the hardware takes")
+            if error.errno == errno.EROFS:
+                self.unheeded = (READ_ONLY,)  # then nothing else has an effect either
+            else:
+                yield Problem(f"resctrl/{group}", f"{error.strerror}{_HINTS.get(error.errno or 0, '')}")
 
     def _tasks(self, pods: Sequence[Pod]) -> set[int]:
         name, controller = ("cgroup.threads", "") if self.cgroups.version == 2 else ("tasks", "cpu")

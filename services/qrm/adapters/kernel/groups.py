@@ -10,7 +10,7 @@ from services.qrm.adapters.kernel.memory_use import memory_use
 from services.qrm.adapters.kernel.pod_limits import PodLimits
 from services.qrm.adapters.kernel.restore import restore_groups
 from services.qrm.adapters.kernel.writer import CgroupWriter
-from services.qrm.core.isolation.wanted import groups_of, wanted_values
+from services.qrm.core.isolation.wanted import may_be_given, wanted_values
 from services.qrm.core.memory.limits import limit_steps
 from services.qrm.core.placement.arrangement import Arrangement
 from services.qrm.core.writes.classes import RECLAIMED, lowest, wanted_groups, weights
@@ -52,7 +52,7 @@ class CgroupGroups:
         self._cgroups = writer.cgroups
         # Only Sublet's own layout has class groups to make; kubelet's groups are made and removed by kubelet alone.
         self._fixed = {writer.top, *self.layout.classes.values()} if self.layout.classes else set()
-        self._reclaimed = self.layout.reclaimed_group(())
+        self._reclaimed = self._limited = self.layout.reclaimed_group(())
         unsaid_bytes = unsaid_memory_bytes(sum(machine.memory_bytes.values()))
         self._pod_limits = None if self.layout.classes else PodLimits(writer, self.layout, unsaid_bytes)
         self._isolation = GroupIsolation(writer)
@@ -114,20 +114,23 @@ class CgroupGroups:
         # Before the quota of the class: v1 refuses one that is below a pod's.
         problems = [] if own is None or settings.pod_quotas is not False else own.lift_quotas(self._present(pods))
         self._reclaimed = self.layout.reclaimed_group(pods)
+        problems += self._lift_limits()
         # After the sets: the kernel reclaims memory while the writer waits, and a tenant's CPUs must not wait for that.
         limits = [*self._limits(settings.memory_limit_bytes), *self._quota(settings.quota_millis)]
         weights_now = self._weights(settings.asked_millis, pods, arrangement.starting)
         problems += self._writer.settle([*weights_now, *limits])
         if own is not None:
             problems += own.settle(self._present(pods), now_s, verify_s, quotas=settings.pod_quotas)
-        self._adopt(pods)
+        # Not before a pod is known: its protection would be taken away and given again.
+        if pods:
+            self._adopt(pods)
         # Last: a burst is held against the quota that is there by now.
         problems += self._isolation.settle(wanted_values(pods, self.layout, settings.isolation), now_s, verify_s)
-        lacking = self._isolation.lacking
+        lacking, unheeded = self._isolation.lacking, tuple[str, ...]()
         if self._caches is not None:
             problems += self._caches.settle(pods, settings.isolation.caches, now_s, verify_s)
-            lacking += self._caches.lacking
-        return replace(outcome.with_problems(problems), lacking=lacking)
+            lacking, unheeded = lacking + self._caches.lacking, self._caches.unheeded
+        return replace(outcome.with_problems(problems), lacking=lacking, unheeded=unheeded)
 
     def _apply_sets(
         self, arrangement: Arrangement, pods: Sequence[Pod], settings: GroupSettings, now_s: float, verify_s: float
@@ -195,10 +198,9 @@ class CgroupGroups:
         self._inherited = knobs
 
     def _adopt(self, pods: Sequence[Pod]) -> None:
-        # Before any pod is known nothing is found to be given back.
-        if pods and self._inherited:
-            self._isolation.adopt(groups_of(pods, self.layout), self._inherited)
-            self._inherited = ()
+        self._isolation.adopt(may_be_given(pods, self.layout, self._inherited))
+        # Before any pod is known, what it was given is not found.
+        self._inherited = () if pods else self._inherited
 
     def memory_limit(self) -> int | None:
         """The memory limit in force for reclaimed work, in bytes; None: there is none."""
@@ -246,6 +248,18 @@ class CgroupGroups:
 
     def _has_idle(self, group: str) -> bool:
         return self._cgroups.raw(group, Knob.CPU_IDLE) is not None
+
+    def _lift_limits(self) -> list[Problem]:
+        """Lift the limits of the class once its group holds others too: they would hit these, and move no more."""
+        if self._reclaimed is not None:
+            self._limited = self._reclaimed
+        if self._reclaimed is not None or self._limited is None:
+            return []
+        knobs = (Knob.CPU_QUOTA, Knob.MEMORY_MAX, Knob.MEMORY_HIGH)
+        problems = self._writer.settle([Write(self._limited, knob, UNLIMITED) for knob in knobs])
+        # Once, for what somebody else writes there later is theirs; what could not be lifted is owed on.
+        self._limited = self._limited if problems else None
+        return problems
 
     def _limits(self, limit_bytes: int | None) -> list[Write]:
         group = self._reclaimed

@@ -1,16 +1,16 @@
 """Isolation writes what its rules want where that is not in force, and gives back what is not wanted any more."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from services.qrm.adapters.kernel.memory_use import memory_use
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.isolation.burst import within_quota
 from services.qrm.core.isolation.rules import NEUTRAL, Values
-from services.qrm.core.isolation.wanted import in_order
-from services.qrm.core.memory.limits import STEP_BYTES
+from services.qrm.core.isolation.wanted import Key, in_order
+from services.qrm.core.memory.limits import high_step
 from services.qrm.core.writes.outcome import Problem
-from shared.core.cgroups.knobs import UNLIMITED, V1_FILES, V2_FILES, Knob, Write
+from shared.core.cgroups.knobs import UNLIMITED, V1_FILES, V2_FILES, Knob, Write, quota_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class GroupIsolation:
     writer: CgroupWriter
     lacking: tuple[str, ...] = ()
     """Files that something wanted needs and this kernel does not have."""
-    _given: set[tuple[str, Knob]] = field(default_factory=set)
+    _given: set[Key] = field(default_factory=set)
     """Where a value may be in force that is to be given back one day."""
     _verified: _Verified | None = None
 
@@ -39,9 +39,9 @@ class GroupIsolation:
         """The knobs of which anything may be in force."""
         return frozenset(knob for _, knob in self._given)
 
-    def adopt(self, groups: Iterable[str], knobs: Collection[Knob]) -> None:
-        """Count what these groups have of these knobs as given here: a life before this one gave it."""
-        self._given |= {(group, knob) for group in groups for knob in knobs}
+    def adopt(self, given: Iterable[Key]) -> None:
+        """Count these values as given here: a life before this one gave them."""
+        self._given |= set(given)
         self._verified = None
 
     def give_back(self) -> list[Problem]:
@@ -58,8 +58,10 @@ class GroupIsolation:
         back = {key: NEUTRAL[key[1]] for key in self._given - wanted.keys()}
         there = {key: value for key, value in {**back, **wanted}.items() if exists(key[0])}
         now = {key: value for key in there if (value := self.writer.cgroups.read(*key)) is not None}
-        self.lacking = self._files({knob for _, knob in there.keys() & wanted.keys() - now.keys()})
-        writes = [write for key in now if self.writer.differs(write := self._write(key, there[key]))]
+        # Asked again: a group that has ended since has no files either, and that says nothing about the kernel.
+        unread = [key for key in there.keys() & wanted.keys() - now.keys() if exists(key[0])]
+        self.lacking = self._files({knob for _, knob in unread})
+        writes = [write for key in now if self.writer.differs(write := self._write(key, there[key], int(now[key])))]
         values = {(write.group, write.knob): int(write.value) for write in writes}
         order = in_order({key: (int(now[key]), value) for key, value in values.items()})
         problems = self.writer.settle(Write(*key, values[key]) for key in order)
@@ -70,15 +72,15 @@ class GroupIsolation:
         self._verified = None if writes else _Verified(wanted, absent, now_s)
         return problems
 
-    def _write(self, key: tuple[str, Knob], value: int) -> Write:
+    def _write(self, key: Key, value: int, now: int) -> Write:
         group, knob = key
         if knob is Knob.CPU_BURST:
-            quota = self.writer.cgroups.read(group, Knob.CPU_QUOTA)
-            value = within_quota(value, None if quota in (None, UNLIMITED) else int(quota or 0))
+            quota = self.writer.cgroups.raw(group, Knob.CPU_QUOTA)
+            value = within_quota(value, None if quota is None else quota_us(quota))
         if knob is Knob.MEMORY_HIGH and value != UNLIMITED:
             # The kernel reclaims while the writer waits: in steps, as with limits.
             use = memory_use(self.writer.cgroups, group)
-            value = max(value, use.usage_bytes - STEP_BYTES if use else 0)
+            value = value if use is None else high_step(value, now, use)
         return Write(group, knob, value)
 
     def _files(self, knobs: set[Knob]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from services.qrm.core.isolation.pod_words import burst_words
 from services.qrm.core.isolation.rules import Values
 from services.qrm.core.placement.requests import annotations_of
 from shared.contracts.pod import Pod
-from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.knobs import PERIOD_US, Knob
 from shared.core.cgroups.layout import Layout
 
 FULL_PERCENT = 100.0
@@ -62,6 +62,9 @@ def burst_values(pods: Iterable[Pod], layout: Layout, default_percent: float) ->
     return values
 
 
-def within_quota(burst_millis: int, quota_millis: int | None) -> int:
-    """As much of a burst as the kernel takes: none without a quota, and never more than it."""
-    return 0 if quota_millis is None else max(0, min(burst_millis, quota_millis))
+def within_quota(burst_millis: int, quota_us: int | None) -> int:
+    """As much of a burst as the kernel takes: none without a quota, and never more than it.
+
+    The kernel compares the microseconds of both, whatever the period; a burst is written as for the usual period.
+    """
+    return 0 if quota_us is None else max(0, min(burst_millis, quota_us * 1000 // PERIOD_US))

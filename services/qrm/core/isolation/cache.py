@@ -3,7 +3,7 @@
 Facts: docs/facts/koordinator-isolation.md#caches-and-memory-bandwidth.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from shared.contracts.pod import QosClass
@@ -15,6 +15,8 @@ MOST_LINES, MOST_DOMAINS, MOST_DIGITS = 64, 1024, 16
 WHOLE_PERCENT = 100
 DIE_EIGHTHS = 160
 """Bandwidth of a die where the kernel counts in eighths of GB/s (AMD): four fifths of 25 GB/s."""
+MOST_EIGHTHS = 1 << 16
+"""More than any die has: a root group that says more counts in MB/s (mounted with `mba_MBps`), and names no bound."""
 
 Schemata = Mapping[str, Mapping[int, int]]
 """Masks of ways, and bandwidths, by resource and domain."""
@@ -82,12 +84,26 @@ def cache_mask(share: CacheShare, whole: int, least_ways: int) -> int:
 
 def bandwidth(share: CacheShare, most: int, bounds: CacheBounds) -> int:
     """The bandwidth in the kernel's unit: percent in whole steps, or eighths of GB/s where the root has those."""
-    if share.bandwidth_percent >= WHOLE_PERCENT:
+    if share.bandwidth_percent >= WHOLE_PERCENT or most > MOST_EIGHTHS:
         return most
     if most > WHOLE_PERCENT:
         return max(1, DIE_EIGHTHS * share.bandwidth_percent // WHOLE_PERCENT)
     step = max(1, bounds.bandwidth_step)
     return min(most, max(bounds.least_bandwidth, -(-share.bandwidth_percent // step) * step))
+
+
+def without_effect(shares: Iterable[CacheShare], whole: Schemata) -> list[str]:
+    """Which parts of shares this machine's control has no way to follow, and why."""
+    found, own = [], list(shares)
+    if CACHE not in whole and any((one.start_percent, one.end_percent) != (0, WHOLE_PERCENT) for one in own):
+        found.append("shares of the cache: resctrl has no line L3 (with CDP it has L3CODE and L3DATA)")
+    if any(one.bandwidth_percent < WHOLE_PERCENT for one in own):
+        widths = whole.get(BANDWIDTH, {})
+        if not widths:
+            found.append("shares of the memory bandwidth: resctrl has no line MB")
+        elif any(most > MOST_EIGHTHS for most in widths.values()):
+            found.append("shares of the memory bandwidth: resctrl is mounted with mba_MBps; percents need it without")
+    return found
 
 
 def schemata_lines(schemata: Schemata, now: Schemata) -> list[str]:

@@ -1,7 +1,7 @@
 """Everything that isolation gives to groups, and the order in which the values are written."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from services.qrm.core.isolation.burst import burst_values
 from services.qrm.core.isolation.group_identity import identity_values
@@ -23,11 +23,15 @@ def wanted_values(pods: Sequence[Pod], layout: Layout, rules: NodeRules) -> Valu
     }
 
 
-def groups_of(pods: Sequence[Pod], layout: Layout) -> set[str]:
-    """Every group that isolation may write for these pods."""
+def may_be_given(pods: Sequence[Pod], layout: Layout, knobs: Collection[Knob]) -> set[Key]:
+    """What isolation may have given of these knobs while these pods ran, and pods that have ended since."""
     own = {layout.pod_group(pod) for pod in pods}
-    containers = {layout.container_group(pod, one) for pod in pods for one in pod.containers}
-    return own | {name for name in containers if name is not None} | {name for group in own for name in above(group)}
+    containers = {layout.container_group(pod, one) for pod in pods if not pod.as_one for one in pod.containers}
+    throttled = {name for name in containers if name is not None}
+    # The protection of a home outlives the pods that it was for.
+    groups = own | throttled | {name for group in own for name in above(group)} | {layout.top, *layout.homes}
+    # Above a container `memory.high` is a limit of a pod or a class, and somebody else's to lift.
+    return {(name, knob) for knob in knobs for name in (throttled if knob is Knob.MEMORY_HIGH else groups)}
 
 
 def in_order(changes: Mapping[Key, tuple[int, int]]) -> list[Key]:

@@ -33,6 +33,17 @@ def limit_steps(limit_bytes: int, use: MemoryUse, version: Version) -> list[tupl
     return [(Knob.MEMORY_HIGH, bounded), (Knob.MEMORY_MAX, max(limit_bytes, use.usage_bytes + MARGIN_BYTES))]
 
 
+def high_step(high_bytes: int, now_bytes: int, use: MemoryUse) -> int:
+    """The `memory.high` for now on the way to one; it stays where it is while use has not come down to it.
+
+    A step that moved with the use would be written for ever where memory cannot be reclaimed, and each write makes the
+    kernel try while the writer waits.
+    """
+    if high_bytes <= now_bytes < use.usage_bytes:
+        return now_bytes
+    return max(high_bytes, use.usage_bytes - STEP_BYTES)
+
+
 def in_force(limit_bytes: int, hard_bytes: int | None) -> bool:
     """Whether a hard limit, as the kernel has it, is at most the limit asked for; a lower one is not ours to lift.
 

@@ -27,6 +27,8 @@ class WriteOutcome:
     problems: tuple[Problem, ...] = ()
     lacking: tuple[str, ...] = ()
     """Files that a setting needs and this kernel does not have."""
+    unheeded: tuple[str, ...] = ()
+    """Settings that have no effect on this machine for another reason, with it."""
 
     def unwritten(self) -> "WriteOutcome":
         """The same as found again later, with nothing written."""
