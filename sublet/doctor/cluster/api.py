@@ -76,14 +76,16 @@ def may_install(facts: ClusterFacts) -> Finding:
     """Whether this user may make what the chart makes, and hand on the rights that it gives."""
     if isinstance(facts.may, Unknown):
         return unchecked(facts.may)
-    missing = [right for right in to_install(facts.namespace, profiles=facts.profiles) if not facts.may.get(right)]
+    wanted = to_install(facts.namespace, profiles=facts.profiles, slo=facts.slo)
+    missing = [right for right in wanted if not facts.may.get(right)]
     if missing:
         judged = warning if facts.installed is True else problem  # who only looks at what is there need not change it
         return judged(
             f"you may not {some([str(right) for right in missing])}",
             "let somebody with cluster-admin install or upgrade it, or be given these rights",
         )
-    held = [right for right in to_hand_on(facts.namespace, profiles=facts.profiles) if not facts.may.get(right)]
+    given = to_hand_on(facts.namespace, profiles=facts.profiles, slo=facts.slo)
+    held = [right for right in given if not facts.may.get(right)]
     if held and not facts.may.get(ESCALATE):
         return problem(
             f"you may make roles, but not give away what you may not: {some([str(r) for r in held])}",

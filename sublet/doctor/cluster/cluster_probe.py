@@ -9,7 +9,7 @@ from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.core.api_kind import CNRS, LEASES, NODES, PODS
 from shared.errors import SubletError
 from shared.ports import Clock
-from sublet.doctor.cluster.facts import ClusterFacts
+from sublet.doctor.cluster.facts import ClusterFacts, followed_config_map
 from sublet.doctor.cluster.parts import SCHEDULER
 from sublet.doctor.cluster.rights import (
     BIND,
@@ -20,6 +20,7 @@ from sublet.doctor.cluster.rights import (
     WEBHOOK,
     WEBHOOK_CONFIGURATION,
     WEBHOOK_SECRET,
+    FollowedConfigMap,
     Right,
     of_account,
     to_hand_on,
@@ -77,16 +78,17 @@ class KubeProbe:
             self._items(PODS.collection(), fieldSelector=f"spec.schedulerName={SCHEDULER}"),
         )
         kinds, policy_list, daemon_sets, deployments, stateful_sets, nodes, node_objects, pods = lists
-        may = await _known(self._may())
+        own_deployments = {} if isinstance(deployments, Unknown) else {_name(one): one for one in deployments}
+        profiles, slo = WEBHOOK in own_deployments, followed_config_map(own_deployments.get("sublet-central"))
+        may = await _known(self._may(slo))
         admission_v1, here = "/apis/admissionregistration.k8s.io/v1", f"namespaces/{self._namespace}"
-        profiles = not isinstance(deployments, Unknown) and WEBHOOK in map(_name, deployments)
         return ClusterFacts(
             server=self._server,
             namespace=self._namespace,
             now=self._clock.wall(),
             version=version,
             may=may,
-            accounts_may=await _known(self._accounts_may([*GIVEN, *(GIVEN_FOR_PROFILES if profiles else ())])),
+            accounts_may=await _known(self._accounts_may([*GIVEN, *(GIVEN_FOR_PROFILES if profiles else ())], slo)),
             admission=await _known(self._admission()),
             kinds=kinds,
             policies=policy_list if isinstance(policy_list, Unknown) else frozenset(map(_name, policy_list)),
@@ -156,18 +158,21 @@ class KubeProbe:
             for version, found in zip(versions, served, strict=True)
         }
 
-    async def _may(self) -> dict[Right, bool]:
+    async def _may(self, slo: FollowedConfigMap | None) -> dict[Right, bool]:
         """What this user may, of what an installation needs; who may everything is asked one question."""
-        wanted = [*to_install(self._namespace, profiles=True), *to_hand_on(self._namespace, profiles=True)]
+        wanted = to_install(self._namespace, profiles=True, slo=slo)
+        wanted += to_hand_on(self._namespace, profiles=True, slo=slo)
         wanted += [ESCALATE, BIND, KUBELET_READ]
         if await self._allowed(EVERYTHING, None):
             return dict.fromkeys(wanted, True)
         return await self._each(wanted, None)
 
-    async def _accounts_may(self, accounts: Iterable[str]) -> dict[str, dict[Right, bool]]:
+    async def _accounts_may(
+        self, accounts: Iterable[str], slo: FollowedConfigMap | None
+    ) -> dict[str, dict[Right, bool]]:
         found = {}
         for account in accounts:
-            found[account] = await self._each(of_account(account, self._namespace), account)
+            found[account] = await self._each(of_account(account, self._namespace, slo=slo), account)
         return found
 
     async def _each(self, rights: Iterable[Right], account: str | None) -> dict[Right, bool]:

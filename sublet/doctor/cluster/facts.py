@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from sublet.doctor.cluster.rights import WEBHOOK, Right
+from sublet.doctor.cluster.rights import WEBHOOK, FollowedConfigMap, Right
 from sublet.doctor.finding import Known, Unknown
 
 Document = Mapping[str, Any]
 Documents = Sequence[Document]
+_SLO = "SUBLET_CENTRAL__KUBERNETES__SLO__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,11 @@ class ClusterFacts:
         """Whether the chart's webhook, which applies colocation profiles, is known to be there."""
         return self.workload("Deployment", WEBHOOK) is not None
 
+    @property
+    def slo(self) -> FollowedConfigMap | None:
+        """Koordinator's ConfigMap, where central is known to follow it."""
+        return followed_config_map(self.workload("Deployment", "sublet-central"))
+
     def workload(self, kind: str, name: str) -> Document | None:
         """One of Sublet's workloads; None where it is not there, or not known."""
         found = {"DaemonSet": self.daemon_sets, "Deployment": self.deployments, "StatefulSet": self.stateful_sets}[kind]
@@ -80,6 +86,15 @@ class ClusterFacts:
             return None
         here = (one for one in found if one["metadata"].get("namespace") == self.namespace)
         return next((one for one in here if one["metadata"]["name"] == name), None)
+
+
+def followed_config_map(central: Document | None) -> FollowedConfigMap | None:
+    """What the chart has told central's Deployment to follow; None where it is nothing."""
+    spec = ((central or {}).get("spec", {}).get("template") or {}).get("spec") or {}
+    told = {one.get("name"): one.get("value") for part in spec.get("containers") or () for one in part.get("env") or ()}
+    if told.get(f"{_SLO}ENABLED") != "true":
+        return None
+    return FollowedConfigMap(str(told.get(f"{_SLO}NAMESPACE")), str(told.get(f"{_SLO}NAME")))
 
 
 class ClusterProbe(Protocol):

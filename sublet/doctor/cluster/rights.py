@@ -6,13 +6,15 @@ The unit tests hold both against the rendered manifests.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from shared.core.api_kind import NODE_METRICS
+from shared.core.api_kind import NODE_METRICS, NODE_SLOS
 
 CORE, APPS, RBAC, POLICY = "", "apps", "rbac.authorization.k8s.io", "policy"
 NODE_GROUP, CONFIG_GROUP = "node.katalyst.kubewharf.io", "config.katalyst.kubewharf.io"
 ADMISSION, NODE_LEASES = "admissionregistration.k8s.io", "kube-node-lease"
 OWN = "{namespace}"
 """Stands for the namespace of the installation."""
+FOLLOWED, FOLLOWED_NAME = "{slo.namespace}", "{slo.name}"
+"""Stand for the ConfigMap with Koordinator's strategies."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,6 +31,14 @@ class Right:
     def __str__(self) -> str:
         kind = ".".join(filter(None, (self.resource, self.group)))
         return f"{self.verb} {kind}{f' in {self.namespace}' if self.namespace else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedConfigMap:
+    """The ConfigMap that central is told to follow."""
+
+    namespace: str
+    name: str
 
 
 EVERYTHING = Right("*", "*", "*")
@@ -113,32 +123,44 @@ GIVEN_FOR_PROFILES: Mapping[str, tuple[_Given, ...]] = {
 }
 """What the chart makes and gives beside, with profiles.enabled."""
 
+MADE_FOR_SLO = ((RBAC, "roles", FOLLOWED), (RBAC, "rolebindings", FOLLOWED))
+GIVEN_FOR_SLO: Mapping[str, tuple[_Given, ...]] = {
+    "sublet-central": (
+        (CORE, "configmaps", _READ, FOLLOWED, FOLLOWED_NAME),
+        ("events.k8s.io", "events", "create", FOLLOWED, ""),
+        (NODE_SLOS.group, NODE_SLOS.plural, f"{_READ} create patch delete", "", ""),
+    ),
+}
+"""What the chart makes and gives beside, with slo.enabled."""
 
-def to_install(namespace: str, *, profiles: bool) -> list[Right]:
+
+def to_install(namespace: str, *, profiles: bool, slo: FollowedConfigMap | None) -> list[Right]:
     """Rights that installing or upgrading takes, without those that must be handed on."""
+    made = (*MADE, *(MADE_FOR_PROFILES if profiles else ()), *(MADE_FOR_SLO if slo else ()))
     return [
-        Right(verb, group, resource, where.format(namespace=namespace))
-        for group, resource, where in (*MADE, *(MADE_FOR_PROFILES if profiles else ()))
+        Right(verb, group, resource, where.format(namespace=namespace, slo=slo))
+        for group, resource, where in made
         for verb in ("create", "patch")
     ]
 
 
-def of_account(account: str, namespace: str) -> list[Right]:
+def of_account(account: str, namespace: str, *, slo: FollowedConfigMap | None) -> list[Right]:
     """What a ServiceAccount of Sublet has once it is installed."""
-    return list(_spelled(account, namespace))
+    return list(_spelled(account, namespace, slo))
 
 
-def to_hand_on(namespace: str, *, profiles: bool) -> list[Right]:
+def to_hand_on(namespace: str, *, profiles: bool, slo: FollowedConfigMap | None) -> list[Right]:
     """Rights that the chart gives away: its user needs each of them, or `escalate`; a foreign role takes `bind`."""
     accounts = [*GIVEN, *(GIVEN_FOR_PROFILES if profiles else ())]
-    return sorted({right for account in accounts for right in of_account(account, namespace)})
+    return sorted({right for account in accounts for right in of_account(account, namespace, slo=slo)})
 
 
 ESCALATE = Right("escalate", RBAC, "clusterroles")
 BIND = Right("bind", RBAC, "clusterroles")
 
 
-def _spelled(account: str, namespace: str) -> Iterator[Right]:
-    for group, resource, verbs, where, name in {**GIVEN, **GIVEN_FOR_PROFILES}[account]:
+def _spelled(account: str, namespace: str, slo: FollowedConfigMap | None) -> Iterator[Right]:
+    beside = GIVEN_FOR_SLO.get(account, ()) if slo else ()
+    for group, resource, verbs, where, name in (*{**GIVEN, **GIVEN_FOR_PROFILES}[account], *beside):
         for verb in verbs.split():
-            yield Right(verb, group, resource, where.format(namespace=namespace), name)
+            yield Right(verb, group, resource, where.format(namespace=namespace, slo=slo), name.format(slo=slo))

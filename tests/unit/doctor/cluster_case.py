@@ -10,7 +10,16 @@ import yaml
 
 from sublet.doctor.cluster.api import POLICIES
 from sublet.doctor.cluster.facts import ClusterFacts
-from sublet.doctor.cluster.rights import BIND, ESCALATE, GIVEN, GIVEN_FOR_PROFILES, of_account, to_hand_on, to_install
+from sublet.doctor.cluster.rights import (
+    BIND,
+    ESCALATE,
+    GIVEN,
+    GIVEN_FOR_PROFILES,
+    FollowedConfigMap,
+    of_account,
+    to_hand_on,
+    to_install,
+)
 
 K8S = Path(__file__).parents[3] / "deploy/k8s"
 SYSTEM = "sublet-system"
@@ -38,6 +47,18 @@ def named(name: str, namespace: str = "", **parts: Any) -> Document:
 def workload(name: str, replicas: int = 1, ready: int = 1) -> Document:
     """A Deployment or StatefulSet of Sublet's."""
     return named(name, SYSTEM, spec={"replicas": replicas}, status={"readyReplicas": ready})
+
+
+SLO = FollowedConfigMap("koordinator-system", "slo-controller-config")
+
+
+def central(ready: int = 2, slo: str = "true") -> Document:
+    """Central's Deployment, as far as it says which ConfigMap is followed."""
+    found = workload("sublet-central", 2, ready)
+    told = {"ENABLED": slo, "NAMESPACE": SLO.namespace, "NAME": SLO.name}
+    env = [{"name": f"SUBLET_CENTRAL__KUBERNETES__SLO__{name}", "value": value} for name, value in told.items()]
+    found["spec"]["template"] = {"spec": {"containers": [{"name": "central", "env": env}]}}
+    return found
 
 
 def hub() -> Document:
@@ -111,7 +132,8 @@ def webhook_trusting(authorities: str) -> Document:
     return named("sublet-pod-profiles", webhooks=[{"clientConfig": {"caBundle": bundle}}])
 
 
-MAY = dict.fromkeys([*to_install(SYSTEM, profiles=True), *to_hand_on(SYSTEM, profiles=True), ESCALATE, BIND], True)
+INSTALL, HAND_ON = (rights(SYSTEM, profiles=True, slo=SLO) for rights in (to_install, to_hand_on))
+MAY = dict.fromkeys([*INSTALL, *HAND_ON, ESCALATE, BIND], True)
 ACCOUNTS = (*GIVEN, *GIVEN_FOR_PROFILES)
 AUTHORITY = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n"
 GOOD = ClusterFacts(
@@ -120,14 +142,14 @@ GOOD = ClusterFacts(
     now=NOW,
     version={"gitVersion": "v1.35.4"},
     may=MAY,
-    accounts_may={account: dict.fromkeys(of_account(account, SYSTEM), True) for account in ACCOUNTS},
+    accounts_may={account: dict.fromkeys(of_account(account, SYSTEM, slo=SLO), True) for account in ACCOUNTS},
     admission={"v1": frozenset({"validatingadmissionpolicies"}), "v1beta1": frozenset({"mutatingadmissionpolicies"})},
     kinds=kinds(),
     policies=frozenset(POLICIES),
     own_namespace=namespace(system_cores="allowed", security="privileged"),
     daemon_sets=[agents(), named("kube-proxy", "kube-system")],
     deployments=[
-        workload("sublet-central", 2, 2),
+        central(),
         workload("sublet-events"),
         workload("sublet-scheduler"),
         workload("sublet-webhook", 2, 2),

@@ -13,11 +13,12 @@ from sublet.doctor.cluster.facts import ClusterFacts
 from sublet.doctor.cluster.rights import BIND, ESCALATE, Right, of_account, to_hand_on, to_install
 from sublet.doctor.finding import Unknown, examine
 
-FIRST = to_install(case.SYSTEM, profiles=False)[0]
-HANDED_ON = next(
-    right for right in to_hand_on(case.SYSTEM, profiles=False) if right not in to_install(case.SYSTEM, profiles=False)
-)
+INSTALL = to_install(case.SYSTEM, profiles=False, slo=None)
+FIRST = INSTALL[0]
+HANDED_ON = next(right for right in to_hand_on(case.SYSTEM, profiles=False, slo=None) if right not in INSTALL)
 STATUS = Right("patch", "config.koordinator.sh", "clustercolocationprofiles/status")
+NODE_SLOS = Right("delete", "slo.koordinator.sh", "nodeslos")
+SLO_ROLES = Right("create", "rbac.authorization.k8s.io", "roles", case.SLO.namespace)
 TOLD = ("server", "namespace", "now")
 EVICT = Right("create", "", "pods/eviction")
 CENTRAL, EVENTS = case.workload("sublet-central"), case.workload("sublet-events")
@@ -112,6 +113,8 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("scheduler", {"deployments": [], "scheduled_by_name": [case.pod("waits")]}, "problem", "default/waits"),
     ("scheduler", {"deployments": [], "scheduled_by_name": []}, "not checked", "no pod names"),
     ("your rights", {"may": without(STATUS, ESCALATE)}, "problem", "clustercolocationprofiles/status"),
+    ("your rights", {"may": without(NODE_SLOS, ESCALATE)}, "problem", "nodeslos"),
+    ("your rights", {"may": without(SLO_ROLES)}, "warning", "in koordinator-system"),
     ("profiles", {"webhook_endpoints": []}, "problem", "no endpoint that is ready"),
     ("profiles", {"webhook_endpoints": [case.named("s", endpoints=[{"conditions": {"ready": False}}])]}, "problem",
      "created without their profiles"),
@@ -132,6 +135,7 @@ GOOD_AS_WELL: list[tuple[str, dict[str, Any]]] = [
     ("scheduler", {"deployments": []}),
     ("profiles", {"deployments": [CENTRAL], "webhook_certificate": None}),
     ("your rights", {"deployments": [CENTRAL], "may": without(STATUS, ESCALATE)}),
+    ("your rights", {"deployments": [case.central(slo="false")], "may": without(NODE_SLOS, SLO_ROLES, ESCALATE)}),
     ("scheduler", {"scheduled_by_name": [case.pod("young", made=case.JUST_NOW), case.pod("full", looked_at=True)]}),
     ("validating policies", {"policies": frozenset(), "daemon_sets": []}),
 ]
@@ -187,7 +191,7 @@ def test_before_an_installation_nothing_but_the_namespace_is_asked_for() -> None
 
 @pytest.mark.parametrize("account", case.ACCOUNTS)
 def test_each_right_of_each_account_is_missed(account: str) -> None:
-    for right in of_account(account, case.SYSTEM):
+    for right in of_account(account, case.SYSTEM, slo=case.SLO):
         facts: ClusterFacts = replace(GOOD, accounts_may={account: {right: False}})
         assert CLUSTER_CHECKS["agents' rights"](facts).verdict == "problem"
 

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from sublet.doctor.cluster.api import KINDS, POLICIES
-from sublet.doctor.cluster.rights import GIVEN, MADE, OWN, WEBHOOK, Right, of_account
+from sublet.doctor.cluster.facts import followed_config_map
+from sublet.doctor.cluster.rights import GIVEN, MADE, MADE_FOR_SLO, OWN, WEBHOOK, Right, of_account
 
 FILES = ("base", "overlays/default", "overlays/ha", "overlays/demo", "uninstall")
 PLURALS = {"NetworkPolicy": "networkpolicies", "PriorityClass": "priorityclasses"}
@@ -31,6 +32,15 @@ def kind_of(document: dict[str, Any]) -> tuple[str, str, str]:
     plural = PLURALS.get(kind, kind.removesuffix("y") + "ies" if kind.endswith("Policy") else f"{kind}s").lower()
     namespace = document["metadata"].get("namespace", "")
     return (group, plural, OWN if namespace == case.SYSTEM else namespace)
+
+
+def template(path: str) -> Iterator[dict[str, Any]]:
+    """The documents of a template of the chart, with its own values."""
+    text = re.sub(r"labels: \{\{.*\}\}", "labels: {}", (case.K8S / "chart/templates" / path).read_text())
+    plain = "\n".join(line for line in text.splitlines() if not line.startswith("{{"))
+    plain = plain.replace("{{ .Values.slo.namespace }}", case.SLO.namespace)
+    plain = plain.replace("{{ .Values.slo.name }}", case.SLO.name)
+    yield from yaml.safe_load_all(plain.replace("{{ .Release.Namespace }}", case.SYSTEM))
 
 
 def rights_of(account: str) -> set[Right]:
@@ -63,15 +73,29 @@ def test_every_object_of_the_chart_is_among_those_that_who_installs_must_be_able
 
 @pytest.mark.parametrize("account", sorted(GIVEN))
 def test_rights_of_an_account_are_those_of_its_roles(account: str) -> None:
-    assert set(of_account(account, case.SYSTEM)) == rights_of(account)
+    assert set(of_account(account, case.SYSTEM, slo=None)) == rights_of(account)
 
 
 def test_rights_of_the_webhook_are_those_of_its_roles() -> None:
-    text = re.sub(r"labels: \{\{.*\}\}", "labels: {}", (case.K8S / "chart/templates/profiles/rights.yaml").read_text())
-    plain = "\n".join(line for line in text.splitlines() if not line.startswith("{{"))
-    roles = yaml.safe_load_all(plain.replace("{{ .Release.Namespace }}", case.SYSTEM))
-    found = {right for role in roles if "rules" in role for right in role_rights(role)}
-    assert set(of_account(WEBHOOK, case.SYSTEM)) == found
+    found = {right for role in template("profiles/rights.yaml") if "rules" in role for right in role_rights(role)}
+    assert set(of_account(WEBHOOK, case.SYSTEM, slo=None)) == found
+
+
+def test_rights_of_central_where_it_follows_koordinators_config_map_are_those_of_its_roles() -> None:
+    documents = list(template("slo/rights.yaml"))
+    found = {right for role in documents if "rules" in role for right in role_rights(role)}
+    without = set(of_account("sublet-central", case.SYSTEM, slo=None))
+    assert set(of_account("sublet-central", case.SYSTEM, slo=case.SLO)) - without == found
+    made = {kind_of(document) for document in documents} - {*MADE}
+    assert made == {(group, kind, case.SLO.namespace) for group, kind, _ in MADE_FOR_SLO}
+
+
+def test_what_central_follows_is_read_where_the_chart_says_it() -> None:
+    chart = (case.K8S / "chart/templates/central/deployment.yaml").read_text()
+    for one in case.central()["spec"]["template"]["spec"]["containers"][0]["env"]:
+        assert f"name: {one['name']}," in chart
+    assert followed_config_map(case.central()) == case.SLO
+    assert [followed_config_map(one) for one in (None, {}, case.workload("x"), case.central(slo="false"))] == [None] * 4
 
 
 def test_policies_are_those_that_are_rendered() -> None:
