@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import structlog
 
 from services.central.core.profiles.cluster_objects import NAME_LABEL, NAMESPACES, namespace_of
 from services.central.core.profiles.profiled_pod import ProfilesInForce
-from services.central.core.profiles.review import ReviewAnswer, mutate, read_review, validate
+from services.central.core.profiles.review import ReviewAnswer, mutate, mutate_by_name, read_review, validate
 from services.central.profiles.mirrors import ProfileMirrors
 from shared import telemetry
 from shared.core.log_limit import LogLimit
@@ -63,10 +63,7 @@ class ProfileAnswers:
         if all(profile.namespace_selector is None for profile in profiles):
             return mutate(review, rules, {})
         labels = await self._labels(review.namespace)
-        if labels is not None:
-            return mutate(review, rules, labels)
-        found = mutate(review, rules, {NAME_LABEL: review.namespace})
-        return replace(found, outcome="namespace_unknown") if found.outcome == "unchanged" else found
+        return mutate_by_name(review, rules) if labels is None else mutate(review, rules, labels)
 
     async def _labels(self, namespace: str) -> Mapping[str, str] | None:
         """Those of a namespace; asked for where it is too new for the mirror. None: nobody says."""

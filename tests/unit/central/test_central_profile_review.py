@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.central.core.kcc.selectors import Requirement, Selector
+from services.central.core.profiles.cluster_objects import NAME_LABEL
 from services.central.core.profiles.colocated_resources import ANNOTATION
 from services.central.core.profiles.json_patch import json_patch
 from services.central.core.profiles.pod_claims import claims_of
@@ -21,6 +23,7 @@ from services.central.core.profiles.review import (
     ReviewAnswer,
     draws,
     mutate,
+    mutate_by_name,
     read_review,
     validate,
 )
@@ -253,3 +256,34 @@ def test_a_patch_makes_the_one_document_of_the_other(before: Json, after: Json) 
     patch = json_patch(before, after)
     assert json.dumps(applied(before, patch), sort_keys=True) == json.dumps(after, sort_keys=True)
     assert json_patch(after, after) == []
+
+
+def written(*selectors: Selector | None) -> tuple[str, set[str]]:
+    """The outcome, and whose labels a pod gets in namespace team-a, of whose labels nobody knows more."""
+    profiles = [
+        Profile(f"p{n}", ProfileChanges(labels={f"p{n}": "x"}), namespace_selector=selector)
+        for n, selector in enumerate(selectors)
+    ]
+    answer = mutate_by_name(review_of(JOB), ProfilesInForce(profiles))
+    return answer.outcome, set(patched(JOB, answer)["metadata"]["labels"]) - {"kind"}
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        Requirement("team", "absent"), Requirement("team", "notin", frozenset({"a"})), Requirement("team", "exists"),
+        Requirement("team", "in", frozenset({"a"})),
+    ],
+)  # fmt: skip
+def test_a_profile_that_asks_for_labels_that_nobody_knows_is_left_out_and_counted(asks: Requirement) -> None:
+    by_name = exact_labels({NAME_LABEL: "team-a"})
+    both = Selector((*by_name.requirements, asks))
+    assert written(Selector((asks,))) == ("namespace_unknown", set())
+    assert written(None, by_name, Selector((asks,)), both) == ("namespace_unknown", {"p0", "p1"})
+    assert written(None, by_name, exact_labels({NAME_LABEL: "team-b"}), Selector()) == ("changed", {"p0", "p1", "p3"})
+
+
+def test_a_pod_that_cannot_be_read_is_counted_as_such_also_where_its_namespace_is_unknown() -> None:
+    profile = Profile("p", ProfileChanges(), namespace_selector=exact_labels({"team": "a"}))
+    review = review_of({"metadata": {"labels": {"kind": 5}}})
+    assert mutate_by_name(review, ProfilesInForce([profile])).outcome == "unreadable"

@@ -252,6 +252,19 @@ async def test_a_namespace_that_the_mirror_does_not_have_yet_is_asked_for() -> N
         assert "patch" in await one.asked("/mutate", POD)
 
 
+async def test_labels_that_nobody_knows_are_not_taken_for_absent_ones() -> None:
+    api = cluster()
+    absent = {"matchExpressions": [{"key": "colocated", "operator": "DoesNotExist"}]}
+    spec: Json = {"selector": {"matchLabels": {"kind": "batch"}}, "qosClass": "BE", "namespaceSelector": absent}
+    api.put(PROFILES, BATCH | {"spec": spec})
+    async with central(api) as one:
+        assert await one.controller.serve()
+        api.online = False
+        before = counted("mutate", "namespace_unknown")
+        assert "patch" not in await one.asked("/mutate", POD, namespace="other")
+        assert counted("mutate", "namespace_unknown") == before + 1
+
+
 async def test_a_changed_profile_is_in_force_for_the_next_pod() -> None:
     api = cluster()
     async with central(api) as one:

@@ -4,9 +4,10 @@ import hashlib
 import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from services.central.core.profiles.cluster_objects import NAME_LABEL
 from services.central.core.profiles.colocated_resources import ANNOTATION, extended_resources
 from services.central.core.profiles.json_patch import json_patch
 from services.central.core.profiles.pod_admission import objection
@@ -24,8 +25,10 @@ CHECK_ANNOTATION, ANSWERED = "sublet.io/webhook-check", "answered"
 """Of a pod that is created as a dry run, to see whether the API server gets an answer: it gets this value."""
 
 Outcome = Literal["changed", "unchanged", "refused", "unreadable", "namespace_unknown"]
-"""The last two: nobody could judge, and the pod stays as it was sent."""
+"""`unreadable`: nobody could judge the pod, which stays as it was sent. `namespace_unknown`: nobody could judge at
+least one profile, which is not applied."""
 Document = dict[str, Any]
+BY_NAME = frozenset({NAME_LABEL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,17 @@ def mutate(review: PodReview, rules: ProfilesInForce, namespace_labels: Mapping[
     except Refused:
         return ReviewAnswer(_allowed(review), "unreadable")
     return ReviewAnswer(_allowed(review, patch), "changed" if patch else "unchanged", found.failed)
+
+
+def mutate_by_name(review: PodReview, rules: ProfilesInForce) -> ReviewAnswer:
+    """The same where nobody says what labels the namespace has: profiles that ask for any but its name are left out.
+
+    An absent label would satisfy `DoesNotExist` and `NotIn`, so unknown labels must not be taken for absent ones.
+    """
+    told = [one for one in rules.profiles if one.namespace_selector is None or one.namespace_selector.keys <= BY_NAME]
+    found = mutate(review, replace(rules, profiles=told), {NAME_LABEL: review.namespace})
+    left_out = len(told) < len(rules.profiles)
+    return replace(found, outcome="namespace_unknown") if left_out and found.outcome != "unreadable" else found
 
 
 def validate(review: PodReview) -> ReviewAnswer:
