@@ -85,7 +85,7 @@ def build_profiles(objects: Objects, clock: Clock, settings: WebhookSettings, le
     """Mirrors, server, certificate and statuses; every writer goes through the leader."""
     writing, changed = LeaderObjects(objects, leader), asyncio.Event()
     mirrors = ProfileMirrors(objects, changed)
-    pods, slo_config = ProfileAnswers(mirrors, objects, clock), SloConfigAnswers()
+    pods, slo_config = ProfileAnswers(mirrors, objects, clock), SloConfigAnswers(clock)
 
     async def answer(asked: Asked, text: bytes) -> Reply:
         if asked == "validate_slo":

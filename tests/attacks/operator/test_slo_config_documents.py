@@ -10,6 +10,7 @@ from services.central.core.slo.config_map import MAX_NAMED, read_slo_config
 from services.central.core.slo.effective import effective_slo
 from services.central.core.slo.keys import SHAPES, SLO_KEYS
 from services.central.slo.answers import SloConfigAnswers
+from shared.adapters.clock import SystemClock
 
 SELECTOR = {"matchLabels": {"pool": "a"}, "matchExpressions": [{"key": "x", "operator": "NotIn", "values": ["1"]}]}
 GOOD = {
@@ -81,6 +82,6 @@ def test_the_webhook_answers_whatever_somebody_sends_as_the_config_map() -> None
         },
     }
     for name, text in odd_texts([review], 400, seed=23):
-        status, body = asyncio.run(SloConfigAnswers().answer(text))
+        status, body = asyncio.run(SloConfigAnswers(SystemClock()).answer(text))
         assert status in (200, 400), name
         assert len(body) < 10_000, name

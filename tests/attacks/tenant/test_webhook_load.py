@@ -15,7 +15,7 @@ from prometheus_client import REGISTRY
 from services.central.adapters.webhook import bodies
 from services.central.adapters.webhook.certificate import renewed
 from services.central.adapters.webhook.server import ServerBounds, WebhookServer
-from services.central.core.profiles.review import MAX_REVIEW_BYTES
+from services.central.core.profiles.review import MAX_REVIEW_BYTES, MAX_SLO_REVIEW_BYTES
 from services.central.profiles.answers import Asked, Reply
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
@@ -136,3 +136,13 @@ async def test_a_body_that_would_become_large_is_not_unpacked() -> None:
     async with listening() as one:
         packed = gzip.compress(b" " * (100 << 20))
         assert await one.posted(packed, **{"Content-Encoding": "gzip"}) == packed
+
+
+async def test_a_review_of_a_config_map_is_smaller_than_those_of_pods() -> None:
+    """Its answer costs more memory by the byte."""
+    body = b" " * (MAX_SLO_REVIEW_BYTES + 1)
+    async with listening() as one:
+        reader, _ = await one.connect(HEAD % len(body) + body)
+        assert b" 200 " in await reader.readline()
+        reader, _ = await one.connect(HEAD.replace(b"/mutate", b"/validate-slo-config") % len(body) + body)
+        assert b" 413 " in await reader.readline()

@@ -7,7 +7,6 @@ from http import HTTPStatus
 
 from aiohttp import StreamReader
 
-from services.central.core.profiles.review import MAX_REVIEW_BYTES
 from shared.errors import SubletError
 
 OWN_BYTES = 128 << 10
@@ -32,7 +31,7 @@ class BodyBudget:
         """Held now, of what is beyond each body's own."""
 
     @asynccontextmanager
-    async def body(self, content: StreamReader, within_s: float) -> AsyncIterator[bytes]:
+    async def body(self, content: StreamReader, within_s: float, most_bytes: int) -> AsyncIterator[bytes]:
         """The whole body, which counts until the caller is done with it.
 
         Raises:
@@ -46,7 +45,12 @@ class BodyBudget:
                     async for part in content.iter_any():
                         size += len(part)
                         more = max(0, size - OWN_BYTES) - beyond
-                        self._check(size, more)
+                        if size > most_bytes:
+                            why = f"more than {most_bytes} bytes; no review of this kind has so many"
+                            raise BodyRefused(why, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+                        if self.shared_bytes + more > SHARED_BYTES:
+                            why = f"large bodies hold {SHARED_BYTES} bytes together already; send it again"
+                            raise BodyRefused(why, HTTPStatus.SERVICE_UNAVAILABLE)
                         self.shared_bytes, beyond = self.shared_bytes + more, beyond + more
                         parts.append(part)
             except TimeoutError as error:
@@ -55,11 +59,3 @@ class BodyBudget:
             yield b"".join(parts)
         finally:
             self.shared_bytes -= beyond
-
-    def _check(self, size: int, more: int) -> None:
-        if size > MAX_REVIEW_BYTES:
-            why = f"more than {MAX_REVIEW_BYTES} bytes; no review of a pod has so many"
-            raise BodyRefused(why, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        if self.shared_bytes + more > SHARED_BYTES:
-            why = f"large bodies hold {SHARED_BYTES} bytes together already; send it again"
-            raise BodyRefused(why, HTTPStatus.SERVICE_UNAVAILABLE)

@@ -7,7 +7,7 @@ and where there are too many connections the one that was answered longest ago e
 import asyncio
 import ssl
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 from aiohttp import web
 
 from services.central.adapters.webhook.bodies import BodyBudget, BodyRefused
+from services.central.core.profiles.review import MAX_REVIEW_BYTES, MAX_SLO_REVIEW_BYTES
 from services.central.profiles.answers import Asked, Reply
 from shared import telemetry
 from shared.errors import Unavailable
@@ -23,6 +24,13 @@ MOST_LINE_BYTES = 2048
 LINGER_S = 1.0
 """For the rest of a body that nobody wants any more."""
 WAITING = 128
+
+MOST_BYTES: Mapping[Asked, int] = {
+    "mutate": MAX_REVIEW_BYTES,
+    "validate": MAX_REVIEW_BYTES,
+    "validate_slo": MAX_SLO_REVIEW_BYTES,
+}
+"""Of one body."""
 
 Answer = Callable[[Asked, bytes], Awaitable[Reply]]
 
@@ -131,7 +139,7 @@ class WebhookServer:
 
     async def _reply(self, asked: Asked, request: web.Request) -> web.Response:
         try:
-            async with self._bodies.body(request.content, self._bounds.body_s) as text:
+            async with self._bodies.body(request.content, self._bounds.body_s, MOST_BYTES[asked]) as text:
                 reply = await self._answer(asked, text)
         except BodyRefused as refusal:
             telemetry.POD_REVIEWS.labels(asked, "not_read").inc()

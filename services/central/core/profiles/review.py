@@ -20,6 +20,8 @@ from shared.errors import Refused
 API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
 MAX_REVIEW_BYTES = 8 << 20
 """The API server takes objects of 3 MiB at most, and an update sends two."""
+MAX_SLO_REVIEW_BYTES = 3 << 20
+"""Of the ConfigMap alone that has Koordinator's strategies: two of 1 MiB, and what quoting adds to them."""
 FORBIDDEN = 403
 CHECK_ANNOTATION, ANSWERED = "sublet.io/webhook-check", "answered"
 """Of a pod that is created as a dry run, to see whether the API server gets an answer: it gets this value."""

@@ -82,11 +82,16 @@ class ReadSloConfig:
     """Keys that cannot be used, and of which nothing good is known here."""
 
 
-def read_slo_config(data: Mapping[str, str], last: SloConfig | None = None) -> ReadSloConfig:
-    """The configuration that the data describes; where a key cannot be used, what `last` says of it."""
+def read_slo_config(
+    data: Mapping[str, str], last: SloConfig | None = None, *, most_problems: int | None = MAX_NAMED
+) -> ReadSloConfig:
+    """The configuration that the data describes; where a key cannot be used, what `last` says of it.
+
+    So many problems are named, and how many more there are; with None every one of them.
+    """
     config: dict[SloKey, KeyConfig] = {}
     unread: set[SloKey] = set()
-    reader = _Reader()
+    reader = _Reader(most_problems)
     for key in SLO_KEYS:
         text = data.get(key)
         if text is None or not text.strip():
@@ -100,8 +105,8 @@ def read_slo_config(data: Mapping[str, str], last: SloConfig | None = None) -> R
             unread.add(key)
     unknown = [key for key in data if key not in SLO_KEYS]
     reader.unknown += [f"{_shown(key)}: no such key; {did_you_mean(key, SLO_KEYS)}" for key in unknown[:MAX_NAMED]]
-    problems, more = reader.problems[:MAX_NAMED], len(reader.problems) - MAX_NAMED
-    if more > 0:
+    problems = reader.problems[:most_problems]
+    if (more := len(reader.problems) - len(problems)) > 0:
         problems.append(SettingProblem((), f"and {more} more"))
     return ReadSloConfig(config, tuple(problems), tuple(_first(reader.unknown)), frozenset(unread))
 
@@ -109,7 +114,8 @@ def read_slo_config(data: Mapping[str, str], last: SloConfig | None = None) -> R
 class _Reader:
     """Reads keys and collects what is wrong."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_problems: int | None) -> None:
+        self._most_problems = most_problems
         self.problems: list[SettingProblem] = []
         self.unknown: list[str] = []
 
@@ -183,7 +189,7 @@ class _Reader:
             model = shape.model.model_validate(checked)
             shape.model.model_validate(overlay(below, checked))
         except ValidationError as error:
-            for fault in field_faults(error)[:MAX_NAMED]:
+            for fault in field_faults(error)[: self._most_problems]:
                 value = "" if isinstance(fault.given, dict | list) else f" = {_shown(fault.given)}"
                 self._problem((*path, *fault.path), f"{value}: {fault.wish}")
             return None
