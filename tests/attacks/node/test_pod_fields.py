@@ -1,6 +1,7 @@
 """What the agent of one node may write of pods, where it may write of them at all: one annotation of its own."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -49,7 +50,7 @@ def made(cluster: Cluster, document: Document) -> bool:
     from kube_rig.cluster import CommandError
 
     try:
-        cluster.apply(document)
+        cluster.kubectl("create", "--filename", "-", given=json.dumps(document))
     except CommandError:
         return False
     return True
