@@ -125,7 +125,8 @@ def test_the_node_metric_tells_what_the_node_and_each_pod_use(sublet: Product, c
         return {BATCH, TENANT} <= named
 
     until(told, USE_LIMIT_S, "the uses of both pods")
-    found = cluster.get("nodemetrics", NODE)
+    # kubectl leaves out who wrote what.
+    _, found = cluster.request("GET", f"/apis/slo.koordinator.sh/v1alpha1/nodemetrics/{NODE}")
     used = found["status"]["nodeMetric"]["nodeUsage"]["resources"]
     pods = {pod["name"]: pod for pod in found["status"]["podsMetric"]}
     assert parse_millis(used["cpu"]) > 0
