@@ -21,6 +21,16 @@ Every = Annotated[bool, typer.Option("--all", help="Every node that is not there
 Apply = Annotated[bool, typer.Option("--apply", help="Do it; without, it is only said.")]
 Wait = Annotated[float, typer.Option(min=0, max=3600, help="Seconds to wait for each step of a node.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Where Sublet is in the cluster.")]
+TAKEOVER_HELP = """\
+Take nodes over, one after the other: the other agent leaves the node, then Sublet enforces. No pod restarts.
+
+Without --apply it says what it would do. It may be repeated, and goes on where it was.
+"""
+BACK_HELP = """\
+Give nodes back, one after the other: Sublet observes, then the other agent comes again. No pod restarts.
+
+Without --apply it says what it would do. It may be repeated, and goes on where it was.
+"""
 
 
 class _Asked(NamedTuple):
@@ -48,8 +58,8 @@ def _of_system(system: str) -> typer.Typer:
     _installing(group, system)
     if system == "koordinator":  # Katalyst's agent and ours write the same objects: they never run on one node
         _comparing(group)
-    _taking_over(group, system)
-    _giving_back(group, system)
+    _handing_over(group, system, "takeover", TAKEOVER_HELP)
+    _handing_over(group, system, "back", BACK_HELP)
     return group
 
 
@@ -146,8 +156,8 @@ def _comparing(group: typer.Typer) -> None:
     group.command()(compare)
 
 
-def _taking_over(group: typer.Typer, system: str) -> None:
-    def takeover(
+def _handing_over(group: typer.Typer, system: str, direction: "Direction", says: str) -> None:
+    def hand_over(
         nodes: Nodes = None,
         every: Every = False,
         apply: Apply = False,
@@ -155,31 +165,9 @@ def _taking_over(group: typer.Typer, system: str) -> None:
         namespace: Namespace = "sublet-system",
         kubeconfig: Kubeconfig = None,
     ) -> None:
-        """Take nodes over, one after the other: the other agent leaves the node, then Sublet enforces. No pod restarts.
+        _hand_over(_Asked(direction, system, nodes, every, apply, wait), namespace, kubeconfig)
 
-        Without --apply it says what it would do. It may be repeated, and goes on where it was.
-        """
-        _hand_over(_Asked("takeover", system, nodes, every, apply, wait), namespace, kubeconfig)
-
-    group.command()(takeover)
-
-
-def _giving_back(group: typer.Typer, system: str) -> None:
-    def back(
-        nodes: Nodes = None,
-        every: Every = False,
-        apply: Apply = False,
-        wait: Wait = 300,
-        namespace: Namespace = "sublet-system",
-        kubeconfig: Kubeconfig = None,
-    ) -> None:
-        """Give nodes back, one after the other: Sublet observes, then the other agent comes again. No pod restarts.
-
-        Without --apply it says what it would do. It may be repeated, and goes on where it was.
-        """
-        _hand_over(_Asked("back", system, nodes, every, apply, wait), namespace, kubeconfig)
-
-    group.command()(back)
+    group.command(direction, help=says)(hand_over)
 
 
 def _plan(system: str, files: list[str] | None, kubeconfig: Path | None) -> "MigrationPlan":
