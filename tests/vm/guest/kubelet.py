@@ -140,7 +140,6 @@ def play(driver: Driver) -> dict[str, Any]:
 def main() -> int:
     """Both drivers."""
     report = {"cgroupfs": play("cgroupfs"), "systemd": play("systemd")}
-    (SHARE / "out").mkdir()
     (SHARE / "out/report.json").write_text(json.dumps({"drivers": report}))
     return 0
 

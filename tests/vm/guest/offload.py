@@ -43,7 +43,6 @@ def main() -> int:
         used.append(usage())
         time.sleep(0.1)
     alive = process.poll() is None
-    (SHARE / "out").mkdir()
     (SHARE / "out/report.json").write_text(json.dumps({"used": used, "steps": steps, "alive": alive}))
     process.kill()
     process.wait()

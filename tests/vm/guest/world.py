@@ -42,7 +42,6 @@ class World:
 
     def tell(self, story: Callable[["World"], None]) -> int:
         """Play a story; returns the exit code."""
-        OUT.mkdir(exist_ok=True)
         broken = True
         try:
             with self._timed("up"):

@@ -14,6 +14,8 @@ from rig.packages import RigMissing
 
 START_LIMIT_S = 45.0
 """A boot takes 8 s at 48 CPUs; one that takes this long hangs (CPUs in a stale translation) and never ends."""
+HUNG = "blocked for more than"
+"""The same may befall a CPU a little later; then the guest's kernel tells of a task that hangs on it."""
 TRIES = 3
 SOCKET_LIMIT_S = 10.0
 POWER_OFF_LIMIT_S = 20.0
@@ -46,7 +48,9 @@ def run_command(parts: Parts, machine: Machine, command: str, share: Path, *, li
             done = _Boot(parts, machine, command, share, Path(folder)).run(limit_s, attempt)
         if done is not None:
             return done
-    raise RigMissing(f"the emulated machine did not come up within {START_LIMIT_S:.0f} s, {TRIES} times")
+    raise RigMissing(
+        f"the emulated machine did not come up within {START_LIMIT_S:.0f} s, or hung at once, {TRIES} times"
+    )
 
 
 class _Boot:
@@ -56,7 +60,7 @@ class _Boot:
         (work / "command").write_text(command)
 
     def run(self, limit_s: float, attempt: int) -> Done | None:
-        """None where it did not come up."""
+        """None where it did not come up, or hung before the command had begun."""
         started_at = time.monotonic()
         with self._process("virtiofsd", self._share_words()) as share:
             if not _wait((self._work / "fs").exists, share, SOCKET_LIMIT_S):
@@ -67,7 +71,9 @@ class _Boot:
                         raise RigMissing(f"the emulator ended at once:\n{self._text('qemu.log')}")
                     return None
                 up_at = time.monotonic()
-                _wait(lambda: "exit" in self._text("state"), emulator, limit_s)
+                _wait(lambda: "exit" in self._text("state") or self._hangs(), emulator, limit_s)
+                if self._hangs():
+                    return None
                 ended_at = time.monotonic()
                 if "exit" in self._text("state"):
                     _wait(lambda: False, emulator, POWER_OFF_LIMIT_S)
@@ -81,6 +87,10 @@ class _Boot:
             tries=attempt,
             console=self._text("console"),
         )
+
+    def _hangs(self) -> bool:
+        # What a story does may make tasks hang as well: once it has begun, that is for its test to say.
+        return HUNG in self._text("console") and not (self._share / "out").exists()
 
     @contextlib.contextmanager
     def _process(self, name: str, words: list[str]) -> Iterator["subprocess.Popen[bytes]"]:
