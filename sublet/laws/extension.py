@@ -2,7 +2,7 @@
 
 import ast
 import inspect
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields  # FIX
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -107,7 +107,7 @@ def _line_of(name: str, text: str) -> int:
 
 
 def _with_functions(extension: E, where: str) -> E:
-    """The extension, if its name is a text and all its parts beside the settings can be called.
+    """The extension, if its name is a text and all parts that it must have, beside the settings, can be called.
 
     Raises:
         Refused: names the part.
@@ -117,6 +117,7 @@ def _with_functions(extension: E, where: str) -> E:
         raise Refused(f"{where}: its name is {name!r}; want a text", reason="shape")
     for part in fields(extension):
         value = getattr(extension, part.name)
-        if part.name not in ("name", "settings") and not callable(value):
+        # What has a default is no function; what it may be, the extension's own class says.
+        if part.name not in ("name", "settings") and part.default is MISSING and not callable(value):
             raise Refused(f"{where}: its {part.name} is {value!r}; want a function", reason="shape")
     return extension

@@ -1,13 +1,14 @@
 """A sizing policy is one file in `services/advisor/policies` that ends in `POLICY = Policy(...)`.
 
-A policy says what the tenants need, nothing else. Reserves, floors, the pace of shrinking and the offer that results
-are the same for all of them (`core/sizing`, `core/memory`, `core/offer`), so that no policy can starve a tenant or
-promise what is not there. It is asked for every region of the node apart, and keeps a state for each.
+A policy says what the tenants need. Floors, even sizes and the offer that results are the same for all of them
+(`core/sizing`, `core/memory`, `core/offer`), so that no policy can starve a tenant or promise what is not there. So are
+the reserve and the pace of shrinking, unless a policy owns them: its demand then holds whatever lies above the need,
+and is followed at once. A policy is asked for every region of the node apart, and keeps a state for each.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -27,7 +28,7 @@ class PolicySettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What the tenants need, without any reserve, and why."""
+    """What the tenants need, without the common reserve, and why."""
 
     cores: float
     memory_bytes: int
@@ -36,6 +37,8 @@ class Demand:
     """CPU time that reclaimed pods may use together, whatever the size of their pool; None: no such limit."""
 
 
+Owner = Literal["common", "own"]
+"""Whose rule holds: that of the settings for all policies, or the policy's own."""
 C = TypeVar("C", bound=PolicySettings)
 S = TypeVar("S")
 
@@ -52,3 +55,17 @@ class Policy(Generic[C, S]):
     settings: type[C]
     start: Callable[[], S]
     judge: Callable[[S, View, float, C], tuple[S, Demand]]
+    reserve: Owner = "common"
+    """own: nothing is added to the demand; `view.region_reserve_cores` says what would have been."""
+    pace: Owner = "common"
+    """own: a smaller demand is followed at once, and whole."""
+
+    def __post_init__(self) -> None:
+        """Refuse an owner that is none: a policy of a wheel is not read by a type checker.
+
+        Raises:
+            ValueError: names the field, its value and what it may be.
+        """
+        for name in ("reserve", "pace"):
+            if (owner := getattr(self, name)) not in get_args(Owner):
+                raise ValueError(f"policy {self.name!r}: {name}={owner!r}; want one of {', '.join(get_args(Owner))}")

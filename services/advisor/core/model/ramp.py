@@ -1,8 +1,10 @@
 """Ramps say where a size may lie, how fast it may move, and what is remembered of its last steps."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
+
+from shared.core.cpus.cpuset import MAX_CPUS
 
 Even = Literal["off", "before_limits", "after_limits"]
 MAX_RAMP_DOWN_STEP_CPUS = 2
@@ -52,3 +54,8 @@ class RampPace:
     even: Even = "after_limits"
     max_down_wait_s: float = 0.0
     """See `RampLimits.max_wait_s`."""
+
+
+def followed_at_once(pace: RampPace) -> RampPace:
+    """The pace of a policy that owns it: steps of any size, without a wait; when sizes are made even stays."""
+    return replace(pace, max_down_step_cpus=MAX_CPUS, down_period_s=0.0, max_down_wait_s=0.0)

@@ -79,7 +79,7 @@ class View:
     size_cpus: int | None = None
     """CPUs of the region's pool now; None where unknown."""
     region_reserve_cores: float = 0.0
-    """What is added to the region's need."""
+    """What is added to the region's need, or would be if the policy did not own its reserve."""
 
     def of(self, *classes: QosClass) -> tuple[ContainerView, ...]:
         """The containers of these QoS classes."""

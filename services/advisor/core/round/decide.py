@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from services.advisor.core.model.figures import NodeMemory
-from services.advisor.core.model.machine import reserved_memory_bytes
-from services.advisor.core.model.ramp import MAX_RAMP_DOWN_WAIT_S, Ramp, RampPace
-from services.advisor.core.model.shape import Shape
+from services.advisor.core.model.machine import Bounds, reserved_memory_bytes
+from services.advisor.core.model.ramp import MAX_RAMP_DOWN_WAIT_S, Ramp, RampPace, followed_at_once
+from services.advisor.core.model.shape import Footprint, Shape
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand
 from services.advisor.core.round.explain import NAMED_REGIONS, class_sizes, named, pod_sizes, region_reasons
@@ -120,20 +120,41 @@ class _RoundBuilder:
         if not self.view.bounds.disjoint:
             return self._overlapping()
         shape, fresh = shape_of(self.view), self.view.fresh
-        node = SizingInput(shape, self.view.containers, self.rules.pace, self.rules.isolation, may_shrink=fresh)
+        node = SizingInput(shape, self.view.containers, self._pace, self.rules.isolation, may_shrink=fresh)
         before = self._before()
         sized = size_regions(node, lambda pods: self._needs(shape, pods), before, self.now_s)
         ramp = before.provision.ramps.get(SHARE)
-        sizes = disjoint_sizes(self.view.bounds, sized.provision, ramp, may_shrink=fresh)
+        sizes = disjoint_sizes(self._bounds, sized.provision, ramp, may_shrink=fresh)
         return self._round(sizes, sized.provision, sized.isolation)
 
     def _overlapping(self) -> Round:
         """Too few CPUs for regions: the tenants are judged as one."""
-        demand = self._judged(self.view, SHARE)
+        view = self.view
+        if self._owns_reserve:
+            view = replace(view, region_reserve_cores=view.bounds.reserve_cores)
+        demand = self._judged(view, SHARE)
         ramps = {SHARE: self.last.sizes.ramp} if self.last else {}
-        regulation = Regulation(self.rules.pace, ramps, self.now_s, may_shrink=self.view.fresh)
-        sizes = overlapping_sizes(self.view.bounds, regulation, demand.cores)
+        regulation = Regulation(self._pace, ramps, self.now_s, may_shrink=self.view.fresh)
+        sizes = overlapping_sizes(self._bounds, regulation, demand.cores)
         return self._round(sizes, None, Isolation())
+
+    @property
+    def _owns_reserve(self) -> bool:
+        return self.chosen.policy.reserve == "own"
+
+    @property
+    def _bounds(self) -> Bounds:
+        """The machine's bounds, with the reserve that is added to what the policy says."""
+        bounds = self.view.bounds
+        return replace(bounds, reserve_cores=0.0) if self._owns_reserve else bounds
+
+    @property
+    def _pace(self) -> RampPace:
+        return followed_at_once(self.rules.pace) if self.chosen.policy.pace == "own" else self.rules.pace
+
+    def _added(self, footprint: Footprint) -> Footprint:
+        """Where a region lies, with the reserve that is added to what the policy says."""
+        return replace(footprint, reserve_cores=0.0) if self._owns_reserve else footprint
 
     def _needs(self, shape: Shape, isolated: Collection[str]) -> Sequence[Need]:
         """What the regions need that have no CPUs yet: dedicated pods have theirs, only their memory is asked for."""
@@ -146,7 +167,7 @@ class _RoundBuilder:
             if region.type == "dedicated":
                 self.dedicated.add(region.name)
             else:
-                needs.append(Need(region, footprint, demand.cores, view.size_cpus))
+                needs.append(Need(region, self._added(footprint), demand.cores, view.size_cpus))
         return needs
 
     def _before(self) -> SizedRegions:

@@ -47,7 +47,8 @@ def _stepped(ramp: Ramp, limits: RampLimits, now_s: float, wanted: int, effectiv
 
 
 def _wait_s(ramp: Ramp, limits: RampLimits) -> float:
-    return max(ramp.wait_s, limits.down_period_s)
+    # Never longer than these limits allow: the wait may come from a policy of another pace.
+    return max(limits.down_period_s, min(ramp.wait_s, limits.max_wait_s))
 
 
 def _is_waiting(ramp: Ramp, limits: RampLimits, now_s: float) -> bool:
