@@ -28,6 +28,11 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
+def output_columns() -> int:
+    """How wide what is printed may be: as the terminal; in a pipe a line is a line however long it is."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_COLUMNS
+
+
 def columns(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = ()) -> str:
     """The table as text, one line a row; an empty cell is a dash. On a terminal it is no wider than that.
 
@@ -37,8 +42,7 @@ def columns(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Coll
 
     from rich.console import Console
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_COLUMNS
-    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
+    console = Console(file=io.StringIO(), width=output_columns(), color_system=None, force_terminal=False)
     with console.capture() as captured:
         console.print(table_of(header, rows, right=right), soft_wrap=False)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())

@@ -44,6 +44,7 @@ def status(
         # Only where somebody can be asked: what shows the answers takes as long to load as the bus.
         from rich.console import Console
 
+        from sublet.output import output_columns
         from sublet.views import status as view
         from sublet.views.facts import read
         from sublet.views.headline import headline
@@ -52,7 +53,7 @@ def status(
             print_error(cost)
         facts = read(where.node, await ask_all(bus, where.node, where.services))
         if wanted.is_table:
-            Console().print(view.render(facts, service_logs(), wide=wanted.kind == "wide"))
+            Console(width=output_columns()).print(view.render(facts, service_logs(), wide=wanted.kind == "wide"))
         else:
             typer.echo(f"node/{facts.node}" if wanted.kind == "name" else document_text(view.as_json(facts), wanted))
         if len(facts.silent) == len(facts.answers):

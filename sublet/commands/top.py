@@ -26,6 +26,7 @@ def top(once: Annotated[bool, typer.Option("--once", help="Print one frame and e
 
     from shared.ports import Bus
     from sublet.ask import NOT_THERE, AskTarget, ask_all, run
+    from sublet.output import output_columns
     from sublet.views import top as view
     from sublet.views.facts import NodeFacts, read
 
@@ -39,7 +40,7 @@ def top(once: Annotated[bool, typer.Option("--once", help="Print one frame and e
         return 0
 
     async def show(bus: Bus, where: AskTarget) -> int:
-        console = Console()
+        console = Console(width=output_columns())
         dumb = console.is_dumb_terminal or os.environ.get("TERM", "") in ("", "dumb", "unknown")
         if not once and not dumb and console.is_terminal and sys.stdin.isatty():
             return await follow(bus, where)

@@ -1,13 +1,18 @@
 """What the viewing commands print, at a fixed width."""
 
+import asyncio
 import io
 import json
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 from present import present
 from rich.console import Console, RenderableType
 
+from sublet.ask import Answers, AskTarget
+from sublet.commands import status as status_command
+from sublet.commands import top as top_command
 from sublet.views import figures, status, top, usage
 from sublet.views.explain.chain import chain
 from sublet.views.explain.chain_text import lines
@@ -95,6 +100,31 @@ def test_on_a_narrow_terminal_only_lists_of_cpus_are_folded(answers: dict[str, A
     lines = shown(top.render(read("node1", answers)), width=80).splitlines()
     assert [line for line in lines if line.startswith("  default/encode") and line.endswith("-")]
     assert all(len(line) <= 80 for line in lines)
+
+
+@pytest.mark.parametrize("command", ["status", "top"])
+def test_in_a_pipe_no_line_is_folded(
+    command: str, answers: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = "this kernel has no cpu.idle, " + "so that batch pods take turns with all others, " * 9 + "as before"
+    answers["qrm"]["allocation"]["conditions"] = [{"type": "CpuIdleMissing", "message": why}]
+    answers["qrm"]["allocation"]["pools"][0]["cpus"] = listed = ",".join(map(str, range(1, 200, 2)))
+
+    async def ask_all(_bus: object, _node: str, _services: object) -> Answers:
+        return answers
+
+    def run(work: Callable[[Any, AskTarget], Coroutine[Any, Any, int]]) -> None:
+        asyncio.run(work(None, AskTarget("node1", "")))
+
+    monkeypatch.setattr("sublet.ask.ask_all", ask_all)
+    monkeypatch.setattr("sublet.ask.run", run)
+    if command == "status":
+        status_command.status()
+    else:
+        top_command.top(once=True)
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in printed if line.split()[:2] == ["share", listed]]
+    assert command == "top" or [line for line in printed if why in line]
 
 
 def test_one_frame_of_top(answers: dict[str, Any]) -> None:
