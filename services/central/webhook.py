@@ -58,10 +58,8 @@ class WebhookProcess:
     async def run(self, stop: asyncio.Event) -> int:
         """Answer until `stop` is set (exit code 0) or something dies (exit code 1)."""
         stopping = asyncio.create_task(stop.wait(), name="stop")
-        tasks = [
-            asyncio.create_task(self._leader.run(_lead), name="webhook-leader"),
-            asyncio.create_task(self.profiles.run(), name="webhook-profiles"),
-        ]
+        leading = asyncio.create_task(self._leader.run(_lead), name="webhook-leader")
+        tasks = [leading, asyncio.create_task(self.profiles.run(), name="webhook-profiles")]
         try:
             done, _ = await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
             died = [task for task in tasks if task in done]
@@ -69,10 +67,14 @@ class WebhookProcess:
                 log.error("process.died", task=task.get_name(), exc_info=task.exception())
             if not died:
                 self._leaving = True
+                # Before the wait, in which another replica may lead already; its own task would take it back.
+                await end_tasks([leading])
+                await self._leader.release()
                 await self._clock.sleep(LEAVE_S)
             return DIED if died else 0
         finally:
             await end_tasks([stopping, *tasks])
+            await self._leader.release()
             await self.profiles.close()
 
 

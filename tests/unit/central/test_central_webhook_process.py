@@ -107,14 +107,31 @@ async def test_who_is_told_to_end_answers_on_while_the_api_server_may_come(until
         assert await task == 0
 
 
-async def test_a_part_that_dies_ends_the_process() -> None:
-    async with running(cluster()) as (one, task):
+async def test_who_is_told_to_end_lets_another_write_statuses_before_he_has_gone(until: Until) -> None:
+    """Answers go on, the lease does not: else no status of a profile would be written until it has run out."""
+    api = cluster()
+    async with running(api) as (one, task):
+        await until(lambda: one.ready)
+        one.stop.set()
+        await one.clock.leaving.wait()
+        assert api.documents[LEASES, SETTINGS.namespace, "sublet-webhook"]["spec"]["holderIdentity"] == ""
+        assert not task.done()
+        one.clock.gone.set()
+        assert await task == 0
+        assert api.documents[LEASES, SETTINGS.namespace, "sublet-webhook"]["spec"]["holderIdentity"] == ""
+
+
+async def test_a_part_that_dies_ends_the_process_and_leaves_the_lease(until: Until) -> None:
+    api = cluster()
+    async with running(api) as (one, task):
+        await until(lambda: one.ready)
 
         async def dies() -> bool:
             raise RuntimeError("as by a slip")
 
         one.process.profiles.serve = dies  # type: ignore[method-assign]
         assert await task == 1
+        assert api.documents[LEASES, SETTINGS.namespace, "sublet-webhook"]["spec"]["holderIdentity"] == ""
 
 
 async def test_the_same_port_answers_about_koordinators_config_map(until: Until) -> None:
