@@ -45,7 +45,7 @@ class ReporterApp:
         self._offer, self._batch = NodeOffer(settings), BatchNodeOffer(settings)
         self._mid = MidNodeOffer(settings, ports.past)
         self._node_metric = NodeMetricReport(self._wire.node, ports.objects, self._clock, settings, self._mid.lent)
-        self._statuses = ResourceStatusReport(ports.objects)
+        self._statuses = ResourceStatusReport(ports.pods)
         self._allocation: Newest[Allocation] | None = None
         self._sample: Newest[NodeSample] | None = None
         self._healths: dict[str, Newest[Health]] = {}

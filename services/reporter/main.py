@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from services.reporter import node_metric_report, resource_status_report
 from services.reporter.app import ReporterApp
 from services.reporter.core.mid.stored_past import MAX_PAST_BYTES
-from services.reporter.node_metric_report import MANAGER
 from services.reporter.ports import ReporterPorts, SideTask
 from services.reporter.settings import NAME, ReporterSettings
 from shared.adapters.files.node import NodeFile
@@ -38,8 +38,13 @@ def _of_a_cluster(context: Context) -> ReporterPorts:
     pods = KubePods(kube, common.node, PodsFile(common.state_dir), context.clock, fallback=common.qos_fallback)
     node = KubeNode(kube, common.node, pods.asked)
     side_task = SideTask(lambda: pods.run(node), pods.failure, kube.close)
-    objects = KubeObjects(kube, context.clock, manager=MANAGER)
-    return ReporterPorts(node, side_task, lambda: node.seen, objects)
+    return ReporterPorts(
+        node,
+        side_task,
+        lambda: node.seen,
+        objects=KubeObjects(kube, context.clock, manager=node_metric_report.MANAGER),
+        pods=KubeObjects(kube, context.clock, manager=resource_status_report.MANAGER),
+    )
 
 
 PLAN = Plan(NAME, build)

@@ -49,5 +49,7 @@ class ReporterPorts:
     """The Node as it was last read, None before; no such function where there is no API server."""
     objects: Objects | None = None
     """Objects of the API server, where there is one: the NodeMetric is written there."""
+    pods: Objects | None = None
+    """The same under the field manager of what is written into pods."""
     past: Past | None = None
     """What is known of the pods' use, kept for the next life; None: every life begins anew."""

@@ -13,6 +13,8 @@ from shared.ports import Objects
 
 log = structlog.get_logger()
 
+MANAGER = "sublet-resource-status"
+"""The field manager of the annotation; whoever wrote it before gives it up with the first text that is another."""
 AGAIN_S = 60.0
 """A text that was sent and does not show is sent again after so long: it was refused, or somebody has changed it."""
 MOST = 16

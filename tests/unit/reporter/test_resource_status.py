@@ -155,7 +155,7 @@ def test_a_slow_api_server_does_not_hold_up_the_heartbeat(virtual: Virtual, tmp_
         bus, clock = MemoryBus(), LoopClock()
         wires = {name: Wire(bus, clock, node="node1", service=name) for name in ("reporter", "qrm", "metrics")}
         raw = {"reporter": {"resource_status": True}}
-        ports = ReporterPorts(NodeFile(tmp_path / "cnr.json"), objects=Slow(clock))
+        ports = ReporterPorts(NodeFile(tmp_path / "cnr.json"), pods=Slow(clock))
         context = Context(wires["reporter"], clock, CommonSettings(), raw)
         heard: list[object] = []
         await bus.subscribe(">", lambda message: heard.append(message.subject))
@@ -218,7 +218,7 @@ def test_the_reporter_writes_where_it_shall_and_only_by_what_is_new(
         world, bus, clock = World("db"), MemoryBus(), LoopClock()
         wires = {name: Wire(bus, clock, node="node1", service=name) for name in ("reporter", "qrm", "metrics")}
         raw = {"reporter": settings}
-        ports = ReporterPorts(NodeFile(tmp_path / "cnr.json"), objects=world.objects)
+        ports = ReporterPorts(NodeFile(tmp_path / "cnr.json"), pods=world.objects)
         context = Context(wires["reporter"], clock, CommonSettings(), raw)
         task = asyncio.create_task(ReporterApp(context, ports, section(ReporterSettings, raw, "reporter")).run())
 
