@@ -4,6 +4,7 @@ import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from services.central.core.kcc.match import match
@@ -36,7 +37,22 @@ class ObjectChange:
     creates: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+class TargetIndex:
+    """Which of others' config objects a node gets: what names nodes is found by their names, the rest is compared."""
+
+    def __init__(self, targets: Sequence[Target]) -> None:
+        self._named: dict[str, list[Target]] = {}
+        self._rest = [target for target in targets if not target.node_names]
+        for target in targets:
+            for node in target.names:
+                self._named.setdefault(node, []).append(target)
+
+    def of_node(self, node: str, labels: Mapping[str, str]) -> Target | None:
+        """The first by name of those that go before all others; None where none is for the node."""
+        return next(iter(match(node, labels, [*self._named.get(node, ()), *self._rest]).highest), None)
+
+
+@dataclass(frozen=True)
 class ClusterDocuments:
     """What is there already."""
 
@@ -51,6 +67,11 @@ class ClusterDocuments:
     mode: NodeMode = "observe"
     """Of nodes that no config object is for."""
 
+    @cached_property
+    def targets(self) -> TargetIndex:
+        """The config objects of others, read once for all nodes."""
+        return TargetIndex([target for _, target in _others(self)])
+
 
 def preparations(there: ClusterDocuments) -> list[ObjectChange]:
     """All that is missing, in order."""
@@ -63,10 +84,10 @@ def require_own_config(there: ClusterDocuments, node: str, labels: Mapping[str, 
     Raises:
         Conflict: names it, and what to write into it.
     """
-    chosen = match(node, labels, [target for _, target in _others(there)]).highest
-    if chosen and not chosen[0].for_all:
+    chosen = there.targets.of_node(node, labels)
+    if chosen and not chosen.for_all:
         raise Conflict(
-            f"node {node} has the AdminQoSConfiguration {chosen[0].key}, and gets one only; write "
+            f"node {node} has the AdminQoSConfiguration {chosen.key}, and gets one only; write "
             "`config.sublet.mode: enforce` into it yourself, or take the node out of its selector",
             reason="config",
         )
@@ -79,10 +100,10 @@ def require_observing(there: ClusterDocuments, node: str, labels: Mapping[str, s
         Conflict: names what says so, and what to set instead.
     """
     without = {key: value for key, value in labels.items() if key != TAKEOVER}
-    chosen = match(node, without, [target for _, target in _others(there)]).highest
-    said = part_of(chosen[0].spec_config if chosen else None, "sublet").get("mode")
+    chosen = there.targets.of_node(node, without)
+    said = part_of(chosen.spec_config if chosen else None, "sublet").get("mode")
     if (said or there.mode) == "enforce":
-        who = f"the AdminQoSConfiguration {chosen[0].key}" if chosen and said else "the mode of all nodes"
+        who = f"the AdminQoSConfiguration {chosen.key}" if chosen and said else "the mode of all nodes"
         raise Conflict(
             f"node {node}: without its label {TAKEOVER} {who} has Sublet enforce beside the agent that comes back; "
             f"set observe there first (helm upgrade … --set mode=observe); by {NAME}-{MODES[DONE]} nodes at {DONE} "

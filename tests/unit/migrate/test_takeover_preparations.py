@@ -24,6 +24,7 @@ from sublet.migrate.takeover.preparations import (
     ObjectChange,
     preparations,
     require_observing,
+    require_own_config,
 )
 
 CRDS = Path(__file__).parents[3] / "deploy/k8s/crds"
@@ -113,6 +114,38 @@ def test_a_node_is_given_back_where_it_then_observes() -> None:
         require_observing(enforcing, "n1", labels)
     everywhere = config("all", {"config": {"sublet": {"mode": "observe"}}})
     require_observing(replace(enforcing, configs=[everywhere]), "n1", labels)
+
+
+def test_a_node_with_a_config_object_of_its_own_is_refused_and_objects_are_read_once_for_all_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [f"n{number}" for number in range(40)]
+    ephemeral = {"lastDuration": "1h"}
+    own = [config(f"c-{name}", {"ephemeralSelector": {**ephemeral, "nodeNames": [name]}}) for name in names]
+    hot = config("hot", {"nodeLabelSelector": "pool=hot"})
+    gone = config("gone", {"ephemeralSelector": {**ephemeral, "nodeNames": ["free"]}})
+    gone["metadata"]["deletionTimestamp"] = "2026-11-22T00:00:00Z"
+    read, compared = list[str](), list[int]()
+
+    def counting(document: dict[str, Any]) -> Any:
+        read.append(document["metadata"]["name"])
+        return target_of(document)
+
+    def measured(node: str, labels: dict[str, str], targets: Any) -> Any:
+        compared.append(len(targets))
+        return match(node, labels, targets)
+
+    monkeypatch.setattr("sublet.migrate.takeover.preparations.target_of", counting)
+    monkeypatch.setattr("sublet.migrate.takeover.preparations.match", measured)
+    cluster = there(configs=[*own, hot, gone])
+    for name in names:
+        with pytest.raises(Conflict, match=f"node {name} has the AdminQoSConfiguration kube-system/c-{name}, and"):
+            require_own_config(cluster, name, {})
+    require_own_config(cluster, "free", {"pool": "cold"})
+    with pytest.raises(Conflict, match="kube-system/hot"):
+        require_own_config(cluster, "free", {"pool": "hot"})
+    assert len(read) == len(names) + 2
+    assert max(compared) == 2
 
 
 def test_nothing_is_changed_twice() -> None:
