@@ -1,6 +1,6 @@
 """The checks of a cluster, in the order in which they are told: what it must offer, then what is installed."""
 
-from sublet.doctor.cluster import api, bus, nodes, parts, webhook
+from sublet.doctor.cluster import api, bus, nodes, parts, scheduling, webhook
 from sublet.doctor.cluster.facts import ClusterFacts
 from sublet.doctor.finding import Checks
 
@@ -23,6 +23,6 @@ CLUSTER_CHECKS: Checks[ClusterFacts] = {
     "bus passwords": bus.passwords,
     "bus encryption": bus.certificate,
     "events": parts.events,
-    "scheduler": parts.scheduler,
+    "scheduler": scheduling.schedulers,
     "profiles": webhook.profiles,
 }

@@ -10,7 +10,6 @@ from shared.core.api_kind import CNRS, LEASES, NODES, PODS
 from shared.errors import SubletError
 from shared.ports import Clock
 from sublet.doctor.cluster.facts import ClusterFacts, followed_config_map
-from sublet.doctor.cluster.parts import SCHEDULER
 from sublet.doctor.cluster.rights import (
     BIND,
     ESCALATE,
@@ -26,6 +25,7 @@ from sublet.doctor.cluster.rights import (
     to_hand_on,
     to_install,
 )
+from sublet.doctor.cluster.scheduling import SCHEDULERS
 from sublet.doctor.finding import Known, Unknown
 
 # A doctor must not be a load of its own: some of these lists are large.
@@ -75,7 +75,7 @@ class KubeProbe:
             self._items(f"{own}/statefulsets"),
             self._items(NODES.collection()),
             self._items(CNRS.collection()),
-            self._items(PODS.collection(), fieldSelector=f"spec.schedulerName={SCHEDULER}"),
+            self._scheduled_by_name(),
         )
         kinds, policy_list, daemon_sets, deployments, stateful_sets, nodes, node_objects, pods = lists
         own_deployments = {} if isinstance(deployments, Unknown) else {_name(one): one for one in deployments}
@@ -118,6 +118,16 @@ class KubeProbe:
         async with self._slots:
             found = await _known(self._kube.list(path, **query))
         return found if isinstance(found, Unknown) else list(found.get("items") or ())
+
+    async def _scheduled_by_name(self) -> Known[Sequence[Document]]:
+        """A field selector takes one name at a time."""
+        found: list[Document] = []
+        for name in SCHEDULERS:
+            pods = await self._items(PODS.collection(), fieldSelector=f"spec.schedulerName={name}")
+            if isinstance(pods, Unknown):
+                return pods
+            found += pods
+        return found
 
     async def _one(self, path: str) -> Document | None:
         try:

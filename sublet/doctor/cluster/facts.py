@@ -58,7 +58,7 @@ class ClusterFacts:
     node_objects: Known[Documents]
     """All CustomNodeResources."""
     scheduled_by_name: Known[Documents]
-    """Pods with the scheduler name `katalyst-scheduler`."""
+    """Pods that name katalyst-scheduler or koord-scheduler."""
     kubelets: Known[Mapping[str, Known[Document]]]
     """Kubelet's running configuration by node; of the first nodes only where there are many."""
 

@@ -1,19 +1,16 @@
 """Checks of a cluster: the namespace and the parts of an installation. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from sublet.doctor.cluster.api import CHART, not_installed
 from sublet.doctor.cluster.facts import ClusterFacts, Document
-from sublet.doctor.finding import Finding, Known, Unknown, ok, problem, some, unchecked, warning
+from sublet.doctor.finding import Finding, Known, Unknown, ok, problem, unchecked, warning
 
 ALLOWED, ENFORCE = "sublet.io/system-cores", "pod-security.kubernetes.io/enforce"
-SCHEDULER = "katalyst-scheduler"
 LEASE_STALE_S = 60.0
 """Four times central's lease: a holder that has not renewed it for so long is dead."""
-UNSEEN_S = 60.0
-"""A scheduler looks at a new pod within moments; one that was never looked at for so long has none."""
 
 
 def namespace(facts: ClusterFacts) -> Finding:
@@ -44,7 +41,7 @@ def agents(facts: ClusterFacts) -> Finding:
     if wanted == 0:
         return warning("DaemonSet sublet-node fits no node", "change the chart's node.nodeSelector or node.tolerations")
     if ready < wanted:
-        return problem(f"{ready} of {wanted} agents are ready", _describe(facts, "node"))
+        return problem(f"{ready} of {wanted} agents are ready", describe(facts, "node"))
     return ok(f"{ready} of {wanted} agents are ready")
 
 
@@ -89,32 +86,8 @@ def events(facts: ClusterFacts) -> Finding:
     return down or ok("evictions become Events")
 
 
-def scheduler(facts: ClusterFacts) -> Finding:
-    """Whether somebody schedules the pods that name katalyst-scheduler.
-
-    The API server does not say which schedulers there are: what has become of their pods does.
-    """
-    if isinstance(facts.deployments, Unknown):
-        return unchecked(facts.deployments)
-    ours, pods = facts.workload("Deployment", "sublet-scheduler"), facts.scheduled_by_name
-    if ours is not None and int((ours.get("status") or {}).get("readyReplicas") or 0) == 0:
-        return problem("the chart's scheduler is not ready", _describe(facts, "scheduler"))
-    if isinstance(pods, Unknown):
-        return ok("the chart's scheduler is ready") if ours is not None else unchecked(pods)
-    unseen = sorted(_name(pod) for pod in pods if _unseen(pod, facts.now))
-    if unseen:
-        return problem(
-            f"nobody schedules the pods of {SCHEDULER}: {some(unseen)} was not looked at for a minute",
-            "set scheduler.enabled=true, or add deploy/k8s/scheduler/profile.yaml to your scheduler",
-        )
-    if ours is not None:
-        return ok(f"the chart's {SCHEDULER} is ready")
-    if any((pod.get("spec") or {}).get("nodeName") for pod in pods):
-        return ok(f"a scheduler of the name {SCHEDULER} has placed pods")
-    return unchecked(f"no pod names {SCHEDULER} yet: the chart brings a scheduler of that name (scheduler.enabled)")
-
-
-def _describe(facts: ClusterFacts, component: str) -> str:
+def describe(facts: ClusterFacts, component: str) -> str:
+    """The command that shows a component's pods."""
     return f"kubectl -n {facts.namespace} describe pods -l app.kubernetes.io/component={component}"
 
 
@@ -138,25 +111,9 @@ def _replicas(
     # The API server's own default is 1.
     wanted = int((found.get("spec") or {}).get("replicas", 1))
     ready = int((found.get("status") or {}).get("readyReplicas") or 0)
-    look = _describe(facts, component)
+    look = describe(facts, component)
     if ready == 0:
         return problem(f"no pod of {kind} {name} is ready", look)
     if ready < wanted:
         return warning(f"{ready} of {wanted} pods of {kind} {name} are ready", look)
     return None
-
-
-def _unseen(pod: Mapping[str, Any], now: datetime) -> bool:
-    status = pod.get("status") or {}
-    made = moment(pod["metadata"].get("creationTimestamp"))
-    # Any status of it: also "False, Unschedulable" is a scheduler's word.
-    looked_at = any(one.get("type") == "PodScheduled" for one in status.get("conditions") or ())
-    bound = bool((pod.get("spec") or {}).get("nodeName"))
-    # Held back by its author: no scheduler may look at it yet.
-    gated = bool((pod.get("spec") or {}).get("schedulingGates"))
-    old = made is not None and (now - made).total_seconds() > UNSEEN_S
-    return status.get("phase") == "Pending" and old and not (looked_at or bound or gated)
-
-
-def _name(pod: Mapping[str, Any]) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

@@ -97,12 +97,22 @@ def node_object(name: str = "n1", ready: str = "True", message: str = "") -> Doc
     return named(name, status={"conditions": [{"type": "AgentReady", "status": ready, "message": message}]})
 
 
-def pod(name: str, bound: str = "", made: str = LONG_AGO, looked_at: bool = False) -> Document:
-    """A pod that names katalyst-scheduler."""
-    found = named(name, "default", spec={"nodeName": bound} if bound else {}, status={"phase": "Pending"})
+def pod(
+    name: str, bound: str = "", made: str = LONG_AGO, looked_at: bool = False, scheduler: str = "katalyst-scheduler"
+) -> Document:
+    """A pod that names a scheduler."""
+    spec = {"schedulerName": scheduler} | ({"nodeName": bound} if bound else {})
+    found = named(name, "default", spec=spec, status={"phase": "Pending"})
     found["metadata"]["creationTimestamp"] = made
     if looked_at:
         found["status"]["conditions"] = [{"type": "PodScheduled", "status": "False"}]
+    return found
+
+
+def asking(name: str, resource: str) -> Document:
+    """A pod that a scheduler has looked at, and that asks for a resource."""
+    found = pod(name, looked_at=True, scheduler="koord-scheduler")
+    found["spec"]["containers"] = [{"resources": {"requests": {resource: "500"}}}]
     return found
 
 

@@ -112,6 +112,17 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("scheduler", {"deployments": [case.workload("sublet-scheduler", 1, 0)]}, "problem", "not ready"),
     ("scheduler", {"deployments": [], "scheduled_by_name": [case.pod("waits")]}, "problem", "default/waits"),
     ("scheduler", {"deployments": [], "scheduled_by_name": []}, "not checked", "no pod names"),
+    ("scheduler", {"deployments": [], "scheduled_by_name": [case.pod("waits", scheduler="koord-scheduler")]}, "problem",
+     "nobody schedules the pods of koord-scheduler: default/waits"),
+    ("scheduler", {"scheduled_by_name": [case.pod("placed", bound="n1"),
+                                         case.pod("waits", scheduler="koord-scheduler")]}, "problem",
+     "the pods of koord-scheduler: default/waits"),
+    ("scheduler", {"scheduled_by_name": [case.asking("job", "kubernetes.io/batch-cpu")]}, "warning",
+     "default/job waits for kubernetes.io/batch-cpu, which no node offers"),
+    ("scheduler", {"scheduled_by_name": [case.asking("job", "koordinator.sh/batch-memory")]}, "warning",
+     "waits for koordinator.sh/batch-memory"),
+    ("scheduler", {"scheduled_by_name": [case.asking("job", "kubernetes.io/mid-cpu")]}, "warning",
+     "waits for kubernetes.io/mid-cpu"),
     ("your rights", {"may": without(STATUS, ESCALATE)}, "problem", "clustercolocationprofiles/status"),
     ("your rights", {"may": without(NODE_SLOS, ESCALATE)}, "problem", "nodeslos"),
     ("your rights", {"may": without(SLO_ROLES)}, "warning", "in koordinator-system"),
@@ -137,6 +148,14 @@ GOOD_AS_WELL: list[tuple[str, dict[str, Any]]] = [
     ("your rights", {"deployments": [CENTRAL], "may": without(STATUS, ESCALATE)}),
     ("your rights", {"deployments": [case.central(slo="false")], "may": without(NODE_SLOS, SLO_ROLES, ESCALATE)}),
     ("scheduler", {"scheduled_by_name": [case.pod("young", made=case.JUST_NOW), case.pod("full", looked_at=True)]}),
+    (
+        "scheduler",
+        {
+            "scheduled_by_name": [case.asking("full", "kubernetes.io/batch-cpu")],
+            "nodes": [{**case.node(), "status": {"allocatable": {"kubernetes.io/batch-cpu": "0"}}}],
+        },
+    ),
+    ("scheduler", {"scheduled_by_name": [case.asking("gpu", "nvidia.com/gpu")]}),
     ("validating policies", {"policies": frozenset(), "daemon_sets": []}),
 ]
 
