@@ -9,14 +9,14 @@ from services.qrm.adapters.kernel.groups import CgroupGroups
 from services.qrm.adapters.kernel.isolation import GroupIsolation
 from services.qrm.adapters.kernel.kubelet import KernelPins, exclusive_cpus, sees_folder
 from services.qrm.adapters.kernel.machine import HostMachine, numa_memory_bytes
-from services.qrm.adapters.kernel.offload_loop import OffloadLoop
-from services.qrm.adapters.kernel.offloader import CgroupOffloader
 from services.qrm.adapters.kernel.restore import restore_kubelet_groups
 from services.qrm.adapters.kernel.start_watch import StartWatch, process_name
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.adapters.lease.client import LeaseClient
 from services.qrm.adapters.lease.file import remove_lease
 from services.qrm.adapters.lease.lock import exclusive_lock
+from services.qrm.adapters.offload.loop import OffloadLoop
+from services.qrm.adapters.offload.offloader import CgroupOffloader
 from services.qrm.adapters.resctrl.tree import ResctrlTree
 from services.qrm.app import QrmApp
 from services.qrm.core.isolation.rules import NEUTRAL

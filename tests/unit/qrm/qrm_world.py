@@ -11,10 +11,10 @@ from services.qrm.adapters.checkpoint.file import CheckpointFile
 from services.qrm.adapters.checkpoint.writer import CheckpointWriter
 from services.qrm.adapters.kernel.groups import CgroupGroups
 from services.qrm.adapters.kernel.machine import HostMachine
-from services.qrm.adapters.kernel.offload_loop import OffloadLoop
-from services.qrm.adapters.kernel.offloader import CgroupOffloader
 from services.qrm.adapters.kernel.start_watch import StartWatch
 from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.adapters.offload.loop import OffloadLoop
+from services.qrm.adapters.offload.offloader import CgroupOffloader
 from services.qrm.app import QrmApp
 from services.qrm.core.writes.plan import WantedSets
 from services.qrm.ports import QrmPorts

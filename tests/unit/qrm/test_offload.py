@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from present import present
 
-from services.qrm.adapters.kernel.offloader import PIECE_BYTES, CgroupOffloader, ReclaimResult
+from services.qrm.adapters.offload.offloader import PIECE_BYTES, CgroupOffloader, ReclaimResult
 from services.qrm.core.memory.offload import (
     MemoryReading,
     OffloadPace,

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from services.qrm.adapters.kernel.offloader import CgroupOffloader
+from services.qrm.adapters.offload.offloader import CgroupOffloader
 from services.qrm.core.memory.offload import OffloadRules
 from shared.adapters.host.cgroup import Cgroups
 

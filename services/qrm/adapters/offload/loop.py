@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from services.qrm.adapters.kernel.offloader import CgroupOffloader, ReclaimResult
+from services.qrm.adapters.offload.offloader import CgroupOffloader, ReclaimResult
 from services.qrm.settings import OffloadSettings
 from shared import telemetry
 from shared.contracts.advice import CacheDrop
